@@ -13,7 +13,7 @@ from core.providers.scripted import ScriptedProvider, reply_to
 from core.records import Usage
 
 
-def said(text: str, finish: str = "stop", *, logprobs: Sequence[TokenLogprobs] = ()) -> Completion:
+def completion(text: str, finish: str = "stop", *, logprobs: Sequence[TokenLogprobs] = ()) -> Completion:
     """A reply that used 10 tokens of prompt and 2 of its own, for a quarter of a dollar."""
     usage = Usage(requests=1, prompt_tokens=10, completion_tokens=2, cost=0.25)
     return Completion(text, finish, usage, logprobs=tuple(logprobs))

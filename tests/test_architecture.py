@@ -215,7 +215,7 @@ class Source:
     @cached_property
     def imports(self) -> list[tuple[int, str]]:
         """(line, dotted name) of every import in the file; `from a import b` counts as `a.b`."""
-        return [found for node in ast.walk(self.tree) for found in self._names(node)]
+        return [name for node in ast.walk(self.tree) for name in self._names(node)]
 
     @cached_property
     def imports_on_load(self) -> list[tuple[int, str]]:

@@ -109,7 +109,9 @@ def test_every_command_is_documented() -> None:
 
 def test_options_named_in_a_sentence_exist() -> None:
     known = {"--help"}
-    known |= {option for one in command_line().commands.values() for asked in one.params for option in asked.opts}
+    known |= {
+        option for command in command_line().commands.values() for param in command.params for option in param.opts
+    }
     prose = [re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL) for text in DOCUMENTS.values()]
     spans = [span for text in prose if text != BENCHES for span in re.findall(r"`([^`]+)`", text)]
     named = {word for span in spans if not span.startswith(OTHER_TOOLS) for word in re.findall(r"--[a-z-]+", span)}

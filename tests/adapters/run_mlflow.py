@@ -35,7 +35,7 @@ def called(job):
         )
         told = {"value": feedback.value, "why": feedback.rationale, **feedback.metadata}
         found.append(told | {"error": feedback.error.error_message if feedback.error else None})
-    return {"variables": [sorted(one.template_variables) for one in made], "scores": found}
+    return {"variables": [sorted(judge.template_variables) for judge in made], "scores": found}
 
 
 print(json.dumps([called(job) for job in json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))]))

@@ -46,7 +46,9 @@ def covered() -> dict[str, dict[str, int]]:
 def by_folder(files: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, int]]:
     """The counts of each folder."""
     inside = {folder: [one for file, one in files.items() if file.startswith(f"{folder}/")] for folder in FOLDERS}
-    return {folder: {name: sum(one[name] for one in counts) for name in COUNTS} for folder, counts in inside.items()}
+    return {
+        folder: {name: sum(count[name] for count in counts) for name in COUNTS} for folder, counts in inside.items()
+    }
 
 
 def lines(files: Mapping[str, Mapping[str, int]], n_missed: int) -> list[str]:

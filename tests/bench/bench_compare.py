@@ -49,15 +49,15 @@ def loop(task: dict[str, np.ndarray], counts: np.ndarray, statistic: str, level:
     """(pieces, pairs) differences: the sources left are written out and handed to scipy."""
     rows = [np.flatnonzero(task["sources"] == source) for source in range(counts.shape[1])]
     pairs = list(combinations(range(task["scores"].shape[0]), 2))
-    found = np.empty((counts.shape[0], len(pairs)))
+    place = np.empty((counts.shape[0], len(pairs)))
     for r, drawn in enumerate(counts.astype(int)):
         chosen = [rows[source] for source in np.repeat(np.arange(drawn.size), drawn)]
         items = np.concatenate(chosen)
         ends = np.cumsum([0, *(part.size for part in chosen)])
         cuts = [slice(*ends[k : k + 2]) for k in range(len(chosen))] if level == "sample" else [slice(None)]
         values = [value_by_scipy(row[items], task["labels"][items], cuts, statistic) for row in task["scores"]]
-        found[r] = [values[i] - values[j] for i, j in pairs]
-    return found
+        place[r] = [values[i] - values[j] for i, j in pairs]
+    return place
 
 
 def measure(task: dict[str, np.ndarray], statistic: str, level: str) -> dict[str, Any]:

@@ -153,15 +153,15 @@ def simulate(cell: Cell, runs: int, seed: int = 1) -> Result:
     covered, apart, called, undefined, tested, with_p = 0, 0, 0, 0, 0, 0
     for _ in range(runs):
         drawn, truth = draw_systems(rng, cell) if known is None else (draw(rng, cell, cell.sources), known)
-        found = compare_judges(
+        comparison = compare_judges(
             drawn[0],
             LabelledItems.from_arrays(*drawn[1:]),
             Measure(cell.statistic, cell.level),
             resamples=200,
             seed=rng,
         )
-        interval = found.alignments[0].interval
-        equal, worse = found.pair(0, 1), found.pair(0, 2).interval
+        interval = comparison.alignments[0].interval
+        equal, worse = comparison.pair(0, 1), comparison.pair(0, 2).interval
         if interval is None or equal.interval is None or worse is None:
             undefined += 1
             continue
@@ -203,14 +203,14 @@ def main() -> None:
         print(f"{'level':8} {'statistic':9} {'world':6} {'a source':9} {'sources':>7}  {'covered':15}", end="  ")
         print("difference       false positives  no interval")
     for cell in cells(options):
-        found = simulate(cell, runs, options.seed)
+        result = simulate(cell, runs, options.seed)
         if options.json:
-            print(json.dumps(asdict(cell) | asdict(found)), flush=True)
+            print(json.dumps(asdict(cell) | asdict(result)), flush=True)
             continue
-        told = "  ".join(f"{one:.3f} ± {found.error(one):.3f} " for one in (found.covered, found.covered_difference))
-        told += f"  {found.false_positives:.3f} ± {found.error(found.false_positives, found.tests):.3f} "
+        told = "  ".join(f"{one:.3f} ± {result.error(one):.3f} " for one in (result.covered, result.covered_difference))
+        told += f"  {result.false_positives:.3f} ± {result.error(result.false_positives, result.tests):.3f} "
         name = f"{cell.level:8} {cell.statistic:9} {cell.world:6} {cell.shape:9} {cell.sources:>7}"
-        print(f"{name}  {told}  {found.undefined:.3f}", flush=True)
+        print(f"{name}  {told}  {result.undefined:.3f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -106,10 +106,10 @@ def processor_seconds(pid: int) -> tuple[float, float]:
     return own, of_children
 
 
-def tell(name: str, served: Served, found: Visit) -> None:
+def tell(name: str, served: Served, result: Visit) -> None:
     print(
-        f"{name:28} heading {found.heading:5.2f} s, at rest {found.rest:5.2f} s; server up in {served.start:5.2f} s; "
-        f"processor: server {found.server:5.2f} s, worker {found.worker:5.2f} s",
+        f"{name:28} heading {result.heading:5.2f} s, at rest {result.rest:5.2f} s; server up in {served.start:5.2f} s; "
+        f"processor: server {result.server:5.2f} s, worker {result.worker:5.2f} s",
         flush=True,
     )
 
@@ -123,9 +123,9 @@ def newcomer(browser: Browser, folder: Path) -> None:
     subprocess.run(command.rpartition(" && ")[0], shell=True, cwd=clone, check=True, stdout=subprocess.DEVNULL)
     installed = time.monotonic() - began
     with started(folder / "home", clone, str(clone / ".venv" / "bin" / "python")) as served:
-        found = visit(browser, served)
-        whole = installed + served.start + found.heading
-        tell("a newcomer's first page", served, found)
+        result = visit(browser, served)
+        whole = installed + served.start + result.heading
+        tell("a newcomer's first page", served, result)
     print(f"cloned and installed in {installed:.0f} s; first page {whole:.0f} s after the first command")
 
 
@@ -141,8 +141,8 @@ def main() -> int:
         if options.clone:
             newcomer(browser, Path(folder))
             return 0
-        for one in range(options.times):
-            home = Path(folder) / f"home{one}"
+        for number in range(options.times):
+            home = Path(folder) / f"home{number}"
             with started(home) as served:
                 firsts.append(visit(browser, served))
                 tell("empty home, first visitor", served, firsts[-1])
@@ -150,7 +150,7 @@ def main() -> int:
             with started(home) as served:
                 tell("restarted, filled home", served, visit(browser, served))
         browser.close()
-    median = sorted(one.heading for one in firsts)[len(firsts) // 2]
+    median = sorted(first.heading for first in firsts)[len(firsts) // 2]
     print(f"first page on an empty home, median of {len(firsts)}: {median:.2f} s; the limit is {LIMIT_SECONDS:.0f} s")
     return 0 if median <= LIMIT_SECONDS else 1
 

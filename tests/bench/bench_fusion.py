@@ -37,7 +37,7 @@ from core.stats import LabelledItems, align_each  # noqa: E402
 ASPECTS = ("naturalness", "coherence", "engagingness", "groundedness")
 FORMS = ("rate_explain", "analyze_rate")
 FOLDS = 3
-NAMES = ("2 ratings", "40 ratings", "unieval", "offline judge", "repeval", *(f"fusion, {one}" for one in METHODS))
+NAMES = ("2 ratings", "40 ratings", "unieval", "offline judge", "repeval", *(f"fusion, {method}" for method in METHODS))
 
 
 @dataclass(frozen=True)
@@ -59,14 +59,14 @@ def ratings(data: Path, golden: GoldenSet, aspect: str) -> FloatArray:
     """(2 forms, n_items, 20) ratings read from the recorded replies, NaN where there is none."""
     place = {item_id: k for k, item_id in enumerate(golden.item_ids)}
     scale = golden.aspects[aspect].scale
-    found = np.full((2, len(place), 20), np.nan)
+    values = np.full((2, len(place), 20), np.nan)
     for form, name in enumerate(FORMS):
         with gzip.open(data / "topical_chat_responses" / f"{aspect}_{name}.jsonl.gz", "rt") as lines:
             for row in map(json.loads, lines):
                 for sample, reply in enumerate(row["responses"][:20]):
                     value = read_rating(reply, scale, aspect).value
-                    found[form, place[row["item_id"]], sample] = np.nan if value is None else value
-    return found
+                    values[form, place[row["item_id"]], sample] = np.nan if value is None else value
+    return values
 
 
 def splits_of(golden: GoldenSet, seed: int, *, new_systems: bool) -> list[Split]:
@@ -114,12 +114,12 @@ def out_of_fold(case: Case, split: Split) -> FloatArray:
     fit = np.array(split.calibration)
     sources = np.unique(case.golden.source_codes[fit])
     fold = np.random.default_rng(split.seed).permutation(sources.size) % FOLDS
-    found = np.full((2, len(case.golden.items)), np.nan)
+    values = np.full((2, len(case.golden.items)), np.nan)
     for k in range(FOLDS):
         left = np.isin(case.golden.source_codes[fit], sources[fold == k])
         inner = Split(tuple(fit[~left].tolist()), tuple(fit[left].tolist()), "sources", split.seed)
-        found[:, fit[left]] = learnt(case, inner)[:, fit[left]]
-    return found
+        values[:, fit[left]] = learnt(case, inner)[:, fit[left]]
+    return values
 
 
 def measured(case: Case, splits: list[Split]) -> dict[str, float]:
@@ -141,12 +141,12 @@ def measured(case: Case, splits: list[Split]) -> dict[str, float]:
     values = align_each(
         np.stack(list(rows.values()))[:, at], LabelledItems.from_arrays(labels[at]), Measure("spearman", "dataset")
     )
-    return {name: float(one.value or 0.0) for name, one in zip(rows, values, strict=True)}
+    return {name: float(value.value or 0.0) for name, value in zip(rows, values, strict=True)}
 
 
-def mean_rating(found: FloatArray, samples: int) -> FloatArray:
+def mean_rating(values: FloatArray, samples: int) -> FloatArray:
     """(n_items,) mean over both forms and the first `samples` of each; NaN where nothing was read."""
-    some = found[:, :, :samples]
+    some = values[:, :, :samples]
     known = ~np.isnan(some)
     count = known.sum(axis=(0, 2))
     return np.where(count > 0, np.where(known, some, 0.0).sum(axis=(0, 2)) / np.maximum(count, 1), np.nan)
@@ -163,10 +163,10 @@ def main() -> None:
     states = all_states(golden)
     table: dict[str, dict[str, list[float]]] = {"systems seen": {}, "systems new": {}}
     for aspect in ASPECTS:
-        found = ratings(options.data, golden, aspect)
+        array = ratings(options.data, golden, aspect)
         metric = golden.metrics[f"unieval_{aspect}"]
         unieval = np.array([np.nan if value is None else value for value in metric])
-        case = Case(golden, aspect, states, mean_rating(found, 1), mean_rating(found, 20), unieval)
+        case = Case(golden, aspect, states, mean_rating(array, 1), mean_rating(array, 20), unieval)
         for seed in range(options.seeds):
             for name, rows in table.items():
                 splits = splits_of(golden, seed, new_systems=name == "systems new")

@@ -48,8 +48,8 @@ def main() -> None:
             split = gathered.split(given)
             how = StackSettings(level="sample", seed=seed, resamples=200)
             for method in METHODS:
-                found = fuse(golden, aspect, gathered.parts, replace(how, method=method), split)
-                told = {f"fusion, {method}": found.fused} | (dict(found.parts) if method == METHODS[0] else {})
+                result = fuse(golden, aspect, gathered.parts, replace(how, method=method), split)
+                told = {f"fusion, {method}": result.fused} | (dict(result.parts) if method == METHODS[0] else {})
                 for name, one in told.items():
                     rows.setdefault(name, {}).setdefault(aspect, []).append(float(one.value or 0.0))
             newest = ", ".join(f"{name} {row[aspect][-1]:.3f}" for name, row in rows.items())

@@ -214,7 +214,7 @@ def _forget_peak() -> None:
 
 def _peak() -> float:
     """MB at the highest since the peak was forgotten."""
-    line = next(one for one in Path("/proc/self/status").read_text().splitlines() if one.startswith("VmHWM"))
+    line = next(entry for entry in Path("/proc/self/status").read_text().splitlines() if entry.startswith("VmHWM"))
     return int(line.split()[1]) / 1024
 
 
@@ -294,20 +294,21 @@ def main() -> int:
 def _told(results: list[dict[str, Any]]) -> int:
     ways: Counter[str] = Counter()
     spent: Counter[str] = Counter()
-    for one in results:
-        way = f"{one['kind'].partition('.')[0]} by {one['way']}"
+    for result in results:
+        way = f"{result['kind'].partition('.')[0]} by {result['way']}"
         ways[way] += 1
-        spent[way] += one["seconds"]
+        spent[way] += result["seconds"]
     slowest, largest = (sorted(results, key=lambda one: -one[name])[:5] for name in ("seconds", "peak"))
-    print(f"{len(results):,} files: {sum(bool(one['wrong']) for one in results)} failed")
-    print(f"CPU: {sum(one['seconds'] for one in results):.0f} s in all")
+    print(f"{len(results):,} files: {sum(bool(result['wrong']) for result in results)} failed")
+    print(f"CPU: {sum(result['seconds'] for result in results):.0f} s in all")
     for what, worst in (("slowest", slowest), ("largest", largest)):
         told = ", ".join(
-            f"{one['seconds']:.1f} s {one['peak']:.0f} MB (seed {one['seed']}, {one['kind']})" for one in worst
+            f"{result['seconds']:.1f} s {result['peak']:.0f} MB (seed {result['seed']}, {result['kind']})"
+            for result in worst
         )
         print(f"{what}: {told}")
     print(", ".join(f"{way}: {n:,} ({spent[way] / n:.2f} s each)" for way, n in sorted(ways.items())))
-    return int(any(one["wrong"] for one in results))
+    return int(any(result["wrong"] for result in results))
 
 
 if __name__ == "__main__":

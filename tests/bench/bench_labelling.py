@@ -131,8 +131,8 @@ class Session:
     def _see(self, delta: Any) -> None:
         element = delta.new_element
         if element.WhichOneof("type") == "button":
-            found = LABEL.fullmatch(element.button.label)
-            name = found[1] if found else element.button.label
+            result = LABEL.fullmatch(element.button.label)
+            name = result[1] if result else element.button.label
             self.buttons[name] = (element.button.id, delta.fragment_id)
         elif element.WhichOneof("type") == "button_group":
             self.views = element.button_group.id

@@ -172,7 +172,9 @@ def drawn(names: Sequence[str], sample: int, seed: int) -> list[Mutant]:
     chosen: list[Mutant] = []
     for place, name in enumerate(names):
         files = [path for source in PACKAGES[name].sources for path in _python_files(ROOT / source)]
-        every = [one for path in files for one in places(name, str(path.relative_to(ROOT)), path.read_text("utf-8"))]
+        every = [
+            mutant for path in files for mutant in places(name, str(path.relative_to(ROOT)), path.read_text("utf-8"))
+        ]
         share = sample // len(names) + (place < sample % len(names))
         picked = Random(f"{seed} {name}").sample(range(len(every)), min(share, len(every)))
         chosen += [every[number] for number in sorted(picked)]
@@ -251,14 +253,14 @@ def limits(tree: Copy, names: Sequence[str], times: float) -> dict[str, float]:
 
 def report(tried: Sequence[Tried]) -> str:
     lines = [f"{'package':<10}{'mutants':>8}{'died':>6}{'timed out':>11}{'survived':>10}"]
-    names = list(dict.fromkeys(one.mutant.package for one in tried))
+    names = list(dict.fromkeys(trial.mutant.package for trial in tried))
     for name in [*names, "all"]:
-        outcomes = [one.outcome for one in tried if name in ("all", one.mutant.package)]
+        outcomes = [trial.outcome for trial in tried if name in ("all", trial.mutant.package)]
         died, late, alive = (outcomes.count(outcome) for outcome in ("died", "timed out", "survived"))
         rate = (died + late) / len(outcomes)
         lines.append(f"{name:<10}{len(outcomes):>8}{died:>6}{late:>11}{alive:>10}   {rate:.0%} noticed")
-    survivors = [one.mutant for one in tried if one.outcome == "survived"]
-    return "\n".join([*lines, *(f"survived  {describe(one)}" for one in survivors)])
+    survivors = [trial.mutant for trial in tried if trial.outcome == "survived"]
+    return "\n".join([*lines, *(f"survived  {describe(survivor)}" for survivor in survivors)])
 
 
 def describe(mutant: Mutant) -> str:

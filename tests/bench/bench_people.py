@@ -71,9 +71,9 @@ def shares(runs: int, raters: int, n_sources: int, judge: str, measure: dict[str
     counted = dict.fromkeys(("above", "level", "open", "below", "holds 0"), 0)
     for _ in range(runs):
         drawn = draw(rng, raters, n_sources, judge)
-        found = beside_people(table_of(drawn), drawn.judge, items_of(drawn), **measure)
-        counted[found.standing] += 1
-        counted["holds 0"] += found.interval is not None and found.interval.low <= 0 <= found.interval.high
+        beside = beside_people(table_of(drawn), drawn.judge, items_of(drawn), **measure)
+        counted[beside.standing] += 1
+        counted["holds 0"] += beside.interval is not None and beside.interval.low <= 0 <= beside.interval.high
     return {("as good" if name == "level" else name): count / runs for name, count in counted.items()}
 
 

@@ -154,7 +154,7 @@ def time_search(data: Path, states_folder: Path, repeats: int = 5) -> dict[str, 
     ours, loops = [], []
     for _ in range(repeats):  # the machine's other work only ever adds time
         started = time.perf_counter()
-        found = search(
+        match = search(
             values,
             lambda: PaperPCA(8),
             training=training,
@@ -166,7 +166,7 @@ def time_search(data: Path, states_folder: Path, repeats: int = 5) -> dict[str, 
             started = time.perf_counter()
             looped = sklearn_loop(values, good, bad, there.positions, there.labels)
             loops.append(time.perf_counter() - started)
-    gap = np.nanmax(np.abs(found.values - looped))
+    gap = np.nanmax(np.abs(match.values - looped))
     return {
         "cells": int(np.prod(values.shape[1:3])),
         "k": looped.shape[2],
@@ -175,8 +175,8 @@ def time_search(data: Path, states_folder: Path, repeats: int = 5) -> dict[str, 
         "loop_seconds": min(loops),
         "times_faster": min(loops) / min(ours),
         "largest_gap": float(gap),
-        "same_winner": bool(np.nanargmax(found.values) == np.nanargmax(looped)),
-        "undefined_alike": bool((np.isnan(found.values) == np.isnan(looped)).all()),
+        "same_winner": bool(np.nanargmax(match.values) == np.nanargmax(looped)),
+        "undefined_alike": bool((np.isnan(match.values) == np.isnan(looped)).all()),
     }
 
 
@@ -187,7 +187,7 @@ def sklearn_loop(
     from scipy.stats import spearmanr
     from sklearn.decomposition import PCA
 
-    found = np.full((*values.shape[1:3], 8), np.nan)
+    array = np.full((*values.shape[1:3], 8), np.nan)
     for layer, token in np.ndindex(*values.shape[1:3]):
         states = values[:, layer, token].astype(np.float64)
         if (states == states[0]).all():
@@ -198,8 +198,8 @@ def sklearn_loop(
             signs = np.sign(np.sign(differences @ pca.components_.T).sum(axis=0))
             signs[signs == 0] = np.sign((differences @ pca.components_.T).sum(axis=0))[signs == 0]
             scores = states[validation] @ pca.components_.T @ (signs * pca.explained_variance_ratio_)
-            found[layer, token, k - 1] = spearmanr(scores, labels).statistic
-    return found
+            array[layer, token, k - 1] = spearmanr(scores, labels).statistic
+    return array
 
 
 # ── extraction: sorted against unsorted batches ──────────────────────────────────────────────────────────────
@@ -276,19 +276,19 @@ def main() -> None:
         print(json.dumps(found))
         return
     print(text)
-    if one := found.get("search"):
+    if row := found.get("search"):
         print(
-            f"\nsearch: {one['cells']} cells x {one['k']} k x {one['validation_items']} validation items in "
-            f"{one['seconds']:.3f} s, loop over scikit-learn {one['loop_seconds']:.2f} s: {one['times_faster']:.0f} x; "
-            f"largest gap {one['largest_gap']:.1e}, same winner: {one['same_winner']}, undefined alike: "
-            f"{one['undefined_alike']}"
+            f"\nsearch: {row['cells']} cells x {row['k']} k x {row['validation_items']} validation items in "
+            f"{row['seconds']:.3f} s, loop over scikit-learn {row['loop_seconds']:.2f} s: {row['times_faster']:.0f} x; "
+            f"largest gap {row['largest_gap']:.1e}, same winner: {row['same_winner']}, undefined alike: "
+            f"{row['undefined_alike']}"
         )
-    for one in found.get("extraction", ()):
+    for row in found.get("extraction", ()):
         print(
-            f"\nextraction, {one['set']}: {one['texts']} texts, {one['tokens']} tokens in {one['seconds']:.2f} s "
-            f"({one['tokens_per_second']:.0f} tokens/s), unsorted batches {one['unsorted_seconds']:.2f} s: "
-            f"{one['times_faster']:.1f} x; tokens computed over tokens {one['padded_by_length']:.2f} against "
-            f"{one['padded_by_order']:.2f}"
+            f"\nextraction, {row['set']}: {row['texts']} texts, {row['tokens']} tokens in {row['seconds']:.2f} s "
+            f"({row['tokens_per_second']:.0f} tokens/s), unsorted batches {row['unsorted_seconds']:.2f} s: "
+            f"{row['times_faster']:.1f} x; tokens computed over tokens {row['padded_by_length']:.2f} against "
+            f"{row['padded_by_order']:.2f}"
         )
 
 

@@ -119,7 +119,7 @@ def read_ours(reader: StateReader, rows: list[list[int]], budget: int) -> np.nda
     for batch in token_batches([len(row) for row in rows], budget):
         for place, values in zip(batch, reader.read([rows[k] for k in batch]), strict=True):
             found[place] = values
-    return np.stack([one for one in found if one is not None])
+    return np.stack([array for array in found if array is not None])
 
 
 def read_as_paper(loaded: LoadedModel, rows: list[list[int]], tokens: int) -> np.ndarray:
@@ -209,11 +209,11 @@ def words(body: dict[str, Any]) -> list[str]:
         f"{body['ceiling_tflops']:.1f} TFLOP/s, batches of {body['batch_tokens']:,} tokens"
     ]
     lines += [
-        f"texts of {one['length']} tokens: {one['tokens_per_second']:,.0f} tokens/s "
-        f"({one['share_of_ceiling']:.0%} of the ceiling, {one['peak_gib']:.1f} GiB); the paper's style "
-        f"{one['paper_tokens_per_second']:,.0f} tokens/s ({one['paper_peak_gib']:.1f} GiB): "
-        f"{one['times_faster']:.1f} x; largest gap {one['largest_gap']:.1e} of the largest state"
-        for one in body["lengths"]
+        f"texts of {length['length']} tokens: {length['tokens_per_second']:,.0f} tokens/s "
+        f"({length['share_of_ceiling']:.0%} of the ceiling, {length['peak_gib']:.1f} GiB); the paper's style "
+        f"{length['paper_tokens_per_second']:,.0f} tokens/s ({length['paper_peak_gib']:.1f} GiB): "
+        f"{length['times_faster']:.1f} x; largest gap {length['largest_gap']:.1e} of the largest state"
+        for length in body["lengths"]
     ]
     return [*lines, "A tiny model on the processor: these figures mean nothing."] if body["tiny"] else lines
 

@@ -48,8 +48,8 @@ def prepare(home: Path) -> tuple[str, str]:
         project = projects.create_project(store, "bench").project_id
         golden_id = projects.add_golden(store, project, golden_set())
         chosen = CalibrationSettings(preset="quick", rounds=0)
-        asked = CalibrationRequest(project, golden_id, "coherence", settings=chosen)
-        return project, projects.start_calibration(store, settings, asked)
+        request = CalibrationRequest(project, golden_id, "coherence", settings=chosen)
+        return project, projects.start_calibration(store, settings, request)
     finally:
         store.close()
 
@@ -90,7 +90,7 @@ def main() -> int:
             times = [edit_once(page, address, wish) for wish in WISHES[: options.times]]
             browser.close()
     median = sorted(times)[len(times) // 2]
-    print("seconds from the press to the result:", ", ".join(f"{one:.2f}" for one in times))
+    print("seconds from the press to the result:", ", ".join(f"{time_:.2f}" for time_ in times))
     print(f"median {median:.2f} s, worst {max(times):.2f} s; the limit is {LIMIT_SECONDS:.0f} s")
     return 0 if max(times) <= LIMIT_SECONDS else 1
 

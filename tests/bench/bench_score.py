@@ -166,11 +166,11 @@ def main() -> None:
         for n in map(int, asked.sizes.split(",")):
             items, out = folder / f"{n}.{asked.format}", folder / f"{n}.verdicts.jsonl"
             write(items, base, n)
-            found = measured(command(items, judge, out, *more), n, environment)
-            results["sizes"].append(found.as_json())
+            ceiling = measured(command(items, judge, out, *more), n, environment)
+            results["sizes"].append(ceiling.as_json())
             if not asked.json:
-                print("  ".join(f"{key} {value:,}" for key, value in found.as_json().items()), flush=True)
-    peaks = [one["peak_mb"] for one in results["sizes"]]
+                print("  ".join(f"{key} {value:,}" for key, value in ceiling.as_json().items()), flush=True)
+    peaks = [size["peak_mb"] for size in results["sizes"]]
     results["peak_ratio"] = round(peaks[-1] / peaks[0], 3)
     print(json.dumps(results) if asked.json else f"memory: largest size over smallest {results['peak_ratio']}")
 

@@ -59,11 +59,11 @@ def fill(store: Store, n: int, n_runs: int, n_replies: int) -> str:
         body = pack(request).body
         run_id = store.runs.add(project_id, golden_id, "calibration", "t", "coherence", "openai:m", body)
         store.runs.claim(run_id, 1, "w")
-        for k, one in enumerate(candidates):
+        for k, criteria in enumerate(candidates):
             values = rng.uniform(1, 5, n)
-            scored = ScoreMatrix((one.criteria_id,), golden.item_ids, values[np.newaxis])
+            scored = ScoreMatrix((criteria.criteria_id,), golden.item_ids, values[np.newaxis])
             store.results.add_scores(run_id, range(n), scored)
-            store.results.put_document(run_id, f"kept {k}", pack({"values": values, "text": one.text}))
+            store.results.put_document(run_id, f"kept {k}", pack({"values": values, "text": criteria.text}))
         body = json.dumps({"text": "A reply of usual length. " * 20, "finish": "stop", "usage": {"requests": 1}})
         keys = [f"reply:{run_id}:{k}" for k in range(n_replies)]
         store.replies.of_run(run_id, project_id).put_replies([(key, body) for key in keys])
@@ -94,18 +94,18 @@ def main() -> None:
         with Store(f"sqlite:///{folder}/here.sqlite") as here, Store(f"sqlite:///{folder}/there.sqlite") as there:
             project_id = fill(here, chosen.items, chosen.runs, chosen.replies)
             file = Path(folder) / "p.zip"
-            told = measured("export", lambda: projects.export_project(here, settings, project_id, file))
+            ceiling = measured("export", lambda: projects.export_project(here, settings, project_id, file))
             measured("look", lambda: projects.preview_project(there, settings, file))
             measured("import", lambda: projects.import_project(there, settings, file))
             unpacked = sum(size for _, size in _sizes(file))
-            print(f"{told.holds.words}: {told.size / 1e6:.1f} MB, {unpacked / 1e6:.1f} MB unpacked")
+            print(f"{ceiling.holds.words}: {ceiling.size / 1e6:.1f} MB, {unpacked / 1e6:.1f} MB unpacked")
 
 
 def _sizes(file: Path) -> list[tuple[str, int]]:
     import zipfile
 
     with zipfile.ZipFile(file) as found:
-        return [(one.filename, one.file_size) for one in found.infolist()]
+        return [(member.filename, member.file_size) for member in found.infolist()]
 
 
 if __name__ == "__main__":

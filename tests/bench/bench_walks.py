@@ -130,7 +130,7 @@ def to_alignment(settings: Settings) -> Walk:
 
     golden = core.load_golden(SAMPLES / "summaries.jsonl")
     aspect = next(iter(golden.aspects))
-    items = [one for one in golden.items if one.source_id == golden.items[0].source_id][:N_SCORED]
+    items = [item for item in golden.items if item.source_id == golden.items[0].source_id][:N_SCORED]
 
     def walk() -> object:
         criteria = Criteria("Reward texts in which one sentence leads to the next.", aspect)
@@ -181,8 +181,8 @@ def to_heat_map(settings: Settings) -> Walk:
     from pages.components.repeval_view import measure_of
 
     whole = core.load_golden(SAMPLES / "summaries.jsonl")
-    sources = list(dict.fromkeys(one.source_id for one in whole.items))[:N_SOURCES]
-    kept = [k for k, one in enumerate(whole.items) if one.source_id in sources]
+    sources = list(dict.fromkeys(item.source_id for item in whole.items))[:N_SOURCES]
+    kept = [k for k, item in enumerate(whole.items) if item.source_id in sources]
     aspect, labels = next(iter(whole.aspects.items()))
     few = replace(
         whole,

@@ -18,7 +18,7 @@ SAMPLE = ROOT / "sample_data" / "summaries.jsonl"
 PROJECT = ROOT / "sample_data" / "demo_project.zip"
 
 TABLES = ("csv", "tsv", "jsonl", "json", "csv.gz", "jsonl.gz", "json.gz", "parquet", "xlsx")
-KINDS = (*(f"golden.{one}" for one in TABLES), "verdicts", "replies", "judge", "project", "text")
+KINDS = (*(f"golden.{table}" for table in TABLES), "verdicts", "replies", "judge", "project", "text")
 
 TEXTS = (
     *("", " ", "\x00", "\ud800", "=1+1", "@SUM(A1)", "-2+3", "\t", "\r\n", "<script>", "1,234", "2,5", "1e999", "NaN"),
@@ -66,7 +66,7 @@ def verdict_rows(rng: Random) -> list[dict[str, Any]]:
     """A verdict file's rows, bent."""
     with SAMPLE.open(encoding="utf-8") as file:
         ids = [json.loads(next(file))["item_id"] for _ in range(12)]
-    return _bent(rng, [{"item_id": one, "score": rng.randint(1, 5)} for one in ids])
+    return _bent(rng, [{"item_id": item_id, "score": rng.randint(1, 5)} for item_id in ids])
 
 
 def reply_rows(rng: Random) -> list[dict[str, Any]]:

@@ -33,8 +33,8 @@ def test_comparisons_agree_with_scipy(repository: Path) -> None:
 
 def test_metrics_agree_with_rouge_score(repository: Path, shared_data: Path) -> None:
     sizes = "--items 20 --loop-items 4 --names overlap chrf".split()
-    found = measured(repository, "bench_metrics", "--data", str(shared_data), *sizes)
-    assert found["n_items"] == 20
-    assert set(found["seconds"]) == {"overlap", "chrf"}
-    for metric in found["rouge"].values():
+    ceiling = measured(repository, "bench_metrics", "--data", str(shared_data), *sizes)
+    assert ceiling["n_items"] == 20
+    assert set(ceiling["seconds"]) == {"overlap", "chrf"}
+    for metric in ceiling["rouge"].values():
         assert metric["largest_gap"] == pytest.approx(0.0, abs=1e-12)

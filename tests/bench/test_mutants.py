@@ -39,7 +39,7 @@ def bench() -> ModuleType:
 )  # fmt: skip
 def test_each_place_is_changed_alone(bench: ModuleType, source: str, mutants: list[str]) -> None:
     there = bench.places("package", "file.py", source)
-    assert sorted(bench.mutated(source, one.number) for one in there) == sorted(mutants)
+    assert sorted(bench.mutated(source, place.number) for place in there) == sorted(mutants)
 
 
 def test_a_sample_is_the_same_for_the_same_seed_and_has_equal_shares(bench: ModuleType) -> None:
@@ -50,5 +50,5 @@ def test_a_sample_is_the_same_for_the_same_seed_and_has_equal_shares(bench: Modu
 
 
 def test_every_package_names_what_exists(bench: ModuleType, repository: Path) -> None:
-    named = [path for one in bench.PACKAGES.values() for path in (*one.sources, *one.tests)]
+    named = [path for package in bench.PACKAGES.values() for path in (*package.sources, *package.tests)]
     assert [path for path in named if not (repository / path).exists()] == []

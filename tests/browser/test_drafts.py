@@ -40,8 +40,8 @@ class Place:
         return f"{url}/criteria?project={self.project_id}&criteria={PARENT.criteria_id}"
 
     def draft(self, who: str = "Ann") -> str | None:
-        found = projects.draft_of(self.store.acting(Actor(who)), self.project_id, f"criteria:{PARENT.criteria_id}")
-        return None if found is None else found.text
+        draft = projects.draft_of(self.store.acting(Actor(who)), self.project_id, f"criteria:{PARENT.criteria_id}")
+        return None if draft is None else draft.text
 
 
 @pytest.fixture
@@ -89,9 +89,9 @@ def test_bursts_are_kept_in_order_a_reload_brings_them_back_and_saving_ends_the_
         types(page, area, "\nOne <b>two</b>.")
         for burst in (" Three.", " Four."):
             expect(page.get_by_text(KEPT)).to_be_visible()
-            said = page.get_by_text(KEPT).inner_text()
+            page_text = page.get_by_text(KEPT).inner_text()
             page.keyboard.type(burst, delay=15)  # on from where the caret stands: it must not have moved
-            expect(page.get_by_text(KEPT)).not_to_have_text(said)
+            expect(page.get_by_text(KEPT)).not_to_have_text(page_text)
         whole = f"{TEXT}\nOne <b>two</b>. Three. Four."
         expect(area).to_have_value(whole)
         arrives(page, place, whole)

@@ -63,7 +63,7 @@ def rows(page: Page) -> Locator:
 def new_items(folder: Path) -> Path:
     """Items without labels, under ids of their own."""
     lines = [json.loads(line) for line in SUMMARIES.read_text("utf-8").splitlines()[:12]]
-    bare = [{"item_id": f"new-{k}", "source": one["source"], "target": one["target"]} for k, one in enumerate(lines)]
+    bare = [{"item_id": f"new-{k}", "source": line["source"], "target": line["target"]} for k, line in enumerate(lines)]
     file = folder / "new.jsonl"
     file.write_text("".join(json.dumps(one) + "\n" for one in bare), "utf-8")
     return file
@@ -91,7 +91,7 @@ def test_four_assistants_one_left_out_kept_and_applied(
         page.get_by_role("button", name="File of Three in one").click()
     file = tmp_path / "fused.yaml"
     download.value.save_as(file)
-    assert [one["name"] for one in yaml.safe_load(file.read_text("utf-8"))["parts"]] == list(PARTS[:3])
+    assert [part["name"] for part in yaml.safe_load(file.read_text("utf-8"))["parts"]] == list(PARTS[:3])
     assert not page.get_by_test_id("stException").count()
 
     out = tmp_path / "scored.jsonl"
@@ -103,6 +103,6 @@ def test_four_assistants_one_left_out_kept_and_applied(
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["n_scored"] == 12
     verdicts = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
-    scores = [one["score"] for one in verdicts if one.get("item_id", "").startswith("new-")]
+    scores = [verdict["score"] for verdict in verdicts if verdict.get("item_id", "").startswith("new-")]
     assert len(scores) == 12
     assert len(set(scores)) > 6

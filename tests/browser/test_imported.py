@@ -38,19 +38,19 @@ class Stranger:
 @pytest.fixture
 def stranger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Stranger]:
     with listening() as endpoint:
-        found = Stranger(tmp_path / "home", endpoint, tmp_path / "ran")
-        model = foreign_model(tmp_path, found.marker)
+        somebody = Stranger(tmp_path / "home", endpoint, tmp_path / "ran")
+        model = foreign_model(tmp_path, somebody.marker)
         demo = ROOT / "sample_data" / "demo_project.zip"
-        file = bend(demo, tmp_path / "theirs.zip", lambda tables: spoil(tables, found, model))
-        monkeypatch.setenv("CONCORD_HOME", str(found.home))
+        file = bend(demo, tmp_path / "theirs.zip", lambda tables: spoil(tables, somebody, model))
+        monkeypatch.setenv("CONCORD_HOME", str(somebody.home))
         monkeypatch.setenv("OPENAI_API_KEY", KEY)
         assert main(["import-project", str(file), "--name", "Theirs", "--json"]) == 0
-        told = json.loads(capsys.readouterr().out)
-        assert told["endpoints"] == [{"endpoint": found.url, "models": ["m"]}]
-        found.project_id = told["project"]
+        body = json.loads(capsys.readouterr().out)
+        assert body["endpoints"] == [{"endpoint": somebody.url, "models": ["m"]}]
+        somebody.project_id = body["project"]
         assert main(["allow-endpoint", "Theirs", "--json"]) == 0
         assert [one["allowed"] for one in json.loads(capsys.readouterr().out)["endpoints"]] == [False]
-        yield found
+        yield somebody
 
 
 def foreign_model(tmp_path: Path, marker: Path) -> str:

@@ -78,7 +78,11 @@ def test_a_proposal_is_accepted_in_a_meeting_then_approved(
     page.get_by_label("Reason, for those who read it later").fill("The meeting took it.")
     page.get_by_role("button", name="Approve", exact=True).click()
     settle("Approved text stays as it is")
-    taken = next(one for one in projects.list_proposals(place.store, place.ids.round_id) if one.state == "accepted")
+    taken = next(
+        proposal
+        for proposal in projects.list_proposals(place.store, place.ids.round_id)
+        if proposal.state == "accepted"
+    )
     approval = projects.review_of(place.store, place.ids.project_id, taken.criteria.criteria_id).approval
     assert approval is not None
     assert (approval.actor, approval.reason) == ("Ann", "The meeting took it.")

@@ -45,11 +45,11 @@ class Place:
 
     def said(self, pass_id: str, rater: str = "Ann") -> Said:
         """Item → aspect → label, as saved."""
-        found: Said = {}
+        labels: Said = {}
         for row in self.store.labels.current(self.project_id, pass_id, rater):
             if row.aspect:
-                found.setdefault(row.item_id, {})[row.aspect] = row.value
-        return found
+                labels.setdefault(row.item_id, {})[row.aspect] = row.value
+        return labels
 
 
 @pytest.fixture(scope="module")

@@ -45,7 +45,7 @@ def test_a_full_disk_keeps_the_old_file(tmp_path: Path) -> None:
     with pytest.raises(ArchiveError, match="the disk is full"), saving(path, ArchiveError) as part:
         part.write_text("new")
     assert path.read_text(encoding="utf-8") == "old"
-    assert [found.name for found in tmp_path.iterdir()] == ["summary.json"]
+    assert [result.name for result in tmp_path.iterdir()] == ["summary.json"]
 
 
 def test_whoever_fails_while_writing_leaves_nothing(tmp_path: Path) -> None:

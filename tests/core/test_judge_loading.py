@@ -226,9 +226,9 @@ def test_replies_are_awaited_side_by_side(asked_judge: LoadedJudge, server: Runn
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))  # threads could ask one at a time only
         return await asyncio.gather(*(asked_judge.score_async([item]) for item in items(40)))
 
-    found = tuple(one for (one,) in awaited(each()))
+    result = tuple(one for (one,) in awaited(each()))
     assert server.fake.most_in_flight > 5
-    assert found == asked_judge.score(items(40))
+    assert result == asked_judge.score(items(40))
 
 
 def test_awaited_replies_are_kept_too(asked_judge: LoadedJudge, server: RunningServer, kept: Kept) -> None:
@@ -283,15 +283,15 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 @st.composite
 def spoilt(draw: st.DrawFn, card: Card) -> Card:
     """`card` after one to three nonsensical edits."""
-    found = copy.deepcopy(card)
+    result = copy.deepcopy(card)
     for _ in range(draw(st.integers(1, 3))):
         # by depth first, so that the few values that matter are not lost among hundreds of numbers
-        paths = sorted(places(found), key=len)
+        paths = sorted(places(result), key=len)
         if not paths:
             break
         depth = draw(st.integers(1, len(paths[-1])))
         path = draw(st.sampled_from([one for one in paths if len(one) == depth]))
-        holder: Any = found
+        holder: Any = result
         for part in path[:-1]:
             holder = holder[part]
         match draw(st.sampled_from(["replace", "remove", "repeat"])):
@@ -301,7 +301,7 @@ def spoilt(draw: st.DrawFn, card: Card) -> Card:
                 holder.append(holder[path[-1]])
             case _:
                 holder[path[-1]] = draw(nonsense)
-    return found
+    return result
 
 
 def loads_or_tells(path: Path) -> None:

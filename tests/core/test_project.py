@@ -63,7 +63,9 @@ def test_a_calibration_is_started_waited_for_and_looked_at(
         "calibrated",
         "no criteria",
     ]
-    assert {entry.criteria_id for entry in project.criteria("relevance")} >= {one.criteria_id for one in result.chosen}
+    assert {entry.criteria_id for entry in project.criteria("relevance")} >= {
+        criteria.criteria_id for criteria in result.chosen
+    }
     (tmp_path / "judge.yaml").write_text(project.judge_file(run_id), "utf-8")
     assert core.load_judge(tmp_path / "judge.yaml").criteria == result.chosen
     assert project.report("summaries", "relevance").held_out == result.held_out

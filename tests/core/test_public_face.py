@@ -94,7 +94,7 @@ def test_the_judge_of_a_run_scores_like_the_judge_of_its_file(
     loaded = core.load_judge(tmp_path / "judge.yaml")
     items = golden.items[:40]
     verdicts = run.judge.score(items)
-    assert any(isinstance(one, core.Scored) for one in verdicts)
+    assert any(isinstance(verdict, core.Scored) for verdict in verdicts)
     assert verdicts == loaded.score(items)
     assert run.judge.marks == loaded.marks == ()
     assert run.judge.criteria == loaded.criteria
@@ -206,7 +206,7 @@ def test_fuse_writes_and_scores(golden: core.GoldenSet, tmp_path: Path) -> None:
     assert json.loads((tmp_path / "summary.json").read_text("utf-8")) == fused.as_json(str(tmp_path))
     loaded = core.load_judge(tmp_path / "fused.yaml")
     verdicts = fused.score(golden.items[:20])
-    assert all(isinstance(one, core.Scored) for one in verdicts)
+    assert all(isinstance(verdict, core.Scored) for verdict in verdicts)
     assert verdicts == loaded.score(golden.items[:20])
     assert (fused.judge.marks, fused.judge.missing) == (loaded.marks, {})
 

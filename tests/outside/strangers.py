@@ -65,14 +65,14 @@ def bend(source: Path, target: Path, change: Callable[[Tables], object]) -> Path
     """A project's file with other rows, whose manifest fits: nothing but the format itself is needed for it."""
     with zipfile.ZipFile(source) as old:
         manifest = json.loads(old.read("manifest.json"))
-        lines = {one["table"]: old.read(one["name"]).splitlines() for one in manifest["files"]}
+        lines = {file["table"]: old.read(file["name"]).splitlines() for file in manifest["files"]}
     tables: Tables = {name: list(map(json.loads, rows)) for name, rows in lines.items()}
     change(tables)
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as new:
-        for one in manifest["files"]:
-            rows = tables[one["table"]]
+        for file in manifest["files"]:
+            rows = tables[file["table"]]
             data = "".join(json.dumps(row) + "\n" for row in rows).encode()
-            one |= {"rows": len(rows), "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
-            new.writestr(one["name"], data)
+            file |= {"rows": len(rows), "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+            new.writestr(file["name"], data)
         new.writestr("manifest.json", json.dumps(manifest))
     return target

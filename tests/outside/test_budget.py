@@ -31,9 +31,11 @@ def test_what_is_said_is_what_happened(concord: Concord, repository: Path, tmp_p
     body, work = answer.body, answer.body["work"]
     assert body["calls"] == work["calls"]["used"] <= work["calls"]["planned"] <= budget == work["calls"]["budget"]
     candidates = lines(tmp_path / "candidates.jsonl")
-    drafts, refined = ([one for one in candidates if one["origin"] == origin] for origin in ("draft", "refine"))
+    drafts, refined = (
+        [candidate for candidate in candidates if candidate["origin"] == origin] for origin in ("draft", "refine")
+    )
     assert work["drafts"]["made"] == len(drafts)
-    assert work["drafts"]["ranked"] == sum(one["calls"] > 0 for one in drafts)
+    assert work["drafts"]["ranked"] == sum(draft["calls"] > 0 for draft in drafts)
     assert work["refined"]["made"] == len(refined)
     assert work["refined"]["accepted"] == sum(one["status"] in ("kept", "chosen") for one in refined)
     assert body["rounds"] == work["rounds"]["done"] == len({one["round"] for one in refined})

@@ -45,7 +45,7 @@ def parquet(path: Path, columns: dict[str, Any]) -> Path:
 def told(answer: Any) -> str:
     """The refusal of a command."""
     assert answer.code == 1, answer
-    findings = [f"{one['column']}: {one['message']}" for one in answer.body.get("findings", ())]
+    findings = [f"{element['column']}: {element['message']}" for element in answer.body.get("findings", ())]
     words = str(findings or answer.body["error"]["message"])
     assert "fault in Concord" not in words
     return words
@@ -181,9 +181,9 @@ def labelled(path: Path, labels: list[str]) -> Path:
 
 def test_a_comma_that_can_mean_two_things_is_asked_about(concord: Concord, tmp_path: Path) -> None:
     answer = concord("check", labelled(tmp_path / "a.csv", ["1,234", "2", "3"]))
-    errors = [one for one in answer.body["findings"] if one["severity"] == "error"]
+    errors = [finding for finding in answer.body["findings"] if finding["severity"] == "error"]
     assert not answer.body["usable"]
-    assert [(one["row"], one["column"]) for one in errors] == [(1, "human_wit")]
+    assert [(error["row"], error["column"]) for error in errors] == [(1, "human_wit")]
     assert "1.234 or 1234" in errors[0]["message"]
     assert "1.234 or 1234" in told(concord("ceiling", tmp_path / "a.csv", "--aspect", "wit"))
 

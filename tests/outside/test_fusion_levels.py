@@ -38,8 +38,8 @@ def test_repeval_chooses_its_cells_at_the_level_that_the_fusion_reports(
         assert answer.code == 0, answer.body
         assert answer.body["fused"]["level"] == level
         parts = yaml.safe_load((out / "fused.yaml").read_text("utf-8"))["parts"]
-        found = next(part["repeval"] for part in parts if part["name"] == "repeval")
-        cells[level] = [(one["layer"], one["token"]) for one in found["cells"]]
+        result = next(part["repeval"] for part in parts if part["name"] == "repeval")
+        cells[level] = [(cell["layer"], cell["token"]) for cell in result["cells"]]
     assert cells["sample"] != cells["dataset"]  # the labels of one source are ranked apart from those of another
 
 

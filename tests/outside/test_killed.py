@@ -242,7 +242,9 @@ class Bench:
         """The worker stands still while a screen is drawn, so that it is seen part-way however quick it is."""
         place = project.place
         place.start_worker()
-        place.until(lambda: any("worker is alive" in one.value for one in place.screen("runs").markdown), "a worker")
+        place.until(
+            lambda: any("worker is alive" in block.value for block in place.screen("runs").markdown), "a worker"
+        )
         with place.worker_held() as step:
             address = KINDS[kind].start(project)
             while newest(place)["status"] != "running":
@@ -255,7 +257,7 @@ class Bench:
         place.until(lambda: newest(place)["status"] in ENDED, f"the end of the {kind}")
         shown = result(project, address) if callable(result) else place.screen(result, **address)
         runs = place.screen("runs")
-        spent = {one.label: one.value for one in runs.metric if one.label != "Took"}
+        spent = {metric.label: metric.value for metric in runs.metric if metric.label != "Took"}
         lines = words(shown)
         spent["in the result"] = " ".join(MONEY.findall("\n".join(lines)))
         status = f"{newest(place)['status']} {newest(place)['error']}".strip()

@@ -35,7 +35,7 @@ def labelled(tmp_path: Path) -> Write:
 
 
 def advice(body: dict[str, Any]) -> list[str]:
-    return [one["message"] for one in body["findings"] if "calibration labels" in one["message"]]
+    return [finding["message"] for finding in body["findings"] if "calibration labels" in finding["message"]]
 
 
 def test_check_counts_the_labels_that_will_choose_criteria(concord: Callable[..., Any], labelled: Write) -> None:
@@ -60,7 +60,7 @@ def test_calibrate_says_the_same_of_the_same_labels(concord: Callable[..., Any],
     assert words in answer.body["warnings"]
     assert words in " ".join(answer.err.split())
     larger = concord("calibrate", file, "--aspect", "quality", "--preset", "quick", "--calibration-share", 0.9)
-    assert not any("calibration labels" in one for one in larger.body["warnings"])  # 108 of them
+    assert not any("calibration labels" in warning for warning in larger.body["warnings"])  # 108 of them
 
 
 def test_too_few_labels_are_refused_with_the_same_number(concord: Callable[..., Any], labelled: Write) -> None:

@@ -18,7 +18,7 @@ def usual_umask() -> Iterator[None]:
 
 
 def open_to_others(folder: Path) -> list[Path]:
-    return [one for one in (folder, *folder.rglob("*")) if one.stat().st_mode & 0o077]
+    return [path for path in (folder, *folder.rglob("*")) if path.stat().st_mode & 0o077]
 
 
 def test_a_home_is_made_for_its_owner_alone_and_an_open_one_is_mended(

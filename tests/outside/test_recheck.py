@@ -74,7 +74,7 @@ def test_renamed_calibration_items_do_not_hide_a_drop(
     assert mixed.body["left_out"] == {"calibration": len(calibration), "held_out": len(held_out)}
     assert mixed.body["n_labelled"] == len(rows)
     assert alone.body["left_out"] == {}
-    (said,) = [one for one in mixed.body["notes"] if "left out" in one]
+    (said,) = [note for note in mixed.body["notes"] if "left out" in note]
     assert f"{len(calibration)} served to choose the judge, {len(held_out)} to evaluate it" in said
 
 
@@ -110,7 +110,7 @@ def test_a_text_that_stands_twice_counts_once(concord: Concord, trained: Path, r
     answer = recheck(concord, trained, write(tmp_path / "twice.jsonl", [*fresh, *renamed(fresh)]))
     assert answer.body["now"]["n"] == len(fresh)
     assert answer.body["left_out"] == {"repeated": len(fresh)}
-    assert any("repeat another text" in one for one in answer.body["notes"])
+    assert any("repeat another text" in note for note in answer.body["notes"])
 
 
 def test_the_judge_file_knows_texts_by_digests_alone(trained: Path, rows: list[Row]) -> None:
@@ -121,7 +121,7 @@ def test_the_judge_file_knows_texts_by_digests_alone(trained: Path, rows: list[R
         digests = texts[side].split()
         assert len(digests) == len(expected)
         assert digests == sorted(digests)
-        assert {len(one) for one in digests} == {12}
+        assert {len(digest) for digest in digests} == {12}
     assert not [row for row in rows if row["target"][:30] in text]
 
 

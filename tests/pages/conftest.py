@@ -28,9 +28,9 @@ from tests.pages.screen import HOSTILE, HOSTILE_ASPECT, ROOT
 @pytest.fixture(scope="session", autouse=True)
 def packages_read_once() -> Iterator[None]:
     """Streamlit reads what every installed package says of itself for each new `AppTest`; here once for all."""
-    found = manifest_scanner.scan_component_manifests()
+    manifests = manifest_scanner.scan_component_manifests()
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(manifest_scanner, "scan_component_manifests", lambda: list(found))
+        patched.setattr(manifest_scanner, "scan_component_manifests", lambda: list(manifests))
         yield
 
 

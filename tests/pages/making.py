@@ -83,7 +83,7 @@ def calibration(ranked: tuple[Candidate, ...], **changes: Any) -> Calibration:
         golden_digest="golden:abc",
         split=Split((0,), (1,), "sources", 0),
         texts=KnownTexts(("0" * 12,), ("1" * 12,)),
-        chosen=tuple(one.criteria for one in ranked[:3]),
+        chosen=tuple(candidate.criteria for candidate in ranked[:3]),
         candidates=ranked,
         calibration=aligned(0.61),
         held_out=aligned(0.52, 72, unscored=3),
@@ -210,8 +210,8 @@ class Place:
 
 def calibrate(place: Place, chosen: CalibrationSettings, aspect: str = "coherence") -> str:
     """A calibration of the offline judge, done here; the id of the run."""
-    asked = CalibrationRequest(place.project_id, place.golden_id, aspect, "offline", chosen)
-    run_id = projects.start_calibration(place.store, place.settings, asked)
+    request = CalibrationRequest(place.project_id, place.golden_id, aspect, "offline", chosen)
+    run_id = projects.start_calibration(place.store, place.settings, request)
     assert do_here(place.store, place.settings, run_id) == "done"
     return run_id
 
@@ -230,9 +230,9 @@ def hostile_golden() -> GoldenSet:
     golden = load_golden(ROOT / "sample_data" / "summaries.jsonl")
     names = {one: f"{one} {HOSTILE}" for one in golden.item_ids}
     items = tuple(
-        replace(one, item_id=names[one.item_id], target=f"{one.target}\n\n    {HOSTILE}") for one in golden.items
+        replace(item, item_id=names[item.item_id], target=f"{item.target}\n\n    {HOSTILE}") for item in golden.items
     )
-    ratings = tuple(replace(one, item_id=names[one.item_id]) for one in golden.ratings)
+    ratings = tuple(replace(rating, item_id=names[rating.item_id]) for rating in golden.ratings)
     return replace(golden, items=items, ratings=ratings)
 
 
@@ -262,7 +262,7 @@ def review(home: Path) -> Reviewed:
         ann = Place(store.acting(Actor("Ann")), settings, load_golden(ROOT / "sample_data" / "summaries.jsonl"), "p")
         run_id = calibrate(ann, CalibrationSettings(preset="quick", rounds=0, resamples=100, seed=3))
         best = projects.load_calibration(store, run_id).chosen[0].criteria_id
-        worst = tuple(one.item_id for one in projects.item_scores(store, run_id, best)[:3])
+        worst = tuple(score.item_id for score in projects.item_scores(store, run_id, best)[:3])
         about = {"aspect": "coherence", "subject_id": best, "note": HOSTILE}
         verdicts: tuple[TriageVerdict, ...] = ("ambiguous", "judge wrong", "label wrong")
         for item_id, verdict in zip(worst, verdicts, strict=True):

@@ -61,9 +61,9 @@ def _page(settings, view, aspect, golden, role, how):  # type: ignore[no-untyped
     store = projects.open_store(settings)
     if role:
         store = store.acting(Actor("Ann", role))  # type: ignore[arg-type]
-    offered = {one.project_id: one for one in projects.list_projects(store)}
+    offered = {summary.project_id: summary for summary in projects.list_projects(store)}
     project = offered.get(state.project() or "") or next(iter(offered.values()))
-    goldens = [one for one in projects.list_goldens(store, project.project_id) if golden in ("", one.name)]
+    goldens = [entry for entry in projects.list_goldens(store, project.project_id) if golden in ("", entry.name)]
     draw_notice()
     opened = Opened(settings, store, project)
     component = getattr(import_module(f"pages.components.{view}"), how)
@@ -91,19 +91,19 @@ def labelled(elements: Sequence[Any], label: str) -> Any:
 
 def button(screen: AppTest, label: str) -> Any:
     """The one button of that label, or the first that begins with it."""
-    assert sum(one.label == label for one in screen.button) < 2, f"more than one button is labelled {label!r}"
+    assert sum(widget.label == label for widget in screen.button) < 2, f"more than one button is labelled {label!r}"
     return labelled(screen.button, label)
 
 
 def press(screen: AppTest, label: str) -> AppTest:
-    found = button(screen, label)
-    assert not found.disabled, f"{label!r} cannot be pressed: {found.help}"
-    found.click()
+    result = button(screen, label)
+    assert not result.disabled, f"{label!r} cannot be pressed: {result.help}"
+    result.click()
     return run(screen)
 
 
 def has_button(screen: AppTest, label: str) -> bool:
-    return any(one.label == label for one in screen.button)
+    return any(widget.label == label for widget in screen.button)
 
 
 def choose(screen: AppTest, label: str, value: Any) -> AppTest:
@@ -127,7 +127,7 @@ def upload(screen: AppTest, name: str, data: bytes, kind: str = "application/jso
 
 def metrics(screen: AppTest) -> dict[str, str]:
     """Label → value of every large figure."""
-    return {one.label: one.value for one in screen.metric}
+    return {metric.label: metric.value for metric in screen.metric}
 
 
 def harmless(screen: AppTest) -> None:
@@ -146,4 +146,4 @@ def choose_section(screen: AppTest, name: str) -> AppTest:
 
 def frame_with(screen: AppTest, column: str) -> Any:
     """The first table that has the column."""
-    return next(one.value for one in screen.dataframe if column in one.value.columns)
+    return next(frame.value for frame in screen.dataframe if column in frame.value.columns)

@@ -39,7 +39,7 @@ def test_a_screen_waits_for_the_database_and_saves_what_was_pressed_once(server:
     back.join()
     assert "The database does not answer. Waiting for it" in screen.toast[0].value
     store = projects.open_store(Settings.from_environment())
-    assert [one.name for one in projects.list_projects(store)].count("mine") == 1
+    assert [project.name for project in projects.list_projects(store)].count("mine") == 1
 
 
 def test_a_database_that_stays_away_is_told_in_words(server: GoingAway, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,7 +48,7 @@ def test_a_database_that_stays_away_is_told_in_words(server: GoingAway, monkeypa
     people._names.clear()
     server.go()
     screen.run()
-    assert any("cannot be reached" in one.value for one in screen.error)
+    assert any("cannot be reached" in error.value for error in screen.error)
 
 
 def test_an_error_that_no_screen_expected_is_told_in_words() -> None:
@@ -60,4 +60,4 @@ def test_an_error_that_no_screen_expected_is_told_in_words() -> None:
         assert not faults.say_error(ValueError("of ours"))
 
     screen = AppTest.from_function(script, default_timeout=60).run()
-    assert [one.value.replace("\\", "") for one in screen.error] == ["The database <b>cannot</b> be reached."]
+    assert [error.value.replace("\\", "") for error in screen.error] == ["The database <b>cannot</b> be reached."]

@@ -33,8 +33,8 @@ def test_an_empty_project_says_what_to_do_next(empty: Place) -> None:
 
 
 def test_the_form_shows_the_cost_before_the_start(place: Place, form: AppTest) -> None:
-    asked = CalibrationRequest(place.project_id, place.golden_id, "coherence")
-    estimate = projects.estimate(place.store, place.settings, asked)
+    request = CalibrationRequest(place.project_id, place.golden_id, "coherence")
+    estimate = projects.estimate(place.store, place.settings, request)
     assert metrics(form)["Calls, at most about"] == f"{estimate.calls:,}"
     assert metrics(form)["Price"] == "$0.00"
     assert metrics(form)["Calibration items"] == "72"
@@ -69,7 +69,7 @@ def test_an_endpoint_needs_a_model_and_never_asks_for_a_key(place: Place, form: 
     form.radio(key="form_judge").set_value("openai").run()
     assert "Name the model" in texts(form)
     assert "No key in the environment" in texts(form)
-    assert not [one for one in form.text_input if "key" in one.label.lower()]
+    assert not [field for field in form.text_input if "key" in field.label.lower()]
     form.text_input(key="form_model").set_value("small-model")
     form.text_input(key="form_base_url").set_value("http://127.0.0.1:8000/v1").run()
     assert metrics(form)["Price"] == "—"  # nobody has said what this model costs
@@ -146,13 +146,13 @@ def test_a_finished_run_tells_held_out_beside_calibration(place: Place) -> None:
     kept = candidates(5, "kept")
     screen = shown(place.add_run("done", shown=standing(kept), outcome=calibration(kept)))
     assert metrics(screen)[HELD_OUT] == "0.520 [0.42, 0.62]"
-    said = texts(screen)
-    assert "0.090 above held-out" in said
-    assert "3 unread" in said
-    assert "offline, which is no LLM" in said
-    assert "Only 80 labels on calibration" in said
-    assert not [one for one in screen.button if one.label in ("Cancel", "Resume")]
-    assert [one.label for one in screen.download_button] == ["Download judge.yaml (not approved)"]
+    page_text = texts(screen)
+    assert "0.090 above held-out" in page_text
+    assert "3 unread" in page_text
+    assert "offline, which is no LLM" in page_text
+    assert "Only 80 labels on calibration" in page_text
+    assert not [widget for widget in screen.button if widget.label in ("Cancel", "Resume")]
+    assert [widget.label for widget in screen.download_button] == ["Download judge.yaml (not approved)"]
 
 
 def test_an_undefined_result_is_a_dash_with_its_reason(place: Place) -> None:

@@ -63,10 +63,10 @@ def test_the_table_names_its_measure_and_holds_scipys_numbers(shelf: Place) -> N
     assert list(table["no score"]) == [0, 8]
     assert table["beside the highest"].iloc[1].startswith("worse, p")
     assert headline(screen).startswith("good stands highest in agreement with people")
-    said = texts(screen)
-    assert "significantly better than poor" in said
-    assert "72 of 80 labelled items; 8 because a judge has no score for them." in said
-    assert "poor: 8 no verdict" in said
+    page_text = texts(screen)
+    assert "significantly better than poor" in page_text
+    assert "72 of 80 labelled items; 8 because a judge has no score for them." in page_text
+    assert "poor: 8 no verdict" in page_text
 
 
 def test_seen_labels_are_left_out_and_come_back_when_the_judge_is_left_out(shelf: Place) -> None:
@@ -143,7 +143,7 @@ def test_judges_stand_beside_a_person_against_the_same_targets(shelf: Place) -> 
     assert board["poor"].startswith("below a person, −")
     people = choose_section(screen, "people").dataframe[1].value.set_index("judge")
     golden = projects.load_golden_set(shelf.store, shelf.golden_id)
-    listed = {one.name: one.judge.values for one in projects.list_judges(shelf.store, shelf.project_id)}
+    listed = {judge.name: judge.judge.values for judge in projects.list_judges(shelf.store, shelf.project_id)}
     scores = dict(zip(golden.item_ids, listed["good"].tolist(), strict=True))
     own = core.beside_people(golden, scores, "coherence", level="sample")
     assert people.loc["good", "the judge"] == pytest.approx(own.judge.value)
@@ -166,9 +166,9 @@ def test_without_single_ratings_nothing_is_said_of_people(shelf: Place) -> None:
 def test_significant_pairs_stand_there_as_sentences(shelf: Place) -> None:
     shelf.add_judge("good", 0.3)
     shelf.add_judge("poor", 6.0)
-    said = texts(open_screen(SCREEN, **shelf.ids))
-    assert "1 of 1 difference is beyond chance" in said
-    assert "good is better than poor by +" in said
+    page_text = texts(open_screen(SCREEN, **shelf.ids))
+    assert "1 of 1 difference is beyond chance" in page_text
+    assert "good is better than poor by +" in page_text
 
 
 def test_an_item_opens_with_its_text_and_the_reply_as_letters(shelf: Place) -> None:
@@ -179,8 +179,8 @@ def test_an_item_opens_with_its_text_and_the_reply_as_letters(shelf: Place) -> N
     assert listed["gap"].abs().is_monotonic_decreasing
     screen.query_params["item"] = "i7"
     screen.run()
-    assert "Text 7 <b>bold</b>" in [one.value for one in screen.text]
-    assert "Rating: 7 <script>" in [one.value for one in screen.text]
+    assert "Text 7 <b>bold</b>" in [text.value for text in screen.text]
+    assert "Rating: 7 <script>" in [text.value for text in screen.text]
     assert f"people {shelf.labels[7]:.2f}" in texts(screen)
 
 
@@ -294,5 +294,5 @@ def test_a_pilot_stands_aside_until_it_is_put_in(shelf: Place) -> None:
 
 def test_calibrate_points_to_compare_for_a_run_of_metrics(shelf: Place) -> None:
     run_id = shelf.add_run("queued", MetricsRequest(shelf.project_id, shelf.golden_id, "coherence", ("overlap",)))
-    said = texts(open_screen("3_calibrate", run=run_id))
-    assert "It computed metrics; its result stands in Compare." in said
+    page_text = texts(open_screen("3_calibrate", run=run_id))
+    assert "It computed metrics; its result stands in Compare." in page_text

@@ -55,8 +55,8 @@ def edit(screen: AppTest, parent: Criteria, text: str) -> AppTest:
 def edits_of(place: Place, parent: Criteria) -> list[tuple[str, str]]:
     """Author and text of every edit, in order."""
     ids = projects.get_criteria(place.store, place.project_id, parent.criteria_id).edits
-    kept = [projects.get_criteria(place.store, place.project_id, one) for one in ids]
-    return [(one.author, one.text) for one in kept]
+    kept = [projects.get_criteria(place.store, place.project_id, criteria_id) for criteria_id in ids]
+    return [(entry.author, entry.text) for entry in kept]
 
 
 def rescored(
@@ -112,7 +112,7 @@ def test_an_edit_without_an_author_is_not_saved(run_id: str) -> None:
     screen = open_screen(SCREEN, run=run_id)
     screen.session_state[state.RATER] = ""
     screen.run()
-    assert [one.disabled for one in screen.button if one.label == "Save and re-score"] == [True]
+    assert [button.disabled for button in screen.button if button.label == "Save and re-score"] == [True]
 
 
 @pytest.mark.parametrize("button", ["Save mine as a version of its own", "Drop mine"])
@@ -143,10 +143,10 @@ def test_an_edit_stands_beside_its_parent(
     screen = open_screen(SCREEN, project=place.project_id, rescore=rescored(place, run_id, best, edited, low, high))
     assert metrics(screen)["Parent"] == "0.500 [0.40, 0.60]"
     assert metrics(screen)["Edited"] == "0.600 [0.50, 0.70]"
-    said = texts(screen)
-    assert words in said
-    assert "1 now aligned, 1 now misaligned" in said
-    assert ":green-background[**Punish gaps" in said
+    page_text = texts(screen)
+    assert words in page_text
+    assert "1 now aligned, 1 now misaligned" in page_text
+    assert ":green-background[**Punish gaps" in page_text
     assert screen.query_params["criteria"] == edited.criteria_id
 
 
@@ -212,4 +212,4 @@ def test_items_are_told_by_their_gap_and_a_marked_one_opens(done: str, store: St
     screen.run()
     item = projects.explain_item(store, Settings(), done, best, scored[0].item_id)
     assert item.explanation in texts(screen)
-    assert item.item.target in [one.value for one in screen.text]
+    assert item.item.target in [text.value for text in screen.text]

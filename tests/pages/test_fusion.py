@@ -50,16 +50,16 @@ def test_one_table_holds_fusions_parts_and_the_plain_judge_at_one_measure(full: 
     assert set(frame["role"]) == {"fusion", "part", "plain judge"}
     assert len(set(frame["n"])) == 1
     assert [name for name in frame.columns if "Spearman" in name] == ["Spearman, dataset"]
-    listed = {one.name: one for one in projects.list_judges(full.store, full.project_id)}
+    listed = {judge.name: judge for judge in projects.list_judges(full.store, full.project_id)}
     from core.fusion.stack import StackSettings
 
     parts = [one.judge_id for one in listed.values() if one.judge.kind == "metric"]
-    found = projects.fuse_judges(full.store, full.project_id, full.golden_id, "coherence", judge_ids=parts,
+    fusion = projects.fuse_judges(full.store, full.project_id, full.golden_id, "coherence", judge_ids=parts,
                               settings=StackSettings(method="ridge"))  # fmt: skip
-    at = list(found.report)
+    at = list(fusion.report)
     for name in ("one", "plain"):
-        told = float(frame.loc[frame["judge"] == name, "Spearman, dataset"].iloc[0])
-        assert told == pytest.approx(spearmanr(listed[name].judge.values[at], full.labels[at]).statistic)
+        result = float(frame.loc[frame["judge"] == name, "Spearman, dataset"].iloc[0])
+        assert result == pytest.approx(spearmanr(listed[name].judge.values[at], full.labels[at]).statistic)
 
 
 def test_every_section_draws_and_shows_markup_as_letters(full: Place) -> None:
@@ -67,19 +67,19 @@ def test_every_section_draws_and_shows_markup_as_letters(full: Place) -> None:
     for section in ("How alike the parts are", "Where they contradict", "Let a model fuse", "The paper's numbers"):
         choose_section(screen, section)
     choose_section(screen, "Where they contradict")
-    assert any(HOSTILE in one.value for one in screen.text)
-    assert not [one for one in screen.markdown if HOSTILE in one.value]
+    assert any(HOSTILE in text.value for text in screen.text)
+    assert not [block for block in screen.markdown if HOSTILE in block.value]
     assert "whose labels none of the parts" in texts(screen)
 
 
 def test_the_papers_levels_stand_in_tables_of_their_own(full: Place) -> None:
     screen = choose_section(open_screen(SCREEN, **full.ids), "The paper's numbers")
-    printed = [one.value for one in screen.dataframe if "judge in the paper" in one.value.columns]
+    printed = [frame.value for frame in screen.dataframe if "judge in the paper" in frame.value.columns]
     assert len(printed) == 2
     assert all("level" not in frame.columns for frame in printed)
-    said = texts(screen)
-    assert "System level" in said
-    assert "Sample level" in said
+    page_text = texts(screen)
+    assert "System level" in page_text
+    assert "Sample level" in page_text
     system = next(frame for frame in printed if (frame["judge in the paper"].str.startswith("Fusion-Eval")).any())
     assert not system["judge in the paper"].str.startswith("G-Eval").any()
 
@@ -89,16 +89,16 @@ def test_a_fusion_is_kept_as_a_judge(full: Place) -> None:
     choose(screen, "Name", "Three in one")
     press(screen, "Keep")
     assert "Three in one is among the judges now" in texts(screen).replace("\\", "")
-    kept = [one for one in projects.list_judges(full.store, full.project_id) if one.judge.kind == "fused"]
-    assert [one.name for one in kept] == ["Three in one"]
+    kept = [judge for judge in projects.list_judges(full.store, full.project_id) if judge.judge.kind == "fused"]
+    assert [judge.name for judge in kept] == ["Three in one"]
     shelf_table = frame_with(screen, "labels seen")
     assert not shelf_table.loc[shelf_table["judge"] == "Three in one", "part"].iloc[0]  # no part of itself
 
 
 def test_without_judges_it_says_what_to_do(shelf: Place) -> None:
-    said = texts(open_screen(SCREEN, **shelf.ids))
-    assert "no judge yet" in said
-    assert "Compute metrics" in said
+    page_text = texts(open_screen(SCREEN, **shelf.ids))
+    assert "no judge yet" in page_text
+    assert "Compute metrics" in page_text
     add(shelf, "one", 1.0)
     assert "one judge only" in texts(open_screen(SCREEN, **shelf.ids))
 
@@ -106,9 +106,9 @@ def test_without_judges_it_says_what_to_do(shelf: Place) -> None:
 def test_parts_that_saw_nearly_everything_are_refused_in_words(shelf: Place) -> None:
     add(shelf, "one", 1.0)
     add(shelf, "cheat", 0.1, kind="calibrated", seen=tuple(range(110)))
-    said = texts(open_screen(SCREEN, **shelf.ids))
-    assert "These judges cannot be fused" in said
-    assert "no part has seen" in said
+    page_text = texts(open_screen(SCREEN, **shelf.ids))
+    assert "These judges cannot be fused" in page_text
+    assert "no part has seen" in page_text
 
 
 def test_a_plan_is_proposed_and_its_cost_shown(full: Place) -> None:

@@ -25,12 +25,12 @@ ASPECT = "coherence"
 @pytest.fixture(scope="module")
 def listed(real: Any) -> list[CriteriaEntry]:
     """The criteria of the run, those with the highest alignment first."""
-    found = projects.list_criteria(real.store, real.project_id, ASPECT, real.golden_id)
+    entries = projects.list_criteria(real.store, real.project_id, ASPECT, real.golden_id)
 
-    def value(one: CriteriaEntry) -> float:
-        return max((a.alignment.value or -2 for a in one.alignments if a.side == "calibration"), default=-2)
+    def value(entry: CriteriaEntry) -> float:
+        return max((a.alignment.value or -2 for a in entry.alignments if a.side == "calibration"), default=-2)
 
-    return sorted(found, key=value, reverse=True)
+    return sorted(entries, key=value, reverse=True)
 
 
 @pytest.fixture(scope="module")
@@ -76,11 +76,11 @@ def test_the_largest_gaps_of_the_best_criteria_come_first(
         .startswith(f"{best:.3f}")
     )
     of_screen = projects.item_scores(real.store, real.run_id, screen.query_params["criteria"])
-    wrong = [one for one in of_screen if one.gap is not None and abs(one.gap) >= 0.5]
+    wrong = [score for score in of_screen if score.gap is not None and abs(score.gap) >= 0.5]
     shown = table(screen)
-    assert list(shown["item"]) == [one.item_id for one in wrong]
+    assert list(shown["item"]) == [score.item_id for score in wrong]
     assert [(word, gap > 0) for word, gap in zip(shown["the judge is"], shown["gap"], strict=True)] == [
-        ("too lenient" if one.gap > 0 else "too strict", one.gap > 0) for one in wrong
+        ("too lenient" if score.gap > 0 else "too strict", score.gap > 0) for score in wrong
     ]
     assert screen.query_params["item"] == wrong[0].item_id
     assert f"{len(wrong)} misaligned" in texts(screen)
@@ -95,16 +95,16 @@ def test_no_held_out_item_is_listed_or_opened(real: Any, opened: Open) -> None:
     shown = set(table(screen)["item"])
     assert shown == {real.golden.item_ids[k] for k in split.calibration}
     assert not shown & held_out
-    said = texts(screen)
-    assert "it is held out, unlabelled or unknown" in said
-    assert secret not in said
-    assert "held-out items stay closed. This held-out set has been opened 1 time." in said
+    page_text = texts(screen)
+    assert "it is held out, unlabelled or unknown" in page_text
+    assert secret not in page_text
+    assert "held-out items stay closed. This held-out set has been opened 1 time." in page_text
 
 
 def test_a_link_opens_its_item_under_its_criteria(real: Any, opened: Open, listed: list[CriteriaEntry]) -> None:
-    other = next(one for one in listed[1:] if one.text)
+    other = next(entry for entry in listed[1:] if entry.text)
     scores = projects.item_scores(real.store, real.run_id, other.criteria_id)
-    aligned = next(one for one in scores if one.gap is not None and abs(one.gap) < 0.5)
+    aligned = next(score for score in scores if score.gap is not None and abs(score.gap) < 0.5)
     screen = opened(run=real.run_id, criteria=other.criteria_id, item=aligned.item_id)
     heading = f"{aligned.item_id} · people {aligned.label:.2f} · judge {aligned.score:.2f}"
     assert bare(heading) in bare(texts(screen))
@@ -128,7 +128,7 @@ def test_filters_by_side_group_label_and_order(opened: Open, scored: tuple[ItemS
     source = scored[0].source_id
     screen.pills(key="form_misaligned_sides").set_value([]).run()
     screen.multiselect(key="form_misaligned_of_source").set_value([source]).run()
-    assert set(table(screen)["item"]) == {one.item_id for one in scored if one.source_id == source}
+    assert set(table(screen)["item"]) == {score.item_id for score in scored if score.source_id == source}
     screen.multiselect(key="form_misaligned_of_source").set_value([]).run()
     low, high = screen.slider[0].value
     screen.slider[0].set_range(low, (low + high) / 2).run()
@@ -139,13 +139,13 @@ def test_filters_by_side_group_label_and_order(opened: Open, scored: tuple[ItemS
 
 
 def test_what_was_fixed_and_broken_since_the_parent(real: Any, opened: Open, listed: list[CriteriaEntry]) -> None:
-    scored_ids = {one.criteria_id for one in listed}
-    child = next(one for one in listed if one.parents and one.parents[0] in scored_ids)
+    scored_ids = {entry.criteria_id for entry in listed}
+    child = next(entry for entry in listed if entry.parents and entry.parents[0] in scored_ids)
     changes = projects.item_changes(real.store, real.run_id, child.criteria_id, child.parents[0])
     screen = opened(criteria=child.criteria_id)
     screen.pills(key="form_misaligned_sides").set_value([]).run()
     screen.pills(key="form_misaligned_changed").set_value("now misaligned").run()
-    broken = {one.item_id for one in changes if one.now == "broken"}
+    broken = {change.item_id for change in changes if change.now == "broken"}
     shown = {*table(screen)["item"]} if broken else set()
     assert shown == broken
 
@@ -157,21 +157,21 @@ def test_the_item_shows_reasons_and_raters(real: Any, opened: Open) -> None:
     screen = opened()
     item_id = screen.query_params["item"]
     raters = frame_with(screen, "rater")
-    said = [one for one in real.golden.ratings if (one.item_id, one.aspect) == (item_id, ASPECT)]
-    assert list(raters["label"]) == [one.value for one in said]
+    said = [rating for rating in real.golden.ratings if (rating.item_id, rating.aspect) == (item_id, ASPECT)]
+    assert list(raters["label"]) == [rating.value for rating in said]
     assert "What moved the score" in texts(screen)
     assert "Offline judge (text features, no language model)" in texts(screen)
     item = real.golden.items[real.golden.item_ids.index(item_id)]
-    assert any(item.target == one.value for one in screen.text) or "orange-background" in texts(screen)
+    assert any(item.target == text.value for text in screen.text) or "orange-background" in texts(screen)
 
 
 def test_hostile_names_and_texts_stay_text(opened: Open) -> None:
     screen = opened()
     assert "<img" in screen.query_params["item"]
     for kind in ("markdown", "caption", "success", "warning"):
-        for one in screen.get(kind):
-            assert "<img" not in str(one.value).replace("\\<", "")
-            assert "](http" not in str(one.value)
+        for element in screen.get(kind):
+            assert "<img" not in str(element.value).replace("\\<", "")
+            assert "](http" not in str(element.value)
 
 
 def test_quoted_words_stand_on_a_coloured_ground_and_nothing_else_is_markup() -> None:
@@ -191,7 +191,7 @@ def test_a_press_keeps_note_and_pick_and_opens_the_next(real: Any, opened: Open)
     screen = opened()
     order = list(table(screen)["item"])
     first, second = order[:2]
-    next(one for one in screen.text_input if one.label == "Note").set_value("too harsh on names").run()
+    next(field for field in screen.text_input if field.label == "Note").set_value("too harsh on names").run()
     box = next(one for one in screen.checkbox if one.label == "Pick for the next round")
     box.check().run()
     assert first not in found(real), "a pick alone waits for the verdict"
@@ -219,7 +219,7 @@ def test_a_pick_of_a_triaged_item_is_kept_at_once(real: Any, opened: Open) -> No
         real.store, real.project_id, real.golden_id, aspect=ASPECT, item_id=item_id, subject_id="c", verdict="ambiguous"
     )
     screen = opened(item=item_id)
-    next(one for one in screen.checkbox if one.label == "Pick for the next round").check().run()
+    next(box for box in screen.checkbox if box.label == "Pick for the next round").check().run()
     assert (found(real)[item_id].picked, found(real)[item_id].verdict) == (True, "ambiguous")
 
 

@@ -97,11 +97,11 @@ def test_without_a_name_every_screen_asks_and_changes_nothing(store: Store, proj
     screen = run(prepared(name, project=project, **dict.fromkeys(whose, "Ann")))
     assert state.RATER not in screen.session_state
     assert screen.sidebar.selectbox(key=state.NAME_PICKER).value is None
-    assert not [one for one in screen.button if one.label in ("Sign in", "Sign out")]
+    assert not [widget for widget in screen.button if widget.label in ("Sign in", "Sign out")]
     assert "role" not in texts(screen)
     assert "Who are you?" in texts(screen)
-    assert {one.label for one in screen.button if one.proto.type == "primary"} <= {"Take the tour"} | {
-        one.label for one in screen.button if one.disabled
+    assert {widget.label for widget in screen.button if widget.proto.type == "primary"} <= {"Take the tour"} | {
+        widget.label for widget in screen.button if widget.disabled
     }
     assert button(screen, "Create").disabled
     screen.text_input(key="form_name_typed").set_value("Ada")
@@ -142,9 +142,9 @@ def test_the_second_verdict_on_an_item_is_told_of_the_first(store: Store, projec
     for unnamed in (bo, store):
         with pytest.raises(ConflictError, match="Ann said 'judge wrong' of this item while you were looking"):
             triage(unnamed, "label wrong", 0)
-    (found,) = projects.list_triage(store, project, golden, "coherence").values()
-    assert (found.actor, found.verdict) == ("Ann", "judge wrong")
-    triage(bo, "label wrong", found.number)
+    (result,) = projects.list_triage(store, project, golden, "coherence").values()
+    assert (result.actor, result.verdict) == ("Ann", "judge wrong")
+    triage(bo, "label wrong", result.number)
     assert projects.list_triage(store, project, golden, "coherence")["i1"].actor == "Bo"
     triage(store, "ambiguous", projects.list_triage(store, project, golden, "coherence")["i1"].number)
     with pytest.raises(ConflictError, match="Somebody said 'ambiguous'"):
@@ -171,7 +171,7 @@ def test_two_sessions_write_under_two_names(store: Store, project: str) -> None:
         screen = type_name(run(prepared("3_calibrate", project=project)), name)
         press(screen, "Start the calibration")
     logged = projects.list_events(store, project)
-    started = [one.actor for one in logged if one.sentence == "started a calibration (coherence)"]
+    started = [event.actor for event in logged if event.sentence == "started a calibration (coherence)"]
     assert started == ["Ada", "Bo"]
     assert projects.list_people(store, project) == ["Ada", "Bo"]
 
@@ -195,7 +195,7 @@ def test_names_are_kept_as_text_on_one_line(store: Store, project: str, typed: s
     assert people.tidy(typed) == kept
     screen = type_name(run(prepared("10_runs", project=project)), typed)
     assert screen.sidebar.selectbox(key=state.NAME_PICKER).value == (kept or None)
-    assert typed not in "".join(str(one.value) for one in screen.markdown)
+    assert typed not in "".join(str(block.value) for block in screen.markdown)
 
 
 @pytest.mark.parametrize(
@@ -240,7 +240,7 @@ def test_nothing_is_shown_before_somebody_signed_in(
 ) -> None:
     monkeypatch.setattr(projects, "open_store", lambda settings: pytest.fail("the store was opened"))
     screen = sign_in_screen(name, AUTH, project=project, rater="Ann")
-    assert [one.label for one in screen.button] == ["Sign in"]
+    assert [widget.label for widget in screen.button] == ["Sign in"]
     assert not screen.selectbox
     assert not screen.sidebar.children
     assert SECRET not in everything(screen)
@@ -256,7 +256,7 @@ def test_every_provider_has_a_button_and_is_asked(store: Store, monkeypatch: pyt
     monkeypatch.setattr(st, "login", asked.append)
     client = {name: AUTH[name] for name in ("client_id", "client_secret", "server_metadata_url")}
     screen = sign_in_screen("10_runs", {**AUTH, "okta": client, "client_kwargs": {"prompt": "login"}})
-    assert [one.label for one in screen.button] == ["Sign in", "Sign in with okta"]
+    assert [widget.label for widget in screen.button] == ["Sign in", "Sign in with okta"]
     for place in (0, 1):
         screen.button[place].click().run()
     assert asked == [None, "okta"]
@@ -312,14 +312,14 @@ def test_an_account_that_cannot_be_told_apart_is_refused(
 ) -> None:
     screen = account("10_runs", claims, project=project)
     assert why in texts(screen)
-    assert [one.label for one in screen.button] == ["Sign out"]
+    assert [widget.label for widget in screen.button] == ["Sign out"]
     assert SECRET not in everything(screen)
 
 
 def test_who_signed_in_is_named_with_the_address_whatever_the_url_says(store: Store, project: str) -> None:
     screen = signed_in("3_calibrate", "rev", project=project, rater="Somebody else")
-    assert "Rev (rev@example.org)" in [one.value for one in screen.sidebar.text]
-    assert state.NAME_PICKER not in [one.key for one in screen.sidebar.selectbox]
+    assert "Rev (rev@example.org)" in [text.value for text in screen.sidebar.text]
+    assert state.NAME_PICKER not in [box.key for box in screen.sidebar.selectbox]
     press(screen, "Start the calibration")
     last = projects.list_events(store, project)[-1]
     assert (last.actor, last.role) == ("Rev (rev@example.org)", "reviewer")
@@ -334,8 +334,8 @@ def test_who_signed_in_is_named_with_the_address_whatever_the_url_says(store: St
     ],
 )
 def test_the_name_of_an_account(claims: dict[str, str], name: str) -> None:
-    found = people.Account(*(people.tidy(claims.get(claim, "")) for claim in ("name", "email")))
-    actor = people.actor_of(found, Settings(roles={"rev@example.org": "reviewer"}))
+    result = people.Account(*(people.tidy(claims.get(claim, "")) for claim in ("name", "email")))
+    actor = people.actor_of(result, Settings(roles={"rev@example.org": "reviewer"}))
     assert (actor.name, actor.role) == (name, "reviewer")
     assert actor.subject.lower() == "rev@example.org"
 
@@ -343,7 +343,7 @@ def test_the_name_of_an_account(claims: dict[str, str], name: str) -> None:
 def test_who_signs_out_sees_nothing_more(store: Store, project: str) -> None:
     screen = signed_in("10_runs", "rev", project=project)
     press(screen, "Sign out")
-    assert [one.label for one in screen.button] == ["Sign in"]
+    assert [widget.label for widget in screen.button] == ["Sign in"]
     assert SECRET not in everything(screen)
 
 
@@ -387,7 +387,7 @@ def test_a_project_that_is_forced_is_refused_in_words(
     screen.text_input(key=state.NEW_PROJECT).set_value("mine")
     press(screen, "Create")
     assert "it needs the role admin, and the role here is reviewer" in texts(screen)
-    assert [one.name for one in projects.list_projects(store)] == [SECRET]
+    assert [summary.name for summary in projects.list_projects(store)] == [SECRET]
 
 
 @pytest.mark.parametrize("name", SCREENS)

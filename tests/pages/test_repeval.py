@@ -79,11 +79,11 @@ def bench(store: Store, settings: Settings) -> Bench:
 
 def test_the_empty_screen_says_what_to_do_and_starts_with_its_defaults(bench: Bench) -> None:
     screen = open_screen(SCREEN, **bench.ids)
-    said = texts(screen)
-    assert "No RepEval has been run" in said
-    told = projects.estimate_repeval(bench.store, bench.settings, bench.request)
-    assert f"{N} texts" in said
-    assert f"{told.n_train} labels to learn from" in said
+    page_text = texts(screen)
+    assert "No RepEval has been run" in page_text
+    estimate = projects.estimate_repeval(bench.store, bench.settings, bench.request)
+    assert f"{N} texts" in page_text
+    assert f"{estimate.n_train} labels to learn from" in page_text
     press(screen, "Read the hidden states")
     (started,) = projects.list_runs(bench.store, bench.project_id)
     assert screen.query_params["run"] == started.run_id
@@ -136,8 +136,8 @@ def test_a_running_run_tells_its_pace_and_can_be_cancelled(bench: Bench) -> None
     said = f"reading texts on cpu: 1,234 tokens/s, about 9 s left {HOSTILE}"
     run_id = bench.add_run("running", bench.request, stage=Stage("read", said, 20, N))
     screen = open_screen(SCREEN, project=bench.project_id, run=run_id)
-    assert said in [one.value for one in screen.text]
-    assert any(f"20 of {N} texts read" in str(one.proto) for one in screen.get("progress"))
+    assert said in [text.value for text in screen.text]
+    assert any(f"20 of {N} texts read" in str(element.proto) for element in screen.get("progress"))
     press(screen, "Cancel")
     after = bench.store.runs.get(run_id)
     assert after.cancel_requested or after.status == "cancelled"  # at once where no worker is alive
@@ -147,7 +147,7 @@ def test_a_failed_run_tells_why_and_can_be_resumed(bench: Bench) -> None:
     run_id = bench.add_run("failed", bench.request, error=f"There is no model folder {HOSTILE}.")
     screen = open_screen(SCREEN, project=bench.project_id, run=run_id)
     assert "no model folder" in texts(screen)
-    assert not [one for one in screen.error if HOSTILE in one.value]  # markup was taken out
+    assert not [error for error in screen.error if HOSTILE in error.value]  # markup was taken out
     press(screen, "Resume")
     assert bench.store.runs.get(run_id).status == "queued"
 
@@ -183,7 +183,7 @@ def test_a_redrawing_does_not_write_the_boxes_of_the_cell(bench: Bench) -> None:
     screen = open_screen(SCREEN, project=bench.project_id, run=bench.finished(QUICK, extras=False))
     choose(screen, "Layer", 0)
     choose_section(screen, "Against random directions")
-    boxes = {one.label: one for one in screen.selectbox if one.label in ("Layer", "Token")}
+    boxes = {box.label: box for box in screen.selectbox if box.label in ("Layer", "Token")}
     assert {label: box.value for label, box in boxes.items()} == {"Layer": 0, "Token": "-1"}
     assert not any(box.proto.set_value for box in boxes.values())
 
@@ -223,7 +223,7 @@ def test_the_score_stands_among_the_judges_and_the_run_in_the_list(bench: Bench)
     (judge,) = projects.list_judges(bench.store, bench.project_id, bench.golden_id, "wit")
     assert (judge.judge.kind, judge.judge.run_id) == ("repeval", run_id)
     screen = open_screen(SCREEN, **bench.ids)
-    assert not [one for one in screen.info if "No RepEval" in one.value]
+    assert not [note for note in screen.info if "No RepEval" in note.value]
 
 
 def test_a_run_of_another_kind_is_not_shown_here(bench: Bench) -> None:

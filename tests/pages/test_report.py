@@ -64,7 +64,7 @@ def test_the_result_stands_first_with_what_limits_it(
     for one in limits(report):
         assert one.title in words
         assert one.text in words
-    metrics = {one.label: one.value for one in screen.metric}
+    metrics = {metric.label: metric.value for metric in screen.metric}
     assert metrics["Judge and people, held-out"] == f"{report.held_out.value:.2f}"
     assert metrics["Judge minus one rater"] == "—"  # this golden set has one label an item
     assert metrics["Criteria approved"] == f"0 of {len(report.history.chosen)}"
@@ -73,24 +73,24 @@ def test_the_result_stands_first_with_what_limits_it(
     assert report.reproduce.command in words
     tables = [frame.value for frame in screen.dataframe]
     assert list(tables[0]["n held-out"]) == [report.held_out.n] * 3
-    assert list(tables[1]["judge"]) == [one.name for one in report.judges.rows]
+    assert list(tables[1]["judge"]) == [row.name for row in report.judges.rows]
 
 
 def test_three_files_are_offered(show: Callable[..., AppTest]) -> None:
-    labels = [one.proto.label for one in show().get("download_button")]
+    labels = [element.proto.label for element in show().get("download_button")]
     assert labels == ["Report as one page (HTML)", "For a wiki (Markdown)", "Every figure (CSV)"]
 
 
 def test_what_people_do_is_there_at_once(show: Callable[..., AppTest], store: Store, calibrated: Any) -> None:
     assert "Criteria not approved" in texts(show())
     (project,) = projects.list_projects(store)
-    for one in projects.load_calibration(store, calibrated.run_id).chosen:
+    for criteria in projects.load_calibration(store, calibrated.run_id).chosen:
         for state in ("proposed", "approved"):
-            seen = projects.review_of(store, project.project_id, one.criteria_id).seen
+            seen = projects.review_of(store, project.project_id, criteria.criteria_id).seen
             projects.set_state(
                 store,
                 project.project_id,
-                one.criteria_id,
+                criteria.criteria_id,
                 state,
                 reason=HOSTILE_ASPECT,
                 seen=seen,
@@ -100,7 +100,7 @@ def test_what_people_do_is_there_at_once(show: Callable[..., AppTest], store: St
     assert "Criteria not approved" not in texts(again)
     assert "<b>wit" not in as_sent(again)
     n = len(projects.load_calibration(store, calibrated.run_id).chosen)
-    assert {one.label: one.value for one in again.metric}["Criteria approved"] == f"{n} of {n}"
+    assert {metric.label: metric.value for metric in again.metric}["Criteria approved"] == f"{n} of {n}"
 
 
 def test_with_two_calibrations_one_is_chosen(
@@ -109,8 +109,8 @@ def test_with_two_calibrations_one_is_chosen(
     (project,) = projects.list_projects(store)
     golden_id = projects.run_view(store, calibrated.run_id).golden_id
     chosen = CalibrationSettings(preset="quick", resamples=0, rounds=0, seed=5)
-    asked = CalibrationRequest(project.project_id, golden_id, "coherence", "offline", chosen)
-    newest = projects.start_calibration(store, settings, asked)
+    request = CalibrationRequest(project.project_id, golden_id, "coherence", "offline", chosen)
+    newest = projects.start_calibration(store, settings, request)
     drive(store, settings, newest)
     screen = show()
     (picker,) = screen.selectbox
@@ -124,16 +124,16 @@ def test_the_judge_file_is_shown_and_offered(show: Callable[..., AppTest], store
     screen = show("report_judge")
     (button,) = screen.get("download_button")
     assert button.proto.label == "Download judge.yaml"
-    shown = max((str(one.value) for one in screen.code), key=len)
+    shown = max((str(block.value) for block in screen.code), key=len)
     assert shown.startswith("format: concord-judge")
-    for one in projects.load_calibration(store, calibrated.run_id).chosen:
-        assert one.criteria_id in shown
+    for criteria in projects.load_calibration(store, calibrated.run_id).chosen:
+        assert criteria.criteria_id in shown
 
 
 def test_the_screen_opens_with_the_report_and_has_four_sections(whole: Callable[..., AppTest]) -> None:
     screen = whole()
     assert screen.title[0].value == "Report"
-    (sections,) = (one for one in screen.get("button_group") if one.key == "form_report_section")
+    (sections,) = (element for element in screen.get("button_group") if element.key == "form_report_section")
     assert sections.options == ["Report", "Judge file", "Drift", "Project"]
     assert "What to keep in mind" in texts(screen)
     assert "<b>" not in as_sent(screen)

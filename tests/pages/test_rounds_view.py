@@ -30,9 +30,9 @@ def best(real: Any) -> Criteria:
 def picks(real: Any, best: Criteria) -> tuple[str, ...]:
     """Three misaligned items of different sources, triaged and picked by Ann."""
     chosen: dict[str, str] = {}
-    for one in projects.item_scores(real.store, real.run_id, best.criteria_id):
-        if len(chosen) < 3 and one.source_id not in chosen:
-            chosen[one.source_id] = one.item_id
+    for score in projects.item_scores(real.store, real.run_id, best.criteria_id):
+        if len(chosen) < 3 and score.source_id not in chosen:
+            chosen[score.source_id] = score.item_id
     store = real.store.acting(Actor("Ann"))
     for item_id in chosen.values():
         about = {"aspect": ASPECT, "item_id": item_id, "subject_id": best.criteria_id}
@@ -43,8 +43,8 @@ def picks(real: Any, best: Criteria) -> tuple[str, ...]:
 @pytest.fixture(scope="module")
 def round_id(real: Any, best: Criteria, picks: tuple[str, ...]) -> str:
     where = (real.project_id, real.golden_id, ASPECT, real.run_id)
-    asked = RoundRequest(*where, (best.criteria_id,), picks, RoundSettings(sizes=(1, 2), trials=2))
-    run_id = projects.start_round(real.store, real.settings, asked)
+    request = RoundRequest(*where, (best.criteria_id,), picks, RoundSettings(sizes=(1, 2), trials=2))
+    run_id = projects.start_round(real.store, real.settings, request)
     real.drive(run_id)
     return run_id
 
@@ -117,7 +117,7 @@ def test_nothing_to_refine_or_to_do_starts_nothing(start: Callable[[], AppTest])
     screen = start()
     screen.pills(key="form_round_operations").set_value([]).run()
     assert "one operation and one size" in texts(screen)
-    assert all(one.label != "Start the round" for one in screen.button)
+    assert all(button.label != "Start the round" for button in screen.button)
 
 
 def test_a_judge_that_cannot_do_it_says_so(
@@ -128,9 +128,9 @@ def test_a_judge_that_cannot_do_it_says_so(
     only_words = RoundSettings(sizes=(1,), trials=1, operations=("paraphrase",))
     run_id = projects.start_round(real.store, real.settings, RoundRequest(*where, (best.criteria_id,), (), only_words))
     real.drive(run_id)
-    said = texts(opened(round=run_id))
-    assert "1 × the offline judge reads meanings, not words, so a paraphrase would change nothing" in said
-    assert "brought no proposal" in said
+    page_text = texts(opened(round=run_id))
+    assert "1 × the offline judge reads meanings, not words, so a paraphrase would change nothing" in page_text
+    assert "brought no proposal" in page_text
 
 
 # ── proposals ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -140,30 +140,30 @@ def test_proposals_stand_beside_their_parents(real: Any, opened: Open, round_id:
     screen = opened(round=round_id)
     listed = proposals(real, round_id)
     shown = frame_with(screen, "inner fold")
-    assert list(shown["inner fold"]) == [one.inner.value for one in listed]
-    assert list(shown["n"]) == [one.inner.n for one in listed]
+    assert list(shown["inner fold"]) == [proposal.inner.value for proposal in listed]
+    assert list(shown["n"]) == [proposal.inner.n for proposal in listed]
     for place, one in enumerate(listed):
         ids = (one.criteria.criteria_id, one.parent.criteria_id)
         # of all calibration items, as under the table and on the Items view: one name, one count
         changed = [each.now for each in projects.item_changes(real.store, round_id, *ids)]
         assert shown["now aligned"].iloc[place] == changed.count("mended")
         assert shown["now misaligned"].iloc[place] == changed.count("broken")
-    said = texts(screen)
+    page_text = texts(screen)
     first = listed[0]
-    assert f"Inner fold: {first.inner.value:+.3f}" in said
-    assert f"n = {first.inner.n}" in said
-    assert "Of the 3 picked items" in said
+    assert f"Inner fold: {first.inner.value:+.3f}" in page_text
+    assert f"n = {first.inner.n}" in page_text
+    assert "Of the 3 picked items" in page_text
     aligned, misaligned = shown["now aligned"].iloc[0], shown["now misaligned"].iloc[0]
-    assert f"calibration items: {aligned} now aligned, {misaligned} now misaligned." in said
+    assert f"calibration items: {aligned} now aligned, {misaligned} now misaligned." in page_text
     added = set(first.criteria.text.split()) - set(first.parent.text.split())
-    assert all(word in said for word in added)
+    assert all(word in page_text for word in added)
 
 
 def test_a_proposal_is_called_higher_by_its_tests_alone(
     real: Any, opened: Open, round_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Above 0 on both, with p = .819 and .743: no difference shown."""
-    one = proposals(real, round_id)[0]
+    proposal = proposals(real, round_id)[0]
     inner, whole = (
         PairedDifference(0.046, Interval(-0.2, 0.3), 0.819, 24),
         PairedDifference(0.035, Interval(-0.1, 0.2), 0.743, 72),
@@ -176,12 +176,12 @@ def test_a_proposal_is_called_higher_by_its_tests_alone(
             "higher on both, beyond chance",
         ),
     ):
-        shown = [replace(one, inner=changed[0], calibration=changed[1])]
+        shown = [replace(proposal, inner=changed[0], calibration=changed[1])]
         monkeypatch.setattr(projects, "list_proposals", lambda *_, shown=shown: shown)
-        said = texts(opened(round=round_id))
-        assert words in said
-        assert "better on both" not in said
-        assert ("higher on both" in said) == words.startswith("higher")
+        page_text = texts(opened(round=round_id))
+        assert words in page_text
+        assert "better on both" not in page_text
+        assert ("higher on both" in page_text) == words.startswith("higher")
 
 
 def test_a_decision_needs_a_reason_and_is_kept(real: Any, opened: Open, round_id: str) -> None:
@@ -191,7 +191,7 @@ def test_a_decision_needs_a_reason_and_is_kept(real: Any, opened: Open, round_id
     assert "A decision needs a reason" in texts(screen)
     screen.text_input(key=f"form_proposal_{round_id}_{first}_reason").set_value("says what people reward").run()
     press(screen, "Accept")
-    kept = next(one for one in proposals(real, round_id) if one.criteria.criteria_id == first)
+    kept = next(proposal for proposal in proposals(real, round_id) if proposal.criteria.criteria_id == first)
     assert (kept.state, kept.reason, kept.decided_by) == ("accepted", "says what people reward", "Ann")
     assert projects.review_of(real.store, real.project_id, first).state == "proposed"
     assert "accepted by Ann" in list(frame_with(screen, "inner fold")["decision"])
@@ -199,11 +199,11 @@ def test_a_decision_needs_a_reason_and_is_kept(real: Any, opened: Open, round_id
 
 def test_somebody_who_was_faster_is_named(real: Any, opened: Open, round_id: str) -> None:
     screen = opened(round=round_id)
-    one = next(each for each in proposals(real, round_id) if each.state == "open")
-    name = one.criteria.criteria_id
+    proposal = next(each for each in proposals(real, round_id) if each.state == "open")
+    name = proposal.criteria.criteria_id
     screen.text_input(key=f"form_proposal_{round_id}_{name}_reason").set_value("good").run()
     bo = real.store.acting(Actor("Bo"))
-    projects.decide_proposal(bo, round_id, name, accepted=False, reason="too narrow", seen=one.seen)
+    projects.decide_proposal(bo, round_id, name, accepted=False, reason="too narrow", seen=proposal.seen)
     press(screen, "Accept")
     assert "Bo decided on this while you were looking at it" in texts(screen)
     now = next(each for each in proposals(real, round_id) if each.criteria.criteria_id == name)
@@ -212,20 +212,20 @@ def test_somebody_who_was_faster_is_named(real: Any, opened: Open, round_id: str
 
 def test_an_edited_proposal_is_saved_accepted_and_scored(real: Any, opened: Open, round_id: str) -> None:
     screen = opened(round=round_id)
-    one = next(each for each in proposals(real, round_id) if each.state == "open")
-    key = f"form_proposal_{round_id}_{one.criteria.criteria_id}"
+    proposal = next(each for each in proposals(real, round_id) if each.state == "open")
+    key = f"form_proposal_{round_id}_{proposal.criteria.criteria_id}"
     screen.session_state[f"{key}_edit"] = True
     screen.run()
     screen.text_input(key=f"{key}_reason").set_value("better so").run()
     press(screen, "Accept the edited text")
     assert "The text is unchanged" in texts(screen)
-    screen.text_area(key=f"{key}_text").set_value(one.criteria.text + " Reward texts that are short.").run()
+    screen.text_area(key=f"{key}_text").set_value(proposal.criteria.text + " Reward texts that are short.").run()
     press(screen, "Accept the edited text")
-    now = next(each for each in proposals(real, round_id) if each.criteria.criteria_id == one.criteria.criteria_id)
+    now = next(each for each in proposals(real, round_id) if each.criteria.criteria_id == proposal.criteria.criteria_id)
     assert now.state == "accepted"
     edited = projects.get_criteria(real.store, real.project_id, now.edited_id)
     assert edited.text.endswith("Reward texts that are short.")
-    assert (edited.parents, edited.author) == ((one.criteria.criteria_id,), "Ann")
+    assert (edited.parents, edited.author) == ((proposal.criteria.criteria_id,), "Ann")
     rescores = [run for run in projects.list_runs(real.store, real.project_id) if run.kind == "rescore"]
     assert projects.run_view(real.store, rescores[0].run_id).request.criteria_id == now.edited_id
 
@@ -235,7 +235,7 @@ def test_its_items_can_be_read_from_here(opened: Open, round_id: str) -> None:
     assert screen.query_params["run"] == round_id
     assert "round" not in screen.query_params, "a link copied now opens the items"
     assert "What moved the score" in texts(screen)
-    assert any(one.label == "Since the parent version" for one in screen.pills)
+    assert any(pill.label == "Since the parent version" for pill in screen.pills)
 
 
 def test_a_round_that_is_not_there_is_told(opened: Open) -> None:
@@ -249,7 +249,7 @@ def test_the_table_says_what_the_tree_shows(real: Any, opened: Open, round_id: s
     screen = opened(criteria=best.criteria_id)
     screen.segmented_control(key="misaligned_view").set_value("Lineage").run()
     family = projects.family_tree(real.store, real.project_id, ASPECT, real.golden_id)
-    grown = {one.criteria.criteria_id for one in family if one.children or one.depth}
+    grown = {relative.criteria.criteria_id for relative in family if relative.children or relative.depth}
     shown = frame_with(screen, "generation")
     assert len(shown) >= len(grown)
     assert list(shown["generation"]) == sorted(shown["generation"])

@@ -26,7 +26,7 @@ def test_the_golden_sets_come_first(app: AppTest) -> None:
 @pytest.mark.parametrize("file", FILES)
 def test_a_screen_is_reached_from_the_menu_and_says_the_same_alone(app: AppTest, file: str) -> None:
     by_menu = app.switch_page(f"pages/{file}.py").run()
-    assert app.title[0].value == next(one.title for one in SCREENS.values() if one.file == f"pages/{file}.py")
+    assert app.title[0].value == next(screen.title for screen in SCREENS.values() if screen.file == f"pages/{file}.py")
     assert texts(by_menu) == texts(open_screen(file))
 
 

@@ -110,31 +110,31 @@ def test_forms_that_do_not_fit_are_explained(place: Grids) -> None:
 
 def test_the_result_shows_table_forecast_and_what_was_not_run(place: Grids) -> None:
     request = place.request(SEVERAL, Style("score_only", weighted=True), auto_steps=True)
-    found = place.result(request)
+    result = place.result(request)
     left = Unfinished("coherence", "mix", "the budget of 5 calls did not reach for it")
-    place.add_run("done", request, outcome=replace(found, unfinished=(left,)))
+    place.add_run("done", request, outcome=replace(result, unfinished=(left,)))
     page = place.show()
     frame = page.dataframe[0].value
     measure = "Spearman rho, sample level"
-    assert frame["style"].tolist() == [cell.name for cell in found.cells]
-    np.testing.assert_allclose(frame[measure], [cell.alignment.value for cell in found.cells])
+    assert frame["style"].tolist() == [cell.name for cell in result.cells]
+    np.testing.assert_allclose(frame[measure], [cell.alignment.value for cell in result.cells])
     assert frame["unread replies"].tolist() == ["0 of 72", "0 of 24"]
     assert frame["items"].tolist() == [24, 24]
-    told = texts(page)
-    assert measure in told
-    assert "95 % intervals by jackknife of the mean over 4 sources" in told
-    assert "What more samples would bring" in told or "No forecast for" in told
-    assert "mix on coherence" in told.replace("\\", "")
-    assert "stand" in told
+    page_text = texts(page)
+    assert measure in page_text
+    assert "95 % intervals by jackknife of the mean over 4 sources" in page_text
+    assert "What more samples would bring" in page_text or "No forecast for" in page_text
+    assert "mix on coherence" in page_text.replace("\\", "")
+    assert "stand" in page_text
     assert page.subheader[-1].value == "A new grid of styles"
 
 
 def test_a_running_grid_shows_what_is_finished(place: Grids) -> None:
     request = place.request(SEVERAL, Style("rate_explain"))
-    found = place.result(request)
-    place.add_run("running", request, shown=GridSnapshot("asking", "", 0, replace(found, cells=found.cells[:1])))
+    result = place.result(request)
+    place.add_run("running", request, shown=GridSnapshot("asking", "", 0, replace(result, cells=result.cells[:1])))
     page = place.show()
-    assert page.dataframe[0].value["style"].tolist() == [found.cells[0].name]
+    assert page.dataframe[0].value["style"].tolist() == [result.cells[0].name]
     assert [button.label for button in page.button] == ["Cancel"]
 
 
@@ -185,14 +185,14 @@ def test_the_fewest_samples_that_are_enough_are_named() -> None:
 
 
 def test_an_undefined_alignment_is_no_zero(place: Grids) -> None:
-    found = place.result(place.request(SEVERAL))
-    undefined = replace(found.cells[0].alignment, value=None, interval=None, reason="all scores are equal")
-    cell = replace(found.cells[0], alignment=undefined)
+    result = place.result(place.request(SEVERAL))
+    undefined = replace(result.cells[0].alignment, value=None, interval=None, reason="all scores are equal")
+    cell = replace(result.cells[0], alignment=undefined)
     frame = styles_view.cells_frame([cell], "m")
     assert np.isnan(frame["m"][0])
     assert frame["95 % interval"][0] == "—"
     assert frame["why none"][0] == "all scores are equal"
-    assert "why none" not in styles_view.cells_frame(found.cells, "m")
+    assert "why none" not in styles_view.cells_frame(result.cells, "m")
 
 
 def test_hostile_aspects_are_drawn_letter_by_letter(place: Grids) -> None:

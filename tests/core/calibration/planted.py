@@ -77,12 +77,12 @@ class PlantedJudge(Judge):
             Usage(requests=values.size),
         )
 
-    def _value(self, one: Criteria, item: Item) -> float:
+    def _value(self, criteria: Criteria, item: Item) -> float:
         if self.unread(item.item_id):
             return float("nan")
-        found = re.search(r"skill=([\d.]+)", one.text)
-        skill = float(found[1]) if found else 0.2
-        return 3 + skill * float(item.target) + (1 - skill) * 3 * _noise(one.text, item.item_id)
+        match = re.search(r"skill=([\d.]+)", criteria.text)
+        skill = float(match[1]) if match else 0.2
+        return 3 + skill * float(item.target) + (1 - skill) * 3 * _noise(criteria.text, item.item_id)
 
     def draft(self, task: Task, requests: Sequence[DraftRequest]) -> DraftBatch:
         drafts = []
@@ -97,10 +97,10 @@ class PlantedJudge(Judge):
     def refine(self, task: Task, requests: Sequence[RefineRequest]) -> DraftBatch:
         drafts = []
         for request in requests:
-            self.drafted_from |= {one.item.item_id for one in request.misaligned}
-            found = re.search(r"skill=([\d.]+)", request.criteria.text)
-            assert found is not None
-            skill = min(0.95, max(0.05, float(found[1]) + 0.25 * _noise("refine", request.seed)))
+            self.drafted_from |= {case.item.item_id for case in request.misaligned}
+            match = re.search(r"skill=([\d.]+)", request.criteria.text)
+            assert match is not None
+            skill = min(0.95, max(0.05, float(match[1]) + 0.25 * _noise("refine", request.seed)))
             drafts.append(Drafted(Criteria(f"skill={skill:.2f} #r{request.seed}", task.aspect, request.provenance)))
         return DraftBatch(tuple(drafts), len(requests), Usage(requests=len(requests)))
 

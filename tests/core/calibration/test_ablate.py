@@ -25,8 +25,8 @@ from tests.core.calibration.planted import GOLDEN, TASK, PlantedJudge, planted_g
 SETTINGS = CalibrationSettings(preset="quick", rounds=1, resamples=60)
 
 
-def rows_of(found: Ablation) -> dict[str, AblationRow]:
-    return {row.key: row for row in found.rows}
+def rows_of(ablated: Ablation) -> dict[str, AblationRow]:
+    return {row.key: row for row in ablated.rows}
 
 
 def by_source(values: Any, golden: GoldenSet, positions: Any) -> float:
@@ -57,7 +57,7 @@ def refined() -> tuple[Calibration, ScoreMatrix]:
 
 
 @pytest.fixture(scope="module")
-def found(refined: tuple[Calibration, ScoreMatrix]) -> Ablation:
+def ablated(refined: tuple[Calibration, ScoreMatrix]) -> Ablation:
     return ablate(refined[0], GOLDEN, PlantedJudge(), scores=refined[1])
 
 
@@ -80,11 +80,11 @@ def test_rows_known_from_the_calibration_are_its_own(refined: tuple[Calibration,
 
 
 def test_without_refinement_takes_the_best_drafts_of_calibration(
-    refined: tuple[Calibration, ScoreMatrix], found: Ablation
+    refined: tuple[Calibration, ScoreMatrix], ablated: Ablation
 ) -> None:
     result, scores = refined
-    assert any(one.provenance.origin == "refine" for one in result.chosen)
-    row = rows_of(found)["without refinement"]
+    assert any(criteria.provenance.origin == "refine" for criteria in result.chosen)
+    row = rows_of(ablated)["without refinement"]
     on = list(result.split.calibration)
     ranked = sorted(
         (
@@ -104,13 +104,13 @@ def test_without_refinement_takes_the_best_drafts_of_calibration(
 
 
 def test_differences_are_variant_minus_final_on_held_out(
-    refined: tuple[Calibration, ScoreMatrix], found: Ablation
+    refined: tuple[Calibration, ScoreMatrix], ablated: Ablation
 ) -> None:
     result, _ = refined
-    rows = rows_of(found)
+    rows = rows_of(ablated)
     final = rows["final"].held_out.value
     assert final is not None
-    for row in found.rows[1:]:
+    for row in ablated.rows[1:]:
         assert row.held_out.value is not None
         assert row.difference == pytest.approx(row.held_out.value - final)
         assert row.interval is not None
@@ -120,7 +120,7 @@ def test_differences_are_variant_minus_final_on_held_out(
     bare = rows["without criteria"]
     assert bare.interval is not None
     assert bare.interval.high < 0  # planted: without criteria the skill is .2
-    ordered = sorted(found.rows[1:], key=lambda row: row.p or 0.0)
+    ordered = sorted(ablated.rows[1:], key=lambda row: row.p or 0.0)
     expected, worst = [], 0.0
     for left, row in zip((3, 2, 1), ordered, strict=True):  # Holm by hand: times 3, 2, 1, never below the one before
         assert row.p is not None
@@ -133,12 +133,12 @@ def test_only_what_nobody_scored_is_asked_for() -> None:
     """The judge of these tests fails when an item comes twice with the same criteria."""
     judge = PlantedJudge()
     result, scores = run_whole(GOLDEN, judge, SETTINGS)
-    found = ablate(result, GOLDEN, judge, scores=scores)
-    chosen = {one.criteria_id for one in result.chosen}
-    new = [name for name in rows_of(found)["without refinement"].criteria_ids if name not in chosen]
-    assert found.calls == len(new) * len(result.split.held_out)
-    assert found.usage.requests == found.calls
-    assert plan_of(result, GOLDEN, None).calls(known_scores(GOLDEN, result, scores)) == found.calls
+    ablated = ablate(result, GOLDEN, judge, scores=scores)
+    chosen = {criteria.criteria_id for criteria in result.chosen}
+    new = [name for name in rows_of(ablated)["without refinement"].criteria_ids if name not in chosen]
+    assert ablated.calls == len(new) * len(result.split.held_out)
+    assert ablated.usage.requests == ablated.calls
+    assert plan_of(result, GOLDEN, None).calls(known_scores(GOLDEN, result, scores)) == ablated.calls
 
 
 def test_what_was_kept_was_asked_for_where_it_has_a_value_or_a_reason() -> None:
@@ -156,20 +156,20 @@ def test_without_stored_scores_a_notebook_gets_the_same_table(refined: tuple[Cal
     np.testing.assert_array_equal(bare.scores.values, stored.scores.values)
 
 
-def test_the_table_says_what_it_opened(found: Ablation) -> None:
-    assert [row.key for row in found.first_looks] == ["without refinement"]
-    assert "120 held-out items were opened" in found.opening
+def test_the_table_says_what_it_opened(ablated: Ablation) -> None:
+    assert [row.key for row in ablated.first_looks] == ["without refinement"]
+    assert "120 held-out items were opened" in ablated.opening
     plain, _ = run_whole(GOLDEN, PlantedJudge(), replace(SETTINGS, rounds=0))
     assert "nothing new was opened" in ablate(plain, GOLDEN, PlantedJudge()).opening
 
 
 def test_variants_that_are_the_same_judge_are_left_out_with_the_reason() -> None:
     result, _ = run_whole(GOLDEN, PlantedJudge(), replace(SETTINGS, rounds=0, ensemble=1))
-    found = ablate(result, GOLDEN, PlantedJudge())
-    assert list(rows_of(found)) == ["final", "without criteria"]
-    assert "No refined criteria" in found.left_out["without refinement"]
-    assert "single set of criteria" in found.left_out["single best"]
-    assert "no language model" in found.left_out["with evaluation steps"]
+    ablated = ablate(result, GOLDEN, PlantedJudge())
+    assert list(rows_of(ablated)) == ["final", "without criteria"]
+    assert "No refined criteria" in ablated.left_out["without refinement"]
+    assert "single set of criteria" in ablated.left_out["single best"]
+    assert "no language model" in ablated.left_out["with evaluation steps"]
 
 
 def test_unread_items_are_counted_in_every_row() -> None:
@@ -179,22 +179,22 @@ def test_unread_items_are_counted_in_every_row() -> None:
         return item_id in lost
 
     result, scores = run_whole(GOLDEN, PlantedJudge(unread), SETTINGS)
-    found = ablate(result, GOLDEN, PlantedJudge(unread), scores=scores)
-    for row in found.rows:
+    ablated = ablate(result, GOLDEN, PlantedJudge(unread), scores=scores)
+    for row in ablated.rows:
         assert row.calibration.n_unscored + row.held_out.n_unscored == len(lost)
-        assert {one.item_id for one in found.scores.unscored[row.key]} == lost
-        assert {one.reason for one in found.scores.unscored[row.key]} == {"no verdict"}
-    assert found.rows[1].n == len(result.split.held_out) - found.rows[1].held_out.n_unscored
+        assert {one.item_id for one in ablated.scores.unscored[row.key]} == lost
+        assert {one.reason for one in ablated.scores.unscored[row.key]} == {"no verdict"}
+    assert ablated.rows[1].n == len(result.split.held_out) - ablated.rows[1].held_out.n_unscored
 
 
 def test_a_budget_restricts_the_table_to_what_was_reported() -> None:
     result, scores = run_whole(GOLDEN, PlantedJudge(), replace(SETTINGS, budget=200))
     assert result.stopped_early
     assert result.held_out.n < len(result.split.held_out)
-    found = ablate(result, GOLDEN, PlantedJudge(), scores=scores)
-    final = found.rows[0]
+    ablated = ablate(result, GOLDEN, PlantedJudge(), scores=scores)
+    final = ablated.rows[0]
     assert final.held_out == result.held_out
-    for row in found.rows:
+    for row in ablated.rows:
         assert row.held_out.n == final.held_out.n
 
 
@@ -226,31 +226,31 @@ def test_the_same_answers_publish_the_same_snapshots(refined: tuple[Calibration,
 
 def test_a_model_writes_steps_and_scores_with_them() -> None:
     result, scores = run_whole(WORDED, scripted(), SETTINGS)
-    found = ablate(result, WORDED, scripted(), scores=scores)
-    row = rows_of(found)["with evaluation steps"]
-    assert row.criteria_ids == tuple(one.criteria_id for one in result.chosen)
+    ablated = ablate(result, WORDED, scripted(), scores=scores)
+    row = rows_of(ablated)["with evaluation steps"]
+    assert row.criteria_ids == tuple(criteria.criteria_id for criteria in result.chosen)
     assert row.first_look
-    assert set(found.steps) == set(row.criteria_ids)
+    assert set(ablated.steps) == set(row.criteria_ids)
     judge, task, members = scripted(), result.task, []
     for one in result.chosen:
-        assert found.steps[one.criteria_id] == judge.write_steps(task, one.text).text
+        assert ablated.steps[one.criteria_id] == judge.write_steps(task, one.text).text
         members.append(
-            scripted(steps=found.steps[one.criteria_id]).score(task, WORDED.items, [one]).values[0],
+            scripted(steps=ablated.steps[one.criteria_id]).score(task, WORDED.items, [one]).values[0],
         )
     at = list(result.split.held_out)
-    own = found.scores.values[found.scores.criteria_ids.index(row.key)]
+    own = ablated.scores.values[ablated.scores.criteria_ids.index(row.key)]
     np.testing.assert_allclose(own[at], np.mean(members, axis=0)[at], equal_nan=True)
-    assert plan_of(result, WORDED, "").calls(known_scores(WORDED, result, scores)) == found.calls
+    assert plan_of(result, WORDED, "").calls(known_scores(WORDED, result, scores)) == ablated.calls
 
 
 def test_a_judge_with_steps_is_measured_without_them() -> None:
     judge = scripted(steps="1. Read it.\n2. Look for gaps.\n3. Choose the number.")
     result, scores = run_whole(WORDED, judge, replace(SETTINGS, rounds=0, ensemble=1))
-    found = ablate(result, WORDED, judge, scores=scores)
-    assert "with evaluation steps" not in rows_of(found)
-    assert rows_of(found)["without evaluation steps"].first_look
+    ablated = ablate(result, WORDED, judge, scores=scores)
+    assert "with evaluation steps" not in rows_of(ablated)
+    assert rows_of(ablated)["without evaluation steps"].first_look
     plain = scripted().score(result.task, WORDED.items, result.chosen).values[0]
-    own = found.scores.values[found.scores.criteria_ids.index("without evaluation steps")]
+    own = ablated.scores.values[ablated.scores.criteria_ids.index("without evaluation steps")]
     at = list(result.split.held_out)
     np.testing.assert_allclose(own[at], plain[at], equal_nan=True)
 
@@ -265,10 +265,10 @@ class Silent(LLMJudge):
 def test_steps_that_were_not_written_leave_their_row_out() -> None:
     judge = Silent(ScriptedProvider(), "scripted", spec="scripted")
     result, scores = run_whole(WORDED, judge, replace(SETTINGS, rounds=0))
-    found = ablate(result, WORDED, judge, scores=scores)
-    assert "with evaluation steps" not in rows_of(found)
-    assert "The model refused." in found.left_out["with evaluation steps"]
-    assert found.usage.requests == len(result.chosen)
+    ablated = ablate(result, WORDED, judge, scores=scores)
+    assert "with evaluation steps" not in rows_of(ablated)
+    assert "The model refused." in ablated.left_out["with evaluation steps"]
+    assert ablated.usage.requests == len(result.chosen)
     not_wanted = ablate(result, WORDED, judge, scores=scores, with_steps=False)
     assert "not asked for" in not_wanted.left_out["with evaluation steps"]
     assert not_wanted.calls == 0

@@ -45,7 +45,7 @@ def place(value: float, *, exemplars: int = 4, words: int = 10, pattern: Any = "
 
 def test_only_candidates_on_all_items_are_complete(ran: tuple[Calibration, ScoreMatrix]) -> None:
     result, scores = ran
-    found = pool(result)
+    pooled = pool(result)
     n_items = len(result.split.calibration)
     at = list(result.split.calibration)
     whole = {
@@ -53,27 +53,27 @@ def test_only_candidates_on_all_items_are_complete(ran: tuple[Calibration, Score
         for name, row in zip(scores.criteria_ids, scores.values, strict=True)
         if np.isfinite(row[at]).all() and name != baseline(result)
     }
-    assert {one.criteria_id for one in found.places} == whole
-    assert found.n_items == n_items
-    assert 3 <= len(found.places) < found.n_candidates == len(result.candidates) - 1
-    assert [one.value for one in found.places] == sorted((one.value for one in found.places), reverse=True)
+    assert {one.criteria_id for one in pooled.places} == whole
+    assert pooled.n_items == n_items
+    assert 3 <= len(pooled.places) < pooled.n_candidates == len(result.candidates) - 1
+    assert [one.value for one in pooled.places] == sorted((one.value for one in pooled.places), reverse=True)
 
 
 def baseline(result: Calibration) -> str:
-    return next(one.criteria.criteria_id for one in result.candidates if one.status == "baseline")
+    return next(candidate.criteria.criteria_id for candidate in result.candidates if candidate.status == "baseline")
 
 
 def test_common_compares_all_on_the_same_few_items(ran: tuple[Calibration, ScoreMatrix]) -> None:
     """Every candidate's value is its Spearman rho per source, averaged, over the items that all of them share."""
     result, scores = ran
-    found = pool(result, "common")
-    assert len(found.places) == found.n_candidates
-    assert found.n_items < len(result.split.calibration)
+    pooled = pool(result, "common")
+    assert len(pooled.places) == pooled.n_candidates
+    assert pooled.n_items < len(result.split.calibration)
     rows = dict(zip(scores.criteria_ids, scores.values, strict=True))
-    shared = np.flatnonzero(np.isfinite(np.stack([rows[one.criteria_id] for one in found.places])).all(axis=0))
-    assert len(shared) == found.n_items
+    shared = np.flatnonzero(np.isfinite(np.stack([rows[one.criteria_id] for one in pooled.places])).all(axis=0))
+    assert len(shared) == pooled.n_items
     labels, sources = GOLDEN.labels("quality"), GOLDEN.source_codes
-    for one in (found.places[0], found.places[-1]):
+    for one in (pooled.places[0], pooled.places[-1]):
         own = [
             stats.spearmanr(rows[one.criteria_id][group], labels[group]).statistic
             for source in np.unique(sources[shared])
@@ -85,11 +85,11 @@ def test_common_compares_all_on_the_same_few_items(ran: tuple[Calibration, Score
 def test_a_budget_that_ends_the_race_leaves_no_complete_candidate() -> None:
     result, _ = run_whole(GOLDEN, PlantedJudge(), replace(SETTINGS, budget=150))
     assert result.stopped_early
-    found = analyse(result)
-    assert found.pool.places == ()
-    assert found.pool.n_candidates > 0
-    assert (found.by_size.rho, found.by_length.slope, found.by_pattern.difference) == (None, None, None)
-    assert "fewer than" in found.by_size.reason
+    analyses = analyse(result)
+    assert analyses.pool.places == ()
+    assert analyses.pool.n_candidates > 0
+    assert (analyses.by_size.rho, analyses.by_length.slope, analyses.by_pattern.difference) == (None, None, None)
+    assert "fewer than" in analyses.by_size.reason
     assert refinements(result) == ()
 
 
@@ -103,8 +103,8 @@ def test_analysing_twice_gives_the_same(ran: tuple[Calibration, ScoreMatrix]) ->
 def test_the_trend_is_over_drafts_alone() -> None:
     places = [place(v, exemplars=n) for v, n in ((0.1, 4), (0.2, 6), (0.3, 8), (0.25, 10))]
     refined = Place("r", "refine", 1, 0, 10, "holistic", 0.99)
-    found = by_size([*places, refined], np.random.default_rng(0))
-    assert (found.n, found.rho) == (4, pytest.approx(0.8))  # ranks 1 2 4 3: 1 − 6·2/60
+    trend = by_size([*places, refined], np.random.default_rng(0))
+    assert (trend.n, trend.rho) == (4, pytest.approx(0.8))  # ranks 1 2 4 3: 1 − 6·2/60
 
 
 def test_the_permutation_p_is_the_share_of_all_orders() -> None:
@@ -112,19 +112,19 @@ def test_the_permutation_p_is_the_share_of_all_orders() -> None:
     x, y = np.array([1.0, 2, 3, 4, 5]), np.array([1.0, 2, 3, 5, 4])
     rho = stats.spearmanr(x, y).statistic
     exact = np.mean([abs(stats.spearmanr(x, order).statistic) >= rho - 1e-9 for order in permutations(y)])
-    found = trend_of(x, y, np.random.default_rng(1))
-    assert found.rho == pytest.approx(rho)
-    assert found.p == pytest.approx(exact, abs=0.015)  # sd of 9,999 draws at p = .083 is .003
-    assert found.n == 5
+    trend = trend_of(x, y, np.random.default_rng(1))
+    assert trend.rho == pytest.approx(rho)
+    assert trend.p == pytest.approx(exact, abs=0.015)  # sd of 9,999 draws at p = .083 is .003
+    assert trend.n == 5
 
 
 @pytest.mark.parametrize(
     ("x", "y"), [([1.0, 2.0], [1.0, 2.0]), ([4.0, 4.0, 4.0], [1.0, 2.0, 3.0]), ([1.0, 2.0, 3.0], [0.5, 0.5, 0.5])]
 )
 def test_no_trend_where_there_is_none_to_tell(x: list[float], y: list[float]) -> None:
-    found = trend_of(np.array(x), np.array(y), np.random.default_rng(0))
-    assert (found.rho, found.p) == (None, None)
-    assert found.reason
+    trend = trend_of(np.array(x), np.array(y), np.random.default_rng(0))
+    assert (trend.rho, trend.p) == (None, None)
+    assert trend.reason
 
 
 # ── by length ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -134,36 +134,36 @@ def test_the_band_is_that_of_least_squares() -> None:
     """At x0 the band is the interval of the intercept when x is measured from x0, which scipy gives."""
     words = [30, 42, 55, 61, 78, 90, 120]
     values = np.array([0.31, 0.35, 0.30, 0.41, 0.39, 0.44, 0.40])
-    found = line_of(words, values)
+    line = line_of(words, values)
     t = stats.t.ppf(0.975, len(words) - 2)
     slope = stats.linregress(words, values)
-    assert found.slope == pytest.approx(100 * slope.slope)
-    assert found.interval is not None
-    assert found.interval.low == pytest.approx(100 * (slope.slope - t * slope.stderr))
-    assert found.interval.high == pytest.approx(100 * (slope.slope + t * slope.stderr))
-    for k in (0, 17, len(found.words) - 1):
-        there = stats.linregress(np.array(words) - found.words[k], values)
-        assert found.middle[k] == pytest.approx(there.intercept)
-        assert found.low[k] == pytest.approx(there.intercept - t * there.intercept_stderr)
-        assert found.high[k] == pytest.approx(there.intercept + t * there.intercept_stderr)
-    assert (found.words[0], found.words[-1]) == (30, 120)
+    assert line.slope == pytest.approx(100 * slope.slope)
+    assert line.interval is not None
+    assert line.interval.low == pytest.approx(100 * (slope.slope - t * slope.stderr))
+    assert line.interval.high == pytest.approx(100 * (slope.slope + t * slope.stderr))
+    for k in (0, 17, len(line.words) - 1):
+        there = stats.linregress(np.array(words) - line.words[k], values)
+        assert line.middle[k] == pytest.approx(there.intercept)
+        assert line.low[k] == pytest.approx(there.intercept - t * there.intercept_stderr)
+        assert line.high[k] == pytest.approx(there.intercept + t * there.intercept_stderr)
+    assert (line.words[0], line.words[-1]) == (30, 120)
 
 
 def test_two_points_have_a_line_and_no_band() -> None:
     """From (10, .1) to (60, .3): .2 over 50 words, .4 per 100."""
-    found = line_of([10, 60], np.array([0.1, 0.3]))
-    assert found.slope == pytest.approx(0.4)
-    assert (found.interval, found.low, found.high) == (None, (), ())
-    assert found.middle[0] == pytest.approx(0.1)
-    assert "fewer than 3" in found.reason
+    line = line_of([10, 60], np.array([0.1, 0.3]))
+    assert line.slope == pytest.approx(0.4)
+    assert (line.interval, line.low, line.high) == (None, (), ())
+    assert line.middle[0] == pytest.approx(0.1)
+    assert "fewer than 3" in line.reason
 
 
 @pytest.mark.parametrize(("words", "values"), [([], []), ([10], [0.2]), ([10, 10, 10], [0.1, 0.2, 0.3])])
 def test_no_line_through_one_length(words: Sequence[int], values: Sequence[float]) -> None:
-    found = line_of(words, np.array(values, dtype=np.float64))
-    assert (found.slope, found.interval, found.words) == (None, None, ())
-    assert found.reason
-    assert found.n == len(words)
+    line = line_of(words, np.array(values, dtype=np.float64))
+    assert (line.slope, line.interval, line.words) == (None, None, ())
+    assert line.reason
+    assert line.n == len(words)
 
 
 # ── by pattern ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -172,27 +172,27 @@ def test_no_line_through_one_length(words: Sequence[int], values: Sequence[float
 def test_patterns_are_compared_by_their_means() -> None:
     """Means .2 (of .1 .2 .3) and .5 (of .4 .6): difference .3; intervals by scipy's t tests."""
     places = [place(v) for v in (0.1, 0.2, 0.3)] + [place(v, pattern="specific") for v in (0.4, 0.6)]
-    found = by_pattern(places)
-    holistic, specific = found.groups
+    patterns = by_pattern(places)
+    holistic, specific = patterns.groups
     assert (holistic.pattern, holistic.n, holistic.mean) == ("holistic", 3, pytest.approx(0.2))
     assert (specific.pattern, specific.n, specific.mean) == ("specific", 2, pytest.approx(0.5))
-    assert found.difference == pytest.approx(0.3)
+    assert patterns.difference == pytest.approx(0.3)
     assert holistic.interval is not None
     assert specific.interval is not None
-    assert found.interval is not None
+    assert patterns.interval is not None
     alone = stats.ttest_1samp([0.1, 0.2, 0.3], 0).confidence_interval()
     assert (holistic.interval.low, holistic.interval.high) == pytest.approx((alone.low, alone.high))
     welch = stats.ttest_ind([0.4, 0.6], [0.1, 0.2, 0.3], equal_var=False).confidence_interval()
-    assert (found.interval.low, found.interval.high) == pytest.approx((welch.low, welch.high))
-    assert "candidates" in found.interval.method
+    assert (patterns.interval.low, patterns.interval.high) == pytest.approx((welch.low, welch.high))
+    assert "candidates" in patterns.interval.method
 
 
 def test_one_pattern_alone_has_nothing_to_compare_with() -> None:
-    found = by_pattern([place(0.4)])
-    holistic, specific = found.groups
+    patterns = by_pattern([place(0.4)])
+    holistic, specific = patterns.groups
     assert (holistic.n, holistic.mean, holistic.interval) == (1, 0.4, None)
     assert (specific.n, specific.mean, specific.interval) == (0, None, None)
-    assert (found.difference, found.interval) == (None, None)
+    assert (patterns.difference, patterns.interval) == (None, None)
 
 
 # ── before and after ─────────────────────────────────────────────────────────────────────────────────────────
@@ -202,7 +202,7 @@ def test_the_case_is_the_refinement_with_the_largest_inner_gain(
     ran: tuple[Calibration, ScoreMatrix],
 ) -> None:
     result, scores = ran
-    gains = [one.inner_gain for one in refinements(result)]
+    gains = [refinement.inner_gain for refinement in refinements(result)]
     assert len(gains) > 1
     assert None not in gains
     assert gains == sorted(gains, reverse=True)
@@ -211,7 +211,7 @@ def test_the_case_is_the_refinement_with_the_largest_inner_gain(
     assert case.child == refinements(result)[0].criteria
     assert case.inner_gain == gains[0]
     assert case.child.provenance.parents[0] == case.parent.criteria_id
-    by_id = {one.criteria.criteria_id: one.alignment for one in result.candidates}
+    by_id = {candidate.criteria.criteria_id: candidate.alignment for candidate in result.candidates}
     after, before = by_id[case.child.criteria_id], by_id[case.parent.criteria_id]
     assert after is not None
     assert before is not None

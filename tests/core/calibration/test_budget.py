@@ -47,16 +47,16 @@ def test_a_plan_keeps_to_its_budget_and_says_what_it_cuts(
     plan, whole = (plan_work(one, side, n_held_out) for one in (settings, replace(settings, budget=None)))
     assert settings.budget is not None
     assert plan.calls <= settings.budget
-    said = cut_words(plan, settings, side, n_held_out)
+    words = cut_words(plan, settings, side, n_held_out)
     if settings.budget >= whole.calls:
-        assert (plan, said) == (whole, "")
+        assert (plan, words) == (whole, "")
         return
-    assert (" drafts" in said) == (plan.drafts < whole.drafts)
-    assert ("no refining" in said) == (plan.rounds < whole.rounds and not plan.rounds)
-    assert ("refinements a round" in said) == (plan.rounds > 0 and plan.refined < whole.refined)
-    assert ("rounds of refining" in said) == (0 < plan.rounds < whole.rounds)
-    assert ("held-out items" in said) == (plan.reserve < (plan.ensemble + 1) * n_held_out)
-    assert said
+    assert (" drafts" in words) == (plan.drafts < whole.drafts)
+    assert ("no refining" in words) == (plan.rounds < whole.rounds and not plan.rounds)
+    assert ("refinements a round" in words) == (plan.rounds > 0 and plan.refined < whole.refined)
+    assert ("rounds of refining" in words) == (0 < plan.rounds < whole.rounds)
+    assert ("held-out items" in words) == (plan.reserve < (plan.ensemble + 1) * n_held_out)
+    assert words
     if plan.rounds:  # parents and refinements are compared on all calibration items
         assert plan.share == 1.0
         assert plan.refined >= min(settings.keep, settings.plan.n_drafts)
@@ -93,10 +93,10 @@ def test_a_run_does_what_was_planned(budget: int, revisit: Any) -> None:
     assert len(result.chosen) <= plan.ensemble
     if budget >= 2 * len(split.held_out) + 49:
         assert work.held_out_scored == len(split.held_out)
-    said = cut_words(plan, settings, side, len(split.held_out))
-    assert said in (*work.left_out, "")
-    assert said in result.stopped_early
-    assert bool(said) == bool(work.left_out)
+    words = cut_words(plan, settings, side, len(split.held_out))
+    assert words in (*work.left_out, "")
+    assert words in result.stopped_early
+    assert bool(words) == bool(work.left_out)
 
 
 def test_what_is_cut_leaves_some_of_every_size_and_trial() -> None:

@@ -56,14 +56,14 @@ def test_held_out_chooses_nothing() -> None:
     assert not judge.drafted_from & held_out
     asked = {criteria_id for criteria_id, item_id in judge.seen if item_id in held_out}
     baseline = [c.criteria.criteria_id for c in result.candidates if c.status == "baseline"]
-    assert asked == {*(one.criteria_id for one in result.chosen), *baseline}
+    assert asked == {*(criteria.criteria_id for criteria in result.chosen), *baseline}
     sources = GOLDEN.source_codes
     assert not set(sources[list(result.split.calibration)]) & set(sources[list(result.split.held_out)])
 
 
 def test_same_seed_same_result() -> None:
     first, second = (calibrate(PlantedJudge(), QUICK) for _ in range(2))
-    assert [one.text for one in first.chosen] == [one.text for one in second.chosen]
+    assert [criteria.text for criteria in first.chosen] == [criteria.text for criteria in second.chosen]
     assert first.held_out == second.held_out
     assert first.curve == second.curve
     np.testing.assert_array_equal(first.scores.values, second.scores.values)
@@ -98,7 +98,7 @@ def test_ensemble_is_the_mean_of_its_members() -> None:
     items = {item.item_id: item for item in GOLDEN.items}
     for i in (0, 7, -1):
         item = items[result.scores.item_ids[i]]
-        by_hand = sum(judge._value(one, item) for one in result.chosen) / 3
+        by_hand = sum(judge._value(criteria, item) for criteria in result.chosen) / 3
         assert result.scores.values[0, i] == pytest.approx(by_hand, abs=1e-12)
 
 
@@ -158,9 +158,9 @@ def test_the_gain_is_measured_on_the_items_that_both_scored() -> None:
     """Two alignments on different items make no difference: the two judges here miss a fifth each, not the same."""
 
     class Gappy(PlantedJudge):
-        def _value(self, one: Criteria, item: Item) -> float:
-            missed = ("-0",) if one.text else ("-1",)
-            return float("nan") if item.item_id.endswith(missed) else float(super()._value(one, item))
+        def _value(self, criteria: Criteria, item: Item) -> float:
+            missed = ("-0",) if criteria.text else ("-1",)
+            return float("nan") if item.item_id.endswith(missed) else float(super()._value(criteria, item))
 
     result = calibrate(Gappy(), QUICK)
     n = len(result.split.held_out)
@@ -177,35 +177,39 @@ def test_the_gain_of_a_judge_without_criteria_is_undefined() -> None:
     result = calibrate(PlantedJudge(duplicates=True), replace(QUICK, budget=1))
     assert not result.chosen[0].text
     assert (result.gain.value, result.gain.p) == (None, None)
-    assert any("undefined on held-out items: the final judge is the one without" in one for one in result.warnings)
+    assert any(
+        "undefined on held-out items: the final judge is the one without" in warning for warning in result.warnings
+    )
 
 
 def test_traces_follow_each_candidate_to_where_it_stands() -> None:
     result = calibrate(PlantedJudge(), CalibrationSettings(rounds=1, resamples=0))
-    for one in result.candidates:
-        items = [point.items for point in one.trace]
+    for candidate in result.candidates:
+        items = [point.items for point in candidate.trace]
         assert items == sorted(set(items))
-        if one.alignment is not None:
-            assert items[-1] == one.calls
-            assert one.trace[-1].value == one.alignment.value
-    stopped = [one for one in result.candidates if one.status == "stopped"]
-    assert max(one.trace[-1].items for one in stopped) < len(result.split.calibration)
+        if candidate.alignment is not None:
+            assert items[-1] == candidate.calls
+            assert candidate.trace[-1].value == candidate.alignment.value
+    stopped = [candidate for candidate in result.candidates if candidate.status == "stopped"]
+    assert max(candidate.trace[-1].items for candidate in stopped) < len(result.split.calibration)
 
 
 @pytest.mark.parametrize("budget", [300, 700, 1500, 3000])
 def test_a_budget_buys_criteria_that_are_ranked_on_the_same_items(budget: int) -> None:
     result = calibrate(PlantedJudge(), CalibrationSettings(budget=budget, rounds=1, resamples=0))
-    ranked = [one for one in result.candidates if one.status in ("chosen", "kept")]
+    ranked = [candidate for candidate in result.candidates if candidate.status in ("chosen", "kept")]
     assert ranked
-    assert len({one.calls for one in ranked}) == 1
-    assert all(one.calls == result.calibration.n for one in result.candidates if one.status == "chosen")
+    assert len({candidate.calls for candidate in ranked}) == 1
+    assert all(
+        candidate.calls == result.calibration.n for candidate in result.candidates if candidate.status == "chosen"
+    )
     assert not any("no score" in warning for warning in result.warnings)  # not asked for is not unread
 
 
 def test_a_larger_budget_buys_more() -> None:
     def bought(budget: int) -> int:
         result = calibrate(PlantedJudge(), CalibrationSettings(budget=budget, rounds=0, resamples=0))
-        return sum(one.calls for one in result.candidates)
+        return sum(candidate.calls for candidate in result.candidates)
 
     sizes = [bought(budget) for budget in (200, 800, 2000, 4000)]
     assert sizes == sorted(sizes)

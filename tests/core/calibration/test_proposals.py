@@ -53,6 +53,6 @@ def test_requests_depend_on_the_seed_alone() -> None:
 def test_distinct_drops_and_counts() -> None:
     texts = ["a rule", "a  rule", "another", None, "known"]
     drafted = tuple(Drafted(None if t is None else Criteria(t, "q"), "empty reply" if t is None else "") for t in texts)
-    found = distinct(DraftBatch(drafted, 5, Usage()), known=[Criteria("known", "q").criteria_id])
-    assert [one.text for one in found.criteria] == ["a rule", "another"]
-    assert found.problems == {"the same text as another draft": 2, "empty reply": 1}
+    result = distinct(DraftBatch(drafted, 5, Usage()), known=[Criteria("known", "q").criteria_id])
+    assert [one.text for one in result.criteria] == ["a rule", "another"]
+    assert result.problems == {"the same text as another draft": 2, "empty reply": 1}

@@ -22,8 +22,8 @@ PARENTS = (Criteria("skill=0.50 #p1", "quality"), Criteria("skill=0.30 #p2", "qu
 SPLIT = split_sources(GOLDEN, aspect="quality", fraction=0.5, seed=2)
 
 
-def round_of(asked: RoundAsked, judge: PlantedJudge | None = None) -> RoundResult:
-    return refinement_round(AskedJudge(judge or PlantedJudge(), GOLDEN, TASK), SPLIT, CHOSEN, asked)
+def round_of(request: RoundAsked, judge: PlantedJudge | None = None) -> RoundResult:
+    return refinement_round(AskedJudge(judge or PlantedJudge(), GOLDEN, TASK), SPLIT, CHOSEN, request)
 
 
 def test_a_round_brings_proposals_beside_their_parents() -> None:
@@ -32,12 +32,12 @@ def test_a_round_brings_proposals_beside_their_parents() -> None:
     how = RoundSettings()
     assert len(result.proposals) == 2 * how.per_parent == 12
     assert result.calls == round_calls(len(SPLIT.calibration), 2, how) == 14 * len(SPLIT.calibration) + 12
-    for one in result.proposals:
-        assert one.parent_id in {parent.criteria_id for parent in PARENTS}
-        assert one.criteria.provenance.round == 3
-        assert one.calibration.n == len(SPLIT.calibration)
-        assert one.calibration.value == pytest.approx(one.calibration.a.value - one.calibration.b.value)
-    gains = [one.inner.value for one in result.proposals]
+    for proposal in result.proposals:
+        assert proposal.parent_id in {parent.criteria_id for parent in PARENTS}
+        assert proposal.criteria.provenance.round == 3
+        assert proposal.calibration.n == len(SPLIT.calibration)
+        assert proposal.calibration.value == pytest.approx(proposal.calibration.a.value - proposal.calibration.b.value)
+    gains = [proposal.inner.value for proposal in result.proposals]
     assert gains == sorted(gains, reverse=True)
     # the planted judge gains exactly where the skill in the text rose
     best = result.proposals[0]
@@ -60,7 +60,7 @@ def test_sampled_items_are_outside_the_inner_fold() -> None:
     side = LabelledItems.of(GOLDEN, "quality", SPLIT.calibration)
     inner = {GOLDEN.items[int(side.positions[k])].item_id for k in Folds.of(side, CHOSEN).inner}
     assert not inner & judge.drafted_from
-    assert {one.inner.n for one in result.proposals} == {len(inner)}
+    assert {proposal.inner.n for proposal in result.proposals} == {len(inner)}
 
 
 def test_picks_are_what_the_refiner_sees_and_their_sources_test_nothing() -> None:
@@ -68,7 +68,7 @@ def test_picks_are_what_the_refiner_sees_and_their_sources_test_nothing() -> Non
     judge = PlantedJudge()
     result = round_of(RoundAsked(PARENTS[:1], picks), judge)
     assert judge.drafted_from == {GOLDEN.items[k].item_id for k in picks}
-    sizes = {one.criteria.provenance.size for one in result.proposals}
+    sizes = {proposal.criteria.provenance.size for proposal in result.proposals}
     assert sizes == {1, 2, 3}  # a size of 4 shows all three
     no_picks = round_of(RoundAsked(PARENTS[:1]))
     assert result.proposals[0].inner.n <= no_picks.proposals[0].inner.n
@@ -100,8 +100,8 @@ def test_held_out_or_unknown_picks_are_refused() -> None:
 
 @pytest.mark.parametrize("budget", [361, 700, 5000])
 def test_the_budget_is_kept(budget: int) -> None:
-    asked = RoundAsked(PARENTS, settings=RoundSettings(budget=budget))
-    result = round_of(asked)
+    request = RoundAsked(PARENTS, settings=RoundSettings(budget=budget))
+    result = round_of(request)
     parents = 2 * len(SPLIT.calibration)
     assert result.calls <= budget
     affordable = max(0, budget - parents) // (1 + len(SPLIT.calibration))
@@ -118,11 +118,11 @@ def test_a_budget_that_covers_no_proposal_is_refused_before_any_call(budget: int
 
 
 def test_the_same_round_twice_is_the_same() -> None:
-    one = round_of(RoundAsked(PARENTS))
+    result = round_of(RoundAsked(PARENTS))
     two = round_of(RoundAsked(PARENTS))
-    assert one == two
+    assert result == two
     other = RoundAsked(PARENTS, settings=RoundSettings(seed=1))
-    assert round_of(other).proposals != one.proposals
+    assert round_of(other).proposals != result.proposals
 
 
 @pytest.mark.parametrize(

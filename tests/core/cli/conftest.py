@@ -38,9 +38,9 @@ def say(capsys: pytest.CaptureFixture[str]) -> Say:
         capsys.readouterr()
         code = main([str(argument) for argument in arguments])
         captured = capsys.readouterr()
-        said = Said(captured.out)
-        said.code, said.err = code, captured.err
-        return said
+        labels = Said(captured.out)
+        labels.code, labels.err = code, captured.err
+        return labels
 
     return call
 
@@ -50,9 +50,9 @@ def run(say: Say) -> Run:
     """Run a command with --json; returns exit code and the one object on standard output."""
 
     def call(*arguments: str | Path) -> tuple[int, dict[str, Any]]:
-        said = say(*arguments, "--json")
-        assert len(said.strip().splitlines()) == 1, said
-        return said.code, json.loads(said)
+        reply = say(*arguments, "--json")
+        assert len(reply.strip().splitlines()) == 1, reply
+        return reply.code, json.loads(reply)
 
     return call
 

@@ -14,9 +14,9 @@ def test_the_list_in_words_says_what_is_kept(judge_file: Path, say: Say) -> None
 
 
 def test_a_file_is_written_or_printed(judge_file: Path, say: Say) -> None:
-    said = say("adapt", judge_file, "--to", "inspect", "--out", ".", "--json")
-    assert json.loads(said)["out"] == "concord_judge.py"
-    assert "Lost: The judge (offline) is no language model" in said.err
+    reply = say("adapt", judge_file, "--to", "inspect", "--out", ".", "--json")
+    assert json.loads(reply)["out"] == "concord_judge.py"
+    assert "Lost: The judge (offline) is no language model" in reply.err
     printed = say("adapt", judge_file, "--to", "inspect")
     ast.parse(printed)
     say("adapt", judge_file, "--to", "inspect", "--out", "other.py")

@@ -37,7 +37,7 @@ def test_a_file_from_hand_becomes_a_golden_file(votes: Path, run: Run, say: Say)
     assert (code, checked["n_items"]) == (0, 4)
     assert [row["human_consistency"] for row in read_rows("qags-cnndm.jsonl")] == [1, 0.5, 0.5, 1]
 
-    said = say("fetch", "QAGS_cnndm", "--from", votes, "--out", "deep/q.jsonl")
+    reply = say("fetch", "QAGS_cnndm", "--from", votes, "--out", "deep/q.jsonl")
     for words in (
         "QAGS CNN/DailyMail: 4 items of 4 sources, 1 system, written to deep/q.jsonl",
         "consistency: 4 labels on 0 to 1, 3 raters",
@@ -46,11 +46,11 @@ def test_a_file_from_hand_becomes_a_golden_file(votes: Path, run: Run, say: Say)
         "Licence: none stated",
         "Cite: Wang, A.",
     ):
-        assert words in said
+        assert words in reply
 
 
 def test_the_list(say: Say) -> None:
-    assert [one.name for one in CATALOGUE if f"{one.name:<13} {one.title}" not in say("fetch", "--list")] == []
+    assert [entry.name for entry in CATALOGUE if f"{entry.name:<13} {entry.title}" not in say("fetch", "--list")] == []
 
 
 def test_an_existing_file_stays(votes: Path, run: Run) -> None:

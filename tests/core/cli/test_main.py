@@ -49,7 +49,7 @@ def test_align_all_holds_what_align_tells(run: Run) -> None:
     command = ("align", SUMMARIES, "near.jsonl", *COHERENCE, "--seed", "3")
     code, body = run(*command, "--all")
     assert code == 0
-    by_measure = {(one["statistic"], one["level"]): one for one in body["alignments"]}
+    by_measure = {(alignment["statistic"], alignment["level"]): alignment for alignment in body["alignments"]}
     assert set(by_measure) == {
         (s, v) for s in ("pearson", "spearman", "kendall") for v in ("dataset", "sample", "system")
     }
@@ -87,16 +87,16 @@ def test_compare(run: Run) -> None:
 )
 def test_measures_in_words(say: Say, command: str, words: list[str]) -> None:
     name, *rest = command.split()
-    said = say(name, SUMMARIES, *rest, *COHERENCE)
-    assert said.code == 0
-    assert [one for one in words if one not in said] == []
+    reply = say(name, SUMMARIES, *rest, *COHERENCE)
+    assert reply.code == 0
+    assert [word for word in words if word not in reply] == []
 
 
 def test_a_calibration_in_words(say: Say) -> None:
-    said = say("calibrate", SUMMARIES, "--aspect", "fluency", "--preset", "quick")
+    reply = say("calibrate", SUMMARIES, "--aspect", "fluency", "--preset", "quick")
     for words in ("spearman, sample level", "n = ", "[", "gain over no criteria", "Criteria of the final judge:\n  - "):
-        assert words in said
-    assert "calibration and" in said.err
+        assert words in reply
+    assert "calibration and" in reply.err
 
 
 def test_demo(run: Run) -> None:

@@ -32,8 +32,8 @@ def home(tmp_path_factory: pytest.TempPathFactory, repository: Path, drive: Call
     projects.create_project(store, "empty")
     golden_id = projects.add_golden(store, project, load_golden(repository / "sample_data" / "dialogue.jsonl"))
     chosen = CalibrationSettings(preset="quick", resamples=50, rounds=0)
-    asked = CalibrationRequest(project, golden_id, "naturalness", "offline", chosen)
-    drive(store, settings, projects.start_calibration(store, settings, asked))
+    request = CalibrationRequest(project, golden_id, "naturalness", "offline", chosen)
+    drive(store, settings, projects.start_calibration(store, settings, request))
     store.close()
     return folder
 
@@ -59,7 +59,7 @@ def test_it_writes_the_three_files_and_tells(call: Run) -> None:
     assert float(rows[0]["value"]) == body["held_out"]["value"]
     assert [float(rows[0]["low"]), float(rows[0]["high"])] == body["held_out"]["interval"]
     assert body["headline"] in page.replace("&#39;", "'")
-    assert {one["title"] for one in body["limits"]} >= {"No person rated these texts", "Criteria not approved"}
+    assert {limit["title"] for limit in body["limits"]} >= {"No person rated these texts", "Criteria not approved"}
     assert body["ceiling"]["n"] == body["held_out"]["n"]
 
 

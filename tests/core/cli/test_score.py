@@ -29,10 +29,10 @@ def newer_file(*, shuffled: bool) -> Path:
 
 def test_the_words_say_how_to_go_on(judge_file: Path, say: Say) -> None:
     rest = ("--judge-file", judge_file, "--out", "v.jsonl")
-    said = say("score", SUMMARIES, *rest, "--budget", "60")
-    assert said.code == 0
-    assert "The budget is spent" in said
-    assert "kept in v.jsonl.part; run the same command again" in said
+    reply = say("score", SUMMARIES, *rest, "--budget", "60")
+    assert reply.code == 0
+    assert "The budget is spent" in reply
+    assert "kept in v.jsonl.part; run the same command again" in reply
     items = Path("items.jsonl")
     items.write_bytes(
         Path(SUMMARIES).read_bytes() + b"\n" + json.dumps({"item_id": "x", "target": "", "source": "s"}).encode()
@@ -69,8 +69,8 @@ def test_a_recheck_from_verdicts_in_words(judge_file: Path, say: Say) -> None:
     golden = newer_file(shuffled=False)
     assert say("score", golden, "--judge-file", judge_file, "--out", "v.jsonl").code == 0
     more = ("--verdicts", "v.jsonl", "--before", "v.jsonl", "--old", SUMMARIES, "--against", "no criteria")
-    said = say("recheck", judge_file, golden, "--aspect", ASPECT, *more)
-    assert said.code in (0, 1)
+    reply = say("recheck", judge_file, golden, "--aspect", ASPECT, *more)
+    assert reply.code in (0, 1)
     for words in (
         "now:  spearman",
         "then: spearman",
@@ -79,4 +79,4 @@ def test_a_recheck_from_verdicts_in_words(judge_file: Path, say: Say) -> None:
         "the judge minus the judge without criteria, on 144",
         "Labels are distributed about as before",
     ):
-        assert words in said
+        assert words in reply

@@ -16,16 +16,16 @@ def test_each_style_is_told_and_its_file_aligns_again(run: Run) -> None:
     options = ("--form", "analyze_rate", "--form", "score_only", "--weighted", "--steps", "--out", "out")
     code, body = run(*ASK, *options)
     assert code == 0
-    assert [one["settings"]["form"] for one in body["styles"]] == ["analyze_rate", "score_only"]
-    assert [one["settings"]["weighted"] for one in body["styles"]] == [False, True]
+    assert [style["settings"]["form"] for style in body["styles"]] == ["analyze_rate", "score_only"]
+    assert [style["settings"]["weighted"] for style in body["styles"]] == [False, True]
     assert (body["calls"], body["unfinished"], body["stopped_early"]) == (1 + 2 * 144, [], None)
     assert body["steps"]["coherence"]
     assert any("stand-in" in note for note in body["notes"])
     golden = core.load_golden(SUMMARIES)
-    for told in body["styles"]:
-        assert (told["n_items"], told["n_unread"], told["n_seen"]) == (144, 0, 0)
-        again = core.align(golden, told["out"], "coherence", bootstrap=50)
-        assert again.as_json() == told["alignment"]
+    for style in body["styles"]:
+        assert (style["n_items"], style["n_unread"], style["n_seen"]) == (144, 0, 0)
+        again = core.align(golden, style["out"], "coherence", bootstrap=50)
+        assert again.as_json() == style["alignment"]
     assert json.loads(Path("out/styles.json").read_text()) == body
 
 
@@ -43,7 +43,7 @@ def test_a_pilot_forecasts_the_whole(run: Run) -> None:
 def test_a_budget_names_what_it_left_out(run: Run) -> None:
     code, body = run(*ASK, "--form", "score_only", "--form", "rate_explain", "--budget", "200")
     assert code == 0
-    assert [one["style"] for one in body["unfinished"]] == ["rate-explain · 1 sample at t=0"]
+    assert [judge["style"] for judge in body["unfinished"]] == ["rate-explain · 1 sample at t=0"]
     assert "200 calls" in body["stopped_early"]
 
 
@@ -57,7 +57,7 @@ def test_an_endpoint_is_paid_once(run: Run, server: RunningServer) -> None:
     second = run(*ask)
     assert server.fake.requests == sent
     assert (second[1]["requests"], second[1]["cached"]) == (0, 48)
-    assert [one["alignment"] for one in second[1]["styles"]] == [one["alignment"] for one in first[1]["styles"]]
+    assert [style["alignment"] for style in second[1]["styles"]] == [style["alignment"] for style in first[1]["styles"]]
 
 
 def test_what_calibrated_criteria_saw_is_not_reported(run: Run) -> None:
@@ -84,8 +84,8 @@ def test_criteria_of_unknown_origin_carry_a_note(run: Run) -> None:
 
 
 def test_words_for_people(say: Say) -> None:
-    said = say(*ASK, "--samples", "3", "--pilot", "40", "--steps", "--level", "dataset")
-    assert "spearman, dataset level" in said
-    assert "of 126 replies unread" in said
-    assert "40 calls an item" in said or "no forecast" in said
-    assert "About 127 calls" in said.err
+    reply = say(*ASK, "--samples", "3", "--pilot", "40", "--steps", "--level", "dataset")
+    assert "spearman, dataset level" in reply
+    assert "of 126 replies unread" in reply
+    assert "40 calls an item" in reply or "no forecast" in reply
+    assert "About 127 calls" in reply.err

@@ -15,7 +15,10 @@ ASPECT = "coherence"
 def test_few_scores_are_bins_of_their_own(golden_of, judge_of):
     golden = golden_of([1, 2, 2, 4, 5, None])
     curve = calibration_curve(golden, ASPECT, judge_of("one", [1, 1, 3, 3, None, 3]))
-    assert [(one.mean_score, one.mean_label, one.n) for one in curve.bins] == [(1, 1.5, 2), (3, 3.0, 2)]
+    assert [(score_bin.mean_score, score_bin.mean_label, score_bin.n) for score_bin in curve.bins] == [
+        (1, 1.5, 2),
+        (3, 3.0, 2),
+    ]
     assert curve.n == 4
     assert curve.fit.map is None
     assert "a map needs 10" in curve.fit.reason
@@ -26,9 +29,9 @@ def test_many_scores_are_bins_of_about_equal_size(noisy):
     golden, judges = noisy(1.0)
     curve = calibration_curve(golden, ASPECT, judges[0], bins=6)
     assert len(curve.bins) <= 6
-    assert sum(one.n for one in curve.bins) == 120
+    assert sum(score_bin.n for score_bin in curve.bins) == 120
     assert all(low.high < high.low for low, high in zip(curve.bins, curve.bins[1:], strict=False))
-    assert min(one.n for one in curve.bins) >= 120 / 12
+    assert min(score_bin.n for score_bin in curve.bins) >= 120 / 12
 
 
 def test_a_strict_judge_is_mended_by_its_seen_items(golden_of, judge_of):

@@ -15,7 +15,7 @@ from core.stats.claims import estimate
 ASPECT, MEASURE = "coherence", "Spearman rho, dataset level"
 
 
-def said(golden: Any, judges: Any, **more: Any) -> Any:
+def finding_of(golden: Any, judges: Any, **more: Any) -> Any:
     measure = Measure(more.pop("statistic", "spearman"), more.pop("level", "dataset"))
     return finding(compare_table(golden, ASPECT, judges, measure, **{"resamples": 300} | more), MEASURE)
 
@@ -23,44 +23,46 @@ def said(golden: Any, judges: Any, **more: Any) -> Any:
 def test_the_best_is_named_with_its_number_and_its_items(noisy):
     golden, judges = noisy(0.5, 3.0)
     board = compare_table(golden, ASPECT, judges, Measure("spearman", "dataset"), resamples=300)
-    found = finding(board, MEASURE)
+    stated = finding(board, MEASURE)
     best = board.rows[0].alignment
-    assert found.headline.startswith(f"noise 0.5 stands highest in agreement with people: {estimate(best)} ({MEASURE})")
-    assert "on 120 items from 30 sources whose labels none of these judges has seen" in found.headline
+    assert stated.headline.startswith(
+        f"noise 0.5 stands highest in agreement with people: {estimate(best)} ({MEASURE})"
+    )
+    assert "on 120 items from 30 sources whose labels none of these judges has seen" in stated.headline
 
 
 def test_who_is_beaten_and_who_is_not_follows_the_corrected_p(noisy, judge_of):
     golden, judges = noisy(0.5, 4.0)
     twin = judge_of("twin", list(judges[0].values))
-    (standing, _) = said(golden, [judges[0], judges[1], twin]).details
+    (standing, _) = finding_of(golden, [judges[0], judges[1], twin]).details
     assert "significantly better than noise 4" in standing
     assert "not to be told apart from twin" in standing
 
 
 def test_one_judge_is_not_called_the_best(noisy):
     golden, judges = noisy(1.0)
-    found = said(golden, judges)
-    assert "agrees with people" in found.headline
-    assert "it has not seen" in found.headline
-    assert not any("better" in one for one in found.details)
+    stated = finding_of(golden, judges)
+    assert "agrees with people" in stated.headline
+    assert "it has not seen" in stated.headline
+    assert not any("better" in detail for detail in stated.details)
 
 
 def test_chance_is_called_chance(golden_of, judge_of):
     rng = np.random.default_rng(0)
     golden = golden_of(list(rng.integers(1, 6, 40).astype(float)))
-    found = said(golden, [judge_of("dice", list(rng.uniform(1, 5, 40)))])
-    assert any("holds 0" in one for one in found.cautions)
+    stated = finding_of(golden, [judge_of("dice", list(rng.uniform(1, 5, 40)))])
+    assert any("holds 0" in caution for caution in stated.cautions)
 
 
 def test_seen_labels_are_called_flattering(noisy, judge_of):
     golden, judges = noisy(1.0)
     saw = judge_of("saw", list(judges[0].values), seen=(0, 1))
-    assert any("fitted saw, which flatters" in one for one in said(golden, [saw], items="all").cautions)
+    assert any("fitted saw, which flatters" in caution for caution in finding_of(golden, [saw], items="all").cautions)
 
 
 def test_own_items_do_not_rank(noisy):
     golden, judges = noisy(0.5, 1.0)
-    assert "do not rank the judges" in said(golden, judges, items="own").headline
+    assert "do not rank the judges" in finding_of(golden, judges, items="own").headline
 
 
 def test_the_judge_is_set_beside_one_person(golden_of, judge_of):
@@ -69,7 +71,7 @@ def test_the_judge_is_set_beside_one_person(golden_of, judge_of):
     ratings = truth + rng.normal(0, 1.0, (3, truth.size))
     golden = golden_of(list(ratings.mean(axis=0)), per_source=4, scale=Scale(-5, 10), ratings=ratings.tolist())
     judge = judge_of("one", list(truth + rng.normal(0, 0.95, truth.size)))
-    (words,) = said(golden, [judge]).details
+    (words,) = finding_of(golden, [judge]).details
     assert words.startswith("one agrees with these raters as well as one of them does")
     assert f"{MEASURE}, 600 items, 150 sources, 3 raters" in words
     assert words.endswith("needs the whole interval above −0.05.")
@@ -77,32 +79,34 @@ def test_the_judge_is_set_beside_one_person(golden_of, judge_of):
 
 def test_without_single_ratings_nothing_is_said_of_people(noisy):
     golden, judges = noisy(1.0)
-    (words,) = said(golden, judges).details
+    (words,) = finding_of(golden, judges).details
     assert "nothing can be said about the judge beside people" in words
     assert "only one label an item" in words
 
 
 def test_nothing_common_and_nothing_defined_are_said(golden_of, judge_of):
     golden = golden_of([1, 2, 3, 4])
-    apart = said(golden, [judge_of("a", [1, 2, None, None]), judge_of("b", [None, None, 3, 4])])
+    apart = finding_of(golden, [judge_of("a", [1, 2, None, None]), judge_of("b", [None, None, 3, 4])])
     assert apart.headline == "Nothing can be compared yet."
-    flat = said(golden, [judge_of("flat", [2, 2, 2, 2])])
+    flat = finding_of(golden, [judge_of("flat", [2, 2, 2, 2])])
     assert "No judge has a defined" in flat.headline
     assert "all scores are equal" in flat.details[0]
 
 
 def test_few_sources_are_a_caution(golden_of, judge_of):
     golden = golden_of([1, 2, 3, 4, 5, 4], per_source=2)
-    assert any("Only 3 sources" in one for one in said(golden, [judge_of("a", [1, 2, 3, 4, 5, 4])]).cautions)
+    assert any(
+        "Only 3 sources" in caution for caution in finding_of(golden, [judge_of("a", [1, 2, 3, 4, 5, 4])]).cautions
+    )
 
 
 def test_no_judge_is_called_significantly_better_under_eight_sources(noisy):
     golden, judges = noisy(0.5, 6.0)
-    assert any("significantly better" in one for one in said(golden, judges).details)
-    few = replace(golden, items=tuple(replace(one, source_id=f"doc{k % 7}") for k, one in enumerate(golden.items)))
-    found = said(few, judges)
-    assert not any("better than" in one or "told apart" in one for one in found.details)
-    assert any("no difference is tested (fewer than 8 sources" in one for one in found.cautions)
+    assert any("significantly better" in detail for detail in finding_of(golden, judges).details)
+    few = replace(golden, items=tuple(replace(item, source_id=f"doc{k % 7}") for k, item in enumerate(golden.items)))
+    stated = finding_of(few, judges)
+    assert not any("better than" in detail or "told apart" in detail for detail in stated.details)
+    assert any("no difference is tested (fewer than 8 sources" in caution for caution in stated.cautions)
 
 
 def test_many_names_are_cut_short():

@@ -37,10 +37,10 @@ AVERAGES = [
 @pytest.mark.parametrize(("dataset", "table", "judge", "statistic", "printed"), AVERAGES)
 def test_rows_have_the_average_that_is_printed_beside_them(dataset, table, judge, statistic, printed):
     row = [
-        one.value
-        for one in published_numbers()
-        if (one.dataset, one.table, one.judge, one.measure.statistic) == (dataset, table, judge, statistic)
-        and one.paper != "003"  # its Table 1 has other aspects and no averages
+        number.value
+        for number in published_numbers()
+        if (number.dataset, number.table, number.judge, number.measure.statistic) == (dataset, table, judge, statistic)
+        and number.paper != "003"  # its Table 1 has other aspects and no averages
     ]
     assert len(row) == 4
     assert mean(row) == pytest.approx(printed, abs=0.0011)  # the papers averaged before rounding
@@ -51,15 +51,16 @@ def test_every_value_says_what_it_is_once():
     keys = [(n.paper, n.table, n.dataset, n.aspect, n.measure, n.judge) for n in numbers]
     assert len(set(keys)) == len(keys)
     assert all(
-        -1 < one.value < 1 and one.measure.statistic in STATISTICS and one.measure.level in LEVELS for one in numbers
+        -1 < number.value < 1 and number.measure.statistic in STATISTICS and number.measure.level in LEVELS
+        for number in numbers
     )
 
 
 def test_fusion_evals_own_rows_are_at_system_level_and_flagged():
     (own,) = [
-        one
-        for one in published_for("SummEval", "coherence")
-        if one.judge.startswith("Fusion-Eval") and one.measure.statistic == "spearman"
+        published
+        for published in published_for("SummEval", "coherence")
+        if published.judge.startswith("Fusion-Eval") and published.measure.statistic == "spearman"
     ]
     assert (own.value, own.measure.level) == (0.791, "system")
     assert "though the caption says summary level" in own.note
@@ -70,9 +71,9 @@ def test_fusion_evals_own_rows_are_at_system_level_and_flagged():
 
 def test_rows_under_a_wrong_name_stand_under_the_true_one():
     told = {
-        (one.judge, one.measure.statistic, one.measure.level): one
-        for one in published_for("Topical-Chat", "naturalness")
-        if one.table == "Table 2"
+        (published.judge, published.measure.statistic, published.measure.level): published
+        for published in published_for("Topical-Chat", "naturalness")
+        if published.table == "Table 2"
     }
     assert told["ChatGPT rate-explain", "pearson", "dataset"].value == 0.569
     assert "recomputed" in told["ChatGPT rate-explain", "pearson", "dataset"].note
@@ -81,8 +82,10 @@ def test_rows_under_a_wrong_name_stand_under_the_true_one():
 
 
 def test_what_a_table_leaves_open_is_left_out():
-    values = [one for one in published_for("SFRES", "informativeness") if one.judge == "GPTScore (D01)"]
-    assert [(one.measure.statistic, one.value) for one in values] == [("spearman", 0.27)]
+    values = [
+        published for published in published_for("SFRES", "informativeness") if published.judge == "GPTScore (D01)"
+    ]
+    assert [(value.measure.statistic, value.value) for value in values] == [("spearman", 0.27)]
 
 
 @pytest.mark.parametrize(
@@ -105,8 +108,8 @@ def test_a_data_set_is_guessed_from_its_name(name, dataset):
     [("rouge1", "ROUGE-1"), ("metric_rouge1_f", "ROUGE-1"), ("ROUGE-L", "ROUGE-L"), ("gpt-4", "GPT-4"), ("mine", None)],
 )
 def test_a_judge_of_the_same_name_is_found(name, judge):
-    found = published_beside(name, published_for("SummEval", "coherence"))
-    assert (found and found.judge) == judge
+    published = published_beside(name, published_for("SummEval", "coherence"))
+    assert (published and published.judge) == judge
 
 
 def test_every_data_set_has_aspects_with_values():

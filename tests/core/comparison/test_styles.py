@@ -27,7 +27,7 @@ from core.records import Criteria, GoldenSet, Measure, Provenance
 from core.settings import Settings
 from core.stats import LabelledItems
 from core.stats.pilot import pilot_forecast
-from tests.replies import said
+from tests.replies import completion
 
 REASONED, EXPLAINED, BARE = Style("analyze_rate"), Style("rate_explain"), Style("score_only")
 NONE = Provenance("none")
@@ -65,9 +65,9 @@ def _run(golden: GoldenSet, request: StylesRequest, settings: Settings) -> GridR
 
 def test_a_cell_is_what_the_judge_gives_by_itself(golden, settings, request_of):
     """Scores, alignment and counts equal those of an LLM judge asked directly and of `core.align`."""
-    found = _run(golden, request_of(REASONED, n_items=None, resamples=200), settings)
-    (cell,) = found.view.cells
-    given = found.finished[0].judge.values
+    result = _run(golden, request_of(REASONED, n_items=None, resamples=200), settings)
+    (cell,) = result.view.cells
+    given = result.finished[0].judge.values
     task, bare = task_of(golden, "coherence"), [Criteria("", "coherence", NONE)]
     usual = language_model("scripted", settings).score(task, golden.items, bare)
     assert not np.array_equal(given, usual.values[0])  # the judge's usual form is rate_explain, another one
@@ -78,7 +78,7 @@ def test_a_cell_is_what_the_judge_gives_by_itself(golden, settings, request_of):
     )
     assert cell.alignment == aligned
     assert (cell.n_asked, cell.n_seen, cell.n_replies, cell.n_unread, cell.calls) == (144, 0, 144, 0, 144)
-    assert found.finished[0].judge.calls_per_item == 1.0
+    assert result.finished[0].judge.calls_per_item == 1.0
 
 
 def test_samples_are_read_one_by_one(golden, settings):
@@ -93,12 +93,12 @@ def test_samples_are_read_one_by_one(golden, settings):
 
     bare = Criteria("", "coherence", NONE)
     model = language_model("scripted", settings)
-    asked = ask_in_style(model, task_of(golden, "coherence"), bare, style, items, progress=Counting())
-    replies = [[float(text) for text in asked.replies[item.item_id]] for item in items]
-    np.testing.assert_allclose(asked.samples, replies)  # a bare number is its own reading
-    np.testing.assert_allclose(asked.values, np.mean(replies, axis=1))
-    assert (asked.calls, asked.n_unread, counted[-1]) == (12, 0, (12, 12))
-    assert len({tuple(row) for row in asked.samples.T.tolist()}) > 1  # samples at t = 1 differ
+    reply = ask_in_style(model, task_of(golden, "coherence"), bare, style, items, progress=Counting())
+    replies = [[float(text) for text in reply.replies[item.item_id]] for item in items]
+    np.testing.assert_allclose(reply.samples, replies)  # a bare number is its own reading
+    np.testing.assert_allclose(reply.values, np.mean(replies, axis=1))
+    assert (reply.calls, reply.n_unread, counted[-1]) == (12, 0, (12, 12))
+    assert len({tuple(row) for row in reply.samples.T.tolist()}) > 1  # samples at t = 1 differ
 
 
 def test_unread_replies_are_counted_and_never_guessed(golden):
@@ -107,31 +107,31 @@ def test_unread_replies_are_counted_and_never_guessed(golden):
     def half_spoilt(request: Request) -> Reply:
         chance = random.Random(request.key(""))
         spoilt = chance.choice(("It has its merits and its faults.", ""))
-        return said(spoilt if chance.random() < 0.5 else reply_to(request).text)
+        return completion(spoilt if chance.random() < 0.5 else reply_to(request).text)
 
     provider = ScriptedProvider(answer=half_spoilt)
     model = LLMJudge(provider, "scripted", spec="scripted")
     style = Style("score_only", samples=3, temperature=1.0)
     bare = Criteria("", "coherence", NONE)
-    asked = ask_in_style(model, task_of(golden, "coherence"), bare, style, golden.items[:20])
-    spoilt = sum(not text.replace(".", "").isdigit() for texts in asked.replies.values() for text in texts)
+    reply = ask_in_style(model, task_of(golden, "coherence"), bare, style, golden.items[:20])
+    spoilt = sum(not text.replace(".", "").isdigit() for texts in reply.replies.values() for text in texts)
     assert 10 < spoilt < 50  # of 60
-    assert asked.n_unread == spoilt == int(np.isnan(asked.samples).sum())
-    all_spoilt = np.isnan(asked.samples).all(axis=1)
+    assert reply.n_unread == spoilt == int(np.isnan(reply.samples).sum())
+    all_spoilt = np.isnan(reply.samples).all(axis=1)
     assert all_spoilt.any()
-    assert np.isnan(asked.values[all_spoilt]).all()
-    assert len(asked.unscored) == all_spoilt.sum()
-    readable = [[float(x) for x in texts if x.replace(".", "").isdigit()] for texts in asked.replies.values()]
-    np.testing.assert_allclose(asked.values[~all_spoilt], [np.mean(one) for one in readable if one])
+    assert np.isnan(reply.values[all_spoilt]).all()
+    assert len(reply.unscored) == all_spoilt.sum()
+    readable = [[float(x) for x in texts if x.replace(".", "").isdigit()] for texts in reply.replies.values()]
+    np.testing.assert_allclose(reply.values[~all_spoilt], [np.mean(one) for one in readable if one])
 
 
 def test_an_item_without_text_is_not_asked(golden, settings):
     items = (replace(golden.items[0], target="  "), *golden.items[1:3])
     model, bare = language_model("scripted", settings), Criteria("", "coherence", NONE)
-    asked = ask_in_style(model, task_of(golden, "coherence"), bare, BARE, items)
-    assert (asked.calls, asked.n_unread) == (2, 0)
-    assert [one.reason for one in asked.unscored] == ["missing input"]
-    assert np.isnan(asked.values).tolist() == [True, False, False]
+    reply = ask_in_style(model, task_of(golden, "coherence"), bare, BARE, items)
+    assert (reply.calls, reply.n_unread) == (2, 0)
+    assert [verdict.reason for verdict in reply.unscored] == ["missing input"]
+    assert np.isnan(reply.values).tolist() == [True, False, False]
 
 
 def test_a_pilot_takes_whole_sources(golden, settings, request_of):
@@ -152,8 +152,8 @@ def test_what_criteria_saw_is_not_reported(golden, settings, request_of):
     """All items are scored, the first 72 are seen: the alignment is that of the other 72 alone."""
     criteria = {"coherence": Criteria("Reward brevity.", "coherence")}
     files = StyleGrid(golden, request_of(BARE, n_items=None), criteria, {"coherence": tuple(range(72))})
-    found = run_grid(files, settings, None)
-    (cell,), judge = found.view.cells, found.finished[0].judge
+    result = run_grid(files, settings, None)
+    (cell,), judge = result.view.cells, result.finished[0].judge
     assert (cell.n_asked, cell.n_seen, cell.alignment.n) == (144, 72, 72)
     assert (judge.seen, judge.n_scored) == (tuple(range(72)), 144)
     rest = {golden.item_ids[k]: float(judge.values[k]) for k in range(72, 144)}
@@ -167,12 +167,12 @@ def test_what_criteria_saw_is_not_reported(golden, settings, request_of):
 def test_steps_are_written_once_for_each_aspect(golden, settings, request_of):
     aspects = ("coherence", "relevance")
     own = replace(BARE, steps="1. Look twice.")
-    found = _run(golden, request_of(REASONED, own, aspects=aspects, auto_steps=True), settings)
-    assert set(found.view.steps) == set(aspects)
-    first, second = found.view.cells[:2]
-    assert first.style.steps == found.view.steps["coherence"]
+    result = _run(golden, request_of(REASONED, own, aspects=aspects, auto_steps=True), settings)
+    assert set(result.view.steps) == set(aspects)
+    first, second = result.view.cells[:2]
+    assert first.style.steps == result.view.steps["coherence"]
     assert second.style.steps == "1. Look twice."  # a style's own steps win
-    assert found.view.calls == 2 + 4 * 24
+    assert result.view.calls == 2 + 4 * 24
     given = _run(
         golden,
         request_of(REASONED, aspects=aspects, auto_steps=True, steps={"coherence": "1. Mine."}),
@@ -187,12 +187,12 @@ def test_the_budget_leaves_out_whole_styles_and_names_them(golden, settings, req
     many = Style("rate_explain", samples=5, temperature=1.0)
     request = request_of(REASONED, many, BARE, budget=60)
     files = StyleGrid(golden, request)
-    told = estimate_grid(files, settings)
-    assert [(cell.calls, cell.affordable) for cell in told.cells] == [(24, True), (120, False), (24, True)]
-    assert told.calls == 48
+    estimate = estimate_grid(files, settings)
+    assert [(cell.calls, cell.affordable) for cell in estimate.cells] == [(24, True), (120, False), (24, True)]
+    assert estimate.calls == 48
     view = run_grid(files, settings, None).view
     assert [cell.style for cell in view.cells] == [REASONED, BARE]
-    assert [one.name for one in view.unfinished] == [many.name]
+    assert [judge.name for judge in view.unfinished] == [many.name]
     assert "60 calls" in view.stopped_early
     assert view.calls == 48
 
@@ -203,14 +203,14 @@ def test_estimates_grow_with_samples_and_price(tmp_path, golden):
     prices.write_text('{"m": [1.0, 2.0]}')
     settings = Settings(home=tmp_path, prices=prices)
     spec = "openai:m@http://127.0.0.1:9/v1"
-    one, three = BARE, replace(BARE, samples=3, temperature=1.0)
-    request = StylesRequest("", golden.digest, "coherence", ("coherence",), spec, (one, three))
-    told = estimate_grid(StyleGrid(golden, request), settings)
-    first, second = told.cells
-    assert (first.calls, second.calls, told.calls) == (144, 432, 576)
+    style, three = BARE, replace(BARE, samples=3, temperature=1.0)
+    request = StylesRequest("", golden.digest, "coherence", ("coherence",), spec, (style, three))
+    estimate = estimate_grid(StyleGrid(golden, request), settings)
+    first, second = estimate.cells
+    assert (first.calls, second.calls, estimate.calls) == (144, 432, 576)
     assert second.prompt_tokens == pytest.approx(3 * (first.prompt_tokens or 0), abs=3)
     assert first.cost == pytest.approx(((first.prompt_tokens or 0) + 2 * (first.completion_tokens or 0)) / 1e6)
-    assert told.cost == pytest.approx((first.cost or 0) + (second.cost or 0))
+    assert estimate.cost == pytest.approx((first.cost or 0) + (second.cost or 0))
 
 
 def test_an_estimate_of_many_items_renders_some(golden, settings, request_of, monkeypatch):
@@ -257,16 +257,16 @@ def test_a_pilot_forecasts_what_more_samples_bring(golden, settings, request_of)
     """
     style = Style("score_only", samples=5, temperature=1.0)
     request = request_of(style, BARE, n_items=60, level="dataset", auto_steps=True)
-    found = _run(golden, request, settings)
-    several, single = found.view.cells
+    result = _run(golden, request, settings)
+    several, single = result.view.cells
     assert single.forecast is None  # at temperature 0 more samples bring nothing
-    told = several.forecast
-    assert told is not None
-    assert [point.n for point in told.points] == [1, 2, 5, 10, 20, 40]
-    assert [point.calls for point in told.points] == [144 * n for n in (1, 2, 5, 10, 20, 40)]
-    assert (told.n_items, told.n_labelled, told.level) == (60, 144, "dataset")
-    asked = [k for k, item_id in enumerate(golden.item_ids) if item_id in found.finished[0].replies]
-    samples = [[float(text) for text in found.finished[0].replies[golden.item_ids[k]]] for k in asked]
+    forecast = several.forecast
+    assert forecast is not None
+    assert [point.n for point in forecast.points] == [1, 2, 5, 10, 20, 40]
+    assert [point.calls for point in forecast.points] == [144 * n for n in (1, 2, 5, 10, 20, 40)]
+    assert (forecast.n_items, forecast.n_labelled, forecast.level) == (60, 144, "dataset")
+    asked = [k for k, item_id in enumerate(golden.item_ids) if item_id in result.finished[0].replies]
+    samples = [[float(text) for text in result.finished[0].replies[golden.item_ids[k]]] for k in asked]
     expected = pilot_forecast(
         samples,
         LabelledItems.from_arrays(golden.labels("coherence")[asked]),
@@ -275,9 +275,9 @@ def test_a_pilot_forecasts_what_more_samples_bring(golden, settings, request_of)
         n_labelled=144,
         resamples=0,
     ).points
-    assert [told.points[0].value, told.points[-1].value] == pytest.approx([point.value for point in expected])
-    assert told.points[2].value == pytest.approx(several.alignment.value)  # 5 samples are what it had
-    assert told.points[0].interval is not None
+    assert [forecast.points[0].value, forecast.points[-1].value] == pytest.approx([point.value for point in expected])
+    assert forecast.points[2].value == pytest.approx(several.alignment.value)  # 5 samples are what it had
+    assert forecast.points[0].interval is not None
     guessed = _run(golden, replace(request, auto_steps=False), settings).view.cells[0].forecast
     assert guessed is not None
     assert {point.value for point in guessed.points} == {None}

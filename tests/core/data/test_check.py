@@ -43,7 +43,7 @@ def test_a_sound_file_has_no_finding(built: Build) -> None:
 
 
 @pytest.mark.parametrize(
-    ("n", "told"),
+    ("n", "message"),
     [
         (1, "x has 1 label(s) and cannot be used"),
         (29, "x has 29 labels; half of the sources give 14 calibration labels: 100 are advised"),
@@ -51,14 +51,14 @@ def test_a_sound_file_has_no_finding(built: Build) -> None:
         (200, None),
     ],
 )
-def test_too_few_labels_are_warned_of(built: Build, n: int, told: str | None) -> None:
+def test_too_few_labels_are_warned_of(built: Build, n: int, message: str | None) -> None:
     result = built([{"item_id": f"i{k}", "target": "t", "human_x": k % 5 + 1 if k < n else None} for k in range(220)])
     warnings = [f for f in result.findings if f.severity == "warning" and f.message.startswith("x has")]
     assert result.golden is not None
-    if told is None:
+    if message is None:
         assert warnings == []
     else:
-        assert told in warnings[0].message
+        assert message in warnings[0].message
         assert warnings[0].column == "human_x"
 
 

@@ -29,9 +29,9 @@ from core.records import Scale
     ],
 )
 def test_the_narrowest_scale_in_use_is_found(values: list[float], low: float, high: float, step: float | None) -> None:
-    found = find_scale(values)
-    assert found == Scale(low, high, step)
-    assert is_usual(found)
+    scale = find_scale(values)
+    assert scale == Scale(low, high, step)
+    assert is_usual(scale)
 
 
 def test_steps_come_from_the_ratings_and_ends_from_both() -> None:
@@ -40,8 +40,8 @@ def test_steps_come_from_the_ratings_and_ends_from_both() -> None:
 
 
 def test_no_usual_scale_rounds_outward() -> None:
-    found = find_scale([-7.5, 3, 120.2, 40, 90])
-    assert (found, is_usual(found)) == (Scale(-8, 121, None), False)
+    scale = find_scale([-7.5, 3, 120.2, 40, 90])
+    assert (scale, is_usual(scale)) == (Scale(-8, 121, None), False)
     assert find_scale([-5, -5]) == Scale(-5, -4, 1.0)
 
 
@@ -64,8 +64,8 @@ def test_no_values() -> None:
 def test_a_scale_in_use_always_holds_what_is_on_it(ends: tuple[float, float], quarters: list[int]) -> None:
     low, high = ends
     values = [low + (high - low) * q / 4 for q in quarters]
-    found = find_scale([*values, low, high])
-    assert is_usual(found)
+    scale = find_scale([*values, low, high])
+    assert is_usual(scale)
     if ends != WIDEST:  # on 0-100 a lone value far from the rest reads as a stray
-        assert found.low <= low
-        assert found.high >= high
+        assert scale.low <= low
+        assert scale.high >= high

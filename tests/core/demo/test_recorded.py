@@ -59,7 +59,7 @@ def test_a_whole_calibration_is_answered_at_a_pace_to_watch(
     result = calibrate(golden, recorded.ASPECT, REPLAY_SPEC, settings=recorded.CHOSEN, definition=recorded.DEFINITION)
     made = expanded[1]
     assert result.held_out == made.held_out
-    assert [one.text for one in result.chosen] == [one.text for one in made.chosen]
+    assert [criteria.text for criteria in result.chosen] == [criteria.text for criteria in made.chosen]
     assert result.calls == made.calls == len(waited)  # every one of them was answered, and none sent twice
     assert set(waited) == {1 / recorded.PACE}
     assert result.usage.requests == 0
@@ -86,9 +86,9 @@ def test_every_item_was_read_and_held_out_items_under_the_final_criteria(
     assert all(scale.holds(float(rating)) for rating in written.ratings.values())
     names = {text: name for name, text in written.criteria.items()}
     held_out = split_for(golden, recorded.ASPECT, recorded.CHOSEN).held_out
-    for one in expanded[1].chosen:
+    for criteria in expanded[1].chosen:
         for k in held_out:
-            assert (names[one.text], golden.items[k].item_id) in written.ratings
+            assert (names[criteria.text], golden.items[k].item_id) in written.ratings
 
 
 def test_the_replies_come_in_as_any_judges_do(golden: GoldenSet) -> None:

@@ -32,10 +32,10 @@ def test_the_interval_by_hand() -> None:
     lower: .13 − √((.49 − .355)² + (.456 − .36)²) = .13 − √(.018225 + .009216) = .13 − .165653 = −.035653
     upper: .13 + √((.605 − .49)² + (.36 − .256)²) = .13 + √(.013225 + .010816) = .13 + .155052 =  .285052
     """
-    found = change_between(aligned(0.49, 0.355, 0.605), aligned(0.36, 0.256, 0.456), alpha=0.025)
-    assert found.interval is not None
-    assert found.interval.confidence == pytest.approx(0.95)
-    assert (found.interval.low, found.interval.high) == pytest.approx((-0.035653, 0.285052), abs=1e-6)
+    change = change_between(aligned(0.49, 0.355, 0.605), aligned(0.36, 0.256, 0.456), alpha=0.025)
+    assert change.interval is not None
+    assert change.interval.confidence == pytest.approx(0.95)
+    assert (change.interval.low, change.interval.high) == pytest.approx((-0.035653, 0.285052), abs=1e-6)
 
 
 def test_p_against_the_usual_test_of_two_correlations() -> None:
@@ -43,22 +43,22 @@ def test_p_against_the_usual_test_of_two_correlations() -> None:
 
     The put-together interval is no exact inversion of that test, but lies close to it.
     """
-    found = change_between(fisher(0.3, 100), fisher(0.6, 150))
-    assert found.p == pytest.approx(0.00168, rel=0.25)
-    assert found.value == pytest.approx(-0.3)
+    change = change_between(fisher(0.3, 100), fisher(0.6, 150))
+    assert change.p == pytest.approx(0.00168, rel=0.25)
+    assert change.value == pytest.approx(-0.3)
 
 
 @given(st.floats(-0.9, 0.9), st.floats(-0.9, 0.9), st.integers(10, 500), st.integers(10, 500), st.floats(0.005, 0.4))
 def test_p_and_interval_say_the_same(now: float, then: float, n: int, m: int, alpha: float) -> None:
-    found = change_between(fisher(now, n), fisher(then, m), alpha=alpha)
-    assert found.interval is not None
-    assert found.p is not None
-    if abs(found.p - alpha) > 1e-6:
-        assert (found.interval.high < 0) == (found.p < alpha)
+    change = change_between(fisher(now, n), fisher(then, m), alpha=alpha)
+    assert change.interval is not None
+    assert change.p is not None
+    if abs(change.p - alpha) > 1e-6:
+        assert (change.interval.high < 0) == (change.p < alpha)
     swapped = change_between(fisher(then, m), fisher(now, n), alpha=alpha)
     assert swapped.interval is not None
-    assert swapped.value == pytest.approx(-found.value if found.value is not None else None)
-    assert (swapped.interval.low, swapped.interval.high) == pytest.approx((-found.interval.high, -found.interval.low))
+    assert swapped.value == pytest.approx(-change.value if change.value is not None else None)
+    assert (swapped.interval.low, swapped.interval.high) == pytest.approx((-change.interval.high, -change.interval.low))
 
 
 def test_what_n_can_tell_by_hand() -> None:
@@ -69,9 +69,9 @@ def test_what_n_can_tell_by_hand() -> None:
     n = 103 · .01 / .022604 = 45.57, so 46.  For .2: .549306 − .309520 = .239787; (…/2.486475)² = .0093 < .01: none.
     """
     assert pytest.approx(0.8) == POWER
-    found = change_between(fisher(0.5, 103), fisher(0.5, 103), fall=0.4)
-    assert found.detectable == pytest.approx(0.304870, abs=1e-5)
-    assert found.n_needed == 46
+    change = change_between(fisher(0.5, 103), fisher(0.5, 103), fall=0.4)
+    assert change.detectable == pytest.approx(0.304870, abs=1e-5)
+    assert change.n_needed == 46
     assert change_between(fisher(0.5, 103), fisher(0.5, 103), fall=0.2).n_needed is None
 
 
@@ -85,16 +85,16 @@ def test_what_n_can_tell_by_hand() -> None:
     ],
 )
 def test_what_cannot_be_compared(now: Alignment, then: Alignment, reason: str) -> None:
-    found = change_between(now, then)
-    assert (found.value, found.interval, found.p, found.detectable, found.n_needed) == (None,) * 5
-    assert reason in found.reason
-    assert found.as_json()["value"] is None
+    change = change_between(now, then)
+    assert (change.value, change.interval, change.p, change.detectable, change.n_needed) == (None,) * 5
+    assert reason in change.reason
+    assert change.as_json()["value"] is None
 
 
 def test_ends_of_the_scale_do_no_harm() -> None:
-    found = change_between(aligned(0.2, -0.5, 1.0), aligned(1.0, 1.0, 1.0))
-    assert found.interval is not None
-    assert all(math.isfinite(one) for one in (found.interval.low, found.interval.high, found.p or 0.0))
+    change = change_between(aligned(0.2, -0.5, 1.0), aligned(1.0, 1.0, 1.0))
+    assert change.interval is not None
+    assert all(math.isfinite(one) for one in (change.interval.low, change.interval.high, change.p or 0.0))
 
 
 @pytest.mark.parametrize(("alpha", "fall"), [(0.0, 0.1), (0.5, 0.1), (0.05, 0.0), (0.05, 1.5)])
@@ -123,7 +123,7 @@ def _fallen(rho: float, seeds: range) -> list[Change]:
 def test_false_alarms_and_power_are_as_told() -> None:
     """300 pairs of samples each: a share of .05 has a standard error of .0126, one of .8 one of .023."""
     same = _fallen(0.5, range(300))
-    assert np.mean([one.p is not None and one.p < 0.05 for one in same]) == pytest.approx(0.05, abs=0.04)
-    detectable = float(np.median([one.detectable for one in same if one.detectable is not None]))
+    assert np.mean([change.p is not None and change.p < 0.05 for change in same]) == pytest.approx(0.05, abs=0.04)
+    detectable = float(np.median([change.detectable for change in same if change.detectable is not None]))
     worse = _fallen(0.5 - detectable, range(1000, 1300))
-    assert np.mean([one.p is not None and one.p < 0.05 for one in worse]) == pytest.approx(0.8, abs=0.09)
+    assert np.mean([change.p is not None and change.p < 0.05 for change in worse]) == pytest.approx(0.8, abs=0.09)

@@ -16,21 +16,21 @@ VALUES = st.lists(st.floats(-5, 5), min_size=2, max_size=30)
 def test_the_distance_is_that_of_kolmogorov_and_smirnov(before: list[float], now: list[float]) -> None:
     from scipy.stats import ks_2samp
 
-    found = shift_between("labels", before, [*now, np.nan])
-    assert found is not None
-    assert found.distance == pytest.approx(ks_2samp(before, now, method="asymp").statistic)
-    assert (found.n_before, found.n_now) == (len(before), len(now))
+    shift = shift_between("labels", before, [*now, np.nan])
+    assert shift is not None
+    assert shift.distance == pytest.approx(ks_2samp(before, now, method="asymp").statistic)
+    assert (shift.n_before, shift.n_now) == (len(before), len(now))
 
 
 def test_by_hand() -> None:
     """Shares up to 1, 2, 3, 4: before .25 .5 .75 1, now 0 0 .5 1: largest difference .5.  Means 2.5 and 3.5."""
-    found = shift_between("labels", [1, 2, 3, 4], [3, 4, 3, 4])
-    assert found is not None
-    assert (found.distance, found.mean_before, found.mean_now) == (0.5, 2.5, 3.5)
-    assert found.spread_now == pytest.approx((1 / 3) ** 0.5)  # squares of ±.5: 4 · .25 / 3
-    assert found.narrower
-    assert "clearly otherwise (distance 0.50)" in found.words
-    assert "correlation falls by that alone" in found.words
+    shift = shift_between("labels", [1, 2, 3, 4], [3, 4, 3, 4])
+    assert shift is not None
+    assert (shift.distance, shift.mean_before, shift.mean_now) == (0.5, 2.5, 3.5)
+    assert shift.spread_now == pytest.approx((1 / 3) ** 0.5)  # squares of ±.5: 4 · .25 / 3
+    assert shift.narrower
+    assert "clearly otherwise (distance 0.50)" in shift.words
+    assert "correlation falls by that alone" in shift.words
 
 
 def test_too_few() -> None:

@@ -41,19 +41,19 @@ def test_verdicts_instead_of_the_judge_and_the_json(judge_file: Path, newer: New
     fresh = newer(0.2)
     direct = core.recheck(judge_file, fresh, ASPECT)
     assert core.recheck(judge_file, fresh, ASPECT, verdicts=scores) == direct
-    told = json.loads(json.dumps(direct.as_json(), allow_nan=False))
-    assert told["now"]["value"] == direct.now.value
-    assert " sources, t(" in told["then"]["interval_method"]
-    assert told["unread_share"] == 0.0
+    body = json.loads(json.dumps(direct.as_json(), allow_nan=False))
+    assert body["now"]["value"] == direct.now.value
+    assert " sources, t(" in body["then"]["interval_method"]
+    assert body["unread_share"] == 0.0
     assert unpack(Recheck, pack(direct)) == direct
 
 
 def test_what_had_a_label_in_the_older_set_is_no_newer_item(judge_file: Path, newer: Newer) -> None:
     fresh, older = newer(), replace(newer(), name="older")
     labels = replace(older.aspects[ASPECT], values=(3.0,) * 30 + (None,) * (len(older.items) - 30))
-    found = core.recheck(judge_file, fresh, ASPECT, old=replace(older, aspects={ASPECT: labels}))
-    assert found.left_out == {"old": 30}
-    assert found.n_labelled == len(fresh.items) - 30
+    recheck = core.recheck(judge_file, fresh, ASPECT, old=replace(older, aspects={ASPECT: labels}))
+    assert recheck.left_out == {"old": 30}
+    assert recheck.n_labelled == len(fresh.items) - 30
 
 
 def test_two_systems_may_say_the_same(judge_file: Path, newer: Newer) -> None:
@@ -63,8 +63,8 @@ def test_two_systems_may_say_the_same(judge_file: Path, newer: Newer) -> None:
     same = replace(fresh, items=(first, replace(second, target=first.target), *fresh.items[2:]))
     assert core.recheck(judge_file, same, ASPECT).left_out == {}
     twice = replace(second, target=first.target, system_id=first.system_id)
-    found = core.recheck(judge_file, replace(fresh, items=(first, twice, *fresh.items[2:])), ASPECT)
-    assert found.left_out == {"repeated": 1}
+    recheck = core.recheck(judge_file, replace(fresh, items=(first, twice, *fresh.items[2:])), ASPECT)
+    assert recheck.left_out == {"repeated": 1}
 
 
 def test_calibration_items_are_no_part_of_the_paired_test(
@@ -76,9 +76,9 @@ def test_calibration_items_are_no_part_of_the_paired_test(
     both = replace(fresh, items=(*fresh.items, *golden.items), aspects={ASPECT: labels})
     chose = {item.item_id for item in golden.items if text_digest(item) in texts.calibration}
     before = {name: -value if name in chose else value for name, value in scores.items()}
-    found = core.recheck(judge_file, both, ASPECT, verdicts=scores, before=before)
-    assert found.paired is not None
-    assert (found.paired.n, found.paired.value) == (len(fresh.items) + len(golden.items) - len(chose), 0.0)
+    recheck = core.recheck(judge_file, both, ASPECT, verdicts=scores, before=before)
+    assert recheck.paired is not None
+    assert (recheck.paired.n, recheck.paired.value) == (len(fresh.items) + len(golden.items) - len(chose), 0.0)
 
 
 def test_paired_with_earlier_verdicts(judge_file: Path, newer: Newer, scores: dict[str, float]) -> None:
@@ -86,13 +86,13 @@ def test_paired_with_earlier_verdicts(judge_file: Path, newer: Newer, scores: di
     fresh = newer()
     now = {item_id: scores[item_id] for item_id in fresh.item_ids}
     before = {name: -value if k < len(now) // 2 else value for k, (name, value) in enumerate(now.items())}
-    found = core.recheck(judge_file, fresh, ASPECT, verdicts=now, before=before)
-    assert found.paired is not None
-    assert found.paired.n == len(fresh.items)
-    assert found.paired.value is not None
-    assert found.paired.value > 0
-    assert found.scores is not None
-    assert found.scores.distance > 0.4
+    recheck = core.recheck(judge_file, fresh, ASPECT, verdicts=now, before=before)
+    assert recheck.paired is not None
+    assert recheck.paired.n == len(fresh.items)
+    assert recheck.paired.value is not None
+    assert recheck.paired.value > 0
+    assert recheck.scores is not None
+    assert recheck.scores.distance > 0.4
     alone = core.recheck(judge_file, fresh, ASPECT, verdicts=now, before={"elsewhere": 1.0, "too": 2.0})
     assert alone.paired is None
 
@@ -132,22 +132,22 @@ def test_unscored_items_are_counted(card: dict[str, Any], newer: Newer) -> None:
     fresh = newer()
     half = dict(zip(fresh.item_ids, np.linspace(1, 5, len(fresh.items)).tolist(), strict=True))
     half |= dict.fromkeys(fresh.item_ids[:36], float("nan"))
-    found = recheck_scores(card, fresh, ASPECT, half)
-    assert found.now.n_unscored == 36
-    assert found.unread_share == pytest.approx(36 / len(fresh.items))
+    recheck = recheck_scores(card, fresh, ASPECT, half)
+    assert recheck.now.n_unscored == 36
+    assert recheck.unread_share == pytest.approx(36 / len(fresh.items))
 
 
 def test_constant_scores_cannot_be_told(card: dict[str, Any], newer: Newer) -> None:
-    found = recheck_scores(card, newer(), ASPECT, dict.fromkeys(newer().item_ids, 3.0))
-    assert (found.decision, found.now.value) == ("cannot be told", None)
-    assert "cannot be told: now:" in found.words
+    recheck = recheck_scores(card, newer(), ASPECT, dict.fromkeys(newer().item_ids, 3.0))
+    assert (recheck.decision, recheck.now.value) == ("cannot be told", None)
+    assert "cannot be told: now:" in recheck.words
 
 
 def test_another_statistic_than_the_file_tells(card: dict[str, Any], newer: Newer, scores: dict[str, float]) -> None:
-    found = recheck_scores(card, newer(), ASPECT, scores, settings=RecheckSettings(statistic="kendall"))
-    assert found.now.statistic == "kendall"
-    assert found.decision == "cannot be told"
-    assert "the judge file tells spearman" in found.words
+    recheck = recheck_scores(card, newer(), ASPECT, scores, settings=RecheckSettings(statistic="kendall"))
+    assert recheck.now.statistic == "kendall"
+    assert recheck.decision == "cannot be told"
+    assert "the judge file tells spearman" in recheck.words
 
 
 @pytest.mark.parametrize("body", [{}, {"alignment": None}, {"alignment": {"held_out": {"statistic": "pearson"}}}])

@@ -34,9 +34,9 @@ def test_one_item_gets_what_it_gets_among_others(judge: CalibratedJudge) -> None
 
 
 def test_reasons_come_with_the_same_scores(judge: CalibratedJudge) -> None:
-    told = judge.score(ITEMS[:2], explain=True)
-    assert awaited(judge.score_async(ITEMS[:2], explain=True)) == told
-    for plain, one in zip(judge.score(ITEMS[:2]), told, strict=True):
+    verdicts = judge.score(ITEMS[:2], explain=True)
+    assert awaited(judge.score_async(ITEMS[:2], explain=True)) == verdicts
+    for plain, one in zip(judge.score(ITEMS[:2]), verdicts, strict=True):
         assert isinstance(one, Scored)
         assert one.explanation.startswith("The best of the 3 averaged criteria: ")
         assert isinstance(plain, Scored)
@@ -58,8 +58,8 @@ def test_single_items_without_it_are_unscored_and_stay_in_place(judge: Calibrate
     items = [replace(item, source="") if k in (1, 6) else item for k, item in enumerate(ITEMS)]
     items[3] = replace(items[3], target="")
     verdicts = judge.score(items, explain=True)
-    assert [one.item_id for one in verdicts] == [item.item_id for item in items]
-    assert [k for k, one in enumerate(verdicts) if isinstance(one, Unscored)] == [1, 3, 6]
+    assert [verdict.item_id for verdict in verdicts] == [item.item_id for item in items]
+    assert [k for k, verdict in enumerate(verdicts) if isinstance(verdict, Unscored)] == [1, 3, 6]
     lacking = verdicts[1]
     assert isinstance(lacking, Unscored)
     assert (lacking.reason, "no source" in lacking.detail) == ("missing input", True)

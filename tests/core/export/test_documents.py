@@ -53,7 +53,9 @@ def test_every_field_is_described(kind: Any) -> None:
         told = inner.get("description") or schema["$defs"].get(inner.get("$ref", "").split("/")[-1], {}).get(
             "description"
         )
-        beside = [schema["$defs"][one["$ref"].split("/")[-1]] for one in inner.get("anyOf", ()) if "$ref" in one]
+        beside = [
+            schema["$defs"][element["$ref"].split("/")[-1]] for element in inner.get("anyOf", ()) if "$ref" in element
+        ]
         if not told and not any("description" in one for one in beside):
             silent.append(path)
     assert silent == []
@@ -104,7 +106,7 @@ FAULTS = [
 ]
 
 
-@pytest.mark.parametrize(("path", "value", "words"), FAULTS, ids=[".".join(map(str, one[0])) for one in FAULTS])
+@pytest.mark.parametrize(("path", "value", "words"), FAULTS, ids=[".".join(map(str, fault[0])) for fault in FAULTS])
 def test_a_fault_is_told_with_its_place(offline_card: Card, path: tuple[Any, ...], value: Any, words: str) -> None:
     offline_card["approvals"] = [{"criteria": "c", "state": "draft"}]
     holder: Any = offline_card

@@ -32,7 +32,7 @@ def rows() -> pd.DataFrame:
 @pytest.fixture
 def expected(judge: CalibratedJudge) -> list[float]:
     verdicts = judge.score(load_items(SAMPLE).items[:12])
-    return [one.value for one in verdicts if isinstance(one, Scored)]
+    return [verdict.value for verdict in verdicts if isinstance(verdict, Scored)]
 
 
 def test_columns_are_appended_and_all_else_stays(
@@ -40,14 +40,14 @@ def test_columns_are_appended_and_all_else_stays(
 ) -> None:
     frame = rows.set_index(pd.Index([f"r{k % 5}" for k in range(12)], name="row"))  # labels of rows may repeat
     before = frame.copy(deep=True)
-    found = judge.score_frame(frame)
+    result = judge.score_frame(frame)
     pd.testing.assert_frame_equal(frame, before)
-    pd.testing.assert_frame_equal(found[list(frame.columns)], before)
-    assert list(found.columns[-4:]) == list(ADDED)
-    np.testing.assert_array_equal(found["score"].to_numpy(), expected)
-    assert found["calibrated"].between(1, 5).all()
-    assert found["unscored"].isna().all()
-    assert (found["mark"] == "").all()
+    pd.testing.assert_frame_equal(result[list(frame.columns)], before)
+    assert list(result.columns[-4:]) == list(ADDED)
+    np.testing.assert_array_equal(result["score"].to_numpy(), expected)
+    assert result["calibrated"].between(1, 5).all()
+    assert result["unscored"].isna().all()
+    assert (result["mark"] == "").all()
 
 
 def test_usual_aliases_and_given_names_are_found(
@@ -56,8 +56,8 @@ def test_usual_aliases_and_given_names_are_found(
     aliased = rows[["source", "target"]].rename(columns={"source": "Article", "target": "summary"})
     np.testing.assert_array_equal(judge.score_frame(aliased)["score"].to_numpy(), expected)
     odd = rows[["source", "target"]].rename(columns={"source": "spalte 1", "target": "spalte 2"})
-    found = judge.score_frame(odd, columns={"source": "spalte 1", "target": "spalte 2"}, prefix="relevance_")
-    np.testing.assert_array_equal(found["relevance_score"].to_numpy(), expected)
+    frame = judge.score_frame(odd, columns={"source": "spalte 1", "target": "spalte 2"}, prefix="relevance_")
+    np.testing.assert_array_equal(frame["relevance_score"].to_numpy(), expected)
 
 
 def test_repeated_ids_and_rows_of_ratings_are_items_of_their_own(
@@ -72,11 +72,11 @@ def test_missing_cells_are_told_in_their_row(judge: CalibratedJudge, rows: pd.Da
     frame.iloc[2, 0] = None
     frame.iloc[5, 1] = float("nan")
     frame.iloc[7, 0] = pd.NA
-    found = judge.score_frame(frame)
-    assert found["score"].isna().to_numpy().nonzero()[0].tolist() == [2, 5, 7]
-    assert found["unscored"].iloc[2].startswith("missing input: The item has no source")
-    assert found["unscored"].iloc[5].startswith("missing input")
-    assert found["unscored"].notna().sum() == 3
+    result = judge.score_frame(frame)
+    assert result["score"].isna().to_numpy().nonzero()[0].tolist() == [2, 5, 7]
+    assert result["unscored"].iloc[2].startswith("missing input: The item has no source")
+    assert result["unscored"].iloc[5].startswith("missing input")
+    assert result["unscored"].notna().sum() == 3
 
 
 def test_columns_that_are_needed_are_named(judge: CalibratedJudge, rows: pd.DataFrame) -> None:
@@ -100,8 +100,8 @@ def test_columns_in_the_way_are_named(judge: CalibratedJudge, rows: pd.DataFrame
 
 
 def test_an_empty_frame_comes_back_with_the_columns(judge: CalibratedJudge, rows: pd.DataFrame) -> None:
-    found = judge.score_frame(rows.head(0))
-    assert (len(found), list(found.columns[-4:])) == (0, list(ADDED))
+    frame = judge.score_frame(rows.head(0))
+    assert (len(frame), list(frame.columns[-4:])) == (0, list(ADDED))
 
 
 def test_marks_stand_in_every_row(offline_card: dict[str, Any], rows: pd.DataFrame) -> None:

@@ -123,9 +123,9 @@ def test_what_is_written_comes_back_and_fits_its_digest(tmp_path_factory: pytest
     whole = sealed(card | {"format": "x"})
     path = tmp_path_factory.getbasetemp() / "round.yaml"
     path.write_text(yaml_text(whole), encoding="utf-8", newline="\n")
-    found = read_document(path)
-    assert found == whole
-    assert is_as_exported(found)
+    document = read_document(path)
+    assert document == whole
+    assert is_as_exported(document)
 
 
 def test_the_digest_sees_content_and_not_form(offline_card: dict[str, Any]) -> None:

@@ -49,7 +49,7 @@ def test_file_holds_what_trust_needs(calibrated: Calibration) -> None:
         assert told["level"] == "sample"
         assert told["n"] > 0
         assert told["interval"][0] <= told["value"] <= told["interval"][1]
-    assert [one["text"] for one in card["criteria"]] == [one.text for one in calibrated.chosen]
+    assert [one["text"] for one in card["criteria"]] == [criteria.text for criteria in calibrated.chosen]
     assert "no language model" in card["judge"]["notice"]
 
 
@@ -99,7 +99,7 @@ def test_without_single_ratings_the_ceiling_is_unknown_and_the_file_says_so(
 ) -> None:
     card = judge_card(calibrated, **known_of(replace(golden, ratings=()), calibrated))
     assert card["ceiling"] is None
-    assert any("holds no ratings by several people" in one for one in card["warnings"])
+    assert any("holds no ratings by several people" in warning for warning in card["warnings"])
 
 
 def test_skewed_labels_are_a_warning(golden: GoldenSet) -> None:
@@ -122,11 +122,11 @@ def test_a_key_in_the_environment_does_not_leave(calibrated: Calibration, monkey
 def decided(calibrated: Calibration, *states: ReviewState) -> dict[str, Review]:
     """Reviews of the chosen criteria, in their order: each went straight to the state named."""
     found = {}
-    for one, to in zip(calibrated.chosen, states, strict=True):
+    for criteria, to in zip(calibrated.chosen, states, strict=True):
         evidence = Evidence("r1", "held-out", calibrated.held_out) if to == "approved" else None
         at = dt.datetime(2026, 11, 21, 12, tzinfo=dt.UTC)
         change = StateChange(to, "good: #1", evidence, number=7, actor="Ann <b>", at=at)
-        found[one.criteria_id] = Review(one.criteria_id, to, (change,), ())
+        found[criteria.criteria_id] = Review(criteria.criteria_id, to, (change,), ())
     return found
 
 
@@ -156,7 +156,7 @@ def test_one_criteria_without_approval_makes_the_judge_unapproved(calibrated: Ca
     states: list[ReviewState] = ["approved"] * (n - 1) + ["retired"]
     card = yaml.safe_load(judge_yaml(calibrated, reviews=decided(calibrated, *states)))
     assert card["approved"] is False
-    assert [one["state"] for one in card["approvals"]] == states
+    assert [approval["state"] for approval in card["approvals"]] == states
     (said,) = [warning for warning in card["warnings"] if "Nobody has approved" in warning]
     assert f"{calibrated.chosen[-1].criteria_id}: retired" in said
 
@@ -167,9 +167,9 @@ def test_without_reviews_every_criteria_is_a_draft_and_the_file_says_so(
     write_run(tmp_path, calibrated, final_verdicts(calibrated, golden), 1.0)
     card = read_card(tmp_path / "judge.yaml")
     assert card["approved"] is False
-    assert {(one["state"], one["by"], one["at"], one["evidence"]) for one in card["approvals"]} == {
-        ("draft", "", None, None)
-    }
+    assert {
+        (approval["state"], approval["by"], approval["at"], approval["evidence"]) for approval in card["approvals"]
+    } == {("draft", "", None, None)}
     assert any("Nobody has approved" in warning for warning in card["warnings"])
 
 

@@ -181,7 +181,7 @@ def test_letters_and_aspect_reach_the_reader(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "message"),
     [
         ('{"item_id": "a", "responses": ["4"]', "row 2: Line 2 is not JSON"),
         ('["4"]', "row 2: Line 2 must be a JSON object"),
@@ -194,10 +194,10 @@ def test_letters_and_aspect_reach_the_reader(tmp_path: Path) -> None:
         ("[" * 5_000, "not JSON"),
     ],
 )
-def test_an_unusable_line_is_named_and_nothing_is_written(tmp_path: Path, line: str, told: str) -> None:
+def test_an_unusable_line_is_named_and_nothing_is_written(tmp_path: Path, line: str, message: str) -> None:
     path, out = tmp_path / "replies.jsonl", tmp_path / "out.jsonl"
     path.write_text('{"item_id": "first", "responses": ["4"]}\n' + line + "\n", encoding="utf-8")
-    with pytest.raises(GoldenError, match=told):
+    with pytest.raises(GoldenError, match=message):
         read_replies_file(path, FIVE, out=out)
     assert not out.exists()
 

@@ -82,7 +82,7 @@ class Toys:
         with self.store.workers._db.write() as connection:
             changed = sa.update(workers).where(workers.c.worker_id == worker_id)
             connection.execute(changed.values(beat_at=workers.c.beat_at - seconds))
-        (silent_for,) = (one.silent_for for one in self.store.workers.all() if one.worker_id == worker_id)
+        (silent_for,) = (worker.silent_for for worker in self.store.workers.all() if worker.worker_id == worker_id)
         return datetime.now(UTC) - timedelta(seconds=silent_for)
 
     def n_kept(self, run_id: str) -> int:

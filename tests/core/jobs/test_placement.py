@@ -30,15 +30,15 @@ from core.store.store import Store
 REQUESTS: dict[str, Any] = {"repeval": RepEvalRequest, "metrics": MetricsRequest, "calibration": CalibrationRequest}
 
 
-def added(store: Store, kind: RunKind, **asked: Any) -> str:
+def added(store: Store, kind: RunKind, **options: Any) -> str:
     project = store.projects.add("p")
     golden = store.goldens.add(project, GoldenSet("g", "single", (Item("a", "text"),), {}))
-    body = asked.pop("body", "") or pack(REQUESTS[kind](project, golden, "a", **asked)).body
+    body = options.pop("body", "") or pack(REQUESTS[kind](project, golden, "a", **options)).body
     return store.runs.add(project, golden, kind, "t", "a", "offline", body)
 
 
 @pytest.mark.parametrize(
-    ("kind", "asked", "wants"),
+    ("kind", "options", "wants"),
     [
         ("calibration", {}, "any"),
         ("repeval", {}, "any"),  # the embedded encoder is done in seconds anywhere
@@ -50,8 +50,8 @@ def added(store: Store, kind: RunKind, **asked: Any) -> str:
         ("repeval", {"body": '{"of": "another version"}'}, "any"),
     ],
 )
-def test_runs_that_load_a_large_model_want_a_gpu(store: Store, kind: RunKind, asked: Any, wants: str) -> None:
-    assert wants_of(store.runs.get(added(store, kind, **asked))) == wants
+def test_runs_that_load_a_large_model_want_a_gpu(store: Store, kind: RunKind, options: Any, wants: str) -> None:
+    assert wants_of(store.runs.get(added(store, kind, **options))) == wants
 
 
 def worker(name: str, capability: str, seconds_ago: float) -> Worker:
@@ -105,11 +105,13 @@ def test_people_are_told_why_a_run_waits_and_who_has_it(store: Store) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "meant"),
+    ("capabilities", "meant"),
     [("", ""), ("cpu", "cpu"), (" GPU ", "gpu"), ("cpu,cuda", "cuda"), ("gpu, mps", "mps")],
 )
-def test_the_setting_overrides_what_the_machine_shows(said: str, meant: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = Settings.from_environment({"CONCORD_CAPABILITIES": said})
+def test_the_setting_overrides_what_the_machine_shows(
+    capabilities: str, meant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = Settings.from_environment({"CONCORD_CAPABILITIES": capabilities})
     assert settings.capability == meant
     monkeypatch.setattr(model, "find_capability", lambda: "found")
     assert capability_of(settings) == (meant or "found")

@@ -19,7 +19,7 @@ from core.providers.base import Completion, Failure, Reply, Request, TokenLogpro
 from core.providers.cached import CachedProvider
 from core.providers.scripted import ScriptedProvider
 from core.records import Criteria, Item, Provenance, Scale, Scored, Task, Unscored, Usage
-from tests.replies import Listening, MemoryReplies, said
+from tests.replies import Listening, MemoryReplies, completion
 
 TASK = Task("coherence", "source_target", Scale(1, 5))
 SOURCE = "The council met on Monday and agreed to mend the old bridge before winter."
@@ -45,7 +45,7 @@ def prompt_of(request: Request) -> str:
 def test_scores_are_on_the_scale_and_depend_on_the_criteria() -> None:
     matrix = judge_of(ScriptedProvider()).score(TASK, ITEMS, CRITERIA)
     assert matrix.values.shape == (3, 12)
-    assert matrix.criteria_ids == tuple(one.criteria_id for one in CRITERIA)
+    assert matrix.criteria_ids == tuple(criteria.criteria_id for criteria in CRITERIA)
     assert matrix.item_ids == tuple(item.item_id for item in ITEMS)
     assert matrix.calls == 36
     assert matrix.usage.requests == 36
@@ -56,7 +56,7 @@ def test_scores_are_on_the_scale_and_depend_on_the_criteria() -> None:
 
 
 def test_items_are_outer_and_criteria_inner() -> None:
-    provider = Listening(lambda _request: said("Score: 3"))
+    provider = Listening(lambda _request: completion("Score: 3"))
     judge_of(provider).score(TASK, ITEMS[:2], CRITERIA[:2])
     texts = [request.messages[0].content for request in provider.asked]
     assert ["bridge 0" in text for text in texts] == [True, True, False, False]
@@ -66,7 +66,7 @@ def test_items_are_outer_and_criteria_inner() -> None:
 
 def test_samples_are_averaged_over_the_readable_ones_and_decimals_kept() -> None:
     replies = ["Score: 2.25", "Score: 5", "no idea"]
-    provider = Listening(lambda request: said(replies[request.sample]))
+    provider = Listening(lambda request: completion(replies[request.sample]))
     judge = judge_of(provider, samples=3, temperature=1.0)
     matrix = judge.score(TASK, ITEMS[:2], CRITERIA[:1], explain=True)
     assert matrix.values.tolist() == [[3.625, 3.625]]  # (2.25 + 5) / 2; the third says nothing
@@ -79,17 +79,17 @@ def test_samples_are_averaged_over_the_readable_ones_and_decimals_kept() -> None
 @pytest.mark.parametrize(
     ("reply", "reason"),
     [
-        (said("A fine text."), "no verdict"),
-        (said("Score: 9"), "out of range"),
-        (said("I'm sorry, I cannot rate this."), "refused"),
-        (said("No.", "refusal"), "refused"),
-        (said(""), "empty"),
-        (said("Score: 4", "length"), "truncated"),
+        (completion("A fine text."), "no verdict"),
+        (completion("Score: 9"), "out of range"),
+        (completion("I'm sorry, I cannot rate this."), "refused"),
+        (completion("No.", "refusal"), "refused"),
+        (completion(""), "empty"),
+        (completion("Score: 4", "length"), "truncated"),
         (Failure("The endpoint's content filter withheld the reply."), "provider error"),
     ],
 )
 def test_an_unreadable_reply_is_unscored_with_its_reason_and_text(reply: Reply, reason: str) -> None:
-    provider = Listening(lambda request: reply if "bridge 1" in request.messages[0].content else said("Score: 4"))
+    provider = Listening(lambda request: reply if "bridge 1" in request.messages[0].content else completion("Score: 4"))
     judge = judge_of(provider)
     matrix = judge.score(TASK, ITEMS[:3], CRITERIA[:1])
     assert np.isnan(matrix.values).tolist() == [[False, True, False]]
@@ -100,7 +100,7 @@ def test_an_unreadable_reply_is_unscored_with_its_reason_and_text(reply: Reply, 
 
 
 def test_an_empty_text_is_not_asked_about() -> None:
-    provider = Listening(lambda _request: said("Score: 4"))
+    provider = Listening(lambda _request: completion("Score: 4"))
     progress: list[tuple[int, int]] = []
     items = [ITEMS[0], Item("void", "  "), ITEMS[1]]
     matrix = judge_of(provider).score(
@@ -115,7 +115,7 @@ def test_an_empty_text_is_not_asked_about() -> None:
 
 def test_unscored_stand_in_item_order_over_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("core.judging.llm.CALLS_PER_CHUNK", 4)
-    provider = Listening(lambda request: said("?" if "bridge 7" in request.messages[0].content else "Score: 4"))
+    provider = Listening(lambda request: completion("?" if "bridge 7" in request.messages[0].content else "Score: 4"))
     items = [*ITEMS[:3], Item("void", ""), *ITEMS[3:]]
     whole = judge_of(provider).score(TASK, items, CRITERIA[:2])
     assert [verdict.item_id for verdict in whole.unscored[CRITERIA[1].criteria_id]] == ["void", "i7"]
@@ -170,7 +170,7 @@ def test_every_form_is_read_with_and_without_json(form: StyleForm, structured: b
 
 def test_the_mix_averages_both_forms() -> None:
     provider = Listening(
-        lambda request: said("Score: 2" if "number first" in prompt_of(request) else "Analysis.\nScore: 5")
+        lambda request: completion("Score: 2" if "number first" in prompt_of(request) else "Analysis.\nScore: 5")
     )
     (verdict,) = judge_of(provider, "mix", 5, 1.0).score(TASK, ITEMS[:1], CRITERIA[:1], explain=True).explained
     assert isinstance(verdict, Scored)
@@ -203,18 +203,18 @@ def test_what_a_style_asks_for() -> None:
 
 def test_a_json_reply_is_explained_by_its_reasons() -> None:
     reply = json.dumps({"score": 4, "reasons": " It hangs together. "})
-    judge = judge_of(Listening(lambda _request: said(reply)), structured=True)
+    judge = judge_of(Listening(lambda _request: completion(reply)), structured=True)
     (verdict,) = judge.score(TASK, ITEMS[:1], CRITERIA[:1], explain=True).explained
     assert verdict == Scored("i0", 4.0, "It hangs together.", (reply,), n_read=1)
 
 
 # ── weights ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-UNSURE = said("4", logprobs=[TokenLogprobs("4", (("4", math.log(0.6)), ("5", math.log(0.4))))])
+UNSURE = completion("4", logprobs=[TokenLogprobs("4", (("4", math.log(0.6)), ("5", math.log(0.4))))])
 
 
 def test_weights_spread_what_one_reply_says_and_without_them_it_is_read_and_counted() -> None:
-    replies = [UNSURE, said("4"), said("none"), said("2")]
+    replies = [UNSURE, completion("4"), completion("none"), completion("2")]
     provider = Listening(lambda request: replies[int(prompt_of(request).split("mend bridge ")[1][0])])
     judge = judge_of(provider, "score_only", weighted=True)
     matrix = judge.score(TASK, ITEMS[:4], CRITERIA[:1], explain=True)
@@ -291,11 +291,11 @@ def test_steps_are_written_once_from_the_task_and_the_criteria() -> None:
 @pytest.mark.parametrize(
     ("reply", "problem"),
     [
-        (said(" \n"), "empty"),
-        (said("- A rule that ends in the mid", "length"), "cut off"),
-        (said("No.", "refusal"), "refused"),
+        (completion(" \n"), "empty"),
+        (completion("- A rule that ends in the mid", "length"), "cut off"),
+        (completion("No.", "refusal"), "refused"),
         (Failure("Withheld."), "Withheld"),
-        (said("<think>hm</think>"), "empty"),
+        (completion("<think>hm</think>"), "empty"),
     ],
 )
 def test_a_draft_or_steps_that_cannot_be_used_say_why(reply: Reply, problem: str) -> None:
@@ -308,7 +308,7 @@ def test_a_draft_or_steps_that_cannot_be_used_say_why(reply: Reply, problem: str
 
 
 def test_steps_that_are_too_long_are_not_used() -> None:
-    written = judge_of(Listening(lambda _request: said("1. Read. " * 1000))).write_steps(TASK)
+    written = judge_of(Listening(lambda _request: completion("1. Read. " * 1000))).write_steps(TASK)
     assert written.text == ""
     assert "8,000 are the most" in written.problem
 
@@ -368,7 +368,7 @@ def test_longer_forms_cost_more() -> None:
 
 
 def test_the_state_is_json_and_closing_twice_is_safe() -> None:
-    provider = Listening(lambda _request: said("Score: 4"))
+    provider = Listening(lambda _request: completion("Score: 4"))
     judge = judge_of(provider, samples=2, temperature=0.5)
     assert json.loads(json.dumps(judge.as_state())) == judge.as_state()
     assert judge.as_state()["sampling"]["samples"] == 2
@@ -383,7 +383,7 @@ def test_a_call_costs_little_beside_the_request() -> None:
     """Render, key and read take about 0.1 ms of processor time a call; twenty times that is a mistake."""
     items = [Item(f"i{n}", "The council will mend the bridge. " * 8, source=SOURCE * 30) for n in range(60)]
     criteria = [Criteria(f"Rule {n}. " * 30, "coherence") for n in range(30)]
-    reply = said("Score: 3.5\n" + "It follows the source in most places. " * 8)
+    reply = completion("Score: 3.5\n" + "It follows the source in most places. " * 8)
 
     def say(request: Request) -> Reply:
         assert request.key("endpoint")

@@ -24,9 +24,9 @@ def _pearson(task: Task, replies: dict[str, list[str]], labels: dict[str, float]
         verdict = verdict_of(item_id, said, task)
         scores.append(verdict.value if isinstance(verdict, Scored) else np.nan)
     kept = np.rint(scores) if rounded else np.array(scores)
-    found = align(kept, LabelledItems.from_arrays(np.array(list(labels.values()))), Measure("pearson", "dataset"))
-    assert found.value is not None
-    return found.value
+    alignment = align(kept, LabelledItems.from_arrays(np.array(list(labels.values()))), Measure("pearson", "dataset"))
+    assert alignment.value is not None
+    return alignment.value
 
 
 @pytest.mark.slow

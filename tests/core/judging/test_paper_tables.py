@@ -87,7 +87,7 @@ def _value(data: Path, parser: Parser, mode: str, aspect: str, statistic: Statis
     golden = rows_of(data / "topical_chat.jsonl.gz")
     scores = _scores(data, parser, mode, aspect)
     sources = {source: code for code, source in enumerate(dict.fromkeys(row["source_id"] for row in golden))}
-    found = align_each(
+    alignment = align_each(
         np.array([[scores.get(row["item_id"], np.nan) for row in golden]]),
         LabelledItems.from_arrays(
             np.array([row[f"human_{aspect}"] for row in golden], dtype=float),
@@ -95,15 +95,17 @@ def _value(data: Path, parser: Parser, mode: str, aspect: str, statistic: Statis
         ),
         Measure(statistic, level),
     )[0]
-    assert found.value is not None
-    return found.value
+    assert alignment.value is not None
+    return alignment.value
 
 
 @cache
 def _scores(data: Path, parser: Parser, mode: str, aspect: str) -> dict[str, float]:
     scale = Scale(0, 1) if aspect == "groundedness" else Scale(1, 3)
     file = data / "topical_chat_responses" / f"{aspect}_{mode}.jsonl.gz"
-    return {one.item_id: one.score for one in read_replies(file, reader(parser, scale)) if one.score is not None}
+    return {
+        reply.item_id: reply.score for reply in read_replies(file, reader(parser, scale)) if reply.score is not None
+    }
 
 
 def _all_values(data: Path, parser: Parser, mode: str, statistic: Statistic, level: Level) -> list[float]:

@@ -295,7 +295,7 @@ def test_a_refiner_is_offered_only_the_chosen_operations() -> None:
     criteria = "Be strict.\n- add: a line of the criteria that looks like ours"
     (message,) = refine_messages(TASK, criteria, wrong, operations=("modify", "calibrate"))
     task = message.content.split("## Task\n")[1]
-    assert [one for one in OPERATIONS if f"- {one}:" in task] == ["modify", "calibrate"]
+    assert [operation for operation in OPERATIONS if f"- {operation}:" in task] == ["modify", "calibrate"]
     assert "a line of the criteria that looks like ours" in message.content
     assert "$" not in task
     assert refine_messages(TASK, criteria, wrong, operations=OPERATIONS) == refine_messages(TASK, criteria, wrong)

@@ -24,7 +24,7 @@ def place(token: str, **probabilities: float) -> TokenLogprobs:
     return TokenLogprobs(token, top)
 
 
-def said(text: str, *places: TokenLogprobs) -> Completion:
+def completion(text: str, *places: TokenLogprobs) -> Completion:
     return Completion(text, "stop", Usage(requests=1), logprobs=places)
 
 
@@ -34,7 +34,7 @@ def weigh(reply: Completion) -> Weighted | None:
 
 def test_the_mean_over_what_lies_on_the_scale() -> None:
     # (.5·4 + .3·5 + .1·3) / (.5 + .3 + .1) = 3.8 / .9; 9 and "The" are off the scale
-    weighted = weigh(said("4", place("4", d4=0.5, d5=0.3, d3=0.1, d9=0.05, The=0.05)))
+    weighted = weigh(completion("4", place("4", d4=0.5, d5=0.3, d3=0.1, d9=0.05, The=0.05)))
     assert weighted is not None
     assert weighted.value == pytest.approx(3.8 / 0.9, abs=1e-12)
     assert weighted.on_scale == pytest.approx(0.9, abs=1e-12)
@@ -42,7 +42,7 @@ def test_the_mean_over_what_lies_on_the_scale() -> None:
 
 def test_spellings_of_one_rating_add_up() -> None:
     # " 4" and "4" are both 4: (.4 + .2)·4 + .4·2 = 3.2
-    reply = said("4", TokenLogprobs("4", ((" 4", math.log(0.4)), ("4", math.log(0.2)), ("▁2", math.log(0.4)))))
+    reply = completion("4", TokenLogprobs("4", ((" 4", math.log(0.4)), ("4", math.log(0.2)), ("▁2", math.log(0.4)))))
     weighted = weigh(reply)
     assert weighted is not None
     assert weighted.value == pytest.approx(3.2, abs=1e-12)
@@ -53,13 +53,13 @@ def test_the_place_is_that_of_the_rating_and_not_the_end_of_a_scale(text: str) -
     # the rating has .5 each on 5 and 4; whatever else says a number is sure of it
     meant = {"On 1-5: 5": 8, "5/5": 0, "5 out of 5": 0, "Score (1-5): 5": 13, "5": 0, "**5**": 2}[text]
     places = [place("5", d5=0.5, d4=0.5) if k == meant else TokenLogprobs(c, ((c, 0.0),)) for k, c in enumerate(text)]
-    weighted = weigh(said(text, *places))
+    weighted = weigh(completion(text, *places))
     assert weighted is not None
     assert weighted.value == pytest.approx(4.5)
 
 
 def test_tokens_that_do_not_make_up_the_text_still_give_the_first_rating() -> None:
-    weighted = weigh(said("4", place("<s>", d1=1.0), place("▁4", d4=0.5, d2=0.5)))
+    weighted = weigh(completion("4", place("<s>", d1=1.0), place("▁4", d4=0.5, d2=0.5)))
     assert weighted is not None
     assert weighted.value == pytest.approx(3.0)
 
@@ -67,11 +67,11 @@ def test_tokens_that_do_not_make_up_the_text_still_give_the_first_rating() -> No
 @pytest.mark.parametrize(
     "reply",
     [
-        said("4"),
-        said("3.5", place("3", d3=0.9, d4=0.1), place("."), place("5", d5=1.0)),
-        said("four", place("four", four=1.0)),
-        said("4", place("4", The=1.0)),
-        said("4", place("4")),
+        completion("4"),
+        completion("3.5", place("3", d3=0.9, d4=0.1), place("."), place("5", d5=1.0)),
+        completion("four", place("four", four=1.0)),
+        completion("4", place("4", The=1.0)),
+        completion("4", place("4")),
     ],
 )
 def test_where_it_cannot_be_told_there_is_none(reply: Completion) -> None:
@@ -84,7 +84,7 @@ def test_it_lies_between_the_ratings_that_have_a_share(mass: dict[str, float]) -
     top = tuple((token, math.log(p / total)) for token, p in mass.items())
     on_scale = [int(token) for token in mass if 1 <= int(token) <= 5]
     text = str(on_scale[0]) if on_scale else "3"
-    weighted = weigh(said(text, TokenLogprobs(text, top)))
+    weighted = weigh(completion(text, TokenLogprobs(text, top)))
     if on_scale:
         assert weighted is not None
         assert min(on_scale) - 1e-9 <= weighted.value <= max(on_scale) + 1e-9
@@ -94,8 +94,10 @@ def test_it_lies_between_the_ratings_that_have_a_share(mass: dict[str, float]) -
 
 
 def test_replies_without_probabilities_count_as_read_and_are_told() -> None:
-    weighted = said("4", place("4", d4=0.6, d2=0.2, The=0.2))  # (.6·4 + .2·2) / .8 = 3.5
-    verdict = verdict_of("i", [weighted, said("2"), said("?"), Failure("down")], TASK, weighted=True, notes=["A note."])
+    weighted = completion("4", place("4", d4=0.6, d2=0.2, The=0.2))  # (.6·4 + .2·2) / .8 = 3.5
+    verdict = verdict_of(
+        "i", [weighted, completion("2"), completion("?"), Failure("down")], TASK, weighted=True, notes=["A note."]
+    )
     assert isinstance(verdict, Scored)
     assert verdict.value == pytest.approx((3.5 + 2) / 2)
     assert (verdict.n_read, verdict.n_unread, verdict.n_unweighted) == (2, 2, 1)
@@ -105,6 +107,6 @@ def test_replies_without_probabilities_count_as_read_and_are_told() -> None:
         "Without usable probabilities: 1 of 2 replies; the stated rating counts.",
         "A note.",
     ]
-    plain = verdict_of("i", [weighted, said("2")], TASK)
+    plain = verdict_of("i", [weighted, completion("2")], TASK)
     assert isinstance(plain, Scored)
     assert (plain.value, plain.n_unweighted) == (3.0, 0)

@@ -36,9 +36,9 @@ def classifier_logits(folder: str, first: str, second: str) -> Any:
 def test_nli_is_the_probability_of_entailment(nli_model: str, items: Sequence[Item]) -> None:
     expected = [float(classifier_logits(nli_model, i.source, i.target).softmax(0)[2]) for i in items]
     assert np.ptp(expected) > 0.01  # the random model does tell the items apart
-    found = make_metric(f"nli:{nli_model}").score(items)
-    np.testing.assert_allclose(found.values, expected, atol=1e-5)
-    assert (found.unscored, found.note) == ((), "")
+    verdicts = make_metric(f"nli:{nli_model}").score(items)
+    np.testing.assert_allclose(verdicts.values, expected, atol=1e-5)
+    assert (verdicts.unscored, verdicts.note) == ((), "")
 
 
 def test_nli_reads_the_context_with_the_source(nli_model: str) -> None:
@@ -95,11 +95,11 @@ def test_labels_that_do_not_say_entailment_are_refused(labels: dict[int, str]) -
 
 def test_regressor_is_the_single_output(regression_model: str, items: Sequence[Item]) -> None:
     beside_source = [float(classifier_logits(regression_model, i.source, i.target)) for i in items]
-    found = make_metric(f"regressor:{regression_model}").score(items)
-    np.testing.assert_allclose(found.values, beside_source, atol=1e-5)
+    verdicts = make_metric(f"regressor:{regression_model}").score(items)
+    np.testing.assert_allclose(verdicts.values, beside_source, atol=1e-5)
     best = [max(float(classifier_logits(regression_model, r, i.target)) for r in i.references) for i in items]
-    found = make_metric(f"regressor_reference:{regression_model}").score(items)
-    np.testing.assert_allclose(found.values, best, atol=1e-5)
+    verdicts = make_metric(f"regressor_reference:{regression_model}").score(items)
+    np.testing.assert_allclose(verdicts.values, best, atol=1e-5)
     assert np.ptp(best) > 0.01
 
 
@@ -111,9 +111,9 @@ def test_bertscore_equals_the_package(encoder_model: str, items: Sequence[Item],
     _, _, expected = bert_score.score(
         [item.target for item in items], references, model_type=encoder_model, num_layers=layer, device="cpu"
     )
-    found = make_metric(f"bertscore:{encoder_model}@{layer}").score(items)
-    np.testing.assert_allclose(found.values, expected.numpy(), atol=1e-5)
-    assert np.ptp(found.values) > 0.01
+    verdicts = make_metric(f"bertscore:{encoder_model}@{layer}").score(items)
+    np.testing.assert_allclose(verdicts.values, expected.numpy(), atol=1e-5)
+    assert np.ptp(verdicts.values) > 0.01
 
 
 def test_bertscore_of_equal_texts_is_one_and_against_the_source(encoder_model: str) -> None:
@@ -163,9 +163,9 @@ def test_bartscore_is_the_mean_log_likelihood(bart_model: str, items: Sequence[I
         inputs = tokenizer(source, return_tensors="pt", return_token_type_ids=False)
         return -model(**inputs, labels=tokenizer(target, return_tensors="pt")["input_ids"]).loss.item()
 
-    found = make_metric(f"bartscore:{bart_model}").score(items)
-    np.testing.assert_allclose(found.values, [likelihood(i.source, i.target) for i in items], atol=1e-5)
-    assert np.ptp(found.values) > 0.01
+    verdicts = make_metric(f"bartscore:{bart_model}").score(items)
+    np.testing.assert_allclose(verdicts.values, [likelihood(i.source, i.target) for i in items], atol=1e-5)
+    assert np.ptp(verdicts.values) > 0.01
     best = [max(likelihood(r, i.target) for r in i.references) for i in items]
     np.testing.assert_allclose(make_metric(f"bartscore_reference:{bart_model}").score(items).values, best, atol=1e-5)
 
@@ -185,9 +185,9 @@ def test_unieval_is_the_probability_of_yes(t5_model: str, items: Sequence[Item])
     expected = [
         yes(f"question: {asked} </s> summary: {i.target} </s> document: {i.source}", ("Yes", "No")) for i in items
     ]
-    found = make_metric(f"unieval:{t5_model}", question=asked).score(items)
-    np.testing.assert_allclose(found.values, expected, atol=1e-6)
-    assert np.ptp(found.values) > 1e-4
+    verdicts = make_metric(f"unieval:{t5_model}", question=asked).score(items)
+    np.testing.assert_allclose(verdicts.values, expected, atol=1e-6)
+    assert np.ptp(verdicts.values) > 1e-4
     spoken = Item("e", "yes it was", "s3", source="was it good ?", context="the cat ran")
     expected_one = yes(
         f"question: {asked} </s> response: yes it was </s> dialogue history: was it good ? </s> fact: the cat ran",
@@ -204,9 +204,9 @@ def test_unieval_is_the_probability_of_yes(t5_model: str, items: Sequence[Item])
 
 def test_long_inputs_are_cut_and_counted(nli_model: str, regression_model: str) -> None:
     long = Item("a", "the cat ran", "s", source="the dog sat on the mat and " * 8)
-    found = make_metric(f"regressor:{regression_model}").score([long, Item("b", "it", "s", source="the cat")])
-    assert np.isfinite(found.values).all()
-    assert found.note == f"1 inputs were longer than the 32 tokens that {regression_model} reads and were cut."
+    verdicts = make_metric(f"regressor:{regression_model}").score([long, Item("b", "it", "s", source="the cat")])
+    assert np.isfinite(verdicts.values).all()
+    assert verdicts.note == f"1 inputs were longer than the 32 tokens that {regression_model} reads and were cut."
     many = Item("a", "the cat ran", "s", source="the dog sat on the mat and ran . " * 90)
     assert "only the first 64 chunks" in make_metric(f"nli:{nli_model}").score([many]).note
 
@@ -214,9 +214,9 @@ def test_long_inputs_are_cut_and_counted(nli_model: str, regression_model: str) 
 def test_items_without_what_is_needed_are_unscored(nli_model: str, items: Sequence[Item]) -> None:
     bare = Item("e", "the cat", "s3")
     blank = Item("f", " ", "s3", source="the cat")
-    found = make_metric(f"nli:{nli_model}").score([bare, items[0], blank])
-    assert np.isnan(found.values).tolist() == [True, False, True]
-    assert [(u.item_id, u.reason, u.detail) for u in found.unscored] == [
+    verdicts = make_metric(f"nli:{nli_model}").score([bare, items[0], blank])
+    assert np.isnan(verdicts.values).tolist() == [True, False, True]
+    assert [(u.item_id, u.reason, u.detail) for u in verdicts.unscored] == [
         ("e", "missing input", "The item has no source."),
         ("f", "missing input", "The target holds no text."),
     ]

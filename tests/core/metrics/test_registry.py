@@ -22,10 +22,10 @@ def test_columns_keep_holes_and_direction() -> None:
     golden = golden_of(*ITEMS, metrics={"ter": (0.5, None, 0.1, 0.0), "bleu_1": (1.0, 2.0, 3.0, 4.0)})
     ter = make_metric("metric_ter", golden=golden)
     assert not ter.higher_is_better
-    found = ter.score(golden.items)
-    np.testing.assert_array_equal(found.values, [0.5, np.nan, 0.1, 0.0])
-    assert found.unscored[0].item_id == "b"
-    assert "no number" in found.unscored[0].detail
+    verdicts = ter.score(golden.items)
+    np.testing.assert_array_equal(verdicts.values, [0.5, np.nan, 0.1, 0.0])
+    assert verdicts.unscored[0].item_id == "b"
+    assert "no number" in verdicts.unscored[0].detail
     assert metric_column(golden, "bleu_1").higher_is_better
     # a subset in another order, as in a split, and an item that the file does not have
     some = metric_column(golden, "metric_bleu_1").score([ITEMS[2], Item("new", "text"), ITEMS[0]]).values
@@ -44,9 +44,9 @@ def test_directions_by_name() -> None:
 
 
 def test_given_scores_of_a_judge() -> None:
-    one = given_scores("judge", "Verdicts.", {"a": 1.0, "b": None, "c": 3.0})
-    np.testing.assert_array_equal(one.score(ITEMS).values, [1.0, np.nan, 3.0, np.nan])
-    assert one.missing(ITEMS) == ""
+    metric = given_scores("judge", "Verdicts.", {"a": 1.0, "b": None, "c": 3.0})
+    np.testing.assert_array_equal(metric.score(ITEMS).values, [1.0, np.nan, 3.0, np.nan])
+    assert metric.missing(ITEMS) == ""
 
 
 def test_identity_tells_apart_what_gives_other_numbers() -> None:
@@ -60,7 +60,7 @@ def test_identity_tells_apart_what_gives_other_numbers() -> None:
         given_scores("judge", "Verdicts.", {"a": 1.0, "b": None}),
         given_scores("judge", "Verdicts.", {"a": 1.0, "b": 2.0}),
     ]
-    assert len(same | {one.identity for one in others}) == 7
+    assert len(same | {other.identity for other in others}) == 7
     assert given_scores("judge", "Verdicts.", {"a": 1.0, "b": float("nan")}).identity == others[4].identity
 
 
@@ -82,29 +82,29 @@ print(sorted(heavy & set(sys.modules)))
 
 def test_what_a_golden_set_allows() -> None:
     golden = golden_of(*ITEMS, metrics={"ter": (0.5, None, 0.1, 0.0)})
-    able = {one.name for one in metrics_for(golden) if not one.missing(golden)}
+    able = {metric.name for metric in metrics_for(golden) if not metric.missing(golden)}
     assert able >= {"overlap", "rouge1", "rouge2_source_p", "bleu", "chrf", "similarity", "metric_ter"}
     assert not able & {"overlap_context", "similarity_context"}
-    bare = {one.name: one.missing(golden_of(*BARE)) for one in metrics_for(golden_of(*BARE))}
+    bare = {metric.name: metric.missing(golden_of(*BARE)) for metric in metrics_for(golden_of(*BARE))}
     assert bare["overlap"] == "no item of this golden set has a source"
     assert bare["rouge1"] == bare["chrf"] == "no item of this golden set has references"
     assert all(bare.values())
     assert "rouge1_best" in able
     assert not [name for name in bare if name.endswith("_best")]
-    for one in metrics_for(golden):
-        assert one.measures.endswith(".")
-        assert one.cost
-        assert one.low is None or one.high is None or one.low < one.high
+    for metric in metrics_for(golden):
+        assert metric.measures.endswith(".")
+        assert metric.cost
+        assert metric.low is None or metric.high is None or metric.low < metric.high
 
 
 def test_numbers_stay_within_the_range_told() -> None:
     golden = golden_of(*ITEMS)
-    able = [one for one in metrics_for(golden) if not one.missing(golden)]
-    for one in able:
-        values = one.score(ITEMS).values
-        if one.low is not None and one.high is not None:
-            assert np.nanmin(values) >= one.low - 1e-6, one.name
-            assert np.nanmax(values) <= one.high + 1e-6, one.name
+    able = [metric for metric in metrics_for(golden) if not metric.missing(golden)]
+    for figure in able:
+        values = figure.score(ITEMS).values
+        if figure.low is not None and figure.high is not None:
+            assert np.nanmin(values) >= figure.low - 1e-6, figure.name
+            assert np.nanmax(values) <= figure.high + 1e-6, figure.name
 
 
 @pytest.mark.parametrize("name", ["", "magic", "nli:", "nli", ":x", "hf:bert-base", "metric", "rouge1_x", "offline:x"])

@@ -45,8 +45,8 @@ def test_every_form_equals_rouge_score(kind: str, stemmed: bool) -> None:
         f"{kind}_source_p": [scorer.score(i.source, i.target)[kind].precision for i in ITEMS],
     }
     for name, values in expected.items():
-        found = make_metric(name, stemmed=stemmed).score(ITEMS)
-        np.testing.assert_allclose(found.values, values, atol=1e-12, err_msg=name)
+        verdicts = make_metric(name, stemmed=stemmed).score(ITEMS)
+        np.testing.assert_allclose(verdicts.values, values, atol=1e-12, err_msg=name)
     assert np.ptp(expected[kind]) > 0
 
 
@@ -89,12 +89,12 @@ def test_texts_without_latin_letters_are_unscored_not_zero() -> None:
         Item("empty", "", references=("the cat",)),
         Item("alone", "the cat"),
     ]
-    found = rouge("rouge1").score(items)
-    assert found.values[2] == 1.0  # the readable reference counts
-    assert [u.item_id for u in found.unscored] == ["zh", "dots", "none", "empty", "alone"]
-    assert "Latin letters" in found.unscored[0].detail
-    assert found.unscored[3].detail == "The target holds no text."
-    assert found.unscored[4].detail == "The item has no references."
+    verdicts = rouge("rouge1").score(items)
+    assert verdicts.values[2] == 1.0  # the readable reference counts
+    assert [u.item_id for u in verdicts.unscored] == ["zh", "dots", "none", "empty", "alone"]
+    assert "Latin letters" in verdicts.unscored[0].detail
+    assert verdicts.unscored[3].detail == "The target holds no text."
+    assert verdicts.unscored[4].detail == "The item has no references."
 
 
 def test_hostile_words_and_long_texts_are_measured() -> None:

@@ -44,8 +44,8 @@ def test_cosines_are_those_of_the_vectors() -> None:
 
 
 def test_the_best_reference_counts() -> None:
-    one = Item("one", MANY.target, references=(MANY.references[1],))
-    found = make_metric("similarity_reference").score([MANY, one]).values
+    item = Item("one", MANY.target, references=(MANY.references[1],))
+    found = make_metric("similarity_reference").score([MANY, item]).values
     assert found[0] == pytest.approx(found[1], abs=1e-5)
     assert found[0] > 0.7
 

@@ -28,9 +28,9 @@ def test_overlap_counts_every_occurrence_and_any_script() -> None:
     assert make_metric("overlap").score([twice]).values[0] == pytest.approx(2 / 3)
     other = Item("b", "Größe zählt", source="Die Größe ist egal")
     assert make_metric("overlap").score([other]).values[0] == pytest.approx(1 / 2)
-    found = make_metric("overlap_pairs").score([Item("c", "cat", source="a cat"), Item("d", "!?", source="a cat")])
-    assert [u.detail for u in found.unscored] == ["The target holds fewer than 2 words."] * 2
-    assert np.isnan(found.values).all()
+    verdicts = make_metric("overlap_pairs").score([Item("c", "cat", source="a cat"), Item("d", "!?", source="a cat")])
+    assert [u.detail for u in verdicts.unscored] == ["The target holds fewer than 2 words."] * 2
+    assert np.isnan(verdicts.values).all()
 
 
 def test_bleu_and_chrf_are_sacrebleu_s() -> None:

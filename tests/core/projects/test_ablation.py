@@ -56,8 +56,8 @@ def finished(tmp_path_factory: pytest.TempPathFactory, golden: GoldenSet) -> Fin
     golden_id = projects.add_golden(store, project, golden)
     requests = []
     for spec in ("scripted", "offline"):
-        asked = CalibrationRequest(project, golden_id, "coherence", spec, QUICK)
-        run_id = projects.start_calibration(store, settings, asked)
+        request = CalibrationRequest(project, golden_id, "coherence", spec, QUICK)
+        run_id = projects.start_calibration(store, settings, request)
         drive(store, settings, run_id)
         requests.append(AblationRequest(project, golden_id, "coherence", run_id))
     store.close()
@@ -106,19 +106,19 @@ def ablated_in(tmp_path_factory: pytest.TempPathFactory, finished: Finished) -> 
 def ablated(request: pytest.FixtureRequest, finished: Finished, ablated_in: Store, tmp_path_factory: Any) -> Ablated:
     """An ablation that Ann started, done."""
     store, settings = ablated_in, Settings(home=tmp_path_factory.mktemp("h"), worker="external", worker_id="w")
-    asked: AblationRequest = getattr(finished, request.param)
-    estimate = projects.estimate_ablation(store, settings, asked)
-    before = {entry.judge_id for entry in projects.list_judges(store, asked.project_id)}
-    run_id = projects.start_ablation(store.acting(Actor("Ann", "reviewer")), settings, asked)
+    request_: AblationRequest = getattr(finished, request.param)
+    estimate = projects.estimate_ablation(store, settings, request_)
+    before = {entry.judge_id for entry in projects.list_judges(store, request_.project_id)}
+    run_id = projects.start_ablation(store.acting(Actor("Ann", "reviewer")), settings, request_)
     drive(store, settings, run_id)
     view = projects.run_view(store, run_id)
     assert isinstance(view.outcome, Ablation)
     assert (view.kind, view.status, view.standing, view.calibration) == ("ablation", "done", None, None)
-    assert view.request == asked
+    assert view.request == request_
     assert view.calls == view.outcome.calls == view.calls_expected == estimate.calls
-    new = [entry for entry in projects.list_judges(store, asked.project_id) if entry.judge_id not in before]
-    calibration = projects.load_calibration(store, asked.run_id)
-    return Ablated(run_id, asked, estimate, view.outcome, calibration, new)
+    new = [entry for entry in projects.list_judges(store, request_.project_id) if entry.judge_id not in before]
+    calibration = projects.load_calibration(store, request_.run_id)
+    return Ablated(run_id, request_, estimate, view.outcome, calibration, new)
 
 
 def test_a_run_gives_what_the_inline_driver_gives(ablated: Ablated, golden: GoldenSet, settings: Settings) -> None:
@@ -221,8 +221,8 @@ def test_what_cannot_be_started(
 def test_a_calibration_that_is_not_done_cannot_be_ablated(
     store: Store, settings: Settings, offline: AblationRequest
 ) -> None:
-    asked = CalibrationRequest(offline.project_id, offline.golden_id, "coherence", "offline", QUICK)
-    run_id = projects.start_calibration(store, settings, asked)
+    request = CalibrationRequest(offline.project_id, offline.golden_id, "coherence", "offline", QUICK)
+    run_id = projects.start_calibration(store, settings, request)
     with pytest.raises(JobError, match="no finished calibration"):
         projects.start_ablation(store, settings, replace(offline, run_id=run_id))
     with pytest.raises(JobError, match="no calibration result"):

@@ -122,7 +122,7 @@ def test_changes_are_logged_with_their_author(store: Store) -> None:
     golden_id = projects.add_golden(bo, project.project_id, golden)
     projects.add_judge(bo, project.project_id, golden_id, JudgeScores("j", "imported", "a", np.array([2.0])))
     projects.list_goldens(bo, project.project_id)  # looking is not logged
-    logged = [(one.actor, one.role, one.sentence) for one in projects.list_events(store, project.project_id)]
+    logged = [(event.actor, event.role, event.sentence) for event in projects.list_events(store, project.project_id)]
     assert logged == [
         ("Ada", "admin", "made the project"),
         ("=Bo", "reviewer", "added a golden set"),
@@ -141,9 +141,9 @@ def test_the_log_in_pages_and_the_names_in_it(store: Store) -> None:
     golden_id = projects.add_golden(store, project_id, golden)
     store.labels.add(project_id, golden_id, [Label("bo", "i", "a", 2.0, pass_id="l1")], form="f")
     page = projects.log_page(store, project_id, limit=1)
-    assert ([one.sentence for one in page.entries], page.n) == (["added a golden set"], 2)
+    assert ([entry.sentence for entry in page.entries], page.n) == (["added a golden set"], 2)
     assert (page.people, page.kinds) == (("", "Ada"), ("audit",))
-    assert [one.actor for one in projects.log_page(store, project_id, actor="Ada").entries] == ["Ada"]
+    assert [entry.actor for entry in projects.log_page(store, project_id, actor="Ada").entries] == ["Ada"]
     assert projects.list_people(store, project_id) == ["Ada", "bo"]
 
 

@@ -54,7 +54,7 @@ def store(settings: Settings) -> Iterator[Store]:
 
 
 @pytest.fixture
-def asked(store: Store, golden: GoldenSet) -> CalibrationRequest:
+def request_(store: Store, golden: GoldenSet) -> CalibrationRequest:
     project = projects.create_project(store, "p")
     golden_id = projects.add_golden(store, project.project_id, golden)
     return CalibrationRequest(project.project_id, golden_id, next(iter(golden.aspects)), "scripted", QUICK)
@@ -69,25 +69,25 @@ def _finished(store: Store, run_id: str, until: Callable[..., None]) -> RunDetai
     return projects.run_view(store, run_id)
 
 
-def _same(one: Calibration, other: Calibration) -> None:
+def _same(calibration: Calibration, other: Calibration) -> None:
     """Equal in all but what repeats may change: which replies were sent for and which were found."""
     for name in ("task", "settings", "golden_digest", "split", "chosen", "candidates", "calibration", "held_out"):
-        assert getattr(one, name) == getattr(other, name), name
+        assert getattr(calibration, name) == getattr(other, name), name
     for name in ("best_single", "no_criteria", "gain", "isotonic", "curve", "calls", "warnings", "problems"):
-        assert getattr(one, name) == getattr(other, name), name
-    np.testing.assert_array_equal(one.scores.values, other.scores.values)
-    assert one.scores.item_ids == other.scores.item_ids
+        assert getattr(calibration, name) == getattr(other, name), name
+    np.testing.assert_array_equal(calibration.scores.values, other.scores.values)
+    assert calibration.scores.item_ids == other.scores.item_ids
 
 
 def test_a_run_gives_what_the_inline_driver_gives(
-    store: Store, settings: Settings, asked: CalibrationRequest, golden: GoldenSet, until: Callable[..., None]
+    store: Store, settings: Settings, request_: CalibrationRequest, golden: GoldenSet, until: Callable[..., None]
 ) -> None:
-    run_id = projects.start_calibration(store, settings, asked)
+    run_id = projects.start_calibration(store, settings, request_)
     view = _finished(store, run_id, until)
     assert (view.status, view.error) == ("done", "")
     assert view.calibration is not None
     assert view.standing is not None
-    inline = core.calibrate(golden, asked.aspect, "scripted", settings=QUICK)
+    inline = core.calibrate(golden, request_.aspect, "scripted", settings=QUICK)
     _same(view.calibration, inline)
     assert view.calls == view.calibration.calls
     assert view.standing.phase == "done"
@@ -101,16 +101,16 @@ def test_a_run_gives_what_the_inline_driver_gives(
     best = inline.chosen[0].criteria_id
     labelled = list(inline.split.calibration)
     assert np.isfinite(scores.values[scores.criteria_ids.index(best)][labelled]).all()
-    listed = projects.list_criteria(store, asked.project_id, run_id=run_id)
+    listed = projects.list_criteria(store, request_.project_id, run_id=run_id)
     assert {row.criteria_id for row in listed} == {c.criteria.criteria_id for c in inline.candidates if c.alignment}
-    best_view = projects.get_criteria(store, asked.project_id, best)
-    stood = {one.side: one.alignment for one in best_view.alignments}
+    best_view = projects.get_criteria(store, request_.project_id, best)
+    stood = {alignment.side: alignment.alignment for alignment in best_view.alignments}
     assert stood["held-out"] == inline.best_single["held_out"]
     assert stood["calibration"].value == inline.best_single["calibration"].value
 
-    _leaves_two_judges(store, asked, inline, golden)
-    edit = projects.save_edit(store, asked.project_id, best, best_view.text + "\nReward brevity.", "Ann")
-    ask = RescoreRequest(asked.project_id, asked.golden_id, asked.aspect, edit, best, run_id, held_out=True)
+    _leaves_two_judges(store, request_, inline, golden)
+    edit = projects.save_edit(store, request_.project_id, best, best_view.text + "\nReward brevity.", "Ann")
+    ask = RescoreRequest(request_.project_id, request_.golden_id, request_.aspect, edit, best, run_id, held_out=True)
     again = _finished(store, projects.start_rescore(store, settings, ask), until)
     assert (again.status, again.calibration, again.standing) == ("done", None, None)
     assert again.rescore is not None
@@ -123,20 +123,22 @@ def test_a_run_gives_what_the_inline_driver_gives(
     assert again.rescore.new.n == len(labelled)
 
 
-def _leaves_two_judges(store: Store, asked: CalibrationRequest, inline: Calibration, golden: GoldenSet) -> None:
+def _leaves_two_judges(store: Store, request_: CalibrationRequest, inline: Calibration, golden: GoldenSet) -> None:
     """The final judge and the one without criteria, each with the scores whose alignments the result reports."""
-    final, bare = (one.judge for one in projects.list_judges(store, asked.project_id, asked.golden_id, asked.aspect))
+    final, bare = (
+        entry.judge for entry in projects.list_judges(store, request_.project_id, request_.golden_id, request_.aspect)
+    )
     assert (final.kind, final.seen, bare.kind, bare.seen) == ("calibrated", inline.split.calibration, "no criteria", ())
     held_out = [golden.items[k] for k in inline.split.held_out]
     for judge, reported in ((final, inline.held_out), (bare, inline.no_criteria["held_out"])):
         scores = {item.item_id: judge.values[k] for k, item in zip(inline.split.held_out, held_out, strict=True)}
         known = {item_id: float(value) for item_id, value in scores.items() if not np.isnan(value)}
-        again = core.align(golden, known, asked.aspect, statistic=reported.statistic, level=reported.level)
+        again = core.align(golden, known, request_.aspect, statistic=reported.statistic, level=reported.level)
         assert again.value == pytest.approx(reported.value, abs=1e-12)
 
 
-def test_a_budget_ends_in_order(store: Store, here: Settings, asked: CalibrationRequest, work_off: WorkOff) -> None:
-    request = replace(asked, settings=replace(QUICK, budget=300))
+def test_a_budget_ends_in_order(store: Store, here: Settings, request_: CalibrationRequest, work_off: WorkOff) -> None:
+    request = replace(request_, settings=replace(QUICK, budget=300))
     run_id = projects.start_calibration(store, here, request)
     work_off(store, here)
     view = projects.run_view(store, run_id)
@@ -178,14 +180,14 @@ run_worker(Settings(home=pathlib.Path(sys.argv[1]), worker_id="w"), linger=0.5)
 def test_a_refused_key_fails_with_our_message_and_the_run_resumes(
     store: Store,
     here: Settings,
-    asked: CalibrationRequest,
+    request_: CalibrationRequest,
     server: RunningServer,
     work_off: WorkOff,
 ) -> None:
     answered = server.fake.fault_after = 200
     server.fake.fault = "401"
     spec = f"openai:fake-judge@{server.base_url}"
-    request = replace(asked, judge_spec=spec, settings=replace(QUICK, rounds=0, budget=400))
+    request = replace(request_, judge_spec=spec, settings=replace(QUICK, rounds=0, budget=400))
     run_id = projects.start_calibration(store, here, request)
     work_off(store, here)
     failed = projects.run_view(store, run_id)

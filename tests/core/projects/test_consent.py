@@ -100,14 +100,14 @@ class Came:
         return projects.add_golden(self.store, self.project_id, replace(golden, name="newer", items=items))
 
     def rescore(self) -> RescoreRequest:
-        ids = [one.criteria_id for one in projects.list_criteria(self.store, self.project_id, ASPECT)]
+        ids = [entry.criteria_id for entry in projects.list_criteria(self.store, self.project_id, ASPECT)]
         return RescoreRequest(self.project_id, self.golden_id, ASPECT, ids[0], ids[1], self.run_id)
 
 
 def bent(data: bytes, change: Callable[[dict[str, list[Any]]], None]) -> bytes:
     """The file with its rows changed, hashes and counts fitting."""
     with Archive(io.BytesIO(data)) as archive:
-        tables = {one.table: [row for _, row in archive.rows(one.table)] for one in archive.manifest.files}
+        tables = {file.table: [row for _, row in archive.rows(file.table)] for file in archive.manifest.files}
         manifest = archive.manifest
     change(tables)
     out = io.BytesIO()
@@ -125,8 +125,8 @@ def taken(tmp_path_factory: pytest.TempPathFactory, drive: Drive, golden: Golden
     store = projects.open_store(settings).acting(ADA)
     project_id = projects.create_project(store, "p").project_id
     golden_id = projects.add_golden(store, project_id, golden)
-    asked = CalibrationRequest(project_id, golden_id, ASPECT, "scripted", CalibrationSettings("quick", rounds=0))
-    assert drive(store, settings, projects.start_calibration(store, settings, asked)) == "done"
+    request = CalibrationRequest(project_id, golden_id, ASPECT, "scripted", CalibrationSettings("quick", rounds=0))
+    assert drive(store, settings, projects.start_calibration(store, settings, request)) == "done"
     style = StylesRequest(project_id, golden_id, ASPECT, (ASPECT,), "scripted", (Style("rate_explain"),), n_items=5)
     projects.cancel_run(store, projects.start_styles(store, settings, style))
     file = settings.home / "p.zip"
@@ -156,28 +156,28 @@ def came(taken: bytes, endpoint: Endpoint, tmp_path: Path, drive: Drive) -> Iter
     settings = Settings(home=tmp_path / "home", worker="external", worker_id="w", openai_api_key=KEY)
     store = projects.open_store(settings).acting(ADA)
     data = hostile(taken, f"openai:m@{endpoint.url}")
-    told = projects.import_project(store, settings, io.BytesIO(data))
-    assert [(one.endpoint, one.models) for one in told.endpoints] == [(endpoint.url, ("m",))]
-    run = next(one for one in projects.list_runs(store, told.project_id) if one.kind == "calibration")
+    imported = projects.import_project(store, settings, io.BytesIO(data))
+    assert [(one.endpoint, one.models) for one in imported.endpoints] == [(endpoint.url, ("m",))]
+    run = next(entry for entry in projects.list_runs(store, imported.project_id) if entry.kind == "calibration")
     endpoint.seen.clear()
-    yield Came(store, settings, told.project_id, run.golden_id, run.run_id, endpoint, drive)
+    yield Came(store, settings, imported.project_id, run.golden_id, run.run_id, endpoint, drive)
     store.close()
 
 
 def test_the_preview_names_what_would_be_asked(taken: bytes, settings: Settings, store: Store) -> None:
-    told = projects.preview_project(
+    preview = projects.preview_project(
         store, settings, io.BytesIO(hostile(taken, "openai:m@https://api.openai.com/@http://evil.test/v1"))
     )
-    assert "http://evil.test" in str(told.endpoints), "a spec that cannot be read is shown as it stands"
-    told = projects.preview_project(store, settings, io.BytesIO(hostile(taken, "openai:m@http://evil.test/v1")))
-    assert [(one.endpoint, one.models) for one in told.endpoints] == [("http://evil.test/v1", ("m",))]
-    told = projects.preview_project(store, settings, io.BytesIO(hostile(taken, "recorded:/etc/passwd")))
-    assert told.files == ("/etc/passwd",)
+    assert "http://evil.test" in str(preview.endpoints), "a spec that cannot be read is shown as it stands"
+    preview = projects.preview_project(store, settings, io.BytesIO(hostile(taken, "openai:m@http://evil.test/v1")))
+    assert [(one.endpoint, one.models) for one in preview.endpoints] == [("http://evil.test/v1", ("m",))]
+    preview = projects.preview_project(store, settings, io.BytesIO(hostile(taken, "recorded:/etc/passwd")))
+    assert preview.files == ("/etc/passwd",)
 
 
 def test_nothing_is_sent_before_somebody_allows_it(came: Came) -> None:
     where = (came.project_id, came.golden_id, ASPECT)
-    styles = next(one for one in projects.list_runs(came.store, came.project_id) if one.kind == "styles")
+    styles = next(run for run in projects.list_runs(came.store, came.project_id) if run.kind == "styles")
     starts: dict[str, Callable[[], Any]] = {
         "resume": lambda: projects.resume_run(came.store, came.settings, styles.run_id),
         "rescore": lambda: projects.start_rescore(came.store, came.settings, came.rescore()),
@@ -199,11 +199,11 @@ def test_nothing_is_sent_before_somebody_allows_it(came: Came) -> None:
 
 def test_a_worker_that_takes_such_a_run_up_sends_nothing(came: Came) -> None:
     """Whatever put the run in the queue: the gate stands where the provider is made."""
-    for one in projects.list_runs(came.store, came.project_id):
-        if one.kind == "styles":
-            came.store.runs.requeue(one.run_id)
+    for run in projects.list_runs(came.store, came.project_id):
+        if run.kind == "styles":
+            came.store.runs.requeue(run.run_id)
             with pytest.raises(ConsentError):
-                came.drive(came.store, came.settings, one.run_id)
+                came.drive(came.store, came.settings, run.run_id)
     assert came.endpoint.seen == []
 
 
@@ -227,7 +227,7 @@ def test_what_a_person_allows_is_sent_and_no_more(came: Came, with_key: bool) ->
     assert {key for key, _ in came.endpoint.seen} == {f"Bearer {KEY if with_key else 'none'}"}
     (said,) = projects.endpoints_of_project(came.store, came.settings, came.project_id)
     assert (said.endpoint, said.allowed, said.with_key, said.by) == (came.endpoint.url, True, with_key, "Bo")
-    last = [one for one in projects.list_events(came.store, came.project_id) if "allowed" in one.sentence][-1]
+    last = [event for event in projects.list_events(came.store, came.project_id) if "allowed" in event.sentence][-1]
     assert (last.actor, came.endpoint.url in last.sentence) == ("Bo", True)
     other = came.store.runs.get(came.run_id)
     with pytest.raises(ConsentError):
@@ -245,8 +245,8 @@ def test_the_word_stays_here_and_no_file_brings_one(came: Came) -> None:
 
 
 def test_whoever_types_a_judge_into_the_form_has_named_it(came: Came) -> None:
-    asked = CalibrationRequest(came.project_id, came.golden_id, ASPECT, "openai:other@http://typed.test/v1")
-    projects.start_calibration(came.store.acting(BO), came.settings, asked)
+    request = CalibrationRequest(came.project_id, came.golden_id, ASPECT, "openai:other@http://typed.test/v1")
+    projects.start_calibration(came.store.acting(BO), came.settings, request)
     said = {one.endpoint: one for one in projects.endpoints_of_project(came.store, came.settings, came.project_id)}
     assert (said["http://typed.test/v1"].by, said["http://typed.test/v1"].with_key) == ("Bo", True)
     assert not said[came.endpoint.url].allowed
@@ -266,12 +266,12 @@ def test_projects_that_were_made_here_and_the_demo_are_not_asked(came: Came) -> 
 def test_an_imported_run_reads_no_file_of_this_machine(
     taken: bytes, settings: Settings, store: Store, drive: Drive, spec: str
 ) -> None:
-    told = projects.import_project(store.acting(ADA), settings, io.BytesIO(hostile(taken, spec)))
-    for one in projects.list_runs(store, told.project_id):
-        if one.kind == "styles":
-            projects.resume_run(store, settings, one.run_id)
+    imported = projects.import_project(store.acting(ADA), settings, io.BytesIO(hostile(taken, spec)))
+    for run in projects.list_runs(store, imported.project_id):
+        if run.kind == "styles":
+            projects.resume_run(store, settings, run.run_id)
             with pytest.raises(JudgeError, match="it is not read"):
-                drive(store, settings, one.run_id)
+                drive(store, settings, run.run_id)
 
 
 @pytest.fixture

@@ -54,9 +54,9 @@ def runs(demo: Store) -> list[Run]:
 
 def calibration_of(demo: Store, runs: list[Run], aspect: str, spec: str) -> Calibration:
     (run_id,) = (
-        one.run_id
-        for one in runs
-        if one.kind == "calibration" and one.aspect == aspect and one.judge_spec.startswith(spec)
+        run.run_id
+        for run in runs
+        if run.kind == "calibration" and run.aspect == aspect and run.judge_spec.startswith(spec)
     )
     return projects.load_calibration(demo, run_id)
 
@@ -66,7 +66,7 @@ def calibration_of(demo: Store, runs: list[Run], aspect: str, spec: str) -> Cali
 
 def test_every_screen_has_something_to_show(demo: Store, golden: GoldenSummary, runs: list[Run]) -> None:
     where = (demo, DEMO_PROJECT, golden.golden_id)
-    assert {one.kind for one in runs} >= {
+    assert {run.kind for run in runs} >= {
         "calibration",
         "rescore",
         "round",
@@ -75,12 +75,12 @@ def test_every_screen_has_something_to_show(demo: Store, golden: GoldenSummary, 
         "repeval",
         "recheck",
     }
-    assert {one.status for one in runs} == {"done"}
+    assert {run.status for run in runs} == {"done"}
     (labelling,) = projects.list_passes(*where)
     seen = projects.pass_summary(demo, DEMO_PROJECT, labelling.pass_id)
     assert sorted(seen.done.values()) == [build.PASS_ITEMS - build.LEFT_OPEN, build.PASS_ITEMS, build.PASS_ITEMS]
     assert seen.decided
-    assert [one.author for one in projects.list_criteria(demo, DEMO_PROJECT) if one.author] == [build.CHI]
+    assert [entry.author for entry in projects.list_criteria(demo, DEMO_PROJECT) if entry.author] == [build.CHI]
     assert any(review.approval for review in projects.list_reviews(demo, DEMO_PROJECT).values())
     (meeting,) = projects.list_meetings(demo, DEMO_PROJECT)
     assert meeting.closed_at is not None
@@ -88,7 +88,7 @@ def test_every_screen_has_something_to_show(demo: Store, golden: GoldenSummary, 
     assert all(len(point.votes) == 3 for point in meeting.points)
     triage = projects.list_triage(*where, recorded.ASPECT).values()
     assert {one.verdict for one in triage} >= {"judge wrong", "label wrong"}
-    kinds = {one.judge.kind for one in projects.list_judges(*where)}
+    kinds = {judge.judge.kind for judge in projects.list_judges(*where)}
     assert kinds >= {"calibrated", "no criteria", "metric", "repeval", "fused"}
 
 
@@ -115,7 +115,7 @@ def test_the_offline_calibrations_come_out_the_same_today(
 ) -> None:
     kept = calibration_of(demo, runs, aspect, "offline")
     now = calibrate(load_golden(recorded.GOLDEN), aspect, settings=build.OFFLINE, definition=definition)
-    assert [one.text for one in now.chosen] == [one.text for one in kept.chosen]
+    assert [criteria.text for criteria in now.chosen] == [criteria.text for criteria in kept.chosen]
     for mine, its in ((now.held_out, kept.held_out), (now.calibration, kept.calibration)):
         assert mine.value == pytest.approx(its.value, abs=1e-9)
         assert (mine.n, mine.statistic, mine.level) == (its.n, its.statistic, its.level)
@@ -129,10 +129,10 @@ def test_the_recorded_calibration_comes_out_the_same_today(demo: Store, runs: li
 def test_the_fusion_comes_out_the_same_today(demo: Store, golden: GoldenSummary) -> None:
     where = (demo, DEMO_PROJECT, golden.golden_id, build.SECOND)
     judges = projects.list_judges(*where)
-    (fused,) = (one for one in judges if one.judge.kind == "fused")
+    (fused,) = (judge for judge in judges if judge.judge.kind == "fused")
     kept = projects.kept_fusion(demo, DEMO_PROJECT, fused.judge_id)
     names = {part["name"] for part in kept.parts}
-    parts = [one.judge_id for one in judges if one.name in names]
+    parts = [judge.judge_id for judge in judges if judge.name in names]
     now = projects.fuse_judges(*where, judge_ids=parts, settings=StackSettings(method="nnls", level="sample"))
     assert now.fused.value == pytest.approx(kept.told["fused"]["value"], abs=1e-9)
     assert now.fused.n == kept.told["fused"]["n"]
@@ -153,7 +153,7 @@ def test_the_rechecks_come_out_the_same_today(demo: Store, runs: list[Run], aspe
 
 
 def test_the_drift_history_shows_what_it_is_for(demo: Store) -> None:
-    found = [one.outcome for one in projects.list_rechecks(demo, DEMO_PROJECT, build.SECOND)]
+    found = [entry.outcome for entry in projects.list_rechecks(demo, DEMO_PROJECT, build.SECOND)]
     assert [one.decision for one in found] == ["cannot be told", "fallen"]
     assert found[1].labels is not None
     assert found[1].labels.narrower  # and it says so beside the fall
@@ -167,7 +167,7 @@ def test_a_new_store_is_welcomed_with_it_and_no_other(store: Store, settings: Se
     assert projects.list_projects(store) == []
     projects.create_project(store, "mine")
     projects.welcome(store, settings)  # somebody works here already
-    assert [one.name for one in projects.list_projects(store)] == ["mine"]
+    assert [project.name for project in projects.list_projects(store)] == ["mine"]
     demo = projects.ensure_demo(store, settings)
     assert (demo.project_id, demo.name) == (DEMO_PROJECT, DEMO_NAME)
     assert projects.ensure_demo(store, settings) == demo
@@ -176,7 +176,7 @@ def test_a_new_store_is_welcomed_with_it_and_no_other(store: Store, settings: Se
 def test_a_new_store_opens_on_the_demo(store: Store, settings: Settings) -> None:
     projects.welcome(store, settings)
     projects.ensure_sample_project(store)
-    assert [is_demo(one.project_id) for one in projects.list_projects(store)] == [True, False]
+    assert [is_demo(project.project_id) for project in projects.list_projects(store)] == [True, False]
 
 
 def test_reset_brings_it_back_and_touches_nothing_else(store: Store, settings: Settings) -> None:
@@ -184,7 +184,7 @@ def test_reset_brings_it_back_and_touches_nothing_else(store: Store, settings: S
     mine = projects.create_project(store, "mine").project_id
     golden = load_golden(recorded.GOLDEN)
     projects.add_golden(store, mine, golden)  # the same set, under the same hash
-    judges = [one.name for one in projects.list_judges(store, DEMO_PROJECT)]
+    judges = [judge.name for judge in projects.list_judges(store, DEMO_PROJECT)]
     first = projects.list_judges(store, DEMO_PROJECT)[0]
     projects.remove_judge(store, DEMO_PROJECT, first.judge_id)
     waiting = projects.start_replay(store, settings)
@@ -193,13 +193,13 @@ def test_reset_brings_it_back_and_touches_nothing_else(store: Store, settings: S
     ada = store.acting(Actor("Ada", "admin"))
     again = projects.reset_demo(ada, settings)
     assert again.project_id == DEMO_PROJECT
-    assert [one.name for one in projects.list_judges(store, DEMO_PROJECT)] == judges
+    assert [judge.name for judge in projects.list_judges(store, DEMO_PROJECT)] == judges
     assert len(projects.list_rechecks(store, DEMO_PROJECT, build.SECOND)) == 2
-    assert waiting not in {one.run_id for one in projects.list_runs(store, DEMO_PROJECT)}
+    assert waiting not in {run.run_id for run in projects.list_runs(store, DEMO_PROJECT)}
     last = projects.list_events(store, DEMO_PROJECT)[-1]
     assert (last.actor, last.sentence) == ("Ada", "put the demo back")
     assert projects.load_golden_set(store, projects.list_goldens(store, mine)[0].golden_id) == golden
-    assert [one.name for one in projects.list_projects(store)] == ["mine", DEMO_NAME]
+    assert [project.name for project in projects.list_projects(store)] == ["mine", DEMO_NAME]
 
 
 def test_a_damaged_file_leaves_the_demo_as_it_is(store: Store, settings: Settings, tmp_path: Path) -> None:
@@ -220,6 +220,6 @@ def test_the_replay_runs_in_the_demo(
     monkeypatch.setattr("core.providers.recorded.time.sleep", lambda _: None)
     run_id = projects.start_replay(store, settings)
     assert drive(store, settings, run_id) == "done"
-    came = next(one for one in projects.list_runs(store, DEMO_PROJECT) if one.judge_spec.startswith("recorded:"))
+    came = next(run for run in projects.list_runs(store, DEMO_PROJECT) if run.judge_spec.startswith("recorded:"))
     assert came.run_id == run_id  # the newest
     assert projects.load_calibration(store, run_id).calls == 1148

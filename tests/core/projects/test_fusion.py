@@ -67,7 +67,7 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shelf]:
         replace(noisy("elsewhere", 1.0), aspect="b"),
         replace(noisy("few", 1.0), kind="fused", values=np.where(np.arange(truth.size) < 20, truth, np.nan)),
     ]
-    ids = {one.name: projects.add_judge(store, project, golden_id, one) for one in judges}
+    ids = {judge.name: projects.add_judge(store, project, golden_id, judge) for judge in judges}
     yield Shelf(store, project, golden_id, ids)
     store.close()
 

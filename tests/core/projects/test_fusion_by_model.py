@@ -29,14 +29,16 @@ PLAN = "coherence: overlap\nMore is better.\n\nrelevance: overlap, overlap_pairs
 
 
 @pytest.fixture
-def asked(store: Store, golden: GoldenSet) -> FusionRequest:
+def request_(store: Store, golden: GoldenSet) -> FusionRequest:
     project = projects.create_project(store, "p").project_id
     golden_id = projects.add_golden(store, project, golden)
     ids = []
     for name in ("overlap", "overlap_pairs"):
         assistant = make_metric(name)
         scores = assistant.score(golden.items)
-        ids += [projects.add_judge(store, project, golden_id, as_judge(assistant, scores, one)) for one in ASPECTS]
+        ids += [
+            projects.add_judge(store, project, golden_id, as_judge(assistant, scores, aspect)) for aspect in ASPECTS
+        ]
     return FusionRequest(project, golden_id, ASPECTS[0], ASPECTS, tuple(ids), "scripted", PLAN, n_items=30)
 
 
@@ -64,12 +66,12 @@ def outcome(store: Store, run_id: str) -> FusionRunView:
 
 
 def test_one_call_an_item_enters_a_judge_for_each_aspect(
-    store: Store, settings: Settings, asked: FusionRequest, fuse: Fuse
+    store: Store, settings: Settings, request_: FusionRequest, fuse: Fuse
 ) -> None:
-    view = fuse(asked)
+    view = fuse(request_)
     assert set(view.judges) == {*ASPECTS, "overall"}
-    golden = store.goldens.load(asked.golden_id)
-    overall = projects.get_judge(store, asked.project_id, view.judges["overall"]).judge
+    golden = store.goldens.load(request_.golden_id)
+    overall = projects.get_judge(store, request_.project_id, view.judges["overall"]).judge
     rated = np.flatnonzero(np.isfinite(overall.values))
     assert view.calls == len(rated) >= 30
     sources = {golden.items[k].source_id for k in rated}
@@ -77,16 +79,16 @@ def test_one_call_an_item_enters_a_judge_for_each_aspect(
         golden.items[k].item_id for k in rated
     }  # whole sources
     for aspect in ASPECTS:
-        judge = projects.get_judge(store, asked.project_id, view.judges[aspect]).judge
+        judge = projects.get_judge(store, request_.project_id, view.judges[aspect]).judge
         assert (judge.kind, judge.aspect, judge.n_scored, judge.calls_per_item) == ("fused", aspect, len(rated), 0.5)
         assert 1 <= np.nanmin(judge.values) <= np.nanmax(judge.values) <= 5
-    replies = projects.judge_replies(store, asked.project_id, view.judges["overall"])
+    replies = projects.judge_replies(store, request_.project_id, view.judges["overall"])
     assert len(replies) == len(rated)
-    assert projects.estimate_fusion(store, settings, asked).calls == len(rated)
+    assert projects.estimate_fusion(store, settings, request_).calls == len(rated)
 
 
-def test_the_model_writes_the_plan_where_none_is_given(asked: FusionRequest, fuse: Fuse) -> None:
-    view = fuse(replace(asked, plan="", budget=11))
+def test_the_model_writes_the_plan_where_none_is_given(request_: FusionRequest, fuse: Fuse) -> None:
+    view = fuse(replace(request_, plan="", budget=11))
     assert view.plan.startswith("coherence: overlap, overlap_pairs")
     assert view.calls == 11  # one for the plan
     assert "left 20 items out" in view.stopped_early
@@ -104,45 +106,45 @@ def answering(monkeypatch: pytest.MonkeyPatch, change: Callable[[int, str], str]
 
 
 def test_a_missing_aspect_is_unscored_alone(
-    store: Store, asked: FusionRequest, fuse: Fuse, monkeypatch: pytest.MonkeyPatch
+    store: Store, request_: FusionRequest, fuse: Fuse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def without_relevance(number: int, text: str) -> str:
         return text[: text.index("Aspect: relevance")] + text[text.index("Aspect: overall") :] if number % 2 else text
 
     answering(monkeypatch, without_relevance)
-    view = fuse(replace(asked, n_items=6))
+    view = fuse(replace(request_, n_items=6))
     assert view.unscored == {"relevance": {"no verdict": 3}}
-    judge = projects.get_judge(store, asked.project_id, view.judges["relevance"]).judge
+    judge = projects.get_judge(store, request_.project_id, view.judges["relevance"]).judge
     assert (judge.n_scored, len(judge.unscored)) == (3, 3)
-    assert projects.get_judge(store, asked.project_id, view.judges["coherence"]).judge.n_scored == 6
+    assert projects.get_judge(store, request_.project_id, view.judges["coherence"]).judge.n_scored == 6
 
 
 def test_a_plan_of_the_models_that_cannot_be_used_ends_the_run_in_words(
-    asked: FusionRequest, fuse: Fuse, monkeypatch: pytest.MonkeyPatch
+    request_: FusionRequest, fuse: Fuse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answering(monkeypatch, lambda number, text: "coherence: bleurt\nrelevance: none")
     with pytest.raises(JudgeError, match=r"cannot be used: The plan names 'bleurt' for coherence"):
-        fuse(replace(asked, plan=""))
+        fuse(replace(request_, plan=""))
 
 
-def test_a_plan_is_proposed_kept_and_edited_in_versions(store: Store, asked: FusionRequest, fuse: Fuse) -> None:
-    proposed = projects.propose_plan(store, asked)
+def test_a_plan_is_proposed_kept_and_edited_in_versions(store: Store, request_: FusionRequest, fuse: Fuse) -> None:
+    proposed = projects.propose_plan(store, request_)
     assert proposed.origin == "measured"
     assert proposed.seen
-    request = replace(asked, plan=proposed.text, plan_seen=proposed.seen)
+    request = replace(request_, plan=proposed.text, plan_seen=proposed.seen)
     first = projects.save_plan(store, request, origin="measured", expected=0)
-    second = projects.save_plan(store, asked, expected=first)
-    listed = projects.list_plans(store, asked.project_id, asked.golden_id)
-    assert [(one.number, one.origin) for one in listed] == [(second, "person"), (first, "measured")]
+    second = projects.save_plan(store, request_, expected=first)
+    listed = projects.list_plans(store, request_.project_id, request_.golden_id)
+    assert [(plan.number, plan.origin) for plan in listed] == [(second, "person"), (first, "measured")]
     assert listed[1].seen == proposed.seen
     with pytest.raises(ConflictError):
         projects.save_plan(store, request, expected=first)
     view = fuse(replace(request, n_items=6))
-    entered = projects.get_judge(store, asked.project_id, view.judges["coherence"]).judge
+    entered = projects.get_judge(store, request_.project_id, view.judges["coherence"]).judge
     assert set(entered.seen) == set(proposed.seen)  # nothing is told where the plan was measured
 
 
-def test_what_is_refused(store: Store, settings: Settings, asked: FusionRequest) -> None:
+def test_what_is_refused(store: Store, settings: Settings, request_: FusionRequest) -> None:
     for changes, error, words in (
         ({"plan": "coherence: bleurt\nrelevance: none"}, UsageError, "no such assistant"),
         ({"aspects": ("nobody",)}, NotFoundError, "no aspect"),
@@ -152,17 +154,17 @@ def test_what_is_refused(store: Store, settings: Settings, asked: FusionRequest)
         ({"budget": 0}, UsageError, "at least 1 call"),
     ):
         with pytest.raises(error, match=words):
-            projects.start_fusion(store, settings, replace(asked, **changes))  # type: ignore[arg-type]
+            projects.start_fusion(store, settings, replace(request_, **changes))  # type: ignore[arg-type]
 
 
 @pytest.mark.slow
 def test_the_cost_is_counted_and_a_second_run_sends_nothing(
-    store: Store, settings: Settings, asked: FusionRequest, server: RunningServer, tmp_path: Path, drive: Drive
+    store: Store, settings: Settings, request_: FusionRequest, server: RunningServer, tmp_path: Path, drive: Drive
 ) -> None:
     prices = tmp_path / "prices.json"
     prices.write_text(json.dumps({"fake-judge": [2.0, 10.0]}), "utf-8")
     settings = replace(settings, prices=prices)
-    request = replace(asked, judge_spec=f"openai:fake-judge@{server.base_url}", n_items=N)
+    request = replace(request_, judge_spec=f"openai:fake-judge@{server.base_url}", n_items=N)
     estimate = projects.estimate_fusion(store, settings, request)
     assert (estimate.calls, estimate.n_items) == (N, N)
     assert estimate.cost
@@ -201,8 +203,8 @@ def test_the_command_rates_several_aspects_and_pays_once(
         ask += ["--plan", "model", "--bootstrap", "50", "--out", str(tmp_path / "out"), "--json"]
         capsys.readouterr()
         assert main(ask) == 0
-        found: dict[str, Any] = json.loads(capsys.readouterr().out)
-        return found
+        body: dict[str, Any] = json.loads(capsys.readouterr().out)
+        return body
 
     first = run()
     n = first["n_report"]

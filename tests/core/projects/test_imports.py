@@ -134,7 +134,7 @@ def test_real_files_under_other_names_give_the_same_judge(
         )
         for one in (rows, batch, samples)
     ]
-    assert {one.n_scored for one in same} == {1200}
+    assert {preview.n_scored for preview in same} == {1200}
     for other in same[1:]:
         np.testing.assert_array_equal(other.values, same[0].values)
         assert other.replies == same[0].replies

@@ -39,9 +39,9 @@ class Scored:
 def scored(store: Store, settings: Settings, golden: GoldenSet) -> Scored:
     project = projects.create_project(store, "p").project_id
     golden_id = projects.add_golden(store, project, golden)
-    asked = CalibrationRequest(project, golden_id, "relevance", "offline", CalibrationSettings())
-    run_id = projects.start_calibration(store, settings, asked)
-    task, split = task_of(golden, "relevance"), split_for(golden, "relevance", asked.settings)
+    request = CalibrationRequest(project, golden_id, "relevance", "offline", CalibrationSettings())
+    run_id = projects.start_calibration(store, settings, request)
+    task, split = task_of(golden, "relevance"), split_for(golden, "relevance", request.settings)
     items = [golden.items[p] for p in split.calibration]
     judge = make_judge("offline", settings).prepare(task, items)
     criteria = Criteria("Reward texts that cover the main points of the source.", "relevance")

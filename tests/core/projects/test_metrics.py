@@ -101,7 +101,7 @@ def test_metrics_become_judges_of_every_labelled_aspect(
     ter = charm["metric_ter"]
     assert ter.higher_is_better is False
     np.testing.assert_array_equal(ter.values, [*range(N - 1), np.nan])
-    assert [one.item_id for one in ter.unscored] == ["i9"]
+    assert [verdict.item_id for verdict in ter.unscored] == ["i9"]
 
 
 def test_one_aspect_alone_and_again_the_same_judges(store: Store, request_: MetricsRequest, compute: Compute) -> None:
@@ -172,7 +172,7 @@ def failing(name: str, error: Exception, at: str = "i0") -> Metric:
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "message"),
     [
         (JudgeError("The model is not there."), "The model is not there."),
         (ZeroDivisionError("x\ny"), "it failed: ZeroDivisionError: x y"),
@@ -180,11 +180,11 @@ def failing(name: str, error: Exception, at: str = "i0") -> Metric:
     ],
 )
 def test_a_crashed_metric_is_left_out_and_the_others_go_on(
-    request_: MetricsRequest, monkeypatch: pytest.MonkeyPatch, compute: Compute, error: Exception, told: str
+    request_: MetricsRequest, monkeypatch: pytest.MonkeyPatch, compute: Compute, error: Exception, message: str
 ) -> None:
     standing_in(monkeypatch, failing("rouge1", error, at="i7"))
     view = compute(request_)
-    assert view.left_out["rouge1"] == told
+    assert view.left_out["rouge1"] == message
     assert set(view.judges) == {"overlap", "metric_ter"}
 
 

@@ -228,9 +228,11 @@ def test_edits_of_criteria(store: Store, settings: Settings, request_: Calibrati
 
 def test_rescoring_needs_a_judge(store: Store, settings: Settings, request_: CalibrationRequest) -> None:
     run_id = projects.start_calibration(store, settings, request_)
-    one = Criteria("Reward order.", "a")
-    store.criteria.add(request_.project_id, request_.golden_id, [one])
-    ask = RescoreRequest(request_.project_id, request_.golden_id, "a", one.criteria_id, one.criteria_id, run_id)
+    criteria = Criteria("Reward order.", "a")
+    store.criteria.add(request_.project_id, request_.golden_id, [criteria])
+    ask = RescoreRequest(
+        request_.project_id, request_.golden_id, "a", criteria.criteria_id, criteria.criteria_id, run_id
+    )
     with pytest.raises(JobError, match="not come to its judge"):
         projects.start_rescore(store, settings, ask)
     with pytest.raises(NotFoundError):
@@ -247,17 +249,17 @@ def test_items_that_changed_sides(golden: GoldenSet) -> None:
     changed = changed_items(
         golden, [8, 9, 10, 11], labels, parent=parent, new=labels, min_gap=CalibrationSettings().min_gap
     )
-    assert [(one.item_id, one.now) for one in changed] == [("i8", "mended"), ("i11", "mended")]
+    assert [(change.item_id, change.now) for change in changed] == [("i8", "mended"), ("i11", "mended")]
     assert changed[0].parent_gap == pytest.approx(3 / 1.25**0.5)
     assert changed[0].new_gap == 0.0
     back = changed_items(
         golden, [8, 9, 10, 11], labels, parent=labels, new=parent, min_gap=CalibrationSettings().min_gap
     )
-    assert [one.now for one in back] == ["broken", "broken"]
+    assert [change.now for change in back] == ["broken", "broken"]
     unread = np.array([np.nan, 2.0, 3.0, 4.0])
     ids = {
-        one.item_id
-        for one in changed_items(
+        change.item_id
+        for change in changed_items(
             golden, [8, 9, 10, 11], labels, parent=parent, new=unread, min_gap=CalibrationSettings().min_gap
         )
     }

@@ -53,7 +53,7 @@ def world(tmp_path_factory: pytest.TempPathFactory, drive: Drive, golden: Golden
 def newer(golden: GoldenSet, name: str = "newer", *, shuffled: bool = False) -> GoldenSet:
     """Other items with the same labels, or with labels that mean nothing."""
     items = tuple(
-        replace(one, item_id=f"{name}-{one.item_id}", target=f"{one.target} So be it.") for one in golden.items
+        replace(item, item_id=f"{name}-{item.item_id}", target=f"{item.target} So be it.") for item in golden.items
     )
     labels = golden.labels(ASPECT)
     values = np.random.default_rng(1).permutation(labels) if shuffled else labels
@@ -109,7 +109,7 @@ def test_known_texts_do_not_count_and_the_held_out_ones_stand_beside_their_score
 
 
 def test_without_newer_labels_none_is_started(world: World) -> None:
-    copies = tuple(replace(one, item_id=f"copy-{one.item_id}") for one in world.golden.items)
+    copies = tuple(replace(item, item_id=f"copy-{item.item_id}") for item in world.golden.items)
     renamed_id = projects.add_golden(world.store, world.project_id, replace(world.golden, items=copies, ratings=()))
     before = len(projects.list_runs(world.store, world.project_id))
     for golden_id in (world.golden_id, renamed_id):

@@ -54,7 +54,7 @@ def a_golden() -> GoldenSet:
 
 
 @pytest.fixture
-def asked(store: Store) -> RepEvalRequest:
+def request_(store: Store) -> RepEvalRequest:
     project = projects.create_project(store, "p")
     golden_id = projects.add_golden(store, project.project_id, a_golden())
     return RepEvalRequest(project.project_id, golden_id, "quality", extraction=SMALL, settings=QUICK)
@@ -133,9 +133,9 @@ def states_in(settings: Settings) -> list[Path]:
 
 
 def test_a_run_gives_the_result_of_the_library_and_a_judge(
-    store: Store, settings: Settings, asked: RepEvalRequest, drive: Drive, watched: Watched
+    store: Store, settings: Settings, request_: RepEvalRequest, drive: Drive, watched: Watched
 ) -> None:
-    run_id = projects.start_repeval(store, settings, replace(asked, stability_seeds=2))
+    run_id = projects.start_repeval(store, settings, replace(request_, stability_seeds=2))
     assert drive(store, settings, run_id) == "done"
     view = outcome(store, run_id)
     golden = a_golden()
@@ -146,7 +146,7 @@ def test_a_run_gives_the_result_of_the_library_and_a_judge(
     assert view.stability is not None
     assert view.stability.seeds == (0, 1)
     assert view.pairs_curve == ()
-    judge = projects.get_judge(store, asked.project_id, view.judge_id).judge
+    judge = projects.get_judge(store, request_.project_id, view.judge_id).judge
     assert (judge.kind, judge.aspect, judge.on_scale, judge.higher_is_better) == ("repeval", "quality", False, True)
     assert judge.run_id == run_id
     assert judge.seen == tuple(sorted((*expected.parts.train, *expected.parts.validation)))
@@ -166,14 +166,14 @@ def test_a_run_gives_the_result_of_the_library_and_a_judge(
 def test_a_killed_worker_goes_on_and_reads_no_text_twice(
     store: Store,
     settings: Settings,
-    asked: RepEvalRequest,
+    request_: RepEvalRequest,
     monkeypatch: pytest.MonkeyPatch,
     drive: Drive,
     watched: Watched,
     interrupted: Callable[..., None],
 ) -> None:
     monkeypatch.setattr(repeval, "BATCHES", 1)
-    request = replace(asked, extraction=replace(SMALL, batch_tokens=200), stability_seeds=2)
+    request = replace(request_, extraction=replace(SMALL, batch_tokens=200), stability_seeds=2)
     run_id = projects.start_repeval(store, settings, request)
     interrupted(run_id, lambda: watched.is_in("read", 3))  # two parts are read
     assert 0 < len(watched.read) == len(states_in(settings)) < N
@@ -199,12 +199,12 @@ def test_a_killed_worker_goes_on_and_reads_no_text_twice(
 def test_states_that_are_gone_are_read_again(
     store: Store,
     settings: Settings,
-    asked: RepEvalRequest,
+    request_: RepEvalRequest,
     drive: Drive,
     watched: Watched,
     interrupted: Callable[..., None],
 ) -> None:
-    run_id = projects.start_repeval(store, settings, asked)
+    run_id = projects.start_repeval(store, settings, request_)
     interrupted(run_id, lambda: watched.is_in("search"))
     assert len(watched.read) == N
     for file in states_in(settings):
@@ -217,12 +217,12 @@ def test_states_that_are_gone_are_read_again(
 def test_a_model_that_changed_in_between_is_refused(
     store: Store,
     settings: Settings,
-    asked: RepEvalRequest,
+    request_: RepEvalRequest,
     drive: Drive,
     watched: Watched,
     interrupted: Callable[..., None],
 ) -> None:
-    run_id = projects.start_repeval(store, settings, asked)
+    run_id = projects.start_repeval(store, settings, request_)
     interrupted(run_id, lambda: watched.is_in("search"))
     kept = store.results.document(run_id, "states read")
     assert kept is not None
@@ -234,20 +234,20 @@ def test_a_model_that_changed_in_between_is_refused(
 
 
 def test_a_cancelled_run_stops_between_batches(
-    store: Store, settings: Settings, asked: RepEvalRequest, watched: Watched, interrupted: Callable[..., None]
+    store: Store, settings: Settings, request_: RepEvalRequest, watched: Watched, interrupted: Callable[..., None]
 ) -> None:
-    request = replace(asked, extraction=replace(SMALL, batch_tokens=100))
+    request = replace(request_, extraction=replace(SMALL, batch_tokens=100))
     interrupted(projects.start_repeval(store, settings, request), lambda: any(watched.counted))
     assert 0 < watched.counted[-1] < N
     assert len(states_in(settings)) == watched.counted[-1]  # what was read is kept
 
 
 def test_the_curve_over_pairs_is_drawn_where_it_is_asked_for(
-    store: Store, settings: Settings, asked: RepEvalRequest, monkeypatch: pytest.MonkeyPatch, drive: Drive
+    store: Store, settings: Settings, request_: RepEvalRequest, monkeypatch: pytest.MonkeyPatch, drive: Drive
 ) -> None:
     monkeypatch.setattr(repeval, "CURVE_SEEDS", 1)
     paper = replace(QUICK, method="paper-pca", pairs=PairRule(n=5))
-    run_id = projects.start_repeval(store, settings, replace(asked, settings=paper, pairs_curve=True))
+    run_id = projects.start_repeval(store, settings, replace(request_, settings=paper, pairs_curve=True))
     drive(store, settings, run_id)
     view = outcome(store, run_id)
     assert [point.asked for point in view.pairs_curve] == [2, 5, 10, 20, 50, 100]
@@ -255,15 +255,15 @@ def test_the_curve_over_pairs_is_drawn_where_it_is_asked_for(
 
 
 def test_the_split_of_a_calibration_gives_its_held_out_items(
-    store: Store, settings: Settings, asked: RepEvalRequest, drive: Drive
+    store: Store, settings: Settings, request_: RepEvalRequest, drive: Drive
 ) -> None:
-    calibration = CalibrationRequest(asked.project_id, asked.golden_id, "quality")
+    calibration = CalibrationRequest(request_.project_id, request_.golden_id, "quality")
     body = pack(calibration).body
-    run_id = store.runs.add(asked.project_id, asked.golden_id, "calibration", "t", "quality", "offline", body)
-    request = replace(asked, split_of=run_id)
+    run_id = store.runs.add(request_.project_id, request_.golden_id, "calibration", "t", "quality", "offline", body)
+    request = replace(request_, split_of=run_id)
     split = split_for(a_golden(), "quality", calibration.settings)
-    told = projects.estimate_repeval(store, settings, request)
-    assert told.n_test == len(split.held_out)
+    estimate = projects.estimate_repeval(store, settings, request)
+    assert estimate.n_test == len(split.held_out)
     repeval_id = projects.start_repeval(store, settings, request)
     drive(store, settings, repeval_id)
     parts = outcome(store, repeval_id).result.parts
@@ -273,19 +273,19 @@ def test_the_split_of_a_calibration_gives_its_held_out_items(
         projects.start_repeval(store, settings, replace(request, aspect="flat"))
 
 
-def test_the_estimate_counts_texts_parts_and_pairs(store: Store, settings: Settings, asked: RepEvalRequest) -> None:
-    told = projects.estimate_repeval(store, settings, asked)
-    assert told.n_texts == N  # all texts differ
+def test_the_estimate_counts_texts_parts_and_pairs(store: Store, settings: Settings, request_: RepEvalRequest) -> None:
+    estimate = projects.estimate_repeval(store, settings, request_)
+    assert estimate.n_texts == N  # all texts differ
     golden = a_golden()
-    assert told.n_words == sum(len(item.target.split()) for item in golden.items)
-    assert told.n_train + told.n_validation + told.n_test == N
-    assert told.n_pairs == 0
-    assert any("validation labels only" in note for note in told.notes)
-    many = replace(asked, settings=replace(QUICK, method="mean-difference", pairs=PairRule(n=500)))
-    told = projects.estimate_repeval(store, settings, many)
-    assert 0 < told.n_pairs < 500
-    assert any("500 pairs were asked for" in note for note in told.notes)
-    joined = replace(asked, extraction=replace(SMALL, texts="joined"))
+    assert estimate.n_words == sum(len(item.target.split()) for item in golden.items)
+    assert estimate.n_train + estimate.n_validation + estimate.n_test == N
+    assert estimate.n_pairs == 0
+    assert any("validation labels only" in note for note in estimate.notes)
+    many = replace(request_, settings=replace(QUICK, method="mean-difference", pairs=PairRule(n=500)))
+    estimate = projects.estimate_repeval(store, settings, many)
+    assert 0 < estimate.n_pairs < 500
+    assert any("500 pairs were asked for" in note for note in estimate.notes)
+    joined = replace(request_, extraction=replace(SMALL, texts="joined"))
     assert projects.estimate_repeval(store, settings, joined).n_texts == N + 1  # one source text for all
 
 
@@ -306,18 +306,18 @@ WRONG: list[tuple[Change, type[Exception], str]] = [
 
 @pytest.mark.parametrize(("change", "error", "says"), WRONG)
 def test_wrong_requests_are_refused_before_the_start(
-    store: Store, settings: Settings, asked: RepEvalRequest, change: Change, error: type[Exception], says: str
+    store: Store, settings: Settings, request_: RepEvalRequest, change: Change, error: type[Exception], says: str
 ) -> None:
     with pytest.raises(error) as raised:
-        projects.start_repeval(store, settings, change(asked))
+        projects.start_repeval(store, settings, change(request_))
     assert says in str(raised.value)
     assert projects.list_runs(store) == []
 
 
 def test_a_missing_model_is_told_of(
-    tmp_path: Path, asked: RepEvalRequest, store: Store, settings: Settings, work_off: Callable[..., None]
+    tmp_path: Path, request_: RepEvalRequest, store: Store, settings: Settings, work_off: Callable[..., None]
 ) -> None:
-    run_id = projects.start_repeval(store, settings, replace(asked, model=ModelSpec(str(tmp_path / "nothing"))))
+    run_id = projects.start_repeval(store, settings, replace(request_, model=ModelSpec(str(tmp_path / "nothing"))))
     work_off(store, settings)
     failed = projects.run_view(store, run_id)
     assert failed.status == "failed"

@@ -51,7 +51,7 @@ def run_id(store: Store, settings: Settings, calibrated: CalibrationRequest, dri
 
 
 @pytest.fixture(scope="module")
-def asked(store: Store, calibrated: CalibrationRequest, run_id: str, golden: GoldenSet) -> RoundRequest:
+def request_(store: Store, calibrated: CalibrationRequest, run_id: str, golden: GoldenSet) -> RoundRequest:
     best = projects.load_calibration(store, run_id).chosen
     split = split_for(golden, calibrated.aspect, CHOSEN)
     picks = tuple(golden.items[k].item_id for k in split.calibration[:3])
@@ -60,20 +60,20 @@ def asked(store: Store, calibrated: CalibrationRequest, run_id: str, golden: Gol
 
 
 @pytest.fixture(scope="module")
-def round_id(store: Store, settings: Settings, asked: RoundRequest, drive: Callable[..., str]) -> str:
-    round_id = projects.start_round(store.acting(Actor("Ann", "reviewer")), settings, asked)
+def round_id(store: Store, settings: Settings, request_: RoundRequest, drive: Callable[..., str]) -> str:
+    round_id = projects.start_round(store.acting(Actor("Ann", "reviewer")), settings, request_)
     assert drive(store, settings, round_id) == "done"
     return round_id
 
 
-def test_a_round_ends_in_proposals_that_wait_for_people(store: Store, asked: RoundRequest, round_id: str) -> None:
+def test_a_round_ends_in_proposals_that_wait_for_people(store: Store, request_: RoundRequest, round_id: str) -> None:
     proposals = projects.list_proposals(store, round_id)
     assert proposals
-    for one in proposals:
-        assert (one.state, one.seen, one.decided_by) == ("open", 0, "")
-        assert one.parent.criteria_id in asked.parent_ids
-        assert set(one.criteria.provenance.item_ids) <= set(asked.item_ids)
-        stood = projects.get_criteria(store, asked.project_id, one.criteria.criteria_id).alignments
+    for proposal in proposals:
+        assert (proposal.state, proposal.seen, proposal.decided_by) == ("open", 0, "")
+        assert proposal.parent.criteria_id in request_.parent_ids
+        assert set(proposal.criteria.provenance.item_ids) <= set(request_.item_ids)
+        stood = projects.get_criteria(store, request_.project_id, proposal.criteria.criteria_id).alignments
         assert [(each.run_id, each.side) for each in stood] == [(round_id, "calibration")]
     view = projects.run_view(store, round_id)
     assert (view.kind, "3 picked items" in view.title) == ("round", True)
@@ -81,9 +81,9 @@ def test_a_round_ends_in_proposals_that_wait_for_people(store: Store, asked: Rou
     assert len(scores) == proposals[0].calibration.n
 
 
-def test_a_proposal_is_accepted_once(store: Store, asked: RoundRequest, round_id: str) -> None:
-    one = projects.list_proposals(store, round_id)[0]
-    name = one.criteria.criteria_id
+def test_a_proposal_is_accepted_once(store: Store, request_: RoundRequest, round_id: str) -> None:
+    proposal = projects.list_proposals(store, round_id)[0]
+    name = proposal.criteria.criteria_id
     with pytest.raises(UsageError, match="needs a reason"):
         projects.decide_proposal(store, round_id, name, accepted=True, reason=" ")
     ann, bo = store.acting(Actor("Ann", "reviewer")), store.acting(Actor("Bo", "reviewer"))
@@ -92,7 +92,7 @@ def test_a_proposal_is_accepted_once(store: Store, asked: RoundRequest, round_id
         projects.decide_proposal(bo, round_id, name, accepted=False, reason="no", seen=-1)
     again = projects.list_proposals(store, round_id)[0]
     assert (again.state, again.reason, again.decided_by) == ("accepted", "clearer", "Ann")
-    assert projects.review_of(store, asked.project_id, name).state == "proposed"
+    assert projects.review_of(store, request_.project_id, name).state == "proposed"
     projects.decide_proposal(bo, round_id, name, accepted=False, reason="on reflection", seen=again.seen)
     assert projects.list_proposals(store, round_id)[0].state == "rejected"
     with pytest.raises(UsageError, match="did not propose"):
@@ -100,78 +100,82 @@ def test_a_proposal_is_accepted_once(store: Store, asked: RoundRequest, round_id
 
 
 def test_an_edit_can_be_accepted_in_its_place(
-    store: Store, settings: Settings, asked: RoundRequest, round_id: str
+    store: Store, settings: Settings, request_: RoundRequest, round_id: str
 ) -> None:
-    one = projects.list_proposals(store, round_id)[-1]
-    name = one.criteria.criteria_id
-    ann, words = store.acting(Actor("Ann", "reviewer")), one.criteria.text
+    proposal = projects.list_proposals(store, round_id)[-1]
+    name = proposal.criteria.criteria_id
+    ann, words = store.acting(Actor("Ann", "reviewer")), proposal.criteria.text
     with pytest.raises(UsageError, match="unchanged"):
         projects.edit_proposal(ann, settings, round_id, name, f" {words} ", note="clearer so")
     with pytest.raises(UsageError, match="needs a reason"):
         projects.edit_proposal(ann, settings, round_id, name, f"{words}\nReward brevity.", note=" ")
     edited = projects.edit_proposal(ann, settings, round_id, name, f"{words}\nReward brevity.", note="clearer so")
-    rescored = next(run for run in projects.list_runs(store, asked.project_id) if run.kind == "rescore")
+    rescored = next(run for run in projects.list_runs(store, request_.project_id) if run.kind == "rescore")
     request = projects.run_view(store, rescored.run_id).request
     assert isinstance(request, RescoreRequest)
-    assert (request.criteria_id, request.parent_id, request.run_id) == (edited, name, asked.run_id)
-    other = projects.save_edit(store, asked.project_id, asked.parent_ids[0], "Quite another text.", "Ann")
-    accept = {"accepted": True, "reason": "clearer so", "seen": one.seen}
+    assert (request.criteria_id, request.parent_id, request.run_id) == (edited, name, request_.run_id)
+    other = projects.save_edit(store, request_.project_id, request_.parent_ids[0], "Quite another text.", "Ann")
+    accept = {"accepted": True, "reason": "clearer so", "seen": proposal.seen}
     with pytest.raises(UsageError, match="no edit of this proposal"):
         projects.decide_proposal(store, round_id, name, **accept, edited_id=other)
     projects.decide_proposal(store, round_id, name, **accept, edited_id=edited)
     again = next(each for each in projects.list_proposals(store, round_id) if each.criteria.criteria_id == name)
     assert (again.state, again.edited_id) == ("accepted", edited)
-    states = [projects.review_of(store, asked.project_id, each).state for each in (edited, name)]
+    states = [projects.review_of(store, request_.project_id, each).state for each in (edited, name)]
     assert states == ["proposed", "draft"]
 
 
 def test_an_edit_of_a_proposal_is_scored_by_the_judge_of_the_rounds_calibration(
-    store: Store, settings: Settings, asked: RoundRequest, round_id: str
+    store: Store, settings: Settings, request_: RoundRequest, round_id: str
 ) -> None:
     ann, name = store.acting(Actor("Ann", "reviewer")), projects.list_proposals(store, round_id)[0].criteria.criteria_id
-    edited = projects.save_edit(ann, asked.project_id, name, "Reward short sentences.", "Ann")
-    where = (asked.project_id, asked.golden_id, asked.aspect)
+    edited = projects.save_edit(ann, request_.project_id, name, "Reward short sentences.", "Ann")
+    where = (request_.project_id, request_.golden_id, request_.aspect)
     request = RescoreRequest(*where, criteria_id=edited, parent_id=name, run_id=round_id)
     kept = projects.run_view(store, projects.start_rescore(ann, settings, request)).request
     assert isinstance(kept, RescoreRequest)
-    assert (kept.run_id, kept.criteria_id) == (asked.run_id, edited)
-    rescored = next(run for run in projects.list_runs(store, asked.project_id) if run.kind == "rescore")
-    second = projects.save_edit(ann, asked.project_id, edited, "Reward short sentences and words.", "Ann")
+    assert (kept.run_id, kept.criteria_id) == (request_.run_id, edited)
+    rescored = next(run for run in projects.list_runs(store, request_.project_id) if run.kind == "rescore")
+    second = projects.save_edit(ann, request_.project_id, edited, "Reward short sentences and words.", "Ann")
     request = RescoreRequest(*where, criteria_id=second, parent_id=edited, run_id=rescored.run_id)
     kept = projects.run_view(store, projects.start_rescore(ann, settings, request)).request  # an edit of an edit
     assert isinstance(kept, RescoreRequest)
-    assert (kept.run_id, kept.criteria_id) == (asked.run_id, second)
+    assert (kept.run_id, kept.criteria_id) == (request_.run_id, second)
 
 
 def test_a_meeting_decides_on_proposals_and_sees_what_was_decided_elsewhere(
-    store: Store, settings: Settings, asked: RoundRequest, round_id: str
+    store: Store, settings: Settings, request_: RoundRequest, round_id: str
 ) -> None:
-    project = asked.project_id
+    project = request_.project_id
     ann, bo = store.acting(Actor("Ann", "reviewer")), store.acting(Actor("Bo", "reviewer"))
-    agenda = projects.suggest_agenda(store, project, asked.golden_id, asked.aspect)
-    still_open = {one.criteria.criteria_id for one in projects.list_proposals(store, round_id) if one.state == "open"}
+    agenda = projects.suggest_agenda(store, project, request_.golden_id, request_.aspect)
+    still_open = {
+        proposal.criteria.criteria_id
+        for proposal in projects.list_proposals(store, round_id)
+        if proposal.state == "open"
+    }
     assert {one.subject_id for one in agenda} == still_open
     assert len(agenda) >= 2, "the round of this module leaves two proposals open"
     first, second = agenda[:2]
     assert first.run_id == round_id
     assert "spearman" in first.text
     meeting_id = projects.start_meeting(
-        ann, project, "m", golden_id=asked.golden_id, aspect=asked.aspect, agenda=(first, second)
+        ann, project, "m", golden_id=request_.golden_id, aspect=request_.aspect, agenda=(first, second)
     )
     where = (project, meeting_id)
     with pytest.raises(UsageError, match="needs a reason"):
         projects.decide(ann, *where, 0, verdict="accepted", reason=" ")
     assert projects.get_meeting(store, *where).first_open == 0
     made_of_it = next(
-        one.criteria.text
-        for one in projects.list_proposals(store, round_id)
-        if one.criteria.criteria_id == first.subject_id
+        proposal.criteria.text
+        for proposal in projects.list_proposals(store, round_id)
+        if proposal.criteria.criteria_id == first.subject_id
     )
     edited = projects.edit_proposal(
         ann, settings, round_id, first.subject_id, f"{made_of_it}\nReward order.", note="clearer"
     )
     projects.decide(ann, *where, 0, verdict="accepted", reason="clearer", edited_id=edited)
-    now = {one.criteria.criteria_id: one for one in projects.list_proposals(store, round_id)}
+    now = {proposal.criteria.criteria_id: proposal for proposal in projects.list_proposals(store, round_id)}
     assert (now[first.subject_id].state, now[first.subject_id].decided_by) == ("accepted", "Ann")
     assert now[first.subject_id].edited_id == edited
     assert projects.review_of(store, project, edited).state == "proposed"
@@ -188,16 +192,18 @@ def test_a_meeting_decides_on_proposals_and_sees_what_was_decided_elsewhere(
     with pytest.raises(ConflictError, match="Bo decided"):  # Ann's screen showed it open
         projects.decide(ann, *where, 1, verdict="accepted", reason="it is fine", proposal_seen=-1)
     seen = next(
-        one for one in projects.list_proposals(store, round_id) if one.criteria.criteria_id == second.subject_id
+        proposal
+        for proposal in projects.list_proposals(store, round_id)
+        if proposal.criteria.criteria_id == second.subject_id
     )
     projects.decide(ann, *where, 1, verdict="accepted", reason="the meeting thinks otherwise", proposal_seen=seen.seen)
-    states = {one.criteria.criteria_id: one.state for one in projects.list_proposals(store, round_id)}
+    states = {proposal.criteria.criteria_id: proposal.state for proposal in projects.list_proposals(store, round_id)}
     assert states[second.subject_id] == "accepted"
 
 
-def test_what_a_proposal_fixed_and_broke(store: Store, asked: RoundRequest, round_id: str) -> None:
-    for one in projects.list_proposals(store, round_id):
-        ids = (one.parent.criteria_id, one.criteria.criteria_id)
+def test_what_a_proposal_fixed_and_broke(store: Store, request_: RoundRequest, round_id: str) -> None:
+    for proposal in projects.list_proposals(store, round_id):
+        ids = (proposal.parent.criteria_id, proposal.criteria.criteria_id)
         before, after = (
             {each.item_id: abs(each.gap) >= CHOSEN.min_gap for each in projects.item_scores(store, round_id, name)}
             for name in ids
@@ -209,33 +215,34 @@ def test_what_a_proposal_fixed_and_broke(store: Store, asked: RoundRequest, roun
         projects.item_changes(store, round_id, ids[1], "c-none")
 
 
-def test_the_family_tree_puts_parents_first(store: Store, asked: RoundRequest, round_id: str) -> None:
-    tree = projects.family_tree(store, asked.project_id, asked.aspect, asked.golden_id)
-    place = {one.criteria.criteria_id: k for k, one in enumerate(tree)}
-    depth = {one.criteria.criteria_id: one.depth for one in tree}
-    for one in projects.list_proposals(store, round_id):
-        assert place[one.parent.criteria_id] < place[one.criteria.criteria_id]
-        assert depth[one.criteria.criteria_id] == depth[one.parent.criteria_id] + 1
-        parent = next(each for each in tree if each.criteria.criteria_id == one.parent.criteria_id)
-        assert one.criteria.criteria_id in parent.children
+def test_the_family_tree_puts_parents_first(store: Store, request_: RoundRequest, round_id: str) -> None:
+    tree = projects.family_tree(store, request_.project_id, request_.aspect, request_.golden_id)
+    place = {relative.criteria.criteria_id: k for k, relative in enumerate(tree)}
+    depth = {relative.criteria.criteria_id: relative.depth for relative in tree}
+    for proposal in projects.list_proposals(store, round_id):
+        assert place[proposal.parent.criteria_id] < place[proposal.criteria.criteria_id]
+        assert depth[proposal.criteria.criteria_id] == depth[proposal.parent.criteria_id] + 1
+        parent = next(each for each in tree if each.criteria.criteria_id == proposal.parent.criteria_id)
+        assert proposal.criteria.criteria_id in parent.children
 
 
-def test_a_tree_with_an_undone_edit(store: Store, asked: RoundRequest) -> None:
+def test_a_tree_with_an_undone_edit(store: Store, request_: RoundRequest) -> None:
     """A version that was undone names its parent as its child; the tree still ends."""
-    parent = asked.parent_ids[0]
-    text = projects.get_criteria(store, asked.project_id, parent).text
-    edited = projects.save_edit(store, asked.project_id, parent, text + "\nBe brief.", "Ann")
-    assert projects.save_edit(store, asked.project_id, edited, text, "Ann") == parent
+    parent = request_.parent_ids[0]
+    text = projects.get_criteria(store, request_.project_id, parent).text
+    edited = projects.save_edit(store, request_.project_id, parent, text + "\nBe brief.", "Ann")
+    assert projects.save_edit(store, request_.project_id, edited, text, "Ann") == parent
     names = [
-        one.criteria.criteria_id for one in projects.family_tree(store, asked.project_id, asked.aspect, asked.golden_id)
+        relative.criteria.criteria_id
+        for relative in projects.family_tree(store, request_.project_id, request_.aspect, request_.golden_id)
     ]
     assert len(names) == len(set(names))
 
 
 def test_rounds_that_cannot_start(
-    store: Store, settings: Settings, asked: RoundRequest, round_id: str, golden: GoldenSet
+    store: Store, settings: Settings, request_: RoundRequest, round_id: str, golden: GoldenSet
 ) -> None:
-    held_out = projects.load_calibration(store, asked.run_id).split.held_out[0]
+    held_out = projects.load_calibration(store, request_.run_id).split.held_out[0]
     for changes, error, words in (
         ({"parent_ids": ()}, UsageError, "at least one"),
         ({"parent_ids": ("c-none",)}, NotFoundError, "no criteria"),
@@ -244,11 +251,11 @@ def test_rounds_that_cannot_start(
         ({"aspect": "fluency"}, UsageError, "must be for fluency"),
     ):
         with pytest.raises(error, match=words):
-            projects.start_round(store, settings, replace(asked, **changes))
+            projects.start_round(store, settings, replace(request_, **changes))
     with pytest.raises(JobError, match="no refinement round"):
-        projects.list_proposals(store, asked.run_id)
+        projects.list_proposals(store, request_.run_id)
 
 
-def test_what_a_round_costs_is_known_before(store: Store, asked: RoundRequest) -> None:
-    n = len(projects.load_calibration(store, asked.run_id).split.calibration)
-    assert projects.round_cost(store, asked.run_id, 2, SMALL) == 2 * n + 4 * (n + 1)
+def test_what_a_round_costs_is_known_before(store: Store, request_: RoundRequest) -> None:
+    n = len(projects.load_calibration(store, request_.run_id).split.calibration)
+    assert projects.round_cost(store, request_.run_id, 2, SMALL) == 2 * n + 4 * (n + 1)

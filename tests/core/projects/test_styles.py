@@ -41,7 +41,7 @@ def settings(tmp_path: Path) -> Settings:
 
 
 @pytest.fixture
-def asked(store: Store, golden: GoldenSet) -> StylesRequest:
+def request_(store: Store, golden: GoldenSet) -> StylesRequest:
     """Three styles on two aspects, on 24 of the 144 items: 144 calls."""
     project = projects.create_project(store, "p").project_id
     golden_id = projects.add_golden(store, project, golden)
@@ -68,7 +68,7 @@ def _measured(view: StylesView) -> list[StyleCell]:
 def test_cancelled_half_way_and_resumed_nothing_is_paid_twice(
     store: Store,
     settings: Settings,
-    asked: StylesRequest,
+    request_: StylesRequest,
     server: RunningServer,
     until: Callable[..., None],
     work_off: WorkOff,
@@ -78,7 +78,7 @@ def test_cancelled_half_way_and_resumed_nothing_is_paid_twice(
     The cancel may lose what was in flight (8 at a time) and what arrived just before the next commit, another 8.
     """
     server.fake.latency = 0.1
-    request = replace(asked, judge_spec=f"openai:fake-judge@{server.base_url}", auto_steps=True)
+    request = replace(request_, judge_spec=f"openai:fake-judge@{server.base_url}", auto_steps=True)
     run_id = projects.start_styles(store, settings, request)
     work_off(store, settings, wait=False)
     until(lambda: (seen := projects.styles_so_far(store, run_id)) is not None and len(seen.cells) >= 1, 60)
@@ -100,8 +100,8 @@ def test_cancelled_half_way_and_resumed_nothing_is_paid_twice(
     assert len(sent) == 146
     assert sum(sent.values()) <= 146 + 2 * 8
     assert _measured(view.outcome)[: len(so_far.cells)] == _measured(so_far)
-    shelf = projects.list_judges(store, asked.project_id, asked.golden_id)
-    assert [one.judge_id for one in shelf] == [cell.judge_id for cell in view.outcome.cells]
+    shelf = projects.list_judges(store, request_.project_id, request_.golden_id)
+    assert [judge.judge_id for judge in shelf] == [cell.judge_id for cell in view.outcome.cells]
 
     again = _done(store, settings, request, work_off)  # the same grid once more is free
     assert sum(_sent(server).values()) == sum(sent.values())
@@ -111,32 +111,32 @@ def test_cancelled_half_way_and_resumed_nothing_is_paid_twice(
 
 
 def test_a_run_gives_what_the_inline_grid_gives_and_fills_the_shelf(
-    store: Store, settings: Settings, asked: StylesRequest, golden: GoldenSet, work_off: WorkOff
+    store: Store, settings: Settings, request_: StylesRequest, golden: GoldenSet, work_off: WorkOff
 ) -> None:
     styles = (Style("score_only", samples=3, temperature=1.0), Style("score_only", weighted=True))
-    request = replace(asked, styles=styles, auto_steps=True, budget=2 * N * 4)  # one call short: the steps cost 2
+    request = replace(request_, styles=styles, auto_steps=True, budget=2 * N * 4)  # one call short: the steps cost 2
     view = _done(store, settings, request, work_off)
     assert (view.status, view.error) == ("budget", "")
     inline = run_grid(StyleGrid(golden, request), settings, None)
     assert isinstance(view.outcome, StylesView)
     assert _measured(view.outcome) == _measured(inline.view)
-    assert [(one.aspect, one.name) for one in view.outcome.unfinished] == [
+    assert [(judge.aspect, judge.name) for judge in view.outcome.unfinished] == [
         ("relevance", "score-only · 1 sample at t=0 · steps · weighted")
     ]
     assert view.calls == view.outcome.calls == 2 + N * (3 + 1 + 3)
-    shelf = projects.list_judges(store, asked.project_id)
-    for one, cell, own in zip(shelf, view.outcome.cells, inline.finished, strict=True):
-        assert (one.judge.kind, one.judge.aspect, one.judge.run_id) == ("style", cell.aspect, view.run_id)
-        assert one.judge.calls_per_item == cell.style.samples
-        np.testing.assert_array_equal(one.judge.values, own.judge.values)
-        assert projects.judge_replies(store, asked.project_id, one.judge_id) == own.replies
-        assert one.name.endswith("pilot")
-    written = projects.find_steps(store, asked.project_id, asked.golden_id, "coherence")
+    shelf = projects.list_judges(store, request_.project_id)
+    for entry, cell, own in zip(shelf, view.outcome.cells, inline.finished, strict=True):
+        assert (entry.judge.kind, entry.judge.aspect, entry.judge.run_id) == ("style", cell.aspect, view.run_id)
+        assert entry.judge.calls_per_item == cell.style.samples
+        np.testing.assert_array_equal(entry.judge.values, own.judge.values)
+        assert projects.judge_replies(store, request_.project_id, entry.judge_id) == own.replies
+        assert entry.name.endswith("pilot")
+    written = projects.find_steps(store, request_.project_id, request_.golden_id, "coherence")
     assert written is not None
     assert (written.text, written.edited) == (view.outcome.steps["coherence"], False)
 
     projects.save_steps(store, view.run_id, "coherence", " 1. Mine. ")
-    edited = projects.find_steps(store, asked.project_id, asked.golden_id, "coherence")
+    edited = projects.find_steps(store, request_.project_id, request_.golden_id, "coherence")
     assert edited is not None
     assert (edited.text, edited.edited, edited.run_id) == ("1. Mine.", True, view.run_id)
     assert projects.styles_so_far(store, view.run_id) == view.outcome  # what was asked stays as it was asked
@@ -145,9 +145,9 @@ def test_a_run_gives_what_the_inline_grid_gives_and_fills_the_shelf(
 
 
 def test_steps_saved_before_the_model_is_asked_are_taken(
-    store: Store, settings: Settings, asked: StylesRequest, work_off: WorkOff
+    store: Store, settings: Settings, request_: StylesRequest, work_off: WorkOff
 ) -> None:
-    request = replace(asked, styles=STYLES[:1], auto_steps=True)
+    request = replace(request_, styles=STYLES[:1], auto_steps=True)
     run_id = projects.start_styles(store, settings, request)
     projects.save_steps(store, run_id, "coherence", "1. Mine.")
     work_off(store, settings)
@@ -160,27 +160,27 @@ def test_steps_saved_before_the_model_is_asked_are_taken(
 # ── before the start ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _calibrated(store: Store, asked: StylesRequest, golden: GoldenSet, settings: CalibrationSettings) -> str:
+def _calibrated(store: Store, request_: StylesRequest, golden: GoldenSet, settings: CalibrationSettings) -> str:
     """A calibration run that has scored draft criteria and their refinement; an edit of it; returns the edit's id."""
-    request = CalibrationRequest(asked.project_id, asked.golden_id, "coherence", "scripted", settings)
+    request = CalibrationRequest(request_.project_id, request_.golden_id, "coherence", "scripted", settings)
     body = pack(request).body
-    run_id = store.runs.add(asked.project_id, asked.golden_id, "calibration", "t", "coherence", "scripted", body)
+    run_id = store.runs.add(request_.project_id, request_.golden_id, "calibration", "t", "coherence", "scripted", body)
     draft = Criteria("Reward brevity.", "coherence", Provenance("draft", item_ids=golden.item_ids[:2]))
-    store.criteria.add(asked.project_id, asked.golden_id, [draft])
+    store.criteria.add(request_.project_id, request_.golden_id, [draft])
     stood = Alignment("spearman", "dataset", 0.5, 72)
     store.criteria.record(
-        asked.project_id, [CriteriaAlignment(draft.criteria_id, run_id, "calibration", stood, "chosen")]
+        request_.project_id, [CriteriaAlignment(draft.criteria_id, run_id, "calibration", stood, "chosen")]
     )
-    return projects.save_edit(store, asked.project_id, draft.criteria_id, "Reward brevity, always.", "Ann")
+    return projects.save_edit(store, request_.project_id, draft.criteria_id, "Reward brevity, always.", "Ann")
 
 
 def test_criteria_saw_the_calibration_items_of_their_family(
-    store: Store, asked: StylesRequest, golden: GoldenSet
+    store: Store, request_: StylesRequest, golden: GoldenSet
 ) -> None:
     """An edit inherits what its parent's calibration saw, and the items that the draft was shown."""
     chosen = CalibrationSettings(seed=5)
-    edit = _calibrated(store, asked, golden, chosen)
-    criteria = projects.get_criteria(store, asked.project_id, edit).criteria
+    edit = _calibrated(store, request_, golden, chosen)
+    criteria = projects.get_criteria(store, request_.project_id, edit).criteria
     split = split_for(golden, "coherence", chosen)
     saw = {*split.calibration, 0, 1}
     assert set(criteria_saw(store, golden, criteria)) == saw
@@ -190,7 +190,7 @@ def test_criteria_saw_the_calibration_items_of_their_family(
     # A copy in another project, for another aspect and in other white space, has seen what the original saw.
     other = projects.create_project(store, "other").project_id
     copy = Criteria("Reward  brevity,\nalways.", "fluency", Provenance("given"))
-    store.criteria.add(other, asked.golden_id, [copy])
+    store.criteria.add(other, request_.golden_id, [copy])
     assert set(criteria_saw(store, golden, copy)) == saw
 
     # Part of the same items in another golden set: what was seen there is found again by its texts.
@@ -199,15 +199,17 @@ def test_criteria_saw_the_calibration_items_of_their_family(
 
 
 def test_a_grid_with_criteria_tells_what_it_will_cost(
-    store: Store, settings: Settings, asked: StylesRequest, golden: GoldenSet
+    store: Store, settings: Settings, request_: StylesRequest, golden: GoldenSet
 ) -> None:
-    edit = _calibrated(store, asked, golden, CalibrationSettings())
-    request = replace(asked, criteria={"coherence": edit}, aspects=("coherence",), n_items=None)
-    told, bare = (projects.estimate_styles(store, settings, one) for one in (request, replace(request, criteria={})))
-    assert (told.calls, told.cells[0].n_items) == (3 * 144, 144)
-    assert (told.prompt_tokens or 0) > (bare.prompt_tokens or 0)
+    edit = _calibrated(store, request_, golden, CalibrationSettings())
+    request = replace(request_, criteria={"coherence": edit}, aspects=("coherence",), n_items=None)
+    estimate, bare = (
+        projects.estimate_styles(store, settings, one) for one in (request, replace(request, criteria={}))
+    )
+    assert (estimate.calls, estimate.cells[0].n_items) == (3 * 144, 144)
+    assert (estimate.prompt_tokens or 0) > (bare.prompt_tokens or 0)
     with pytest.raises(UsageError, match="cannot judge 'relevance'"):
-        projects.estimate_styles(store, settings, replace(asked, criteria={"relevance": edit}))
+        projects.estimate_styles(store, settings, replace(request_, criteria={"relevance": edit}))
 
 
 @pytest.mark.parametrize(
@@ -221,18 +223,18 @@ def test_a_grid_with_criteria_tells_what_it_will_cost(
     ],
 )
 def test_what_cannot_start_is_refused_before_it_is_queued(
-    store: Store, settings: Settings, asked: StylesRequest, changes: dict[str, object], error: type, words: str
+    store: Store, settings: Settings, request_: StylesRequest, changes: dict[str, object], error: type, words: str
 ) -> None:
     with pytest.raises(error, match=words) as raised:
-        projects.start_styles(store, settings, replace(asked, **changes))  # type: ignore[arg-type]
+        projects.start_styles(store, settings, replace(request_, **changes))  # type: ignore[arg-type]
     assert "secret" not in str(raised.value)
     assert projects.list_runs(store) == []
 
 
-def test_steps_of_a_run_that_is_no_grid(store: Store, asked: StylesRequest, golden: GoldenSet) -> None:
-    _calibrated(store, asked, golden, CalibrationSettings())
+def test_steps_of_a_run_that_is_no_grid(store: Store, request_: StylesRequest, golden: GoldenSet) -> None:
+    _calibrated(store, request_, golden, CalibrationSettings())
     (run,) = projects.list_runs(store)
     with pytest.raises(NotFoundError, match="no grid of styles"):
         projects.save_steps(store, run.run_id, "coherence", "1. Mine.")
-    assert projects.find_steps(store, asked.project_id, asked.golden_id, "coherence") is None
+    assert projects.find_steps(store, request_.project_id, request_.golden_id, "coherence") is None
     assert steps_document("a", edited=True) != steps_document("a", edited=False) != steps_document("b", edited=False)

@@ -37,8 +37,8 @@ def test_the_log_names_who_took_it_away_and_where_it_came_from(
     store: Store, settings: Settings, project: str, tmp_path: Path
 ) -> None:
     file = tmp_path / "p.zip"
-    told = projects.export_project(store.acting(ADA), settings, project, file)
-    assert [(one.actor, one.sentence) for one in projects.list_events(store, project)][-1] == (
+    exported = projects.export_project(store.acting(ADA), settings, project, file)
+    assert [(event.actor, event.sentence) for event in projects.list_events(store, project)][-1] == (
         "Ada",
         "exported the project",
     )
@@ -47,7 +47,7 @@ def test_the_log_names_who_took_it_away_and_where_it_came_from(
     )  # where files lie is nobody's business
     new = projects.import_project(store.acting(Actor("Bo", "admin")), settings, file).project_id
     last = projects.list_events(store, new)[-1]
-    assert (last.actor, last.role, last.body["digest"]) == ("Bo", "admin", told.digest)
+    assert (last.actor, last.role, last.body["digest"]) == ("Bo", "admin", exported.digest)
 
 
 def test_an_unknown_project_leaves_no_file(store: Store, settings: Settings, tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_a_full_disk_in_mid_export_leaves_the_old_file(
     with pytest.raises(ArchiveError, match="disk is full; nothing was changed"):
         projects.export_project(store, settings, project, file)
     assert file.read_bytes() == b"the old one"
-    assert [one.name for one in tmp_path.iterdir() if ".part" in one.name] == []
+    assert [path.name for path in tmp_path.iterdir() if ".part" in path.name] == []
 
 
 def test_a_store_that_breaks_in_mid_export_leaves_the_old_file(
@@ -191,6 +191,11 @@ def test_words_for_people(
 
 def test_the_file_may_be_open_already(store: Store, settings: Settings, project: str, tmp_path: Path) -> None:
     projects.export_project(store, settings, project, tmp_path / "p.zip")
-    told = projects.preview_project(store, settings, io.BytesIO((tmp_path / "p.zip").read_bytes()))
-    assert (told.project, told.golden_names, told.endpoints, told.people) == ("Summaries", ("g",), (), ("Ada",))
-    assert told.size == (tmp_path / "p.zip").stat().st_size
+    preview = projects.preview_project(store, settings, io.BytesIO((tmp_path / "p.zip").read_bytes()))
+    assert (preview.project, preview.golden_names, preview.endpoints, preview.people) == (
+        "Summaries",
+        ("g",),
+        (),
+        ("Ada",),
+    )
+    assert preview.size == (tmp_path / "p.zip").stat().st_size

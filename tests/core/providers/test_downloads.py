@@ -76,18 +76,18 @@ def test_a_file_comes_whole_and_takes_the_place_of_an_older_one(
     path.write_text("old")
     web(body(BODY, announced=announced))
     steps: list[tuple[int, int | None]] = []
-    found = fetch(ADDRESS, path, progress=lambda done, total: steps.append((done, total)))
+    result = fetch(ADDRESS, path, progress=lambda done, total: steps.append((done, total)))
     assert path.read_bytes() == BODY
-    assert (found.n_bytes, found.sha256) == (len(BODY), hashlib.sha256(BODY).hexdigest())
+    assert (result.n_bytes, result.sha256) == (len(BODY), hashlib.sha256(BODY).hexdigest())
     assert steps[-1] == (len(BODY), announced)
     assert len(steps) > 1
     assert steps == sorted(steps)
 
 
 def test_a_fault_that_passes_is_tried_again(web: Web, tmp_path: Path) -> None:
-    asked = web(httpx2.Response(503), body(BODY[:100], announced=len(BODY)), body(BODY))
+    site = web(httpx2.Response(503), body(BODY[:100], announced=len(BODY)), body(BODY))
     assert fetch(ADDRESS, tmp_path / "data.json").sha256 == hashlib.sha256(BODY).hexdigest()
-    assert len(asked) == 3
+    assert len(site) == 3
 
 
 FAILURES: dict[str, tuple[Answer, str, int]] = {
@@ -115,13 +115,13 @@ FAILURES: dict[str, tuple[Answer, str, int]] = {
 def test_failures_have_words_and_leave_nothing_but_the_older_file(name: str, web: Web, tmp_path: Path) -> None:
     answer, words, n_asked = FAILURES[name]
     (tmp_path / "data.json").write_text("old")
-    asked = web(answer)
+    site = web(answer)
     with pytest.raises(DownloadError) as caught:
         fetch(ADDRESS, tmp_path / "data.json")
     assert words in str(caught.value)
     assert ADDRESS in str(caught.value)
     assert caught.value.offline == (name == "unreachable")
-    assert len(asked) == n_asked
+    assert len(site) == n_asked
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("data.json", "old")]
 
 
@@ -131,10 +131,10 @@ def test_a_server_that_drips_and_an_interruption_leave_nothing(web: Web, tmp_pat
 
     more: dict[str, Any]
     for more, error in (({"max_seconds": 0.0}, DownloadError), ({"progress": interrupt}, KeyboardInterrupt)):
-        asked = web(body(BODY))
+        site = web(body(BODY))
         with pytest.raises(error, match="sends too slowly" if error is DownloadError else None):
             fetch(ADDRESS, tmp_path / "data.json", **more)
-        assert (len(asked), list(tmp_path.iterdir())) == (1, [])
+        assert (len(site), list(tmp_path.iterdir())) == (1, [])
 
 
 def test_nobody_listens(tmp_path: Path) -> None:
@@ -146,9 +146,9 @@ def test_nobody_listens(tmp_path: Path) -> None:
 
 
 def test_redirects_are_followed(web: Web, tmp_path: Path) -> None:
-    asked = web(redirect("/b/data.json"), redirect("//other/data.json"), body(b"[2]"))
+    site = web(redirect("/b/data.json"), redirect("//other/data.json"), body(b"[2]"))
     assert fetch(ADDRESS, tmp_path / "data.json").address == ADDRESS
-    assert asked == [ADDRESS, "https://home/b/data.json", "https://other/data.json"]
+    assert site == [ADDRESS, "https://home/b/data.json", "https://other/data.json"]
     assert (tmp_path / "data.json").read_bytes() == b"[2]"
 
 

@@ -83,8 +83,8 @@ def test_where_an_extra_is_not_done_replies_come_without_it(
 
 
 def test_at_temperature_0_nothing_is_asked_for_together(make: Make, server: RunningServer) -> None:
-    asked = [Request("m", (Message("user", "Prompt"),), 0.0, 64, sample=k) for k in range(3)]
-    replies = texts(make().complete(asked))
+    requests = [Request("m", (Message("user", "Prompt"),), 0.0, 64, sample=k) for k in range(3)]
+    replies = texts(make().complete(requests))
     assert len(replies) == 3
     assert len(set(replies)) == 1
     assert not any("n" in body for body in server.fake.bodies)
@@ -118,15 +118,15 @@ def test_the_prompt_of_several_samples_is_paid_for_once(make: Make, server: Runn
     used = [reply.usage for reply in replies if isinstance(reply, Completion)]
     whole = sum(used, Usage())
     prompt = len(RATE.format(0)) // 4  # the server counts 4 characters a token
-    assert [one.requests for one in used] == [1, 0, 0, 0, 0]
-    assert [one.prompt_tokens for one in used] == [prompt, 0, 0, 0, 0]
+    assert [usage.requests for usage in used] == [1, 0, 0, 0, 0]
+    assert [usage.prompt_tokens for usage in used] == [prompt, 0, 0, 0, 0]
     assert whole.completion_tokens == sum(max(1, len(text) // 4) for text in texts(replies))
     assert whole.cost == pytest.approx((prompt * 2.0 + whole.completion_tokens * 10.0) / 1_000_000, abs=1e-15)
 
 
 @given(st.lists(st.text(max_size=30), min_size=1, max_size=8), st.integers(0, 500))
-def test_shares_add_up_to_what_the_endpoint_told(said: list[str], tokens: int) -> None:
-    choices = [{"message": {"content": text}, "finish_reason": "stop"} for text in said]
+def test_shares_add_up_to_what_the_endpoint_told(answers: list[str], tokens: int) -> None:
+    choices = [{"message": {"content": text}, "finish_reason": "stop"} for text in answers]
     usage = {"prompt_tokens": 9, "completion_tokens": tokens}
     replies = read_completions(json.dumps({"choices": choices, "usage": usage}).encode(), Price(1.0, 1.0))
     total = sum((reply.usage for reply in replies if isinstance(reply, Completion)), Usage())
@@ -166,15 +166,15 @@ def test_one_extra_that_chokes_the_server_does_not_take_the_others_along(make: M
 
 def test_a_system_message_goes_before_the_question_where_the_role_is_refused(make: Make, server: RunningServer) -> None:
     server.fake.refuse = frozenset({"system"})
-    asked = [
+    requests = [
         Request("m", (Message("system", "You are careful.\n"), Message("user", RATE.format(n))), 0.0, 64)
         for n in range(3)
     ]
     provider = make()
-    assert len(texts(provider.complete(asked))) == 3
+    assert len(texts(provider.complete(requests))) == 3
     assert server.fake.requests == 4
     assert server.fake.bodies[-1]["messages"] == [
-        {"role": "user", "content": "You are careful.\n\n" + asked[-1].messages[1].content}
+        {"role": "user", "content": "You are careful.\n\n" + requests[-1].messages[1].content}
     ]
 
 

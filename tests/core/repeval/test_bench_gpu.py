@@ -18,7 +18,7 @@ def test_the_tiny_run_reads_what_the_papers_style_reads(repository: Path) -> Non
     body = json.loads(done.stdout)
     # 3 blocks: 4 * 32 * 32 * .75 (k, v are half as wide) + 3 * 32 * 64 + 2 norms of 32; embeddings; the last norm
     assert body["weights"] == 3 * (3072 + 6144 + 64) + 300 * 32 + 32
-    assert [one["length"] for one in body["lengths"]] == [9, 20]
+    assert [length["length"] for length in body["lengths"]] == [9, 20]
     for one in body["lengths"]:
         assert one["largest_gap"] < 1e-4
         assert one["tokens_per_second"] > 0

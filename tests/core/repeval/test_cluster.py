@@ -54,13 +54,13 @@ def test_a_run_on_two_nodes_outlives_the_loss_of_one(
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    found = json.loads(done.stdout.splitlines()[-1])
-    assert found["slots"] == 2
-    assert 0 < found["kept_at_the_kill"] < found["prompts"]
-    assert found["status"] == "done"
-    assert found["found_of_the_cluster"] == found["computed_here"] == found["prompts"]
-    assert found["largest_gap"] <= 1e-6
-    assert "reading texts on 2 x cpu of a Ray cluster" in found["messages"]
+    body = json.loads(done.stdout.splitlines()[-1])
+    assert body["slots"] == 2
+    assert 0 < body["kept_at_the_kill"] < body["prompts"]
+    assert body["status"] == "done"
+    assert body["found_of_the_cluster"] == body["computed_here"] == body["prompts"]
+    assert body["largest_gap"] <= 1e-6
+    assert "reading texts on 2 x cpu of a Ray cluster" in body["messages"]
 
 
 # ── without a cluster ────────────────────────────────────────────────────────────────────────────────────────
@@ -95,7 +95,7 @@ class OneTask:
         return made
 
     def nodes(self) -> list[dict[str, Any]]:
-        return [{"Alive": True, "Resources": one} for one in self.resources]
+        return [{"Alive": True, "Resources": resource} for resource in self.resources]
 
     def wait(self, tasks: list[Any], **_: Any) -> tuple[list[Any], list[Any]]:
         return tasks[-1:], tasks[:-1]  # the last first: answers need not come in order
@@ -120,11 +120,11 @@ class Waiting:
 
 @pytest.fixture
 def ray(monkeypatch: pytest.MonkeyPatch) -> Iterator[OneTask]:
-    found = OneTask()
-    monkeypatch.setattr(cluster, "_connected", lambda address: found)
-    monkeypatch.setitem(sys.modules, "ray", found)
+    result = OneTask()
+    monkeypatch.setattr(cluster, "_connected", lambda address: result)
+    monkeypatch.setitem(sys.modules, "ray", result)
     monkeypatch.setattr(cluster, "_node", lambda: "10.0.0.2")
-    yield found
+    yield result
     cluster._model.cache_clear()
 
 
@@ -135,7 +135,7 @@ def test_shards_are_whole_batches_and_give_the_states_of_one_process(plan: State
     seen = list(compute_on("auto", ON_TWO, plan))
     alone = plan_states(items(), ModelSpec(device="cpu"), SMALL)
     assert sum(1 for _ in Machines(ModelSpec(device="cpu")).compute(alone)) > SHARD_BATCHES
-    assert sorted(int(row) for one in seen for row in one.rows) == list(range(60))
+    assert sorted(int(row) for batch in seen for row in batch.rows) == list(range(60))
     assert sum(ray.sizes) == 60
     assert len(ray.sizes) == len(seen) > 1
     assert (plan.tokens, plan.cached) == (alone.tokens, 0)

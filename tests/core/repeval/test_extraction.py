@@ -57,9 +57,9 @@ def oracle(folder: Path, texts: tuple[str, ...]) -> np.ndarray:
     return np.stack(found)
 
 
-def distance(found: np.ndarray, expected: np.ndarray) -> float:
+def distance(values: np.ndarray, expected: np.ndarray) -> float:
     """The largest gap of a state relative to its length."""
-    gaps = np.linalg.norm(found - expected, axis=-1)
+    gaps = np.linalg.norm(values - expected, axis=-1)
     return float((gaps / np.linalg.norm(expected, axis=-1)).max())
 
 

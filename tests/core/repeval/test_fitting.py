@@ -52,7 +52,7 @@ def test_the_cell_that_knows_the_label_wins(golden: GoldenSet, states: States, m
 def test_parts_share_no_source(golden: GoldenSet, states: States) -> None:
     parts = run(golden, "quality", states, QUICK).parts
     sources = [set(golden.source_codes[list(part)].tolist()) for part in (parts.train, parts.validation, parts.test)]
-    assert [len(one) for one in sources] == [8, 4, 8]  # 40/20/40 of 20
+    assert [len(codes) for codes in sources] == [8, 4, 8]  # 40/20/40 of 20
     assert not (sources[0] & sources[1] or sources[0] & sources[2] or sources[1] & sources[2])
 
 
@@ -182,13 +182,13 @@ def test_wrong_settings_are_refused(wrong: dict[str, object], says: str) -> None
 
 
 def test_stability_counts_wins_over_seeds(golden: GoldenSet, states: States) -> None:
-    found = stability(golden, "quality", states, replace(QUICK, average=2), seeds=range(4))
-    assert found.wins.sum() == 4
-    assert found.used.sum() == 8
-    assert found.wins[2, 1] == 4
-    assert found.favourite_share == 1.0
-    assert found.test.n == 4
-    assert json.loads(json.dumps(found.as_json(), allow_nan=False))["wins"][2][1] == 4
+    stable = stability(golden, "quality", states, replace(QUICK, average=2), seeds=range(4))
+    assert stable.wins.sum() == 4
+    assert stable.used.sum() == 8
+    assert stable.wins[2, 1] == 4
+    assert stable.favourite_share == 1.0
+    assert stable.test.n == 4
+    assert json.loads(json.dumps(stable.as_json(), allow_nan=False))["wins"][2][1] == 4
 
 
 def test_curve_over_pairs_says_how_many_could_be_had(golden: GoldenSet, states: States) -> None:
@@ -206,9 +206,9 @@ def test_newsroom_coherence_reaches_what_was_measured(shared_data, tmp_path) -> 
     """The embedded encoder, hypothesis only: the default beats .5 on the mean of two seeds (measured: above .6)."""
     golden = load_golden(shared_data / "newsroom.jsonl.gz")
     states = extract(golden, cache_dir=tmp_path)
-    found = stability(golden, "coherence", states, RepEvalSettings(), seeds=(0, 1))
-    assert found.test.mean is not None
-    assert found.test.mean > 0.5
+    stable = stability(golden, "coherence", states, RepEvalSettings(), seeds=(0, 1))
+    assert stable.test.mean is not None
+    assert stable.test.mean > 0.5
 
 
 # ── the search against a plain loop over scikit-learn and scipy ──────────────────────────────────────────────────
@@ -221,18 +221,18 @@ def searched(golden: GoldenSet, states: States) -> tuple[SearchResult, Training]
     pairs = pairs_for(golden, "quality", parts, SETTINGS)
     train, validation = (LabelledItems.of(golden, "quality", part) for part in (parts.train, parts.validation))
     training = Training(train.positions, train.labels, pairs.good, pairs.bad)
-    found = search(
+    match = search(
         states.values,
         lambda: PaperPCA(4),
         training=training,
         validation=validation,
         measure=SETTINGS.measure,
     )
-    return found, training
+    return match, training
 
 
 def test_every_cell_and_k_equals_the_loop(golden: GoldenSet, states: States) -> None:
-    found, training = searched(golden, states)
+    result, training = searched(golden, states)
     seen = np.array(split_three(golden, "quality", SETTINGS).validation)
     labels = golden.labels("quality")[seen]
     looped = np.full((3, 2, 4), np.nan)
@@ -246,12 +246,12 @@ def test_every_cell_and_k_equals_the_loop(golden: GoldenSet, states: States) -> 
             votes = np.sign(differences @ pca.components_.T).sum(axis=0)  # 9 pairs: no draws
             scores = x[seen] @ pca.components_.T @ (np.sign(votes) * pca.explained_variance_ratio_)
             looped[layer, token, k - 1] = spearmanr(scores, labels).statistic
-    assert np.allclose(found.values, looped, atol=1e-4, equal_nan=True)
-    assert np.nanargmax(found.values) == np.nanargmax(looped)
+    assert np.allclose(result.values, looped, atol=1e-4, equal_nan=True)
+    assert np.nanargmax(result.values) == np.nanargmax(looped)
     best = np.unravel_index(np.nanargmax(looped), looped.shape)
-    assert found.ranked()[0].tolist() == [best[0], best[1]]
-    assert found.best_k[best[:2]] == best[2]
-    assert len(found.ranked()) == 5
+    assert result.ranked()[0].tolist() == [best[0], best[1]]
+    assert result.best_k[best[:2]] == best[2]
+    assert len(result.ranked()) == 5
 
 
 def test_small_memory_changes_nothing(golden: GoldenSet, states: States, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -263,9 +263,9 @@ def test_small_memory_changes_nothing(golden: GoldenSet, states: States, monkeyp
 
 
 def test_one_cell_keeps_its_own_scores(golden: GoldenSet, states: States) -> None:
-    found, _ = searched(golden, states)
+    result, _ = searched(golden, states)
     validation = LabelledItems.of(golden, "quality", split_three(golden, "quality", SETTINGS).validation)
-    members, scores = average_cells(found, validation, 1)
-    layer, token = np.unravel_index(np.nanargmax(found.cells), found.cells.shape)
+    members, scores = average_cells(result, validation, 1)
+    layer, token = np.unravel_index(np.nanargmax(result.cells), result.cells.shape)
     assert members.tolist() == [[layer, token]]
-    assert np.array_equal(scores, found.scores[layer, token])
+    assert np.array_equal(scores, result.scores[layer, token])

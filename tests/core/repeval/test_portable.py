@@ -68,8 +68,8 @@ def test_a_model_reads_the_items_again(golden: GoldenSet, model_folder: Callable
     result = run(golden, "quality", read, RepEvalSettings(**QUICK))  # type: ignore[arg-type]
     reader = ScorerWithModel(again(scorer_of(golden, read, result)))
     seen: list[tuple[int, int]] = []
-    found = reader.score(golden.items, lambda done, asked: seen.append((done, asked)))
-    np.testing.assert_allclose(found, result.scores, atol=1e-5, rtol=0)
+    verdicts = reader.score(golden.items, lambda done, asked: seen.append((done, asked)))
+    np.testing.assert_allclose(verdicts, result.scores, atol=1e-5, rtol=0)
     assert seen[-1] == (len(golden.items), len(golden.items))
     # In other batches a float32 sum can round to the neighbouring float16 state; scores have a deviation of about 1
     few = reader.score(golden.items[:3])
@@ -123,9 +123,9 @@ def test_the_score_by_hand() -> None:
     kept = RepEvalScorer.from_json(body(cells=[cell(), cell(token="mean", centre=0.0, spread=1.0)]))
     # (layers, tokens, dim) of one item: at "-1" (3, 4) → (3 + 8 − 0.5) / 2 = 5.25; at "mean" (1, 0) → 1; mean 3.125
     states = np.array([[[[3.0, 4.0], [1.0, 0.0]]], [[[np.inf, 0.0], [1.0, 0.0]]]], dtype=np.float16)
-    found = kept.score(states, (1,), ("-1", "mean"))
-    assert found[0] == pytest.approx(3.125)
-    assert np.isnan(found[1])
+    verdicts = kept.score(states, (1,), ("-1", "mean"))
+    assert verdicts[0] == pytest.approx(3.125)
+    assert np.isnan(verdicts[1])
     assert kept.as_json() == body(cells=[cell(), cell(token="mean", centre=0.0, spread=1.0)])
 
 

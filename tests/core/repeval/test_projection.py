@@ -204,8 +204,8 @@ def test_pairs_within_a_source_take_the_widest_gaps() -> None:
 
 def test_reused_texts_make_distinct_pairs() -> None:
     pairs = chosen([0.0] * 5 + [1.0] * 4, PairRule(n=100, reuse=True))
-    found = set(zip(pairs.good.tolist(), pairs.bad.tolist(), strict=True))
-    assert len(found) == pairs.n == 20  # 4 x 5 and no more
+    result = set(zip(pairs.good.tolist(), pairs.bad.tolist(), strict=True))
+    assert len(result) == pairs.n == 20  # 4 x 5 and no more
     assert "gave 20" in pairs.shortage()
 
 

@@ -54,7 +54,7 @@ def some_sources(golden: GoldenSet, n: int) -> GoldenSet:
         golden,
         items=golden.items[:kept],
         aspects={"coherence": replace(labels, values=labels.values[:kept])},
-        ratings=tuple(one for one in golden.ratings if one.item_id in ids and one.aspect == "coherence"),
+        ratings=tuple(rating for rating in golden.ratings if rating.item_id in ids and rating.aspect == "coherence"),
         given_split=(),
         metrics={},
     )
@@ -63,13 +63,15 @@ def some_sources(golden: GoldenSet, n: int) -> GoldenSet:
 def made_hostile(golden: GoldenSet) -> GoldenSet:
     """The same labels under hostile names and texts; one text is very long."""
     items = tuple(
-        Item(f"{one.item_id} {EVIL}", f"{one.target} {EVIL}", one.source_id, f"{one.system_id} {EVIL}", one.source)
-        for one in golden.items
+        Item(f"{item.item_id} {EVIL}", f"{item.target} {EVIL}", item.source_id, f"{item.system_id} {EVIL}", item.source)
+        for item in golden.items
     )
     items = (replace(items[0], target=LONG, source=EVIL), *items[1:])
-    new = dict(zip(golden.item_ids, (one.item_id for one in items), strict=True))
+    new = dict(zip(golden.item_ids, (item.item_id for item in items), strict=True))
     labels = golden.aspects["coherence"]
-    ratings = tuple(Rating(new[one.item_id], f"{one.rater_id} {EVIL}", EVIL, one.value) for one in golden.ratings)
+    ratings = tuple(
+        Rating(new[rating.item_id], f"{rating.rater_id} {EVIL}", EVIL, rating.value) for rating in golden.ratings
+    )
     return GoldenSet(EVIL, golden.kind, items, {EVIL: AspectLabels(EVIL, labels.scale, labels.values)}, ratings)
 
 
@@ -80,13 +82,13 @@ def build(store: Store, settings: Settings, golden: GoldenSet, drive: Callable[.
     project = projects.create_project(store, f"Project {say}"[:200]).project_id
     golden_id = projects.add_golden(ann, project, golden)
     chosen = CalibrationSettings(preset="quick", resamples=60, seed=1)
-    asked = CalibrationRequest(project, golden_id, aspect, "offline", chosen, f"A definition. {say}".strip())
-    run_id = projects.start_calibration(ann, settings, asked)
+    request = CalibrationRequest(project, golden_id, aspect, "offline", chosen, f"A definition. {say}".strip())
+    run_id = projects.start_calibration(ann, settings, request)
     assert drive(store, settings, run_id) in ("done", "budget")
     best = projects.load_calibration(store, run_id).chosen[0].criteria_id
     text = store.criteria.get(project, best).criteria.text
     projects.save_edit(ann, project, best, f"{text}\n{FENCE}\n{say}", note=f"A note. {say}")
-    for one, verdict in zip(
+    for score, verdict in zip(
         projects.item_scores(store, run_id, best)[:3], ("judge wrong", "label wrong", "ambiguous"), strict=True
     ):
         projects.save_triage(
@@ -94,7 +96,7 @@ def build(store: Store, settings: Settings, golden: GoldenSet, drive: Callable[.
             project,
             golden_id,
             aspect=aspect,
-            item_id=one.item_id,
+            item_id=score.item_id,
             subject_id=best,
             verdict=verdict,  # type: ignore[arg-type]
             note=f"Looked at. {say}",
@@ -133,7 +135,7 @@ def world(kept: tuple[Store, Settings], sample: GoldenSet, drive: Callable[..., 
 
 
 @pytest.fixture(scope="session")
-def told(world: World) -> Report:
+def report(world: World) -> Report:
     """What is known of the plain calibration."""
     return projects.report(world.store, world.project_id, world.golden_id, world.aspect)
 

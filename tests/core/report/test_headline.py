@@ -33,18 +33,18 @@ def beside(low: float, high: float, p: float | None = 0.01, n_sources: int = 20)
     )
 
 
-def with_figures(told: Report, held: Alignment, people: BesidePeople | None, reason: str = "") -> Report:
-    ceiling = replace(told.raters.ceiling, reason=reason)
+def with_figures(report: Report, held: Alignment, people: BesidePeople | None, reason: str = "") -> Report:
+    ceiling = replace(report.raters.ceiling, reason=reason)
     return replace(
-        told,
-        calibration=replace(told.calibration, held_out=held),
-        raters=replace(told.raters, beside=people, tests=(), ceiling=ceiling),
-        labels=replace(told.labels, simulated=False),
+        report,
+        calibration=replace(report.calibration, held_out=held),
+        raters=replace(report.raters, beside=people, tests=(), ceiling=ceiling),
+        labels=replace(report.labels, simulated=False),
     )
 
 
-def with_calibration(told: Report, **changed: Any) -> Report:
-    return replace(told, calibration=replace(told.calibration, **changed))
+def with_calibration(report: Report, **changed: Any) -> Report:
+    return replace(report, calibration=replace(report.calibration, **changed))
 
 
 GOOD = aligned(0.6, 0.4, 0.8)
@@ -64,67 +64,69 @@ GOOD = aligned(0.6, 0.4, 0.8)
         (aligned(None, reason="all scores are equal"), beside(0.01, 0.2), "undefined", "all scores are equal"),
     ],
 )
-def test_no_stronger_than_the_figures(told, held, people, standing, says):
-    found = headline(with_figures(told, held, people, "one label an item"))
-    assert found.standing == standing
-    assert says in found.sentence
-    assert "your people" in found.sentence
+def test_no_stronger_than_the_figures(report, held, people, standing, says):
+    result = headline(with_figures(report, held, people, "one label an item"))
+    assert result.standing == standing
+    assert says in result.sentence
+    assert "your people" in result.sentence
     if held.value is not None and held.interval is not None:
-        assert f"{held.value:.2f} [" in found.sentence
-        assert "Spearman rho, sample level, 80 items in 20 sources" in found.sentence
+        assert f"{held.value:.2f} [" in result.sentence
+        assert "Spearman rho, sample level, 80 items in 20 sources" in result.sentence
     if people is not None and held == GOOD:
-        assert f"for a person, {people.difference:+.2f} [".replace("-", "−") in found.sentence
-        assert "each against the mean of the other raters" in found.details[0]
-        assert people.reason in found.details[0]
+        assert f"for a person, {people.difference:+.2f} [".replace("-", "−") in result.sentence
+        assert "each against the mean of the other raters" in result.details[0]
+        assert people.reason in result.details[0]
 
 
-def test_a_higher_figure_against_an_easier_target_is_not_above(told):
+def test_a_higher_figure_against_an_easier_target_is_not_above(report):
     """The mean of all raters is easier to meet than that of the others; only the paired difference decides."""
     narrow = aligned(0.9, 0.88, 0.92)
-    changed = with_figures(told, narrow, beside(-0.1, 0.02))
+    changed = with_figures(report, narrow, beside(-0.1, 0.02))
     ceiling = replace(changed.raters.ceiling, alignment=aligned(0.5, 0.48, 0.52))
     assert headline(replace(changed, raters=replace(changed.raters, ceiling=ceiling))).standing == "open"
 
 
-def test_simulated_labels_are_nobodys_people(told):
-    assert told.labels.simulated
-    assert "your people" not in headline(told).sentence
-    assert "the simulated raters" in headline(told).sentence
+def test_simulated_labels_are_nobodys_people(report):
+    assert report.labels.simulated
+    assert "your people" not in headline(report).sentence
+    assert "the simulated raters" in headline(report).sentence
 
 
 def titles(report: Report) -> list[str]:
-    return [one.title for one in limits(report)]
+    return [limit.title for limit in limits(report)]
 
 
-def test_each_fact_brings_its_limit_and_takes_it_away(told):
-    c, raters, labels = told.calibration, told.raters, told.labels
-    edited = (one for one in told.history.versions if not one.chosen)
+def test_each_fact_brings_its_limit_and_takes_it_away(report):
+    c, raters, labels = report.calibration, report.raters, report.labels
+    edited = (version for version in report.history.versions if not version.chosen)
     other = replace(next(edited), review=Review("c1", "approved", (), ()))
-    history = replace(told.history, versions=(*told.history.versions, other))
+    history = replace(report.history, versions=(*report.history.versions, other))
     cases = {
-        "Replies that could not be read": with_calibration(told, held_out=replace(c.held_out, n_unscored=7)),
+        "Replies that could not be read": with_calibration(report, held_out=replace(c.held_out, n_unscored=7)),
         "Labels nearly all the same": replace(
-            told, labels=replace(labels, bars=(LabelBar(1, 1, 9), LabelBar(2, 2, 1)))
+            report, labels=replace(labels, bars=(LabelBar(1, 1, 9), LabelBar(2, 2, 1)))
         ),
-        "One rater": replace(told, raters=replace(raters, n_rated={"r1": 3})),
-        "One label an item": replace(told, raters=replace(raters, n_rated={})),
-        "People agree little": replace(told, raters=replace(raters, alpha=replace(raters.alpha, value=0.2))),
-        "Held-out looked at often": replace(told, openings=told.openings * 3),
-        "Stopped early": with_calibration(told, work=replace(c.work, left_out=("The budget was used up.",))),
-        "Other criteria are approved": replace(told, history=history),
-        "Chosen with luck": with_calibration(told, held_out=aligned(c.calibration.value - 0.3)),
+        "One rater": replace(report, raters=replace(raters, n_rated={"r1": 3})),
+        "One label an item": replace(report, raters=replace(raters, n_rated={})),
+        "People agree little": replace(report, raters=replace(raters, alpha=replace(raters.alpha, value=0.2))),
+        "Held-out looked at often": replace(report, openings=report.openings * 3),
+        "Stopped early": with_calibration(report, work=replace(c.work, left_out=("The budget was used up.",))),
+        "Other criteria are approved": replace(report, history=history),
+        "Chosen with luck": with_calibration(report, held_out=aligned(c.calibration.value - 0.3)),
     }
     approved = tuple(
-        replace(one, review=Review(one.criteria_id, "approved", (), ())) for one in told.history.versions if one.chosen
+        replace(version, review=Review(version.criteria_id, "approved", (), ()))
+        for version in report.history.versions
+        if version.chosen
     )
     calm = with_calibration(
         replace(
-            told,
+            report,
             raters=replace(raters, alpha=replace(raters.alpha, value=0.9)),
             labels=replace(labels, simulated=False),
-            golden=replace(told.golden, n_systems=1),
-            misaligned=replace(told.misaligned, by_verdict={}),
-            history=replace(told.history, versions=approved),
+            golden=replace(report.golden, n_systems=1),
+            misaligned=replace(report.misaligned, by_verdict={}),
+            history=replace(report.history, versions=approved),
         ),
         held_out=c.calibration,
         judge_state={},
@@ -132,7 +134,7 @@ def test_each_fact_brings_its_limit_and_takes_it_away(told):
         warnings=(),
     )
     assert titles(calm) == []
-    own = titles(told)
+    own = titles(report)
     assert own[0] == "No person rated these texts"
     assert {"Few labels", "What the judge is", "The same systems on both sides", "Labels that people doubt"} <= set(own)
     for title, changed in cases.items():
@@ -140,26 +142,26 @@ def test_each_fact_brings_its_limit_and_takes_it_away(told):
     assert not {"Replies that could not be read", "Labels nearly all the same", "One rater"} & set(own)
 
 
-def test_warnings_of_the_run_are_not_said_twice(told):
-    own = f"{told.n_held_out} held-out labels: the interval of the reported alignment is wide."
-    texts = [one.text for one in limits(with_calibration(told, warnings=(own, "Something else.")))]
+def test_warnings_of_the_run_are_not_said_twice(report):
+    own = f"{report.n_held_out} held-out labels: the interval of the reported alignment is wide."
+    texts = [limit.text for limit in limits(with_calibration(report, warnings=(own, "Something else.")))]
     assert own not in texts
     assert "Something else." in texts
 
 
-def test_the_gain_over_no_criteria_is_told_with_its_test_everywhere(told):
-    gain = told.calibration.gain
+def test_the_gain_over_no_criteria_is_told_with_its_test_everywhere(report):
+    gain = report.calibration.gain
     sentence = gain_words(gain)
-    assert sentence in headline(told).details
-    assert sentence not in [one.text for one in limits(told)], "said once"
-    rows = {(row.what, row.statistic): (row.value, row.low, row.high, row.n) for row in figure_rows(told)}
+    assert sentence in headline(report).details
+    assert sentence not in [limit.text for limit in limits(report)], "said once"
+    rows = {(row.what, row.statistic): (row.value, row.low, row.high, row.n) for row in figure_rows(report)}
     ends = gain.interval
     assert ends is not None
-    statistic = f"difference in {told.held_out.statistic}"
+    statistic = f"difference in {report.held_out.statistic}"
     assert rows["gain over no criteria", statistic] == (gain.value, ends.low, ends.high, gain.n)
     assert rows["gain over no criteria", "p"][0] == gain.p
-    assert "Gain over no criteria, held-out" in html_page(told)
+    assert "Gain over no criteria, held-out" in html_page(report)
     by_chance = replace(gain, value=0.05, interval=Interval(-0.1, 0.2), p=0.4)
-    words = " ".join(headline(with_calibration(told, gain=by_chance)).details)
+    words = " ".join(headline(with_calibration(report, gain=by_chance)).details)
     assert "A gain over no criteria is not shown" in words
     assert "help" not in words

@@ -18,29 +18,31 @@ from core.report.rows import Row, figures_csv
 
 
 def tokens(text: str) -> list[Token]:
-    found = MarkdownIt("commonmark", {"html": True}).enable("table").parse(text)
-    return [one for token in found for one in (token, *(token.children or ()))]
+    result = MarkdownIt("commonmark", {"html": True}).enable("table").parse(text)
+    return [one for token in result for one in (token, *(token.children or ()))]
 
 
 def shown(text: str) -> str:
-    return "".join(one.content for one in tokens(text) if one.type in ("text", "code_inline", "fence"))
+    return "".join(token.content for token in tokens(text) if token.type in ("text", "code_inline", "fence"))
 
 
 def test_hostile_text_becomes_no_markup(hostile, evil):
     page = markdown_page(html_page(hostile))
-    kinds = {one.type for one in tokens(page)}
+    kinds = {token.type for token in tokens(page)}
     assert not kinds & {"html_block", "html_inline", "link_open", "image"}
     assert "www.evil" not in page.split("```")[0]  # where a wiki would make a link of it
     assert "<script>alert('x')</script>" in shown(page)
 
 
-def test_the_criteria_stand_whole_in_code_that_they_cannot_close(told, hostile):
-    for report in (told, hostile):
-        fences = [one.content.rstrip("\n") for one in tokens(markdown_page(html_page(report))) if one.type == "fence"]
-        for version in report.history.chosen:
+def test_the_criteria_stand_whole_in_code_that_they_cannot_close(report, hostile):
+    for each in (report, hostile):
+        fences = [
+            token.content.rstrip("\n") for token in tokens(markdown_page(html_page(each))) if token.type == "fence"
+        ]
+        for version in each.history.chosen:
             assert version.criteria.text in fences
     text = "``` x\n`````\n# y"
-    (only,) = (one for one in tokens("\n".join(fenced(text))) if one.type == "fence")
+    (only,) = (token for token in tokens("\n".join(fenced(text))) if token.type == "fence")
     assert only.content.rstrip("\n") == text
 
 
@@ -52,7 +54,7 @@ def literal(text: str) -> str:
 def test_literal_lines():
     for text in ("- a", "1. a", "# a", "> a", "a | b", "<b>", "&lt;", "*a*", "_a_", "`a`", "[a](b)", "~~a~~", "a\nb"):
         page = f"x\n\n{literal(text)}\n"
-        assert {one.type for one in tokens(page)} <= {"paragraph_open", "paragraph_close", "inline", "text"}
+        assert {token.type for token in tokens(page)} <= {"paragraph_open", "paragraph_close", "inline", "text"}
         assert shown(page) == f"x{text.replace(chr(10), ' ')}"
 
 
@@ -60,13 +62,13 @@ def test_figures_stand_as_they_are_and_make_no_link():
     assert literal("at 0.47 [0.37, 0.57], p < 0.001") == "at 0.47 [0.37, 0.57], p < 0.001"
     hostile = ("[0.37, 0.57](javascript:x)", "[1, 2]: /x", "[1, 2][3, 4]", "<0.5>")
     page = "\n\n".join(["[1, 2]", *(literal(text) for text in hostile)])
-    assert not {"link_open", "html_inline"} & {one.type for one in tokens(page)}
+    assert not {"link_open", "html_inline"} & {token.type for token in tokens(page)}
 
 
-def test_both_pages_say_the_same(told):
+def test_both_pages_say_the_same(report):
     """Every heading and every cell of every table of the page stands in the Markdown too."""
-    marked = shown(markdown_page(html_page(told)))
-    page = html.unescape(re.sub(r"<svg.*?</svg>", "", html_page(told), flags=re.DOTALL))
+    marked = shown(markdown_page(html_page(report)))
+    page = html.unescape(re.sub(r"<svg.*?</svg>", "", html_page(report), flags=re.DOTALL))
     texts = re.findall(r"<(?:h[23]|th|td|caption)\b[^>]*>(.*?)</(?:h[23]|th|td|caption)>", page, flags=re.DOTALL)
     cells = [" ".join(re.sub(r"<[^>]+>", "", text).split()) for text in texts if "<br>" not in text]
     assert len(cells) > 200
@@ -81,12 +83,12 @@ def test_what_changed_is_marked_in_words_too():
 def test_tables_keep_their_columns(hostile):
     """As many cells in every row as there are heads."""
     cells: list[list[int]] = []
-    for one in tokens(markdown_page(html_page(hostile))):
-        if one.type == "thead_open":
+    for token in tokens(markdown_page(html_page(hostile))):
+        if token.type == "thead_open":
             cells.append([])
-        elif one.type == "tr_open":
+        elif token.type == "tr_open":
             cells[-1].append(0)
-        elif one.type in ("td_open", "th_open"):
+        elif token.type in ("td_open", "th_open"):
             cells[-1][-1] += 1
     assert all(len(set(widths)) == 1 for widths in cells)
     assert sum(map(len, cells)) > 15
@@ -96,10 +98,10 @@ def read(report: Report) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(figures_csv(report))))
 
 
-def test_every_figure_is_a_row(told):
-    rows = read(told)
+def test_every_figure_is_a_row(report):
+    rows = read(report)
     assert tuple(rows[0]) == Row._fields
-    held = told.held_out
+    held = report.held_out
     assert held.interval is not None
     first = rows[0]
     assert (first["what"], first["statistic"], first["level"], first["side"]) == (
@@ -115,23 +117,23 @@ def test_every_figure_is_a_row(told):
     ]
     assert int(first["n"]) == held.n
     by = {(row["what"], row["statistic"]): row["value"] for row in rows}
-    assert float(by["raters", "Krippendorff's alpha (ordinal)"]) == told.raters.alpha.value
-    assert int(by["this calibration", "calls"]) == told.costs[0].calls
+    assert float(by["raters", "Krippendorff's alpha (ordinal)"]) == report.raters.alpha.value
+    assert int(by["this calibration", "calls"]) == report.costs[0].calls
     assert by["this calibration", "dollars"] == ""  # nothing was paid to anybody, and that is not 0
-    assert sum(row["what"] == "a source" for row in rows) == len(told.sources.values)
+    assert sum(row["what"] == "a source" for row in rows) == len(report.sources.values)
     labels = [int(row["value"]) for row in rows if row["what"].startswith("label ")]
-    assert labels == [bar.n for bar in told.labels.bars]
+    assert labels == [bar.n for bar in report.labels.bars]
 
 
-def test_undefined_is_an_empty_cell(told):
+def test_undefined_is_an_empty_cell(report):
     nothing = Alignment("spearman", "sample", None, 0, reason="r")
-    row = read(replace(told, calibration=replace(told.calibration, held_out=nothing)))[0]
+    row = read(replace(report, calibration=replace(report.calibration, held_out=nothing)))[0]
     assert (row["value"], row["low"], row["high"], row["n"]) == ("", "", "", "0")
 
 
-def test_no_cell_can_run(told):
-    rows = tuple(replace(one, name="=HYPERLINK(1)") for one in told.judges.rows)
-    judges = replace(told.judges, board=replace(told.judges.board, rows=rows))
-    changed = replace(told, judges=judges, systems=tuple(replace(one, name="@x") for one in told.systems))
+def test_no_cell_can_run(report):
+    rows = tuple(replace(one, name="=HYPERLINK(1)") for one in report.judges.rows)
+    judges = replace(report.judges, board=replace(report.judges.board, rows=rows))
+    changed = replace(report, judges=judges, systems=tuple(replace(system, name="@x") for system in report.systems))
     for row in csv.reader(io.StringIO(figures_csv(changed))):
         assert not any(cell.startswith(("=", "@", "+")) for cell in row)

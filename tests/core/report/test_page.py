@@ -88,8 +88,8 @@ def checked(page: str) -> Checked:
 
 
 @pytest.fixture(scope="module")
-def plain_html(told: Report) -> str:
-    return html_page(told)
+def plain_html(report: Report) -> str:
+    return html_page(report)
 
 
 @pytest.fixture(scope="module")
@@ -100,16 +100,18 @@ def hostile_html(hostile: Report) -> str:
 @pytest.mark.parametrize("name", ["plain_html", "hostile_html"])
 def test_valid(name, request):
     text = request.getfixturevalue(name)
-    found = checked(text)
-    assert found.problems == []
-    assert found.open == []
-    assert len(found.ids) == len(set(found.ids))
-    assert set(found.named) <= set(found.ids)
+    markup = checked(text)
+    assert markup.problems == []
+    assert markup.open == []
+    assert len(markup.ids) == len(set(markup.ids))
+    assert set(markup.named) <= set(markup.ids)
     assert text.startswith("<!DOCTYPE html>\n<html lang=")
     # libxml2's own parser of HTML, told to be strict; it does not know the elements of HTML 5
     parser = etree.HTMLParser(recover=True)
     etree.fromstring(text.encode(), parser)
-    complaints = [one.message for one in parser.error_log if "invalid" in one.message and "Tag" not in one.message]
+    complaints = [
+        error.message for error in parser.error_log if "invalid" in error.message and "Tag" not in error.message
+    ]
     assert complaints == []
     for drawing in re.findall(r"<svg.*?</svg>", text, flags=re.DOTALL):
         etree.fromstring(drawing)  # well-formed XML
@@ -118,10 +120,14 @@ def test_valid(name, request):
 @pytest.mark.parametrize("name", ["plain_html", "hostile_html"])
 def test_nothing_runs_and_nothing_is_asked_for(name, request):
     text = request.getfixturevalue(name)
-    found = checked(text)
-    assert not found.tags & {"script", "img", "iframe", "object", "embed", "link", "base", "form", "audio", "video"}
-    assert not [one for one in found.attributes if one[1].startswith("on") or one[1] in ("src", "style", "srcset")]
-    assert not [one for one in found.attributes if one[1] in ("href", "xlink:href", "action")]
+    markup = checked(text)
+    assert not markup.tags & {"script", "img", "iframe", "object", "embed", "link", "base", "form", "audio", "video"}
+    assert not [
+        attribute
+        for attribute in markup.attributes
+        if attribute[1].startswith("on") or attribute[1] in ("src", "style", "srcset")
+    ]
+    assert not [attribute for attribute in markup.attributes if attribute[1] in ("href", "xlink:href", "action")]
     assert "url(" not in text.split("</style>")[0]
     assert "@import" not in text
     assert len(text.encode()) < 1_000_000  # 5 MB are allowed
@@ -146,59 +152,59 @@ def test_hostile_text_is_shown_as_it_stands_and_bounded(hostile_html, evil):
     assert hostile_html.count("<bdi>") > 20
 
 
-def test_every_part_stands_on_the_page_with_its_figures(plain_html, told):
+def test_every_part_stands_on_the_page_with_its_figures(plain_html, report):
     shown = re.sub(r"\s+", " ", "".join(checked(plain_html).text))
-    for one in told.sides:
-        for side in (one.calibration, one.held_out):
+    for sides in report.sides:
+        for side in (sides.calibration, sides.held_out):
             assert number(side.value) in shown
             assert estimate(side) in shown  # on the plots
-    for row in told.judges.rows:
+    for row in report.judges.rows:
         assert row.name in shown
-    for version in told.history.chosen:
+    for version in report.history.chosen:
         assert re.sub(r"\s+", " ", version.criteria.text) in shown
         assert version.criteria_id in shown
-    for limit in limits(told):
+    for limit in limits(report):
         assert limit.text in shown
-    for example in told.misaligned.examples:
+    for example in report.misaligned.examples:
         assert example.item.item_id in shown
-    for opening in told.openings:
+    for opening in report.openings:
         assert opening.why in shown
-    assert told.golden.golden_id in shown
-    assert told.reproduce.judge_digest in shown
-    assert re.sub(r"\s+", " ", told.reproduce.command) in shown
+    assert report.golden.golden_id in shown
+    assert report.reproduce.judge_digest in shown
+    assert re.sub(r"\s+", " ", report.reproduce.command) in shown
     assert "Looked at." in shown
     assert "accepted: Because." in shown
     assert "A note." in shown
 
 
-def test_undefined_is_a_dash(told):
+def test_undefined_is_a_dash(report):
     nothing = Alignment("spearman", "sample", None, 0, reason="all labels are equal")
-    judges = replace(told.judges, board=replace(told.judges.board, rows=(), problem="Nothing is common."))
+    judges = replace(report.judges, board=replace(report.judges.board, rows=(), problem="Nothing is common."))
     empty = replace(
-        told,
-        calibration=replace(told.calibration, held_out=nothing, calibration=nothing),
+        report,
+        calibration=replace(report.calibration, held_out=nothing, calibration=nothing),
         judges=judges,
         systems=(),
-        sources=replace(told.sources, values=()),
+        sources=replace(report.sources, values=()),
         on_the_scale=OnTheScale(np.empty(0), np.empty(0), 0, None),
-        raters=Raters({}, "", replace(told.raters.alpha, value=None), None, HumanCeiling(None)),
+        raters=Raters({}, "", replace(report.raters.alpha, value=None), None, HumanCeiling(None)),
         labels=Labels((), None, simulated=False),
-        history=replace(told.history, versions=(), meetings=(), rounds=()),
-        misaligned=replace(told.misaligned, examples=(), by_verdict={}),
+        history=replace(report.history, versions=(), meetings=(), rounds=()),
+        misaligned=replace(report.misaligned, examples=(), by_verdict={}),
         openings=(),
     )
     text = html_page(empty)
-    found = checked(text)
-    assert found.problems == []
-    shown = "".join(found.text)
+    markup = checked(text)
+    assert markup.problems == []
+    shown = "".join(markup.text)
     assert "nan" not in shown.lower().replace("finance", "")
     assert "None" not in shown
     assert "all labels are equal" in shown
     assert "Nothing is common." in shown
 
 
-def test_changes_are_marked(plain_html, told):
-    (edit,) = (one for one in told.history.versions if one.criteria.origin == "edit")
+def test_changes_are_marked(plain_html, report):
+    (edit,) = (version for version in report.history.versions if version.criteria.origin == "edit")
     place = plain_html.index(f"<code>{edit.criteria_id}</code></strong>")
     assert "<ins>" in plain_html[place : place + 4_000]
 

@@ -29,11 +29,11 @@ def test_elements_escape_what_they_hold():
     )
 
 
-def test_dots_stand_in_the_order_of_the_figures(told):
-    drawing = etree.fromstring(plots.judges_plot(told))
+def test_dots_stand_in_the_order_of_the_figures(report):
+    drawing = etree.fromstring(plots.judges_plot(report))
     dots = [float(one.get("cx")) for one in drawing.iter(f"{SVG}circle") if one.get("r") == "5"]
     small = [float(one.get("cx")) for one in drawing.iter(f"{SVG}circle") if one.get("r") == "3"]
-    values = [one.alignment.value for one in told.judges.rows]
+    values = [row.alignment.value for row in report.judges.rows]
     assert len(dots) == len(values)
     assert sorted(dots, reverse=True) == dots  # best first
     # the same scale for all: distances of dots are in proportion to distances of values
@@ -41,36 +41,36 @@ def test_dots_stand_in_the_order_of_the_figures(told):
     assert (dots[0] - dots[1]) / (dots[0] - dots[2]) == pytest.approx((first - second) / (first - third), abs=1e-3)
     assert all(0 < x < WIDTH for x in dots)
     # under each judge: its figure against the mean of the other raters, on the same axis
-    like = [one.people.judge.value for one in told.judges.rows]
+    like = [row.people.judge.value for row in report.judges.rows]
     assert len(small) == len(like)
     scale = (dots[0] - dots[2]) / (first - third)
     assert small[0] - dots[0] == pytest.approx((like[0] - first) * scale, abs=0.02)
     described = drawing.findtext(f"{SVG}desc")
-    for one in told.judges.rows:
-        assert estimate(one.alignment) in described
-        assert estimate(one.people.judge)
+    for row in report.judges.rows:
+        assert estimate(row.alignment) in described
+        assert estimate(row.people.judge)
 
 
-def test_an_undefined_judge_has_a_row_and_no_dot(told):
-    rows = told.judges.rows
+def test_an_undefined_judge_has_a_row_and_no_dot(report):
+    rows = report.judges.rows
     gone = replace(rows[1], alignment=replace(rows[1].alignment, value=None, interval=None), people=None)
-    board = replace(told.judges.board, rows=(rows[0], gone, *rows[2:]))
-    changed = replace(told, judges=replace(told.judges, board=board))
+    board = replace(report.judges.board, rows=(rows[0], gone, *rows[2:]))
+    changed = replace(report, judges=replace(report.judges, board=board))
     drawing = etree.fromstring(plots.judges_plot(changed))
     assert len([one for one in drawing.iter(f"{SVG}circle") if one.get("r") == "5"]) == len(rows) - 1
     assert "—" in [one.text for one in drawing.iter(f"{SVG}text")]
 
 
-def test_bars_are_as_high_as_their_counts(told):
-    drawing = etree.fromstring(plots.labels_plot(told.labels))
+def test_bars_are_as_high_as_their_counts(report):
+    drawing = etree.fromstring(plots.labels_plot(report.labels))
     heights = [float(one.get("height")) for one in drawing.iter(f"{SVG}rect")]
-    counts = [bar.n for bar in told.labels.bars]
+    counts = [bar.n for bar in report.labels.bars]
     most = max(heights)
     assert [height / most for height in heights] == pytest.approx([n / max(counts) for n in counts], abs=1e-3)
 
 
-def test_sources_are_counted_in_fifths(told):
-    spread = replace(told.sources, values=(-0.5, 0.0, 0.19, 0.2, 1.0))
+def test_sources_are_counted_in_fifths(report):
+    spread = replace(report.sources, values=(-0.5, 0.0, 0.19, 0.2, 1.0))
     drawing = etree.fromstring(plots.sources_plot(spread))
     texts = [one.text for one in drawing.iter(f"{SVG}text")]
     counted = dict(zip(texts[1::2], texts[0::2], strict=True))
@@ -83,19 +83,19 @@ def test_sources_are_counted_in_fifths(told):
     }
 
 
-def test_every_item_is_a_point(told):
-    drawing = etree.fromstring(plots.scores_plot(told.on_the_scale, told.scale))
-    assert told.on_the_scale.curve is not None
-    n_points = told.on_the_scale.n + len(told.on_the_scale.curve.bins) + len(("an item", "the line"))
+def test_every_item_is_a_point(report):
+    drawing = etree.fromstring(plots.scores_plot(report.on_the_scale, report.scale))
+    assert report.on_the_scale.curve is not None
+    n_points = report.on_the_scale.n + len(report.on_the_scale.curve.bins) + len(("an item", "the line"))
     assert len(list(drawing.iter(f"{SVG}circle"))) == n_points
 
 
-def test_of_many_judges_the_best_are_drawn_and_always_our_own(told):
-    ours = told.judges.rows[told.judges.ours]
-    other = next(row for row in told.judges.rows if row is not ours)
+def test_of_many_judges_the_best_are_drawn_and_always_our_own(report):
+    ours = report.judges.rows[report.judges.ours]
+    other = next(row for row in report.judges.rows if row is not ours)
     rows = (*(replace(other, name=f"judge {k}") for k in range(40)), ours)
-    many = replace(told.judges, board=replace(told.judges.board, rows=rows), ours=40)
-    drawing = plots.judges_plot(replace(told, judges=many))
+    many = replace(report.judges, board=replace(report.judges.board, rows=rows), ours=40)
+    drawing = plots.judges_plot(replace(report, judges=many))
     texts = [one.text for one in etree.fromstring(drawing).iter(f"{SVG}text")]
     names = [text for text in texts if text.startswith(("judge ", "offline"))]
     assert names == [*(f"judge {k}" for k in range(plots.MOST_JUDGES - 1)), ours.name]

@@ -26,25 +26,25 @@ LABELS = [
 
 
 def test_ratings_as_a_matrix() -> None:
-    found = ratings_of(BARE, LABELS, "a")
-    assert found.raters == ("Ann", "Bo")
-    np.testing.assert_array_equal(found.values, [[1, 3, np.nan, np.nan], [4, 4, np.nan, np.nan]])
+    ratings = ratings_of(BARE, LABELS, "a")
+    assert ratings.raters == ("Ann", "Bo")
+    np.testing.assert_array_equal(ratings.values, [[1, 3, np.nan, np.nan], [4, 4, np.nan, np.nan]])
 
 
 def test_agreement_as_it_grows_ends_at_that_of_all() -> None:
-    found = ratings_of(BARE, LABELS, "a")
-    points = growth(found, FIVE, (1, 0, 2, 3))
-    assert [one.n_items for one in points] == [1, 2]
+    ratings = ratings_of(BARE, LABELS, "a")
+    points = growth(ratings, FIVE, (1, 0, 2, 3))
+    assert [point.n_items for point in points] == [1, 2]
     assert points[0].alpha == pytest.approx(krippendorff_alpha([[3.0], [4.0]], "ordinal").value)
-    assert points[-1].alpha == pytest.approx(krippendorff_alpha(found.values, "ordinal").value)
+    assert points[-1].alpha == pytest.approx(krippendorff_alpha(ratings.values, "ordinal").value)
     assert growth(ratings_of(BARE, [], "a"), FIVE, (0, 1)) == ()
 
 
 def test_where_raters_part() -> None:
     found = disagreements(BARE, LABELS, (FIVE, YES))
     # i3: 1 of a range of 1; i0: 3 of a range of 4; i1 differs by one step of five, which is no parting
-    assert [(one.item_id, one.aspect, one.steps_apart) for one in found] == [("i3", "yes", 1.0), ("i0", "a", 3.0)]
-    assert [one.rater for one in found[1].labels] == ["Ann", "Bo"]
+    assert [(pair.item_id, pair.aspect, pair.steps_apart) for pair in found] == [("i3", "yes", 1.0), ("i0", "a", 3.0)]
+    assert [label.rater for label in found[1].labels] == ["Ann", "Bo"]
 
 
 def test_a_continuous_scale_parts_by_tenths_of_its_range() -> None:
@@ -60,7 +60,7 @@ def test_a_golden_set_without_labels_gets_its_first() -> None:
     assert frozen.aspects["yes"].values == (None, None, None, 1.0)  # decided, not the mean
     assert frozen.aspects["a"].scale == Scale(1, 5, 1.0, given=True)
     assert Rating("i0", "Ann", "a", 1.0, "bad") in frozen.ratings
-    assert {one.item_id for one in frozen.ratings} == {"i0", "i1", "i3"}
+    assert {rating.item_id for rating in frozen.ratings} == {"i0", "i1", "i3"}
     assert (frozen.name, frozen.digest != BARE.digest) == ("new", True)
 
 
@@ -74,7 +74,7 @@ def test_new_labels_replace_old_ones_or_only_fill_gaps() -> None:
     )
     replaced = labelled_golden(had, LABELS, (FIVE,), name="r", combine="replace")
     assert replaced.aspects["a"].values == (2.5, 3.5, 2.0, None)
-    assert {(one.item_id, one.rater_id) for one in replaced.ratings} == {
+    assert {(rating.item_id, rating.rater_id) for rating in replaced.ratings} == {
         ("i0", "Ann"),
         ("i0", "Bo"),
         ("i1", "Ann"),
@@ -83,7 +83,7 @@ def test_new_labels_replace_old_ones_or_only_fill_gaps() -> None:
     }
     filled = labelled_golden(had, LABELS, (FIVE,), name="f")
     assert filled.aspects["a"].values == (5.0, 3.5, 2.0, None)
-    assert {(one.item_id, one.rater_id) for one in filled.ratings} == {
+    assert {(rating.item_id, rating.rater_id) for rating in filled.ratings} == {
         ("i0", "old"),
         ("i1", "Ann"),
         ("i1", "Bo"),
@@ -120,13 +120,13 @@ def test_the_interval_of_alpha_comes_from_whole_sources() -> None:
         for k in range(2)
         for rater, shift in (("Ann", 0), ("Bo", 2))
     ]
-    found = ratings_of(golden, labels, "a")
-    value = krippendorff_alpha(found.values, "ordinal").value
-    interval = alpha_interval(golden, found, FIVE)
+    ratings = ratings_of(golden, labels, "a")
+    value = krippendorff_alpha(ratings.values, "ordinal").value
+    interval = alpha_interval(golden, ratings, FIVE)
     assert value is not None and interval is not None
     assert interval.low < value < interval.high
     assert interval.method.startswith("jackknife over 6 sources, t(5)")
-    assert alpha_interval(golden, found, FIVE) == interval  # the same labels, the same interval
+    assert alpha_interval(golden, ratings, FIVE) == interval  # the same labels, the same interval
     one_source = GoldenSet("g", "single", tuple(Item(item.item_id, "t", "doc") for item in items), {})
-    assert alpha_interval(one_source, found, FIVE) is None
+    assert alpha_interval(one_source, ratings, FIVE) is None
     assert alpha_interval(golden, ratings_of(golden, labels[:1], "a"), FIVE) is None

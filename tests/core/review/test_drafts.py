@@ -75,9 +75,9 @@ def test_a_draft_from_an_older_head_is_told_when_it_is_saved(store: Store, proje
     began = projects.get_criteria(ann, project_id, PARENT.criteria_id).head
     projects.keep_draft(ann, project_id, SUBJECT, "Ann's.", base=began)
     projects.save_edit(bo, project_id, PARENT.criteria_id, "Bo's.", expected_head=began)
-    found = projects.draft_of(ann, project_id, SUBJECT)
-    assert found is not None
+    draft = projects.draft_of(ann, project_id, SUBJECT)
+    assert draft is not None
     with pytest.raises(ConflictError) as clash:
-        projects.save_edit(ann, project_id, PARENT.criteria_id, found.text, expected_head=found.base)
+        projects.save_edit(ann, project_id, PARENT.criteria_id, draft.text, expected_head=draft.base)
     assert (clash.value.theirs, clash.value.yours) == ("Bo's.", "Ann's.")
-    assert projects.draft_of(ann, project_id, SUBJECT) == found  # still there
+    assert projects.draft_of(ann, project_id, SUBJECT) == draft  # still there

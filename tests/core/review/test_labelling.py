@@ -54,13 +54,15 @@ def test_two_raters_from_joining_to_a_golden_set(store: Store, request_: PassReq
 
     seen = projects.pass_summary(store, project, pass_id)
     assert (seen.done, seen.n_items, seen.n_touched) == ({"Ann": 4, "Bo": 1}, 12, 4)
-    assert [(one.item_id, one.aspect, one.steps_apart) for one in seen.queue] == [("i0", "a", 3.0)]
-    assert [(one.aspect, one.n_double, one.n_labels) for one in seen.agreement] == [("a", 1, 4), ("b", 1, 4)]
+    assert [(disagreement.item_id, disagreement.aspect, disagreement.steps_apart) for disagreement in seen.queue] == [
+        ("i0", "a", 3.0)
+    ]
+    assert [(entry.aspect, entry.n_double, entry.n_labels) for entry in seen.agreement] == [("a", 1, 4), ("b", 1, 4)]
     projects.adjudicate(store, project, pass_id, "i0", aspect="a", value=3.0, reason="rule 2", form="d1")
     assert projects.pass_summary(store, project, pass_id).queue == ()
 
     replaced = projects.replaced_labels(store, project, pass_id, "replace")
-    assert [(one.item_id, one.before, one.after) for one in replaced] == [("i1", 3.0, 2.0), ("i2", 3.0, 2.0)]
+    assert [(label.item_id, label.before, label.after) for label in replaced] == [("i1", 3.0, 2.0), ("i2", 3.0, 2.0)]
     frozen_id = projects.freeze_labels(store, project, pass_id, name="", combine="replace")
     frozen = projects.load_golden_set(store, frozen_id)
     assert frozen.name == "g, labelled"
@@ -175,19 +177,22 @@ def test_two_who_join_at_once_get_different_items(store: Store, request_: PassRe
 
 
 def test_first_where_judges_part(store: Store, request_: PassRequest) -> None:
-    asked = replace(request_, order="disagreement", limit=2)
+    request = replace(request_, order="disagreement", limit=2)
     with pytest.raises(UsageError, match="at least two judges"):
-        projects.start_pass(store, asked)
+        projects.start_pass(store, request)
     for name, values in (("one", np.arange(12.0)), ("two", np.r_[np.arange(11.0), -50.0])):
-        projects.add_judge(store, asked.project_id, asked.golden_id, JudgeScores(name, "imported", "a", values))
-    found = projects.get_pass(store, asked.project_id, projects.start_pass(store, asked))
-    assert found.plan.positions[0] == 11
+        projects.add_judge(store, request.project_id, request.golden_id, JudgeScores(name, "imported", "a", values))
+    label_pass = projects.get_pass(store, request.project_id, projects.start_pass(store, request))
+    assert label_pass.plan.positions[0] == 11
 
 
 def test_passes_in_a_list(store: Store, request_: PassRequest, pass_id: str) -> None:
     second = projects.start_pass(store, replace(request_, name="second"))
     listed = projects.list_passes(store, request_.project_id, request_.golden_id)
-    assert [(one.pass_id, one.name) for one in listed] == [(second, "second"), (pass_id, "first pass")]
+    assert [(label_pass.pass_id, label_pass.name) for label_pass in listed] == [
+        (second, "second"),
+        (pass_id, "first pass"),
+    ]
     assert projects.list_passes(store, request_.project_id, "golden:other") == []
     with pytest.raises(NotFoundError, match="no labelling pass"):
         projects.get_pass(store, request_.project_id, "l-none")
@@ -252,7 +257,7 @@ def test_a_second_pass_begins_empty(store: Store, request_: PassRequest, pass_id
     assert (session.n_done, session.given, session.first_open) == (0, {}, "i0")
     seen = projects.pass_summary(store, *second)
     assert (seen.done, seen.n_touched, seen.queue) == ({"Ann": 0}, 0, ())
-    assert [(one.alpha, one.n_labels, one.n_double) for one in seen.agreement] == [(None, 0, 0)]
+    assert [(entry.alpha, entry.n_labels, entry.n_double) for entry in seen.agreement] == [(None, 0, 0)]
     assert projects.others_said(store.acting(Actor("Ann", "annotator")), *second, "i0").raters == ()
     with pytest.raises(UsageError, match="nothing to freeze"):
         projects.freeze_labels(store, *second, name="")
@@ -266,16 +271,19 @@ def test_earlier_labels_are_taken_over_by_choice_and_say_so(store: Store, reques
     first = (request_.project_id, pass_id)
     _rate(store, "Ann", first, {"i0": 1.0, "i1": 5.0})
     _rate(store, "Bo", first, {"i0": 5.0})
-    asked = replace(request_, name="second", aspects=(FIVE,), limit=1, shared=1)
-    there = projects.earlier_labels(store, request_.project_id, request_.golden_id, asked.aspects)
-    assert [(one.pass_id, one.rater, one.n_items) for one in there] == [(pass_id, "Ann", 2), (pass_id, "Bo", 1)]
-    narrow = (LabelAspect("a", Scale(1, 3, 1.0)),)  # on 1-3 a label of 5 is none
-    assert [one.rater for one in projects.earlier_labels(store, request_.project_id, request_.golden_id, narrow)] == [
-        "Ann"
+    request = replace(request_, name="second", aspects=(FIVE,), limit=1, shared=1)
+    there = projects.earlier_labels(store, request_.project_id, request_.golden_id, request.aspects)
+    assert [(earlier.pass_id, earlier.rater, earlier.n_items) for earlier in there] == [
+        (pass_id, "Ann", 2),
+        (pass_id, "Bo", 1),
     ]
+    narrow = (LabelAspect("a", Scale(1, 3, 1.0)),)  # on 1-3 a label of 5 is none
+    assert [
+        earlier.rater for earlier in projects.earlier_labels(store, request_.project_id, request_.golden_id, narrow)
+    ] == ["Ann"]
     with pytest.raises(UsageError, match="Cy gave no labels"):
-        projects.start_pass(store, replace(asked, take_over=((pass_id, "Cy"),)))
-    second = (request_.project_id, projects.start_pass(store, replace(asked, take_over=((pass_id, "Ann"),))))
+        projects.start_pass(store, replace(request, take_over=((pass_id, "Cy"),)))
+    second = (request_.project_id, projects.start_pass(store, replace(request, take_over=((pass_id, "Ann"),))))
     seen = projects.pass_summary(store, *second)
     assert (seen.done, seen.taken, seen.assigned) == ({"Ann": 1}, {("Ann", pass_id): 1}, {})
     ann = store.acting(Actor("Ann", "annotator"))
@@ -286,8 +294,11 @@ def test_earlier_labels_are_taken_over_by_choice_and_say_so(store: Store, reques
     projects.save_label(ann, *second, "i0", {"a": 2.0}, form="n")
     assert projects.join_pass(ann, *second).saved["i0"] == SavedLabel({"a": 2.0}, "", {})
     assert projects.pass_summary(store, *second).taken == {}
-    assert [one.value for one in store.labels.current(*first, "Ann")] == [1.0, 5.0]  # the first pass stays as it was
-    begun = [one.sentence for one in projects.list_events(store, request_.project_id, "labelling pass")]
+    assert [label.value for label in store.labels.current(*first, "Ann")] == [
+        1.0,
+        5.0,
+    ]  # the first pass stays as it was
+    begun = [event.sentence for event in projects.list_events(store, request_.project_id, "labelling pass")]
     assert begun[-1] == "began the labelling pass second and took over 1 earlier label of Ann"
 
 
@@ -338,11 +349,14 @@ def test_what_triage_called_mislabelled_joins_the_queue(store: Store, request_: 
                 actor, *where, item_id, {"a": value if item_id == "i0" else 2.0}, form=f"{name}{item_id}"
             )
     seen = projects.pass_summary(store, *where)
-    assert [(one.item_id, one.steps_apart) for one in seen.queue] == [("i0", 4.0), ("i3", 0.0)]
+    assert [(disagreement.item_id, disagreement.steps_apart) for disagreement in seen.queue] == [
+        ("i0", 4.0),
+        ("i3", 0.0),
+    ]
     assert [label.value for label in seen.queue[1].labels] == [2.0, 2.0]
     assert seen.flagged["a", "i3"].note == "it says 3"
     assert seen.assigned == {"Ann": 8, "Bo": 8}
     projects.adjudicate(store, *where, "i3", aspect="a", value=2.0, reason="they are right", form="d")
-    assert [one.item_id for one in projects.pass_summary(store, *where).queue] == ["i0"]
+    assert [disagreement.item_id for disagreement in projects.pass_summary(store, *where).queue] == ["i0"]
     with pytest.raises(UsageError, match="no part of the golden set"):
         projects.adjudicate(store, *where, "gone", aspect="a", value=2.0, reason="x", form="e")

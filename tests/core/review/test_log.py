@@ -103,7 +103,7 @@ def test_a_review_is_what_its_entries_add_up_to() -> None:
     )
     review = review_from("x", entries)
     assert (review.state, review.seen, review.locked_by) == ("approved", 6, "somebody")
-    assert [(one.text, one.settled_by) for one in review.comments] == [("one", "Bo"), ("two", "")]
+    assert [(comment.text, comment.settled_by) for comment in review.comments] == [("one", "Bo"), ("two", "")]
     assert review.approval == entries[5]
     earlier = review_from("x", entries[:3])  # as it stood then
     assert (earlier.state, earlier.approval, len(earlier.comments)) == ("proposed", None, 1)

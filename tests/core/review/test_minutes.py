@@ -19,7 +19,7 @@ def diffed(old: str, new: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "marked"),
     [
         ("Be clear.", "Be brief.", "Be ~~clear~~**brief**."),
         # "**" between a letter and a mark opens nothing in CommonMark (6.2, left-flanking): a joiner stands between
@@ -28,5 +28,5 @@ def diffed(old: str, new: str) -> str:
         ("(a)b", "b", f"~~(a){JOINER}~~b"),
     ],
 )
-def test_changes_are_marked_as_markdown_reads_them(old: str, new: str, told: str) -> None:
-    assert diffed(old, new) == told
+def test_changes_are_marked_as_markdown_reads_them(old: str, new: str, marked: str) -> None:
+    assert diffed(old, new) == marked

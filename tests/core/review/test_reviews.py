@@ -69,7 +69,7 @@ def test_from_draft_to_approved_to_retired(store: Store, project: str, criteria_
     assert approval.evidence.alignment == HELD_OUT
     projects.set_state(ann, project, criteria_id, "retired", reason="new data", seen=approved.seen)
     final = projects.review_of(store, project, criteria_id)
-    assert (final.approval, [one.state for one in final.changes]) == (None, ["proposed", "approved", "retired"])
+    assert (final.approval, [change.state for change in final.changes]) == (None, ["proposed", "approved", "retired"])
     assert projects.list_reviews(store, project)[criteria_id] == final
 
 
@@ -122,7 +122,7 @@ def test_comments_by_line(store: Store, project: str, criteria_id: str) -> None:
     assert (first.line, first.text, first.actor, second.line) == (2, "why <b>?", "Ann", None)
     projects.settle_comment(store.acting(Actor("Bo")), project, criteria_id, first.number)
     projects.settle_comment(store.acting(Actor("Cy")), project, criteria_id, first.number)
-    assert [one.settled_by for one in projects.review_of(store, project, criteria_id).comments] == ["Bo", ""]
+    assert [comment.settled_by for comment in projects.review_of(store, project, criteria_id).comments] == ["Bo", ""]
     for text, line, words in ((" ", None, "1 to 5,000"), ("x" * 5001, None, "5,001"), ("x", 3, "have 2 lines")):
         with pytest.raises(UsageError, match=words):
             projects.add_comment(ann, project, criteria_id, text, line=line)
@@ -186,8 +186,8 @@ def test_triage(store: Store, project: str, golden_id: str) -> None:
     save("ambiguous")
     save("judge wrong", picked=True)
     save("label wrong", aspect="b")
-    (found,) = projects.list_triage(store, project, golden_id, "a").values()
-    assert (found.verdict, found.picked, found.note, found.actor) == ("judge wrong", True, "<i>rule</i>", "Ann")
+    (triage,) = projects.list_triage(store, project, golden_id, "a").values()
+    assert (triage.verdict, triage.picked, triage.note, triage.actor) == ("judge wrong", True, "<i>rule</i>", "Ann")
     with pytest.raises(UsageError, match="'nonsense' came"):
         save("nonsense")
 
@@ -198,8 +198,8 @@ def test_looks_at_held_out_items_are_counted(store: Store, settings: Settings, p
     request = CalibrationRequest(project, golden_id, "a", "offline", chosen)
     projects.start_calibration(ann, settings, request)
     projects.start_calibration(ann, settings, request)
-    found = projects.list_held_out_accesses(store, project, golden_id, "a")
-    assert [one.actor for one in found] == ["Ann", "Ann"]
+    accesses = projects.list_held_out_accesses(store, project, golden_id, "a")
+    assert [access.actor for access in accesses] == ["Ann", "Ann"]
     assert projects.list_held_out_accesses(store, project, golden_id, "b") == []
 
 
@@ -228,7 +228,7 @@ def test_a_meeting_from_agenda_to_minutes(store: Store, project: str, criteria_i
     projects.close_meeting(ann, *where)
     with pytest.raises(UsageError, match="over"):
         projects.cast_vote(ann, *where, 1, voter="Cy", choice="for")
-    assert [one.meeting_id for one in projects.list_meetings(store, project)] == [meeting_id]
+    assert [entry.meeting_id for entry in projects.list_meetings(store, project)] == [meeting_id]
     text = projects.meeting_minutes(store, *where)
     assert "# Review \\<1\\>" in text
     assert "~~\\<b\\>brief\\</b\\>.~~**\\*short\\*.**" in text
@@ -307,8 +307,8 @@ def test_what_waits_for_a_meeting(store: Store, project: str, golden_id: str) ->
             note="<b>",
             picked=picked,
         )
-    found = projects.suggest_agenda(store, project, golden_id, "a")
-    assert [(one.kind, one.item_id) for one in found] == [("disagreement", i) for i in ("i1", "i3", "i4")]
-    assert found[1].title == "Do the criteria need a rule for this?"
-    assert found[1].text == "Ann called it ambiguous: <b>"
+    agenda = projects.suggest_agenda(store, project, golden_id, "a")
+    assert [(point.kind, point.item_id) for point in agenda] == [("disagreement", i) for i in ("i1", "i3", "i4")]
+    assert agenda[1].title == "Do the criteria need a rule for this?"
+    assert agenda[1].text == "Ann called it ambiguous: <b>"
     assert projects.suggest_agenda(store, project, golden_id, "b") == []

@@ -84,6 +84,6 @@ def test_a_second_run_asks_only_what_was_unread(request_: ScoreRequest, faulty: 
 
 
 def test_without_a_cache_nothing_is_asked_twice_either(request_: ScoreRequest, faulty: Any) -> None:
-    found = score_file(request_)
+    scored = score_file(request_)
     assert set(faulty.fake.asked.values()) == {1}
-    assert found.n_scored == sum(bool(row.get("explanation")) for row in lines(request_.out))
+    assert scored.n_scored == sum(bool(row.get("explanation")) for row in lines(request_.out))

@@ -27,7 +27,7 @@ def items_of(path: Path, size: int = 7, start: int = 0) -> list[Item]:
 
 
 def texts(items: Any) -> list[tuple[str, ...]]:
-    return [(one.item_id, one.target, one.source, one.context, *one.references) for one in items]
+    return [(item.item_id, item.target, item.source, item.context, *item.references) for item in items]
 
 
 @pytest.mark.parametrize("name", ["summaries.jsonl", "dialogue.jsonl", "data_to_text.csv"])
@@ -48,26 +48,26 @@ def test_made_ids_count_rows_of_the_file(tmp_path: Path) -> None:
     path = write(tmp_path / "f.jsonl", [{"target": f"text {k}"} for k in range(10)])
     assert [item.item_id for item in items_of(path, 4, start=6)] == ["row-7", "row-8", "row-9", "row-10"]
     holes = write(tmp_path / "g.jsonl", [{"item_id": "a", "target": "x"}, {"item_id": "", "target": "y"}])
-    found = validate_items(holes)
-    assert [item.item_id for batch in found.batches(5) for item in batch] == ["a", "row-2"]
-    assert any(one.row == 2 and "row-2 is used" in one.message for one in found.findings)
+    validation = validate_items(holes)
+    assert [item.item_id for batch in validation.batches(5) for item in batch] == ["a", "row-2"]
+    assert any(finding.row == 2 and "row-2 is used" in finding.message for finding in validation.findings)
 
 
 def test_a_role_whose_column_comes_late_is_found(tmp_path: Path) -> None:
     rows: list[dict[str, Any]] = [{"item_id": str(k), "target": "text"} for k in range(1_500)]
     rows.append({"item_id": "last", "target": "text", "source": "what it is about", "mood": "x"})
     path = write(tmp_path / "f.jsonl", rows)
-    found = validate_items(path)
-    assert found.filled == {"source": 1}
+    validation = validate_items(path)
+    assert validation.filled == {"source": 1}
     last = items_of(path, 500)[-1]
     assert (last.item_id, last.source) == ("last", "what it is about")
 
 
 @given(st.lists(st.sampled_from([str(k) for k in range(60)]), min_size=1, max_size=60))
 def test_the_first_repetition_is_told_and_the_others_counted(ids: list[str]) -> None:
-    repeated = [row for row, one in enumerate(ids, start=1) if one in ids[: row - 1]]
+    repeated = [row for row, item_id in enumerate(ids, start=1) if item_id in ids[: row - 1]]
     with TemporaryDirectory() as folder:
-        path = write(Path(folder) / "f.jsonl", [{"item_id": one, "target": "t"} for one in ids])
+        path = write(Path(folder) / "f.jsonl", [{"item_id": item_id, "target": "t"} for item_id in ids])
         if not repeated:
             assert validate_items(path).n_items == len(ids)
             return
@@ -95,15 +95,15 @@ def test_what_forbids_the_use(tmp_path: Path, rows: list[dict[str, Any]], words:
 def test_empty_texts_are_warned_of_by_row(tmp_path: Path) -> None:
     rows = [{"item_id": str(k), "target": "" if k == 3 else "t", "source": "s" if k else ""} for k in range(6)]
     findings = validate_items(write(tmp_path / "f.jsonl", rows)).findings
-    told = {(one.message.split(" is empty")[0], one.row) for one in findings}
+    told = {(finding.message.split(" is empty")[0], finding.row) for finding in findings}
     assert {("The target", 4), ("The source", 1)} <= told
 
 
 def test_windows_text_is_read_and_told(tmp_path: Path) -> None:
     path = tmp_path / "f.csv"
     path.write_bytes(b"item_id,target\n" + b"".join(b"%d,plain text\n" % k for k in range(9_000)) + b"x,caf\xe9\n")
-    found = validate_items(path)
-    assert "Windows-1252" in found.findings[0].message
+    validation = validate_items(path)
+    assert "Windows-1252" in validation.findings[0].message
     assert items_of(path, 5_000)[-1].target == "café"
     path.write_bytes(b"item_id,target\nx,caf\xe9 \x81\n")
     with pytest.raises(GoldenError, match=r"neither UTF-8 \(line 2\) nor Windows-1252"):

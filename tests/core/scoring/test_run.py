@@ -115,7 +115,7 @@ def test_a_budget_ends_in_order_and_the_same_call_goes_on(request_: ScoreRequest
     undisturbed = scored(request_)
     n_criteria = len(loaded(request_.judge_file).criteria)
     results = [score_file(replace(request_, budget=50 * n_criteria + 1)) for _ in range(3)]
-    assert [(one.n_before, one.n_done, one.finished) for one in results] == [
+    assert [(result.n_before, result.n_done, result.finished) for result in results] == [
         (0, 50, False),
         (50, 100, False),
         (100, 130, True),
@@ -208,9 +208,9 @@ def test_csv_output_is_safe_and_reads_back(tmp_path: Path, judge_file: Path, sam
     out = tmp_path / "v.csv"
     assert score_file(ScoreRequest(items, judge_file, out)).reasons == {"missing input": 1}
     with out.open(newline="") as file:
-        told = list(csv.DictReader(file))
-    assert [row["item_id"] for row in told] == ["'=1+1", "b", "c"]
-    assert (told[1]["score"], told[1]["reason"]) == ("", "missing input")
+        result = list(csv.DictReader(file))
+    assert [row["item_id"] for row in result] == ["'=1+1", "b", "c"]
+    assert (result[1]["score"], result[1]["reason"]) == ("", "missing input")
     judge = loaded(judge_file)
     values = {one.item_id: getattr(one, "value", None) for one in judge.score(core.load_items(items).items)}
     assert read_verdicts(out).aligned(["c"]) == [values["c"]]

@@ -48,12 +48,12 @@ def test_an_interval_holds_its_value_alone_and_among_others(task, statistic, lev
     scores, labelled = task
     chosen = {"measure": Measure(statistic, level), "resamples": 99, "seed": 2}
     together = align_each(scores, labelled, **chosen)
-    for row, found in zip(scores, together, strict=True):
-        assert found.interval.low <= found.value <= found.interval.high
-        assert f"{MADE[level]} over 30 sources, t(29)" in found.interval.method
+    for row, alignment in zip(scores, together, strict=True):
+        assert alignment.interval.low <= alignment.value <= alignment.interval.high
+        assert f"{MADE[level]} over 30 sources, t(29)" in alignment.interval.method
         alone = align(row, labelled, **chosen)
-        assert (alone.value, alone.n) == (found.value, found.n)
-        assert ends(alone) == pytest.approx(ends(found), abs=1e-12)
+        assert (alone.value, alone.n) == (alignment.value, alignment.n)
+        assert ends(alone) == pytest.approx(ends(alignment), abs=1e-12)
 
 
 def test_no_interval_for_one_source_or_an_undefined_value(task):
@@ -72,41 +72,41 @@ def test_no_interval_for_one_source_or_an_undefined_value(task):
 def test_difference_of_a_good_and_a_bad_judge(task, level):
     scores, labelled = task
     chosen = {"measure": Measure("spearman", level), "resamples": 400, "seed": 5}
-    found, mirrored = (paired_difference(scores[i], scores[j], labelled, **chosen) for i, j in ((0, 3), (3, 0)))
-    assert found.value == pytest.approx(found.a.value - found.b.value, abs=1e-15)
+    difference, mirrored = (paired_difference(scores[i], scores[j], labelled, **chosen) for i, j in ((0, 3), (3, 0)))
+    assert difference.value == pytest.approx(difference.a.value - difference.b.value, abs=1e-15)
     if level != "system":
-        assert found.interval.low > 0.0
-        assert found.p < 1e-6
-    assert (mirrored.value, mirrored.p) == (-found.value, pytest.approx(found.p, rel=1e-9))
-    assert ends(mirrored) == pytest.approx((-found.interval.high, -found.interval.low))
+        assert difference.interval.low > 0.0
+        assert difference.p < 1e-6
+    assert (mirrored.value, mirrored.p) == (-difference.value, pytest.approx(difference.p, rel=1e-9))
+    assert ends(mirrored) == pytest.approx((-difference.interval.high, -difference.interval.low))
 
 
 def test_difference_of_a_judge_with_itself_is_zero(task):
-    found = paired_difference(task[0][2], task[0][2], task[1], Measure("kendall", "dataset"), seed=6)
-    assert (found.value, *ends(found), found.p) == (0.0, 0.0, 0.0, 1.0)
-    assert found.as_json()["interval"] == [0.0, 0.0]
+    difference = paired_difference(task[0][2], task[0][2], task[1], Measure("kendall", "dataset"), seed=6)
+    assert (difference.value, *ends(difference), difference.p) == (0.0, 0.0, 0.0, 1.0)
+    assert difference.as_json()["interval"] == [0.0, 0.0]
 
 
 def test_pairing_makes_the_difference_sharper_than_two_intervals(task):
     near = task[0][2] + np.random.default_rng(7).normal(scale=0.2, size=180)
-    found = paired_difference(task[0][2], near, task[1], Measure("pearson", "dataset"), seed=8)
-    assert np.ptp(ends(found)) < 0.5 * np.ptp(ends(found.a))
+    difference = paired_difference(task[0][2], near, task[1], Measure("pearson", "dataset"), seed=8)
+    assert np.ptp(ends(difference)) < 0.5 * np.ptp(ends(difference.a))
 
 
 def test_difference_uses_the_common_items_only(task):
     a, b, gold = task[0][0].copy(), task[0][2].copy(), task[1].labels.copy()
     a[:10], b[5:20], gold[30] = NAN, NAN, NAN
-    found = paired_difference(a, b, task[1].labelled(gold), Measure("pearson", "dataset"), seed=9)
+    difference = paired_difference(a, b, task[1].labelled(gold), Measure("pearson", "dataset"), seed=9)
     kept = np.setdiff1d(np.arange(20, 180), [30])
     expected = [np.corrcoef(side[kept], gold[kept])[0, 1] for side in (a, b)]
-    assert found.value == pytest.approx(expected[0] - expected[1], abs=1e-12)
-    assert (found.n, found.a.n, found.b.n, found.a.n_unscored) == (159, 159, 159, 0)
+    assert difference.value == pytest.approx(expected[0] - expected[1], abs=1e-12)
+    assert (difference.n, difference.a.n, difference.b.n, difference.a.n_unscored) == (159, 159, 159, 0)
 
 
 def test_undefined_difference_says_which_side(task):
-    found = paired_difference(task[0][0], np.ones(180), task[1], Measure("kendall", "dataset"), seed=10)
-    assert (found.value, found.interval, found.p) == (None, None, None)
-    assert found.reason == "second judge: all scores are equal (item by item)"
+    difference = paired_difference(task[0][0], np.ones(180), task[1], Measure("kendall", "dataset"), seed=10)
+    assert (difference.value, difference.interval, difference.p) == (None, None, None)
+    assert difference.reason == "second judge: all scores are equal (item by item)"
 
 
 # ── Williams' test ───────────────────────────────────────────────────────────────────────────────────────────
@@ -147,12 +147,12 @@ def williams_in_forty_digits(a, b, labels):
 @pytest.mark.parametrize("seed", [1, 2])
 def test_williams_equals_the_computation_in_forty_digits(seed, n):
     a, b, labels = draw(seed, n)
-    found = williams_test(a, b, items(labels))
+    test = williams_test(a, b, items(labels))
     t, p = williams_in_forty_digits(a, b, labels)
-    assert found.t == pytest.approx(t, rel=1e-9, abs=1e-9)
-    assert found.p_two_sided == pytest.approx(p, rel=1e-9, abs=1e-12)
-    assert found.p_one_sided == pytest.approx(p / 2 if t > 0 else 1 - p / 2, rel=1e-9, abs=1e-12)
-    assert (found.df, found.n) == (n - 3, n)
+    assert test.t == pytest.approx(t, rel=1e-9, abs=1e-9)
+    assert test.p_two_sided == pytest.approx(p, rel=1e-9, abs=1e-12)
+    assert test.p_one_sided == pytest.approx(p / 2 if t > 0 else 1 - p / 2, rel=1e-9, abs=1e-12)
+    assert (test.df, test.n) == (n - 3, n)
 
 
 def test_williams_published_example():
@@ -163,10 +163,10 @@ def test_williams_published_example():
 @given(seed=st.integers(0, 10_000), n=st.integers(8, 60))
 def test_williams_swapped(seed, n):
     a, b, labels = draw(seed, n)
-    one, other = williams_test(a, b, items(labels)), williams_test(b, a, items(labels))
-    assert other.t == pytest.approx(-one.t, abs=1e-9)
-    assert other.p_two_sided == pytest.approx(one.p_two_sided, abs=1e-9)
-    assert other.p_one_sided == pytest.approx(1 - one.p_one_sided, abs=1e-9)
+    williams, other = williams_test(a, b, items(labels)), williams_test(b, a, items(labels))
+    assert other.t == pytest.approx(-williams.t, abs=1e-9)
+    assert other.p_two_sided == pytest.approx(williams.p_two_sided, abs=1e-9)
+    assert other.p_one_sided == pytest.approx(1 - williams.p_one_sided, abs=1e-9)
 
 
 def test_williams_uses_the_common_items():
@@ -174,16 +174,16 @@ def test_williams_uses_the_common_items():
     cut = [side.copy() for side in (a, b, labels)]
     cut[0][:3], cut[1][2:5], cut[2][9] = NAN, NAN, NAN
     kept = np.setdiff1d(np.arange(5, 40), [9])
-    found = williams_test(cut[0], cut[1], items(cut[2]))
-    assert found == williams_test(a[kept], b[kept], items(labels[kept]))
-    assert found.n == 34
+    test = williams_test(cut[0], cut[1], items(cut[2]))
+    assert test == williams_test(a[kept], b[kept], items(labels[kept]))
+    assert test.n == 34
 
 
 def test_williams_has_a_t_and_no_p_under_eight_sources():
     a, b, labels = draw(1, 5)
-    found = williams_test(a, b, items(labels))
-    assert found.t == pytest.approx(williams_in_forty_digits(a, b, labels)[0], rel=1e-9)
-    assert (found.df, found.p_one_sided, found.p_two_sided) == (2, None, None)
+    test = williams_test(a, b, items(labels))
+    assert test.t == pytest.approx(williams_in_forty_digits(a, b, labels)[0], rel=1e-9)
+    assert (test.df, test.p_one_sided, test.p_two_sided) == (2, None, None)
 
 
 @pytest.mark.parametrize(
@@ -198,10 +198,10 @@ def test_williams_has_a_t_and_no_p_under_eight_sources():
     ],
 )
 def test_williams_undefined_says_why(a, b, labels, words):
-    found = williams_test(a, b, items(labels))
-    assert (found.t, found.df, found.p_one_sided, found.p_two_sided) == (None, None, None, None)
-    assert words in found.reason
-    assert found.as_json()["t"] is None
+    test = williams_test(a, b, items(labels))
+    assert (test.t, test.df, test.p_one_sided, test.p_two_sided) == (None, None, None, None)
+    assert words in test.reason
+    assert test.as_json()["t"] is None
 
 
 def test_williams_holds_its_level():
@@ -225,11 +225,11 @@ def test_holm_by_hand():
 
 
 def test_holm_leaves_out_what_is_undefined():
-    found = holm([[NAN, 0.01], [0.02, NAN]])
-    assert found[0, 1] == pytest.approx(0.02)
-    assert found[1, 0] == pytest.approx(0.02)
-    assert np.isnan(found[0, 0])
-    assert np.isnan(found[1, 1])
+    values = holm([[NAN, 0.01], [0.02, NAN]])
+    assert values[0, 1] == pytest.approx(0.02)
+    assert values[1, 0] == pytest.approx(0.02)
+    assert np.isnan(values[0, 0])
+    assert np.isnan(values[1, 1])
     assert holm([]).size == 0
 
 
@@ -296,9 +296,9 @@ def test_a_constant_judge_is_undefined_and_spoils_no_other_pair(task):
     assert np.isnan(table.p_holm[4]).all()
     assert np.isnan(table.williams_p_holm[4]).all()
     assert np.array_equal(table.p_holm[:4, :4], plain.p_holm, equal_nan=True)
-    found = table.pair(0, 4)
-    assert (found.value, found.interval, found.p) == (None, None, None)
-    assert found.reason == "judge 5: all scores are equal (item by item)"
+    difference = table.pair(0, 4)
+    assert (difference.value, difference.interval, difference.p) == (None, None, None)
+    assert difference.reason == "judge 5: all scores are equal (item by item)"
 
 
 def test_no_common_item_is_told(task):
@@ -332,6 +332,6 @@ def test_intervals_of_differences_cover_as_often_as_they_say(statistic):
         rng = np.random.default_rng([41, seed])
         parts = [rng.multivariate_normal([0, 0, 0], together, size=(100, size)) for size in (1, 6)]
         labels, a, b = sum(parts).reshape(-1, 3).T
-        found = paired_difference(a, b, items(labels, sources), Measure(statistic, "dataset"))
-        hits += found.interval.low <= DIFFERENCES[statistic] <= found.interval.high
+        difference = paired_difference(a, b, items(labels, sources), Measure(statistic, "dataset"))
+        hits += difference.interval.low <= DIFFERENCES[statistic] <= difference.interval.high
     assert 0.91 <= hits / 200 <= 0.985

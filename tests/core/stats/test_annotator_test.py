@@ -41,25 +41,25 @@ def test_t_test_omega_and_rho_by_loops():
     ratings[0, :50] = np.nan
     judge = np.clip(np.rint(3 + truth + 1.1 * rng.normal(size=200)), 1, 5)
     judge[190:] = np.nan
-    found = outcome_of(ratings, judge, epsilon=0.1)
+    outcome = outcome_of(ratings, judge, epsilon=0.1)
     ps, shares = [], []
-    for k, one in enumerate(found.by_rater):
+    for k, rater in enumerate(outcome.by_rater):
         at = ~np.isnan(ratings[k]) & ~np.isnan(judge)
         others = np.delete(ratings, k, axis=0)[:, at]
         s_judge = -np.sqrt(np.nanmean((others - judge[at]) ** 2, axis=0))
         s_rater = -np.sqrt(np.nanmean((others - ratings[k, at]) ** 2, axis=0))
         d = (s_rater >= s_judge).astype(float) - (s_judge >= s_rater)
         expected = scipy_stats.ttest_1samp(d, 0.1, alternative="less").pvalue
-        assert (one.n_items, one.test) == (at.sum(), "t over items")
-        assert one.p == pytest.approx(expected)
+        assert (rater.n_items, rater.test) == (at.sum(), "t over items")
+        assert rater.p == pytest.approx(expected)
         ps.append(expected)
         shares.append((s_judge >= s_rater).mean())
     rejected = scipy_stats.false_discovery_control(ps, method="by") <= 0.05
-    assert [one.replaceable for one in found.by_rater] == rejected.tolist()
+    assert [rater.replaceable for rater in outcome.by_rater] == rejected.tolist()
     assert 0 < rejected.sum() < 4
-    assert found.omega == rejected.mean()
-    assert found.rho == pytest.approx(np.mean(shares))
-    assert found.passes == (rejected.mean() >= 0.5)
+    assert outcome.omega == rejected.mean()
+    assert outcome.rho == pytest.approx(np.mean(shares))
+    assert outcome.passes == (rejected.mean() >= 0.5)
 
 
 def test_thresholds_of_benjamini_and_yekutieli():
@@ -97,11 +97,11 @@ def people(n_items: int, n_raters: int = 3, seed: int = 1) -> tuple[np.ndarray, 
 
 
 def test_under_thirty_items_nothing_passes_and_it_says_so():
-    found = outcome_of(*people(LEAST_DUELS - 1))
-    assert found.omega == 1.0
-    assert found.passes is None
-    assert "no verdict" in annotator_test_words(found)
-    assert "fewer than 30 items" in annotator_test_words(found)
+    outcome = outcome_of(*people(LEAST_DUELS - 1))
+    assert outcome.omega == 1.0
+    assert outcome.passes is None
+    assert "no verdict" in annotator_test_words(outcome)
+    assert "fewer than 30 items" in annotator_test_words(outcome)
     enough = outcome_of(*people(200))
     assert enough.passes is True
     assert enough.cautions == ()
@@ -112,15 +112,15 @@ def test_under_thirty_items_nothing_passes_and_it_says_so():
 def test_by_source_is_ours_and_named():
     ratings, judge = people(240)
     sources = np.repeat(np.arange(40), 6)
-    found = outcome_of(ratings, judge, sources=sources, clustered=True)
-    assert {one.test for one in found.by_rater} == {"t over sources"}
-    assert "clustered by source (ours)" in annotator_test_words(found)
+    outcome = outcome_of(ratings, judge, sources=sources, clustered=True)
+    assert {rater.test for rater in outcome.by_rater} == {"t over sources"}
+    assert "clustered by source (ours)" in annotator_test_words(outcome)
     # every item a source of its own: the same as the paper's
     alone, papers = (
         outcome_of(ratings, judge, clustered=True),
         outcome_of(ratings, judge),
     )
-    assert [one.p for one in alone.by_rater] == pytest.approx([one.p for one in papers.by_rater])
+    assert [rater.p for rater in alone.by_rater] == pytest.approx([rater.p for rater in papers.by_rater])
     few = outcome_of(ratings, judge, sources=np.arange(240) % 7, clustered=True)
     assert few.omega is None
     assert "only 7 sources; clustered by source it takes 8" in few.reason
@@ -132,10 +132,10 @@ def test_standardising_takes_out_how_a_rater_uses_the_scale():
     ratings = truth + 0.4 * rng.normal(size=(3, 150))
     judge = 40 + 10 * (truth + 0.4 * rng.normal(size=150))  # another scale
     assert outcome_of(ratings, judge).omega == 0.0
-    found = outcome_of(ratings, judge, standardise=True)
-    assert (found.omega, found.standardised) == (1.0, True)
+    outcome = outcome_of(ratings, judge, standardise=True)
+    assert (outcome.omega, outcome.standardised) == (1.0, True)
     again = outcome_of(ratings * np.array([[1.0], [3.0], [0.2]]) + 7, judge, standardise=True)
-    assert [one.p for one in again.by_rater] == pytest.approx([one.p for one in found.by_rater])
+    assert [rater.p for rater in again.by_rater] == pytest.approx([rater.p for rater in outcome.by_rater])
 
 
 @pytest.mark.parametrize(
@@ -143,10 +143,10 @@ def test_standardising_takes_out_how_a_rater_uses_the_scale():
     [([[1.0, 2, 3]], "only one rater"), ([[1.0, np.nan, 2], [np.nan, 1.0, np.nan]], "fewer than two raters share")],
 )
 def test_undefined_says_why(ratings, reason):
-    found = outcome_of(ratings, [1.0, 2, 3])
-    assert (found.omega, found.rho, found.passes) == (None, None, None)
-    assert reason in annotator_test_words(found)
-    assert found.as_json()["omega"] is None
+    outcome = outcome_of(ratings, [1.0, 2, 3])
+    assert (outcome.omega, outcome.rho, outcome.passes) == (None, None, None)
+    assert reason in annotator_test_words(outcome)
+    assert outcome.as_json()["omega"] is None
 
 
 def test_bad_input_is_refused():

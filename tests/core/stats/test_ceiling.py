@@ -87,17 +87,17 @@ def test_equals_loops_over_scipy(statistic, level, holes):
 
 def test_by_hand():
     # Two raters: each is compared with the other, so both values are r of (1 2 3 4) with (1 3 2 4) = 4/5
-    found = left_out(
+    ceiling = left_out(
         [[1, 2, 3, 4, NAN], [1, 3, 2, 4, 5]],
         "pearson",
         "dataset",
         names=("ann", "bob"),
         seed=0,
     )
-    assert found.alignment.value == pytest.approx(0.8)
-    assert (found.alignment.n, found.alignment.n_unscored) == (4, 1)
-    assert [(one.rater, one.n_items) for one in found.by_rater] == [("ann", 4), ("bob", 4)]
-    assert [one.value for one in found.by_rater] == pytest.approx([0.8, 0.8])
+    assert ceiling.alignment.value == pytest.approx(0.8)
+    assert (ceiling.alignment.n, ceiling.alignment.n_unscored) == (4, 1)
+    assert [(rater.rater, rater.n_items) for rater in ceiling.by_rater] == [("ann", 4), ("bob", 4)]
+    assert [rater.value for rater in ceiling.by_rater] == pytest.approx([0.8, 0.8])
 
 
 def test_raters_count_by_what_they_rated():
@@ -105,10 +105,10 @@ def test_raters_count_by_what_they_rated():
     truth = np.arange(40.0)
     ratings = np.stack([truth, truth, np.full(40, NAN)])
     ratings[2, :4] = [3, 2, 1, 0]
-    found = left_out(ratings, "spearman", "dataset")
-    first, second, third = (one.value for one in found.by_rater)
+    ceiling = left_out(ratings, "spearman", "dataset")
+    first, second, third = (rater.value for rater in ceiling.by_rater)
     assert third == pytest.approx(-1.0)
-    assert found.alignment.value == pytest.approx((40 * first + 40 * second - 4) / 84)
+    assert ceiling.alignment.value == pytest.approx((40 * first + 40 * second - 4) / 84)
 
 
 def test_order_of_items_and_raters_does_not_matter():
@@ -175,70 +175,73 @@ def by_loop(ratings, judge, statistic):
 def test_beside_people_by_hand():
     # two raters: each is the other's target.  Judge with b: 1; a with b: .5 (one swap of three); judge with a: .5.
     a, b = [1.0, 3.0, 2.0], [1.0, 2.0, 3.0]
-    found = beside([a, b], b, "spearman", "dataset")
-    assert [(one.judge, one.person) for one in found.by_rater] == [pytest.approx((1.0, 0.5)), pytest.approx((0.5, 0.5))]
-    assert found.judge.value == pytest.approx(0.75)
-    assert found.person.value == pytest.approx(0.5)
-    assert found.difference == pytest.approx(0.25)
-    assert (found.n_items, found.n_sources, found.n_raters) == (3, 3, 2)
+    standing = beside([a, b], b, "spearman", "dataset")
+    assert [(rater.judge, rater.person) for rater in standing.by_rater] == [
+        pytest.approx((1.0, 0.5)),
+        pytest.approx((0.5, 0.5)),
+    ]
+    assert standing.judge.value == pytest.approx(0.75)
+    assert standing.person.value == pytest.approx(0.5)
+    assert standing.difference == pytest.approx(0.25)
+    assert (standing.n_items, standing.n_sources, standing.n_raters) == (3, 3, 2)
 
 
 @pytest.mark.parametrize("statistic", list(ORACLES))
 def test_dataset_level_by_loops_and_jackknife_by_loops(statistic):
     ratings, judge, sources = drawn()
-    found = beside(ratings, judge, statistic, "dataset", sources=sources)
-    assert found.difference == pytest.approx(by_loop(ratings, judge, statistic), abs=1e-12)
+    standing = beside(ratings, judge, statistic, "dataset", sources=sources)
+    assert standing.difference == pytest.approx(by_loop(ratings, judge, statistic), abs=1e-12)
     left = np.array([by_loop(ratings[:, sources != s], judge[sources != s], statistic) for s in range(12)])
     error = np.sqrt(11 / 12 * ((left - left.mean()) ** 2).sum())
     half = scipy_stats.t.ppf(0.975, 11) * error
-    limits = (found.difference - half, found.difference + half)
-    assert (found.interval.low, found.interval.high) == pytest.approx(limits)
-    assert found.p == pytest.approx(2 * scipy_stats.t.sf(abs(found.difference) / error, 11))
+    limits = (standing.difference - half, standing.difference + half)
+    assert (standing.interval.low, standing.interval.high) == pytest.approx(limits)
+    assert standing.p == pytest.approx(2 * scipy_stats.t.sf(abs(standing.difference) / error, 11))
 
 
 def test_sample_level_is_the_t_interval_over_sources():
     ratings, judge, sources = drawn(n_sources=20, per=8)
-    found = beside(ratings, judge, "spearman", "sample", sources=sources)
+    standing = beside(ratings, judge, "spearman", "sample", sources=sources)
     own = np.array([by_loop(ratings[:, sources == s], judge[sources == s], "spearman") for s in range(20)])
     expected = scipy_stats.ttest_1samp(own, 0.0)
-    assert found.difference == pytest.approx(own.mean())
-    assert (found.interval.low, found.interval.high) == pytest.approx(tuple(expected.confidence_interval()))
-    assert found.p == pytest.approx(expected.pvalue)
-    assert "19 degrees of freedom" in found.interval.method
+    assert standing.difference == pytest.approx(own.mean())
+    assert (standing.interval.low, standing.interval.high) == pytest.approx(tuple(expected.confidence_interval()))
+    assert standing.p == pytest.approx(expected.pvalue)
+    assert "19 degrees of freedom" in standing.interval.method
 
 
 def test_only_items_that_judge_rater_and_somebody_else_have():
     ratings, judge, sources = drawn(n_sources=30)
     ratings[0, :40], ratings[1, 30:60], ratings[1:, 100:110], judge[120:] = np.nan, np.nan, np.nan, np.nan
-    found = beside(ratings, judge, "pearson", "dataset", sources=sources)
-    for k, one in enumerate(found.by_rater):
+    standing = beside(ratings, judge, "pearson", "dataset", sources=sources)
+    for k, rater in enumerate(standing.by_rater):
         others = np.delete(ratings, k, axis=0)
         at = ~np.isnan(ratings[k]) & ~np.isnan(judge) & (~np.isnan(others)).any(axis=0)
         target = np.nanmean(others[:, at], axis=0)
-        assert one.n_items == at.sum()
-        assert one.judge == pytest.approx(scipy_stats.pearsonr(judge[at], target).statistic)
-        assert one.person == pytest.approx(scipy_stats.pearsonr(ratings[k, at], target).statistic)
+        assert rater.n_items == at.sum()
+        assert rater.judge == pytest.approx(scipy_stats.pearsonr(judge[at], target).statistic)
+        assert rater.person == pytest.approx(scipy_stats.pearsonr(ratings[k, at], target).statistic)
 
 
 def test_a_source_counts_where_both_have_a_coefficient():
     ratings, judge, sources = drawn(n_sources=10, per=8)
     ratings[0, sources == 0], judge[sources == 1] = 3.0, 2.0  # rater 1 flat in source 0, the judge flat in source 1
-    found = beside(ratings, judge, "spearman", "sample", sources=sources)
+    standing = beside(ratings, judge, "spearman", "sample", sources=sources)
     gaps = []
     for at in (sources == s for s in range(2, 10)):
         target = ratings[1:, at].mean(axis=0)
         own = scipy_stats.spearmanr(ratings[0, at], target).statistic
         gaps.append(scipy_stats.spearmanr(judge[at], target).statistic - own)
-    assert found.by_rater[0].difference == pytest.approx(np.mean(gaps))
-    assert found.n_sources == 9  # source 0 counts for the other two raters, source 1 for nobody
+    assert standing.by_rater[0].difference == pytest.approx(np.mean(gaps))
+    assert standing.n_sources == 9  # source 0 counts for the other two raters, source 1 for nobody
 
 
 def test_under_eight_sources_nothing_is_told_apart():
     ratings, _, sources = drawn(n_sources=LEAST_SOURCES - 1, per=30)
-    found = beside(ratings, ratings.mean(axis=0), "spearman", "dataset", sources=sources)
-    assert found.interval.low > 0
-    assert (found.p, found.standing) == (None, "open")
-    assert "fewer than 8 sources" in beside_people_words(found, MEASURE)
+    standing = beside(ratings, ratings.mean(axis=0), "spearman", "dataset", sources=sources)
+    assert standing.interval.low > 0
+    assert (standing.p, standing.standing) == (None, "open")
+    assert "fewer than 8 sources" in beside_people_words(standing, MEASURE)
 
 
 @pytest.mark.parametrize(
@@ -251,24 +254,24 @@ def test_under_eight_sources_nothing_is_told_apart():
     ids=["one rater", "nothing shared", "flat judge"],
 )
 def test_a_judge_that_cannot_be_set_beside_people_says_why(ratings, judge, reason):
-    found = beside(ratings, judge, "spearman", "dataset")
-    assert (found.difference, found.interval, found.p, found.standing) == (None, None, None, "open")
-    assert reason in found.reason
-    assert reason in beside_people_words(found, MEASURE)
-    assert found.as_json()["difference"] is None
+    standing = beside(ratings, judge, "spearman", "dataset")
+    assert (standing.difference, standing.interval, standing.p, standing.standing) == (None, None, None, "open")
+    assert reason in standing.reason
+    assert reason in beside_people_words(standing, MEASURE)
+    assert standing.as_json()["difference"] is None
 
 
 def test_one_source_has_a_value_and_no_interval():
     ratings, judge, _ = drawn()
-    found = beside(ratings, judge, "spearman", "dataset", sources=np.zeros(judge.size))
-    assert found.difference is not None
-    assert (found.interval, found.p) == (None, None)
+    standing = beside(ratings, judge, "spearman", "dataset", sources=np.zeros(judge.size))
+    assert standing.difference is not None
+    assert (standing.interval, standing.p) == (None, None)
 
 
 def test_many_sources_are_deleted_in_blocks():
     ratings, judge, _ = drawn(n_sources=450, per=1)
-    found = beside(ratings, judge, "spearman", "dataset")
-    assert "450 sources in 200 blocks, t with 199 degrees of freedom" in found.interval.method
+    standing = beside(ratings, judge, "spearman", "dataset")
+    assert "450 sources in 200 blocks, t with 199 degrees of freedom" in standing.interval.method
 
 
 @pytest.mark.parametrize(("noise", "standing"), [(0.3, "above"), (0.95, "level"), (3.0, "below")])
@@ -276,13 +279,13 @@ def test_standing_and_sentence_follow_the_interval(noise, standing):
     rng = np.random.default_rng(6)
     truth = rng.normal(size=3_000)
     ratings, judge = truth + rng.normal(size=(3, 3_000)), truth + noise * rng.normal(size=3_000)
-    found = beside(ratings, judge, "spearman", "dataset", sources=np.repeat(np.arange(150), 20))
-    assert found.standing == standing
-    said = beside_people_words(found, MEASURE, judge="judge A")
+    result = beside(ratings, judge, "spearman", "dataset", sources=np.repeat(np.arange(150), 20))
+    assert result.standing == standing
+    words = beside_people_words(result, MEASURE, judge="judge A")
     claim = {"above": "better than", "level": "as well as", "below": "less well than"}[standing]
-    assert said.startswith(f"judge A agrees with these raters {claim} one of them does")
-    assert "each against the mean of the other raters" in said
-    assert f"{MEASURE}, 3,000 items, 150 sources, 3 raters" in said
+    assert words.startswith(f"judge A agrees with these raters {claim} one of them does")
+    assert "each against the mean of the other raters" in words
+    assert f"{MEASURE}, 3,000 items, 150 sources, 3 raters" in words
 
 
 def test_one_more_rater_is_rarely_above_in_a_short_simulation(repository):
@@ -301,6 +304,6 @@ def test_no_interval_reaches_beyond_what_a_coefficient_can_be():
     truth = rng.normal(size=12)
     ratings = truth + 0.3 * rng.normal(size=(3, 12))
     judge = truth + 0.5 * rng.normal(size=12)
-    found = beside(ratings, judge, "pearson", "dataset", sources=np.repeat(np.arange(3), 4))
-    assert found.judge.interval.high == 1.0
-    assert -1.0 <= found.judge.interval.low <= found.person.interval.high <= 1.0
+    standing = beside(ratings, judge, "pearson", "dataset", sources=np.repeat(np.arange(3), 4))
+    assert standing.judge.interval.high == 1.0
+    assert -1.0 <= standing.judge.interval.low <= standing.person.interval.high <= 1.0

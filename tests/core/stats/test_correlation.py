@@ -69,9 +69,9 @@ def test_many_blocks_give_what_one_row_gives(statistic):
     scores, labels = rng.normal(size=(300, 150)), rng.normal(size=150)  # 300 · 150² elements: several blocks
     own_labels = np.where(rng.random(scores.shape) < 0.1, np.nan, labels)
     for side in (labels, own_labels):
-        found = correlate(scores, side, statistic)
+        correlation = correlate(scores, side, statistic)
         rows = [float(correlate(scores[k], side if side.ndim == 1 else side[k], statistic)) for k in (0, 87, 88, 299)]
-        np.testing.assert_allclose(found[[0, 87, 88, 299]], rows, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(correlation[[0, 87, 88, 299]], rows, rtol=0, atol=1e-12)
 
 
 def test_by_hand():

@@ -52,11 +52,11 @@ def test_dataset_level_is_the_jackknife_written_out(statistic):
     def error(values):
         return np.sqrt(11 / 12 * ((values - values.mean()) ** 2).sum())
 
-    found = align_each(scores, items(labels, sources), Measure(statistic, "dataset"), seed=0)
-    for k, one in enumerate(found):
+    alignments = align_each(scores, items(labels, sources), Measure(statistic, "dataset"), seed=0)
+    for k, alignment in enumerate(alignments):
         expected = np.tanh(z[k] + np.array([-1, 1]) * t * error(z_left[k]))
-        assert (one.interval.low, one.interval.high) == pytest.approx(tuple(expected), abs=1e-12)
-        assert one.interval.method == "jackknife over 12 sources, t(11) on Fisher's z"
+        assert (alignment.interval.low, alignment.interval.high) == pytest.approx(tuple(expected), abs=1e-12)
+        assert alignment.interval.method == "jackknife over 12 sources, t(11) on Fisher's z"
     tested = spread(scores[[0, 2]], labels, sources, statistic).difference(0, 1)
     gap, of_gap = z[0] - z[2], error(z_left[0] - z_left[2])
     assert tested.p == pytest.approx(2 * scipy_stats.t.sf(abs(gap / of_gap), 11), rel=1e-9)
@@ -77,11 +77,11 @@ def test_sample_level_tests_paired_differences_as_scipy_does():
         ]
     )
     expected = scipy_stats.ttest_rel(*by_source)
-    found = paired_difference(*scores, items(labels, sources), Measure("spearman", "sample"), seed=0)
-    assert found.p == pytest.approx(expected.pvalue, rel=1e-9)
+    difference = paired_difference(*scores, items(labels, sources), Measure("spearman", "sample"), seed=0)
+    assert difference.p == pytest.approx(expected.pvalue, rel=1e-9)
     ends = expected.confidence_interval(0.95)
-    assert (found.interval.low, found.interval.high) == pytest.approx((ends.low, ends.high), abs=1e-12)
-    assert found.interval.method == "t over 12 sources, t(11)"
+    assert (difference.interval.low, difference.interval.high) == pytest.approx((ends.low, ends.high), abs=1e-12)
+    assert difference.interval.method == "t over 12 sources, t(11)"
 
 
 def test_sample_level_of_one_judge_is_the_jackknife_of_the_mean():
@@ -89,17 +89,17 @@ def test_sample_level_of_one_judge_is_the_jackknife_of_the_mean():
     c = np.array([scipy_stats.kendalltau(scores[0][sources == s], labels[sources == s]).statistic for s in range(12)])
     z = np.arctanh([np.delete(c, k).mean() for k in range(12)])
     reach = scipy_stats.t.ppf(0.975, 11) * np.sqrt(((z - z.mean()) ** 2).sum())
-    found = align(scores[0], items(labels, sources), Measure("kendall", "sample"), seed=0)
+    alignment = align(scores[0], items(labels, sources), Measure("kendall", "sample"), seed=0)
     expected = np.tanh(np.arctanh(c.mean()) + np.array([-reach, reach]))
-    assert (found.interval.low, found.interval.high) == pytest.approx(tuple(expected), abs=1e-12)
+    assert (alignment.interval.low, alignment.interval.high) == pytest.approx(tuple(expected), abs=1e-12)
 
 
 def test_left_out_sources_are_no_degrees_of_freedom():
     scores, labels, sources = task()
     labels[sources == 4] = 3.0
-    found = paired_difference(scores[0], scores[2], items(labels, sources), Measure("pearson", "sample"), seed=0)
-    assert found.a.n_groups == 11
-    assert found.interval.method == "t over 11 sources, t(10)"
+    difference = paired_difference(scores[0], scores[2], items(labels, sources), Measure("pearson", "sample"), seed=0)
+    assert difference.a.n_groups == 11
+    assert difference.interval.method == "t over 11 sources, t(10)"
 
 
 def test_very_many_sources_go_out_in_groups(monkeypatch):
@@ -127,10 +127,10 @@ def test_under_eight_sources_there_is_an_interval_and_no_p(level):
     scores, labels, sources = task(n_sources=7, noises=(0.3, 3.0))
     systems = np.tile(np.arange(5), 7)
     chosen = {"measure": Measure("pearson", level), "seed": 0}
-    found = paired_difference(*scores, items(labels, sources, systems), **chosen)
-    assert (found.p, found.p_reason) == (None, TOO_FEW)
-    assert found.interval is not None
-    assert found.as_json()["p_reason"] == "fewer than 8 sources: a test cannot be trusted"
+    difference = paired_difference(*scores, items(labels, sources, systems), **chosen)
+    assert (difference.p, difference.p_reason) == (None, TOO_FEW)
+    assert difference.interval is not None
+    assert difference.as_json()["p_reason"] == "fewer than 8 sources: a test cannot be trusted"
     table = compare_judges(scores, items(labels, sources, systems), **chosen)
     assert np.isnan(table.p_holm).all()
     assert np.isnan(table.williams_p_holm).all()
@@ -140,10 +140,10 @@ def test_under_eight_sources_there_is_an_interval_and_no_p(level):
 def test_where_nothing_varies_nothing_is_known():
     labels, sources = np.tile(np.arange(5.0), 10), np.repeat(np.arange(10), 5)
     perfect = np.stack([labels, -labels, labels * 2])
-    found = spread(perfect, labels, sources, "spearman")
-    assert found.interval(0) is None
-    assert found.difference(0, 1) == (None, None, UNVARYING)
-    same = found.difference(0, 2)  # equal rankings: no difference, whatever the sources
+    interval = spread(perfect, labels, sources, "spearman")
+    assert interval.interval(0) is None
+    assert interval.difference(0, 1) == (None, None, UNVARYING)
+    same = interval.difference(0, 2)  # equal rankings: no difference, whatever the sources
     assert (same.interval.low, same.interval.high, same.p) == (0.0, 0.0, 1.0)
 
 
@@ -153,9 +153,9 @@ def test_where_nothing_varies_nothing_is_known():
 def test_ranks_of_very_few_items_have_no_interval(n, statistic, known):
     rng = np.random.default_rng(2)
     labels = rng.normal(size=n)
-    found = spread(labels + rng.normal(size=(2, n)), labels, np.arange(n), statistic)
-    assert (found.interval(0) is not None) == known
-    assert (found.difference(0, 1).interval is not None) == known
+    interval = spread(labels + rng.normal(size=(2, n)), labels, np.arange(n), statistic)
+    assert (interval.interval(0) is not None) == known
+    assert (interval.difference(0, 1).interval is not None) == known
 
 
 @pytest.mark.parametrize(("coefficients", "known"), [((1.0, 0.9, 0.8), False), ((1.0, 0.9, 0.8, 0.6), True)])
@@ -174,9 +174,9 @@ def test_a_value_that_hangs_on_one_source_has_no_interval():
     sources = np.repeat(np.arange(10), 2)
     labels = np.where(np.arange(20) == 0, 1.0, 0.0)
     rng = np.random.default_rng(5)
-    found = spread(rng.normal(size=(2, 20)), labels, sources)
-    assert found.interval(0) is None
-    assert found.difference(0, 1) == (None, None, UNKNOWN)
+    interval = spread(rng.normal(size=(2, 20)), labels, sources)
+    assert interval.interval(0) is None
+    assert interval.difference(0, 1) == (None, None, UNKNOWN)
 
 
 def test_leaving_a_source_out_may_make_it_perfect():
@@ -184,9 +184,9 @@ def test_leaving_a_source_out_may_make_it_perfect():
     labels = np.arange(10.0)
     scores = labels.copy()
     scores[[3, 4]] = scores[[4, 3]]
-    found = align(scores, items(labels), Measure("kendall", "dataset"), seed=0)
-    assert 0.5 < found.interval.low < found.value < found.interval.high == 1.0
-    assert found.interval.method == "jackknife over 10 sources, t(9)"
+    alignment = align(scores, items(labels), Measure("kendall", "dataset"), seed=0)
+    assert 0.5 < alignment.interval.low < alignment.value < alignment.interval.high == 1.0
+    assert alignment.interval.method == "jackknife over 10 sources, t(9)"
 
 
 def test_the_system_level_counts_its_bias_and_says_that_it_is_short():
@@ -224,10 +224,10 @@ def test_the_truth_is_held_and_equal_judges_are_seldom_told_apart(level, statist
     truth = spread(*task(8000, size, seed=1), statistic, level).values[:2].mean()
     covered = called = 0
     for seed in range(RUNS):
-        found = spread(*task(n_sources, size, seed=100 + seed), statistic, level)
-        interval = found.interval(0)
+        result = spread(*task(n_sources, size, seed=100 + seed), statistic, level)
+        interval = result.interval(0)
         covered += interval.low <= truth <= interval.high
-        p = found.difference(0, 1).p  # None where a source was left out and 7 remain
+        p = result.difference(0, 1).p  # None where a source was left out and 7 remain
         called += p is not None and p <= 0.05
     # binomial limits at 300 runs: true shares of .92 and .98 stay inside with 99.9 %, and so do .03 and .07 of p;
     # the percentile bootstrap at 8 sources (coverage .85, false positives .10) does not
@@ -242,7 +242,7 @@ def test_judges_that_few_sources_tell_apart_have_no_p(apart, tested):
     first = np.tile([2.0, 1.0, 3.0, 4.0, 5.0], 8)
     second = first.copy()
     second[sources < apart] = np.tile([3.0, 1.0, 2.0, 4.0, 5.0], apart)
-    found = spread(np.stack([first, second]), labels, sources, "spearman", "sample").difference(0, 1)
-    assert found.interval is not None
-    assert (found.p is not None) == tested
-    assert found.reason == ("" if tested else TOO_ALIKE)
+    result = spread(np.stack([first, second]), labels, sources, "spearman", "sample").difference(0, 1)
+    assert result.interval is not None
+    assert (result.p is not None) == tested
+    assert result.reason == ("" if tested else TOO_ALIKE)

@@ -19,20 +19,20 @@ def golden() -> GoldenSet:
 
 
 def test_of_a_golden_set_and_of_some_of_its_items():
-    found = LabelledItems.of(golden(), "charm")
-    np.testing.assert_array_equal(found.labels, [1, 2, NAN, 4, 5, 3])
-    assert found.sources.tolist() == [0, 1, 2, 0, 1, 2]
-    assert found.systems.tolist() == [0, 1, 0, 1, 0, 1]
+    result = LabelledItems.of(golden(), "charm")
+    np.testing.assert_array_equal(result.labels, [1, 2, NAN, 4, 5, 3])
+    assert result.sources.tolist() == [0, 1, 2, 0, 1, 2]
+    assert result.systems.tolist() == [0, 1, 0, 1, 0, 1]
     some = LabelledItems.of(golden(), "charm", (5, 0))
     assert (some.positions.tolist(), some.labels.tolist(), some.sources.tolist()) == ([5, 0], [3, 1], [2, 0])
-    again = found.take(np.array([5, 0]))
+    again = result.take(np.array([5, 0]))
     assert (again.positions.tolist(), again.labels.tolist()) == ([5, 0], [3, 1])
 
 
 def test_by_source_holds_the_labelled_ones_in_order_and_is_made_once():
-    found = LabelledItems.from_arrays([4, NAN, 2, 1], sources=[70, 5, 5, 70], systems=[9, 9, 3, 3])
-    own = found.by_source
-    assert own is found.by_source
+    labelled = LabelledItems.from_arrays([4, NAN, 2, 1], sources=[70, 5, 5, 70], systems=[9, 9, 3, 3])
+    own = labelled.by_source
+    assert own is labelled.by_source
     assert own.order.tolist() == [2, 0, 3]
     assert (own.labels.tolist(), own.sources.tolist(), own.systems.tolist()) == ([2, 4, 1], [0, 1, 1], [0, 1, 0])
     assert (own.n_sources, own.n_systems) == (2, 2)

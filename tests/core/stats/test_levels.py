@@ -60,57 +60,63 @@ def loop(scores, labels, sources, systems, statistic, level):
 def test_values_equal_loops_over_scipy(ragged, statistic, level):
     scores, labels, sources, systems = ragged
     expected = [loop(row, labels, sources, systems, statistic, level) for row in scores]
-    found = alignment_values(scores, items(labels, sources, systems), Measure(statistic, level))
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
+    values = alignment_values(scores, items(labels, sources, systems), Measure(statistic, level))
+    np.testing.assert_allclose(values, expected, rtol=0, atol=1e-9)
     records = align_each(scores, items(labels, sources, systems), Measure(statistic, level))
-    assert [record.value for record in records] == found.tolist()
+    assert [record.value for record in records] == values.tolist()
     assert {(record.statistic, record.level) for record in records} == {(statistic, level)}
 
 
 def test_sample_level_by_hand():
     # A: rho 1.  B: ranks (1, 2, 3) and (1, 3, 2): 1 - 6·(0 + 1 + 1)/(3·8) = .5.  C: labels constant, left out.
-    found = align(SCORES, items(LABELS, SOURCES, SYSTEMS), Measure("spearman", "sample"))
-    assert found.value == pytest.approx(0.75, abs=1e-15)
-    assert (found.n, found.n_groups, found.n_left_out, found.n_unscored, found.reason) == (6, 2, 1, 0, "")
+    alignment = align(SCORES, items(LABELS, SOURCES, SYSTEMS), Measure("spearman", "sample"))
+    assert alignment.value == pytest.approx(0.75, abs=1e-15)
+    assert (alignment.n, alignment.n_groups, alignment.n_left_out, alignment.n_unscored, alignment.reason) == (
+        6,
+        2,
+        1,
+        0,
+        "",
+    )
 
 
 def test_group_values_have_a_column_for_each_labelled_source():
     labels = np.where(SOURCES == 1, NAN, LABELS)  # B is not labelled at all
-    found = coefficients_by_source(SCORES, items(labels, SOURCES), "spearman")
-    np.testing.assert_allclose(found, [[1.0, NAN]], rtol=0, atol=1e-15)
+    coefficients = coefficients_by_source(SCORES, items(labels, SOURCES), "spearman")
+    np.testing.assert_allclose(coefficients, [[1.0, NAN]], rtol=0, atol=1e-15)
 
 
 def test_system_level_by_hand():
     # Means of scores: (1+1+5)/3, (2+3+6)/3, (3+2)/2 = 2.33, 3.67, 2.5; of labels: 2, 8/3, 3.  Orders 1 3 2 and 1 2 3.
-    found = align(SCORES, items(LABELS, SOURCES, SYSTEMS), Measure("spearman", "system"))
-    assert found.value == pytest.approx(0.5, abs=1e-15)
-    assert (found.n, found.n_groups, found.n_left_out) == (3, 0, 0)
+    alignment = align(SCORES, items(LABELS, SOURCES, SYSTEMS), Measure("spearman", "system"))
+    assert alignment.value == pytest.approx(0.5, abs=1e-15)
+    assert (alignment.n, alignment.n_groups, alignment.n_left_out) == (3, 0, 0)
 
 
 def test_system_means_that_tie_in_truth_tie_here():
     # both systems' scores are .1, .2, .3 in another order: the sums differ in the last bit
     assert 0.1 + 0.2 + 0.3 != 0.3 + 0.2 + 0.1
     scores, systems = np.array([0.1, 0.2, 0.3, 0.3, 0.2, 0.1]), np.repeat([0, 1], 3)
-    found = align(scores, items(np.arange(6.0), np.arange(6), systems), Measure("kendall", "system"))
-    assert found.value is None
-    assert found.reason == "all scores are equal (mean by mean)"
+    alignment = align(scores, items(np.arange(6.0), np.arange(6), systems), Measure("kendall", "system"))
+    assert alignment.value is None
+    assert alignment.reason == "all scores are equal (mean by mean)"
 
 
 def test_unlabelled_items_are_dropped_and_unscored_ones_counted():
     scores, labels = SCORES.copy(), LABELS.copy()
     scores[0], labels[3] = NAN, NAN
-    found = align(scores, items(labels, SOURCES, SYSTEMS), Measure("pearson", "dataset"))
-    assert (found.n, found.n_unscored) == (6, 1)
-    assert found.value == pytest.approx(np.corrcoef(scores[[1, 2, 4, 5, 6, 7]], labels[[1, 2, 4, 5, 6, 7]])[0, 1])
+    alignment = align(scores, items(labels, SOURCES, SYSTEMS), Measure("pearson", "dataset"))
+    assert (alignment.n, alignment.n_unscored) == (6, 1)
+    assert alignment.value == pytest.approx(np.corrcoef(scores[[1, 2, 4, 5, 6, 7]], labels[[1, 2, 4, 5, 6, 7]])[0, 1])
 
 
 @pytest.mark.parametrize(("min_group", "groups"), [(1, 2), (2, 2), (3, 1), (4, 0)])
 def test_smallest_group_counts_scored_items(min_group, groups):
     scores = SCORES.copy()
     scores[0] = NAN  # A keeps 2 scored items
-    found = coefficients_by_source(scores, items(LABELS, SOURCES), "spearman", min_group=min_group)
-    assert found.shape == (1, 3)
-    assert (~np.isnan(found)).sum() == groups
+    coefficients = coefficients_by_source(scores, items(LABELS, SOURCES), "spearman", min_group=min_group)
+    assert coefficients.shape == (1, 3)
+    assert (~np.isnan(coefficients)).sum() == groups
 
 
 @pytest.mark.parametrize(
@@ -130,13 +136,13 @@ def test_smallest_group_counts_scored_items(min_group, groups):
     ],
 )
 def test_undefined_is_none_with_a_reason(scores, labels, level, reason):
-    one = np.zeros(len(scores))  # one source, one system
-    found = align(scores, items(labels, one, one), Measure("spearman", level))
-    assert found.value is None
-    assert found.interval is None
-    assert found.reason.startswith(reason)
-    assert found.as_json()["value"] is None
-    assert np.isnan(alignment_values(scores, items(labels, one, one), Measure("spearman", level))).all()
+    values = np.zeros(len(scores))  # one source, one system
+    alignment = align(scores, items(labels, values, values), Measure("spearman", level))
+    assert alignment.value is None
+    assert alignment.interval is None
+    assert alignment.reason.startswith(reason)
+    assert alignment.as_json()["value"] is None
+    assert np.isnan(alignment_values(scores, items(labels, values, values), Measure("spearman", level))).all()
 
 
 def test_gaps_in_the_codes_and_their_order_do_not_matter(ragged):
@@ -150,8 +156,8 @@ def test_gaps_in_the_codes_and_their_order_do_not_matter(ragged):
 
 
 def test_none_is_read_as_missing():
-    found = align([1.0, None, 3.0, 2.0], items([1.0, 2.0, 3.0, None]), Measure("pearson", "dataset"))
-    assert (found.n, found.n_unscored) == (2, 1)
+    alignment = align([1.0, None, 3.0, 2.0], items([1.0, 2.0, 3.0, None]), Measure("pearson", "dataset"))
+    assert (alignment.n, alignment.n_unscored) == (2, 1)
 
 
 def test_wrong_requests_are_refused():

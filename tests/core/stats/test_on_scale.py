@@ -33,19 +33,19 @@ STEPS = st.lists(st.tuples(st.integers(1, 5), st.integers(1, 5)), min_size=2, ma
 
 def test_errors_by_hand():
     # gaps +1, -1, +3 on the three items that have both: mean size 5/3, mean 1
-    found = absolute_errors([2.0, 1.0, 5.0, NAN, 4.0], [1.0, 2.0, 2.0, 3.0, NAN])
-    assert found.mae == pytest.approx(5 / 3)
-    assert found.bias == pytest.approx(1.0)
-    assert (found.n, found.n_unscored) == (3, 1)
+    errors = absolute_errors([2.0, 1.0, 5.0, NAN, 4.0], [1.0, 2.0, 2.0, 3.0, NAN])
+    assert errors.mae == pytest.approx(5 / 3)
+    assert errors.bias == pytest.approx(1.0)
+    assert (errors.n, errors.n_unscored) == (3, 1)
 
 
 @pytest.mark.parametrize(
     ("scores", "labels", "n_unscored"), [([NAN, NAN], [1.0, 2.0], 2), ([1.0], [NAN], 0), ([], [], 0)]
 )
 def test_nothing_in_common_is_undefined(scores, labels, n_unscored):
-    found = absolute_errors(scores, labels)
-    assert found == AbsoluteErrors(None, None, 0, n_unscored)
-    assert found.as_json() == {"mae": None, "bias": None, "n": 0, "n_unscored": n_unscored}
+    errors = absolute_errors(scores, labels)
+    assert errors == AbsoluteErrors(None, None, 0, n_unscored)
+    assert errors.as_json() == {"mae": None, "bias": None, "n": 0, "n_unscored": n_unscored}
 
 
 def test_infinity_is_refused():
@@ -66,13 +66,13 @@ def test_swapping_flips_the_bias_and_bias_never_exceeds_mae(both):
 @given(STEPS)
 def test_quadratic_kappa_equals_sklearn(steps):
     a, b = np.array(steps).T
-    found = quadratic_kappa(a, b)
+    kappa = quadratic_kappa(a, b)
     if np.unique(steps).size == 1:
-        assert found is None
+        assert kappa is None
     else:
         expected = cohen_kappa_score(a, b, labels=[1, 2, 3, 4, 5], weights="quadratic")
-        assert found == pytest.approx(expected, abs=1e-12)
-        assert quadratic_kappa(b, a) == pytest.approx(found, abs=1e-12)
+        assert kappa == pytest.approx(expected, abs=1e-12)
+        assert quadratic_kappa(b, a) == pytest.approx(kappa, abs=1e-12)
 
 
 def test_quadratic_kappa_on_the_items_that_have_both():
@@ -84,25 +84,25 @@ def test_quadratic_kappa_on_the_items_that_have_both():
 
 def test_step_agreement_by_hand():
     # nearest steps: 1 | 3 (2.5 goes up) | 4 | 5 (6 is cut) | left out, beside labels 1 | 2 (1.67) | 2 | 5
-    found = step_agreement([1.2, 2.5, 3.6, 6.0, NAN], [1.0, 5 / 3, 2.0, 5.0, 3.0], LIKERT)
-    assert (found.exact, found.adjacent, found.n) == (0.5, 0.75, 4)
-    assert found.quadratic_kappa == pytest.approx(quadratic_kappa([1, 3, 4, 5], [1, 2, 2, 5]))
-    assert found.reason == ""
+    agreement = step_agreement([1.2, 2.5, 3.6, 6.0, NAN], [1.0, 5 / 3, 2.0, 5.0, 3.0], LIKERT)
+    assert (agreement.exact, agreement.adjacent, agreement.n) == (0.5, 0.75, 4)
+    assert agreement.quadratic_kappa == pytest.approx(quadratic_kappa([1, 3, 4, 5], [1, 2, 2, 5]))
+    assert agreement.reason == ""
 
 
 def test_halves_of_a_scale_in_half_steps():
-    found = step_agreement([1.0, 1.5, 2.2], [1.0, 2.0, 2.0], Scale(1, 6, 0.5))
-    assert (found.exact, found.adjacent) == (pytest.approx(2 / 3), 1.0)
+    agreement = step_agreement([1.0, 1.5, 2.2], [1.0, 2.0, 2.0], Scale(1, 6, 0.5))
+    assert (agreement.exact, agreement.adjacent) == (pytest.approx(2 / 3), 1.0)
 
 
 @pytest.mark.parametrize(
     ("scale", "words"), [(BINARY, "no distances to weigh"), (SLIDER, "has no steps"), (LIKERT, "fall on one step")]
 )
 def test_quadratic_kappa_is_undefined_where_it_has_no_meaning(scale, words):
-    found = step_agreement([1.0, 1.0], [1.0, 1.0], scale)
-    assert found.quadratic_kappa is None
-    assert words in found.reason
-    assert found.as_json()["quadratic_kappa"] is None
+    agreement = step_agreement([1.0, 1.0], [1.0, 1.0], scale)
+    assert agreement.quadratic_kappa is None
+    assert words in agreement.reason
+    assert agreement.as_json()["quadratic_kappa"] is None
     assert step_agreement([NAN], [1.0], scale).exact is None
 
 
@@ -112,22 +112,22 @@ def test_quadratic_kappa_is_undefined_where_it_has_no_meaning(scale, words):
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=40))
 def test_binary_agreement_equals_sklearn(both):
     up, true = np.array(both).T
-    found = binary_agreement(up.astype(float), true.astype(float))
+    agreement = binary_agreement(up.astype(float), true.astype(float))
     rates = precision_recall_fscore_support(true, up, average="binary", zero_division=np.nan)
-    for mine, theirs in zip((found.precision, found.recall, found.f1), rates[:3], strict=True):
+    for mine, theirs in zip((agreement.precision, agreement.recall, agreement.f1), rates[:3], strict=True):
         assert (np.nan if mine is None else mine) == pytest.approx(theirs, nan_ok=True)
     if np.unique(both).size == 1:
-        assert found.kappa is None
-        assert "all of one class" in found.reason
+        assert agreement.kappa is None
+        assert "all of one class" in agreement.reason
     else:
-        assert found.kappa == pytest.approx(cohen_kappa_score(true, up), abs=1e-12)
+        assert agreement.kappa == pytest.approx(cohen_kappa_score(true, up), abs=1e-12)
 
 
 def test_binary_agreement_by_hand():
     # positive from .5: judge 1 1 0 0, people 1 0 0 1: one hit of two on either side, two of four alike as by chance
-    found = binary_agreement([0.5, 0.9, 0.1, 0.49, NAN], [1, 0, 0, 1, 1])
-    assert (found.precision, found.recall, found.f1, found.kappa) == (0.5, 0.5, 0.5, 0.0)
-    assert (found.n, found.n_positive_labels, found.n_positive_scores, found.reason) == (4, 2, 2, "")
+    agreement = binary_agreement([0.5, 0.9, 0.1, 0.49, NAN], [1, 0, 0, 1, 1])
+    assert (agreement.precision, agreement.recall, agreement.f1, agreement.kappa) == (0.5, 0.5, 0.5, 0.0)
+    assert (agreement.n, agreement.n_positive_labels, agreement.n_positive_scores, agreement.reason) == (4, 2, 2, "")
 
 
 def test_binary_agreement_undefined_says_why():
@@ -151,9 +151,11 @@ def test_all_that_can_be_said_of_one_judge():
     scores[4] = NAN
     labelled = items(labels, np.repeat(np.arange(12), 5), np.tile(np.arange(5), 12))
     table = agreement_report(scores, labelled, scale=LIKERT, seed=5, resamples=60)
-    assert {(one.statistic, one.level) for one in table.alignments} == {(s, v) for s in STATISTICS for v in LEVELS}
-    for one in table.alignments:
-        assert one == align(scores, labelled, Measure(one.statistic, one.level), resamples=60, seed=5)
+    assert {(alignment.statistic, alignment.level) for alignment in table.alignments} == {
+        (s, v) for s in STATISTICS for v in LEVELS
+    }
+    for alignment in table.alignments:
+        assert alignment == align(scores, labelled, Measure(alignment.statistic, alignment.level), resamples=60, seed=5)
     assert (table.errors, table.steps) == (absolute_errors(scores, labels), step_agreement(scores, labels, LIKERT))
     assert (table.binary, table.note) == (None, "")
     assert list(table.as_json()) == ["alignments", "errors", "steps", "binary", "note"]
@@ -161,7 +163,9 @@ def test_all_that_can_be_said_of_one_judge():
     assert (off.errors, off.steps, off.binary) == (None, None, None)
     assert "scores go from 0.1 to 0.5, the scale is 1-5" in off.note
     flat = agreement_report(np.full(60, 3.0), labelled, scale=LIKERT, seed=0, resamples=10)
-    assert all(one.value is None and one.interval is None and one.reason for one in flat.alignments)
+    assert all(
+        alignment.value is None and alignment.interval is None and alignment.reason for alignment in flat.alignments
+    )
     assert flat.steps.quadratic_kappa == pytest.approx(0.0)  # it agrees as by chance: that is a value
 
 
@@ -188,12 +192,12 @@ def drawn_in(height, scale=SCALE):
 def test_knots_by_hand():
     # Mean labels 1, 3, 2, 4 at scores 0, 1, 2, 4; score 1 twice as often (labels 3.5, 2.5).  3 above 2 violates:
     # pooled height (2·3 + 1·2)/3 = 8/3 at the centre (2·1 + 1·2)/3 = 4/3.  The others stand alone.
-    found = fit_isotonic([0, 1, 1, 2, 4] * 2, [1, 3.5, 2.5, 2, 4] * 2, SCALE)
-    assert found.map.x == pytest.approx((0.0, 4 / 3, 4.0))
-    assert found.map.y == pytest.approx([drawn_in(height) for height in (1, 8 / 3, 4)])
-    assert (found.n, found.reason) == (10, "")
+    fit = fit_isotonic([0, 1, 1, 2, 4] * 2, [1, 3.5, 2.5, 2, 4] * 2, SCALE)
+    assert fit.map.x == pytest.approx((0.0, 4 / 3, 4.0))
+    assert fit.map.y == pytest.approx([drawn_in(height) for height in (1, 8 / 3, 4)])
+    assert (fit.n, fit.reason) == (10, "")
     # half way between the last two knots
-    assert float(found.map.apply(8 / 3)) == pytest.approx(drawn_in(10 / 3))
+    assert float(fit.map.apply(8 / 3)) == pytest.approx(drawn_in(10 / 3))
 
 
 def test_heights_are_those_of_scikit_learn():
@@ -201,8 +205,8 @@ def test_heights_are_those_of_scikit_learn():
     scores = rng.normal(size=200).round(1)
     labels = np.clip(3 + scores + rng.normal(size=200), 1, 5)
     levels = IsotonicRegression().fit(scores, labels).predict(np.unique(scores))
-    found = fit_isotonic(scores, labels, SCALE).map
-    np.testing.assert_allclose(found.y, drawn_in(np.unique(levels.round(9))), atol=1e-8)
+    isotonic = fit_isotonic(scores, labels, SCALE).map
+    np.testing.assert_allclose(isotonic.y, drawn_in(np.unique(levels.round(9))), atol=1e-8)
 
 
 @pytest.fixture(scope="module")
@@ -238,9 +242,9 @@ def test_the_map_makes_a_strict_judge_believable():
     truth = rng.uniform(1, 5, size=600)
     labels = np.clip(truth + rng.normal(scale=0.3, size=600), 1, 5)
     scores = 10 * (truth - 1) ** 2 + rng.normal(scale=2.0, size=600)  # another range, bent
-    found = fit_isotonic(scores[:300], labels[:300], SCALE).map
+    isotonic = fit_isotonic(scores[:300], labels[:300], SCALE).map
     # the labels themselves lie about .24 (= .3 · sqrt(2/π)) from the truth
-    after = absolute_errors(found.apply(scores[300:]), labels[300:])
+    after = absolute_errors(isotonic.apply(scores[300:]), labels[300:])
     assert after.mae < 0.4
     assert abs(after.bias) < 0.06
 
@@ -259,17 +263,17 @@ def test_the_map_makes_a_strict_judge_believable():
     ],
 )
 def test_no_map_and_why(scores, labels, reason):
-    found = fit_isotonic(scores, labels, SCALE)
-    assert found.map is None
-    assert found.reason.startswith(reason)
+    fit = fit_isotonic(scores, labels, SCALE)
+    assert fit.map is None
+    assert fit.reason.startswith(reason)
 
 
 def test_a_judge_that_runs_against_the_labels_is_not_turned_round():
     scores = np.arange(20.0)
     labels = np.where(scores == 19.0, 5.0, 4.0 - scores / 10)  # falling but for the last
-    found = fit_isotonic(scores, labels, SCALE)
-    assert found.reason == "scores run against the labels; the map still increases"
-    assert (np.diff(found.map.apply(scores)) > 0).all()
+    fit = fit_isotonic(scores, labels, SCALE)
+    assert fit.reason == "scores run against the labels; the map still increases"
+    assert (np.diff(fit.map.apply(scores)) > 0).all()
 
 
 def test_json_round_trip(fitted):

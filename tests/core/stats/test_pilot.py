@@ -47,12 +47,12 @@ def test_the_formula_is_the_one_of_reliability():
     data, ns = made(1, 20, 5), (1, 2, 5, 10, 20, 40)
     measured = align(data.scores.mean(axis=1), items(data.labels), Measure("pearson", "dataset")).value
     labelled = items(data.labels, data.sources)
-    found = pilot_forecast(data.scores, labelled, Measure("pearson", "dataset"), n_labelled=1600, call_cost=0.5)
+    forecast = pilot_forecast(data.scores, labelled, Measure("pearson", "dataset"), n_labelled=1600, call_cost=0.5)
     (expected,) = expected_alignment(np.array([measured]), 5, np.array([reliability(data.scores)]), ns)
-    assert [point.value for point in found.points] == pytest.approx(list(expected), abs=1e-12)
-    assert found.points[2].value == pytest.approx(measured), "at the pilot's own n it is what was measured"
-    assert [(point.n, point.calls, point.cost) for point in found.points] == [(n, 1600 * n, 800 * n) for n in ns]
-    assert (found.n_items, found.n_labelled) == (120, 1600)
+    assert [point.value for point in forecast.points] == pytest.approx(list(expected), abs=1e-12)
+    assert forecast.points[2].value == pytest.approx(measured), "at the pilot's own n it is what was measured"
+    assert [(point.n, point.calls, point.cost) for point in forecast.points] == [(n, 1600 * n, 800 * n) for n in ns]
+    assert (forecast.n_items, forecast.n_labelled) == (120, 1600)
 
 
 def _written_out(data: Made, counts: FloatArray) -> tuple[FloatArray, IntArray]:
@@ -66,9 +66,9 @@ def test_resampled_reliability_is_that_of_the_written_out_resample():
     data = made(2, 9, 4)
     data.scores[np.random.default_rng(0).random(data.scores.shape) < 0.3] = NAN
     counts = draw_counts(np.random.default_rng(3), 9, 20)
-    found = reliabilities(paired(data.scores.T, items(data.labels, data.sources)), counts, "dataset")
-    expected = [reliability(_written_out(data, one)[0]) for one in counts]
-    assert found == pytest.approx(np.array(expected, dtype=float), abs=1e-12)
+    values = reliabilities(paired(data.scores.T, items(data.labels, data.sources)), counts, "dataset")
+    expected = [reliability(_written_out(data, count)[0]) for count in counts]
+    assert values == pytest.approx(np.array(expected, dtype=float), abs=1e-12)
 
 
 def test_reliability_within_sources_and_between_systems():
@@ -76,8 +76,8 @@ def test_reliability_within_sources_and_between_systems():
     pairs = paired(data.scores.T, items(data.labels, data.sources, data.systems))
     counts = draw_counts(np.random.default_rng(5), 9, 10)
     within, between = (reliabilities(pairs, counts, level) for level in ("sample", "system"))
-    for k, one in enumerate(counts):
-        scores, sources = _written_out(data, one)
+    for k, count in enumerate(counts):
+        scores, sources = _written_out(data, count)
         # within: mean squares with the sources' own means taken out; 9 sources of 6 items, 4 calls each
         means = scores.mean(axis=1)
         centre = np.bincount(sources, means) / 6
@@ -110,10 +110,10 @@ def test_intervals_hold_the_value_and_shrink_with_more_sources():
     for n_sources in (10, 90):
         data = made(6, n_sources, 5)
         labelled = items(data.labels, data.sources, data.systems)
-        for one in pilot_forecast(data.scores, labelled, Measure("spearman", "dataset"), n_labelled=1).points:
-            assert one.interval.low < one.value < one.interval.high
-            assert f"{n_sources} sources" in one.interval.method
-        widths.append(one.interval.high - one.interval.low)
+        for point in pilot_forecast(data.scores, labelled, Measure("spearman", "dataset"), n_labelled=1).points:
+            assert point.interval.low < point.value < point.interval.high
+            assert f"{n_sources} sources" in point.interval.method
+        widths.append(point.interval.high - point.interval.low)
     assert widths[1] < 0.6 * widths[0]  # a third, if the width went with the root of the sources
 
 
@@ -123,9 +123,9 @@ def test_unread_samples_are_left_out_and_items_without_label_too():
     data.scores[4] = NAN
     data.scores[5, 1:] = NAN
     labelled = items(data.labels, data.sources)
-    found = pilot_forecast(data.scores, labelled, Measure("pearson", "dataset"), ns=[1, 10], n_labelled=90)
-    assert found.n_items == 88
-    first, tenth = (point.value for point in found.points)
+    forecast = pilot_forecast(data.scores, labelled, Measure("pearson", "dataset"), ns=[1, 10], n_labelled=90)
+    assert forecast.n_items == 88
+    first, tenth = (point.value for point in forecast.points)
     assert first < tenth
 
 
@@ -141,9 +141,9 @@ def test_unread_samples_are_left_out_and_items_without_label_too():
     ],
 )
 def test_undefined_says_why(scores, labels, says):
-    found = pilot_forecast(scores, items(labels), Measure("pearson", "dataset"), n_labelled=3)
-    assert {(point.value, point.interval) for point in found.points} == {(None, None)}
-    assert says in found.reason
+    forecast = pilot_forecast(scores, items(labels), Measure("pearson", "dataset"), n_labelled=3)
+    assert {(point.value, point.interval) for point in forecast.points} == {(None, None)}
+    assert says in forecast.reason
 
 
 def test_one_source_has_no_interval_and_no_n_is_below_one():
@@ -175,8 +175,8 @@ def test_icc_equals_the_one_of_the_f_ratio():
 def test_unequal_numbers_of_calls():
     # items (1, 3), (5, 7, 6), and one with a single call that does not count.
     # N = 5, grand mean 22/5; SSB = 2·2.4² + 3·1.6² = 19.2 with 1 degree; SSW = 2 + 2 with 3; k0 = 5 − 13/5 = 2.4
-    found = reliability([[1, 3, NAN], [5, 7, 6], [NAN, 9, NAN]])
-    assert found == pytest.approx((19.2 - 4 / 3) / (19.2 + 1.4 * 4 / 3))
+    alpha = reliability([[1, 3, NAN], [5, 7, 6], [NAN, 9, NAN]])
+    assert alpha == pytest.approx((19.2 - 4 / 3) / (19.2 + 1.4 * 4 / 3))
 
 
 def test_too_few_or_equal_calls_have_no_reliability():
@@ -188,9 +188,9 @@ def test_too_few_or_equal_calls_have_no_reliability():
 
 def test_spearman_and_brown():
     # 4 calls at .5 have the reliability 4·.5 / (1 + 3·.5) = .8: r grows by √(.8 / .5)
-    found = expected_alignment(np.array([0.5, 0.5]), 1, np.array([0.5, 0.0]), [1, 4])
-    assert found[0] == pytest.approx([0.5, 0.5 * np.sqrt(1.6)])
-    assert np.isnan(found[1]).all(), "without reliability nothing can be predicted"
+    values = expected_alignment(np.array([0.5, 0.5]), 1, np.array([0.5, 0.0]), [1, 4])
+    assert values[0] == pytest.approx([0.5, 0.5 * np.sqrt(1.6)])
+    assert np.isnan(values[1]).all(), "without reliability nothing can be predicted"
 
 
 # ── real replies: 002's rate-explain, 20 samples an item ─────────────────────────────────────────────────────

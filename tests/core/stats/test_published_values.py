@@ -100,9 +100,9 @@ def value_of(folder: Path, file: str, metric: str, aspect: str, statistic: str, 
     rows = rows_of(folder / f"{file}.jsonl.gz")
     sources = np.unique([row["source_id"] for row in rows], return_inverse=True)[1]
     labelled = items([row[f"human_{aspect}"] for row in rows], sources)
-    found = align([row[f"metric_{metric.format(aspect)}"] for row in rows], labelled, Measure(statistic, level))
-    assert found.value is not None
-    return found.value
+    alignment = align([row[f"metric_{metric.format(aspect)}"] for row in rows], labelled, Measure(statistic, level))
+    assert alignment.value is not None
+    return alignment.value
 
 
 def average(folder: Path, files: tuple[str, ...], metric: str, statistic: str) -> float:
@@ -152,5 +152,9 @@ def test_left_out_groups_are_those_the_data_page_counts(shared_data):
     rouge = [item["metric_rouge1_f"] for item in rows]
     for aspect, left_out in (("consistency", 4), ("fluency", 2), ("coherence", 0)):
         labels = [item[f"human_{aspect}"] for item in rows]
-        found = align(rouge, items(labels, sources), Measure("kendall", "sample"))
-        assert (found.n_groups, found.n_left_out, found.n) == (100 - left_out, left_out, 1600 - 16 * left_out)
+        alignment = align(rouge, items(labels, sources), Measure("kendall", "sample"))
+        assert (alignment.n_groups, alignment.n_left_out, alignment.n) == (
+            100 - left_out,
+            left_out,
+            1600 - 16 * left_out,
+        )

@@ -40,9 +40,9 @@ EXAMPLE = [
 
 @pytest.mark.parametrize(("metric", "printed"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849)])
 def test_alpha_published_example(metric, printed):
-    found = krippendorff_alpha(EXAMPLE, metric)
-    assert found.value == pytest.approx(printed, abs=0.0005)
-    assert (found.n_items, found.n_ratings) == (11, 40)  # unit 12 was rated once
+    alpha = krippendorff_alpha(EXAMPLE, metric)
+    assert alpha.value == pytest.approx(printed, abs=0.0005)
+    assert (alpha.n_items, alpha.n_ratings) == (11, 40)  # unit 12 was rated once
 
 
 def test_alpha_by_hand():
@@ -91,10 +91,10 @@ def test_who_rated_does_not_matter(ratings, random):
         order = list(range(ratings.shape[0]))
         random.shuffle(order)
         shuffled[:, column] = ratings[order, column]
-    one, other = krippendorff_alpha(ratings, "ordinal"), krippendorff_alpha(shuffled, "ordinal")
-    assert (one.value is None) == (other.value is None)
-    if one.value is not None:
-        assert other.value == pytest.approx(one.value, abs=1e-12)
+    alpha, other = krippendorff_alpha(ratings, "ordinal"), krippendorff_alpha(shuffled, "ordinal")
+    assert (alpha.value is None) == (other.value is None)
+    if alpha.value is not None:
+        assert other.value == pytest.approx(alpha.value, abs=1e-12)
 
 
 def test_alpha_undefined_says_why():
@@ -122,9 +122,9 @@ def test_pairwise_spearman_against_scipy():
     ratings = rng.integers(1, 6, size=(4, 60)).astype(float)
     ratings[0, 30:], ratings[1, :25], ratings[3] = NAN, NAN, 2.0  # raters 1 and 2 share 5 items; rater 4 is constant
     expected = [spearmanr(ratings[0, :30], ratings[2, :30])[0], spearmanr(ratings[1, 25:], ratings[2, 25:])[0]]
-    found = pairwise_spearman(ratings)
-    assert found.value == pytest.approx(np.mean(expected))
-    assert (found.n_pairs, found.n_left_out) == (2, 4)
+    spearman = pairwise_spearman(ratings)
+    assert spearman.value == pytest.approx(np.mean(expected))
+    assert (spearman.n_pairs, spearman.n_left_out) == (2, 4)
     none = pairwise_spearman(ratings[:2])
     assert (none.value, none.n_pairs, none.n_left_out) == (None, 0, 1)
     assert "20 common items" in none.reason
@@ -233,9 +233,9 @@ def test_stated_agreement(shared_data, file, aspect, panel, alpha, rho):
     table = rater_table(golden, aspect, panel)
     assert table.panel == (panel or ("expert" if file == "summeval" else ""))
     metric = alpha_metric(golden.aspects[aspect].scale)
-    found = krippendorff_alpha(table.values, metric)
-    assert found.value is not None
-    assert stated(found.value) == alpha
+    result = krippendorff_alpha(table.values, metric)
+    assert result.value is not None
+    assert stated(result.value) == alpha
     if rho is not None:
         pairs = pairwise_spearman(table.values)
         assert pairs.value is not None

@@ -73,9 +73,9 @@ def data():
 def test_equals_the_written_out_resample(data, statistic, level):
     counts = draw_counts(np.random.default_rng(6), data.items.n_sources, 40)
     counts[0] = 1.0  # every source once: the sample itself
-    found = resampled_values(data, counts, Measure(statistic, level))
-    np.testing.assert_allclose(found, written_out(data, counts, statistic, level), rtol=0, atol=1e-9)
-    np.testing.assert_allclose(found[0], level_values(data, Measure(statistic, level)).values, rtol=0, atol=1e-9)
+    values = resampled_values(data, counts, Measure(statistic, level))
+    np.testing.assert_allclose(values, written_out(data, counts, statistic, level), rtol=0, atol=1e-9)
+    np.testing.assert_allclose(values[0], level_values(data, Measure(statistic, level)).values, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("statistic", STATISTICS)
@@ -101,9 +101,9 @@ def test_large_sets_are_sorted_resample_by_resample(data, monkeypatch):
 def test_a_resample_that_is_constant_is_undefined(statistic, shift):
     # sources 0 and 1 hold one score each; drawing source 0 twice leaves a constant side
     data = paired([[0.3 + shift, 0.3 + shift, 0.7 + shift, 0.7 + shift]], items([1.0, 2.0, 3.0, 4.0], [0, 0, 1, 1]))
-    found = resampled_values(data, np.array([[2.0, 0.0], [1.0, 1.0]]), Measure(statistic, "dataset"))
-    assert np.isnan(found[0, 0])
-    assert found[1, 0] > 0.8
+    values = resampled_values(data, np.array([[2.0, 0.0], [1.0, 1.0]]), Measure(statistic, "dataset"))
+    assert np.isnan(values[0, 0])
+    assert values[1, 0] > 0.8
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -112,8 +112,8 @@ def test_rounding_does_not_make_a_constant_resample_defined(seed):
     rng = np.random.default_rng(seed)
     sources = np.repeat(np.arange(4), rng.integers(3, 40, size=4))
     data = paired(rng.normal(size=(5, sources.size)), items(rng.normal(size=4)[sources], sources))
-    found = resampled_values(data, 4.0 * np.eye(4), Measure("pearson", "dataset"))
-    assert np.isnan(found).all()
+    values = resampled_values(data, 4.0 * np.eye(4), Measure("pearson", "dataset"))
+    assert np.isnan(values).all()
 
 
 @pytest.mark.parametrize("statistic", STATISTICS)

@@ -63,7 +63,7 @@ def test_an_event_sent_twice_is_written_once(store: Store, project: str) -> None
     vote = Vote(0, "Ann", "for", subject="x")
     first = store.events.add(project, vote, ANN, form="f")
     assert store.events.add(project, replace(vote, choice="against"), ANN, form="f") == first
-    assert [one.choice for one in store.events.all(project, Vote)] == ["for"]
+    assert [event.choice for event in store.events.all(project, Vote)] == ["for"]
 
 
 def test_who_decides_on_what_has_changed_is_told(store: Store, project: str) -> None:
@@ -74,7 +74,7 @@ def test_who_decides_on_what_has_changed_is_told(store: Store, project: str) -> 
     with pytest.raises(ConflictError, match="Bo decided") as raised:
         store.events.add(project, replace(proposed, state="retired"), ANN, expected=seen)
     assert ("approved" in raised.value.theirs, "retired" in raised.value.yours) == (True, True)
-    assert [one.state for one in store.events.all(project, StateChange)] == ["proposed", "approved"]
+    assert [event.state for event in store.events.all(project, StateChange)] == ["proposed", "approved"]
 
 
 def test_of_many_who_decide_at_once_one_does(store: Store, project: str) -> None:

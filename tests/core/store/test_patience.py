@@ -47,7 +47,7 @@ class Clock:
 
 
 def events(store: Store, project: str) -> list[str]:
-    return [one.subject for one in store.events.all(project, Entry)]
+    return [event.subject for event in store.events.all(project, Entry)]
 
 
 def test_reads_and_writes_wait_for_a_server_that_is_away(
@@ -58,8 +58,8 @@ def test_reads_and_writes_wait_for_a_server_that_is_away(
     with caplog.at_level(logging.WARNING, "concord"), ThreadPoolExecutor() as pool:
         reads = [pool.submit(away.projects.get, project) for _ in range(4)]
         writes = [pool.submit(away.events.add, project, Comment("", subject=f"c{k}"), ANN) for k in range(12)]
-        assert [one.result().name for one in reads] == ["p"] * 4
-        assert len({one.result() for one in writes}) == 12
+        assert [read.result().name for read in reads] == ["p"] * 4
+        assert len({write.result() for write in writes}) == 12
     back.join()
     assert sorted(events(away, project)) == sorted(f"c{k}" for k in range(12))
     assert "the database does not answer; waiting for it" in caplog.text
@@ -72,7 +72,7 @@ def test_a_commit_whose_answer_is_lost_is_done_once(server: GoingAway, away: Sto
     server.lose_commit = lost  # type: ignore[assignment]
     number = away.events.add(project, Comment("", subject="c"), ANN)
     assert not server.lose_commit, "no commit was lost"
-    assert [one.number for one in away.events.all(project, Entry)] == [number]
+    assert [event.number for event in away.events.all(project, Entry)] == [number]
 
 
 def test_where_nobody_can_tell_it_says_so(

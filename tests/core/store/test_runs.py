@@ -167,11 +167,11 @@ def test_scores_are_gathered_exactly(store: Store, run_id: str, golden: GoldenSe
     store.results.add_scores(run_id, (0, 1), unread)
     store.results.add_scores(run_id, (2, 3), scores(c2=[np.nan, 0.1 + 0.2], c1=[5.0, np.nan]))
     store.results.add_scores(run_id, (3,), scores(c2=[0.1 + 0.2]))  # a repetition
-    found = store.results.scores(run_id, golden.item_ids)
+    result = store.results.scores(run_id, golden.item_ids)
     nan = float("nan")
-    assert found.criteria_ids == ("c1", "c2")
-    np.testing.assert_array_equal(found.values, [[nan, nan, 5.0, nan], [third, nan, nan, 0.1 + 0.2]])
-    assert found.unscored == {"c2": (refused,)}
+    assert result.criteria_ids == ("c1", "c2")
+    np.testing.assert_array_equal(result.values, [[nan, nan, 5.0, nan], [third, nan, nan, 0.1 + 0.2]])
+    assert result.unscored == {"c2": (refused,)}
     assert store.results.scores(run_id, golden.item_ids, ["c2", "c9"]).criteria_ids == ("c2",)
 
 
@@ -183,8 +183,8 @@ def test_replies_keep_the_first_and_take_many_keys(store: Store) -> None:
     many = [(f"reply:{k}", reply(f"text \x00 {k}")) for k in range(1200)]
     store.replies.put_replies(many)
     store.replies.put_replies([("reply:7", reply("another"))])
-    found = store.replies.get_replies([key for key, _ in many] + ["reply:none"])
-    assert found == dict(many)
+    replies = store.replies.get_replies([key for key, _ in many] + ["reply:none"])
+    assert replies == dict(many)
     assert store.replies.get_replies([]) == {}
 
 

@@ -25,14 +25,14 @@ def test_each_tool_with_what_it_keeps_and_what_is_lost(
     where = (run.project_id, run.golden_id)
     page = draw(settings, "adapters_view", "coherence")
     assert len(labelled(page.segmented_control, "Tool").options) == len(NAMES)
-    found = projects.judge_adapters(store, *where, "coherence")
-    assert found is not None
-    assert found.run.run_id == run.run_id
+    adapters = projects.judge_adapters(store, *where, "coherence")
+    assert adapters is not None
+    assert adapters.run.run_id == run.run_id
     for name, words in (("deepeval", "mean over its"), ("promptfoo", "no language model"), ("python", "judge\\.yaml")):
         page = choose(page, "Tool", name)
         assert words in as_sent(page)
         [shown] = page.code
-        assert _settled(shown.value) == _settled({one.name: one for one in found.adapters}[name].text)
+        assert _settled(shown.value) == _settled({adapter.name: adapter for adapter in adapters.adapters}[name].text)
     assert projects.judge_adapters(store, *where, HOSTILE_ASPECT, run.run_id) is None
 
 

@@ -34,7 +34,7 @@ def test_before_the_start_it_shows_the_estimate_and_what_is_opened(
     show: Callable[..., AppTest], store: Store, settings: Settings
 ) -> None:
     screen = show()
-    metrics = {one.label: one.value for one in screen.metric}
+    metrics = {metric.label: metric.value for metric in screen.metric}
     assert metrics["Held-out items"] == "48"
     assert int(metrics["Calls, at most about"].replace(",", "")) >= 0
     assert "This opens the held-out items" in texts(screen)

@@ -33,7 +33,9 @@ def screen(place: Place) -> AppTest:
 
 def add_newer(place: Place) -> None:
     golden = place.golden
-    items = tuple(replace(one, item_id=f"n-{one.item_id}", target=f"{one.target} So it was.") for one in golden.items)
+    items = tuple(
+        replace(item, item_id=f"n-{item.item_id}", target=f"{item.target} So it was.") for item in golden.items
+    )
     place.add_golden(GoldenSet(HOSTILE, golden.kind, items, {ASPECT: golden.aspects[ASPECT]}))
 
 
@@ -54,13 +56,13 @@ def test_newer_labels_are_asked_for_then_a_recheck_is_started_and_its_answer_dra
     press(shown, "Recheck")
     assert do_here(place.store, place.settings, place.newest("recheck")) == "done"
     shown = screen(place)
-    (found,) = projects.list_rechecks(place.store, place.project_id, ASPECT)
+    (recheck,) = projects.list_rechecks(place.store, place.project_id, ASPECT)
     words = texts(shown)
-    assert found.outcome.words in words
+    assert recheck.outcome.words in words
     assert "The judge minus the judge without criteria, on the same 144 items" in words
     assert "Labels are distributed about as before (distance 0.00)" in words
-    assert shown.metric[0].value == f"{found.outcome.now.value:.3f}"
+    assert shown.metric[0].value == f"{recheck.outcome.now.value:.3f}"
     frame = shown.dataframe[0].value
-    assert frame["decision"].tolist() == [found.outcome.decision]
+    assert frame["decision"].tolist() == [recheck.outcome.decision]
     assert frame["newer labels"].tolist() == [HOSTILE]
     assert len(shown.get("plotly_chart")) == 1

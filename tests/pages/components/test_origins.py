@@ -60,7 +60,7 @@ def test_a_team_is_answered_where_signing_in_brings_it_back(monkeypatch: pytest.
     monkeypatch.setattr(
         origins, "auth_section", lambda: {"redirect_uri": "https://Concord.Example.org:8443/oauth2callback"}
     )
-    found = origins.allowed_now()
-    assert found.takes_host("concord.example.org:8443")
-    assert found.takes_origin("https://concord.example.org:8443", "concord.example.org")
-    assert not found.takes_host("other.example.org")
+    allowed = origins.allowed_now()
+    assert allowed.takes_host("concord.example.org:8443")
+    assert allowed.takes_origin("https://concord.example.org:8443", "concord.example.org")
+    assert not allowed.takes_host("other.example.org")

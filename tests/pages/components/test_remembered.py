@@ -63,7 +63,7 @@ def opened(**kept: Any) -> AppTest:
 
 def written(screen: AppTest) -> list[dict[str, Any]]:
     """What this drawing has the browser keep."""
-    return [json.loads(one.proto.json) for one in screen.get("bidi_component")]
+    return [json.loads(element.proto.json) for element in screen.get("bidi_component")]
 
 
 # ── the name ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -176,10 +176,10 @@ def test_only_screens_and_ids_of_ours_are_gone_to(
     sent: dict[str, Any], address: str, screen: str | None, ids: dict[str, str]
 ) -> None:
     sent[remembered._WANTED] = quote(address, safe="")
-    found = opened(screens=tuple(SCREENS))
-    wanted = found.session_state["wanted"]
+    test = opened(screens=tuple(SCREENS))
+    wanted = test.session_state["wanted"]
     assert wanted == (None if screen is None else remembered.Wanted(screen, ids))
-    again = press(found, "nothing")
+    again = press(test, "nothing")
     assert again.session_state["wanted"] is None, "once"
 
 

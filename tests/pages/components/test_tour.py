@@ -36,58 +36,60 @@ opened = partial(open_screen, "app")
 
 
 def labels(screen: AppTest) -> list[str]:
-    return [one.label for one in screen.button]
+    return [button.label for button in screen.button]
 
 
 def test_the_first_start_lands_in_the_demo_and_says_what_it_is(store: Store) -> None:
     screen = opened()
     assert screen.selectbox(key="project_picker").value == DEMO_PROJECT
-    assert tour.WHAT in [one.value for one in screen.caption]
+    assert tour.WHAT in [caption.value for caption in screen.caption]
     assert {"Take the tour", "Start with your own data", "Replay this calibration", "Reset the demo"} <= set(
         labels(screen)
     )
-    assert not any("Tour 1 of" in one.value for one in screen.markdown)  # nobody is led who did not ask
+    assert not any("Tour 1 of" in block.value for block in screen.markdown)  # nobody is led who did not ask
 
 
 def test_other_projects_have_no_bar(store: Store) -> None:
     screen = opened(project="sample")
     assert "Take the tour" not in labels(screen)
-    assert tour.WHAT not in [one.value for one in screen.caption]
+    assert tour.WHAT not in [caption.value for caption in screen.caption]
 
 
 def test_the_tour_can_be_left_at_any_time(store: Store) -> None:
     screen = opened(tour="1")
-    assert f"Tour 1 of {len(tour.STEPS)}" in screen.markdown[0].value + "".join(one.value for one in screen.markdown)
+    assert f"Tour 1 of {len(tour.STEPS)}" in screen.markdown[0].value + "".join(
+        block.value for block in screen.markdown
+    )
     assert {"Next", "Leave the tour"} <= set(labels(screen))
     assert not {"Back", "Take the tour"} & set(labels(screen))
     screen.button(key="form_tour_leave").click().run()
     assert "Take the tour" in labels(screen)
-    assert not any("Tour 1 of" in one.value for one in screen.markdown)
+    assert not any("Tour 1 of" in block.value for block in screen.markdown)
 
 
 def test_whoever_walks_off_is_waited_for(store: Store) -> None:
     screen = opened(tour="3")  # a stop on another screen
-    assert any("waits while you look around" in one.value for one in screen.markdown)
+    assert any("waits while you look around" in block.value for block in screen.markdown)
     assert "Go on with the tour" in labels(screen)
     assert "Next" not in labels(screen)
 
 
-@pytest.mark.parametrize("said", ["0", "99", "x", "-1", "1e3"])
-def test_a_place_that_there_is_not_begins_no_tour(store: Store, said: str) -> None:
-    assert "Take the tour" in labels(opened(tour=said))
+@pytest.mark.parametrize("place", ["0", "99", "x", "-1", "1e3"])
+def test_a_place_that_there_is_not_begins_no_tour(store: Store, place: str) -> None:
+    assert "Take the tour" in labels(opened(tour=place))
 
 
 def test_every_stop_is_a_screen_with_something_of_the_demo(store: Store) -> None:
     assert [step.screen for step in tour.STEPS] == list(SCREENS)  # in the order of the menu, none left out
     runs = tuple(reversed(projects.list_runs(store, DEMO_PROJECT)))
-    found = tour.Finished(runs[0].golden_id, runs[0].aspect, runs)
+    finished = tour.Finished(runs[0].golden_id, runs[0].aspect, runs)
     for step in tour.STEPS:
-        assert all(step.ids(found).values()), step.screen
-    assert found.run("calibration", "offline") == runs[0].run_id
+        assert all(step.ids(finished).values()), step.screen
+    assert finished.run("calibration", "offline") == runs[0].run_id
 
 
 def test_own_data_begin_in_a_new_project(store: Store) -> None:
     screen = opened()
     screen.button(key="form_demo_own").click().run()
-    assert "My project" in [one.name for one in projects.list_projects(store)]
+    assert "My project" in [project.name for project in projects.list_projects(store)]
     assert "Take the tour" not in labels(screen)

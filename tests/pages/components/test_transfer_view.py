@@ -58,7 +58,7 @@ def test_out_and_in_again(store: Store, settings: Settings) -> None:
     assert "Mine was imported as Mine (2), since its name is taken" in texts(screen)
     new = projects.list_projects(store)[-1]
     assert screen.query_params["project"] == new.project_id
-    assert [one.name for one in projects.list_goldens(store, new.project_id)] == ["set"]
+    assert [golden.name for golden in projects.list_goldens(store, new.project_id)] == ["set"]
 
 
 def test_another_choice_is_another_file(store: Store, settings: Settings) -> None:
@@ -73,11 +73,11 @@ def test_another_choice_is_another_file(store: Store, settings: Settings) -> Non
 def test_what_is_in_a_file_is_told_before_it_is_imported(store: Store, settings: Settings, foreign: bytes) -> None:
     screen = bring(opened(settings), foreign)
     assert len(projects.list_projects(store)) == 1
-    said = texts(screen)
-    assert HOSTILE in [one.value for one in screen.text]
+    page_text = texts(screen)
+    assert HOSTILE in [text.value for text in screen.text]
     for words in ("Golden sets: their set", "People in its log and labels: Eve", "1 run", "Exported 20"):
-        assert words in said
-    (shown,) = [one.value for one in screen.dataframe]
+        assert words in page_text
+    (shown,) = [frame.value for frame in screen.dataframe]
     assert shown.to_dict("list") == {"endpoint": ["http://evil.example/v1"], "models": ["m"]}
     assert all("onerror" not in str(one.value) for one in [*screen.markdown, *screen.warning, *screen.caption])
 
@@ -86,7 +86,7 @@ def test_a_file_that_is_refused(store: Store, settings: Settings, foreign: bytes
     screen = bring(opened(settings), foreign[:-30])
     assert "refused; nothing of it was kept" in texts(screen)
     assert "cut short" in texts(screen)
-    assert not any(one.label == "Import this project" for one in screen.button)
+    assert not any(widget.label == "Import this project" for widget in screen.button)
 
 
 @pytest.mark.parametrize("role", ["viewer", "annotator", "reviewer"])

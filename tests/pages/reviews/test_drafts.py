@@ -49,7 +49,7 @@ def test_an_unsaved_text_is_there_again_and_saving_takes_the_draft_away(
     press(screen, "Save and re-score")
     assert projects.draft_of(ann, reviewed.project_id, subject) is None
     edited = projects.get_criteria(store, reviewed.project_id, reviewed.best).edits
-    assert [projects.get_criteria(store, reviewed.project_id, one).text for one in edited] == [
+    assert [projects.get_criteria(store, reviewed.project_id, version_id).text for version_id in edited] == [
         f"{version.text}\n{HOSTILE}".strip()
     ]
     assert "Your unsaved text of " not in texts(screen)
@@ -120,7 +120,7 @@ def test_others_see_who_is_at_it_but_not_the_text(
     screen = open_criteria("Bo", criteria=reviewed.best)
     assert f"{HOSTILE[:37]} has unsaved text here since" in texts(screen)
     assert "half a thought" not in texts(screen)
-    assert not any("<img src=x onerror" in one.value for one in screen.caption)  # as letters, not as it came
+    assert not any("<img src=x onerror" in caption.value for caption in screen.caption)  # as letters, not as it came
 
 
 def test_a_text_typed_before_a_name_was_picked_stays_on_screen_and_is_kept_with_the_name(
@@ -135,7 +135,7 @@ def test_a_text_typed_before_a_name_was_picked_stays_on_screen_and_is_kept_with_
     assert not store.drafts.of(reviewed.project_id, subject)
     sends(screen, 2, "Typed by nobody yet. Now by Ann.")
     drafts = store.drafts.of(reviewed.project_id, subject)
-    assert [(one.author, one.text) for one in drafts] == [("Ann", "Typed by nobody yet. Now by Ann.")]
+    assert [(draft.author, draft.text) for draft in drafts] == [("Ann", "Typed by nobody yet. Now by Ann.")]
     screen.session_state[state.RATER] = "Bo"  # somebody else sits down: the text of Ann is not theirs
     screen.run()
     assert area(screen).value == projects.get_criteria(store, reviewed.project_id, reviewed.best).text
@@ -174,8 +174,8 @@ def test_a_meetings_reason_and_edited_text_are_kept_until_the_decision(
     store: Store, reviewed: Any, open_criteria: Open
 ) -> None:
     ann = store.acting(Actor("Ann"))
-    found = projects.suggest_agenda(store, reviewed.project_id, reviewed.golden_id, "coherence")
-    change = next(one for one in found if one.kind == "change")
+    agenda = projects.suggest_agenda(store, reviewed.project_id, reviewed.golden_id, "coherence")
+    change = next(point for point in agenda if point.kind == "change")
     where = {"golden_id": reviewed.golden_id, "aspect": "coherence"}
     meeting = projects.start_meeting(ann, reviewed.project_id, "m", **where, agenda=(change,))
     reason, text = f"reason:{meeting}:0", f"proposal:{change.run_id}:{change.subject_id}"
@@ -191,7 +191,9 @@ def test_a_meetings_reason_and_edited_text_are_kept_until_the_decision(
     assert decision is not None
     assert (decision.verdict, decision.reason) == ("accepted", "It says what counts.")
     proposal = next(
-        one for one in projects.list_proposals(store, change.run_id) if one.criteria.criteria_id == change.subject_id
+        entry
+        for entry in projects.list_proposals(store, change.run_id)
+        if entry.criteria.criteria_id == change.subject_id
     )
     assert projects.get_criteria(store, reviewed.project_id, proposal.edited_id).text == edited
     assert [projects.draft_of(ann, reviewed.project_id, one) for one in (reason, text)] == [None, None]

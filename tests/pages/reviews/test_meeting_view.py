@@ -28,10 +28,10 @@ def the_meeting(store: Store, reviewed: Any, screen: AppTest) -> Meeting:
 def meeting_id(store: Store, reviewed: Any) -> str:
     """A meeting of a change, a disagreement and a hostile question, with two people."""
     ann = store.acting(Actor("Ann"))
-    found = projects.suggest_agenda(store, reviewed.project_id, reviewed.golden_id, "coherence")
+    result = projects.suggest_agenda(store, reviewed.project_id, reviewed.golden_id, "coherence")
     agenda = (
-        next(one for one in found if one.kind == "change"),
-        next(one for one in found if one.kind == "disagreement"),
+        next(point for point in result if point.kind == "change"),
+        next(point for point in result if point.kind == "disagreement"),
         AgendaItem("question", HOSTILE, text=HOSTILE),
     )
     where = {"golden_id": reviewed.golden_id, "aspect": "coherence"}
@@ -42,9 +42,9 @@ def meeting_id(store: Store, reviewed: Any) -> str:
 
 def test_beginning_a_meeting_with_what_waits(store: Store, reviewed: Any, open_criteria: Open) -> None:
     screen = open_criteria("Ann", meeting="new")
-    boxes = [one.label.replace("\\", "") for one in screen.checkbox]
-    assert sum("Do the criteria need a rule" in one for one in boxes) == 1
-    assert any(one.startswith(("**Add", "**Leave out")) for one in boxes)
+    boxes = [box.label.replace("\\", "") for box in screen.checkbox]
+    assert sum("Do the criteria need a rule" in box for box in boxes) == 1
+    assert any(box.startswith(("**Add", "**Leave out")) for box in boxes)
     harmless(screen)
     n = len(boxes)
     screen.checkbox[n - 1].uncheck()
@@ -65,14 +65,14 @@ def test_a_meeting_about_nothing_or_by_nobody(store: Store, reviewed: Any, open_
     assert "Nothing waits for this aspect" in texts(screen)
     assert "something to talk about" in texts(press(screen, "Begin the meeting"))
     screen = open_criteria("", meeting="new", aspect="fluency", golden=reviewed.golden_id)
-    assert [one.disabled for one in screen.button if one.label == "Begin the meeting"] == [True]
+    assert [widget.disabled for widget in screen.button if widget.label == "Begin the meeting"] == [True]
     assert projects.list_meetings(store, reviewed.project_id) == []
 
 
 def test_votes_by_row_and_by_key(store: Store, reviewed: Any, meeting_id: str, open_criteria: Open) -> None:
     screen = open_criteria("Ann", meeting=meeting_id)
     harmless(screen)
-    shortcuts = {one.label: one.proto.shortcut for one in screen.button if one.proto.shortcut}
+    shortcuts = {widget.label: widget.proto.shortcut for widget in screen.button if widget.proto.shortcut}
     assert {"For": "F", "Against": "A", "Abstain": "X"}.items() <= {k: v.upper() for k, v in shortcuts.items()}.items()
     press(screen, "Against")  # counts for the first who has not voted
     press(screen, "For")
@@ -81,7 +81,9 @@ def test_votes_by_row_and_by_key(store: Store, reviewed: Any, meeting_id: str, o
     screen.segmented_control(key=f"form_vote_{meeting_id}_0_{first}").set_value("abstain").run()  # changed their mind
     tally = the_meeting(store, reviewed, screen).points[0].tally
     assert tally == {"for": 1, "against": 0, "abstain": 1}
-    assert {one.label: one.value for one in screen.metric if one.label in ("For", "Against", "Abstain")} == {
+    assert {
+        metric.label: metric.value for metric in screen.metric if metric.label in ("For", "Against", "Abstain")
+    } == {
         "For": "1",
         "Against": "0",
         "Abstain": "1",
@@ -97,13 +99,13 @@ def test_an_accepted_change_is_proposed_for_approval_and_one_click_from_its_sign
     press(write(screen, REASON, HOSTILE), "Accept the change")
     harmless(screen)
     proposal = next(
-        one for one in projects.list_proposals(store, item.run_id) if one.criteria.criteria_id == item.subject_id
+        entry for entry in projects.list_proposals(store, item.run_id) if entry.criteria.criteria_id == item.subject_id
     )
     assert (proposal.state, proposal.decided_by) == ("accepted", "Ann")
     press(screen, "Sign it off")
     assert screen.query_params["criteria"] == item.subject_id
     assert "meeting" not in screen.query_params
-    assert any(one.label == "Approve" for one in screen.button)
+    assert any(widget.label == "Approve" for widget in screen.button)
 
 
 def test_two_who_decide_on_one_point(store: Store, reviewed: Any, meeting_id: str, open_criteria: Open) -> None:
@@ -111,8 +113,8 @@ def test_two_who_decide_on_one_point(store: Store, reviewed: Any, meeting_id: st
     where = (reviewed.project_id, meeting_id)
     projects.decide(store.acting(Actor("Bo")), *where, 0, verdict="rejected", reason="too long")
     press(write(screen, REASON, "clear"), "Accept the change")
-    said = texts(screen)
-    assert "Bo decided on this point while you were looking at it: rejected, too long" in said
+    page_text = texts(screen)
+    assert "Bo decided on this point while you were looking at it: rejected, too long" in page_text
     decision = projects.get_meeting(store, *where).points[0].decision
     assert decision is not None
     assert (decision.actor, decision.verdict) == ("Bo", "rejected")
@@ -138,7 +140,7 @@ def test_a_reload_and_another_browser_find_the_point_on_the_table(
     said = texts(other).replace("*", "")
     assert "Point 2 of 3, 0 decided" in said
     assert "Next to vote: Bo" in said
-    assert any(one.label == "People" for one in other.metric)  # the label that people gave the item
+    assert any(metric.label == "People" for metric in other.metric)  # the label that people gave the item
     press(other, "Next")
     harmless(other)
     assert button(other, "Next").disabled
@@ -147,19 +149,19 @@ def test_a_reload_and_another_browser_find_the_point_on_the_table(
 def test_the_minutes_of_a_closed_meeting(store: Store, reviewed: Any, meeting_id: str, open_criteria: Open) -> None:
     screen = press(open_criteria("Ann", meeting=meeting_id), "Close the meeting")
     assert projects.get_meeting(store, reviewed.project_id, meeting_id).closed_at is not None
-    assert not any(one.label in ("For", "Accept the change", "Close the meeting") for one in screen.button)
+    assert not any(widget.label in ("For", "Accept the change", "Close the meeting") for widget in screen.button)
     press(screen, "Next")  # turns the page here; the meeting itself is over
     assert "Point 2 of 3" in texts(screen)
-    assert [one.label for one in screen.download_button] == ["Download the minutes"]
+    assert [widget.label for widget in screen.download_button] == ["Download the minutes"]
     press(screen, "Leave the meeting")
-    assert any(one.label == "Minutes" for one in screen.button)
+    assert any(widget.label == "Minutes" for widget in screen.button)
     harmless(screen)
 
 
 def test_a_link_to_a_meeting_that_is_not_there(open_criteria: Open) -> None:
-    said = texts(open_criteria("Ann", meeting="m<b>none"))
-    assert "There is no meeting 'm<b>none' in this project" in said
-    assert "Begin a review meeting" in said
+    page_text = texts(open_criteria("Ann", meeting="m<b>none"))
+    assert "There is no meeting 'm<b>none' in this project" in page_text
+    assert "Begin a review meeting" in page_text
 
 
 def test_the_preview_keeps_plain_what_the_program_would_read_as_markup() -> None:

@@ -27,7 +27,7 @@ def test_from_draft_to_retired_on_screen(store: Store, reviewed: Any, open_crite
     sign(screen, "Propose for approval", HOSTILE)
     assert "Proposed by Ann <b>" in texts(screen).replace("**", "")
     harmless(screen)
-    (evidence,) = [one for one in screen.selectbox if one.label == "Evidence to approve on"]
+    (evidence,) = [box for box in screen.selectbox if box.label == "Evidence to approve on"]
     assert evidence.options[0].startswith("held-out ")
     sign(screen, "Approve", "it holds on unseen items")
     review = projects.review_of(store, reviewed.project_id, reviewed.best)
@@ -42,7 +42,7 @@ def test_from_draft_to_retired_on_screen(store: Store, reviewed: Any, open_crite
     assert projects.review_of(store, reviewed.project_id, reviewed.best).state == "retired"
     sign(screen, "Propose for approval", "again")
     sign(screen, "Send back to draft", "line 1 is vague")
-    states = [one.state for one in projects.review_of(store, reviewed.project_id, reviewed.best).changes]
+    states = [change.state for change in projects.review_of(store, reviewed.project_id, reviewed.best).changes]
     assert states == ["proposed", "approved", "retired", "proposed", "draft"]
 
 
@@ -53,17 +53,20 @@ def test_two_who_decide_at_once(store: Store, reviewed: Any, open_criteria: Open
     seen = projects.review_of(store, reviewed.project_id, reviewed.best).seen
     projects.set_state(bo, reviewed.project_id, reviewed.best, "draft", reason="not yet", seen=seen)
     sign(screen, "Propose for approval", "mine")
-    said = texts(screen)
-    assert "Bo decided on this while you were looking at it" in said
-    assert "not yet" in said
-    assert [one.actor for one in projects.review_of(store, reviewed.project_id, reviewed.best).changes] == ["Bo", "Bo"]
+    page_text = texts(screen)
+    assert "Bo decided on this while you were looking at it" in page_text
+    assert "not yet" in page_text
+    assert [change.actor for change in projects.review_of(store, reviewed.project_id, reviewed.best).changes] == [
+        "Bo",
+        "Bo",
+    ]
 
 
 def test_what_sign_off_refuses(store: Store, reviewed: Any, open_criteria: Open) -> None:
     screen = open_criteria("Ann", run=reviewed.run_id, criteria=reviewed.best)
     assert "needs a reason" in texts(sign(screen, "Propose for approval", " "))
     screen = open_criteria("", run=reviewed.run_id, criteria=reviewed.best)
-    assert [one.disabled for one in screen.button if one.label == "Propose for approval"] == [True]
+    assert [widget.disabled for widget in screen.button if widget.label == "Propose for approval"] == [True]
     assert projects.review_of(store, reviewed.project_id, reviewed.best).state == "draft"
 
 
@@ -77,7 +80,7 @@ def test_what_nobody_measured_cannot_be_approved(store: Store, reviewed: Any, op
 
 def download_label(reviewed: Any) -> str:
     screen = open_screen("3_calibrate", project=reviewed.project_id, run=reviewed.run_id)
-    return next(one.label for one in screen.download_button if "judge.yaml" in one.label)
+    return next(widget.label for widget in screen.download_button if "judge.yaml" in widget.label)
 
 
 def test_the_exported_judge_and_its_button_say_whether_it_is_approved(
@@ -86,15 +89,15 @@ def test_the_exported_judge_and_its_button_say_whether_it_is_approved(
     before = download_label(reviewed)
     card = yaml.safe_load(projects.judge_file(store, reviewed.run_id))
     assert card["approved"] is False
-    assert any("Nobody has approved" in one for one in card["warnings"])
-    for one in card["approvals"]:
-        screen = open_criteria("Ann", run=reviewed.run_id, criteria=one["criteria"])
+    assert any("Nobody has approved" in warning for warning in card["warnings"])
+    for approval in card["approvals"]:
+        screen = open_criteria("Ann", run=reviewed.run_id, criteria=approval["criteria"])
         sign(screen, "Propose for approval", "ready")
         sign(screen, "Approve", "it holds")
     card = yaml.safe_load(projects.judge_file(store, reviewed.run_id))
     assert card["approved"] is True
-    assert {(one["state"], one["by"]) for one in card["approvals"]} == {("approved", "Ann")}
-    sides = [one["evidence"]["side"] for one in card["approvals"]]
+    assert {(approval["state"], approval["by"]) for approval in card["approvals"]} == {("approved", "Ann")}
+    sides = [approval["evidence"]["side"] for approval in card["approvals"]]
     assert sides == ["held-out", *["calibration"] * (len(sides) - 1)]  # a run measures its best alone on held-out items
     after = download_label(reviewed)
     assert (before, after) == ("Download judge.yaml (not approved)", "Download judge.yaml")
@@ -102,26 +105,28 @@ def test_the_exported_judge_and_its_button_say_whether_it_is_approved(
 
 def test_comments_by_line(store: Store, reviewed: Any, open_criteria: Open) -> None:
     screen = open_criteria("Ann", run=reviewed.run_id, criteria=reviewed.best)
-    next(one for one in screen.selectbox if one.label == "On").set_value(1)
+    next(box for box in screen.selectbox if box.label == "On").set_value(1)
     press(write(screen, "Comment", HOSTILE), "Add comment")
     (kept,) = projects.review_of(store, reviewed.project_id, reviewed.best).comments
     assert (kept.line, kept.text, kept.actor) == (1, HOSTILE, "Ann")
-    assert HOSTILE in [one.value for one in screen.text]
-    assert any("1 open comment" in one.value for one in screen.markdown)
+    assert HOSTILE in [text.value for text in screen.text]
+    assert any("1 open comment" in block.value for block in screen.markdown)
     harmless(screen)
-    assert next(one for one in screen.text_input if one.label == "Comment").value == ""
+    assert next(field for field in screen.text_input if field.label == "Comment").value == ""
     press(screen, "Settle")
-    assert [one.settled_by for one in projects.review_of(store, reviewed.project_id, reviewed.best).comments] == ["Ann"]
-    assert not any("open comment" in one.value for one in screen.markdown)
+    assert [
+        comment.settled_by for comment in projects.review_of(store, reviewed.project_id, reviewed.best).comments
+    ] == ["Ann"]
+    assert not any("open comment" in block.value for block in screen.markdown)
     assert "1 to 5,000" in texts(press(screen, "Add comment"))
 
 
 def test_a_lock_takes_the_form_away(store: Store, reviewed: Any, open_criteria: Open) -> None:
     screen = press(open_criteria("Ann", run=reviewed.run_id, criteria=reviewed.best), "Lock")
     assert "Ann locked these criteria" in texts(screen)
-    assert not any(one.label == "Save and re-score" for one in screen.button)
+    assert not any(widget.label == "Save and re-score" for widget in screen.button)
     press(screen, "Unlock")
-    assert any(one.label == "Save and re-score" for one in screen.button)
+    assert any(widget.label == "Save and re-score" for widget in screen.button)
 
 
 @pytest.mark.parametrize(("text", "words"), [("  ", "Criteria need a text"), ("x" * 20_001, "may have 20,000")])
@@ -130,7 +135,7 @@ def test_empty_and_endless_criteria_are_refused_in_words(
 ) -> None:
     screen = open_criteria("Ann", run=reviewed.run_id, criteria=reviewed.best)
     press(write(screen, "Criteria", text), "Save and re-score")
-    assert any(words in one.value.replace("\\", "") for one in screen.error)
+    assert any(words in error.value.replace("\\", "") for error in screen.error)
 
 
 def test_undo_restores_the_parent_and_keeps_what_was_undone(store: Store, reviewed: Any, open_criteria: Open) -> None:
@@ -141,19 +146,19 @@ def test_undo_restores_the_parent_and_keeps_what_was_undone(store: Store, review
     press(screen, "Restore the parent's text")
     assert screen.query_params["criteria"] == reviewed.best
     assert projects.get_criteria(store, reviewed.project_id, edit).head == reviewed.best
-    assert edit in [one.criteria_id for one in projects.list_criteria(store, reviewed.project_id)]
+    assert edit in [entry.criteria_id for entry in projects.list_criteria(store, reviewed.project_id)]
 
 
 def test_a_refined_version_stands_beside_the_items_it_was_shown(
     store: Store, reviewed: Any, open_criteria: Open
 ) -> None:
-    one = projects.list_proposals(store, reviewed.round_id)[0]
-    screen = open_criteria("Ann", run=reviewed.run_id, criteria=one.criteria.criteria_id)
+    proposal = projects.list_proposals(store, reviewed.round_id)[0]
+    screen = open_criteria("Ann", run=reviewed.run_id, criteria=proposal.criteria.criteria_id)
     assert "The misaligned items it was shown" in texts(screen)
     shown = frame_with(screen, "under the parent")
-    assert shown["item"].tolist() == list(one.criteria.provenance.item_ids)
+    assert shown["item"].tolist() == list(proposal.criteria.provenance.item_ids)
     scores = {
-        each.item_id: each.score for each in projects.item_scores(store, reviewed.round_id, one.parent.criteria_id)
+        each.item_id: each.score for each in projects.item_scores(store, reviewed.round_id, proposal.parent.criteria_id)
     }
     assert shown["under the parent"].tolist() == pytest.approx([scores[name] for name in shown["item"]])
 
@@ -185,7 +190,7 @@ def test_a_copy_for_another_aspect(store: Store, reviewed: Any, open_criteria: O
     screen = open_criteria("Ann", run=reviewed.run_id, criteria=reviewed.best)
     screen.session_state["form_copy_part"] = True  # what a click on the button does
     screen.run()
-    aspects = next(one for one in screen.selectbox if one.label == "Aspect")
+    aspects = next(box for box in screen.selectbox if box.label == "Aspect")
     assert "coherence" not in aspects.options  # it stands there already
     aspects.set_value("fluency").run()
     press(screen, "Copy")

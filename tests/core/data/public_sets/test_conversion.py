@@ -24,9 +24,9 @@ def convert(by_hand: ByHand, tmp_path: Path) -> Convert:
     def run(name: str, only: int | None = None) -> tuple[FetchedSet, dict[str, dict[str, Any]]]:
         out = tmp_path / "out" / f"{name}.jsonl"
         files = by_hand(name, only)
-        found = fetch_benchmark(find_benchmark(name), out, record=tmp_path / "record.json", files=files)
+        benchmark = fetch_benchmark(find_benchmark(name), out, record=tmp_path / "record.json", files=files)
         rows = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
-        return found, {row["item_id"]: row for row in rows}
+        return benchmark, {row["item_id"]: row for row in rows}
 
     return run
 
@@ -137,8 +137,8 @@ def test_data_to_text_with_a_text_that_the_table_lacks(by_hand: ByHand, tmp_path
     changed[4]["system_output"] = "Some other words ?"
     texts.write_text(json.dumps(changed))
     out = tmp_path / "x.jsonl"
-    found = fetch_benchmark(find_benchmark("sfres"), out, record=tmp_path / "r.json", files=[texts, table])
-    assert any(note.startswith("1 of 5 texts are not in the table") for note in found.notes)
+    benchmark = fetch_benchmark(find_benchmark("sfres"), out, record=tmp_path / "r.json", files=[texts, table])
+    assert any(note.startswith("1 of 5 texts are not in the table") for note in benchmark.notes)
     assert [json.loads(line)["system_id"] for line in out.read_text().splitlines()][-2:] == ["rnnlg", None]
 
 

@@ -133,8 +133,8 @@ def test_a_copy_is_asked_when_the_home_fails(local: Local, fetch: Fetch, web: We
     benchmark = local("topical-chat", 4)
     part = benchmark.parts[0]
     two = replace(part, addresses=("https://home/gone.json", *part.addresses))
-    found = fetch(replace(benchmark, parts=(two,)))
-    assert found.origins[0].address == part.addresses[0]
+    result = fetch(replace(benchmark, parts=(two,)))
+    assert result.origins[0].address == part.addresses[0]
     assert web.asked == list(two.addresses)
 
 

@@ -139,7 +139,7 @@ def test_a_mark_of_byte_order_and_odd_characters_are_no_trouble(tmp_path: Path) 
 
 # ── the catalogue ────────────────────────────────────────────────────────────────────────────────────────────
 
-PARTS: list[tuple[str, Part]] = [(one.name, part) for one in CATALOGUE for part in one.parts]
+PARTS: list[tuple[str, Part]] = [(entry.name, part) for entry in CATALOGUE for part in entry.parts]
 
 
 @pytest.mark.parametrize(("name", "part"), PARTS, ids=[f"{name}-{part.role}" for name, part in PARTS])
@@ -152,6 +152,6 @@ def test_addresses_are_https_and_end_in_the_file(name: str, part: Part) -> None:
 
 def test_every_set_of_the_reference_data_that_is_public_is_known() -> None:
     names = "summeval newsroom qags-cnndm qags-xsum sfres sfhot topical-chat persona-chat webnlg asset"
-    assert [one.name for one in CATALOGUE] == names.split()
-    assert all(one.licence and one.citation and not one.parts[0].optional for one in CATALOGUE)
-    assert json.dumps([one.as_json() for one in CATALOGUE])
+    assert [entry.name for entry in CATALOGUE] == names.split()
+    assert all(entry.licence and entry.citation and not entry.parts[0].optional for entry in CATALOGUE)
+    assert json.dumps([entry.as_json() for entry in CATALOGUE])

@@ -38,13 +38,13 @@ def scores(**by_item: Any) -> list[Any]:
     return [{"item_id": name, "score": value} for name, value in by_item.items()]
 
 
-def words(found: ImportPreview, severity: str) -> str:
-    return " ".join(one.message for one in found.findings if one.severity == severity)
+def words(result: ImportPreview, severity: str) -> str:
+    return " ".join(finding.message for finding in result.findings if finding.severity == severity)
 
 
 def test_replies_are_matched_read_and_counted() -> None:
     """By hand: a (2 + 3) / 2; b holds no number; c is out of range; d has no row; x is unknown."""
-    found = preview(
+    result = preview(
         [
             {"item_id": "a", "responses": ["Score: 2", "Score: 3", "?"]},
             {"item_id": "x", "responses": ["Score: 2"]},
@@ -52,21 +52,21 @@ def test_replies_are_matched_read_and_counted() -> None:
             {"item_id": "c", "responses": ["Score: 9"]},
         ]
     )
-    np.testing.assert_array_equal(found.values, [2.5, NAN, NAN, NAN])
-    assert (found.use, found.n_rows, found.n_matched, found.n_scored, found.n_replies) == ("replies", 4, 3, 1, 5)
-    assert (found.unknown, found.n_unknown) == (("x",), 1)
-    assert (found.without_row, found.n_without_row) == (("d",), 1)
-    assert found.tally.unread == {"no verdict": 2, "out of range": 1}
-    assert [(one.item_id, one.row, one.text) for one in found.examples["no verdict"]] == [
+    np.testing.assert_array_equal(result.values, [2.5, NAN, NAN, NAN])
+    assert (result.use, result.n_rows, result.n_matched, result.n_scored, result.n_replies) == ("replies", 4, 3, 1, 5)
+    assert (result.unknown, result.n_unknown) == (("x",), 1)
+    assert (result.without_row, result.n_without_row) == (("d",), 1)
+    assert result.tally.unread == {"no verdict": 2, "out of range": 1}
+    assert [(one.item_id, one.row, one.text) for one in result.examples["no verdict"]] == [
         ("a", 1, "?"),
         ("b", 3, "Nothing to say."),
     ]
-    assert [(one.item_id, one.reason) for one in found.verdicts.unscored] == [
+    assert [(verdict.item_id, verdict.reason) for verdict in result.verdicts.unscored] == [
         ("b", "no verdict"),
         ("c", "out of range"),
     ]
-    assert not found.problems
-    judge, replies = found.as_judge(" GPT ")
+    assert not result.problems
+    judge, replies = result.as_judge(" GPT ")
     assert (judge.name, judge.kind, judge.on_scale, judge.aspect) == ("GPT", "imported", True, "coherence")
     assert judge.calls_per_item == pytest.approx(5 / 3)
     assert replies == {
@@ -77,29 +77,29 @@ def test_replies_are_matched_read_and_counted() -> None:
 
 
 def test_scores_as_they_come() -> None:
-    found = preview("id,rating,explanation\nb,2,Dull.\na,4,\nc,,\nd,high,\n")
-    np.testing.assert_array_equal(found.values, [4, 2, NAN, NAN])
-    assert (found.use, found.tally.unread) == ("scores", {"no verdict": 2})
-    assert [(one.item_id, one.detail) for one in found.verdicts.unscored] == [
+    result = preview("id,rating,explanation\nb,2,Dull.\na,4,\nc,,\nd,high,\n")
+    np.testing.assert_array_equal(result.values, [4, 2, NAN, NAN])
+    assert (result.use, result.tally.unread) == ("scores", {"no verdict": 2})
+    assert [(verdict.item_id, verdict.detail) for verdict in result.verdicts.unscored] == [
         ("c", "The score is empty."),
         ("d", "'high' is no number."),
     ]
-    judge, replies = found.as_judge("j")
+    judge, replies = result.as_judge("j")
     assert judge.calls_per_item is None
     assert replies == {"b": ("Dull.",)}
-    notes = [(one.column, one.message) for one in found.findings if one.severity == "note"]
+    notes = [(finding.column, finding.message) for finding in result.findings if finding.severity == "note"]
     assert ("id", "is taken for the item_id") in notes
     assert ("rating", "is taken for the score") in notes
 
 
 def test_scores_on_another_scale_are_counted_and_asked_about_never_clipped() -> None:
     rows = scores(a=0, b=25, c=100, d=3)
-    found = preview(rows)
-    np.testing.assert_array_equal(found.values, [NAN, NAN, NAN, 3])
-    assert found.tally.unread == {"out of range": 3}
-    assert (found.tally.ends, found.suggested) == ((0.0, 100.0), Scale(0, 100))
-    assert "run from 0 to 100, lie outside 1-5" in words(found, "warning")
-    assert "They would fit 0-100" in words(found, "warning")
+    result = preview(rows)
+    np.testing.assert_array_equal(result.values, [NAN, NAN, NAN, 3])
+    assert result.tally.unread == {"out of range": 3}
+    assert (result.tally.ends, result.suggested) == ((0.0, 100.0), Scale(0, 100))
+    assert "run from 0 to 100, lie outside 1-5" in words(result, "warning")
+    assert "They would fit 0-100" in words(result, "warning")
     own = preview(rows, ImportChoices(take="own"))
     np.testing.assert_array_equal(own.values, [0, 25, 100, 3])
     assert not own.on_scale
@@ -131,9 +131,9 @@ def test_replies_on_another_scale() -> None:
 def test_a_few_slips_put_no_scale_in_question() -> None:
     """By hand: 1 of 21 samples lies beyond, less than a twentieth."""
     replies = [*["Score: 2"] * 20, "Score: 9"]
-    found = preview([{"item_id": "a", "responses": replies}])
-    assert (found.tally.unread, found.suggested, found.values[0]) == ({"out of range": 1}, None, 2.0)
-    assert "They would fit" not in words(found, "warning")
+    result = preview([{"item_id": "a", "responses": replies}])
+    assert (result.tally.unread, result.suggested, result.values[0]) == ({"out of range": 1}, None, 2.0)
+    assert "They would fit" not in words(result, "warning")
 
 
 def test_choices_are_followed_and_stand_in_the_note() -> None:
@@ -149,11 +149,11 @@ def test_choices_are_followed_and_stand_in_the_note() -> None:
 
 def test_good_and_bad_are_the_ends_of_the_scale() -> None:
     text = "item_id,input,output,rating,output_feedback\na,i,o,Good,Clear.\nb,i,o,bad,\nc,i,o,,\nd,i,o,Good,\n"
-    found = preview(text)
-    assert found.shape == "eval dataset"
-    np.testing.assert_array_equal(found.values, [5, 1, NAN, 5])
-    assert "3 words of judgement were taken as numbers: Good and its like 5, Bad 1." in words(found, "note")
-    assert found.replies == {"a": ("Clear.",)}
+    result = preview(text)
+    assert result.shape == "eval dataset"
+    np.testing.assert_array_equal(result.values, [5, 1, NAN, 5])
+    assert "3 words of judgement were taken as numbers: Good and its like 5, Bad 1." in words(result, "note")
+    assert result.replies == {"a": ("Clear.",)}
     own = preview(text, ImportChoices(take="own"))
     np.testing.assert_array_equal(own.values, [1, 0, NAN, 1])
     assert "Good and its like 1, Bad 0" in words(own, "note")
@@ -166,10 +166,10 @@ def test_several_rows_are_samples_only_where_a_column_says_so() -> None:
         {"item_id": "b", "seed": 1, "reply": "Score: 5"},
         {"item_id": "a", "seed": 2, "reply": "Score: 4"},
     ]
-    found = preview(rows)
-    np.testing.assert_array_equal(found.values, [3, 5, NAN, NAN])
-    assert found.replies["a"] == ("Score: 2", "Score: 4")
-    assert not found.problems
+    result = preview(rows)
+    np.testing.assert_array_equal(result.values, [3, 5, NAN, NAN])
+    assert result.replies["a"] == ("Score: 2", "Score: 4")
+    assert not result.problems
     doubled = preview(rows, ImportChoices(columns={"sample": None}))
     assert doubled.doubled == {"a": (1, 3)}
     assert "'a' in rows 1 and 3" in doubled.problems[0]
@@ -197,14 +197,14 @@ def test_several_aspects_in_rows() -> None:
         {"item_id": "a", "dimension": "Coherence", "score": 4},
         {"item_id": "a", "dimension": "fluency", "score": 2},
     ]
-    found = preview(rows)
-    assert (found.values[0], found.n_rows) == (4, 1)
+    result = preview(rows)
+    assert (result.values[0], result.n_rows) == (4, 1)
     assert preview(rows, aspect="fluency").values[0] == 2
 
 
 def test_the_aspect_is_the_label_in_a_reply() -> None:
-    found = preview([{"item_id": "a", "reply": "Fluency: 2. Coherence: 4."}])
-    assert found.values[0] == 4
+    result = preview([{"item_id": "a", "reply": "Fluency: 2. Coherence: 4."}])
+    assert result.values[0] == 4
 
 
 def test_graders_of_an_eval_run_must_be_chosen() -> None:
@@ -229,9 +229,9 @@ def test_what_cannot_be_used_is_a_problem_in_words(rows: Any, words: str) -> Non
 
 
 def test_a_constant_judge_is_told_but_allowed() -> None:
-    found = preview(scores(a=3, b=3, c=3))
-    assert not found.problems
-    assert "All 3 scores are 3" in words(found, "warning")
+    result = preview(scores(a=3, b=3, c=3))
+    assert not result.problems
+    assert "All 3 scores are 3" in words(result, "warning")
 
 
 def test_what_is_used_can_be_chosen() -> None:
@@ -248,9 +248,9 @@ def test_failed_refused_and_cut_off_requests_are_counted_apart() -> None:
         return {"custom_id": name, "response": {"status_code": 200 if body else 500, "body": body}}
 
     refused, cut_off = line("c", content=None, refusal="No."), line("b", "length", content="Score: 4 is what")
-    found = preview([line("a", content="Score: 4"), cut_off, refused, line("d")])
-    np.testing.assert_array_equal(found.values, [4, NAN, NAN, NAN])
-    assert found.tally.unread == {"truncated": 1, "refused": 1, "provider error": 1}
+    result = preview([line("a", content="Score: 4"), cut_off, refused, line("d")])
+    np.testing.assert_array_equal(result.values, [4, NAN, NAN, NAN])
+    assert result.tally.unread == {"truncated": 1, "refused": 1, "provider error": 1}
 
 
 def test_an_unknown_aspect_is_refused() -> None:
@@ -262,6 +262,6 @@ def test_hostile_cells_stay_text() -> None:
     hostile = "<script>alert(1)</script> =cmd() ${x} '"
     out = io.StringIO()
     csv.writer(out).writerows([["id", "score"], ["a", hostile], ["b", "=1+1"], ["c", "9" * 400], ["d", "1e999"]])
-    found = preview(out.getvalue())
-    assert found.n_scored == 0
-    assert all(isinstance(one, Unscored) and one.reason == "no verdict" for one in found.verdicts.unscored)
+    result = preview(out.getvalue())
+    assert result.n_scored == 0
+    assert all(isinstance(verdict, Unscored) and verdict.reason == "no verdict" for verdict in result.verdicts.unscored)

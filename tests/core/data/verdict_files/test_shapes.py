@@ -69,7 +69,7 @@ def output_item(item: dict[str, Any], number: int, results: list[dict[str, Any]]
 def told(data: bytes, name: str = "f.jsonl", aspect: str = "coherence") -> list[tuple[str, Any, Any]]:
     recording = load_recording(data, name)
     found = entries(recording, propose_columns(recording, aspect), aspect)
-    return [(one.item_id, one.replies, one.score) for one in found]
+    return [(entry.item_id, entry.replies, entry.score) for entry in found]
 
 
 def test_the_made_up_files_are_of_the_published_shapes() -> None:

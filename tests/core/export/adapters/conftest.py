@@ -210,8 +210,8 @@ def run_tool(tmp_path_factory: pytest.TempPathFactory, adapters_python: Path, en
             check=False,
         )
         assert done.returncode == 0, f"{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
-        found: list[dict[str, Any]] = json.loads(done.stdout.strip().splitlines()[-1])
-        return found
+        body: list[dict[str, Any]] = json.loads(done.stdout.strip().splitlines()[-1])
+        return body
 
     return run
 

@@ -164,9 +164,9 @@ def test_the_open_prompts_filled_with_an_item_are_the_prompts_sent(card: Card, k
         f"{heading}:\n" + "\n".join(f"> {line}" for line in parts[part].splitlines())
         for part, heading in headings(facts).items()
     )
-    found = open_prompts(facts)
-    assert [(one.criteria, one.samples) for one in found] == [(0, 2), (0, 1), (1, 2), (1, 1)]
-    for one, prompt in zip(found, facts.sampling.prompts * 2, strict=True):
+    prompts = open_prompts(facts)
+    assert [(prompt.criteria, prompt.samples) for prompt in prompts] == [(0, 2), (0, 1), (1, 2), (1, 1)]
+    for one, prompt in zip(prompts, facts.sampling.prompts * 2, strict=True):
         frame = score_frame(facts.task, item, prompt, steps="1. Read.", persona="annotator")
         messages = frame.messages(facts.criteria[one.criteria])
         assert one.before + block + one.after == messages[-1].content
@@ -301,14 +301,14 @@ def test_the_snippet_and_the_notebook_score_with_the_judge_file(
     card = read_card("judge.yaml")
     names: dict[str, Any] = {}
     exec(adapter(card, "python").text, names)
-    told = capsys.readouterr().out
-    assert told.startswith("1 ")
-    assert float(told.split()[1]) == pytest.approx(names["verdicts"][0].calibrated or names["verdicts"][0].value)
+    path = capsys.readouterr().out
+    assert path.startswith("1 ")
+    assert float(path.split()[1]) == pytest.approx(names["verdicts"][0].calibrated or names["verdicts"][0].value)
     cells = json.loads(adapter(card, "notebook").text)["cells"]
     kept: dict[str, Any] = {}
     for cell in cells[1:]:
         exec("".join(cell["source"]), kept)
-    assert capsys.readouterr().out == told
+    assert capsys.readouterr().out == path
     exec(adapter(card | {"criteria": [{"id": "else", "text": "Else."}]}, "python").text, {})
     assert "Note: judge.yaml holds other criteria" in capsys.readouterr().out
 

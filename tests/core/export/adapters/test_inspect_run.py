@@ -35,7 +35,7 @@ def judges(card: Card, endpoint: RunningServer) -> dict[str, dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def found(run_tool: RunTool, card: Card, judges: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+def results(run_tool: RunTool, card: Card, judges: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
     jobs = [{"judge": judge} for judge in judges.values()]
     jobs.append({"judge": card(model=OUT_OF_SCALE), "items": (ITEMS[0], EMPTY)})
     return dict(zip((*judges, OUT_OF_SCALE), run_tool("inspect", jobs), strict=True))
@@ -43,9 +43,9 @@ def found(run_tool: RunTool, card: Card, judges: dict[str, dict[str, Any]]) -> d
 
 @pytest.mark.parametrize("way", WAYS)
 def test_it_asks_and_scores_as_concord_does(
-    found: dict[str, dict[str, Any]], judges: dict[str, dict[str, Any]], endpoint: RunningServer, way: str
+    results: dict[str, dict[str, Any]], judges: dict[str, dict[str, Any]], endpoint: RunningServer, way: str
 ) -> None:
-    there, asked_there = found[way], asked_of(endpoint, way)
+    there, asked_there = results[way], asked_of(endpoint, way)
     ours = CalibratedJudge.of(judges[way], restore_judge(judges[way]["judge"], Settings.from_environment()))
     verdicts = ours.score(ITEMS)
     ours.close()
@@ -70,8 +70,8 @@ def _question(body: dict[str, Any]) -> str:
     return json.dumps(asked | {"schema": schema}, sort_keys=True)
 
 
-def test_unreadable_replies_and_empty_texts_are_unscored(found: dict[str, dict[str, Any]]) -> None:
-    told = found[OUT_OF_SCALE]
+def test_unreadable_replies_and_empty_texts_are_unscored(results: dict[str, dict[str, Any]]) -> None:
+    told = results[OUT_OF_SCALE]
     assert told["unscored"] == 2
     assert told["scores"]["one"] == {
         "value": None,

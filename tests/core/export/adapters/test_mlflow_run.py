@@ -23,7 +23,7 @@ CRITERIA = ("It is clear and short.", "Every name in it stands in the source.")
 
 
 @pytest.fixture(scope="module")
-def found(run_tool: RunTool, card: Card) -> dict[str, dict[str, Any]]:
+def results(run_tool: RunTool, card: Card) -> dict[str, dict[str, Any]]:
     offline = {"spec": "offline"}
     jobs: dict[str, dict[str, Any]] = {
         "plain": {"judge": card(*CRITERIA, sampling={"output": "analyze_rate", "max_tokens": 99})},
@@ -35,19 +35,19 @@ def found(run_tool: RunTool, card: Card) -> dict[str, dict[str, Any]]:
 
 
 def test_a_judge_for_each_of_the_criteria(
-    found: dict[str, dict[str, Any]], card: Card, endpoint: RunningServer
+    results: dict[str, dict[str, Any]], card: Card, endpoint: RunningServer
 ) -> None:
-    told = found["plain"]
+    told = results["plain"]
     assert told["variables"] == [["inputs", "outputs"]] * 2
     wanted = expected(card(), CRITERIA)
-    assert [float(one["judge_score"]) for one in told["scores"]] == pytest.approx([mean for mean, _ in wanted])
-    assert [one["value"] for one in told["scores"]] == pytest.approx([human for _, human in wanted])
-    assert {one["why"] for one in told["scores"]} == {"Because."}
+    assert [float(score["judge_score"]) for score in told["scores"]] == pytest.approx([mean for mean, _ in wanted])
+    assert [score["value"] for score in told["scores"]] == pytest.approx([human for _, human in wanted])
+    assert {score["why"] for score in told["scores"]} == {"Because."}
     assert {body["max_tokens"] for body in asked_of(endpoint, "judge")} == {99}
 
 
-def test_no_variable_is_read_in_hostile_criteria(found: dict[str, dict[str, Any]], endpoint: RunningServer) -> None:
-    told = found["hostile"]
+def test_no_variable_is_read_in_hostile_criteria(results: dict[str, dict[str, Any]], endpoint: RunningServer) -> None:
+    told = results["hostile"]
     assert told["variables"] == [["inputs", "outputs"]] * 2
     assert told["scores"][0]["error"] is None
     first, second = (shown(body) for body in asked_of(endpoint, "hostile"))
@@ -55,8 +55,8 @@ def test_no_variable_is_read_in_hostile_criteria(found: dict[str, dict[str, Any]
     assert "file:///etc/hostname first, then { { 7*7 } }" in second
 
 
-def test_a_judge_that_was_no_model_asks_for_one(found: dict[str, dict[str, Any]], endpoint: RunningServer) -> None:
-    assert "name one in the environment as JUDGE_MODEL" in found["no model"]["refused"]
+def test_a_judge_that_was_no_model_asks_for_one(results: dict[str, dict[str, Any]], endpoint: RunningServer) -> None:
+    assert "name one in the environment as JUDGE_MODEL" in results["no model"]["refused"]
     assert len(asked_of(endpoint, "another")) == 2
-    [told] = found["another"]["scores"]
+    [told] = results["another"]["scores"]
     assert told["value"] == float(told["judge_score"])  # no map: it belonged to the judge left behind

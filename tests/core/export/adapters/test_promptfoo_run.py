@@ -27,7 +27,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def found(
+def results(
     tmp_path_factory: pytest.TempPathFactory, promptfoo: Path, card: Card, endpoint: RunningServer
 ) -> list[dict[str, Any]]:
     """The results of one evaluation over the items, in their order."""
@@ -52,17 +52,17 @@ def found(
     return sorted(results, key=lambda one: one["testIdx"])
 
 
-def test_the_score_is_the_mean_over_the_criteria(found: list[dict[str, Any]]) -> None:
+def test_the_score_is_the_mean_over_the_criteria(results: list[dict[str, Any]]) -> None:
     rule = "Hold to these rules when you choose the number:\n"
-    for item, one in zip(ITEMS, found, strict=True):
+    for item, result in zip(ITEMS, results, strict=True):
         numbers = [number_for(f"{rule}{text.splitlines()[0]}\n{item.target}") for text in (HOSTILE, SCHEME)]
         shares = [(number - 1) / 4 for number in numbers]
-        assert [part["score"] for part in one["gradingResult"]["componentResults"]] == pytest.approx(shares)
-        assert one["score"] == pytest.approx(sum(shares) / 2)
-        assert one["success"]
+        assert [part["score"] for part in result["gradingResult"]["componentResults"]] == pytest.approx(shares)
+        assert result["score"] == pytest.approx(sum(shares) / 2)
+        assert result["success"]
 
 
-def test_texts_of_strangers_are_never_templates(found: list[dict[str, Any]], endpoint: RunningServer) -> None:
+def test_texts_of_strangers_are_never_templates(results: list[dict[str, Any]], endpoint: RunningServer) -> None:
     asked = [shown(body) for body in asked_of(endpoint, "judge")]
     assert len(asked) == 6
     first = [text for text in asked if SCHEME not in text]
@@ -72,10 +72,10 @@ def test_texts_of_strangers_are_never_templates(found: list[dict[str, Any]], end
     assert not any(KEY in text for text in asked)
 
 
-def test_items_are_quoted_line_by_line(found: list[dict[str, Any]], endpoint: RunningServer) -> None:
-    asked = asked_of(endpoint, "judge")
-    assert {tuple(message["role"] for message in body["messages"]) for body in asked} == {("system", "user")}
-    assert {body["max_tokens"] for body in asked} == {77}
-    texts = [shown(body) for body in asked]
+def test_items_are_quoted_line_by_line(results: list[dict[str, Any]], endpoint: RunningServer) -> None:
+    requests = asked_of(endpoint, "judge")
+    assert {tuple(message["role"] for message in body["messages"]) for body in requests} == {("system", "user")}
+    assert {body["max_tokens"] for body in requests} == {77}
+    texts = [shown(body) for body in requests]
     assert sum("Text to rate:\n> A short text.\n> ## Criteria\n> Score: 5\n" in text for text in texts) == 2
     assert sum("It goes on.\n> New line\n" in text for text in texts) == 2

@@ -88,12 +88,14 @@ def _run(store: Store, project_id: str, golden_id: str) -> str:
 
 
 def _criteria(store: Store, project_id: str, golden_id: str, run_id: str) -> None:
-    one = Criteria("Reward order.", "coherence", Provenance("draft", 1, item_ids=("a",)))
-    store.criteria.add(project_id, golden_id, [one])
-    found = Alignment("spearman", "dataset", 0.5, 2, interval=Interval(0.1, 0.9, 0.95, "bootstrap"))
-    store.criteria.record(project_id, [CriteriaAlignment(one.criteria_id, run_id, "calibration", found, "kept")])
+    criteria = Criteria("Reward order.", "coherence", Provenance("draft", 1, item_ids=("a",)))
+    store.criteria.add(project_id, golden_id, [criteria])
+    alignment = Alignment("spearman", "dataset", 0.5, 2, interval=Interval(0.1, 0.9, 0.95, "bootstrap"))
+    store.criteria.record(
+        project_id, [CriteriaAlignment(criteria.criteria_id, run_id, "calibration", alignment, "kept")]
+    )
     edited = projects.save_edit(
-        store.acting(ANN), project_id, one.criteria_id, "Reward order and links.", note="why \x00"
+        store.acting(ANN), project_id, criteria.criteria_id, "Reward order and links.", note="why \x00"
     )
     projects.save_edit(store.acting(BO), project_id, edited, "Reward links.")
 
@@ -164,7 +166,7 @@ def tables_of() -> Callable[[bytes], Tables]:
 
 def _tables_of(data: bytes) -> Tables:
     with Archive(io.BytesIO(data)) as archive:
-        return {one.table: [row for _, row in archive.rows(one.table)] for one in archive.manifest.files}
+        return {file.table: [row for _, row in archive.rows(file.table)] for file in archive.manifest.files}
 
 
 @pytest.fixture

@@ -252,7 +252,7 @@ def test_a_forged_author_is_marked(bent: Bent, elsewhere: Store, settings: Setti
             row |= {"actor": "Ada", "role": "admin"}
 
     new = projects.import_project(elsewhere, settings, io.BytesIO(bent(forge))).project_id
-    assert {one.role for one in projects.list_events(elsewhere, new)[:-1]} == {"admin (imported)"}
+    assert {event.role for event in projects.list_events(elsewhere, new)[:-1]} == {"admin (imported)"}
 
 
 def test_text_of_any_kind_survives(bent: Bent, elsewhere: Store, settings: Settings) -> None:

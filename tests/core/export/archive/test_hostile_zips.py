@@ -39,15 +39,15 @@ def _with_manifest(members: Members, change: Callable[[dict[str, object]], None]
 
 def _refused(data: bytes, words: str, limits: Limits | None = None) -> None:
     with pytest.raises(ArchiveError, match=words), Archive(io.BytesIO(data), limits) as archive:
-        for one in archive.manifest.files:
-            for _ in archive.rows(one.table):
+        for file in archive.manifest.files:
+            for _ in archive.rows(file.table):
                 pass
 
 
 def test_a_zip_made_by_others_is_read(members: Members) -> None:
     for how in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         with Archive(io.BytesIO(_zipped(members, how))) as archive:
-            assert sum(1 for one in archive.manifest.files for _ in archive.rows(one.table)) > 20
+            assert sum(1 for file in archive.manifest.files for _ in archive.rows(file.table)) > 20
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def _reworded(members: Members, table: str, data: bytes, rows: int = 1) -> bytes
     def change(manifest: dict[str, object]) -> None:
         files = manifest["files"]
         assert isinstance(files, list)
-        (entry,) = (one for one in files if one["table"] == table)
+        (entry,) = (file for file in files if file["table"] == table)
         entry |= {"bytes": len(data), "rows": rows, "sha256": hashlib.sha256(data).hexdigest()}
 
     return _zipped(_with_manifest(members | {f"tables/{table}.jsonl": data}, change))

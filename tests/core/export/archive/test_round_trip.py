@@ -54,15 +54,15 @@ def test_what_comes_in_is_what_went_out(
 ) -> None:
     here, there = stores
     first, second = tmp_path / "1.zip", tmp_path / "2.zip"
-    told = projects.export_project(here, settings, fill(here), first)
+    exported = projects.export_project(here, settings, fill(here), first)
     came = projects.import_project(there.acting(ADA), settings, first)
     again = projects.export_project(there, settings, came.project_id, second)
     one, two = tables_of(first.read_bytes()), tables_of(second.read_bytes())
     assert _without_marks(two.pop("events")) == one.pop("events")
     assert one == two
     assert all(one[table] for table in one), "a table of the test's project is empty"
-    assert (told.holds, told.unfinished, came.renamed, came.runs_renamed) == (came.holds, 0, False, 0)
-    assert again.holds.log == told.holds.log + 1
+    assert (exported.holds, exported.unfinished, came.renamed, came.runs_renamed) == (came.holds, 0, False, 0)
+    assert again.holds.log == exported.holds.log + 1
 
 
 def test_every_shelf_reads_the_same_afterwards(
@@ -77,7 +77,7 @@ def test_every_shelf_reads_the_same_afterwards(
 
 
 def _goldens(store: Store, project_id: str) -> Any:
-    return [(one.name, store.goldens.load(one.golden_id)) for one in store.goldens.all(project_id)]
+    return [(golden.name, store.goldens.load(golden.golden_id)) for golden in store.goldens.all(project_id)]
 
 
 def _criteria(store: Store, project_id: str) -> Any:
@@ -86,7 +86,7 @@ def _criteria(store: Store, project_id: str) -> Any:
     stood = [(a.criteria_id, a.run_id, a.side, a.alignment) for a in store.criteria.alignments(project_id)]
     return (
         [(r.criteria, r.criteria.provenance, r.created_at) for r in rows],
-        [store.criteria.get(project_id, one).edits for one in ids],
+        [store.criteria.get(project_id, criteria_id).edits for criteria_id in ids],
         stood,
     )
 
@@ -100,15 +100,20 @@ def _judges(store: Store, project_id: str) -> Any:
 
 
 def _labels(store: Store, project_id: str) -> Any:
-    passes = [one.pass_id for one in projects.list_passes(store, project_id)]
+    passes = [label_pass.pass_id for label_pass in projects.list_passes(store, project_id)]
     assert len(passes) == 2
-    return [(store.labels.history(project_id, one, "a"), store.labels.current(project_id, one)) for one in passes]
+    return [
+        (store.labels.history(project_id, pass_id, "a"), store.labels.current(project_id, pass_id))
+        for pass_id in passes
+    ]
 
 
 def _reviews(store: Store, project_id: str) -> Any:
     review = projects.review_of(store, project_id, Criteria("Reward order.", "coherence").criteria_id)
-    remarks = [(one.text, one.line, one.actor, one.at, one.settled_by) for one in review.comments]
-    return remarks, [(one.state, one.actor, one.at, one.evidence) for one in review.changes]
+    remarks = [
+        (comment.text, comment.line, comment.actor, comment.at, comment.settled_by) for comment in review.comments
+    ]
+    return remarks, [(change.state, change.actor, change.at, change.evidence) for change in review.changes]
 
 
 def _meetings(store: Store, project_id: str) -> Any:
@@ -136,11 +141,14 @@ def test_numbers_of_events_follow(
     projects.export_project(store, settings, fill(store), tmp_path / "p.zip")
     new = projects.import_project(elsewhere, settings, tmp_path / "p.zip").project_id
     review = projects.review_of(elsewhere, new, Criteria("Reward order.", "coherence").criteria_id)
-    assert [(one.text, one.settled_by) for one in review.comments] == [("Unclear <b>", "Bo \x00"), ("Second", "")]
-    assert min(one.number for one in review.comments) > 20
+    assert [(comment.text, comment.settled_by) for comment in review.comments] == [
+        ("Unclear <b>", "Bo \x00"),
+        ("Second", ""),
+    ]
+    assert min(comment.number for comment in review.comments) > 20
     projects.settle_comment(elsewhere, new, review.criteria_id, review.comments[1].number)
     again = projects.review_of(elsewhere, new, review.criteria_id).comments
-    assert all(one.settled_by for one in again)
+    assert all(comment.settled_by for comment in again)
 
 
 def test_an_import_beside_the_original_changes_nothing_of_it(
@@ -172,12 +180,12 @@ def test_an_import_beside_the_original_changes_nothing_of_it(
 def test_the_log_says_what_was_done_here_and_what_came(
     store: Store, elsewhere: Store, settings: Settings, fill: Fill, tmp_path: Path
 ) -> None:
-    told = projects.export_project(store, settings, fill(store), tmp_path / "p.zip")
+    exported = projects.export_project(store, settings, fill(store), tmp_path / "p.zip")
     new = projects.import_project(elsewhere.acting(ADA), settings, tmp_path / "p.zip", name=" Theirs ").project_id
     *came, own = projects.list_events(elsewhere, new)
     assert {one.role for one in came} == {f"{role} (imported)" for role in ("annotator", "reviewer", "admin")}
     assert (own.actor, own.role, own.sentence) == ("Ada", "admin", "imported the project Project ä")
-    assert own.body["digest"] == told.digest
+    assert own.body["digest"] == exported.digest
     projects.export_project(elsewhere, settings, new, tmp_path / "q.zip")
     third = projects.import_project(elsewhere, settings, tmp_path / "q.zip").project_id
     *came, own = projects.list_events(elsewhere, third)
@@ -190,12 +198,12 @@ def test_the_log_says_what_was_done_here_and_what_came(
 def test_paid_replies_come_along_and_serve_that_project_alone(
     store: Store, elsewhere: Store, settings: Settings, fill: Fill, tables_of: TablesOf, tmp_path: Path
 ) -> None:
-    told = projects.export_project(store, settings, fill(store), tmp_path / "p.zip")
-    assert (told.holds.replies, told.replies_without_run) == (1, 1)
+    exported = projects.export_project(store, settings, fill(store), tmp_path / "p.zip")
+    assert (exported.holds.replies, exported.replies_without_run) == (1, 1)
     new = projects.import_project(elsewhere, settings, tmp_path / "p.zip").project_id
     (run,) = elsewhere.runs.all(new)
-    found = elsewhere.replies.of_run(run.run_id, new).get_replies(["reply:1", "reply:2"])
-    assert {key: reply_from_json(body) for key, body in found.items()} == {
+    replies = elsewhere.replies.of_run(run.run_id, new).get_replies(["reply:1", "reply:2"])
+    assert {key: reply_from_json(body) for key, body in replies.items()} == {
         key: reply_from_json(body) for key, body in store.replies.get_replies(["reply:1"]).items()
     }
     other = elsewhere.projects.add("other")
@@ -206,9 +214,9 @@ def test_paid_replies_come_along_and_serve_that_project_alone(
 def test_without_replies(
     store: Store, elsewhere: Store, settings: Settings, fill: Fill, tables_of: TablesOf, tmp_path: Path
 ) -> None:
-    told = projects.export_project(store, settings, fill(store), tmp_path / "p.zip", replies=False)
+    exported = projects.export_project(store, settings, fill(store), tmp_path / "p.zip", replies=False)
     tables = tables_of((tmp_path / "p.zip").read_bytes())
-    assert (told.holds.replies, tables["replies"], tables["run_replies"]) == (None, [], [])
+    assert (exported.holds.replies, tables["replies"], tables["run_replies"]) == (None, [], [])
     assert projects.import_project(elsewhere, settings, tmp_path / "p.zip").holds.replies is None
 
 
@@ -221,8 +229,8 @@ def test_a_run_that_is_not_over_leaves_as_cancelled_and_can_be_resumed(
     old = fill(store)
     (run,) = store.runs.all(old)
     store.runs.requeue(run.run_id)
-    told = projects.export_project(store, settings, old, tmp_path / "p.zip")
-    assert told.unfinished == 1
+    exported = projects.export_project(store, settings, old, tmp_path / "p.zip")
+    assert exported.unfinished == 1
     assert store.runs.get(run.run_id).status == "queued"
     new = projects.import_project(elsewhere, settings, tmp_path / "p.zip").project_id
     (came,) = elsewhere.runs.all(new)
@@ -246,7 +254,9 @@ def test_no_row_leaves_with_its_project_a_host_or_another_project(exported: byte
 
 def test_the_form_is_pinned() -> None:
     """Another column or kind is another format: raise `manifest.VERSION`, bring those before it up to it, then this."""
-    told = {name: [(one.name, one.kind, one.nullable) for one in columns] for name, columns in LAYOUT.items()}
+    told = {
+        name: [(column.name, column.kind, column.nullable) for column in columns] for name, columns in LAYOUT.items()
+    }
     assert ("value", "real", True) in told["labels"]
     assert content_digest("layout", told)[:23] == "layout:a47a88091b74991f"
     assert VERSION == 1

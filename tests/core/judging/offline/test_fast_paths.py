@@ -117,7 +117,7 @@ def test_words_and_sentences_are_those_of_the_plain_patterns(raw: str) -> None:
 def test_marked_words_and_what_is_counted_from_them(raw: str) -> None:
     for sentence in cut(raw).sentences:
         begins = [word[0] for word in sentence.surface]
-        assert sentence.marked == tuple(i for i, one in enumerate(begins) if one.isupper() or one.isdigit())
+        assert sentence.marked == tuple(i for i, begin in enumerate(begins) if begin.isupper() or begin.isdigit())
     whole = cut(raw)
     if whole.words:
         n, found = len(whole.words), language.measure(whole)
@@ -149,14 +149,18 @@ def test_all_white_space_may_stand_behind_an_end() -> None:
 
 @given(st.lists(st.one_of(st.sampled_from([*PIECES, "but", "not", "love", "amp", "because"]), st.text(min_size=1))))
 def test_totals_are_counts_over_the_words(words: list[str]) -> None:
-    found = language.totals(words)
-    for total, among in ((found["function"], FUNCTION_WORDS), (found["connectives"], CONNECTIVES)):
+    counts = language.totals(words)
+    for total, among in ((counts["function"], FUNCTION_WORDS), (counts["connectives"], CONNECTIVES)):
         assert total == sum(word in among for word in words)
-    for total, among in ((found["negations"], NEGATIONS), (found["opinions"], OPINIONS), (found["junk"], JUNK_TOKENS)):
+    for total, among in (
+        (counts["negations"], NEGATIONS),
+        (counts["opinions"], OPINIONS),
+        (counts["junk"], JUNK_TOKENS),
+    ):
         assert total == sum(word in among for word in words)
-    assert found["letters"] == sum(map(len, words))
-    assert found["syllables"] == sum(map(text.syllables, words))
-    assert found["long"] == sum(len(word) > 7 for word in words)
+    assert counts["letters"] == sum(map(len, words))
+    assert counts["syllables"] == sum(map(text.syllables, words))
+    assert counts["long"] == sum(len(word) > 7 for word in words)
 
 
 def test_totals_of_the_longest_text_do_not_run_over() -> None:

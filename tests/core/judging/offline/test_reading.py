@@ -86,8 +86,8 @@ def test_an_edited_clause_still_names_its_concept(concept: object) -> None:
     ],
 )  # fmt: skip
 def test_words_weights_and_negation_in_handwritten_text(text: str, expected: dict[str, float]) -> None:
-    found = weights_of(text)
-    assert {key: found.get(key) for key in expected} == expected
+    weights = weights_of(text)
+    assert {key: weights.get(key) for key in expected} == expected
 
 
 def test_ignored_concepts_are_switched_off_and_unread_sentences_kept() -> None:

@@ -57,22 +57,22 @@ def test_names_and_numbers() -> None:
 
 
 def test_length() -> None:
-    found = language_of("One two three four five six. Seven eight nine ten.")  # 10 words, sentences of 6 and 4
-    assert found["log_words"] == math.log1p(10)
-    assert found["log_sentences"] == math.log1p(2)
-    assert found["log_sentence_words"] == math.log1p(5)
-    assert found["short_sentences"] == 0.5
-    assert found["words_outside_30_90"] == pytest.approx(math.log(3))
+    shares = language_of("One two three four five six. Seven eight nine ten.")  # 10 words, sentences of 6 and 4
+    assert shares["log_words"] == math.log1p(10)
+    assert shares["log_sentences"] == math.log1p(2)
+    assert shares["log_sentence_words"] == math.log1p(5)
+    assert shares["short_sentences"] == 0.5
+    assert shares["words_outside_30_90"] == pytest.approx(math.log(3))
 
 
 def test_repetition() -> None:
-    found = language_of("Red dogs bark. Red dogs bark.")
+    shares = language_of("Red dogs bark. Red dogs bark.")
     # Stems: red dog bark red dog bark: 3 distinct of 6 words.  Pairs rd db br rd db: 3 distinct of 5.
     # Triples rdb dbr brd rdb: 3 distinct of 4.
-    assert found["repeated_words"] == 0.5
-    assert found["repeated_pairs"] == pytest.approx(0.4)
-    assert found["repeated_triples"] == pytest.approx(0.25)
-    assert found["most_similar_sentences"] == 1.0
+    assert shares["repeated_words"] == 0.5
+    assert shares["repeated_pairs"] == pytest.approx(0.4)
+    assert shares["repeated_triples"] == pytest.approx(0.25)
+    assert shares["most_similar_sentences"] == 1.0
     assert language_of("She said the the same.")["doubled_words"] == math.log1p(1)
 
 
@@ -133,31 +133,31 @@ def test_doubled_words_by_stem() -> None:
 
 
 def test_wording_and_tone() -> None:
-    found = language_of("I love Rome! Do you?")  # words: i love rome do you
-    assert found["asks"] == 1.0
-    assert found["exclaims"] == 1.0
-    assert found["opinions"] == math.log1p(1)
-    assert found["first_person"] == 0.2
-    assert found["second_person"] == 0.2
-    assert found["name_share"] == pytest.approx(0.2)  # Rome; "I" and "Do" open sentences
+    shares = language_of("I love Rome! Do you?")  # words: i love rome do you
+    assert shares["asks"] == 1.0
+    assert shares["exclaims"] == 1.0
+    assert shares["opinions"] == math.log1p(1)
+    assert shares["first_person"] == 0.2
+    assert shares["second_person"] == 0.2
+    assert shares["name_share"] == pytest.approx(0.2)  # Rome; "I" and "Do" open sentences
 
 
 def test_fragments_of_a_verbatim_text() -> None:
-    found = against("The red fox crossed the old bridge")  # one fragment of 7 words
-    assert found["fragment_coverage"] == 1.0
-    assert found["log_density"] == pytest.approx(math.log1p(49 / 7))
-    assert found["log_longest_copy"] == math.log1p(7)
-    assert found["new_pairs"] == 0.0
-    assert found["splices"] == 0.0
-    assert found["place"] == 0.0
+    features = against("The red fox crossed the old bridge")  # one fragment of 7 words
+    assert features["fragment_coverage"] == 1.0
+    assert features["log_density"] == pytest.approx(math.log1p(49 / 7))
+    assert features["log_longest_copy"] == math.log1p(7)
+    assert features["new_pairs"] == 0.0
+    assert features["splices"] == 0.0
+    assert features["place"] == 0.0
 
 
 def test_spliced_words_are_seen() -> None:
     # "fox shoot" and "shoot hen" are no pairs of the source, though all words are; "red fox" is one: 2 of 3.
-    found = against("Red fox shoot hens")
-    assert found["known_words"] == 1.0
-    assert found["log_splices"] == pytest.approx(math.log1p(2))
-    assert found["splices"] == pytest.approx(2 / 3)
+    features = against("Red fox shoot hens")
+    assert features["known_words"] == 1.0
+    assert features["log_splices"] == pytest.approx(math.log1p(2))
+    assert features["splices"] == pytest.approx(2 / 3)
 
 
 def test_unseen_words_names_and_numbers() -> None:
@@ -211,9 +211,9 @@ def test_slots_are_parsed(source: str, slots: list[tuple[str, str]]) -> None:
 
 def test_slots_told_and_missing() -> None:
     data = exchange.Data("inform(name='old inn',area=noma,food=thai)")
-    found = exchange.measure_data(cut("The Old Inn in Noma has parking."), data)
-    assert found["slots_told"] == pytest.approx(2 / 3)
-    assert found["log_slots_missing"] == math.log1p(1)
+    features = exchange.measure_data(cut("The Old Inn in Noma has parking."), data)
+    assert features["slots_told"] == pytest.approx(2 / 3)
+    assert features["log_slots_missing"] == math.log1p(1)
     assert [slot.value for slot in exchange.missing_slots(cut("The Old Inn in Noma"), data)] == ["thai"]
     assert exchange.extra_words(cut("The Old Inn in Noma has parking."), data) == ["parking"]
     again = exchange.measure_data(cut("Noma is in Noma."), data)
@@ -261,13 +261,13 @@ HOSTILE += ["| " * 10_000, "a=b," * 5_000, "word, " * 5_000, "狐狸跑回家了
 def test_hostile_texts_give_finite_or_absent_features_quickly(kind: str) -> None:
     start = time.process_time()
     items = [Item(str(i), text, source=text, context=text) for i, text in enumerate(HOSTILE)]
-    found = feature_matrix(items, kind)  # type: ignore[arg-type]
-    assert not np.isinf(found).any()
+    features = feature_matrix(items, kind)  # type: ignore[arg-type]
+    assert not np.isinf(features).any()
     assert time.process_time() - start < 60  # about a second, unless something is quadratic
 
 
 @given(st.text(max_size=200), st.text(max_size=200))
 def test_any_text_can_be_measured(target: str, source: str) -> None:
     for kind in ("source_target", "source_context_target", "data_text"):
-        found = feature_matrix([Item("a", target, source=source, context=source)], kind)  # type: ignore[arg-type]
-        assert not np.isinf(found).any()
+        features = feature_matrix([Item("a", target, source=source, context=source)], kind)  # type: ignore[arg-type]
+        assert not np.isinf(features).any()

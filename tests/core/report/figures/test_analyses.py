@@ -55,11 +55,11 @@ def test_variants_stand_below_the_final_judge_with_both_sides():
     held = by_name(figure)["held-out"]
     assert list(held.x) == [0.4, 0.3, 0.42]
     assert held.y[0] > held.y[1] > held.y[2]
-    told, chance = by_name(figure)["differs beyond chance"], by_name(figure)["within chance"]
-    assert (list(told.x), list(told.y), list(told.text)) == ([-0.1], [1], ["−0.100"])
+    report, chance = by_name(figure)["differs beyond chance"], by_name(figure)["within chance"]
+    assert (list(report.x), list(report.y), list(report.text)) == ([-0.1], [1], ["−0.100"])
     assert (list(chance.x), list(chance.y)) == ([0.02], [0])
-    assert told.error_x.array[0] == pytest.approx(0.05)
-    assert told.error_x.arrayminus[0] == pytest.approx(0.1)
+    assert report.error_x.array[0] == pytest.approx(0.05)
+    assert report.error_x.arrayminus[0] == pytest.approx(0.1)
     low, high = figure.layout.xaxis2.range
     assert low < -0.2
     assert high > 0.05

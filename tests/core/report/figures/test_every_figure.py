@@ -96,6 +96,6 @@ def test_describe_never_says_zero_for_undefined():
 
 
 def test_importing_figures_does_not_load_plotly():
-    modules = ", ".join(f"core.report.figures.{one.name}" for one in pkgutil.iter_modules(figures.__path__))
+    modules = ", ".join(f"core.report.figures.{module.name}" for module in pkgutil.iter_modules(figures.__path__))
     code = f"import {modules}, sys; sys.exit('plotly' in sys.modules)"
     assert run([sys.executable, "-c", code], check=False).returncode == 0

@@ -63,10 +63,13 @@ def test_a_cell_answers_all_over_and_no_square_lies_over_the_next(n_layers):
 
 def test_undefined_cells_are_hatched_and_the_best_is_framed():
     shapes = heat_figure(HEAT, measure=MEASURE).layout.shapes
-    hatches = [one for one in shapes if one.type == "path"]
+    hatches = [shape for shape in shapes if shape.type == "path"]
     assert len(hatches) == 3  # one undefined cell
-    frames = {(round(one.x0 + 0.47), round(one.y0 + 0.45)): one.line for one in shapes if one.fillcolor is None
-              and one.type == "rect"}  # fmt: skip
+    frames = {
+        (round(shape.x0 + 0.47), round(shape.y0 + 0.45)): shape.line
+        for shape in shapes
+        if shape.fillcolor is None and shape.type == "rect"
+    }
     assert set(frames) == {(1, 1), (2, 1), (0, 1)}  # best, averaged, looked at
     assert frames[1, 1].width == 3
     assert frames[2, 1].dash == "dot"
