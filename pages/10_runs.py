@@ -5,7 +5,7 @@ from typing import Any
 import streamlit as st
 
 from core import projects
-from core.kept import Run
+from core.project_records import Run
 from core.projects.analyses import RecheckRequest
 from pages.components import consent, live, log_view, run_view, state, tables
 from pages.components.page import Opened, link_to, open_page

@@ -6,7 +6,7 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from core.kept import RunKind
+from core.project_records import RunKind
 from core.projects.calibration import CalibrationRequest
 from core.projects.kinds import RunDetail
 from pages.components import forms, live, people, run_view, state

@@ -4,7 +4,7 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from core.kept import CriteriaEntry
+from core.project_records import CriteriaEntry
 from core.projects.kinds import RunDetail
 from core.projects.rescore import RescoreRequest
 from pages.components import (

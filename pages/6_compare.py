@@ -5,7 +5,7 @@ import streamlit as st
 from core import projects
 from core.comparison import Published
 from core.errors import ConcordError
-from core.kept import GoldenSummary, JudgeEntry
+from core.project_records import GoldenSummary, JudgeEntry
 from pages.components import (
     analyses_view,
     chosen,

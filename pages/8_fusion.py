@@ -4,7 +4,7 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from core.kept import JudgeEntry
+from core.project_records import JudgeEntry
 from pages.components import chosen, fusion_keep, fusion_llm, fusion_sections, fusion_view, state
 from pages.components.fusion_view import Fused
 from pages.components.page import Opened, link_to, open_page

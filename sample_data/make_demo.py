@@ -22,7 +22,7 @@ def main() -> None:
     sys.path.insert(0, str(ROOT))
     from core import projects
     from core.demo.build import build_demo
-    from core.kept import DEMO_PROJECT
+    from core.project_records import DEMO_PROJECT
     from core.settings import Settings
 
     with tempfile.TemporaryDirectory(prefix="concord-demo-") as folder:

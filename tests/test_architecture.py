@@ -21,7 +21,7 @@ TOP_LEVEL = {"app.py", "pages", "core", "tests", "sample_data", "requirements.tx
 TOOL_FILES = {"pyproject.toml", ".streamlit", ".ci", ".gitignore", "LICENSE"}
 
 EVERYTHING = ("core",)
-ALWAYS = ("core.records", "core.errors", "core.json_form", "core.private", "core.progress")
+ALWAYS = ("core.records", "core.errors", "core.json_form", "core.owner_only", "core.progress")
 CHOICES = (
     "core.calibration.settings",
     "core.calibration.records",
@@ -38,17 +38,25 @@ PREVIEWS = (
     *(f"core.fusion.{name}" for name in ("estimators", "items", "plan", "stack")),
     "core.stats",
     "core.wording",
-    "core.quotes",
+    "core.quotations",
     "core.report",
 )  # pure
 SCREENS = (
-    *("core.projects", "core.kept", "core.store", "core.report.figures", "core.settings", "core.people"),
+    *("core.projects", "core.project_records", "core.store", "core.report.figures", "core.settings", "core.people"),
     *CHOICES,
     *PREVIEWS,
 )
 
 ANYWHERE = (
-    *("core.records", "core.errors", "core.files", "core.json_form", "core.private", "core.progress", "core.verdicts"),
+    *(
+        "core.records",
+        "core.errors",
+        "core.files",
+        "core.json_form",
+        "core.owner_only",
+        "core.progress",
+        "core.verdicts",
+    ),
 )
 
 # The longest matching prefix decides; a module without an entry fails, so that a new layer has to say what it knows.
@@ -65,17 +73,24 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     # the Python face: one process measures, calibrates and fuses; a project goes by `core.projects`
     "core.api": (
         *("core.calibration", "core.comparison", "core.data", "core.export", "core.fusion", "core.judging"),
-        *("core.kept", "core.metrics", "core.people", "core.projects", "core.providers.base", "core.repeval"),
+        *(
+            "core.project_records",
+            "core.metrics",
+            "core.people",
+            "core.projects",
+            "core.providers.base",
+            "core.repeval",
+        ),
         *("core.report", "core.settings", "core.stats", "core.store"),
     ),
     "core.version": (),
     "core.__main__": ("core.cli",),
     "core.cli": (
-        *("core.cli", "core.api", "core.kept", "core.projects"),
+        *("core.cli", "core.api", "core.project_records", "core.projects"),
         *("core.calibration", "core.comparison", "core.data", "core.demo", "core.drift", "core.export"),
         *("core.judging.styles", "core.providers.base", "core.repeval", "core.report"),
         *("core.scoring", "core.stats", "core.store"),
-        *("core.jobs.worker", "core.private", "core.settings"),
+        *("core.jobs.worker", "core.owner_only", "core.settings"),
     ),
     "core.scoring": (
         "core.api",
@@ -96,14 +111,19 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "core.stats",
     ),
     "core.report": (
-        *("core.kept", "core.projects.calibration", "core.projects.rounds", "core.review"),  # the records they hold
+        *(
+            "core.project_records",
+            "core.projects.calibration",
+            "core.projects.rounds",
+            "core.review",
+        ),  # the records they hold
         *("core.report.figures", "core.calibration", "core.comparison", "core.data"),
         *("core.spreadsheets", "core.stats", "core.version", "core.wording"),
     ),
     "core.records": (),
     "core.verdicts": (),
     "core.people": (),
-    "core.private": (),
+    "core.owner_only": (),
     "core.errors": (),
     "core.files": (),
     "core.progress": (),
@@ -111,9 +131,9 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "core.settings": ("core.people",),
     "core.wording": (),
     "core.spreadsheets": (),
-    "core.quotes": (),
-    "core.confined": (),
-    "core.data": ("core.confined",),
+    "core.quotations": (),
+    "core.sandbox": (),
+    "core.data": ("core.sandbox",),
     "core.stats": (),
     "core.report.figures": (
         *("core.report.figures", "core.stats"),
@@ -124,8 +144,8 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
             "core.review.agreement",
         ),  # the records they draw
     ),
-    "core.kept": (),
-    "core.store": ("core.kept", "core.people", "core.review", "core.version"),
+    "core.project_records": (),
+    "core.store": ("core.project_records", "core.people", "core.review", "core.version"),
     "core.export.archive": (
         "core.export.archive",
         "core.export.judge_reading",
@@ -168,7 +188,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     ),
     "core.demo": EVERYTHING,  # makes a project as a person would: over `core.projects`
     "core.jobs": (
-        "core.kept",
+        "core.project_records",
         "core.store",
         "core.settings",
         "core.version",
@@ -309,7 +329,7 @@ def sockets(source: Source) -> Iterator[str]:
             isinstance(node, ast.Attribute)
             and ast.unparse(node) in ("socket.create_connection", "socket.socket", "asyncio.open_connection")
             and not within(source.module, "core.providers")
-            and not within(source.module, "core.confined")  # a pair of sockets to a process of its own
+            and not within(source.module, "core.sandbox")  # a pair of sockets to a process of its own
         ):
             yield f"{source.path}:{node.lineno}: network outside core/providers"
 

@@ -19,8 +19,8 @@ from core.api.measures import judge_state, known_of, split_for
 from core.calibration.ablate import Ablation
 from core.calibration.ablate import ablate as ablation_of
 from core.calibration.budget import estimate as estimate_of
+from core.calibration.candidate_pool import AskedJudge
 from core.calibration.loop import calibration
-from core.calibration.pool import AskedJudge
 from core.calibration.records import Calibration, Estimate
 from core.calibration.settings import CalibrationSettings
 from core.data.split import task_of

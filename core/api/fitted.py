@@ -28,7 +28,7 @@ from core.repeval import (
     scorer_of,
     split_three,
 )
-from core.repeval.fitting import pairs_for
+from core.repeval.cell_search import pairs_for
 from core.settings import Settings
 from core.verdicts import Verdicts
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from core.api.loading import load_judge
 from core.api.measures import judge_state, split_for
+from core.calibration.candidate_pool import AskedJudge
 from core.calibration.loop import calibration
-from core.calibration.pool import AskedJudge
 from core.calibration.records import Calibration
 from core.calibration.settings import CalibrationSettings
 from core.comparison import usual_level

@@ -27,7 +27,7 @@ from core.calibration.settings import CalibrationSettings
 from core.data import load_golden
 from core.errors import JobError, NotFoundError, UsageError
 from core.files import write_text
-from core.kept import CriteriaEntry, GoldenSummary, JudgeEntry, ProjectSummary, Run
+from core.project_records import CriteriaEntry, GoldenSummary, JudgeEntry, ProjectSummary, Run
 from core.projects.calibration import CalibrationRequest
 from core.projects.transfer import Exported
 from core.records import GoldenSet

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from core.calibration.pool import AskedJudge, ScoreTable
+from core.calibration.candidate_pool import AskedJudge, ScoreTable
 from core.calibration.records import Calibration
 from core.calibration.revisit import STEP_CALLS, STEP_ITEMS
 from core.calibration.variants import Plan, Variant, VariantKey, known_scores, plan_of

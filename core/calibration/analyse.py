@@ -18,7 +18,7 @@ from typing import Literal
 
 import numpy as np
 
-from core.calibration.patterns import PATTERNS, Pattern, pattern_of
+from core.calibration.criteria_patterns import PATTERNS, Pattern, pattern_of
 from core.calibration.records import Calibration, Candidate, Status
 from core.errors import NotFoundError
 from core.records import (

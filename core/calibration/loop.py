@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from core.calibration.budget import Request, WorkPlan, cut_words, plan_work, require_usable, spread
-from core.calibration.pool import AskedJudge, CallBudget, CandidatePool, ScoreTable
+from core.calibration.candidate_pool import AskedJudge, CallBudget, CandidatePool, ScoreTable
 from core.calibration.proposals import Folds, distinct, draft_requests, gate, refine_requests
 from core.calibration.records import Calibration, Phase, WorkDone
 from core.calibration.revisit import STEP_CALLS, Order, revisit

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from core.calibration.pool import AskedJudge, CandidatePool
+from core.calibration.candidate_pool import AskedJudge, CandidatePool
 from core.calibration.records import Phase
 from core.calibration.settings import CalibrationSettings
 from core.records import Criteria, IntArray

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from core.calibration.pool import AskedJudge, CallBudget, ScoreTable
+from core.calibration.candidate_pool import AskedJudge, CallBudget, ScoreTable
 from core.calibration.proposals import Folds, Refiner, distinct, most_misaligned
 from core.calibration.settings import CalibrationSettings, RoundSettings
 from core.errors import UsageError

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from core.calibration.pool import ScoreTable
+from core.calibration.candidate_pool import ScoreTable
 from core.calibration.records import Calibration
 from core.errors import UsageError
 from core.records import Criteria, GoldenSet, Provenance, ScoreMatrix

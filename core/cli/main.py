@@ -19,7 +19,7 @@ from core.cli import data, judge_files, judges_made, kept_projects, measure, sty
 from core.cli.options import JsonFlag
 from core.cli.output import tell
 from core.errors import ConcordError, UsageError
-from core.private import make_private, secure_home
+from core.owner_only import make_private, secure_home
 from core.settings import Settings, capability_named, home_of
 
 CTRL_C = 130

@@ -2,19 +2,20 @@
 
 ::
 
-    pool       which items, and which judge costs how many        item_pool unique_names
-    table      the leaderboard with intervals, tests, ceiling     compare_table human_ceiling annotator_tests
-    board      its records, JSON, spreadsheet and sentences       Leaderboard Row leaderboard_csv finding
-    curve      scores in points of the human scale                calibration_curve
-    published  numbers printed in the papers                      published_for departure
-    styles     one language model asked in several ways           (imported by name; `styles_run` asks)
+    common_items  which items, and which judge costs how many      item_pool unique_names
+    compare       judges with intervals, tests and ceiling         compare_table human_ceiling annotator_tests
+    leaderboard   what came out: JSON, spreadsheet and sentences   Leaderboard Row leaderboard_csv finding
+    curve         scores in points of the human scale              calibration_curve
+    published     numbers printed in the papers                    published_for departure
+    styles        one language model asked in several ways         (imported by name; `styles_run` asks)
 
 Pure: judges are `core.records.JudgeScores`, whoever made them.
 """
 
-from core.comparison.board import Finding, Leaderboard, Row, finding, leaderboard_csv
+from core.comparison.common_items import ItemsMode, item_pool, unique_names, usual_level
+from core.comparison.compare import annotator_tests, compare_table, human_ceiling
 from core.comparison.curve import CalibrationCurve, calibration_curve
-from core.comparison.pool import ItemsMode, item_pool, unique_names, usual_level
+from core.comparison.leaderboard import Finding, Leaderboard, Row, finding, leaderboard_csv
 from core.comparison.published import (
     Published,
     departure,
@@ -24,4 +25,3 @@ from core.comparison.published import (
     published_datasets,
     published_for,
 )
-from core.comparison.table import annotator_tests, compare_table, human_ceiling

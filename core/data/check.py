@@ -12,7 +12,7 @@ import numpy as np
 from core.data.columns import Mapping
 from core.data.findings import FindingLog
 from core.data.items import ItemRows
-from core.data.labels import AspectCells, Label
+from core.data.label_cells import AspectCells, Label
 from core.records import FloatArray, Item, Scale
 
 _ROUNDING = 0.01

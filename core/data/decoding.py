@@ -1,4 +1,4 @@
-"""Parquet and workbooks → rows of plain cells.  Runs in the confined process only (`core.confined`)."""
+"""Parquet and workbooks → rows of plain cells.  Runs in the confined process only (`core.sandbox`)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import zlib
 from collections import abc
 from typing import IO, Any
 
-from core.confined import Job
 from core.errors import GoldenError
+from core.sandbox import Job
 
 PARQUET_ROWS = 64
 
@@ -216,4 +216,4 @@ JOBS: abc.Mapping[str, Job] = {
     "xlsx": Job(xlsx_rows, _prepare_xlsx),
     "table": Job(table_rows),
 }
-"""For `core.confined.Reader`."""
+"""For `core.sandbox.Reader`."""

@@ -14,7 +14,7 @@ from core.data.files import MAX_GOLDEN_ROWS, USUAL_MB
 from core.data.findings import FindingLog, first_error, has_errors
 from core.data.items import ItemRows, read_items
 from core.data.kinds import detect_kind
-from core.data.labels import AspectCells, read_labels, read_metrics
+from core.data.label_cells import AspectCells, read_labels, read_metrics
 from core.data.scale import find_scale, is_usual
 from core.data.split import calibration_labels, few_labels
 from core.data.tables import Table, read_table

@@ -6,7 +6,7 @@
     read_table(file) ── Table: all rows at once;   read_upload(data, name): the same in a confined process
 
 CSV, TSV and JSON lines (also ``.gz``) are read line by line, Parquet a few rows at a time; JSON documents and workbooks
-have no rows before they were read whole.  Parquet and XLSX are decoded in a confined process (`core.confined`).
+have no rows before they were read whole.  Parquet and XLSX are decoded in a confined process (`core.sandbox`).
 Every failure is a `GoldenError` that names the file, and the row and column or line where there is one.
 """
 
@@ -23,13 +23,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from core.confined import Allowance, Reader, RefusedError
 from core.data import files
 from core.data.cells import MAX_DEPTH, clean_text, folded, n_values
 from core.data.columns import is_role
 from core.data.files import USUAL_MB, Source, check_names, open_source
 from core.data.findings import FindingLog
 from core.records import Finding
+from core.sandbox import Allowance, Reader, RefusedError
 
 SMALL = 1 << 20
 """Bytes of plain text that cost too little to need a process of their own."""

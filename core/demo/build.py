@@ -18,8 +18,8 @@ from core.demo import recorded
 from core.errors import JobError
 from core.fusion.stack import StackSettings
 from core.jobs.queue import RunProgress
-from core.kept import DEMO_PROJECT
 from core.people import Actor
+from core.project_records import DEMO_PROJECT
 from core.projects.analyses import AblationRequest, RecheckRequest
 from core.projects.calibration import CalibrationRequest
 from core.projects.demo import DEMO_NAME, replay_request

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from core.api.measures import judge_state, split_for
+from core.calibration.candidate_pool import AskedJudge
 from core.calibration.loop import calibration
-from core.calibration.pool import AskedJudge
 from core.calibration.records import Calibration
 from core.calibration.settings import CalibrationSettings
 from core.data import load_golden

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from core.calibration.pool import ensemble_scores
+from core.calibration.candidate_pool import ensemble_scores
 from core.errors import AuthError, GoldenError
 from core.export.judge_reading import judge_document
 from core.export.loaded import LoadedJudge, Metrics

@@ -13,7 +13,7 @@ import numpy as np
 from core.calibration.records import Calibration, Candidate
 from core.export.calibrated_judge import joined_verdicts, with_reasons
 from core.export.judge_writing import Known, gain_entry, judge_yaml
-from core.export.verdicts import verdict_row
+from core.export.verdict_files import verdict_row
 from core.files import json_lines, write_text
 from core.judging.base import Judge
 from core.records import GoldenSet, Unscored, Verdict

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO, ClassVar
 
 from core.errors import JobError
-from core.private import make_private
+from core.owner_only import make_private
 from core.settings import Settings
 
 log = logging.getLogger("concord.jobs")

@@ -32,8 +32,8 @@ from types import TracebackType
 from typing import Literal, Self, TypeVar
 
 from core.errors import CallAgainError, CancelledRunError, ConcordError, LostRunError
-from core.kept import ALIVE_SECONDS, WITH_RESULT, Run, Worker
 from core.progress import Snapshot, Stage
+from core.project_records import ALIVE_SECONDS, WITH_RESULT, Run, Worker
 from core.store.results import SNAPSHOT
 from core.store.store import Store
 from core.version import VERSION

@@ -25,7 +25,7 @@ from types import FrameType
 from core.errors import ConcordError, JobError
 from core.jobs.launch import FileLock, lock_file, settings_from_json, watch_file
 from core.jobs.queue import Queue
-from core.private import owner_only, secure_home
+from core.owner_only import owner_only, secure_home
 from core.projects.kinds import do_run, wants_of
 from core.projects.project_list import open_store
 from core.settings import Settings

@@ -25,8 +25,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
-from core.judging import patterns
-from core.judging.patterns import Grammar, cased, grammar, levelled, matched_value, out_of, plain
+from core.judging import reply_patterns as patterns
+from core.judging.reply_patterns import Grammar, cased, grammar, levelled, matched_value, out_of, plain
 from core.records import Scale, UnscoredReason
 from core.verdicts import Reading
 

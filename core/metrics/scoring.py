@@ -20,7 +20,7 @@ from core.errors import ConcordError, JobError, StoreError
 from core.files import replacing
 from core.judging.base import OnProgress
 from core.metrics.base import Metric, MetricScores
-from core.private import make_private
+from core.owner_only import make_private
 from core.records import Item, JudgeScores, Unscored, content_digest
 
 BLOCK = 200

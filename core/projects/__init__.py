@@ -3,12 +3,11 @@
 Importing this is cheap (no judge, no statistics beyond numpy, no job engine); algorithms are imported inside the
 functions that need them.
 
-Whoever acts through the store (`Store.acting`) needs the role that a task names (`core.projects.access`), else
+Whoever acts through the store (`Store.acting`) needs the role that a task names (`core.projects.roles`), else
 AccessError.  Unknown ids raise NotFoundError; every error raised on purpose is a ConcordError.
 """
 
 from core.jobs.launch import ensure_worker
-from core.projects.access import list_events, list_people, log_csv, log_page
 from core.projects.analyses import (
     analyse_candidates,
     case_study,
@@ -111,6 +110,7 @@ from core.projects.project_list import (
 from core.projects.repeval import estimate_repeval, start_repeval
 from core.projects.reports import report
 from core.projects.rescore import start_rescore
+from core.projects.roles import list_events, list_people, log_csv, log_page
 from core.projects.rounds import decide_proposal, edit_proposal, family_tree, list_proposals, round_cost, start_round
 from core.projects.runs import (
     cancel_run,

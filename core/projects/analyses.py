@@ -15,10 +15,10 @@ from core.calibration.analyse import Analyses, ByPattern, CaseStudy, Line, Place
 from core.calibration.records import Candidate, Estimate
 from core.drift.outcome import Recheck
 from core.errors import JobError, UsageError
-from core.kept import WITH_RESULT, Run
-from core.projects.access import requires
+from core.project_records import WITH_RESULT, Run
 from core.projects.consent import gate_of
 from core.projects.project_list import require_aspect
+from core.projects.roles import requires
 from core.projects.runs import RunWork, load_calibration, load_scores, require_judge, start_run
 from core.records import JudgeScores
 from core.settings import Settings

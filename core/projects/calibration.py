@@ -11,10 +11,10 @@ import numpy as np
 from core.calibration.records import Calibration, Estimate
 from core.calibration.settings import CalibrationSettings
 from core.errors import JobError
-from core.kept import WITH_RESULT, CriteriaAlignment, Run
-from core.projects.access import requires
+from core.project_records import WITH_RESULT, CriteriaAlignment, Run
 from core.projects.criteria import list_criteria, list_reviews
 from core.projects.project_list import require_aspect
+from core.projects.roles import requires
 from core.projects.runs import RunWork, judge_run, list_held_out_accesses, load_calibration, start_run
 from core.records import GoldenSet, JudgeScores, Scale, ScoreMatrix, Split, Task
 from core.settings import Settings

@@ -15,8 +15,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from core.errors import ConsentError, UsageError
-from core.kept import Run
-from core.projects.access import requires
+from core.project_records import Run
+from core.projects.roles import requires
 from core.review.log import Action
 from core.settings import Settings
 from core.store.results import JUDGE, RESULT

@@ -6,9 +6,9 @@ What is logged of them, and what it adds up to, is in `core.review.criteria`.
 from __future__ import annotations
 
 from core.errors import CriteriaError, UsageError
-from core.kept import CriteriaEntry
-from core.projects.access import requires
+from core.project_records import CriteriaEntry
 from core.projects.project_list import require_aspect
+from core.projects.roles import requires
 from core.records import Criteria, Provenance
 from core.review.criteria import (
     LONGEST_TEXT,

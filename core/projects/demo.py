@@ -6,10 +6,10 @@ import time
 from pathlib import Path
 
 from core.errors import JobError, NotFoundError
-from core.kept import DEMO_PROJECT, ProjectSummary
-from core.projects.access import requires
+from core.project_records import DEMO_PROJECT, ProjectSummary
 from core.projects.calibration import CalibrationRequest, start_calibration
 from core.projects.project_list import get_project
+from core.projects.roles import requires
 from core.projects.transfer import import_project, preview_project
 from core.settings import Settings
 from core.store.store import Store

@@ -12,7 +12,7 @@ import numpy as np
 
 from core.errors import JobError, NotFoundError, UsageError
 from core.fusion.plan import FusionEstimate, FusionRequest, FusionRunView
-from core.projects.access import requires
+from core.projects.roles import requires
 from core.projects.runs import RunWork, start_run
 from core.records import GoldenSet, JudgeScores, Task
 from core.review.log import FusionKept, FusionPlanSaved

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from core.errors import ConflictError, ConsentError, JobError, NotFoundError, UsageError
-from core.projects.access import requires
 from core.projects.calibration import scored_as
 from core.projects.consent import gate_of
 from core.projects.rescore import ChangedItem, changed_items
+from core.projects.roles import requires
 from core.projects.runs import judge_run, kept_judge
 from core.records import Item, Scored, ScoreMatrix
 from core.review.triage import TRIAGE_VERDICTS, Triage, TriageVerdict

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from core.errors import UsageError
-from core.kept import JudgeEntry
 from core.metrics import MetricScores, as_judge, kept, make_metric, score_or_reason
 from core.progress import Stage
-from core.projects.access import requires
+from core.project_records import JudgeEntry
 from core.projects.project_list import require_aspect
+from core.projects.roles import requires
 from core.projects.runs import RunWork, start_run
 from core.records import JudgeScores
 from core.settings import Settings

@@ -19,7 +19,7 @@ from core.drift.outcome import Recheck
 from core.errors import ConcordError, JobError
 from core.fusion.plan import FusionRequest, FusionRunView
 from core.jobs.queue import RunProgress, Wants, placement
-from core.kept import Run, RunRequest, Worker
+from core.project_records import Run, RunRequest, Worker
 from core.projects.analyses import AblationRequest, RecheckRequest, run_ablation, run_recheck
 from core.projects.calibration import CalibrationRequest, run_calibration
 from core.projects.fusion import run_fusion

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from textwrap import shorten
 
 from core.errors import AccessError, ConflictError, NotFoundError, UsageError
-from core.projects.access import requires
 from core.projects.items import list_triage
+from core.projects.roles import requires
 from core.projects.rounds import ListedProposal, decide_proposal, list_proposals
 from core.review.criteria import ProposalDecided
 from core.review.log import given_reason

@@ -9,8 +9,8 @@ from core.data import Table
 from core.data import read_upload as read_table_sent
 from core.data.files import MAX_GOLDEN_ROWS
 from core.errors import NotFoundError, UsageError
-from core.kept import AspectSummary, GoldenPage, GoldenSummary, ProjectSummary
-from core.projects.access import requires
+from core.project_records import AspectSummary, GoldenPage, GoldenSummary, ProjectSummary
+from core.projects.roles import requires
 from core.records import GoldenSet
 from core.settings import Settings
 from core.store.store import Store

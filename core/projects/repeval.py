@@ -22,8 +22,8 @@ import numpy as np
 
 from core.errors import JobError, NotFoundError, UsageError
 from core.progress import Stage
-from core.projects.access import requires
 from core.projects.calibration import calibration_asked
+from core.projects.roles import requires
 from core.projects.runs import start_run
 from core.records import GoldenSet, IntArray, JudgeScores, Split
 from core.repeval import (
@@ -40,8 +40,8 @@ from core.repeval import (
     split_three,
     stability,
 )
+from core.repeval.cell_search import FEW_LABELS, pairs_for
 from core.repeval.extraction import Machines, collect
-from core.repeval.fitting import FEW_LABELS, pairs_for
 from core.repeval.model import EMBEDDED, ModelSpec
 from core.repeval.projection import Pairs
 from core.repeval.records import Parts

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from core.calibration.records import Calibration
 from core.errors import JobError
-from core.kept import WITH_RESULT, CriteriaAlignment, Run
+from core.project_records import WITH_RESULT, CriteriaAlignment, Run
 from core.projects.calibration import CalibrationRequest, calibrations_of
 from core.projects.criteria import list_reviews
 from core.projects.items import list_triage

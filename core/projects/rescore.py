@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from core.calibration.proposals import standardised_gap
-from core.kept import Side
 from core.progress import Stage
-from core.projects.access import requires
+from core.project_records import Side
 from core.projects.calibration import calibration_asked
+from core.projects.roles import requires
 from core.projects.runs import RunWork, judge_run, require_judge, start_run
 from core.records import Alignment, FloatArray, GoldenSet, Interval, Measure, Usage
 from core.settings import Settings

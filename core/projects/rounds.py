@@ -10,11 +10,11 @@ from typing import Literal
 from core.calibration.rounds import RoundResult
 from core.calibration.settings import RoundSettings
 from core.errors import JobError, UsageError
-from core.kept import CriteriaEntry
-from core.projects.access import requires
+from core.project_records import CriteriaEntry
 from core.projects.calibration import calibration_asked
 from core.projects.criteria import list_criteria, list_reviews, review_of, save_edit, set_state
 from core.projects.rescore import PairedDifference, RescoreRequest, start_rescore
+from core.projects.roles import requires
 from core.projects.runs import RunWork, require_judge, start_run
 from core.records import Criteria
 from core.review.criteria import ProposalDecided, ReviewState

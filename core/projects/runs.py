@@ -17,16 +17,16 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from core.api.measures import judge_state
-from core.calibration.pool import AskedJudge
+from core.calibration.candidate_pool import AskedJudge
 from core.calibration.records import Calibration
 from core.errors import JobError, UsageError
 from core.jobs.launch import ensure_worker
 from core.jobs.queue import RunProgress
 from core.judging.base import DraftBatch, DraftRequest, RefineRequest
 from core.judging.registry import Gate, make_judge, restore_judge
-from core.kept import CriteriaAlignment, Run, RunKind, RunRequest, Side, Worker
-from core.projects.access import requires
+from core.project_records import CriteriaAlignment, Run, RunKind, RunRequest, Side, Worker
 from core.projects.consent import allow_named, gate_of, require_consent
+from core.projects.roles import requires
 from core.records import Alignment, Criteria, GoldenSet, JudgeScores, ScoreMatrix, Task
 from core.review.triage import HeldOutAccess
 from core.settings import Settings

@@ -16,9 +16,9 @@ from core.comparison.styles import (
 )
 from core.errors import NotFoundError, UsageError
 from core.judging.styles import MOST_STEPS
-from core.projects.access import requires
 from core.projects.calibration import CalibrationRequest
 from core.projects.project_list import require_aspect
+from core.projects.roles import requires
 from core.projects.runs import RunWork, start_run
 from core.records import Criteria, GoldenSet, Provenance, content_digest
 from core.settings import Settings

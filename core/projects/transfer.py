@@ -17,18 +17,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
-from core.confined import Allowance, Job, Reader, RefusedError
 from core.errors import ArchiveError, UsageError
 from core.export.archive.checking import Contents, Shapes, check_archive
 from core.export.archive.container import Archive, Limits, Manifest, Writer
 from core.files import saving
-from core.kept import ProjectSummary, moment
-from core.projects.access import requires
+from core.project_records import ProjectSummary, moment
 from core.projects.consent import NamedEndpoint
 from core.projects.kinds import KINDS
 from core.projects.project_list import LONGEST_NAME
+from core.projects.roles import requires
 from core.projects.runs import JudgeState
 from core.review.log import Action
+from core.sandbox import Allowance, Job, Reader, RefusedError
 from core.settings import Settings
 from core.store.codec import Packed, pack, unpack
 from core.store.results import JUDGE, RESULT
@@ -301,4 +301,4 @@ def _free_name(wanted: str, taken: set[str]) -> str:
 
 
 JOBS = {"project": Job(_preview_job)}
-"""For `core.confined.Reader`."""
+"""For `core.sandbox.Reader`."""

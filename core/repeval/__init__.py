@@ -8,7 +8,7 @@
     extraction   texts → states, from the cache or by a model                    extract Machines
     cluster      the same on several GPUs or hosts
     projection   good and bad texts in pairs; fit, then score, for many cells    choose_pairs Ridge PaperPCA …
-    fitting      split 40/20/40 by source, fit, choose, evaluate on test         run scorer_of
+    cell_search  split 40/20/40 by source, fit, choose, evaluate on test         run scorer_of
     steadiness   over seeds and numbers of pairs                                 stability curve_over_pairs
     portable     the fitted score as a file's content, for other items           RepEvalScorer ScorerWithModel
     records      what is asked of a run, and what came out, cell by cell         RepEvalSettings RepEvalResult
@@ -16,8 +16,8 @@
 torch and transformers are imported inside functions.
 """
 
+from core.repeval.cell_search import run, scorer_of, search, split_three
 from core.repeval.extraction import Machines, StatePlan, collect, compute, extract, plan_states
-from core.repeval.fitting import run, scorer_of, search, split_three
 from core.repeval.model import EMBEDDED, ModelSpec, describe
 from core.repeval.portable import RepEvalScorer, ScorerWithModel
 from core.repeval.records import METHODS, Method, PairRule, RepEvalResult, RepEvalSettings, cell_detail

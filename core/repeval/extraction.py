@@ -21,7 +21,7 @@ import numpy as np
 
 from core.errors import JudgeError, StoreError, StoreFullError, UsageError
 from core.files import FULL, replacing
-from core.private import make_private
+from core.owner_only import make_private
 from core.records import GoldenSet, IntArray, Item, canonical_json
 from core.repeval.model import (
     CodeAllowed,

@@ -11,8 +11,8 @@ import numpy as np
 
 from core.errors import UsageError
 from core.records import FloatArray, GoldenSet
+from core.repeval.cell_search import run
 from core.repeval.extraction import OnProgress
-from core.repeval.fitting import run
 from core.repeval.records import Cell, RepEvalResult, RepEvalSettings, token_json
 from core.repeval.states import States
 

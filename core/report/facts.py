@@ -20,7 +20,7 @@ from core.version import VERSION
 
 if TYPE_CHECKING:
     from core.calibration.records import Calibration
-    from core.kept import CriteriaEntry, GoldenSummary, Run
+    from core.project_records import CriteriaEntry, GoldenSummary, Run
     from core.projects.calibration import CalibrationRequest
     from core.projects.rounds import ProposalState
     from core.report.measured import JudgeTable, Labels, Misaligned, OnTheScale, Raters, SourceSpread, SystemFact

@@ -14,7 +14,7 @@ import numpy as np
 from core.calibration.proposals import standardised_gap
 from core.calibration.records import Calibration
 from core.comparison import CalibrationCurve, Leaderboard, Row, calibration_curve, compare_table, human_ceiling
-from core.comparison.board import HumanCeiling
+from core.comparison.leaderboard import HumanCeiling
 from core.data import load_golden
 from core.errors import AspectError, UsageError
 from core.records import Alignment, FloatArray, GoldenSet, IntArray, Interval, Item, JudgeScores, Measure, Scale
@@ -36,7 +36,7 @@ from core.stats import (
 )
 
 if TYPE_CHECKING:
-    from core.kept import Side
+    from core.project_records import Side
     from core.review.meetings import Decision
     from core.review.triage import Triage, TriageVerdict
 

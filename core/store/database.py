@@ -20,9 +20,9 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 
 from core.errors import LostConnectionError, StoreError, StoreFullError
-from core.kept import moment
-from core.private import make_private
-from core.store.patience import is_lost, number_of, say_in_log, was_committed
+from core.owner_only import make_private
+from core.project_records import moment
+from core.store.reconnecting import is_lost, number_of, say_in_log, was_committed
 from core.store.schema import HEAD
 
 T = TypeVar("T")

@@ -18,11 +18,11 @@ import numpy as np
 import sqlalchemy as sa
 
 from core.errors import ConflictError, NotFoundError, StoreError
-from core.kept import CriteriaAlignment, CriteriaEntry, JudgeEntry
+from core.project_records import CriteriaAlignment, CriteriaEntry, JudgeEntry
 from core.records import Alignment, Criteria, JudgeScores, Provenance, content_digest
 from core.store.codec import Packed, pack, unpack
 from core.store.database import record_of
-from core.store.patience import Part
+from core.store.reconnecting import Part
 from core.store.schema import alignments, criteria, edits, goldens, judges
 
 

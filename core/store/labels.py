@@ -16,11 +16,11 @@ from dataclasses import replace
 
 import sqlalchemy as sa
 
-from core.kept import moment
+from core.project_records import moment
 from core.review.criteria import Draft
 from core.review.passes import Label
 from core.store.database import record_of
-from core.store.patience import Part
+from core.store.reconnecting import Part
 from core.store.schema import drafts, labels
 
 _SAID = ("rater", "item_id", "aspect", "value", "comment", "pass_id", "taken_from")

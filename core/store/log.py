@@ -16,13 +16,13 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 
 from core.errors import ConflictError
-from core.kept import moment
 from core.people import Actor
+from core.project_records import moment
 from core.review import KINDS
 from core.review.log import Entry, LogPage
 from core.store.codec import pack, unpack
 from core.store.database import record_of
-from core.store.patience import Part
+from core.store.reconnecting import Part
 from core.store.schema import consents, events, projects
 
 E = TypeVar("E", bound=Entry)

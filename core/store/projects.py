@@ -16,11 +16,11 @@ from typing import Any
 import sqlalchemy as sa
 
 from core.errors import NotFoundError
-from core.kept import AspectSummary, GoldenItem, GoldenSummary, ProjectSummary
+from core.project_records import AspectSummary, GoldenItem, GoldenSummary, ProjectSummary
 from core.records import AspectLabels, GoldenSet, Item, Rating
 from core.store.codec import pack, unpack
 from core.store.database import Database, record_of
-from core.store.patience import Part
+from core.store.reconnecting import Part
 from core.store.schema import golden_items, goldens, metadata, project_goldens, projects, runs
 
 

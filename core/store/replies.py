@@ -18,7 +18,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from core.store.database import Database
-from core.store.patience import Part
+from core.store.reconnecting import Part
 from core.store.schema import blocks, project_replies, replies, run_replies
 
 _CHUNK = 500  # keys in one IN (…): SQLite takes 32,766 parameters, older builds 999

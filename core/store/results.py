@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from core.errors import LostRunError, StoreError
 from core.records import FloatArray, ScoreMatrix, Unscored
 from core.store.codec import Packed, pack, unpack
-from core.store.patience import Part
+from core.store.reconnecting import Part
 from core.store.schema import documents, goldens, runs, scores
 
 T = TypeVar("T")

@@ -14,12 +14,12 @@ from typing import Any
 import sqlalchemy as sa
 
 from core.errors import JobError, NotFoundError
-from core.kept import RESUMABLE, Run, Worker, moment
 from core.progress import Snapshot
+from core.project_records import RESUMABLE, Run, Worker, moment
 from core.records import Usage
 from core.store.codec import pack, unpack
 from core.store.database import record_of
-from core.store.patience import Part
+from core.store.reconnecting import Part
 from core.store.schema import runs, workers
 from core.version import VERSION
 

@@ -22,7 +22,7 @@ part           holds                                                   module
 `actor` is who acts through this handle; `acting` gives another person a handle on the same database.
 
 Every method is one transaction: done whole or not at all, and done again where the connection was lost in it
-(`core.store.patience`).  Errors are `core.errors.StoreError` and its children.
+(`core.store.reconnecting`).  Errors are `core.errors.StoreError` and its children.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from core.store import schema
 from core.store.database import Database, in_our_words
 from core.store.layout import LAYOUT, OF_THE_WORKER, Row, decode, encode
 from core.store.log import body_text
-from core.store.patience import Part, only_once
+from core.store.reconnecting import Part, only_once
 
 IMPORTED = " (imported)"
 """Stands behind the role of who did something before the project was brought here; no action writes it."""

@@ -11,7 +11,7 @@ import streamlit as st
 from core import projects
 from core.calibration.records import Estimate
 from core.errors import ConcordError
-from core.kept import Run
+from core.project_records import Run
 from core.projects.analyses import Ablation, AblationRequest
 from core.records import Interval
 from core.report.figures import describe, measure_name

@@ -8,7 +8,7 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from core.kept import GoldenSummary
+from core.project_records import GoldenSummary
 from core.projects.calibration import JudgeAdapters
 from pages.components import state
 from pages.components.page import Opened, link_to

@@ -11,7 +11,7 @@ import streamlit as st
 from core import projects
 from core.calibration.records import Candidate
 from core.errors import ConcordError
-from core.kept import GoldenSummary, Run
+from core.project_records import GoldenSummary, Run
 from core.projects.analyses import Analyses, CaseStudy, Scope
 from core.records import STATISTICS
 from core.report.figures import STATISTIC_NAMES, describe

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import streamlit as st
 
 from core import projects
-from core.kept import GoldenSummary
+from core.project_records import GoldenSummary
 from pages.components import state
 from pages.components.page import Opened, link_to
 

@@ -12,7 +12,7 @@ import streamlit as st
 
 from core import projects
 from core.comparison import Row
-from core.kept import JudgeEntry
+from core.project_records import JudgeEntry
 from core.records import FloatArray, Item, JudgeScores
 from core.report.figures.comparison import Points, scatter_figure
 from pages.components import charts, state, tables

@@ -10,7 +10,7 @@ import streamlit as st
 from core import projects
 from core.comparison import unique_names
 from core.errors import ConcordError
-from core.kept import GoldenSummary, JudgeEntry
+from core.project_records import GoldenSummary, JudgeEntry
 from pages.components import import_view, metrics_view, people, state, styles_view, tables
 from pages.components.page import Opened, link_to
 from pages.components.screens import plain

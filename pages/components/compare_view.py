@@ -10,7 +10,7 @@ import streamlit as st
 
 from core import projects
 from core.comparison import Finding, ItemsMode, Leaderboard, Row, compare_table, finding, unique_names, usual_level
-from core.kept import GoldenSummary, JudgeEntry
+from core.project_records import GoldenSummary, JudgeEntry
 from core.records import STATISTICS, GoldenSet, Level, Measure, Statistic
 from core.report.figures import LEVEL_NAMES, STATISTIC_NAMES, measure_name
 from pages.components import state

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from core import projects
-from core.kept import CriteriaEntry, Run
+from core.project_records import CriteriaEntry, Run
 from pages.components import state, tables
 from pages.components.chosen import distinct
 from pages.components.page import Opened

@@ -8,7 +8,7 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError, ConflictError
-from core.kept import CriteriaEntry
+from core.project_records import CriteriaEntry
 from core.projects.kinds import RunDetail
 from core.projects.rescore import MOST_CHANGED, PairedDifference, RescoreRequest, RescoreResult
 from core.records import Alignment

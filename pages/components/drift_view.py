@@ -11,7 +11,7 @@ import streamlit as st
 from core import projects
 from core.drift.outcome import Recheck
 from core.errors import ConcordError
-from core.kept import GoldenSummary, Run
+from core.project_records import GoldenSummary, Run
 from core.projects.analyses import DatedRecheck, RecheckRequest
 from core.projects.kinds import RunDetail
 from core.records import Alignment

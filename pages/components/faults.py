@@ -8,7 +8,7 @@ import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from core.errors import ConcordError
-from core.store.patience import PATIENCE, say_in_log
+from core.store.reconnecting import PATIENCE, say_in_log
 from pages.components.screens import plain
 
 _log = logging.getLogger("concord")

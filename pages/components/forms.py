@@ -10,7 +10,7 @@ import streamlit as st
 from core.calibration.records import Estimate
 from core.calibration.settings import PRESETS, CalibrationSettings, RevisitMode, SplitKind
 from core.errors import ConcordError
-from core.kept import GoldenSummary
+from core.project_records import GoldenSummary
 from core.projects.calibration import CalibrationRequest
 from core.records import LEVELS, STATISTICS, Level, Scale, Statistic
 from core.report.figures import LEVEL_NAMES, STATISTIC_NAMES

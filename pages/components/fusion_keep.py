@@ -9,7 +9,7 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError
 from core.fusion.stack import StackSettings
-from core.kept import JudgeEntry
+from core.project_records import JudgeEntry
 from pages.components import people, state
 from pages.components.fusion_view import Fused
 from pages.components.page import Opened

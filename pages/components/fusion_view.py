@@ -14,8 +14,8 @@ from core.comparison import unique_names, usual_level
 from core.errors import ConcordError
 from core.fusion.estimators import METHODS, FusionMethod
 from core.fusion.stack import Fusion, FusionTable, StackSettings
-from core.kept import GoldenSummary, JudgeEntry
 from core.metrics import make_metric
+from core.project_records import GoldenSummary, JudgeEntry
 from core.records import STATISTICS, Alignment, GoldenSet, JudgeKind, Level
 from core.report.figures import LEVEL_NAMES, STATISTIC_NAMES, measure_name
 from core.report.figures.comparison import JudgeMark, leaderboard_figure

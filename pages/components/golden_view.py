@@ -11,7 +11,7 @@ from core import projects
 from core.data import BuiltGolden, Mapping, Table, build_golden
 from core.data.findings import has_errors
 from core.errors import ConcordError
-from core.kept import GoldenItem, GoldenSummary
+from core.project_records import GoldenItem, GoldenSummary
 from core.records import GoldenSet, Scale
 from pages.components import charts, label_blind, mapping, people, state, tables, transfer_view
 from pages.components.page import Opened, link_to, stop_with

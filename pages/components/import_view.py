@@ -19,7 +19,7 @@ from core.data.verdict_files import (
     propose_columns,
 )
 from core.errors import ConcordError
-from core.kept import GoldenSummary
+from core.project_records import GoldenSummary
 from core.records import Finding, Scale
 from pages.components import people, state, tables
 from pages.components.page import Opened

@@ -6,7 +6,7 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from core.kept import CriteriaEntry
+from core.project_records import CriteriaEntry
 from core.projects.items import ExplainedItem, ItemScore
 from core.records import Item
 from pages.components import state, tables

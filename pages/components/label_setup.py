@@ -6,7 +6,7 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from core.kept import GoldenSummary
+from core.project_records import GoldenSummary
 from core.records import Scale
 from core.review.passes import PassRequest
 from core.review.plan import MOST_RATERS, LabelAspect, Order

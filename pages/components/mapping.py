@@ -10,7 +10,7 @@ import streamlit as st
 from core.data import Mapping, Table, propose_mapping
 from core.data.cells import Comma, folded
 from core.data.columns import HUMAN
-from core.data.labels import asks_about_commas
+from core.data.label_cells import asks_about_commas
 from core.records import GoldenSet, ItemKind, Scale
 from pages.components import tables
 from pages.components.screens import plain

@@ -9,7 +9,7 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from core.kept import GoldenSummary
+from core.project_records import GoldenSummary
 from core.review.meetings import AgendaItem
 from pages.components import label_item, people, review_view, state, tables
 from pages.components.page import Opened, link_to

@@ -9,8 +9,8 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from core.kept import GoldenSummary
 from core.metrics import Metric, make_metric, metrics_for
+from core.project_records import GoldenSummary
 from core.projects.judges import MetricsRequest, MetricsResult
 from core.projects.kinds import RunDetail
 from core.records import GoldenSet

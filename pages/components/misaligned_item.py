@@ -10,9 +10,9 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from core.kept import Run
+from core.project_records import Run
 from core.projects.items import ExplainedItem, ItemScore
-from core.quotes import Piece, quoted_pieces
+from core.quotations import Piece, quoted_pieces
 from core.records import Rating
 from core.review.triage import Triage
 from pages.components import label_item, state, tables

@@ -9,7 +9,7 @@ import streamlit as st
 
 from core import projects
 from core.errors import NotFoundError
-from core.kept import CriteriaEntry, Run
+from core.project_records import CriteriaEntry, Run
 from core.projects.items import ItemScore
 from core.projects.rescore import ChangedItem
 from core.review.triage import Triage

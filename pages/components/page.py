@@ -17,8 +17,8 @@ from streamlit.errors import StreamlitPageNotFoundError
 
 from core import projects
 from core.errors import ConcordError
-from core.kept import ProjectSummary, is_demo
 from core.people import Actor
+from core.project_records import ProjectSummary, is_demo
 from core.settings import Settings
 from core.store.store import Store
 from pages.components import faults, people, state, tour

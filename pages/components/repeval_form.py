@@ -9,7 +9,7 @@ import streamlit as st
 
 from core import projects
 from core.comparison import usual_level
-from core.kept import GoldenSummary
+from core.project_records import GoldenSummary
 from core.projects.repeval import METHOD_NAMES, RepEvalEstimate, RepEvalRequest
 from core.records import LEVELS, Level, Statistic
 from core.repeval import EMBEDDED, Extraction, Method, ModelSpec, PairRule, RepEvalSettings, TextMode, templates

@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from core import projects
-from core.kept import Run
+from core.project_records import Run
 from core.projects.kinds import RunDetail
 from core.projects.repeval import METHOD_NAMES, RepEvalOutcome, RepEvalRequest
 from core.repeval.records import RepEvalResult

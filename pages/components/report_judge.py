@@ -7,7 +7,7 @@ from collections.abc import Hashable
 import streamlit as st
 
 from core import projects
-from core.kept import GoldenSummary
+from core.project_records import GoldenSummary
 from pages.components.page import Opened
 from pages.components.report_view import choose_run
 

@@ -10,7 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from core import projects
-from core.kept import GoldenSummary, Run
+from core.project_records import GoldenSummary, Run
 from core.report import plots
 from core.report.facts import Report
 from core.report.findings import headline, limits

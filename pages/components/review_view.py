@@ -12,7 +12,7 @@ import streamlit as st
 from core import projects
 from core.calibration.records import Calibration
 from core.errors import ConcordError
-from core.kept import CriteriaEntry
+from core.project_records import CriteriaEntry
 from core.report.figures import describe, measure_name
 from core.review.criteria import NEXT_STATES, Comment, Evidence, Review, ReviewState, StateChange
 from pages.components import people, state, tables

@@ -10,7 +10,7 @@ from core import projects
 from core.calibration.settings import OPERATIONS, RoundSettings
 from core.data.split import few_labels
 from core.errors import ConcordError
-from core.kept import CriteriaEntry, Run
+from core.project_records import CriteriaEntry, Run
 from core.projects.rounds import RoundRequest, RoundResult
 from pages.components import consent, live, people, proposals_view, run_view, state, tables
 from pages.components.chosen import distinct

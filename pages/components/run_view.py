@@ -9,7 +9,7 @@ import streamlit as st
 from core import projects
 from core.calibration.records import Calibration, Candidate, LeaderboardSnapshot
 from core.errors import ConcordError
-from core.kept import Run, RunStatus
+from core.project_records import Run, RunStatus
 from core.projects.kinds import RunDetail
 from core.records import Alignment
 from core.report.figures import describe, measure_name

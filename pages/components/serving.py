@@ -19,7 +19,7 @@ from streamlit import cli_util
 from streamlit.web.server import server_util
 
 from core.errors import ConcordError, UsageError
-from core.private import owner_only, secure_home
+from core.owner_only import owner_only, secure_home
 from core.settings import Settings, home_of
 from pages.components.accounts import check_accounts
 

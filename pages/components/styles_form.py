@@ -11,7 +11,7 @@ from core import projects
 from core.comparison.styles import StepsView, StylesRequest
 from core.errors import ConcordError
 from core.judging.styles import MOST_STEPS, PERSONAS, STYLE_FORMS, Persona, Style, StyleForm
-from core.kept import CriteriaEntry, GoldenSummary
+from core.project_records import CriteriaEntry, GoldenSummary
 from core.records import LEVELS, Level, Statistic
 from core.report.figures import LEVEL_NAMES, STATISTIC_NAMES
 from core.settings import Settings

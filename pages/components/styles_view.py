@@ -14,7 +14,7 @@ import streamlit as st
 from core import projects
 from core.comparison.styles import StyleCell, StylesEstimate, StylesRequest, StylesView
 from core.errors import ConcordError
-from core.kept import GoldenSummary, Run
+from core.project_records import GoldenSummary, Run
 from core.projects.kinds import RunDetail
 from core.report.figures import Mark, measure_name
 from core.report.figures.trends import forecast_figure, styles_figure

@@ -17,7 +17,7 @@ import streamlit as st
 
 from core.calibration.records import Candidate
 from core.data.columns import Mapping
-from core.kept import CriteriaAlignment, CriteriaEntry, GoldenItem, GoldenSummary, Run
+from core.project_records import CriteriaAlignment, CriteriaEntry, GoldenItem, GoldenSummary, Run
 from core.projects.items import ItemScore
 from core.projects.rescore import ChangedItem
 from core.records import Alignment, Criteria, Finding, GoldenSet

@@ -15,7 +15,7 @@ from streamlit.errors import StreamlitAPIException
 
 from core import projects
 from core.errors import ConcordError
-from core.kept import Run, is_demo
+from core.project_records import Run, is_demo
 from core.settings import Settings
 from core.store.store import Store
 from pages.components import people, state

@@ -11,7 +11,7 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from core.kept import GoldenSummary
+from core.project_records import GoldenSummary
 from core.projects.transfer import Arriving, Exported
 from pages.components import people, state
 from pages.components.page import Opened, stop_with

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import streamlit as st
 
 from core import projects
-from core.kept import CriteriaEntry
+from core.project_records import CriteriaEntry
 from core.projects.rescore import RescoreRequest
 from core.projects.rounds import Relative
 from core.wording import word_diff

@@ -87,8 +87,8 @@ def _places(side: np.ndarray) -> tuple[int, ...]:
 
 def learnt(case: Case, split: Split) -> FloatArray:
     """(2, n_items): the offline judge and RepEval, both taught on the fit side of `split`, over all items."""
+    from core.calibration.candidate_pool import AskedJudge
     from core.calibration.loop import calibration
-    from core.calibration.pool import AskedJudge
     from core.calibration.settings import CalibrationSettings
 
     golden, task = case.golden, task_of(case.golden, case.aspect)

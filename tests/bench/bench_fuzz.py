@@ -32,7 +32,7 @@ from fuzz_files import PROJECT, SAMPLE, file_of  # noqa: E402
 from core import projects  # noqa: E402
 from core.__main__ import main as command  # noqa: E402
 from core.data import as_check_json, build_golden, load_golden, propose_mapping, read_upload, tables  # noqa: E402
-from core.data.labels import asks_about_commas  # noqa: E402
+from core.data.label_cells import asks_about_commas  # noqa: E402
 from core.data.verdict_files import load_recording, match, propose_columns  # noqa: E402
 from core.errors import ConcordError  # noqa: E402
 from core.judging.parse import read_rating  # noqa: E402

@@ -43,7 +43,7 @@ class Package:
 PACKAGES = {
     "stats": Package(("core/stats",), ("tests/core/stats",)),
     "reading": Package(
-        ("core/judging/parse.py", "core/judging/patterns.py"),
+        ("core/judging/parse.py", "core/judging/reply_patterns.py"),
         tuple(
             f"tests/core/judging/test_{name}.py" for name in "parse parse_forms hand_read mix_on_real_replies".split()
         ),
@@ -58,8 +58,8 @@ PACKAGES = {
         ),
     ),
     "roles": Package(
-        ("core/projects/access.py", "core/people.py"),
-        ("tests/core/projects/test_access.py", "tests/pages/test_people.py"),
+        ("core/projects/roles.py", "core/people.py"),
+        ("tests/core/projects/test_roles.py", "tests/pages/test_people.py"),
     ),
 }
 

@@ -20,7 +20,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from core.export.verdicts import read_replies_file
+from core.export.verdict_files import read_replies_file
 from core.records import Scale
 
 SAMPLES = 20

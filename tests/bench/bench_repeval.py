@@ -31,8 +31,8 @@ from threadpoolctl import threadpool_limits  # noqa: E402
 from core.data import load_golden  # noqa: E402
 from core.records import GoldenSet  # noqa: E402
 from core.repeval import PairRule, RepEvalSettings, States, extract, run, search  # noqa: E402
+from core.repeval.cell_search import pairs_for, split_three  # noqa: E402
 from core.repeval.extraction import compute, plan_states  # noqa: E402
-from core.repeval.fitting import pairs_for, split_three  # noqa: E402
 from core.repeval.model import (  # noqa: E402
     ModelSpec,
     load_model,

@@ -15,9 +15,9 @@ from core.calibration.settings import CalibrationSettings, RoundSettings
 from core.data import load_golden
 from core.data.split import KnownTexts
 from core.demo.build import do_here
-from core.kept import FINISHED, CriteriaAlignment
 from core.people import Actor
 from core.progress import Stage
+from core.project_records import FINISHED, CriteriaAlignment
 from core.projects.calibration import CalibrationRequest
 from core.projects.kinds import KINDS
 from core.projects.rounds import RoundRequest

@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from core import projects
 from core.settings import Settings
-from core.store import patience
+from core.store import reconnecting as patience
 from pages.components import people
 from tests.going_away import GoingAway
 from tests.pages.screen import open_screen, press

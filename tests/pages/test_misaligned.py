@@ -9,9 +9,9 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core import projects
-from core.kept import CriteriaEntry
+from core.project_records import CriteriaEntry
 from core.projects.items import ItemScore
-from core.quotes import Piece
+from core.quotations import Piece
 from core.review.triage import Triage
 from pages.components.misaligned_filters import RANKS, STANDARDISED, FilteredItems
 from pages.components.misaligned_item import marked

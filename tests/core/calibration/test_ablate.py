@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from core.calibration.ablate import Ablation, AblationRow, ablate, ablation
-from core.calibration.pool import AskedJudge, ScoreTable
+from core.calibration.candidate_pool import AskedJudge, ScoreTable
 from core.calibration.records import Calibration
 from core.calibration.settings import CalibrationSettings
 from core.calibration.variants import known_scores, plan_of

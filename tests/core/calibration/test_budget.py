@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.calibration.budget import WorkPlan, cut_words, plan_work, spread
+from core.calibration.candidate_pool import AskedJudge
 from core.calibration.loop import calibration
-from core.calibration.pool import AskedJudge
 from core.calibration.settings import CalibrationSettings
 from core.data import split_sources
 from core.judging.base import DraftRequest

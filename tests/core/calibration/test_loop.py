@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from core.calibration.budget import plan_work
+from core.calibration.candidate_pool import AskedJudge
 from core.calibration.loop import calibration
-from core.calibration.pool import AskedJudge
 from core.calibration.records import Calibration, LeaderboardSnapshot
 from core.calibration.settings import CalibrationSettings
 from core.data import split_sources

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from core.calibration.pool import AskedJudge
+from core.calibration.candidate_pool import AskedJudge
 from core.calibration.proposals import Folds
 from core.calibration.rounds import RoundAsked, RoundResult, refinement_round, round_calls
 from core.calibration.settings import CalibrationSettings, RoundSettings

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from core.comparison import compare_table, finding
-from core.comparison.board import in_short
+from core.comparison.leaderboard import in_short
 from core.records import Measure, Scale
 from core.stats.claims import estimate
 

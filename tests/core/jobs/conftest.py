@@ -17,7 +17,7 @@ import pytest
 import sqlalchemy as sa
 
 from core.jobs.queue import PATIENCE
-from core.kept import Run
+from core.project_records import Run
 from core.records import GoldenSet, Item
 from core.settings import Settings
 from core.store.schema import runs, workers

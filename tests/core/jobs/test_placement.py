@@ -15,7 +15,7 @@ import pytest
 from core.errors import UsageError
 from core.jobs.queue import placement, takes
 from core.jobs.worker import capability_of
-from core.kept import RunKind, Worker
+from core.project_records import RunKind, Worker
 from core.projects import list_runs, list_workers, run_view
 from core.projects.calibration import CalibrationRequest
 from core.projects.judges import MetricsRequest

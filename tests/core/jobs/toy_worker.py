@@ -24,8 +24,8 @@ from typing import Any
 from core.errors import CallAgainError, JobError, StoreError
 from core.jobs import queue as queues
 from core.jobs.queue import Queue, RunProgress
-from core.kept import Run
 from core.progress import Stage
+from core.project_records import Run
 from core.records import Usage
 from core.store.codec import Packed
 from core.store.store import Store

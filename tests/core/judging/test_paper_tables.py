@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from core.export.verdicts import Parser, read_replies, reader
+from core.export.verdict_files import Parser, read_replies, reader
 from core.records import Level, Measure, Scale, Statistic
 from core.stats import LabelledItems, align_each
 from tests.replies import rows_of

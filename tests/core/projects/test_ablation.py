@@ -18,8 +18,8 @@ from core.calibration.settings import CalibrationSettings
 from core.demo.build import do_here as drive
 from core.errors import JobError, NotFoundError
 from core.judging.registry import make_judge
-from core.kept import JudgeEntry
 from core.people import Actor
+from core.project_records import JudgeEntry
 from core.projects.analyses import AblationRequest
 from core.projects.calibration import CalibrationRequest
 from core.records import GoldenSet

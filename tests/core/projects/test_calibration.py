@@ -18,7 +18,7 @@ import core
 from core import projects
 from core.calibration.records import Calibration
 from core.calibration.settings import CalibrationSettings
-from core.kept import FINISHED
+from core.project_records import FINISHED
 from core.projects.calibration import CalibrationRequest
 from core.projects.kinds import RunDetail
 from core.projects.rescore import RescoreRequest

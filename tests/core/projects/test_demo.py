@@ -18,8 +18,8 @@ from core.drift.recheck import recheck
 from core.errors import AccessError, ArchiveError, NotFoundError
 from core.export import judge_card
 from core.fusion.stack import StackSettings
-from core.kept import DEMO_PROJECT, GoldenSummary, Run, is_demo
 from core.people import Actor
+from core.project_records import DEMO_PROJECT, GoldenSummary, Run, is_demo
 from core.projects.demo import DEMO_FILE, DEMO_NAME
 from core.settings import Settings
 from core.store.store import Store

@@ -15,7 +15,7 @@ from core import projects
 from core.data import load_golden
 from core.data.verdict_files import ImportChoices
 from core.errors import AspectError, GoldenError, NotFoundError, UsageError
-from core.kept import ProjectSummary
+from core.project_records import ProjectSummary
 from core.records import AspectLabels, GoldenSet, Item, Scale
 from core.store.store import Store
 

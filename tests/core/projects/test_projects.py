@@ -14,8 +14,8 @@ import pytest
 from core import projects
 from core.calibration.settings import CalibrationSettings
 from core.errors import AspectError, ConflictError, CriteriaError, JobError, NotFoundError, UsageError
-from core.kept import CriteriaAlignment, ProjectSummary
 from core.progress import Stage
+from core.project_records import CriteriaAlignment, ProjectSummary
 from core.projects.calibration import CalibrationRequest
 from core.projects.rescore import RescoreRequest, changed_items
 from core.records import Alignment, AspectLabels, Criteria, GoldenSet, Item, JudgeScores, Scale

@@ -19,7 +19,7 @@ from core.comparison.styles import StyleCell, StyleGrid, StylesRequest, StylesVi
 from core.comparison.styles_run import run_grid
 from core.errors import NotFoundError, UsageError
 from core.judging.styles import Style
-from core.kept import CriteriaAlignment
+from core.project_records import CriteriaAlignment
 from core.projects.calibration import CalibrationRequest
 from core.projects.kinds import RunDetail
 from core.projects.styles import criteria_saw, steps_document

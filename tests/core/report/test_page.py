@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from lxml import etree
 
-from core.comparison.board import HumanCeiling
+from core.comparison.leaderboard import HumanCeiling
 from core.records import Alignment
 from core.report.facts import Report
 from core.report.findings import limits

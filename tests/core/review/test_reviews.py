@@ -7,8 +7,8 @@ import pytest
 from core import projects
 from core.calibration.settings import CalibrationSettings
 from core.errors import AccessError, ConflictError, CriteriaError, NotFoundError, UsageError
-from core.kept import CriteriaAlignment
 from core.people import Actor
+from core.project_records import CriteriaAlignment
 from core.projects.calibration import CalibrationRequest
 from core.records import Alignment, AspectLabels, Criteria, GoldenSet, Interval, Item, Scale
 from core.review.criteria import NEXT_STATES, ReviewState

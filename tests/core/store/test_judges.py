@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from core.errors import ConflictError, NotFoundError, StoreError
-from core.kept import CriteriaAlignment
+from core.project_records import CriteriaAlignment
 from core.records import Alignment, Criteria, GoldenSet, Interval, JudgeScores, Provenance, Unscored
 from core.store.judges import judge_id_of
 from core.store.store import Store

@@ -10,7 +10,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core import projects
-from core.kept import JudgeEntry
+from core.project_records import JudgeEntry
 from core.settings import Settings
 from core.store.store import Store
 from tests.pages.making import Place, golden_of

@@ -13,7 +13,7 @@ import pytest
 
 from core import projects
 from core.errors import StoreError
-from core.kept import DEMO_PROJECT
+from core.project_records import DEMO_PROJECT
 from core.settings import Settings
 from pages.components import page, serving
 

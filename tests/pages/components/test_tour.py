@@ -10,7 +10,7 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from core import projects
-from core.kept import DEMO_PROJECT
+from core.project_records import DEMO_PROJECT
 from core.settings import Settings
 from core.store.store import Store
 from pages.components import tour

@@ -16,8 +16,8 @@ import pytest
 from core import projects
 from core.calibration.settings import CalibrationSettings
 from core.export.archive.container import Archive, Writer
-from core.kept import CriteriaAlignment
 from core.people import Actor
+from core.project_records import CriteriaAlignment
 from core.projects.calibration import CalibrationRequest
 from core.records import (
     Alignment,

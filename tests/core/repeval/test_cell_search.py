@@ -27,7 +27,7 @@ from core.repeval import (
     split_three,
     stability,
 )
-from core.repeval.fitting import SearchResult, average_cells, pairs_for, percentile_of
+from core.repeval.cell_search import SearchResult, average_cells, pairs_for, percentile_of
 from core.repeval.projection import PaperPCA, Training
 from core.stats import LabelledItems
 from core.store.codec import pack, unpack
@@ -256,7 +256,7 @@ def test_every_cell_and_k_equals_the_loop(golden: GoldenSet, states: States) -> 
 
 def test_small_memory_changes_nothing(golden: GoldenSet, states: States, monkeypatch: pytest.MonkeyPatch) -> None:
     whole, _ = searched(golden, states)
-    monkeypatch.setattr("core.repeval.fitting.BATCH_BYTES", 1)
+    monkeypatch.setattr("core.repeval.cell_search.BATCH_BYTES", 1)
     parts, _ = searched(golden, states)
     assert np.allclose(parts.values, whole.values, atol=1e-6, equal_nan=True)
     assert np.allclose(parts.scores, whole.scores, atol=1e-5, equal_nan=True)

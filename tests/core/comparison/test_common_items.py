@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from core.comparison import item_pool, unique_names, usual_level
-from core.comparison.pool import ITEMS_MODES
+from core.comparison.common_items import ITEMS_MODES
 from core.errors import AspectError, UsageError
 from core.records import Unscored
 

@@ -13,7 +13,7 @@ from core.errors import LostConnectionError, StoreError
 from core.people import Actor
 from core.review.criteria import Comment
 from core.review.log import Entry
-from core.store import patience
+from core.store import reconnecting as patience
 from core.store.store import Store
 from tests.going_away import GoingAway
 

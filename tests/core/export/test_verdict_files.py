@@ -15,7 +15,7 @@ from core.data.verdict_files import Reply
 from core.data.verdict_files.recording import HEAD_ROWS
 from core.errors import GoldenError, UsageError
 from core.export import read_verdicts, verdict_row
-from core.export.verdicts import ItemReadings, Parser, read_replies_file, reader
+from core.export.verdict_files import ItemReadings, Parser, read_replies_file, reader
 from core.records import Scale, Scored, Unscored
 
 FIVE = Scale(1, 5)

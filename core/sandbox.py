@@ -161,7 +161,7 @@ class Reader:
         ours, theirs = socket.socketpair()
         code = (
             f"import sys; sys.path[:0] = {[str(_ROOT), str(self._folder)]!r}; from {self._module} import JOBS; "
-            f"from core.confined import serve; serve(JOBS, {theirs.fileno()})"
+            f"from core.sandbox import serve; serve(JOBS, {theirs.fileno()})"
         )
         with theirs:
             self._process = subprocess.Popen(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.calibration.patterns import pattern_of
+from core.calibration.criteria_patterns import pattern_of
 from core.records import Scale
 
 ONE_TO_FIVE = Scale(1, 5, 1.0)

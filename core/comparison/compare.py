@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from core.comparison.board import HumanCeiling, Leaderboard, Row
-from core.comparison.pool import ItemPool, ItemsMode, item_pool, unique_names
+from core.comparison.common_items import ItemPool, ItemsMode, item_pool, unique_names
+from core.comparison.leaderboard import HumanCeiling, Leaderboard, Row
 from core.errors import AspectError
 from core.records import Alignment, FloatArray, GoldenSet, IntArray, JudgeScores, Measure, Scale
 from core.stats import (

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from core.comparison.pool import ItemPool, JudgeCost
+from core.comparison.common_items import ItemPool, JudgeCost
 from core.json_form import json_fields
 from core.records import Alignment, Interval, JudgeKind, Measure, Scale
 from core.spreadsheets import Cell, csv_text

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from core.confined import Allowance, Reader, RefusedError
+from core.sandbox import Allowance, Reader, RefusedError
 
 JOBS = """
     import os, time
-    from core.confined import Job
+    from core.sandbox import Job
     from core.errors import GoldenError
 
     def echo(file, options): yield from (file.read().decode(), options)
