@@ -1,4 +1,4 @@
-"""Fusion: several judges and metrics joined into one, told on items that none of them has seen."""
+"""Fusion: several judges and metrics joined into one, evaluated on items that none of them has seen."""
 
 import streamlit as st
 
@@ -79,6 +79,6 @@ def show_fusion(page: Opened, fused: Fused, judges: list[JudgeEntry]) -> None:
 show(
     open_page(
         "fusion",
-        intro="Several judges and metrics joined into one judge, told on items that none of them has seen. No calls.",
+        intro="Several judges and metrics joined into one, evaluated on items that none of them has seen. No calls.",
     )
 )

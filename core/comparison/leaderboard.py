@@ -238,7 +238,7 @@ def finding(board: Leaderboard, measure: str) -> Finding:
         return Finding(
             f"Each judge on items of its own ({measure}): the numbers do not rank the judges.",
             (
-                "Every judge is told on all labelled items that it scored and has not seen. To compare them, "
+                "Every judge is measured on all labelled items that it scored and has not seen. To compare them, "
                 "choose the items common to all.",
             ),
             tuple(_undefined(board)),

@@ -288,7 +288,7 @@ def _sign_off(build: Build) -> None:
 
 
 def _second_aspect(build: Build) -> None:
-    """Relevance: metrics, a calibration of its own, RepEval told on what it held out, and all of them fused."""
+    """Relevance: metrics, a calibration of its own, RepEval evaluated on what it held out, and all of them fused."""
     ada, where = build.as_(ADA), (DEMO_PROJECT, build.golden_id, SECOND)
     build.done(projects.start_metrics(ada, build.settings, MetricsRequest(*where, METRICS)))
     request = CalibrationRequest(*where, "offline", OFFLINE, SECOND_DEFINITION)

@@ -58,7 +58,7 @@ def _reading(leaderboard: Leaderboard) -> str:
     if without := [_unscored_words(row) for row in leaderboard.rows if row.cost.unscored]:
         notes.append(f"No score: {'; '.join(without)}.")
     if any(row.on_scale.errors is None for row in leaderboard.rows):
-        notes.append("Errors in points are told only for judges on the labels' scale.")
+        notes.append("Errors in points are shown only for judges on the labels' scale.")
     if leaderboard.binary:
         notes.append("Labels are of two classes, so there is no quadratic kappa: see precision, recall, F1 and kappa.")
     elif leaderboard.scale.step is None:
@@ -188,7 +188,9 @@ def _columns(heading: str, leaderboard: Leaderboard) -> dict[str, object]:
         "quadratic kappa": config.NumberColumn(format="%.2f", width=118),
         **{name: config.NumberColumn(format="%.2f", width=76) for name in ("precision", "recall", "F1", "kappa")},
         "calls": config.NumberColumn(format="%.3g", width=58, help="calls that one score costs"),
-        "labels seen": config.NumberColumn(width=90, help="labels that chose or fitted this judge; never told on them"),
+        "labels seen": config.NumberColumn(
+            width=90, help="labels that chose or fitted this judge; never measured on them"
+        ),
         "printed": config.TextColumn("printed in a paper", width=150),
         "why —": config.TextColumn(width="large"),
     }

@@ -73,8 +73,8 @@ def draw_between(fused: Fused) -> None:
     """How alike the parts are."""
     shown = fused.shown
     st.markdown(
-        f"**Spearman's rho between the parts**, on the {len(shown.report):,} items told on. Parts that say nearly the "
-        "same bring little to each other; a fusion gains most from good parts that differ."
+        f"**Spearman's rho between the parts**, on the {len(shown.report):,} items evaluated on. Parts that say nearly "
+        "the same bring little to each other; a fusion gains most from good parts that differ."
     )
     charts.place(_between(fused.key, fused), key="fusion_between", alt="Correlation between the parts")
 
@@ -90,7 +90,7 @@ def draw_contradictions(fused: Fused) -> None:
     judges = [part.judge for part in fused.parts]
     contradictory = contradictions(judges, shown.report, MOST_LISTED)
     if not contradictory:
-        st.info("The parts order the items told on in the same way; there is nothing to contradict.")
+        st.info("The parts order the items evaluated on in the same way; there is nothing to contradict.")
         return
     st.markdown("Items that one part puts high and another low: a person should look at these. Widest apart first.")
     names = [fused.names[part.judge_id] for part in fused.parts]
@@ -126,7 +126,7 @@ def draw_contradictions(fused: Fused) -> None:
 
 
 def _ranks(values: np.ndarray, report: tuple[int, ...]) -> np.ndarray:
-    """(n_report,) ranks 0…100 among the items told on, ties at their middle, NaN where there is no score."""
+    """(n_report,) ranks 0…100 among the items evaluated on, ties at their middle, NaN where there is no score."""
     ranks = pd.Series(values[list(report)]).rank()
     spread = max(float(ranks.count() - 1), 1.0)
     return np.asarray(100 * (ranks - 1) / spread, dtype=np.float64)

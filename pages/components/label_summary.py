@@ -43,13 +43,13 @@ def draw_progress(store: Store, passed: LabelPass) -> None:
     seen = projects.pass_summary(store, passed.project_id, passed.pass_id)
     if not seen.done:
         st.info(
-            "Nobody has sat down yet. Send people the address; each picks a name and labels.",
+            "Nobody has joined yet. Send people the address; each picks a name and labels.",
             icon=":material/group_add:",
         )
         return
     st.markdown(
         f"**{seen.n_touched:,} of {seen.n_items:,} items** have a label; "
-        f"{tables.count_words(len(passed.raters), 'rater')} of {passed.plan.n_raters} planned sat down; "
+        f"{tables.count_words(len(passed.raters), 'rater')} of {passed.plan.n_raters} planned joined; "
         f"{tables.count_words(len(seen.queue), 'item')} to decide."
     )
     frame = pd.DataFrame(

@@ -140,4 +140,4 @@ def _join(store: Store, passed: LabelPass) -> None:
     try:
         projects.join_pass(store, passed.project_id, passed.pass_id)
     except ConcordError as error:
-        state.leave_notice(f"You could not sit down: {error}", good=False)
+        state.leave_notice(f"You could not join: {error}", good=False)

@@ -132,7 +132,7 @@ def _draw_facts(result: RepEvalResult, detail: CellDetail) -> None:
     st.dataframe(frame, hide_index=True, alt="Facts of the cell")
     st.caption(plain(f"{measure}; intervals of 95 % over sources."))
     if not best:
-        st.caption("A cell looked at because its test figure is high is no longer told on test; the best one is.")
+        st.caption("A cell looked at because its test figure is high is no longer measured on test; the best one is.")
 
 
 def _draw_items(scored: ScoredCell, rows: FloatArray, name: str) -> None:

@@ -176,7 +176,7 @@ def _pairs(settings: RepEvalSettings) -> PairRule:
 
 
 def _split(page: Opened, request: RepEvalRequest) -> str:
-    """A calibration whose held-out items RepEval is told on; "" for a split of its own."""
+    """A calibration whose held-out items RepEval is evaluated on; "" for a split of its own."""
     runs = projects.calibrations_of(page.store, request.project_id, request.golden_id, request.aspect)
     words = {"": "its own: 40 / 20 / 40 % of the sources", **{run.run_id: f"as {run.title}" for run in runs}}
     chosen: str = st.selectbox(
@@ -184,7 +184,7 @@ def _split(page: Opened, request: RepEvalRequest) -> str:
         list(words),
         format_func=lambda run_id: words[run_id],
         key=widget(f"repeval_split_{request.golden_id[-12:]}_{request.aspect}"),
-        help="As a calibration: told on the same held-out items as that judge, and learnt from the others only.",
+        help="As a calibration: evaluated on the same held-out items as that judge, and learnt from the others only.",
     )
     return chosen
 

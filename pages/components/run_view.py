@@ -103,7 +103,7 @@ def draw_snapshot(view: RunDetail, snapshot: LeaderboardSnapshot) -> None:
     method = known.interval.method if known.interval else ""
     st.caption(
         f"{measure_name(known.statistic, known.level)}; 95 % intervals{plain(f' by {method}') if method else ''}. "
-        "Ranks are on the items that choose the criteria; the result is told on held-out items. "
+        "Ranks are on the items that choose the criteria; the result is measured on held-out items. "
         "Mark a row to read it whole."
     )
     ids = [c.criteria.criteria_id for c in snapshot.candidates]

@@ -439,7 +439,7 @@ def test_progress_and_agreement(rated: str, open_label: Open) -> None:
 def test_nobody_sat_down_yet(store: Store, asked: PassRequest, open_label: Open) -> None:
     pass_id = projects.start_pass(store, asked)
     screen = view(open_label(labelling=pass_id), "Progress")
-    assert "Nobody has sat down yet" in texts(screen)
+    assert "Nobody has joined yet" in texts(screen)
     assert "no labels to freeze yet" in texts(view(screen, "Freeze"))
     assert "Nothing to decide" in texts(view(screen, "Decide"))
 

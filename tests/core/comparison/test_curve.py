@@ -1,4 +1,4 @@
-"""Scores as points of the human scale: bins by hand, fitted and told on different items."""
+"""Scores as points of the human scale: bins by hand, fitted and evaluated on different items."""
 
 from __future__ import annotations
 
