@@ -16,6 +16,12 @@ import pytest
 from tests.outside.endpoint import FAILURES, CountingEndpoint, fault_of, serving
 
 SECONDS, AT_ONCE = 120.0, 4
+# As `python -m core` at a terminal: what is started in the background is started deaf to Ctrl-C.
+AT_A_TERMINAL = """
+import runpy, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+runpy.run_module("core", run_name="__main__", alter_sys=True)
+"""
 
 
 @pytest.mark.parametrize("as_json", [True, False])
@@ -33,16 +39,19 @@ def test_an_interrupted_score_is_told_and_goes_on(
         endpoint.hold_after(5, failures=0)
         score = ("score", items, "--judge-file", tmp_path / "judge.yaml", "--judge", f"openai:fake-judge@{url}")
         score += ("--out", tmp_path / "verdicts.jsonl", *(["--json"] if as_json else []))
-        command = [sys.executable, "-m", "core", *map(str, score)]
+        command = [sys.executable, "-c", AT_A_TERMINAL, *map(str, score)]
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
         with subprocess.Popen(command, cwd=repository, **pipes) as process:  # type: ignore[call-overload]
-            end = time.monotonic() + SECONDS
-            while not (endpoint.holding and endpoint.waiting == AT_ONCE):  # so all answers have arrived
-                assert process.poll() is None, process.communicate()
-                assert time.monotonic() < end, "nothing was asked"
-                time.sleep(0.02)
-            process.send_signal(signal.SIGINT)
-            out, err = process.communicate(timeout=SECONDS)
+            try:
+                end = time.monotonic() + SECONDS
+                while not (endpoint.holding and endpoint.waiting == AT_ONCE):  # so all answers have arrived
+                    assert process.poll() is None, process.communicate()
+                    assert time.monotonic() < end, "nothing was asked"
+                    time.sleep(0.02)
+                process.send_signal(signal.SIGINT)
+                out, err = process.communicate(timeout=SECONDS)
+            finally:
+                process.kill()
         assert process.returncode == 1
         assert "Traceback" not in err
         said = json.loads(out)["error"] if as_json else {"type": "Interrupted", "message": err}
