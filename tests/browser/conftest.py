@@ -31,6 +31,7 @@ REST = "() => new Promise((done) => setTimeout(() => requestAnimationFrame(() =>
 """Until the browser has done what the last drawing left it to do: take keys, move the cursor."""
 WATCH = """() => {
     window.drawnAnew = false;
+    window.waitUntil = performance.now() + 8000;
     const app = document.querySelector("[data-testid=stApp]");
     let began = false;
     const looker = new MutationObserver(() => {
@@ -159,11 +160,14 @@ def settle(page: Page) -> Callable[..., None]:
 
 @contextmanager
 def watching(page: Page) -> Iterator[None]:
-    """What is done in the block makes the screen draw itself anew; it ends when that has come to its end."""
+    """What is done in the block makes the screen draw itself anew; it ends when that has come to its end.
+
+    A redraw so quick that React shows nothing of it is not seen: after 8 s a screen at rest counts as drawn.
+    """
     rest(page)
     page.evaluate(WATCH)
     yield
-    page.wait_for_function("window.drawnAnew")
+    page.wait_for_function("window.drawnAnew || !(performance.now() < window.waitUntil)")
     rest(page)
 
 
