@@ -66,7 +66,9 @@ def align(
 
 @commands.command("read-ratings")
 def read_ratings(
-    replies: Annotated[Path, typer.Argument(help="JSONL (.gz): item_id and responses, a list of texts, a line.")],
+    replies: Annotated[
+        Path, typer.Argument(help="JSONL (.gz), CSV, Parquet or XLSX: item_id and responses (a list, or a text a row).")
+    ],
     *,
     scale: Annotated[str, typer.Option("--scale", help="LO-HI: the scale that the judge was offered.")],
     parser: Annotated[

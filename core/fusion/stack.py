@@ -159,7 +159,7 @@ def fuse(
     """Fuse `parts` (judges of this golden set, of any scales) on one aspect (METHODS §6, without further calls).
 
     With a `split` the items to fit and to report on are given, and what the parts have `seen` is taken to be met: their
-    scores on the fit items must then be cross-fitted (`core.fusion.cross_fitting`).
+    scores on the fit items must then be cross-fitted (`core.fusion.items.cross_fitted`).
 
     On fewer labels than weights can be learnt from, the parts are averaged instead, and `notes` says so.
 
