@@ -191,6 +191,78 @@ def split_sources(
     )
 
 
+def grown_split(
+    split: Split, old: GoldenSet, new: GoldenSet, *, aspect: str, fraction: float = 0.5, seed: int | None = None
+) -> Split:
+    """The `split` of `old`, taken on to `new`: known sources keep their side, and only new ones are divided.
+
+    A source is known when its text is (`source_digest`), whatever its id; all its items labelled in `new` go to its
+    side.  Of the new sources `fraction` go to calibration, drawn as in `split_sources` (one alone falls to either side
+    with that chance); `seed` None takes the seed of `split`.  With "sources+systems" known systems keep their side
+    too.  GoldenError for a source whose text is on both sides, unless its id tells which one it was.
+    """
+    if not 0 < fraction < 1:
+        raise UsageError(f"The fraction for calibration must lie between 0 and 1, {fraction:g} came.")
+    usable_aspect(new, aspect)
+    labelled = np.flatnonzero(np.isfinite(new.labels(aspect)))
+    seed = split.seed if seed is None else seed
+    rng = np.random.default_rng(seed)
+    sides = _known_sides(split, old, new)
+    kept = [sides.get(new.items[k].source_id) for k in labelled]
+    fitting = _kept_or_drawn(kept, new.source_codes[labelled], fraction, rng)
+    calibration, held_out = fitting, ~fitting
+    if split.kind == "sources+systems":
+        known = {old.items[k].system_id: True for k in split.calibration}
+        known |= {old.items[k].system_id: False for k in split.held_out}
+        systems = [new.items[k].system_id for k in labelled]
+        if not all(systems):
+            raise GoldenError("A split by systems needs a system_id for every labelled item.", file=new.name)
+        seen = _kept_or_drawn([known.get(name) for name in systems], new.system_codes[labelled], 0.5, rng)
+        calibration, held_out = fitting & seen, ~fitting & ~seen
+    dropped = int((~calibration & ~held_out).sum())
+    parts = _positions(labelled[calibration]), _positions(labelled[held_out])
+    return _checked(new, aspect, Split(*parts, split.kind, seed, dropped))
+
+
+def _known_sides(split: Split, old: GoldenSet, new: GoldenSet) -> dict[str, bool]:
+    """source_id in `new` → whether it calibrates, of the sources whose text has a side in `old`."""
+    by_source = has_sources(old) and has_sources(new)
+    by_text: dict[str, set[bool]] = {}
+    by_id: dict[tuple[str, str], bool] = {}
+    for positions, calibrates in ((split.calibration, True), (split.held_out, False)):
+        for item in (old.items[k] for k in positions):
+            digest = source_digest(item, by_source=by_source)
+            by_text.setdefault(digest, set()).add(calibrates)
+            by_id[item.source_id, digest] = calibrates
+    found: dict[str, set[bool]] = {}
+    for item in new.items:
+        digest = source_digest(item, by_source=by_source)
+        sides = by_text.get(digest, set())
+        if len(sides) > 1 and (item.source_id, digest) in by_id:
+            sides = {by_id[item.source_id, digest]}
+        found.setdefault(item.source_id, set()).update(sides)
+    both = [name for name, sides in found.items() if len(sides) > 1]
+    if both:
+        raise GoldenError(
+            f"The text of source {both[0][:80]!r} was on both sides of the split ({len(both)} sources). "
+            "Take it out of the file, or give it the id it had.",
+            file=new.name,
+        )
+    return {name: sides.pop() for name, sides in found.items() if sides}
+
+
+def _kept_or_drawn(known: Sequence[bool | None], codes: IntArray, fraction: float, rng: Generator) -> NDArray[np.bool_]:
+    """(n,) bool: whether each entry calibrates, as `known` or, where that is None, as drawn by its code."""
+    chosen = np.array([bool(side) for side in known], dtype=np.bool_)
+    fresh = np.flatnonzero([side is None for side in known])
+    distinct = np.unique(codes[fresh])
+    if distinct.size > 1:
+        chosen[fresh] = _share(codes[fresh], fraction, rng, "the new sources")
+    elif distinct.size:
+        chosen[fresh] = rng.random() < fraction
+    return chosen
+
+
 def calibration_labels(golden: GoldenSet, aspect: str) -> int | None:
     """How many labels of `aspect` would choose criteria with the usual split; None where nothing can be split."""
     try:
@@ -278,6 +350,21 @@ def text_digest(item: Item) -> str:
     """12 hex digits of what the item says."""
     texts = [_alike(part) for part in (item.source, item.context, item.target)]
     return content_digest("text", texts).partition(":")[2][:DIGITS]
+
+
+def has_sources(golden: GoldenSet) -> bool:
+    """Whether any item was made from a source."""
+    return any(item.source for item in golden.items)
+
+
+def source_digest(item: Item, *, by_source: bool = True) -> str:
+    """12 hex digits of the text that makes an item's source the same source in another golden set.
+
+    The source where there is one; else, or when two golden sets of which one has no sources are laid side by side
+    (`by_source` False), the context and the target.
+    """
+    texts = [item.source] if by_source and item.source else [item.context, item.target]
+    return content_digest("source", [_alike(text) for text in texts]).partition(":")[2][:DIGITS]
 
 
 def _alike(text: str) -> str:
