@@ -12,9 +12,13 @@ from typing import Literal, Protocol
 
 from core.records import Alignment, Criteria, Item, ItemKind, JudgeScores, Origin, Provenance, Scale, Usage
 
-RunKind = Literal["calibration", "rescore", "round", "styles", "ablation", "metrics", "repeval", "fusion", "recheck"]
+RunKind = Literal[
+    "calibration", "version", "rescore", "round", "styles", "ablation", "metrics", "repeval", "fusion", "recheck"
+]
 RunStatus = Literal["queued", "running", "done", "failed", "cancelled", "budget"]
 Side = Literal["calibration", "held-out"]
+JUDGES: tuple[RunKind, ...] = ("calibration", "version")
+"""Kinds of runs whose result is a judge: a calibration's, or a version's that people made."""
 FINISHED: tuple[RunStatus, ...] = ("done", "failed", "cancelled", "budget")
 RESUMABLE: tuple[RunStatus, ...] = ("failed", "cancelled")
 WITH_RESULT: tuple[RunStatus, ...] = ("done", "budget")

@@ -79,7 +79,7 @@ def calibration(
     `split` comes from `core.data.split_sources`; `judge_state` is the prepared judge's, carried into the result.
     Raises AspectError before the first call when the labels cannot rank anything.
     """
-    run = _start(judge, split, settings)
+    run = _start(judge, split, settings, split.held_out)
     pool, plan = run.pool, run.plan
     run.publish("draft", 0, f"drafting {plan.drafts} criteria")
     requests = draft_requests(judge.golden, pool.items.labels, pool.items.positions, settings)
@@ -97,9 +97,43 @@ def calibration(
     return _report(run, judge_state or {})
 
 
-def _start(judge: AskedJudge, split: Split, settings: CalibrationSettings) -> _Run:
+def measure(
+    judge: AskedJudge,
+    split: Split,
+    settings: CalibrationSettings,
+    criteria: Sequence[Criteria],
+    *,
+    held_out: bool = True,
+    judge_state: Mapping[str, Any] | None = None,
+) -> Calibration:
+    """`judge` with `criteria` that people chose (the mean of their scores), measured as the winner of a calibration is.
+
+    Nothing is drafted or refined; the judge without criteria is scored beside it.  Without `held_out` those items are
+    left alone, and what would be measured on them is undefined.  Settings, split and errors as in `calibration`; its
+    budget does not apply.
+    """
+    settings = replace(settings, budget=None, rounds=0, ensemble=len(criteria))
+    run = _start(judge, split, settings, split.held_out if held_out else ())
+    pool, positions = run.pool, run.pool.items.positions
+    baseline = [entry.criteria for entry in pool.entries.values()]
+    pool.add(criteria, "running")
+    every = tuple({each.criteria_id: each for each in (*criteria, *baseline)}.values())
+    pool.calls_expected = calls = len(every) * (len(positions) + run.held_out.n)
+    size = max(1, STEP_CALLS // len(every))
+    for start in range(0, len(positions), size):
+        pool.score(judge, every, tuple(int(p) for p in positions[start : start + size]))
+        done = min(start + size, len(positions))
+        run.publish("revisit", 0, f"{done} of {len(positions)} calibration items scored")
+    pool.mark([each.criteria_id for each in criteria], "kept")
+    result = _report(run, judge_state or {})
+    n, asked = run.held_out.n, len(split.held_out)
+    return replace(result, work=WorkDone(0, 0, 0, 0, 0, 0, 0, 0, asked, n, calls, pool.budget.calls))
+
+
+def _start(judge: AskedJudge, split: Split, settings: CalibrationSettings, opened: Sequence[int]) -> _Run:
+    """`opened` are the positions of the held-out items that will be looked at."""
     golden, task = judge.golden, judge.task
-    items, held_out = (LabelledItems.of(golden, task.aspect, part) for part in (split.calibration, split.held_out))
+    items, held_out = (LabelledItems.of(golden, task.aspect, part) for part in (split.calibration, opened))
     require_usable(golden, task, items)
     level = settings.level or items.usual_level
     plan = plan_work(settings, items, held_out.n)
@@ -111,7 +145,8 @@ def _start(judge: AskedJudge, split: Split, settings: CalibrationSettings) -> _R
     run = _Run(judge, split, pool, Order(items.sources, settings.seed), held_out, plan)
     if cut := cut_words(plan, settings, items, held_out.n):
         run.cut.append(cut)
-    few = (few_labels(items.n, refining=plan.rounds > 0), few_held_out(held_out.n))
+    unseen = few_held_out(held_out.n) if opened else "Not measured on held-out items: calibration flatters."
+    few = (few_labels(items.n, refining=plan.rounds > 0), unseen)
     run.warnings += [warning for warning in few if warning]
     if split.dropped:
         run.warnings.append(f"{split.dropped} items fall away because their system is held out on the other side.")

@@ -24,15 +24,15 @@ import yaml
 from core.calibration.records import Calibration
 from core.export.judge_reading import FORMATS, VERSION, Kind, check_card, digest_of, with_leaves
 from core.judging.parse import PARSER
-from core.records import Alignment, Criteria, GoldenSet
-from core.review.criteria import Review
+from core.records import Alignment, Criteria, GoldenSet, content_digest
+from core.review.judge_versions import ORIGINS, Evidence, JudgeVersion, VersionDecided
 from core.version import VERSION as CONCORD
 
 NOTE = (
     "A judge calibrated with Concord. Criteria belong to the data they were calibrated on: on other data check the "
     "alignment again before trusting the scores."
 )
-UNAPPROVED = "Nobody has approved these criteria ({states}). Propose and approve them before others rely on this judge."
+UNAPPROVED = "Nobody has approved this judge{which}. Have it signed off before others rely on it."
 LEFT_OUT = "What looked like a key or a password was left out of this file: {places}."
 SKEWED = 0.75
 """From this share of equal labels on, the others decide little about an alignment over all items."""
@@ -42,25 +42,24 @@ FEW_RATERS = 2
 class Known(TypedDict, total=False):
     """What a calibration does not know itself and its file tells.
 
-    `created` defaults to now (UTC).  `reviews` maps criteria id → where it stands with the people; criteria that it
-    does not know are drafts.  `ceiling` is the leave-one-rater-out alignment, `held_out_opened` counts the looks at
-    the held-out items, `needs` are the parts that every item had (`needs_of`), `people` counts what people did,
-    `warnings` are further sentences.
+    `created` defaults to now (UTC).  `version` is which version of a project's judge this is, with its sign-off; what
+    is no version of one was approved by nobody.  `ceiling` is the leave-one-rater-out alignment, `held_out_opened`
+    counts the looks at the held-out items, `needs` are the parts that every item had (`needs_of`), `people` counts what
+    people did, `warnings` are further sentences.
 
-    Only what is given of the rest is written, in the form of `core.export.judge_document`: `judge_version` is the
-    version's id, number, state and approvals, `limits` what was kept to when the judge was asked, `clauses` maps
+    Only what is given of the rest is written, in the form of `core.export.judge_document`: `limits` is what was kept to
+    when the judge was asked, `clauses` maps
     criteria id → its rules with their weights, `residuals` are label minus calibrated score, `prompt_texts` maps
     purpose → digest of the prompt.  The revision of a model is part of the judge's own state.
     """
 
     created: dt.datetime | None
-    reviews: Mapping[str, Review] | None
+    version: JudgeVersion | None
     ceiling: Alignment | None
     held_out_opened: int | None
     needs: Sequence[str] | None
     people: Mapping[str, int] | None
     warnings: Sequence[str]
-    judge_version: Mapping[str, Any]
     limits: Mapping[str, Any]
     clauses: Mapping[str, Sequence[Mapping[str, Any]]]
     residuals: Mapping[str, Any]
@@ -70,7 +69,7 @@ class Known(TypedDict, total=False):
 def judge_card(calibration: Calibration, **known: Unpack[Known]) -> dict[str, Any]:
     """The content of `judge.yaml` as plain JSON types, with its digest."""
     c = calibration
-    signed = approvals(c, known.get("reviews") or {})
+    version = known.get("version")
     ceiling, needs = known.get("ceiling"), known.get("needs")
     card = {
         "format": FORMATS["judge"],
@@ -92,9 +91,9 @@ def judge_card(calibration: Calibration, **known: Unpack[Known]) -> dict[str, An
         "parser": parser_of(c.judge_state),
         "join": "mean",
         "criteria": [_criteria_entry(criteria, known.get("clauses", {})) for criteria in c.chosen],
-        "approved": all_approved(signed),
-        "approvals": signed,
-        **_given(known, "judge_version"),
+        "approved": version is not None and version.in_force,
+        "approvals": [approval_entry(criteria.criteria_id, version) for criteria in c.chosen],
+        **({} if version is None else {"judge_version": version_entry(version)}),
         "isotonic": None if c.isotonic is None else dict(c.isotonic),
         **_given(known, "residuals"),
         "alignment": {
@@ -121,14 +120,14 @@ def judge_card(calibration: Calibration, **known: Unpack[Known]) -> dict[str, An
             *c.warnings,
             *known.get("warnings", ()),
             *c.work.left_out,
-            *_unapproved(signed),
+            *unapproved(version),
         ],
         "texts": c.texts.as_json(),
     }
     return written(card, "judge")
 
 
-def _given(known: Known, name: Literal["judge_version", "limits", "residuals", "prompt_texts"]) -> dict[str, Any]:
+def _given(known: Known, name: Literal["limits", "residuals", "prompt_texts"]) -> dict[str, Any]:
     """The field of that name where whoever exports the judge knows it; nothing else is written for it."""
     return {name: known[name]} if name in known else {}
 
@@ -191,36 +190,61 @@ def label_warnings(golden: GoldenSet, aspect: str) -> list[str]:
     return warnings
 
 
-def approvals(calibration: Calibration, reviews: Mapping[str, Review]) -> list[dict[str, Any]]:
-    """Where each of the judge's criteria stands: state, by whom, when, why, and on which evidence (null for none)."""
-    return [_approval(criteria.criteria_id, reviews.get(criteria.criteria_id)) for criteria in calibration.chosen]
-
-
-def all_approved(signed: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether there are criteria and each is approved; `signed` as `approvals` gives it."""
-    return bool(signed) and all(approval["state"] == "approved" for approval in signed)
-
-
-def _approval(criteria_id: str, review: Review | None) -> dict[str, Any]:
-    last = review.changes[-1] if review is not None and review.changes else None
-    evidence = None if last is None else last.evidence
+def approval_entry(criteria_id: str, version: JudgeVersion | None) -> dict[str, Any]:
+    """Where one of the judge's criteria stands: the last decision on the version that follows them."""
+    decided = None if version is None else version.approval or (version.decisions[-1] if version.decisions else None)
+    state = "draft" if version is None else "approved" if version.in_force else version.state
     return {
         "criteria": criteria_id,
-        "state": "draft" if last is None else last.state,
-        "by": "" if last is None else last.actor,
-        "at": None if last is None else last.at.isoformat(timespec="seconds"),
-        "reason": "" if last is None else last.reason,
-        "evidence": None
-        if evidence is None
-        else {"run": evidence.run_id, "side": evidence.side, "alignment": evidence.alignment.as_json()},
+        "state": state,
+        "by": "" if decided is None else decided.actor,
+        "at": None if decided is None else _when(decided),
+        "reason": "" if decided is None else decided.reason,
+        "evidence": None if decided is None else _evidence(decided.evidence),
     }
 
 
-def _unapproved(signed: Sequence[Mapping[str, Any]]) -> list[str]:
-    if all_approved(signed):
-        return []
-    states = ", ".join(f"{approval['criteria']}: {approval['state']}" for approval in signed)
-    return [UNAPPROVED.format(states=states or "none chosen")]
+def version_entry(version: JudgeVersion) -> dict[str, Any]:
+    """Which version of the judge a file holds, and every decision on it."""
+    return {
+        "id": version_id(version.aspect, version.number),
+        "number": version.number,
+        "state": version.state,
+        "parent": version_id(version.aspect, version.made.parent) if version.made.parent else None,
+        "author": version.made.actor,
+        "note": version.made.note or ORIGINS[version.made.origin],
+        "approvals": [
+            {
+                **{"by": decision.actor, "at": _when(decision), "state": decision.state, "reason": decision.reason},
+                "evidence": _evidence(decision.evidence),
+            }
+            for decision in version.decisions
+        ],
+    }
+
+
+def version_id(aspect: str, number: int) -> str:
+    """Id of a version in files: its aspect's, and its number."""
+    return f"v{number}-{content_digest('aspect', aspect).split(':')[1][:8]}"
+
+
+def _when(decision: VersionDecided) -> str:
+    return decision.at.isoformat(timespec="seconds")
+
+
+def _evidence(evidence: Evidence | None) -> dict[str, Any] | None:
+    if evidence is None:
+        return None
+    return {"run": evidence.run_id, "side": evidence.side, "alignment": evidence.alignment.as_json()}
+
+
+def unapproved(version: JudgeVersion | None) -> list[str]:
+    """A sentence for a judge that nobody has signed off; nothing for one that is."""
+    if version is None:
+        return [UNAPPROVED.format(which="")]
+    elsewhere = "; it was where it came from" if version.imported_approval else ""
+    which = f" (version {version.number} is {version.state}{elsewhere})"
+    return [] if version.in_force else [UNAPPROVED.format(which=which)]
 
 
 def prompts_of(judge: Mapping[str, Any]) -> dict[str, str]:

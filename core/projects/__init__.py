@@ -18,7 +18,14 @@ from core.projects.analyses import (
     start_ablation,
     start_recheck,
 )
-from core.projects.calibration import calibrations_of, estimate, judge_adapters, judge_file, start_calibration
+from core.projects.calibration import (
+    calibrations_of,
+    estimate,
+    judge_adapters,
+    judge_file,
+    judge_runs,
+    start_calibration,
+)
 from core.projects.consent import allow_endpoint, endpoints_of_project, endpoints_of_run
 from core.projects.criteria import (
     add_comment,
@@ -51,6 +58,8 @@ from core.projects.fusion import (
     start_fusion,
 )
 from core.projects.items import explain_item, item_changes, item_scores, list_triage, save_triage
+from core.projects.judge_line import decide_version, judge_line, judge_lines, use_version
+from core.projects.judge_versions import estimate_version, make_version, measure_version, version_run
 from core.projects.judges import (
     add_judge,
     get_judge,

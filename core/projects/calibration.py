@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from core.calibration.records import Calibration, Estimate
 from core.calibration.settings import CalibrationSettings
 from core.errors import JobError
-from core.project_records import WITH_RESULT, CriteriaAlignment, Run
-from core.projects.criteria import list_criteria, list_reviews
+from core.project_records import JUDGES, WITH_RESULT, CriteriaAlignment, Run
+from core.projects.criteria import list_criteria
+from core.projects.judge_line import final_values, judge_line, propose, version_asked
 from core.projects.project_list import require_aspect
 from core.projects.roles import requires
 from core.projects.runs import RunWork, judge_run, list_held_out_accesses, load_calibration, start_run
 from core.records import GoldenSet, JudgeScores, Scale, ScoreMatrix, Split, Task
+from core.review.criteria import Comment
 from core.settings import Settings
 from core.store.codec import unpack
 from core.store.store import Store
@@ -27,7 +27,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CalibrationRequest:
-    """What a person asks for.  `scale` None takes the aspect's own; `definition` may be empty."""
+    """What a person asks for.  `scale` None takes the aspect's own; `definition` may be empty.
+
+    `split_from` names the calibration or version, of an earlier golden set, whose known sources keep their side.
+    """
 
     project_id: str
     golden_id: str
@@ -36,18 +39,13 @@ class CalibrationRequest:
     settings: CalibrationSettings = field(default_factory=CalibrationSettings)
     definition: str = ""
     scale: Scale | None = None
+    split_from: str = ""
 
     def task(self, golden: GoldenSet) -> Task:
         """What the judge is asked to do.  AspectError for labels that cannot rank anything."""
         from core.data.split import task_of
 
         return task_of(golden, self.aspect, self.definition, self.scale)
-
-    def split(self, golden: GoldenSet) -> Split:
-        """The calibration and held-out items of `golden`."""
-        from core.api.measures import split_for
-
-        return split_for(golden, self.aspect, self.settings)
 
 
 def estimate(store: Store, settings: Settings, request: CalibrationRequest) -> Estimate:
@@ -60,7 +58,7 @@ def estimate(store: Store, settings: Settings, request: CalibrationRequest) -> E
     from core.judging.registry import make_judge
 
     golden = store.goldens.load(request.golden_id)
-    task, split = request.task(golden), request.split(golden)
+    task, split = request.task(golden), _asked_split(store, _keeping_sides(store, request), golden)
     with closing(make_judge(request.judge_spec, settings, store.replies)) as judge:
         return estimate_of(golden, task, split, request.settings, judge)
 
@@ -69,6 +67,7 @@ def estimate(store: Store, settings: Settings, request: CalibrationRequest) -> E
 def start_calibration(store: Store, settings: Settings, request: CalibrationRequest) -> str:
     """Start a calibration (`start_run`).  NotFoundError for an unknown golden set, or one without that aspect."""
     golden, _ = require_aspect(store, request.golden_id, request.aspect)
+    request = _keeping_sides(store, request)
     return start_run(
         *(store, settings, "calibration", request),
         title=f"{request.aspect} · {golden.name} · {request.judge_spec}",
@@ -85,18 +84,35 @@ def run_calibration(work: RunWork) -> Calibration:
     from core.calibration.loop import calibration
 
     request, golden = work.request(CalibrationRequest), work.golden
-    task, split = request.task(golden), request.split(golden)
+    task, split = request.task(golden), _asked_split(work.store, request, golden)
     state = work.prepared(request.judge_spec, task, split.calibration)
     with work.asking(state, task) as judge:
         result = calibration(judge, split, request.settings, judge_state=state)
     every = {candidate.criteria.criteria_id: candidate.criteria for candidate in result.candidates}
     every |= {criteria.criteria_id: criteria for criteria in result.chosen}
     work.add_criteria(list(every.values()))
-    work.add_alignments(_alignments(work, result))
+    work.add_alignments(criteria_alignments(work, result))
     bare = [candidate.criteria.criteria_id for candidate in result.candidates if candidate.status == "baseline"]
     for scores in judges_of(result, golden, work.run.run_id, work.scores(bare)):
         work.add_judge(scores)
+    propose(work, result)
     return result
+
+
+def final_judge(result: Calibration, golden: GoldenSet, run_id: str, name: str) -> JudgeScores:
+    """The final judge of a calibration or a version, as one of the project's; it has seen the calibration labels."""
+    members = "one set of criteria" if len(result.chosen) == 1 else f"the mean of {len(result.chosen)} sets of criteria"
+    return JudgeScores(
+        name=name,
+        kind="calibrated",
+        aspect=result.task.aspect,
+        values=final_values(result, golden),
+        unscored=result.scores.unscored.get("final", ()),
+        seen=result.split.calibration,
+        note=f"The judge {spec_of(result)} with {members}, calibrated on {len(result.split.calibration)} items.",
+        run_id=run_id,
+        calls_per_item=float(len(result.chosen)),
+    )
 
 
 def judges_of(result: Calibration, golden: GoldenSet, run_id: str, bare: ScoreMatrix) -> list[JudgeScores]:
@@ -104,27 +120,12 @@ def judges_of(result: Calibration, golden: GoldenSet, run_id: str, bare: ScoreMa
 
     The final judge has seen the labels of the calibration items; the one without criteria has seen none.
     """
-    spec, aspect = str(result.judge_state.get("spec", "judge")), result.task.aspect
-    at = {item_id: k for k, item_id in enumerate(golden.item_ids)}
-    values = np.full(len(golden.items), np.nan)
-    values[[at[item_id] for item_id in result.scores.item_ids]] = result.scores.values[0]
-    members = "one set of criteria" if len(result.chosen) == 1 else f"the mean of {len(result.chosen)} sets of criteria"
-    final = JudgeScores(
-        name=f"{spec} · calibrated",
-        kind="calibrated",
-        aspect=aspect,
-        values=values,
-        unscored=result.scores.unscored.get("final", ()),
-        seen=result.split.calibration,
-        note=f"The judge {spec} with {members}, calibrated on {len(result.split.calibration)} items.",
-        run_id=run_id,
-        calls_per_item=float(len(result.chosen)),
-    )
+    spec = spec_of(result)
     plain = [
         JudgeScores(
             name=f"{spec} · no criteria",
             kind="no criteria",
-            aspect=aspect,
+            aspect=result.task.aspect,
             values=row,
             unscored=bare.unscored.get(name, ()),
             note=f"The judge {spec} that knows the name of the aspect and no criteria.",
@@ -133,10 +134,15 @@ def judges_of(result: Calibration, golden: GoldenSet, run_id: str, bare: ScoreMa
         )
         for name, row in zip(bare.criteria_ids, bare.values, strict=True)
     ]
-    return [final, *plain]
+    return [final_judge(result, golden, run_id, f"{spec} · calibrated"), *plain]
 
 
-def _alignments(work: RunWork, result: Calibration) -> list[CriteriaAlignment]:
+def spec_of(result: Calibration) -> str:
+    """What the judge is, as it was asked for."""
+    return str(result.judge_state.get("spec", "judge"))
+
+
+def criteria_alignments(work: RunWork, result: Calibration) -> list[CriteriaAlignment]:
     """Of all candidates on calibration, of the best single one and the baseline on held-out too."""
     alignments = [
         work.alignment(candidate.criteria.criteria_id, "calibration", candidate.alignment, candidate.status)
@@ -155,8 +161,14 @@ def _alignments(work: RunWork, result: Calibration) -> list[CriteriaAlignment]:
 
 
 def calibration_asked(store: Store, run_id: str) -> CalibrationRequest:
-    """What the calibration `run_id` was asked for.  JobError for a run of another kind."""
+    """What the calibration `run_id` was asked for; of a version what its calibration was, on the version's golden set.
+
+    JobError for a run of another kind.
+    """
     run = store.runs.get(run_id)
+    if run.kind == "version":
+        base = calibration_asked(store, version_asked(run).run_id)
+        return replace(base, golden_id=run.golden_id)
     if run.kind != "calibration":
         raise JobError(f"Run {run_id} is no calibration; name the calibration whose judge is meant.")
     return unpack(CalibrationRequest, run.request_json)
@@ -167,38 +179,92 @@ def scored_as(store: Store, run_id: str) -> CalibrationRequest:
     return calibration_asked(store, judge_run(store, run_id))
 
 
-def calibrations_of(store: Store, project_id: str, golden_id: str, aspect: str) -> list[Run]:
-    """The project's calibrations of that aspect that came to a result, newest first."""
-    return [
+def sides_of(store: Store, run_id: str, golden: GoldenSet) -> Split:
+    """The sides on which a run scored; `golden` is its golden set.  Known sources stay on their side as labels grow."""
+    run = store.runs.get(judge_run(store, run_id))
+    if run.kind != "version":
+        return _asked_split(store, calibration_asked(store, run.run_id), golden)
+    asked = version_asked(run)
+    return carried_split(store, asked.split_from or asked.run_id, golden)
+
+
+def _asked_split(store: Store, request: CalibrationRequest, golden: GoldenSet) -> Split:
+    from core.api.measures import split_for
+
+    if request.split_from:
+        return carried_split(store, request.split_from, golden)
+    return split_for(golden, request.aspect, request.settings)
+
+
+def carried_split(store: Store, earlier_id: str, golden: GoldenSet) -> Split:
+    """The split of an earlier run, carried over to `golden` where that is another golden set."""
+    from core.data.split import grown_split
+
+    earlier = store.runs.get(earlier_id)
+    old = store.goldens.load(earlier.golden_id)
+    split = sides_of(store, earlier_id, old)
+    if old.digest == golden.digest:
+        return split
+    share = calibration_asked(store, earlier_id).settings.calibration_share
+    return grown_split(split, old, golden, aspect=earlier.aspect, fraction=share)
+
+
+def _keeping_sides(store: Store, request: CalibrationRequest) -> CalibrationRequest:
+    """The request with the run whose sides it keeps: that of the judge in use, where its line began on other labels."""
+    line = judge_line(store, request.project_id, request.aspect)
+    measured = [entry for version in line.versions for entry in version.measured]
+    if request.split_from or line.default is None or request.golden_id == measured[0].golden_id:
+        return request
+    last = line.default.on(request.golden_id) or line.default.newest
+    if last is None or calibration_asked(store, last.run_id).settings.split != request.settings.split:
+        return request
+    return replace(request, split_from=last.run_id)
+
+
+def judge_runs(store: Store, project_id: str, golden_id: str, aspect: str) -> list[Run]:
+    """The runs of that aspect that came to a judge, of calibrations and versions: that of the one in use first.
+
+    The others follow newest first.
+    """
+    runs = [
         run
         for run in store.runs.all(project_id)
-        if (run.kind, run.golden_id, run.aspect) == ("calibration", golden_id, aspect) and run.status in WITH_RESULT
+        if run.kind in JUDGES and (run.golden_id, run.aspect) == (golden_id, aspect) and run.status in WITH_RESULT
     ]
+    version = judge_line(store, project_id, aspect).default
+    measured = None if version is None else version.on(golden_id)
+    return sorted(runs, key=lambda run: measured is None or run.run_id != measured.run_id)
+
+
+def calibrations_of(store: Store, project_id: str, golden_id: str, aspect: str) -> list[Run]:
+    """The project's calibrations of that aspect that came to a result, newest first."""
+    runs = [run for run in judge_runs(store, project_id, golden_id, aspect) if run.kind == "calibration"]
+    return sorted(runs, key=lambda run: run.created_at, reverse=True)
 
 
 def judge_file(store: Store, run_id: str) -> str:
-    """The text of `judge.yaml` of a finished calibration, with all that the project knows about it.
+    """The text of `judge.yaml` of a finished calibration or version, with all that the project knows about it.
 
-    Who approved its criteria on which evidence, the ceiling, how often the held-out items were opened, how much people
-    did.  A judge with criteria that nobody approved is exported too: the file then says so among its warnings.  Raises
-    as `load_calibration`.
+    Which version it is and who signed it off on which evidence, the ceiling, how often the held-out items were opened,
+    how much people did.  A judge that nobody approved is exported too: the file then says so among its warnings.
+    Raises as `load_calibration`.
     """
     from core.api.measures import known_of
     from core.export.judge_writing import judge_yaml
 
     calibration, run = load_calibration(store, run_id), store.runs.get(run_id)
     golden, aspect = store.goldens.load(run.golden_id), calibration.task.aspect
-    reviews = list_reviews(store, run.project_id)
     entries = list_criteria(store, run.project_id, aspect)
-    ours = [reviews[entry.criteria_id] for entry in entries if entry.criteria_id in reviews]
+    ours = {entry.criteria_id for entry in entries}
+    line = judge_line(store, run.project_id, aspect)
     known = known_of(golden, calibration)
-    known["reviews"] = reviews
+    known["version"] = line.of_run(run_id)
     known["held_out_opened"] = len(list_held_out_accesses(store, run.project_id, run.golden_id, aspect))
     known["people"] = {
         "raters": len({rating.rater_id for rating in golden.ratings if rating.aspect == aspect}),
         "edits": sum(entry.origin == "edit" for entry in entries),
-        "comments": sum(len(review.comments) for review in ours),
-        "decisions": sum(len(review.changes) for review in ours),
+        "comments": sum(comment.subject in ours for comment in store.events.all(run.project_id, Comment)),
+        "decisions": sum(len(version.decisions) for version in line.versions),
     }
     return judge_yaml(calibration, **known)
 
@@ -215,16 +281,16 @@ class JudgeAdapters:
 def judge_adapters(
     store: Store, project_id: str, golden_id: str, aspect: str, run_id: str | None = None
 ) -> JudgeAdapters | None:
-    """The judge as files for other tools: of the calibration `run_id`, else of the newest of `aspect` with a result.
+    """The judge as files for other tools: of the calibration or version `run_id`, else the one in use (`judge_runs`).
 
-    None where there is none; a `run_id` that is no such calibration counts as none given.  JudgeError when the judge
+    None where there is none; a `run_id` that is no such run counts as none given.  JudgeError when the judge
     cannot be handed on.
     """
     import yaml
 
     from core.export.adapters import adapters
 
-    runs = calibrations_of(store, project_id, golden_id, aspect)
+    runs = judge_runs(store, project_id, golden_id, aspect)
     if not runs:
         return None
     run = next((finished for finished in runs if finished.run_id == run_id), runs[0])

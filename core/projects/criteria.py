@@ -17,13 +17,13 @@ from core.review.criteria import (
     CriteriaEvent,
     Draft,
     Drafting,
-    Evidence,
     LockChange,
     Review,
     ReviewState,
     StateChange,
     review_from,
 )
+from core.review.judge_versions import Evidence
 from core.review.log import given_reason
 from core.store.store import Store
 from core.wording import merged

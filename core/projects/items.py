@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from core.errors import ConflictError, ConsentError, JobError, NotFoundError, UsageError
-from core.projects.calibration import scored_as
+from core.projects.calibration import scored_as, sides_of
 from core.projects.consent import gate_of
 from core.projects.rescore import ChangedItem, changed_items
 from core.projects.roles import requires
@@ -62,7 +62,7 @@ def item_scores(store: Store, run_id: str, criteria_id: str) -> tuple[ItemScore,
     request = scored_as(store, run_id)
     golden = store.goldens.load(request.golden_id)
     matrix = _scores(store, run_id, golden.item_ids, criteria_id)
-    at = np.asarray(request.split(golden).calibration, dtype=np.intp)
+    at = np.asarray(sides_of(store, run_id, golden).calibration, dtype=np.intp)
     scores, labels = matrix.values[0, at], golden.labels(request.aspect)[at]
     reasons = {unscored.item_id: unscored.reason for unscored in matrix.unscored.get(criteria_id, ())}
     gaps, places = standardised_gap(scores, labels), rank_gap(scores, labels)
@@ -87,7 +87,7 @@ def item_changes(store: Store, run_id: str, criteria_id: str, parent_id: str) ->
     request = scored_as(store, run_id)
     golden = store.goldens.load(request.golden_id)
     matrix = _scores(store, run_id, golden.item_ids, parent_id, criteria_id)
-    at = request.split(golden).calibration
+    at = sides_of(store, run_id, golden).calibration
     parent, new = matrix.values[:, list(at)]
     labels = golden.labels(request.aspect)[list(at)]
     return changed_items(golden, at, labels, parent=parent, new=new, min_gap=request.settings.min_gap)

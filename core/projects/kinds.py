@@ -19,10 +19,12 @@ from core.drift.outcome import Recheck
 from core.errors import ConcordError, JobError
 from core.fusion.plan import FusionRequest, FusionRunView
 from core.jobs.queue import RunProgress, Wants, placement
-from core.project_records import Run, RunRequest, Worker
+from core.project_records import JUDGES, Run, RunRequest, Worker
 from core.projects.analyses import AblationRequest, RecheckRequest, run_ablation, run_recheck
 from core.projects.calibration import CalibrationRequest, run_calibration
 from core.projects.fusion import run_fusion
+from core.projects.judge_line import VersionRequest
+from core.projects.judge_versions import run_version_measurement
 from core.projects.judges import MetricsRequest, MetricsResult, names_a_model, run_metrics
 from core.projects.repeval import DOCUMENTS, RepEvalOutcome, RepEvalRequest, reads_a_model, run_repeval
 from core.projects.rescore import RescoreRequest, RescoreResult, run_rescore
@@ -52,6 +54,7 @@ class Kind:
 
 KINDS: dict[str, Kind] = {
     "calibration": Kind(CalibrationRequest, Calibration, run_calibration, {SNAPSHOT: LeaderboardSnapshot}),
+    "version": Kind(VersionRequest, Calibration, run_version_measurement, {SNAPSHOT: LeaderboardSnapshot}),
     "rescore": Kind(RescoreRequest, RescoreResult, run_rescore),
     "round": Kind(RoundRequest, RoundResult, run_round),
     "ablation": Kind(AblationRequest, Ablation, run_ablation),
@@ -95,8 +98,8 @@ def wants_of(run: Run) -> Wants:
 class RunDetail(Run):
     """A run with what was asked for and, as far as it came, what it left.
 
-    `standing` is the latest leaderboard (calibrations only; it outlives a failed or cancelled run), `outcome` the
-    result, the record that its kind names in `KINDS`.
+    `standing` is the latest leaderboard (calibrations and versions; it outlives a failed or cancelled run), `outcome`
+    the result, the record that its kind names in `KINDS`.
     """
 
     request: RunRequest = field(kw_only=True)
@@ -105,7 +108,7 @@ class RunDetail(Run):
 
     @property
     def calibration(self) -> Calibration | None:
-        """The result of a finished calibration."""
+        """The result of a finished calibration, or of the measurement of a version."""
         return self.outcome if isinstance(self.outcome, Calibration) else None
 
     @property
@@ -132,7 +135,7 @@ def run_view(store: Store, run_id: str) -> RunDetail:
     return RunDetail(
         **vars(run),
         request=unpack(kind.request, run.request_json),
-        standing=store.results.read(run_id, SNAPSHOT, LeaderboardSnapshot) if run.kind == "calibration" else None,
+        standing=store.results.read(run_id, SNAPSHOT, LeaderboardSnapshot) if run.kind in JUDGES else None,
         outcome=store.results.read(run_id, RESULT, kind.result),
     )
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from core.errors import JobError, NotFoundError, UsageError
 from core.progress import Stage
-from core.projects.calibration import calibration_asked
+from core.projects.calibration import calibration_asked, sides_of
 from core.projects.roles import requires
 from core.projects.runs import start_run
 from core.records import GoldenSet, IntArray, JudgeScores, Split
@@ -210,7 +210,7 @@ def split_of(store: Store, golden: GoldenSet, request: RepEvalRequest) -> Split 
             f"Run {request.split_of} calibrated {calibration.aspect!r} of another golden set or aspect; its held-out "
             f"items are not those of {request.aspect!r} here. Choose a calibration of the same golden set and aspect."
         )
-    return calibration.split(golden)
+    return sides_of(store, request.split_of, golden)
 
 
 def reads_a_model(request: RepEvalRequest) -> bool:

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 
 from core.calibration.records import Calibration
 from core.errors import JobError
-from core.project_records import WITH_RESULT, CriteriaAlignment, Run
-from core.projects.calibration import CalibrationRequest, calibrations_of
+from core.project_records import JUDGES, WITH_RESULT, CriteriaAlignment, Run
+from core.projects.calibration import calibration_asked, judge_runs
 from core.projects.criteria import list_reviews
 from core.projects.items import list_triage
 from core.projects.labelling import decisions, list_passes
@@ -23,7 +23,6 @@ from core.report.facts import CostLine, History, PassFact, Report, RoundFact, Ve
 from core.report.words import RUN_WORDS
 from core.review.log import Action
 from core.review.meetings import Meeting
-from core.store.codec import unpack
 from core.store.results import RESULT
 from core.store.store import Store
 
@@ -32,10 +31,10 @@ _MOST_VERSIONS = 60
 
 
 def report(store: Store, project_id: str, golden_id: str, aspect: str, run_id: str | None = None) -> Report:
-    """All facts on the judge of calibration `run_id` (None: the newest of that aspect that came to a result).
+    """All facts on the judge of calibration or version `run_id` (None: the one in use, else the newest with a result).
 
     Reads only; nothing new is asked of a judge.  NotFoundError for unknown ids, JobError while no calibration of that
-    aspect has come to a result.  `core.report` draws it.
+    aspect has come to a result, or for a version that was not measured on held-out items.  `core.report` draws it.
     """
     from core.report.measured import (
         Judged,
@@ -50,7 +49,12 @@ def report(store: Store, project_id: str, golden_id: str, aspect: str, run_id: s
 
     project = get_project(store, project_id)
     run = _calibration_run(store, project_id, golden_id, aspect, run_id)
-    request, calibration = unpack(CalibrationRequest, run.request_json), load_calibration(store, run.run_id)
+    request, calibration = calibration_asked(store, run.run_id), load_calibration(store, run.run_id)
+    if not calibration.held_out.n:
+        raise JobError(
+            "This version of the judge was not measured on held-out items, so there is nothing to report: calibration "
+            "flatters. Measure it on them first."
+        )
     judged = Judged(store.goldens.load(golden_id), calibration, run.run_id)
     added = store.events.all(project_id, Action, golden_id)
     meetings = [
@@ -89,9 +93,9 @@ def report(store: Store, project_id: str, golden_id: str, aspect: str, run_id: s
 
 
 def _calibration_run(store: Store, project_id: str, golden_id: str, aspect: str, run_id: str | None) -> Run:
-    """The calibration `run_id`, or the newest of that aspect that came to a result."""
+    """The calibration or version `run_id`, or the one in use, else the newest of that aspect with a result."""
     name = store.goldens.get(golden_id).name
-    complete = calibrations_of(store, project_id, golden_id, aspect)
+    complete = judge_runs(store, project_id, golden_id, aspect)
     if run_id is not None and all(run.run_id != run_id for run in complete):
         store.runs.get(run_id)
         raise JobError(
@@ -203,7 +207,7 @@ def _costs(store: Store, calibration: Run) -> Iterator[CostLine]:
 
 def _settled(store: Store, run: Run) -> Run:
     """A calibration's result knows exactly what it used; the row knows what was last shown as progress."""
-    result = store.results.read(run.run_id, RESULT, Calibration) if run.kind == "calibration" else None
+    result = store.results.read(run.run_id, RESULT, Calibration) if run.kind in JUDGES else None
     return run if result is None else replace(run, calls=result.calls, usage=result.usage)
 
 

@@ -11,10 +11,11 @@ import numpy as np
 from core.calibration.proposals import standardised_gap
 from core.progress import Stage
 from core.project_records import Side
-from core.projects.calibration import calibration_asked
+from core.projects.calibration import calibration_asked, sides_of
 from core.projects.roles import requires
 from core.projects.runs import RunWork, judge_run, require_judge, start_run
 from core.records import Alignment, FloatArray, GoldenSet, Interval, Measure, Usage
+from core.review.triage import EDIT_SCORED
 from core.settings import Settings
 from core.store.store import Store
 
@@ -107,7 +108,7 @@ def start_rescore(store: Store, settings: Settings, request: RescoreRequest) -> 
         *(store, settings, "rescore", request),
         title=f"{request.aspect} · edit{f' by {new.author}' if new.author else ''} · {spec}",
         judge_spec=spec,
-        opens="an edit was scored on them" if request.held_out else "",
+        opens=EDIT_SCORED if request.held_out else "",
     )
 
 
@@ -117,7 +118,7 @@ def run_rescore(work: RunWork) -> RescoreResult:
 
     request, golden = work.request(RescoreRequest), work.golden
     of = calibration_asked(work.store, request.run_id)
-    task, split, chosen = of.task(golden), of.split(golden), of.settings
+    task, split, chosen = of.task(golden), sides_of(work.store, request.run_id, golden), of.settings
     pair = [
         work.store.criteria.get(request.project_id, criteria_id).criteria
         for criteria_id in (request.criteria_id, request.parent_id)

@@ -11,7 +11,7 @@ from core.calibration.rounds import RoundResult
 from core.calibration.settings import RoundSettings
 from core.errors import JobError, UsageError
 from core.project_records import CriteriaEntry
-from core.projects.calibration import calibration_asked
+from core.projects.calibration import calibration_asked, sides_of
 from core.projects.criteria import list_criteria, list_reviews, review_of, save_edit, set_state
 from core.projects.rescore import PairedDifference, RescoreRequest, start_rescore
 from core.projects.roles import requires
@@ -81,8 +81,8 @@ def round_cost(store: Store, run_id: str, n_parents: int, settings: RoundSetting
     """Calls of a round at most, before it starts; replies that are stored already cost nothing."""
     from core.calibration.rounds import round_calls
 
-    request = calibration_asked(store, run_id)
-    return round_calls(len(request.split(store.goldens.load(request.golden_id)).calibration), n_parents, settings)
+    golden = store.goldens.load(calibration_asked(store, run_id).golden_id)
+    return round_calls(len(sides_of(store, run_id, golden).calibration), n_parents, settings)
 
 
 @requires("reviewer", "started a refinement round")
@@ -99,10 +99,10 @@ def start_round(store: Store, settings: Settings, request: RoundRequest) -> str:
     parents = [store.criteria.get(request.project_id, criteria_id).criteria for criteria_id in request.parent_ids]
     if any(parent.aspect != request.aspect for parent in parents):
         raise UsageError(f"All criteria of a round must be for {request.aspect}.")
-    calibration_request = calibration_asked(store, request.run_id)
+    calibration_asked(store, request.run_id)  # refuses a run of another kind
     require_judge(store, request.run_id)
     golden = store.goldens.load(request.golden_id)
-    split = calibration_request.split(golden)
+    split = sides_of(store, request.run_id, golden)
     require_affordable(len(split.calibration), len(parents), request.settings)
     allowed = {golden.items[k].item_id for k in split.calibration}
     strange = [item_id for item_id in request.item_ids if item_id not in allowed]
@@ -123,7 +123,7 @@ def run_round(work: RunWork) -> RoundResult:
 
     request, golden = work.request(RoundRequest), work.golden
     of = calibration_asked(work.store, request.run_id)
-    task, split = of.task(golden), of.split(golden)
+    task, split = of.task(golden), sides_of(work.store, request.run_id, golden)
     parents = tuple(
         work.store.criteria.get(request.project_id, criteria_id).criteria for criteria_id in request.parent_ids
     )

@@ -24,7 +24,7 @@ from core.jobs.launch import ensure_worker
 from core.jobs.queue import RunProgress
 from core.judging.base import DraftBatch, DraftRequest, RefineRequest
 from core.judging.registry import Gate, make_judge, restore_judge
-from core.project_records import CriteriaAlignment, Run, RunKind, RunRequest, Side, Worker
+from core.project_records import JUDGES, CriteriaAlignment, Run, RunKind, RunRequest, Side, Worker
 from core.projects.consent import allow_named, gate_of, require_consent
 from core.projects.roles import requires
 from core.records import Alignment, Criteria, GoldenSet, JudgeScores, ScoreMatrix, Task
@@ -117,9 +117,12 @@ def run_version(store: Store, run_id: str) -> int:
 
 
 def load_calibration(store: Store, run_id: str) -> Calibration:
-    """The result of a finished calibration.  NotFoundError for an unknown id, JobError while there is none."""
+    """The result of a finished calibration, or of a version's measurement.
+
+    NotFoundError for an unknown id, JobError while there is none.
+    """
     run = store.runs.get(run_id)
-    result = store.results.read(run_id, RESULT, Calibration) if run.kind == "calibration" else None
+    result = store.results.read(run_id, RESULT, Calibration) if run.kind in JUDGES else None
     if result is None:
         raise JobError(f"Run {run_id} ({run.kind}, {run.status}) has no calibration result.")
     return result
@@ -132,7 +135,7 @@ def load_scores(store: Store, run_id: str) -> ScoreMatrix:
 
 
 def judge_run(store: Store, run_id: str) -> str:
-    """The calibration whose judge scored in this run: itself, or the one that a re-scoring or a round names."""
+    """The calibration or version whose judge scored in this run: itself, or the one a re-scoring or a round names."""
     run = store.runs.get(run_id)
     return str(json.loads(run.request_json)["run_id"]) if run.kind in ("rescore", "round") else run_id
 

@@ -16,7 +16,8 @@ from core.comparison.styles import (
 )
 from core.errors import NotFoundError, UsageError
 from core.judging.styles import MOST_STEPS
-from core.projects.calibration import CalibrationRequest
+from core.project_records import JUDGES
+from core.projects.calibration import sides_of
 from core.projects.project_list import require_aspect
 from core.projects.roles import requires
 from core.projects.runs import RunWork, start_run
@@ -177,15 +178,14 @@ def criteria_saw(store: Store, golden: GoldenSet, criteria: Criteria) -> tuple[i
     for project in store.projects.all():
         aligned = {row.run_id for row in store.criteria.alignments(project.project_id) if row.criteria_id in names}
         for run in store.runs.all(project.project_id):
-            if run.kind != "calibration":
+            if run.kind not in JUDGES:
                 continue
             if run.golden_id not in loaded:
                 loaded[run.golden_id] = store.goldens.load(run.golden_id)
             theirs = loaded[run.golden_id]
             scored = store.results.scores(run.run_id, theirs.item_ids, list(names)).criteria_ids
             if scored or run.run_id in aligned:
-                request = unpack(CalibrationRequest, run.request_json)
-                seen.update(_same_items(golden, theirs, request.split(theirs).calibration))
+                seen.update(_same_items(golden, theirs, sides_of(store, run.run_id, theirs).calibration))
     return tuple(sorted(seen))
 
 

@@ -25,6 +25,7 @@ ORIGIN_WORDS = {
 }
 RUN_WORDS = {
     "calibration": "calibrations",
+    "version": "measurements of judge versions",
     "rescore": "scoring of edits",
     "round": "refinement rounds",
     "styles": "judging styles",

@@ -11,6 +11,7 @@ entries add up to.
 ``agreement``  what comes of a pass: agreement, disagreements to decide, a new golden set
 ``triage``     misaligned items that people looked at, and looks at held-out items
 ``criteria``   a criteria document: comments, lock, state from draft to retired; unsaved drafts of it
+``judge_versions``  the versions of a judge: made, measured, signed off, in use
 ``meetings``   a meeting: agenda, votes, decisions, and its minutes as Markdown
 =============  =======================================================================================
 
@@ -19,7 +20,7 @@ entries add up to.
 
 from __future__ import annotations
 
-from core.review import criteria, log, meetings, passes, triage
+from core.review import criteria, judge_versions, log, meetings, passes, triage
 from core.review.log import Entry
 
 _ALL: tuple[type[Entry], ...] = (
@@ -28,6 +29,7 @@ _ALL: tuple[type[Entry], ...] = (
     *(criteria.Comment, criteria.CommentSettled, criteria.LockChange, criteria.StateChange, criteria.ProposalDecided),
     *(meetings.MeetingBegun, meetings.ParticipantsSet, meetings.PointOpened, meetings.Vote, meetings.Decision),
     meetings.MeetingClosed,
+    *(judge_versions.VersionMade, judge_versions.VersionMeasured, judge_versions.VersionDecided),
     *(log.FusionPlanSaved, log.FusionKept),
     log.Action,
 )

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Literal
 
 from core.errors import UsageError
-from core.records import Alignment
+from core.review.judge_versions import Evidence
 from core.review.log import Entry
 
 LONGEST_TEXT = 20_000
@@ -24,15 +24,6 @@ NEXT_STATES: dict[ReviewState, tuple[ReviewState, ...]] = {
     "retired": ("proposed",),
 }
 """The state machine of a criteria document: state → what it can become."""
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """What an approval rests on: the alignment of the criteria in a run, on one part of its split."""
-
-    run_id: str
-    side: str
-    alignment: Alignment
 
 
 # ── what is logged of criteria ───────────────────────────────────────────────────────────────────────────────

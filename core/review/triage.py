@@ -35,6 +35,10 @@ class Triage(Entry):
         return (self.golden_id, self.aspect) == (golden_id, aspect)
 
 
+EDIT_SCORED = "an edit was scored on them"
+"""Why held-out items were opened: edited criteria were compared with their parent."""
+
+
 @dataclass(frozen=True)
 class HeldOutAccess(Entry):
     """One look at the held-out items of a golden set, the subject: a set looked at often is no longer held out."""

@@ -14,7 +14,8 @@ from core.calibration.records import Calibration
 from core.errors import ConcordError
 from core.project_records import CriteriaEntry
 from core.report.figures import describe, measure_name
-from core.review.criteria import NEXT_STATES, Comment, Evidence, Review, ReviewState, StateChange
+from core.review.criteria import NEXT_STATES, Comment, Review, ReviewState, StateChange
+from core.review.judge_versions import Evidence
 from pages.components import people, state, tables
 from pages.components.page import Opened
 from pages.components.screens import plain

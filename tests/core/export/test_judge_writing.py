@@ -23,7 +23,7 @@ from core.export.judge_reading import is_as_exported
 from core.export.judge_writing import label_warnings, parser_of, prompts_of
 from core.judging.parse import PARSER
 from core.records import AspectLabels, GoldenSet, Rating, Scale, Scored
-from core.review.criteria import Evidence, Review, ReviewState, StateChange
+from core.review.judge_versions import Evidence, JudgeVersion, VersionDecided, VersionMade, VersionState
 from core.version import VERSION
 
 ROOT = Path(__file__).parents[3]
@@ -79,7 +79,6 @@ def test_what_only_whoever_exports_the_judge_knows_is_written_where_it_is_given(
 ) -> None:
     plain, first = judge_card(calibrated), calibrated.chosen[0].criteria_id
     given: Any = {
-        "judge_version": {"id": "v2", "number": 2, "state": "current"},
         "residuals": {"on": "cross-fitted", "values": [-0.5, 0.25]},
         "prompt_texts": {"score": f"sha256:{'0' * 64}"},
     }
@@ -119,49 +118,46 @@ def test_a_key_in_the_environment_does_not_leave(calibrated: Calibration, monkey
     assert "no-usual-form-of-a-key" not in judge_yaml(calibrated)
 
 
-def decided(calibrated: Calibration, *states: ReviewState) -> dict[str, Review]:
-    """Reviews of the chosen criteria, in their order: each went straight to the state named."""
-    found = {}
-    for criteria, to in zip(calibrated.chosen, states, strict=True):
-        evidence = Evidence("r1", "held-out", calibrated.held_out) if to == "approved" else None
-        at = dt.datetime(2026, 11, 21, 12, tzinfo=dt.UTC)
-        change = StateChange(to, "good: #1", evidence, number=7, actor="Ann <b>", at=at)
-        found[criteria.criteria_id] = Review(criteria.criteria_id, to, (change,), ())
-    return found
+def signed(calibrated: Calibration, *states: VersionState) -> JudgeVersion:
+    """The third version, which came into these states one after the other."""
+    at = dt.datetime(2026, 11, 21, 12, tzinfo=dt.UTC)
+    evidence = Evidence("r1", "held-out", calibrated.held_out)
+    ids = tuple(criteria.criteria_id for criteria in calibrated.chosen)
+    made = VersionMade("r1", ids, "edit", 2, "shorter", subject="relevance", actor="Bo", at=at)
+    decisions = [
+        VersionDecided(3, state, "good: #1", evidence if state == "approved" else None, actor="Ann <b>", at=at)
+        for state in states
+    ]
+    return JudgeVersion(3, states[-1] if states else "proposed", made, (), tuple(decisions))
 
 
 def test_the_approval_goes_into_the_file(calibrated: Calibration, tmp_path: Path) -> None:
-    n = len(calibrated.chosen)
     path = tmp_path / "judge.yaml"
-    path.write_text(judge_yaml(calibrated, reviews=decided(calibrated, *["approved"] * n)), encoding="utf-8")
+    path.write_text(judge_yaml(calibrated, version=signed(calibrated, "approved", "current")), encoding="utf-8")
     card = read_card(path)
     assert card["approved"] is True
     assert not any("approved" in warning for warning in card["warnings"])
-    first = card["approvals"][0]
-    assert first == {
-        "criteria": calibrated.chosen[0].criteria_id,
-        "state": "approved",
-        "by": "Ann <b>",
-        "at": "2026-11-21T12:00:00+00:00",
-        "reason": "good: #1",
-        "evidence": {"run": "r1", "side": "held-out", "alignment": calibrated.held_out.as_json()},
-    }
-    assert len(card["approvals"]) == n
+    decision = {"by": "Ann <b>", "at": "2026-11-21T12:00:00+00:00", "state": "approved", "reason": "good: #1"}
+    evidence = {"run": "r1", "side": "held-out", "alignment": calibrated.held_out.as_json()}
+    first, *others = card["approvals"]
+    assert first == decision | {"criteria": calibrated.chosen[0].criteria_id, "evidence": evidence}
+    assert len(others) == len(calibrated.chosen) - 1
+    version = card["judge_version"]
+    assert (version["number"], version["state"], version["author"], version["note"]) == (3, "current", "Bo", "shorter")
+    assert version["parent"].startswith("v2-")
+    assert version["approvals"][0] == decision | {"evidence": evidence}
+    assert [decided["state"] for decided in version["approvals"]] == ["approved", "current"]
     assert load_judge(path).marks == ()
 
 
-def test_one_criteria_without_approval_makes_the_judge_unapproved(calibrated: Calibration) -> None:
-    n = len(calibrated.chosen)
-    assert n > 1
-    states: list[ReviewState] = ["approved"] * (n - 1) + ["retired"]
-    card = yaml.safe_load(judge_yaml(calibrated, reviews=decided(calibrated, *states)))
+def test_a_version_whose_approval_was_withdrawn_is_unapproved(calibrated: Calibration) -> None:
+    card = yaml.safe_load(judge_yaml(calibrated, version=signed(calibrated, "approved", "proposed")))
     assert card["approved"] is False
-    assert [approval["state"] for approval in card["approvals"]] == states
-    (said,) = [warning for warning in card["warnings"] if "Nobody has approved" in warning]
-    assert f"{calibrated.chosen[-1].criteria_id}: retired" in said
+    assert {approval["state"] for approval in card["approvals"]} == {"proposed"}
+    assert any("Nobody has approved this judge (version 3 is proposed)" in warning for warning in card["warnings"])
 
 
-def test_without_reviews_every_criteria_is_a_draft_and_the_file_says_so(
+def test_without_a_project_nobody_has_approved_it_and_the_file_says_so(
     calibrated: Calibration, golden: GoldenSet, tmp_path: Path
 ) -> None:
     write_run(tmp_path, calibrated, final_verdicts(calibrated, golden), 1.0)

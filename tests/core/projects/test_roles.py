@@ -30,6 +30,7 @@ READING = """
     load_calibration log_page
     load_golden_set load_scores meeting_minutes review_of round_cost run_version run_view
     estimate_styles find_steps run_steps styles_so_far
+    estimate_version judge_line judge_lines judge_runs version_run
     analyse_candidates calibrations_of case_study estimate_ablation last_ablation list_refinements
     list_rechecks
     suggest_agenda
@@ -57,6 +58,7 @@ CHANGING = """
     start_repeval start_recheck
     set_current_point set_participants
     keep_fusion save_plan start_fusion
+    decide_version make_version measure_version use_version
     start_replay
     drop_draft keep_draft
 """

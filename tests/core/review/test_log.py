@@ -15,12 +15,12 @@ from core.review.criteria import (
     Comment,
     CommentSettled,
     CriteriaEvent,
-    Evidence,
     LockChange,
     ProposalDecided,
     StateChange,
     review_from,
 )
+from core.review.judge_versions import Evidence, VersionDecided, VersionMade, VersionMeasured
 from core.review.log import Action, Entry, FusionKept, FusionPlanSaved
 from core.review.meetings import (
     AgendaItem,
@@ -59,6 +59,10 @@ ENTRIES: tuple[tuple[Entry, str], ...] = (
     (StateChange("approved", ODD, EVIDENCE), "made criteria approved"),
     (StateChange("draft", "r"), "made criteria draft"),
     (ProposalDecided("rejected", "r", "c2"), "rejected a proposal"),
+    (VersionMade("r1", ("c1", "c2"), "edit", 2, ODD), f"made a version of the judge ({ODD})"),
+    (VersionMeasured(3, "r1", "g", EVIDENCE.alignment), f"measured version 3 of the judge ({ODD})"),
+    (VersionDecided(3, "approved", ODD, EVIDENCE), f"approved version 3 of the judge ({ODD})"),
+    (VersionDecided(3, "proposed", "r"), f"put version 3 of the judge up for sign-off again ({ODD})"),
     (MeetingBegun("m", "g", "a", AGENDA), "opened the meeting m (a)"),
     (ParticipantsSet(("Ann", "Bo")), "said who votes: Ann, Bo"),
     (ParticipantsSet(()), "said who votes: nobody"),
