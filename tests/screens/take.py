@@ -25,20 +25,10 @@ from conftest import SETTLED, serving  # noqa: E402
 from core import projects  # noqa: E402
 from core.projects.demo import DEMO_PROJECT  # noqa: E402
 from core.settings import Settings  # noqa: E402
+from pages.components.screens import SCREENS as MENU  # noqa: E402
 
 WIDTH, HEIGHT, COLOURS, MS = 1440, 900, 128, 90_000
-SCREENS = (
-    "golden_set",
-    "label",
-    "calibrate",
-    "criteria",
-    "misaligned",
-    "compare",
-    "repeval",
-    "fusion",
-    "report",
-    "runs",
-)
+SCREENS = tuple(MENU)
 
 
 def addresses(home: Path) -> dict[str, str]:
@@ -52,11 +42,14 @@ def addresses(home: Path) -> dict[str, str]:
     return {screen: f"&run={newest[kind]}" for screen, kind in shown.items() if kind in newest}
 
 
+def title_of(screen: str) -> str:
+    return MENU[screen].title  # type: ignore[index]
+
+
 def take(page: Page, url: str, screen: str, more: str) -> bytes:
     """The screen at rest, as PNG; an exception on it is an error here."""
     page.goto(f"{url}/{screen}?project={DEMO_PROJECT}{more}")
-    title = screen.replace("_", " ").capitalize() if screen != "repeval" else "RepEval"
-    expect(page.get_by_role("heading", name=title, exact=True).first).to_be_visible(timeout=MS)
+    expect(page.get_by_role("heading", name=title_of(screen), exact=True).first).to_be_visible(timeout=MS)
     page.wait_for_selector(SETTLED, timeout=MS)
     page.wait_for_timeout(2_500)  # figures draw themselves after the script has ended
     page.wait_for_selector(SETTLED, timeout=MS)
