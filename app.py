@@ -27,11 +27,12 @@ else:
     from pages.components.faults import say_error
     from pages.components.origins import OwnRequestsOnly
     from pages.components.serving import check_settings, getting_ready
+    from pages.components.shell import OwnShell
 
     check_settings()
     app = st.App(
         __file__,
         lifespan=getting_ready,
-        middleware=[Middleware(OwnRequestsOnly)],
+        middleware=[Middleware(OwnRequestsOnly), Middleware(OwnShell)],
         on_script_error=say_error,
     )

@@ -1,0 +1,54 @@
+"""The page in which Streamlit draws the screens, with what Concord adds to its head: name, icon, style.
+
+Streamlit's own page looks for its server below each screen's address first, which is an error on the console, twice for
+every link that is opened.  No text of anybody's gets in here.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import streamlit as st
+from starlette.responses import HTMLResponse
+from streamlit import file_util
+
+from pages.components.screens import SCREENS
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+HERE = Path(__file__).parent
+_SERVER = 'window.__streamlit = { BACKEND_BASE_URL: new URL(".", location.href).href };'
+"""The server is where the page's own files are: both are asked for beside the screen's address."""
+
+
+class OwnShell:
+    """ASGI middleware: answers for the root and the screens' addresses, hands on everything else."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["method"] in ("GET", "HEAD") and _is_screen(scope["path"]):
+            await HTMLResponse(shell(), headers={"Cache-Control": "no-cache"})(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+
+@cache
+def shell() -> str:
+    """Streamlit's index.html with ours in its head."""
+    page = (Path(file_util.get_static_dir()) / "index.html").read_text("utf-8")
+    icon = b64encode((HERE / "icon.svg").read_bytes()).decode()
+    page = page.replace("<title>Streamlit</title>", "<title>Concord</title>")
+    page = page.replace('href="./favicon.png"', f'href="data:image/svg+xml;base64,{icon}"')
+    css = (HERE / "frame.css").read_text("utf-8")
+    return page.replace("</head>", f"<style>\n{css}</style>\n<script>{_SERVER}</script>\n</head>", 1)
+
+
+def _is_screen(path: str) -> bool:
+    base = str(st.get_option("server.baseUrlPath") or "").strip("/")
+    return path.removeprefix(f"/{base}").removeprefix("/") in ("", *SCREENS)
