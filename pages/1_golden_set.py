@@ -40,7 +40,7 @@ def look(page: Opened) -> None:
     golden_view.draw_frozen(page, goldens[ids.index(picked)])
 
 
-page = open_page("golden_set", intro="Items with human labels: what a judge is calibrated on and measured against.")
+page = open_page("golden_set", intro="Items with human labels: a judge is calibrated and measured on them.")
 view = st.segmented_control(
     "View", [LOOK, BRING], default=LOOK, required=True, key=state.VIEW, label_visibility="collapsed"
 )

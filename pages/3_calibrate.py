@@ -106,8 +106,7 @@ def start(page: Opened, request: CalibrationRequest) -> None:
 
 page = open_page(
     "calibrate",
-    intro="Drafts criteria from labelled examples, ranks them by how well the judge then agrees with people, "
-    "refines the best, and tells the result on items that chose nothing.",
+    intro="Criteria drafted from labels, ranked by agreement, refined, tested.",
 )
 if run_id := state.url_id("run"):
     show_run(page, run_id)

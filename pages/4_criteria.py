@@ -125,6 +125,6 @@ show(
         "criteria",
         intro=""
         if state.url_id("meeting")
-        else "The scoring rules that a judge follows: read them whole, talk about them, edit, measure, and sign off.",
+        else "The scoring rules that a judge follows: read, edit, measure, sign off.",
     )
 )

@@ -55,6 +55,6 @@ def draw(page: Opened, selection: Selection, view: str) -> None:
 show(
     open_page(
         "misaligned",
-        intro="Where judge and people part: read the items, say who is wrong, and let the next round learn from them.",
+        intro="Where judge and people disagree, and who is wrong.",
     )
 )

@@ -98,6 +98,6 @@ def draw_leaderboard(compared: Compared, published_figures: tuple[Published, ...
 show(
     open_page(
         "compare",
-        intro="Every judge beside the people and beside each other: on the same items, with intervals and tests.",
+        intro="Every judge beside the people, on the same unseen items.",
     )
 )

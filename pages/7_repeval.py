@@ -71,8 +71,7 @@ def start(page: Opened, request: RepEvalRequest) -> None:
 
 page = open_page(
     "repeval",
-    intro="Reads the quality of texts out of a model's hidden states: a direction learnt from some labels, chosen by "
-    "layer and token on others, evaluated on the rest. No calls.",
+    intro="Text quality read out of a model's hidden states. No calls.",
 )
 if run_id := state.url_id("run"):
     show_run(page, run_id)

@@ -79,6 +79,6 @@ def show_fusion(page: Opened, fused: Fused, judges: list[JudgeEntry]) -> None:
 show(
     open_page(
         "fusion",
-        intro="Several judges and metrics joined into one, evaluated on items that none of them has seen. No calls.",
+        intro="Several judges and metrics joined into one. No calls.",
     )
 )

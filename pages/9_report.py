@@ -59,6 +59,6 @@ def show(page: Opened) -> None:
 show(
     open_page(
         "report",
-        intro="What is known of a calibrated judge: to read, to hand out, and to take into your own tools.",
+        intro="A calibrated judge to read about, hand out and take along.",
     )
 )

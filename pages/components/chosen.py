@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Literal
 
 import streamlit as st
 
@@ -23,11 +25,14 @@ def choose_golden(page: Opened) -> GoldenSummary:
         link_to("golden_set", "Bring in a golden set", icon=":material/upload_file:")
         st.stop()
     wanted = state.url_id("golden")
+    if wanted is not None and wanted not in goldens:
+        st.warning("This link names a golden set that is not in this project. You see another one instead.")
     if wanted not in goldens:
         judged = {view.golden_id for view in projects.list_judges(page.store, page.project.project_id)}
         wanted = next((golden for golden in goldens if golden in judged), next(iter(goldens)))
     words = {golden.golden_id: f"{golden.name} ({golden.n_items:,} items)" for golden in goldens.values()}
-    return goldens[choose_in_url("Golden set", "golden", wanted, words)]
+    with _head(page):
+        return goldens[choose_in_url("Golden set", "golden", wanted, words, width=240)]
 
 
 def choose_aspect(page: Opened, golden: GoldenSummary) -> str:
@@ -41,7 +46,13 @@ def choose_aspect(page: Opened, golden: GoldenSummary) -> str:
         entries = projects.list_judges(page.store, page.project.project_id, golden.golden_id)
         judged = Counter(view.judge.aspect for view in entries)
         wanted = max(names, key=lambda name: judged[name])  # the first of several as good
-    return choose_in_url("Aspect", "aspect", wanted, {name: name for name in names})
+    with _head(page):
+        return choose_in_url("Aspect", "aspect", wanted, {name: name for name in names}, width=180)
+
+
+def _head(page: Opened) -> AbstractContextManager[Any]:
+    """The place beside the title; where a part is drawn alone, wherever it is drawn."""
+    return nullcontext() if page.head is None else page.head
 
 
 def distinct(words: Mapping[str, str]) -> dict[str, str]:
@@ -50,7 +61,9 @@ def distinct(words: Mapping[str, str]) -> dict[str, str]:
     return {option_id: text if times[text] == 1 else f"{text} ({option_id})" for option_id, text in words.items()}
 
 
-def choose_in_url(label: str, name: str, wanted: str, words: Mapping[str, str]) -> str:
+def choose_in_url(
+    label: str, name: str, wanted: str, words: Mapping[str, str], *, width: int | Literal["stretch"] = "stretch"
+) -> str:
     """A select box whose value stands in the URL under `name`: the URL decides, a choice changes it."""
     key = state.widget(f"compare_{name}")
     st.session_state[key] = wanted
@@ -61,6 +74,7 @@ def choose_in_url(label: str, name: str, wanted: str, words: Mapping[str, str]) 
         format_func=lambda option_id: words[option_id],
         on_change=_to_url,
         args=(name, key),
+        width=width,
     )
     state.put_in_url(**{name: wanted})
     return wanted

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import gc
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 from urllib.parse import urlencode
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 from streamlit.errors import StreamlitPageNotFoundError
 
 from core import projects
@@ -21,7 +23,7 @@ from core.people import Actor
 from core.project_records import ProjectSummary, is_demo
 from core.settings import Settings
 from core.store.store import Store
-from pages.components import faults, people, state, tour
+from pages.components import faults, people, remembered, state, tour
 from pages.components.accounts import check_accounts
 from pages.components.screens import SCREENS, Screen, draw_notice, plain
 
@@ -42,11 +44,15 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """What a screen works with; `store` is in the hands of whoever acts."""
+    """What a screen works with; `store` is in the hands of whoever acts.
+
+    `head` is the place beside the title for what the screen is about; None where a part is drawn alone.
+    """
 
     settings: Settings
     store: Store
     project: ProjectSummary
+    head: DeltaGenerator | None = None
 
     @property
     def actor(self) -> Actor:
@@ -89,6 +95,8 @@ def _welcome(settings: Settings, store: Store) -> None:
 def open_page(screen: Screen, *, intro: str = "") -> Opened:
     """Draws menu, project selector, who acts, title and pending notice.
 
+    `intro` is a line under the title.  With `?view=bare` in the URL there is no menu: for a projector, or for people
+    who are to do one thing; links within the app keep it.
     Stops in words where somebody has to sign in first or the store cannot be opened.
     """
     st.session_state[state.SCREEN] = screen
@@ -99,53 +107,92 @@ def open_page(screen: Screen, *, intro: str = "") -> Opened:
         kept = start_up()
         projects.ensure_worker(kept.settings, after=WORKER_AFTER)  # cheap where one lives
         store = kept.store.acting(people.actor_of(account, kept.settings))
-        _draw_menu()
-        project = _choose_project(store)
-        people.draw_who(kept.settings, store, project.project_id)
+        offered = projects.list_projects(store)
     except ConcordError as error:
-        st.title(title)
+        st.title(title, anchor=False)
         stop_with("Concord cannot start as it is set up.", str(error))
-    st.title(title, anchor=False)
-    if intro:
-        st.markdown(intro)
+    head = _draw_head(title, intro, store)  # first, for it is looked for first
+    project = _choose_project(store, offered)
+    if not state.is_bare():
+        _draw_side(kept.settings, store, offered, project)
     draw_notice()
     tour.draw(kept.settings, store, project.project_id)
     people.draw_role(store.actor)
     if store.actor.is_unnamed and screen != "label":  # which asks where somebody is to label
         people.draw_ask()
-    return Opened(kept.settings, store, project)
+    if state.is_bare():
+        remembered.draw(kept.settings)
+    return Opened(kept.settings, store, project, head)
+
+
+def finding(sentence: str, *, step: Callable[[], object] | None = None) -> None:
+    """What is so, in one sentence at the same place and of the same size on every screen: once, above all else.
+
+    `step` draws the next thing to do at its right: a button, or `link_to`.
+    """
+    with st.container(key="finding", horizontal=True, vertical_alignment="center", gap="medium"):
+        st.header(plain(sentence), anchor=False, width="stretch")
+        if step is not None:
+            with st.container(key="next_step", width="content"):
+                step()
+
+
+def _draw_head(title: str, intro: str, store: Store) -> DeltaGenerator:
+    """Title and intro, and beside them the place for what the screen is about."""
+    with st.container(key="head", horizontal=True, gap="medium"):
+        with st.container(gap=None, width="stretch"):
+            st.title(title, anchor=False)
+            if intro:
+                st.caption(intro)
+        head = st.container(horizontal=True, vertical_alignment="bottom", gap="small", width="content")
+        if state.is_bare() and people.may(store, "reviewer"):
+            st.button("Menu", icon=":material/menu:", type="tertiary", on_click=state.put_in_url, kwargs={"view": None})
+    return head
+
+
+def _draw_side(settings: Settings, store: Store, offered: list[ProjectSummary], project: ProjectSummary) -> None:
+    with st.sidebar:
+        _draw_menu()
+        _draw_projects(store, offered, project)
+        tour.draw_demo(settings, store, project.project_id)
+    people.draw_who(settings, store, project.project_id)
 
 
 def _draw_menu() -> None:
     """The menu, the same with the router and without it; Streamlit's own is switched off in config.toml."""
-    with st.sidebar:
-        st.markdown("### Concord")
-        for screen, entry in SCREENS.items():
-            _page_link(screen, entry.title, entry.icon, _with_project({}))
+    st.markdown("**Concord**")
+    for screen, entry in SCREENS.items():
+        _page_link(screen, entry.title, entry.icon, _with_project({}))
 
 
-def _choose_project(store: Store) -> ProjectSummary:
-    offered = {project.project_id: project for project in projects.list_projects(store)}
+def _choose_project(store: Store, offered: list[ProjectSummary]) -> ProjectSummary:
+    """The project in the URL, else of its run, else the one picked last, else the demo."""
+    known = {project.project_id: project for project in offered}
+    named = state.url_id("project")
     wanted = state.project() or _project_of_run(store)
-    if wanted is None or wanted not in offered:
-        wanted = next(filter(is_demo, offered), next(iter(offered)))
-    st.session_state[state.PROJECT_PICKER] = wanted  # always: another screen's widget may have left its value there
-    with st.sidebar:
-        st.selectbox(
-            "Project",
-            list(offered),
-            key=state.PROJECT_PICKER,
-            format_func=lambda project_id: offered[project_id].name,
-            on_change=_switch_project,
-        )
-        with (
-            st.popover("New project", icon=":material/add:", width="stretch"),
-            st.form("new_project_form", border=False),
-        ):
-            st.text_input("Name", key=state.NEW_PROJECT, max_chars=80)
-            st.form_submit_button("Create", on_click=_create_project, args=(store,), **people.gate(store, "admin"))
+    if wanted is None or wanted not in known:
+        wanted = next(filter(is_demo, known), next(iter(known)))
+    if named is not None and named not in known:
+        state.leave_project()  # whatever else the link names is of that project
+        words = f"This link names a project that is not here. You see “{known[wanted].name}” instead."
+        state.leave_notice(words, good=False)
     state.remember_project(wanted)
-    return offered[wanted]
+    return known[wanted]
+
+
+def _draw_projects(store: Store, offered: list[ProjectSummary], project: ProjectSummary) -> None:
+    names = {project.project_id: project.name for project in offered}
+    st.session_state[state.PROJECT_PICKER] = project.project_id  # another screen's widget may have left its value there
+    st.selectbox(
+        "Project", list(names), key=state.PROJECT_PICKER, format_func=lambda known: names[known],
+        on_change=_switch_project,
+    )  # fmt: skip
+    with (
+        st.popover("New project", icon=":material/add:", width="stretch"),
+        st.form("new_project_form", border=False),
+    ):
+        st.text_input("Name", key=state.NEW_PROJECT, max_chars=80)
+        st.form_submit_button("Create", on_click=_create_project, args=(store,), **people.gate(store, "admin"))
 
 
 def _project_of_run(store: Store) -> str | None:
@@ -184,15 +231,16 @@ def link_to(screen: Screen, label: str, *, icon: str | None = None, **ids: str) 
     """
     if screen == st.session_state.get(state.SCREEN):
         if st.button(label, icon=icon, type="tertiary", key=f"link_{screen}_{label}_{sorted(ids.items())}"):
-            state.put_in_url(**{**dict.fromkeys(state.URL_IDS[1:]), **ids})
+            state.leave_project()
+            state.put_in_url(**ids)
             st.rerun()
         return
     _page_link(screen, label, icon, _with_project(ids))
 
 
 def _with_project(ids: dict[str, str]) -> dict[str, str]:
-    project = state.project()
-    return ids if project is None else {"project": project, **ids}
+    kept = {"project": state.project(), "view": state.BARE if state.is_bare() else None}
+    return {name: value for name, value in kept.items() if value is not None} | ids
 
 
 def _page_link(screen: Screen, label: str, icon: str | None, ids: dict[str, str]) -> None:

@@ -154,7 +154,7 @@ def _names(project_id: str, _store: Store) -> list[str]:
 
 def draw_ask(why: str = "What you change here carries your name.", known: Sequence[str] = ()) -> None:
     """Asks for a name on the screen itself (a phone folds the sidebar away); `known` people are one press away."""
-    with st.container(border=True):
+    with st.container():
         with (
             st.form(state.widget("name_form"), border=False),
             st.container(horizontal=True, vertical_alignment="center"),

@@ -70,7 +70,10 @@ URL_IDS = (
     "items",
     "section",
     "tour",
+    "view",
 )
+BARE = "bare"
+"""`?view=bare`: a screen without menu, for a projector or for people who are to do one thing."""
 
 
 def url_id(name: str) -> str | None:
@@ -91,7 +94,12 @@ def put_in_url(**ids: str | None) -> None:
 
 def leave_project() -> None:
     """Takes the ids of a project's things out of the URL."""
-    put_in_url(**{name: None for name in URL_IDS if name != "project"})
+    put_in_url(**{name: None for name in URL_IDS if name not in ("project", "view")})
+
+
+def is_bare() -> bool:
+    """Whether the screen is drawn without menu."""
+    return url_id("view") == BARE
 
 
 def project() -> str | None:

@@ -119,25 +119,33 @@ STEPS = (
 
 
 def draw(settings: Settings, store: Store, project_id: str) -> None:
-    """The bar, in the demo project; elsewhere nothing."""
+    """In the demo project: the stop of who is on the tour; on the first screen, how to begin.  Elsewhere nothing."""
     if not is_demo(project_id):
         return
     steps = [step for step in STEPS if step.screen in SCREENS]
     place = _place(len(steps))
     if place is not None:
         _draw_step(store, steps, place)
-    first = st.session_state.get(state.SCREEN) == "golden_set" and place is None
-    with st.container() if first else st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.caption(WHAT, width="stretch")
-        if first:
-            with st.container(horizontal=True):
-                _offer_tour(store, steps, primary=True)
-                _draw_own(store)
-                _draw_more(settings, store)
-            return
-        if place is None:
+    elif _is_first():
+        with st.container(horizontal=True):
+            _offer_tour(store, steps, primary=True)
+            _draw_own(store)
+
+
+def draw_demo(settings: Settings, store: Store, project_id: str) -> None:
+    """In the menu, of the demo project: what it is, the tour, and what can be done with it."""
+    if not is_demo(project_id):
+        return
+    st.caption(WHAT)
+    steps = [step for step in STEPS if step.screen in SCREENS]
+    with st.container(horizontal=True, gap="small"):
+        if _place(len(steps)) is None and not _is_first():
             _offer_tour(store, steps, primary=False)
         _draw_more(settings, store)
+
+
+def _is_first() -> bool:
+    return bool(st.session_state.get(state.SCREEN) == next(iter(SCREENS)))
 
 
 def _offer_tour(store: Store, steps: list[Step], *, primary: bool) -> None:

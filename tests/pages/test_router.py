@@ -9,7 +9,7 @@ from core import projects
 from core.errors import StoreError
 from pages.components.screens import SCREENS
 from tests.pages.making import Place
-from tests.pages.screen import ROOT, open_screen, press, texts
+from tests.pages.screen import HOSTILE, MARKUP, ROOT, as_sent, has_button, open_screen, press, run, texts
 
 FILES = sorted(path.stem for path in (ROOT / "pages").glob("[0-9]*.py"))
 
@@ -69,3 +69,40 @@ def test_a_store_that_cannot_be_opened_is_told_in_words(place: Place, monkeypatc
 
     monkeypatch.setattr(projects, "open_store", closed)
     assert "Set CONCORD_HOME." in texts(open_screen("10_runs"))
+
+
+def test_a_link_to_a_project_that_is_not_here_says_so(place: Place) -> None:
+    screen = open_screen("10_runs", project="nowhere", golden="g")
+    assert "This link names a project that is not here." in texts(screen)
+    assert screen.sidebar.selectbox[0].value == place.project_id
+    assert "golden" not in screen.query_params
+    assert "names a project" not in texts(open_screen("10_runs"))
+
+
+def test_a_link_to_a_golden_set_that_is_not_here_says_so(place: Place) -> None:
+    place.add_golden(place.golden)
+    assert "names a golden set that is not in this project" in texts(open_screen("7_repeval", golden="nowhere"))
+    assert "names a golden set" not in texts(open_screen("7_repeval"))
+
+
+def test_a_bare_screen_has_no_menu_until_it_is_asked_for(place: Place, empty: Place) -> None:
+    screen = open_screen("10_runs", view="bare", project=empty.project_id)
+    assert not screen.sidebar.children
+    assert screen.title[0].value == "Runs"
+    press(screen, "Menu")
+    assert screen.sidebar.selectbox[0].value == empty.project_id
+    assert "view" not in screen.query_params
+
+
+def test_a_finding_is_shown_letter_by_letter_with_its_next_step(place: Place) -> None:
+    def script(sentence: str) -> None:
+        import streamlit as st
+
+        from pages.components.page import finding
+
+        finding(sentence, step=lambda: st.button("Go on"))
+
+    screen = run(AppTest.from_function(script, args=(HOSTILE,)))
+    assert not MARKUP.search(as_sent(screen))
+    assert screen.header[0].value
+    assert has_button(screen, "Go on")
