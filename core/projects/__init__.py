@@ -30,6 +30,7 @@ from core.projects.consent import allow_endpoint, endpoints_of_project, endpoint
 from core.projects.criteria import (
     add_comment,
     copy_criteria,
+    criteria_names,
     draft_of,
     drop_draft,
     get_criteria,
@@ -38,6 +39,7 @@ from core.projects.criteria import (
     list_reviews,
     merge_criteria,
     others_drafting,
+    rename_criteria,
     review_of,
     save_edit,
     set_lock,

@@ -5,7 +5,9 @@ What is logged of them, and what it adds up to, is in `core.review.criteria`.
 
 from __future__ import annotations
 
-from core.errors import CriteriaError, UsageError
+from collections.abc import Mapping
+
+from core.errors import ConflictError, CriteriaError, UsageError
 from core.project_records import CriteriaEntry
 from core.projects.project_list import require_aspect
 from core.projects.roles import requires
@@ -15,6 +17,7 @@ from core.review.criteria import (
     Comment,
     CommentSettled,
     CriteriaEvent,
+    CriteriaNamed,
     Draft,
     Drafting,
     LockChange,
@@ -23,6 +26,8 @@ from core.review.criteria import (
     StateChange,
     review_from,
 )
+from core.review.criteria_names import NamedText
+from core.review.criteria_names import criteria_names as names_of
 from core.review.judge_versions import Evidence
 from core.review.log import given_reason
 from core.store.store import Store
@@ -46,6 +51,41 @@ def list_criteria(
 def get_criteria(store: Store, project_id: str, criteria_id: str) -> CriteriaEntry:
     """Criteria whole, with their edits and alignments.  NotFoundError for an unknown id."""
     return store.criteria.get(project_id, criteria_id)
+
+
+def criteria_names(store: Store, project_id: str, aspect: str) -> Mapping[str, str]:
+    """Criteria id → the name that people gave, else one proposed from the text; all of an aspect, no two alike."""
+    given = {named.subject: named.name for named in store.events.all(project_id, CriteriaNamed)}
+    texts = [
+        NamedText(criteria.criteria_id, criteria.text, at, criteria.provenance.parents)
+        for criteria, at in store.criteria.texts(project_id, aspect)
+    ]
+    return names_of(texts, given)
+
+
+@requires("reviewer")
+def rename_criteria(store: Store, project_id: str, criteria_id: str, name: str, *, shown: str | None = None) -> None:
+    """Give criteria a name.
+
+    With `shown` (the name as the person saw it) ConflictError when somebody else renamed them since.  UsageError for an
+    empty name, one of over 80 characters, or one that other criteria of the aspect have.
+    """
+    aspect = store.criteria.get(project_id, criteria_id).aspect
+    named = CriteriaNamed(" ".join(name.split()), subject=criteria_id)
+    names = criteria_names(store, project_id, aspect)
+    if any(known.casefold() == named.name.casefold() for other, known in names.items() if other != criteria_id):
+        raise UsageError(f"Other criteria for {aspect} are named {named.name!r} already. Give these another name.")
+    earlier = store.events.all(project_id, CriteriaNamed, criteria_id)
+    if shown is not None and names[criteria_id] != shown:
+        raise ConflictError(
+            f"{(earlier[-1].actor if earlier else '') or 'Somebody'} named these criteria “{names[criteria_id]}” while "
+            "you were typing. Look at that name, then name them again; nothing was overwritten.",
+            theirs=names[criteria_id],
+            yours=named.name,
+        )
+    if named.name != names[criteria_id]:
+        expected = earlier[-1].number if earlier else 0
+        store.events.add(project_id, named, store.actor, expected=expected)
 
 
 @requires("reviewer", "edited criteria")

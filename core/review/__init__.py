@@ -10,8 +10,9 @@ entries add up to.
 ``passes``     labels, labelling passes, and what a rater has to do in one
 ``agreement``  what comes of a pass: agreement, disagreements to decide, a new golden set
 ``triage``     misaligned items that people looked at, and looks at held-out items
-``criteria``   a criteria document: comments, lock, state from draft to retired; unsaved drafts of it
 ``judge_versions``  the versions of a judge: made, measured, signed off, in use
+``criteria``   a criteria document: name, comments, lock, state from draft to retired; unsaved drafts of it
+``criteria_names``  names proposed from the texts of criteria
 ``meetings``   a meeting: agenda, votes, decisions, and its minutes as Markdown
 =============  =======================================================================================
 
@@ -27,6 +28,7 @@ _ALL: tuple[type[Entry], ...] = (
     *(passes.LabelPass, passes.RaterJoined, passes.RaterStopped, passes.Adjudicated),
     *(triage.Triage, triage.HeldOutAccess),
     *(criteria.Comment, criteria.CommentSettled, criteria.LockChange, criteria.StateChange, criteria.ProposalDecided),
+    criteria.CriteriaNamed,
     *(meetings.MeetingBegun, meetings.ParticipantsSet, meetings.PointOpened, meetings.Vote, meetings.Decision),
     meetings.MeetingClosed,
     *(judge_versions.VersionMade, judge_versions.VersionMeasured, judge_versions.VersionDecided),

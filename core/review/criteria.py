@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Literal
 
 from core.errors import UsageError
+from core.review.criteria_names import LONGEST_NAME
 from core.review.judge_versions import Evidence
 from core.review.log import Entry
 
@@ -71,6 +72,21 @@ class StateChange(CriteriaEvent):
     state: ReviewState
     reason: str
     evidence: Evidence | None = None
+
+
+@dataclass(frozen=True)
+class CriteriaNamed(Entry):
+    """Somebody gave criteria, the subject, a name; the newest one counts.  UsageError for what is no name."""
+
+    kind = "criteria name"
+    does = "named criteria “{0.name}”"
+    name: str
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.name) <= LONGEST_NAME:
+            raise UsageError(f"A name has 1 to {LONGEST_NAME} characters; this one has {len(self.name):,}.")
+        if self.name != " ".join(self.name.split()) or not self.name.isprintable():
+            raise UsageError("A name is one line of visible characters, without spaces before or behind it.")
 
 
 @dataclass(frozen=True)

@@ -78,6 +78,15 @@ class KeptCriteria(Part):
             rows = connection.execute(query.order_by(criteria.c.created_at.desc(), criteria.c.criteria_id)).all()
             return _entries(connection, project_id, rows)
 
+    def texts(self, project_id: str, aspect: str) -> list[tuple[Criteria, float]]:
+        """The criteria of an aspect, each with the time (seconds since 1970) when it came."""
+        query = sa.select(criteria.c.body, criteria.c.created_at)
+        query = query.where(criteria.c.project_id == project_id, criteria.c.aspect == aspect)
+        with self._db.read() as connection:
+            rows = connection.execute(query).all()
+        kept = [(unpack(CriteriaBody, row.body), row.created_at) for row in rows]
+        return [(Criteria(body.text, aspect, body.provenance), at) for body, at in kept]
+
     def get(self, project_id: str, criteria_id: str) -> CriteriaEntry:
         """NotFoundError for an unknown id."""
         with self._db.read() as connection:

@@ -39,7 +39,7 @@ READING = """
     compare_fusions fuse_judges fused_file kept_fusion
     estimate_fusion list_plans propose_plan
     judge_adapters
-    draft_of others_drafting
+    criteria_names draft_of others_drafting
     endpoints_of_project endpoints_of_run
     earlier_labels still_rating
 """
@@ -50,7 +50,8 @@ CHANGING = """
     add_golden add_judge adjudicate allow_endpoint
     cancel_run close_meeting copy_criteria decide decide_proposal edit_proposal
     freeze_labels pass_summary replaced_labels
-    merge_criteria remove_judge rename_judge resume_run save_edit set_lock set_state start_calibration start_meeting
+    merge_criteria remove_judge rename_criteria
+    rename_judge resume_run save_edit set_lock set_state start_calibration start_meeting
     start_pass start_rescore start_round
     save_steps start_styles
     start_ablation

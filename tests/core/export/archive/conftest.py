@@ -105,6 +105,7 @@ def _people(store: Store, project_id: str, golden_id: str, run_id: str) -> None:
     criteria_id = Criteria("Reward order.", "coherence").criteria_id
     projects.add_comment(ann, project_id, criteria_id, "Unclear <b>", line=1)
     projects.add_comment(ann, project_id, criteria_id, "Second")
+    projects.rename_criteria(bo, project_id, criteria_id, "What counts <b>")
     (first, _) = projects.review_of(store, project_id, criteria_id).comments
     projects.settle_comment(bo, project_id, criteria_id, first.number)
     projects.set_state(bo, project_id, criteria_id, "proposed", reason="good", seen=0)

@@ -207,6 +207,9 @@ HARM: dict[str, tuple[Callable[[Tables], None], str]] = {
     "an event of no kind": (_put("events", "kind", "made up"), "'made up' is no kind of entry; it is one of"),
     "an event that says more": (_of_event("comment", "settled_by", "Bo"), "kind 'comment' has settled_by, which such"),
     "a state that there is not": (_of_event("state", "state", "frozen"), '"frozen" came'),
+    "a name that is a book": (_of_event("criteria name", "name", "x" * 300), "A name has 1 to 80 characters"),
+    "a name of two lines": (_of_event("criteria name", "name", "a\nb"), "A name is one line"),
+    "criteria named elsewhere": (lambda t: _event(t, "criteria name").update(subject=OTHER_RUN), OTHER_RUN),
     "a vote on no point": (_of_event("vote", "point", "first"), 'point must be a whole number; "first" came'),
 }
 
