@@ -13,7 +13,17 @@ from typing import Literal, Protocol
 from core.records import Alignment, Criteria, Item, ItemKind, JudgeScores, Origin, Provenance, Scale, Usage
 
 RunKind = Literal[
-    "calibration", "version", "rescore", "round", "styles", "ablation", "metrics", "repeval", "fusion", "recheck"
+    "calibration",
+    "version",
+    "rescore",
+    "round",
+    "styles",
+    "ablation",
+    "metrics",
+    "repeval",
+    "fusion",
+    "recheck",
+    "trial",
 ]
 RunStatus = Literal["queued", "running", "done", "failed", "cancelled", "budget"]
 Side = Literal["calibration", "held-out"]

@@ -86,6 +86,8 @@ def draw_picked(page: Opened, run: Run) -> None:
             _link_to_drift(page, run)
         elif run.kind == "rescore":
             link_to("criteria", "Open in Criteria", icon=":material/rule:", rescore=run.run_id)
+        elif run.kind == "trial":
+            link_to("criteria", "Open in Criteria", icon=":material/rule:", trial=run.run_id)
         elif run.status in ("done", "budget"):
             compare = {"golden": run.golden_id, "aspect": run.aspect}
             link_to("compare", "Compare its judges", icon=":material/leaderboard:", **compare)

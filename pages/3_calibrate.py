@@ -15,6 +15,7 @@ from pages.components.screens import SCREENS, Screen, plain
 
 ELSEWHERE: dict[RunKind, tuple[str, Screen, tuple[str, ...]]] = {
     "rescore": ("re-scored edited criteria", "criteria", ("rescore",)),
+    "trial": ("tried criteria on one item", "criteria", ("trial",)),
     "round": ("judged again after people had looked", "misaligned", ("round",)),
     "ablation": ("took a calibration's parts away", "compare", ("golden", "aspect")),
     "metrics": ("computed metrics", "compare", ("golden", "aspect")),
@@ -44,7 +45,7 @@ def show_run(page: Opened, run_id: str) -> None:
 def point_elsewhere(view: RunDetail) -> NoReturn:
     """A run of another kind: what it did, and the screen where its result stands."""
     did, screen, named = ELSEWHERE.get(view.kind, ("did something else", "runs", ("run",)))
-    known = {"rescore": view.run_id, "round": view.run_id, "run": view.run_id}
+    known = {"rescore": view.run_id, "trial": view.run_id, "round": view.run_id, "run": view.run_id}
     known |= {"golden": view.golden_id, "aspect": view.aspect}
     title = SCREENS[screen].title
     link_to(screen, f"Open in {title}", icon=":material/arrow_forward:", **{name: known[name] for name in named})

@@ -16,6 +16,7 @@ Runs that want a GPU wait for a worker with one, as long as there is hope::
 
     run wants  workers with a GPU                          is taken by
     "any"      —                                           every worker
+    "now"      —                                           every worker, however many others it is at
     "gpu"      one gave a sign of life within PATIENCE     such workers only
     "gpu"      none did, or it signed off                  every worker, so that nobody waits for ever
 """
@@ -38,7 +39,7 @@ from core.store.results import SNAPSHOT
 from core.store.store import Store
 from core.version import VERSION
 
-Wants = Literal["any", "gpu"]
+Wants = Literal["any", "now", "gpu"]
 GPU_CAPABILITIES = ("cuda", "mps", "gpu")
 PATIENCE = 60.0
 """Seconds a run waiting for a GPU worker that was lost without a word: it may be on its way up again."""
@@ -51,7 +52,7 @@ def has_gpu(capability: str) -> bool:
 
 def takes(capability: str, wants: Wants, workers: Sequence[Worker]) -> bool:
     """Whether a worker of this capability takes such a run now; `workers` is everybody who ever signed on."""
-    return wants == "any" or has_gpu(capability) or not _heard_within(PATIENCE, workers)
+    return wants != "gpu" or has_gpu(capability) or not _heard_within(PATIENCE, workers)
 
 
 def placement(run: Run, wants: Wants, workers: Sequence[Worker]) -> str:
@@ -186,8 +187,9 @@ class RunProgress:
 # ── the queue ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-RUNS_AT_ONCE: dict[Wants, int] = {"any": 4, "gpu": 1}
-"""Of one worker, by what they want: two models at once would have to share the memory of one GPU."""
+RUNS_AT_ONCE: dict[Wants, int] = {"any": 4, "now": 4, "gpu": 1}
+"""Of one worker, by what they want: two models at once would have to share the memory of one GPU, and what somebody
+waits for has room of its own."""
 _STOP_SECONDS = 3.0
 
 Work = Callable[[Run, RunProgress], str]

@@ -155,6 +155,11 @@ class LLMJudge(Judge):
         if cells:
             yield cells, requests
 
+    def prompts(self, task: Task, item: Item, criteria: Criteria) -> tuple[tuple[Message, ...], ...]:
+        """What is asked for one score, each prompt once however often it is sampled; () for an item without a text."""
+        asked = [request.messages for _, requests in self._chunks(task, [item], [criteria]) for request in requests]
+        return tuple(dict.fromkeys(asked))
+
     def _check(self, task: Task) -> None:
         if self.sampling.weighted:
             require_weightable(task.scale)

@@ -31,6 +31,7 @@ from core.projects.rescore import RescoreRequest, RescoreResult, run_rescore
 from core.projects.rounds import RoundRequest, run_round
 from core.projects.runs import RunWork
 from core.projects.styles import run_styles
+from core.projects.trial import TrialRequest, TrialResult, run_trial
 from core.settings import Settings
 from core.store.codec import unpack
 from core.store.results import RESULT, SNAPSHOT
@@ -42,7 +43,8 @@ class Kind:
     """One kind of run.
 
     `documents` are the records it keeps on its way, by name; `wants_gpu` says of a request whether its work is a model
-    in the worker (all other models are behind an endpoint, or small).
+    in the worker (all other models are behind an endpoint, or small); a `quick` kind is over in seconds, somebody waits
+    for it, and it waits for no other run.
     """
 
     request: type[RunRequest]
@@ -50,6 +52,7 @@ class Kind:
     run: Callable[[RunWork], Any]
     documents: Mapping[str, type] = field(default_factory=dict)
     wants_gpu: Callable[[Any], bool] | None = None
+    quick: bool = False
 
 
 KINDS: dict[str, Kind] = {
@@ -63,6 +66,7 @@ KINDS: dict[str, Kind] = {
     "recheck": Kind(RecheckRequest, Recheck, run_recheck),
     "repeval": Kind(RepEvalRequest, RepEvalOutcome, run_repeval, DOCUMENTS, reads_a_model),
     "styles": Kind(StylesRequest, StylesView, run_styles, {SNAPSHOT: GridSnapshot}),
+    "trial": Kind(TrialRequest, TrialResult, run_trial, quick=True),
 }
 
 
@@ -81,8 +85,10 @@ def do_run(store: Store, settings: Settings, run: Run, progress: RunProgress) ->
 
 
 def wants_of(run: Run) -> Wants:
-    """What a run wants of a worker: "gpu" where its work is a model in the worker, else "any"."""
+    """What a run wants of a worker: "gpu" for a model in the worker, "now" where it is quick, else "any"."""
     kind = KINDS.get(run.kind)
+    if kind is not None and kind.quick:
+        return "now"
     if kind is None or kind.wants_gpu is None:
         return "any"
     try:
@@ -115,6 +121,11 @@ class RunDetail(Run):
     def rescore(self) -> RescoreResult | None:
         """The result of a finished re-scoring."""
         return self.outcome if isinstance(self.outcome, RescoreResult) else None
+
+    @property
+    def trial(self) -> TrialResult | None:
+        """What came of criteria tried on one item."""
+        return self.outcome if isinstance(self.outcome, TrialResult) else None
 
 
 def list_runs(store: Store, project_id: str | None = None) -> list[Run]:

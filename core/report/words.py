@@ -34,6 +34,7 @@ RUN_WORDS = {
     "repeval": "RepEval",
     "fusion": "fusion",
     "recheck": "rechecks of an exported judge",
+    "trial": "criteria tried on one item",
 }
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufdd0-\ufdef\ufffe\uffff]")
 """Characters that no document may hold, and those that turn the writing direction of what stands behind them."""

@@ -61,6 +61,7 @@ URL_IDS = (
     "run",
     "criteria",
     "rescore",
+    "trial",
     "labelling",
     "item",
     "round",

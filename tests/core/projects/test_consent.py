@@ -27,6 +27,7 @@ from core.projects.calibration import CalibrationRequest
 from core.projects.consent import gate_of
 from core.projects.rescore import RescoreRequest
 from core.projects.rounds import RoundRequest
+from core.projects.trial import TrialRequest
 from core.records import GoldenSet
 from core.settings import Settings
 from core.store.store import Store
@@ -92,6 +93,11 @@ class Came:
     run_id: str
     endpoint: Endpoint
     drive: Drive
+
+    def some_item(self) -> str:
+        """An item that its calibration scored."""
+        chosen = projects.load_calibration(self.store, self.run_id).chosen[0].criteria_id
+        return projects.item_scores(self.store, self.run_id, chosen)[0].item_id
 
     def newer(self) -> str:
         """Id of a golden set of the same labels on texts that are new to every judge."""
@@ -181,6 +187,11 @@ def test_nothing_is_sent_before_somebody_allows_it(came: Came) -> None:
     starts: dict[str, Callable[[], Any]] = {
         "resume": lambda: projects.resume_run(came.store, came.settings, styles.run_id),
         "rescore": lambda: projects.start_rescore(came.store, came.settings, came.rescore()),
+        "trial": lambda: projects.start_trial(
+            came.store,
+            came.settings,
+            TrialRequest(*where, came.run_id, came.some_item(), "Any text."),
+        ),
         "round": lambda: projects.start_round(
             came.store, came.settings, RoundRequest(*where, came.run_id, (came.rescore().parent_id,))
         ),

@@ -52,7 +52,7 @@ CHANGING = """
     freeze_labels pass_summary replaced_labels
     merge_criteria remove_judge rename_criteria
     rename_judge resume_run save_edit set_lock set_state start_calibration start_meeting
-    start_pass start_rescore start_round
+    start_pass start_rescore start_round start_trial
     save_steps start_styles
     start_ablation
     import_judge preview_import read_recording read_upload start_metrics
