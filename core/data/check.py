@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from core.data.columns import Mapping
+from core.data.columns import LONGEST_ASPECT, Mapping
 from core.data.findings import FindingLog
 from core.data.items import ItemRows
 from core.data.label_cells import AspectCells, Label
@@ -53,6 +53,15 @@ def check_mapping(mapping: Mapping, columns: abc.Collection[str], log: FindingLo
         log.add("note", note)
     for role in mapping.aliased:
         log.add("note", f"Column {mapping.roles[role]!r} is read as {role}.", column=mapping.roles[role])
+    for role in mapping.guessed:
+        message = f"Column {mapping.roles[role]!r} is taken for {role} by what it holds, not by its name."
+        log.add("note", message, column=mapping.roles[role])
+    for aspect in mapping.aspects if labels_needed else ():
+        if len(aspect) > LONGEST_ASPECT:
+            message = (
+                f"The name of an aspect has {len(aspect)} characters, at most {LONGEST_ASPECT} are allowed. Rename it."
+            )
+            log.add("error", message, column=mapping.gold_columns.get(aspect))
     if mapping.layout == "long":
         for rating in mapping.rating_columns:
             log.add("note", "Lists of ratings are not read where each row is one rating.", column=rating.column)

@@ -23,8 +23,8 @@ from core.records import ItemKind
 
 Rows = abc.Sequence[abc.Mapping[str, Any]]
 Layout = Literal["wide", "long"]
-How = Literal["exact", "alias", "corrected"]
-"""How the column of a role was found: by its own name, by another usual one, or by a person."""
+How = Literal["exact", "alias", "content", "corrected"]
+"""How the column of a role was found: by its own name, by another usual one, by what it holds, or by a person."""
 
 HUMAN, ANN, METRIC, ANNOTATORS = "human_", "ann_", "metric_", "annotators"
 PLAIN_ROLES: tuple[str, ...] = (
@@ -42,6 +42,10 @@ PLAIN_ROLES: tuple[str, ...] = (
     ANNOTATORS,
 )
 LABEL_ROLES = ("aspect", "value", "annotator_id")
+LONGEST_ASPECT = 100
+"""Characters in the name of an aspect: every criterion, chart and report repeats it."""
+_NO_NAME = "human avg mean average median gold annotated rating ratings score scores label labels value likert".split()
+_AROUND = re.compile(rf"^(?:{'|'.join(_NO_NAME)})_|_(?:{'|'.join(_NO_NAME)}|\d+_\d+)$")
 
 ALIASES: abc.Mapping[str, tuple[str, ...]] = {
     "item_id": tuple("id uid example_id sample_id instance_id row_id idx index".split()),
@@ -136,6 +140,11 @@ class Mapping(ColumnRoles):
         return tuple(role for role, how in self.found.items() if how == "alias")
 
     @property
+    def guessed(self) -> tuple[str, ...]:
+        """Roles whose columns were found by what they hold (`core.data.guess`)."""
+        return tuple(role for role, how in self.found.items() if how == "content")
+
+    @property
     def layout(self) -> Layout:
         by_rater = "annotator_id" in self.roles and any(role.startswith(HUMAN) for role in self.roles)
         return "long" if by_rater or {"aspect", "value"} <= self.roles.keys() else "wide"
@@ -181,6 +190,36 @@ class Mapping(ColumnRoles):
                 f"{role!r} is no role; allowed: {', '.join(PLAIN_ROLES)}, human_<aspect>, ann_<aspect>, metric_<name>."
             )
 
+    def renamed(self, aspect: str, name: str) -> Mapping:
+        """With an aspect under the name a person gave it; its ratings and raters go along.
+
+        UsageError for a name that is empty, longer than 100 characters, or another aspect's.
+        """
+        trimmed = " ".join(name.split())
+        if trimmed == aspect:
+            return self
+        if not 1 <= len(trimmed) <= LONGEST_ASPECT:
+            came = f"this one has {len(trimmed)}" if trimmed else "none came"
+            raise UsageError(f"The name of an aspect has 1 to {LONGEST_ASPECT} characters; {came}.")
+        if trimmed in self.aspects and (trimmed in self.gold_columns or aspect not in self.gold_columns):
+            raise UsageError(f"There is an aspect {trimmed!r} already; give {aspect[:100]!r} another name.")
+        new = {HUMAN + aspect: HUMAN + trimmed, f"{ANNOTATORS}_{aspect}": f"{ANNOTATORS}_{trimmed}"}
+        for rating in self.rating_columns:
+            if rating.aspect == aspect:
+                panel = f"{rating.panel}_" if rating.panel else ""
+                new[f"{ANN}{panel}{aspect}"] = f"{ANN}{panel}{trimmed}"
+                new[f"{ANNOTATORS}_{panel}{aspect}"] = f"{ANNOTATORS}_{panel}{trimmed}"
+        roles = {new.get(role, role): column for role, column in self.roles.items()}
+        return replace(self, roles=roles, found={new.get(role, role): how for role, how in self.found.items()})
+
+    def with_plain_names(self) -> Mapping:
+        """Every aspect under `plain_name` of its own, as far as no two come out the same: a proposal to be shown."""
+        mapping = self
+        for aspect in self.aspects:
+            with suppress(UsageError):
+                mapping = mapping.renamed(aspect, plain_name(aspect))
+        return mapping
+
     def with_kind(self, kind: ItemKind) -> Mapping:
         """The same mapping with the item kind a person chose."""
         return replace(self, kind=kind, kind_given=True)
@@ -192,6 +231,7 @@ class Mapping(ColumnRoles):
             "roles": dict(self.roles),
             "exact": by["exact"],
             "aliased": by["alias"],
+            "guessed": by["content"],
             "corrected": by["corrected"],
             "unused": list(self.unused),
             "layout": self.layout,
@@ -207,6 +247,15 @@ def is_role(name: str) -> bool:
         return True
     prefixes = (HUMAN, ANN, METRIC, f"{ANNOTATORS}_")
     return any(name.startswith(prefix) and len(name) > len(prefix) for prefix in prefixes)
+
+
+def plain_name(column: str) -> str:
+    """What a column of labels is about: ``"coherence_avg"`` and ``"Coherence (1-5)"`` are both "coherence"."""
+    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", column)
+    name = re.sub(r"[\W_]+", "_", spaced.lower()).strip("_") or column
+    while (shorter := _AROUND.sub("", name)) not in (name, ""):
+        name = shorter
+    return name
 
 
 def by_name(

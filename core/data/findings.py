@@ -13,15 +13,21 @@ _ORDER: dict[Severity, int] = {"error": 0, "warning": 1, "note": 2}
 
 @dataclass
 class FindingLog:
-    """Findings of one file; the first ten of each kind and column are kept, the rest counted."""
+    """Findings of one file; the first ten of each kind and column are kept, the rest counted.
+
+    `broken`: the number of every row with an error → the first error in it.
+    """
 
     kept: list[Finding] = field(default_factory=list)
+    broken: dict[int, str] = field(default_factory=dict)
     _counts: dict[tuple[str, str | None, Severity], int] = field(default_factory=dict)
 
     def add(
         self, severity: Severity, message: str, *, row: int | None = None, column: str | None = None, kind: str = ""
     ) -> None:
         """Keep a finding; those of one `kind` (and column) beyond the tenth are counted only."""
+        if severity == "error" and row is not None:
+            self.broken.setdefault(row, message)
         if kind:
             count = self._counts[kind, column, severity] = self._counts.get((kind, column, severity), 0) + 1
             if count > SHOWN_EACH:

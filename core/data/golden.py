@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import abc
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,8 @@ from core.records import AspectLabels, Finding, GoldenSet, Rating, Scale
 @dataclass(frozen=True)
 class BuiltGolden:
     """What a file gave.  `golden` is None when `findings` hold an error; `draft` is what could be read all the same
-    (refused cells empty), for previews and counts only, None when there was no target column.
+    (refused cells empty), for previews and counts only, None when there was no target column.  `broken`: number of a
+    row with an error → the first error in it; `build_golden` can leave such rows out.
     """
 
     golden: GoldenSet | None
@@ -33,6 +34,7 @@ class BuiltGolden:
     mapping: Mapping
     draft: GoldenSet | None = None
     n_rows: int = 0
+    broken: abc.Mapping[int, str] = field(default_factory=dict)
 
 
 def load_golden(
@@ -81,11 +83,13 @@ def build_golden(
     *,
     name: str | None = None,
     labels_needed: bool = True,
+    left_out: abc.Collection[int] = (),
 ) -> BuiltGolden:
     """Build and check a golden set.
 
     `mapping` None: as proposed.  `scales`: aspect → confirmed scale; the others are found from the values.
-    `labels_needed` False ignores label columns (for scoring new items).  AspectError for a scale of an unknown aspect,
+    `labels_needed` False ignores label columns (for scoring new items).  `left_out`: numbers of rows (from 1) that
+    take no part.  AspectError for a scale of an unknown aspect,
     GoldenError for more rows or labels than a golden set may have; everything else that is wrong comes back as
     findings.
     """
@@ -95,7 +99,11 @@ def build_golden(
             "as CSV, JSONL or Parquet, which `score` reads row by row.",
             file=table.name,
         )
+    if left_out:
+        table = _without(table, left_out)
     log = FindingLog(list(table.findings))
+    if left_out:
+        log.add("note", f"{left_out_words(left_out)} left out by choice.")
     mapping = mapping or propose_mapping(table.columns, table.rows)
     if not mapping.kind_given:
         mapping = replace(mapping, kind=detect_kind(table.rows, mapping.roles))
@@ -121,7 +129,7 @@ def build_golden(
     _check_numbers(draft, aspects, log)
     findings = log.sorted()
     golden = None if has_errors(findings) else draft
-    return BuiltGolden(golden, findings, mapping, draft, len(table.rows))
+    return BuiltGolden(golden, findings, mapping, draft, len(table.rows), log.broken)
 
 
 def _all_labels(
@@ -164,6 +172,20 @@ def _check_numbers(draft: GoldenSet, aspects: abc.Mapping[str, AspectCells], log
         if n is not None and (words := few_labels(n, refining=True)):
             message = f"{aspect} has {labels.n_labelled} labels; half of the sources give {words}"
             log.add("warning", message, column=aspects[aspect].column)
+
+
+def _without(table: Table, numbers: abc.Collection[int]) -> Table:
+    """The table without the rows of these numbers; the others keep theirs."""
+    kept = [(number, row) for number, row in table.numbered() if number not in numbers]
+    findings = tuple(finding for finding in table.findings if finding.row not in numbers)
+    rows, kept_numbers = tuple(row for _, row in kept), tuple(number for number, _ in kept)
+    return replace(table, rows=rows, findings=findings, numbers=kept_numbers)
+
+
+def left_out_words(numbers: abc.Collection[int]) -> str:
+    """How many rows of a file take no part, and the first of them: ``"3 rows (2, 7, 9)"``."""
+    first = ", ".join(str(number) for number in sorted(numbers)[:6])
+    return f"{len(numbers):,} row{'' if len(numbers) == 1 else 's'} ({first}{', …' if len(numbers) > 6 else ''})"
 
 
 def stem(name: str) -> str:

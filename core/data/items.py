@@ -40,7 +40,7 @@ class ItemRows:
 def read_items(table: Table, mapping: Mapping, log: FindingLog) -> ItemRows:
     """The items of a file.  Missing ids are made from row numbers; a repeated id is an error in a wide file."""
     builder = _Builder(mapping, log)
-    for number, row in enumerate(table.rows, start=1):
+    for number, row in table.numbered():
         builder.add(number, row)
     builder.name_groups()
     return builder.done

@@ -142,8 +142,7 @@ class _Reader:
 
         In a wide file a row that repeats an id is left out: it is an error already.
         """
-        rows = zip(self.table.rows, self.items.item_of_row, strict=True)
-        for number, (row, position) in enumerate(rows, start=1):
+        for (number, row), position in zip(self.table.numbered(), self.items.item_of_row, strict=True):
             cell = row.get(column)
             if cell is not None and cell != "" and (self.long or self.items.row_of_item[position] == number):
                 yield number, row, position, cell

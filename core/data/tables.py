@@ -6,8 +6,8 @@
     read_table(file) ── Table: all rows at once;   read_upload(data, name): the same in a confined process
 
 CSV, TSV and JSON lines (also ``.gz``) are read line by line, Parquet a few rows at a time; JSON documents and workbooks
-have no rows before they were read whole.  Parquet and XLSX are decoded in a confined process (`core.sandbox`).
-Every failure is a `GoldenError` that names the file, and the row and column or line where there is one.
+have no rows before they were read whole.  Parquet and XLSX are decoded in a confined process (`core.sandbox`).  A
+failure is a `GoldenError` with the file, and the row and column or line where there is one.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ from core.sandbox import Allowance, Reader, RefusedError
 
 SMALL = 1 << 20
 """Bytes of plain text that cost too little to need a process of their own."""
-
 MAX_CELLS = 5_000_000
 _UNPACKED_USUALLY = 10
 _BINARY = (".parquet", ".xlsx")
@@ -49,12 +48,17 @@ Row = abc.Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Table:
-    """Rows as they came: column → cell; an absent key is an empty cell.  `findings` are those of the reading itself."""
+    """Rows as they came: column → cell, absent where empty; `numbers` in the file, where rows were left out."""
 
     name: str
     columns: tuple[str, ...]
     rows: tuple[Row, ...]
     findings: tuple[Finding, ...] = ()
+    numbers: tuple[int, ...] = ()
+
+    def numbered(self) -> abc.Iterator[tuple[int, Row]]:
+        """Every row with its number in the file, from 1."""
+        return zip(self.numbers or range(1, len(self.rows) + 1), self.rows, strict=True)
 
 
 @dataclass(frozen=True)

@@ -106,6 +106,7 @@ from core.projects.meetings import (
 )
 from core.projects.project_list import (
     add_golden,
+    add_sample,
     create_project,
     ensure_sample_project,
     find_project,
@@ -117,6 +118,7 @@ from core.projects.project_list import (
     load_golden_set,
     open_store,
     read_upload,
+    rows_left_out,
 )
 from core.projects.repeval import estimate_repeval, start_repeval
 from core.projects.reports import report

@@ -12,6 +12,7 @@ from core.errors import NotFoundError, UsageError
 from core.project_records import AspectSummary, GoldenPage, GoldenSummary, ProjectSummary
 from core.projects.roles import requires
 from core.records import GoldenSet
+from core.review.log import Action
 from core.settings import Settings
 from core.store.store import Store
 
@@ -20,6 +21,7 @@ SAMPLE_PROJECT = "sample"
 _SAMPLE_FOLDER = Path(__file__).parents[2] / "sample_data"
 LONGEST_NAME = 200
 _MOST_ROWS = 2_000
+_LONGEST_LEFT_OUT = 120
 _lock = threading.Lock()
 _stores: dict[str, Store] = {}
 
@@ -87,13 +89,31 @@ def ensure_sample_project(store: Store, folder: Path = _SAMPLE_FOLDER) -> Projec
 
 
 @requires("reviewer", "added a golden set")
-def add_golden(store: Store, project_id: str, golden: GoldenSet) -> str:
+def add_golden(store: Store, project_id: str, golden: GoldenSet, left_out: str = "") -> str:
     """Store a golden set in a project and return its id, the content digest; a second time changes nothing.
 
-    NotFoundError for an unknown project.
+    `left_out` says in at most 120 characters which rows of its file it was frozen without; the log keeps it.
+    NotFoundError for an unknown project, UsageError for more words.
     """
     store.projects.get(project_id)
+    if len(left_out) > _LONGEST_LEFT_OUT:
+        raise UsageError(f"What was left out is said in at most {_LONGEST_LEFT_OUT} characters.")
     return store.goldens.add(project_id, golden)
+
+
+def rows_left_out(store: Store, project_id: str, golden_id: str) -> str:
+    """Which rows of its file a golden set was frozen without, as it was said then; "" for none."""
+    added = store.events.all(project_id, Action, golden_id)
+    return next((words for entry in added if isinstance(words := entry.about.get("left_out"), str)), "")
+
+
+@requires("reviewer", "added the sample summaries")
+def add_sample(store: Store, project_id: str) -> str:
+    """Put the summaries of sample_data/ (made-up texts, simulated labels) into a project; returns their id."""
+    from core.data import load_golden
+
+    store.projects.get(project_id)
+    return store.goldens.add(project_id, load_golden(_SAMPLE_FOLDER / "summaries.jsonl"))
 
 
 @requires("reviewer")

@@ -1,0 +1,164 @@
+"""Columns guessed from what they hold: texts, ids, systems, labels; nothing from columns that say what they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from core.data import Mapping, build_golden, propose_mapping, read_upload
+from core.data.columns import LONGEST_ASPECT, plain_name
+from core.data.guess import guess_mapping
+from core.errors import UsageError
+from tests.core.data.conftest import as_csv
+
+Rows = list[dict[str, Any]]
+
+
+def guessed(rows: Rows) -> Mapping:
+    return guess_mapping(propose_mapping(list(rows[0]), rows), rows)
+
+
+def german(n_sources: int = 6, n_systems: int = 4) -> Rows:
+    """Column names that no alias knows."""
+    return [
+        {
+            "Zeile": f"Z{s}{m}",
+            "Artikel": f"artikel {s}",
+            "Programm": f"Programm {m}",
+            "Langtext": f"Der ganze Artikel Nummer {s}, und er ist lang genug, um ein Text zu sein.",
+            "Kurzfassung": f"Was Programm {m} über Artikel {s} zu sagen hatte.",
+            "Klarheit_avg": 1 + (s + m) % 5 + (1 / 3 if m % 2 else 0),
+            "rouge": 0.1234 + s * 0.0171 + m * 0.00931,
+            "n_words": 7 + m,
+            "Gebiet": f"Gebiet {s % 2}",
+        }
+        for s in range(n_sources)
+        for m in range(n_systems)
+    ]
+
+
+def test_names_that_tell_nothing_are_read_by_what_they_hold() -> None:
+    mapping = guessed(german())
+    assert mapping.roles == {
+        "item_id": "Zeile",
+        "source_id": "Artikel",
+        "system_id": "Programm",
+        "source": "Langtext",
+        "target": "Kurzfassung",
+        "human_klarheit": "Klarheit_avg",
+    }
+    assert set(mapping.found.values()) == {"content"}
+    assert mapping.unused == ("rouge", "n_words", "Gebiet")  # no metric, count or topic is taken for a label or system
+    assert mapping.kind == "source_target"
+    assert mapping.as_json()["guessed"] == list(mapping.guessed)
+
+
+def test_every_guess_is_among_the_findings() -> None:
+    rows = german()
+    table = read_upload(as_csv(rows), "x.csv")
+    built = build_golden(table, guess_mapping(propose_mapping(table.columns, table.rows), table.rows))
+    notes = " ".join(finding.message for finding in built.findings)
+    assert "Column 'Kurzfassung' is taken for target by what it holds" in notes
+    assert built.golden is not None
+    assert (built.golden.n_sources, built.golden.n_systems, list(built.golden.aspects)) == (6, 4, ["klarheit"])
+
+
+def test_the_command_line_does_not_guess() -> None:
+    assert "target" not in propose_mapping(list(german()[0]), german()).roles
+
+
+def test_columns_that_say_what_they_are_are_left_as_they_are() -> None:
+    rows = [{"target": "one text", "human_x": 1, "stars": 3}, {"target": "another", "human_x": 2, "stars": 4}]
+    assert guessed(rows) == propose_mapping(list(rows[0]), rows)
+
+
+def test_lists_of_ratings_and_questions_with_answers() -> None:
+    rows = [
+        {"Frage": f"What would you say about number {k}, if asked?", "Antwort": f"That is the answer to {k}.", "s": r}
+        for k, r in enumerate([[1, 2, 3], "[2, 2, 4]", [5, 5, 1]] * 3)
+    ]
+    mapping = guessed(rows)
+    assert (mapping.roles["source"], mapping.roles["target"], mapping.roles["ann_s"]) == ("Frage", "Antwort", "s")
+
+
+def test_the_same_text_under_every_name_is_one_row_a_rating() -> None:
+    rows = [
+        {"Text": f"This is the text number {k} that three people have read.", "Wer": f"P{p}", "Note": 1 + (k + p) % 5}
+        for k in range(8)
+        for p in range(3)
+    ]
+    mapping = guessed(rows)
+    assert (mapping.roles["annotator_id"], mapping.layout) == ("Wer", "long")
+
+
+@pytest.mark.parametrize("rows", [[{"x": "only"}], [{"x": None}], [{"x": 1}, {"x": 2}], [{"x": [[]]}, {"x": {}}]])
+def test_odd_files_are_no_error(rows: Rows) -> None:
+    guessed(rows)
+
+
+@pytest.mark.parametrize(
+    ("column", "name"),
+    [
+        ("coherence_avg", "coherence"),
+        ("avgCoherence", "coherence"),
+        ("Coherence (1-5)", "coherence"),
+        ("human_fluency_mean_score", "fluency"),
+        ("Kohärenz", "kohärenz"),
+        ("score", "score"),
+        ("!!", "!!"),
+    ],
+)
+def test_plain_names_of_aspects(column: str, name: str) -> None:
+    assert plain_name(column) == name
+
+
+def test_aspects_are_renamed_with_their_ratings_and_raters() -> None:
+    columns = ["target", "human_wit_avg", "ann_wit_avg", "annotators_wit_avg", "human_tone"]
+    rows = [dict(zip(columns, ("t", 2.5, [2, 3], ["a", "b"], 1), strict=True))]
+    mapping = propose_mapping(columns, rows).with_plain_names()
+    assert mapping.aspects == ("wit", "tone")
+    assert mapping.rating_columns[0].raters_column == "annotators_wit_avg"
+    assert mapping.renamed("wit", " Dry  wit ").aspects == ("Dry wit", "tone")
+    for name, message in (("tone", "already"), ("  ", "none came"), ("x" * 300, "this one has 300")):
+        with pytest.raises(UsageError, match=message):
+            mapping.renamed("wit", name)
+
+
+def test_means_and_single_ratings_join_under_one_name() -> None:
+    columns = ["target", "human_wit_avg", "ann_wit"]
+    mapping = propose_mapping(columns, [dict(zip(columns, ("t", 2.5, [2, 3]), strict=True))]).with_plain_names()
+    assert mapping.aspects == ("wit",)
+
+
+def test_two_columns_that_would_be_called_the_same_keep_their_names() -> None:
+    columns = ["target", "human_wit_avg", "human_wit_median"]
+    mapping = propose_mapping(columns, [dict(zip(columns, ("t", 2, 3), strict=True))]).with_plain_names()
+    assert mapping.aspects == ("wit", "wit_median")
+
+
+def test_an_aspect_with_a_very_long_name_is_refused_in_words() -> None:
+    rows = [{"target": f"text {k}", "human_" + "x" * 150: k} for k in range(9)]
+    built = build_golden(read_upload(as_csv(rows), "x.csv"))
+    assert built.golden is None
+    assert f"has 150 characters, at most {LONGEST_ASPECT} are allowed" in built.findings[0].message
+
+
+# ── rows left out ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_broken_rows_can_be_left_out_and_the_others_keep_their_numbers() -> None:
+    rows: Rows = [{"target": f"text {k}", "human_x": 1 + k % 5} for k in range(40)]
+    for k in range(0, 26, 2):
+        rows[k]["human_x"] = "bad"
+    rows[39]["target"] = ""
+    table = read_upload(as_csv(rows), "x.csv")
+    built = build_golden(table)
+    assert built.golden is None
+    assert list(built.broken) == list(range(1, 26, 2))  # all of them, not only the ten that are listed
+    mended = build_golden(table, left_out=built.broken)
+    assert mended.golden is not None
+    assert mended.broken == {}
+    assert [item.item_id for item in mended.golden.items[:2]] == ["row-2", "row-4"]
+    assert [f.row for f in mended.findings if "empty" in f.message] == [40]
+    assert any(f.message == "13 rows (1, 3, 5, 7, 9, 11, …) left out by choice." for f in mended.findings)
