@@ -59,7 +59,7 @@ from core.projects.fusion import (
     save_plan,
     start_fusion,
 )
-from core.projects.items import explain_item, item_changes, item_scores, list_triage, save_triage
+from core.projects.items import explain_item, item_changes, item_scores
 from core.projects.judge_line import decide_version, judge_line, judge_lines, use_version
 from core.projects.judge_versions import estimate_version, make_version, measure_version, version_run
 from core.projects.judges import (
@@ -137,6 +137,7 @@ from core.projects.runs import (
 )
 from core.projects.styles import estimate_styles, find_steps, run_steps, save_steps, start_styles, styles_so_far
 from core.projects.transfer import export_project, import_project, preview_project, preview_upload
+from core.projects.triage import list_triage, save_triage, triage_items, undo_triage
 from core.projects.trial import start_trial
 
 __all__ = [name for name, task in list(globals().items()) if callable(task)]

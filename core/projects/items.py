@@ -1,24 +1,26 @@
-"""Item by item: how criteria scored the calibration items of a run, and why; misaligned items that people looked at."""
+"""Item by item: how criteria scored the calibration items of a run, and why."""
 
 from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
-from core.errors import ConflictError, ConsentError, JobError, NotFoundError, UsageError
+from core.errors import ConsentError, JobError, NotFoundError
 from core.projects.calibration import scored_as, sides_of
 from core.projects.consent import gate_of
 from core.projects.rescore import ChangedItem, changed_items
-from core.projects.roles import requires
 from core.projects.runs import judge_run, kept_judge
 from core.records import Item, Scored, ScoreMatrix
-from core.review.triage import TRIAGE_VERDICTS, Triage, TriageVerdict
 from core.settings import Settings
 from core.store.store import Store
 
-_LONGEST_NOTE = 5_000
+MISALIGNED_FROM = 0.5
+"""The least |gap| of a misaligned item, in standard deviations of each side."""
+
+GapSide = Literal["too lenient", "too strict", "aligned", "unread"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,19 @@ class ItemScore:
     gap: float | None
     reason: str = ""
     rank_gap: float | None = None
+
+    @property
+    def side(self) -> GapSide:
+        """On which side of the people the judge is; aligned below `MISALIGNED_FROM`."""
+        if self.gap is None:
+            return "unread"
+        if abs(self.gap) < MISALIGNED_FROM:
+            return "aligned"
+        return "too lenient" if self.gap > 0 else "too strict"
+
+    @property
+    def is_misaligned(self) -> bool:
+        return self.side in ("too lenient", "too strict")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,56 +143,3 @@ def _scores(store: Store, run_id: str, item_ids: tuple[str, ...], *criteria_ids:
         if criteria_id not in matrix.criteria_ids:
             raise NotFoundError(f"Run {run_id} has no scores of criteria {criteria_id}.")
     return matrix
-
-
-# ── what people found on misaligned items ────────────────────────────────────────────────────────────────────────
-
-
-@requires("annotator")
-def save_triage(
-    store: Store,
-    project_id: str,
-    golden_id: str,
-    *,
-    aspect: str,
-    item_id: str,
-    subject_id: str,
-    verdict: TriageVerdict,
-    note: str = "",
-    picked: bool = False,
-    form: str = "",
-    seen: int | None = None,
-) -> None:
-    """Keep what somebody found on a misaligned item; `subject_id` is the criteria or judge that was looked at.
-
-    `seen` is the number of the triage that they saw (0: none); with it ConflictError where somebody else was faster.
-    UsageError for a verdict that there is not, or an endless note.
-    """
-    if verdict not in TRIAGE_VERDICTS:
-        raise UsageError(f"A triage says {', '.join(TRIAGE_VERDICTS)}; {verdict!r} came.")
-    if len(note) > _LONGEST_NOTE:
-        raise UsageError(f"A note may have {_LONGEST_NOTE:,} characters; this one has {len(note):,}.")
-    triage = Triage(golden_id, aspect, subject_id, verdict, note.strip(), picked, subject=item_id)
-    expected = None if seen is None else _check_unchanged(store, project_id, triage, seen)
-    store.events.add(project_id, triage, store.actor, form=form, expected=expected)
-
-
-def _check_unchanged(store: Store, project_id: str, triage: Triage, seen: int) -> int:
-    """The newest triage of the item (of any aspect; 0 for none); ConflictError where this one was changed meanwhile."""
-    earlier = store.events.all(project_id, Triage, triage.item_id)
-    newest = next((triaged for triaged in reversed(earlier) if triaged.is_about(triage.golden_id, triage.aspect)), None)
-    if newest is not None and newest.number != seen and (not store.actor.name or newest.actor != store.actor.name):
-        raise ConflictError(
-            f"{newest.actor or 'Somebody'} said {newest.verdict!r} of this item while you were looking at it. Look at "
-            "it again, then decide; nothing was overwritten.",
-            theirs=newest.verdict,
-            yours=triage.verdict,
-        )
-    return earlier[-1].number if earlier else 0
-
-
-def list_triage(store: Store, project_id: str, golden_id: str, aspect: str) -> dict[str, Triage]:
-    """Item id → what was found last, by anybody."""
-    return {
-        triage.item_id: triage for triage in store.events.all(project_id, Triage) if triage.is_about(golden_id, aspect)
-    }

@@ -12,8 +12,8 @@ from dataclasses import replace
 import numpy as np
 
 from core.errors import AccessError, NotFoundError, UsageError
-from core.projects.items import list_triage
 from core.projects.roles import requires
+from core.projects.triage import list_triage
 from core.records import GoldenSet
 from core.review.agreement import (
     Combine,

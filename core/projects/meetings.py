@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from textwrap import shorten
 
 from core.errors import AccessError, ConflictError, NotFoundError, UsageError
-from core.projects.items import list_triage
 from core.projects.roles import requires
 from core.projects.rounds import ListedProposal, decide_proposal, list_proposals
+from core.projects.triage import list_triage
 from core.review.criteria import ProposalDecided
 from core.review.log import given_reason
 from core.review.meetings import (
@@ -56,7 +56,7 @@ def suggest_agenda(store: Store, project_id: str, golden_id: str, aspect: str) -
         if proposal.state == "open"
     ]
     triaged = list_triage(store, project_id, golden_id, aspect).values()
-    return changes + [_disagreement(item) for item in triaged if item.picked or item.verdict != "judge wrong"]
+    return changes + [_disagreement(item) for item in triaged if item.picked or item.verdict not in ("", "judge wrong")]
 
 
 @requires("reviewer")
@@ -215,6 +215,8 @@ def _disagreement(triage: Triage) -> AgendaItem:
         "ambiguous": "Do the criteria need a rule for this?",
         "judge wrong": "Is the judge wrong here?",
         "label wrong": "Is the label wrong here?",
+        "": "Who is right here, judge or people?",
     }[triage.verdict]
-    text = f"{triage.actor or 'Somebody'} called it {triage.verdict}" + (f": {triage.note}" if triage.note else ".")
+    did = f"called it {triage.verdict}" if triage.verdict else "picked it for the next round"
+    text = f"{triage.actor or 'Somebody'} {did}" + (f": {triage.note}" if triage.note else ".")
     return AgendaItem("disagreement", question, item_id=triage.item_id, subject_id=triage.subject_id, text=text)

@@ -12,17 +12,18 @@ from core.errors import JobError
 from core.project_records import JUDGES, WITH_RESULT, CriteriaAlignment, Run
 from core.projects.calibration import calibration_asked, judge_runs
 from core.projects.criteria import list_reviews
-from core.projects.items import list_triage
 from core.projects.labelling import decisions, list_passes
 from core.projects.meetings import list_meetings
 from core.projects.project_list import get_project
 from core.projects.rounds import Relative, family_tree, list_proposals
 from core.projects.runs import list_held_out_accesses, load_calibration
+from core.projects.triage import list_triage
 from core.records import Alignment, Usage
 from core.report.facts import CostLine, History, PassFact, Report, RoundFact, Version, reproduce
 from core.report.words import RUN_WORDS
 from core.review.log import Action
 from core.review.meetings import Meeting
+from core.review.triage import Triage
 from core.store.results import RESULT
 from core.store.store import Store
 
@@ -85,7 +86,7 @@ def report(store: Store, project_id: str, golden_id: str, aspect: str, run_id: s
         systems=by_system(judged),
         sources=by_source(judged),
         on_the_scale=on_the_scale(judged),
-        misaligned=misaligned(judged, list_triage(store, project_id, golden_id, aspect), decided),
+        misaligned=misaligned(judged, _verdicts(store, project_id, golden_id, aspect), decided),
         openings=tuple(list_held_out_accesses(store, project_id, golden_id, aspect)),
         costs=tuple(_costs(store, run)),
         reproduce=reproduce(calibration, request),
@@ -108,6 +109,12 @@ def _calibration_run(store: Store, project_id: str, golden_id: str, aspect: str,
             "its end first."
         )
     return next((run for run in complete if run.run_id == run_id), complete[0])
+
+
+def _verdicts(store: Store, project_id: str, golden_id: str, aspect: str) -> dict[str, Triage]:
+    """Item id → what was found on it, where somebody has given a verdict."""
+    triage = list_triage(store, project_id, golden_id, aspect)
+    return {item_id: found for item_id, found in triage.items() if found.verdict}
 
 
 # ── labelling passes ─────────────────────────────────────────────────────────────────────────────────────────

@@ -257,7 +257,7 @@ def misaligned(judged: Judged, triage: Mapping[str, Triage], decided: Mapping[st
     others = [int(k) for k in at if abs(gaps[k]) >= least and golden.item_ids[k] not in triage]
     chosen = [*_furthest(gaps, triaged)[:_MOST_TRIAGED], *_furthest(gaps, others)[:_MOST_OTHERS]]
     known, held_out = set(golden.item_ids), set(judged.calibration.split.held_out)
-    verdicts = Counter(looked.verdict for item_id, looked in triage.items() if item_id in known)
+    verdicts = Counter(looked.verdict for item_id, looked in triage.items() if item_id in known and looked.verdict)
 
     def example(k: int) -> Example:
         item, sides = golden.items[k], (judged.labels, judged.values, gaps)

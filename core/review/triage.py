@@ -15,7 +15,8 @@ TRIAGE_VERDICTS: tuple[TriageVerdict, ...] = ("judge wrong", "label wrong", "amb
 class Triage(Entry):
     """What somebody found on a misaligned item, which is the subject; `picked`: to be shown in the next round.
 
-    `subject_id` is the criteria or judge that was looked at.
+    `subject_id` is the criteria or judge that was looked at; `verdict` is "" where nobody has decided yet, as on an
+    item that was only picked, or whose verdict was taken back.
     """
 
     kind = "triage"
@@ -23,13 +24,26 @@ class Triage(Entry):
     golden_id: str
     aspect: str
     subject_id: str
-    verdict: TriageVerdict
+    verdict: TriageVerdict | Literal[""]
     note: str = ""
     picked: bool = False
 
     @property
     def item_id(self) -> str:
         return self.subject
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether it says nothing: all that stood there was taken back."""
+        return not (self.verdict or self.picked or self.note)
+
+    @property
+    def did(self) -> str:
+        if self.verdict:
+            return super().did
+        if self.picked:
+            return "picked an item for the next round"
+        return "noted something on an item" if self.note else "took back what was said of an item"
 
     def is_about(self, golden_id: str, aspect: str) -> bool:
         return (self.golden_id, self.aspect) == (golden_id, aspect)

@@ -18,7 +18,7 @@ import streamlit as st
 from core.calibration.records import Candidate
 from core.data.columns import Mapping
 from core.project_records import CriteriaAlignment, CriteriaEntry, GoldenItem, GoldenSummary, Run
-from core.projects.items import ItemScore
+from core.projects.items import MISALIGNED_FROM, ItemScore
 from core.projects.rescore import ChangedItem
 from core.records import Alignment, Criteria, Finding, GoldenSet
 from core.report.figures import describe
@@ -26,7 +26,7 @@ from core.report.figures import describe
 DASH = "—"
 DROPPED = ("stopped", "running", "waiting")
 TABLE_TEXT = 105
-ALIGNED_GAP = 0.5
+ALIGNED_GAP = MISALIGNED_FROM
 ROW_HEIGHT, TALL_ROW, HEADER_HEIGHT, MOST_ROWS = 36, 76, 42, 14
 _SENTENCE_END = re.compile(r"(?<=[.!?:])\s+|\n+")
 
@@ -217,11 +217,7 @@ def item_scores_frame(scored: Sequence[ItemScore]) -> pd.DataFrame:
 
 def gap_words(item: ItemScore) -> str:
     """The gap in words: half a standard deviation either way counts as agreement."""
-    if item.gap is None:
-        return f"unread: {item.reason}"
-    if abs(item.gap) < ALIGNED_GAP:
-        return "aligned"
-    return "too lenient" if item.gap > 0 else "too strict"
+    return f"unread: {item.reason}" if item.side == "unread" else item.side
 
 
 def runs_frame(runs: Sequence[Run], now: datetime | None = None) -> pd.DataFrame:

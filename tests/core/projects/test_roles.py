@@ -44,7 +44,8 @@ READING = """
     earlier_labels still_rating
 """
 SPEAKING = """
-    add_comment cast_vote others_said save_comment save_label save_triage settle_comment join_pass stop_rating
+    add_comment cast_vote others_said save_comment save_label save_triage settle_comment join_pass
+    stop_rating triage_items undo_triage
 """
 CHANGING = """
     add_golden add_judge adjudicate allow_endpoint

@@ -10,9 +10,12 @@ from core.errors import AccessError, ConflictError, CriteriaError, NotFoundError
 from core.people import Actor
 from core.project_records import CriteriaAlignment
 from core.projects.calibration import CalibrationRequest
+from core.projects.items import ItemScore
+from core.projects.triage import TriageCount, count_triage
 from core.records import Alignment, AspectLabels, Criteria, GoldenSet, Interval, Item, Scale
 from core.review.criteria import NEXT_STATES, ReviewState
 from core.review.meetings import AgendaItem
+from core.review.triage import Triage
 from core.settings import Settings
 from core.store.store import Store
 
@@ -190,6 +193,58 @@ def test_triage(store: Store, project: str, golden_id: str) -> None:
     assert (triage.verdict, triage.picked, triage.note, triage.actor) == ("judge wrong", True, "<i>rule</i>", "Ann")
     with pytest.raises(UsageError, match="'nonsense' came"):
         save("nonsense")
+
+
+def test_a_pick_needs_no_verdict_and_a_verdict_keeps_the_pick(store: Store, project: str, golden_id: str) -> None:
+    where, about = (store, project, golden_id), {"aspect": "a", "item_id": "i1", "subject_id": "c1"}
+    projects.save_triage(*where, **about, picked=True)
+    assert projects.list_triage(*where, "a")["i1"].picked
+    assert projects.suggest_agenda(*where, "a")[0].text == "Somebody picked it for the next round."
+    projects.save_triage(*where, **about, verdict="ambiguous", note=" unclear ")
+    projects.save_triage(*where, **about, verdict="label wrong")
+    triage = projects.list_triage(*where, "a")["i1"]
+    assert (triage.verdict, triage.picked, triage.note) == ("label wrong", True, "unclear")
+
+
+def test_undo_says_again_what_was_said_before(store: Store, project: str, golden_id: str) -> None:
+    ann, bo = (store.acting(Actor(name, "annotator")) for name in ("Ann", "Bo"))
+    where, about = (project, golden_id), {"aspect": "a", "item_id": "i1"}
+    first = projects.save_triage(ann, *where, **about, subject_id="c1", verdict="ambiguous")
+    second = projects.save_triage(ann, *where, **about, subject_id="c1", verdict="label wrong")
+    assert projects.undo_triage(ann, *where, **about, number=second) > second
+    assert projects.list_triage(store, *where, "a")["i1"].verdict == "ambiguous"
+    with pytest.raises(ConflictError, match="Ann has said something of this item since; nothing was undone"):
+        projects.undo_triage(bo, *where, **about, number=first)
+    only = projects.save_triage(ann, *where, aspect="a", item_id="i2", subject_id="c1", verdict="ambiguous")
+    projects.undo_triage(ann, *where, aspect="a", item_id="i2", number=only)
+    assert "i2" not in projects.list_triage(store, *where, "a"), "nothing was said of it before"
+    projects.save_triage(bo, *where, aspect="a", item_id="i2", subject_id="c1", verdict="ambiguous", seen=0)
+
+
+def test_several_items_at_once_leave_out_what_somebody_else_has_changed(
+    store: Store, project: str, golden_id: str
+) -> None:
+    ann, bo = (store.acting(Actor(name, "annotator")) for name in ("Ann", "Bo"))
+    where, about = (project, golden_id), {"aspect": "a", "subject_id": "c1"}
+    projects.save_triage(bo, *where, **about, item_id="i2", verdict="label wrong", note="see page 2")
+    seen = {"i1": 0, "i2": 0}
+    said = projects.triage_items(ann, *where, **about, seen=seen, verdict="judge wrong", form="one")
+    assert list(said.numbers) == ["i1"]
+    assert "Bo said 'label wrong' of this item while you were looking" in said.refused["i2"]
+    triage = projects.list_triage(store, *where, "a")
+    assert {item_id: found.verdict for item_id, found in triage.items()} == {"i1": "judge wrong", "i2": "label wrong"}
+
+
+def test_counts_are_of_the_items_that_are_listed() -> None:
+    """Gaps .9, −.6, .2 and one unread: two are misaligned; one of them has a verdict, the other a pick alone."""
+    gaps = {"a": 0.9, "b": -0.6, "c": 0.2, "d": None}
+    scored = [ItemScore(name, "s", "m", 3.0, None if gap is None else 3.0, gap) for name, gap in gaps.items()]
+    triage = {
+        "a": Triage("g", "x", "c1", "judge wrong", subject="a"),
+        "b": Triage("g", "x", "c1", "", picked=True, subject="b"),
+        "c": Triage("g", "x", "c1", "ambiguous", picked=True, subject="c"),
+    }
+    assert count_triage(scored, triage) == TriageCount(4, 1, 1, 1, triaged=1, picked=2, picked_misaligned=1)
 
 
 def test_looks_at_held_out_items_are_counted(store: Store, settings: Settings, project: str, golden_id: str) -> None:

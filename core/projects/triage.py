@@ -1,0 +1,187 @@
+"""Misaligned items that people looked at: what they found, how far they are, and taking it back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from core.errors import ConflictError, UsageError
+from core.projects.items import ItemScore
+from core.projects.roles import requires
+from core.review.log import UNWRITTEN
+from core.review.triage import TRIAGE_VERDICTS, Triage, TriageVerdict
+from core.store.store import Store
+
+_LONGEST_NOTE = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class TriageCount:
+    """How far people are with what some criteria scored; every screen that counts or lists goes by these.
+
+    Of `n_items` scored calibration items `lenient` + `strict` are misaligned, `unread` have no score.  `triaged` are
+    the misaligned ones with a verdict.  `picked` counts all items picked for the next round, with or without a verdict;
+    `picked_misaligned` those of them that are misaligned under these criteria.
+    """
+
+    n_items: int
+    lenient: int
+    strict: int
+    unread: int
+    triaged: int
+    picked: int
+    picked_misaligned: int
+
+    @property
+    def misaligned(self) -> int:
+        return self.lenient + self.strict
+
+
+def count_triage(scored: Sequence[ItemScore], triage: Mapping[str, Triage]) -> TriageCount:
+    """`triage` maps item id → what was found on it, as `list_triage` gives it."""
+    sides = [item.side for item in scored]
+    misaligned = [triage.get(item.item_id) for item in scored if item.is_misaligned]
+    picked = [item for item in scored if item.item_id in triage and triage[item.item_id].picked]
+    return TriageCount(
+        n_items=len(scored),
+        lenient=sides.count("too lenient"),
+        strict=sides.count("too strict"),
+        unread=sides.count("unread"),
+        triaged=sum(known is not None and bool(known.verdict) for known in misaligned),
+        picked=len(picked),
+        picked_misaligned=sum(item.is_misaligned for item in picked),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TriagedItems:
+    """What became of several items triaged at once: item id → number of its entry, item id → why it was left alone."""
+
+    numbers: Mapping[str, int] = field(default_factory=dict)
+    refused: Mapping[str, str] = field(default_factory=dict)
+
+
+@requires("annotator")
+def save_triage(
+    store: Store,
+    project_id: str,
+    golden_id: str,
+    *,
+    aspect: str,
+    item_id: str,
+    subject_id: str,
+    verdict: TriageVerdict | None = None,
+    note: str | None = None,
+    picked: bool | None = None,
+    form: str = "",
+    seen: int | None = None,
+) -> int:
+    """Keep what somebody found on a misaligned item, and return the number of the entry.
+
+    What is None stays as it was said before, so that an item can be picked or noted without a verdict.  `subject_id` is
+    the criteria or judge that was looked at; `seen` the number of the triage that they saw (0: none), and with it
+    ConflictError where somebody else was faster.  UsageError for a verdict that there is not, or an endless note.
+    """
+    if verdict is not None and verdict not in TRIAGE_VERDICTS:
+        raise UsageError(f"A triage says {', '.join(TRIAGE_VERDICTS)}; {verdict!r} came.")
+    if note is not None and len(note) > _LONGEST_NOTE:
+        raise UsageError(f"A note may have {_LONGEST_NOTE:,} characters; this one has {len(note):,}.")
+    before = _newest(_history(store, project_id, golden_id, aspect, item_id), golden_id, aspect, item_id)
+    triage = Triage(
+        golden_id,
+        aspect,
+        subject_id,
+        before.verdict if verdict is None else verdict,
+        before.note if note is None else note.strip(),
+        before.picked if picked is None else picked,
+        subject=item_id,
+    )
+    expected = None if seen is None else _check_unchanged(store, project_id, triage, seen)
+    return store.events.add(project_id, triage, store.actor, form=form, expected=expected)
+
+
+@requires("annotator")
+def triage_items(
+    store: Store,
+    project_id: str,
+    golden_id: str,
+    *,
+    aspect: str,
+    subject_id: str,
+    seen: Mapping[str, int],
+    verdict: TriageVerdict | None = None,
+    picked: bool | None = None,
+    form: str = "",
+) -> TriagedItems:
+    """Say the same of several items; their notes, and what is None, stay as they were.
+
+    `seen` maps each item id → the number of the triage that the person saw (0: none).  An item on which somebody else
+    was faster is left alone and named with the reason.
+    """
+    numbers, refused = {}, {}
+    for item_id, number in seen.items():
+        about = {"aspect": aspect, "item_id": item_id, "subject_id": subject_id}
+        own_form = f"{form}:{item_id}" if form else ""
+        try:
+            numbers[item_id] = save_triage(
+                *(store, project_id, golden_id), **about, verdict=verdict, picked=picked, form=own_form, seen=number
+            )
+        except ConflictError as error:
+            refused[item_id] = str(error)
+    return TriagedItems(numbers, refused)
+
+
+@requires("annotator")
+def undo_triage(
+    store: Store, project_id: str, golden_id: str, *, aspect: str, item_id: str, number: int, form: str = ""
+) -> int:
+    """Say again of an item what was said before entry `number`; nothing where that was the first.  One more entry.
+
+    ConflictError where something was said of it since, so that nobody else's word is undone unseen.
+    """
+    history = _history(store, project_id, golden_id, aspect, item_id)
+    newest = _newest(history, golden_id, aspect, item_id)
+    if newest.number != number:
+        raise ConflictError(
+            f"{newest.actor or 'Somebody'} has said something of this item since; nothing was undone.",
+            theirs=newest.verdict,
+            yours="",
+        )
+    before = _newest(history[:-1], golden_id, aspect, item_id)
+    restored = replace(before, number=0, project_id="", actor="", role="", at=UNWRITTEN)
+    expected = _check_unchanged(store, project_id, restored, number)
+    return store.events.add(project_id, restored, store.actor, form=form, expected=expected)
+
+
+def _history(store: Store, project_id: str, golden_id: str, aspect: str, item_id: str) -> list[Triage]:
+    said = store.events.all(project_id, Triage, item_id)
+    return [triage for triage in said if triage.is_about(golden_id, aspect)]
+
+
+def _newest(history: Sequence[Triage], golden_id: str, aspect: str, item_id: str) -> Triage:
+    """What was said last; where nobody has said anything, an entry that says nothing."""
+    return history[-1] if history else Triage(golden_id, aspect, "", "", subject=item_id)
+
+
+def _check_unchanged(store: Store, project_id: str, triage: Triage, seen: int) -> int:
+    """The newest triage of the item (of any aspect; 0 for none); ConflictError where this one was changed meanwhile."""
+    earlier = store.events.all(project_id, Triage, triage.item_id)
+    newest = next((triaged for triaged in reversed(earlier) if triaged.is_about(triage.golden_id, triage.aspect)), None)
+    unchanged = newest is None or newest.number == seen or (newest.is_blank and not seen)
+    if newest is not None and not unchanged and (not store.actor.name or newest.actor != store.actor.name):
+        said = f"said {newest.verdict!r} of this item" if newest.verdict else newest.did.replace("an item", "this item")
+        raise ConflictError(
+            f"{newest.actor or 'Somebody'} {said} while you were looking at it. Look at it again, then decide; "
+            "nothing was overwritten.",
+            theirs=newest.verdict,
+            yours=triage.verdict,
+        )
+    return earlier[-1].number if earlier else 0
+
+
+def list_triage(store: Store, project_id: str, golden_id: str, aspect: str) -> dict[str, Triage]:
+    """Item id → what was found last, by anybody; items of which all was taken back are left out."""
+    found = {
+        triage.item_id: triage for triage in store.events.all(project_id, Triage) if triage.is_about(golden_id, aspect)
+    }
+    return {item_id: triage for item_id, triage in found.items() if not triage.is_blank}
