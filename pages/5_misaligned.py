@@ -4,47 +4,68 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from pages.components import label_blind, lineage_view, misaligned_selection, misaligned_view, rounds_view, state
-from pages.components.misaligned_selection import ITEMS, LINEAGE, ROUNDS, Selection
+from pages.components import (
+    label_blind,
+    lineage_view,
+    misaligned_filters,
+    misaligned_list,
+    misaligned_selection,
+    misaligned_view,
+    rounds_view,
+    state,
+)
+from pages.components.misaligned_selection import ITEMS, LIST, PLOT, ROUNDS, VIEWS, Selection
 from pages.components.page import Opened, open_page, stop_with
 
 
 def first_view() -> str:
-    """A link to a round opens the rounds."""
-    return ROUNDS if state.url_id("round") else ITEMS
+    """The view in the link; a link to a round opens the rounds."""
+    linked = (state.url_id("section") or "").capitalize()
+    return ROUNDS if state.url_id("round") else linked if linked in VIEWS else ITEMS
 
 
 def switch_view() -> None:
-    """Whoever leaves the rounds leaves the round: a link copied then opens what is seen."""
-    if st.session_state[state.MISALIGNED_VIEW] != ROUNDS:
+    """The view goes into the link; whoever leaves the rounds leaves the round."""
+    view = st.session_state[state.MISALIGNED_VIEW]
+    state.put_in_url(section=None if view == ITEMS else view.lower())
+    if view != ROUNDS:
         state.put_in_url(round=None)
 
 
 def show(page: Opened) -> None:
+    sentence = st.empty()
+    row = st.container(horizontal=True, vertical_alignment="center")
+    views = row.container(width="content")
     try:
-        selection = misaligned_selection.choose(page)
+        selection = misaligned_selection.choose(page, row)
         if selection is None or not label_blind.may_see(page, selection.run.golden_id, [selection.run.aspect]):
             return
         st.session_state.setdefault(state.MISALIGNED_VIEW, first_view())
-        with st.container(horizontal=True, vertical_alignment="center"):
-            view = st.segmented_control(
-                "View",
-                [ITEMS, ROUNDS, LINEAGE],
-                required=True,
-                key=state.MISALIGNED_VIEW,
-                on_change=switch_view,
-                label_visibility="collapsed",
-            )
-            misaligned_selection.draw_progress(selection)
-        draw(page, selection, view)
+        view = views.segmented_control(
+            "View",
+            VIEWS,
+            required=True,
+            key=state.MISALIGNED_VIEW,
+            on_change=switch_view,
+            label_visibility="collapsed",
+        )
+        sentence.markdown(misaligned_selection.finding(selection))
+        if view in (ITEMS, LIST, PLOT):
+            with row:
+                misaligned_filters.draw(selection)
+        draw(page, selection, str(view), sentence)
     except ConcordError as error:
         stop_with("This cannot be shown.", str(error))
     misaligned_selection.draw_accesses(selection)
 
 
-def draw(page: Opened, selection: Selection, view: str) -> None:
+def draw(page: Opened, selection: Selection, view: str, sentence: st.delta_generator.DeltaGenerator) -> None:
     if view == ITEMS:
-        misaligned_view.draw(selection)
+        misaligned_view.draw(selection, sentence)
+    elif view == LIST:
+        misaligned_list.draw_list(selection)
+    elif view == PLOT:
+        misaligned_list.draw_plot(selection)
     elif view == ROUNDS:
         rounds_view.draw(selection)
     else:
@@ -52,9 +73,4 @@ def draw(page: Opened, selection: Selection, view: str) -> None:
         lineage_view.draw(page, golden, selection.run.aspect)
 
 
-show(
-    open_page(
-        "misaligned",
-        intro="Where judge and people disagree, and who is wrong.",
-    )
-)
+show(open_page("misaligned"))

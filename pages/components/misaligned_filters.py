@@ -1,23 +1,26 @@
-"""Which misaligned items are listed, and in which order: filters by side, group, label, triage and what changed."""
+"""Which misaligned items are listed, and in which order: filters that stand in the link, so that it opens the same."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from urllib.parse import parse_qs, urlencode
 
 import streamlit as st
 
-from core.projects.items import ItemScore
+from core.projects.items import MISALIGNED_FROM, GapSide, ItemScore
 from core.review.triage import TRIAGE_VERDICTS, Triage
 from pages.components import state, tables
-from pages.components.misaligned_selection import NOW_ALIGNED, NOW_MISALIGNED
+from pages.components.misaligned_selection import NOW_ALIGNED, NOW_MISALIGNED, Selection
 
-SIDES = ("too lenient", "too strict", "aligned", "unread")
+SIDES: tuple[GapSide, ...] = ("too lenient", "too strict", "aligned", "unread")
+MARKS: dict[GapSide, str] = {"too lenient": "▲", "too strict": "▼", "aligned": "●", "unread": "?"}
+"""Shapes, the same in the plot: told apart without colour."""
+MISALIGNED = SIDES[:2]
 STANDARDISED, RANKS = "standardised gap", "gap in places"
 NOT_YET, PICKED = "not yet", "picked"
-
-Order = Literal["standardised gap", "gap in places"]
+FOUND = (NOT_YET, *TRIAGE_VERDICTS, PICKED)
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,7 @@ class FilteredItems:
     """The items that pass the filters, in their order."""
 
     items: tuple[ItemScore, ...]
-    order: Order
+    order: str
 
     def gap_of(self, item: ItemScore) -> float | None:
         return item.gap if self.order == STANDARDISED else item.rank_gap
@@ -40,104 +43,207 @@ class FilteredItems:
             return "in standard deviations of each side; above 0: too lenient"
         return "how many places higher the judge ranks the item than the people do; ties share their middle place"
 
-    @property
-    def order_words(self) -> str:
-        where = "in standard deviations of each side" if self.order == STANDARDISED else "in places of the ranking"
-        return f"largest gap first, {where}; under {tables.ALIGNED_GAP:g} standard deviations counts as aligned"
+    def place(self, item_id: str | None) -> int | None:
+        """From 0; None where the item is not listed."""
+        return next((place for place, item in enumerate(self.items) if item.item_id == item_id), None)
+
+    def beside(self, item_id: str, step: int) -> str | None:
+        """The listed item so many places on; None beyond an end.  From an item that is not listed to the first."""
+        place = self.place(item_id)
+        at = 0 if place is None else place + step
+        return self.items[at].item_id if 0 <= at < len(self.items) else None
+
+    def waiting(self, triage: Mapping[str, Triage]) -> list[str]:
+        """Listed items on which nobody has given a verdict."""
+        return [item.item_id for item in self.items if item.item_id not in triage or not triage[item.item_id].verdict]
 
     def after(self, item_id: str, triage: Mapping[str, Triage]) -> str:
-        """The next listed item that nobody triaged, from the top again after the last; the same where none is left."""
-        ids = [item.item_id for item in self.items]
-        at = ids.index(item_id) + 1 if item_id in ids else 0
-        waiting = [other_id for other_id in (*ids[at:], *ids[:at]) if other_id not in triage and other_id != item_id]
-        return waiting[0] if waiting else item_id
+        """The next listed item without a verdict, from the top again after the last; the same where none is left."""
+        place = self.place(item_id)
+        waiting, start = set(self.waiting(triage)) - {item_id}, 0 if place is None else place + 1
+        ids = [item.item_id for item in (*self.items[start:], *self.items[:start])]
+        return next((other_id for other_id in ids if other_id in waiting), item_id)
 
 
-def side_of(item: ItemScore) -> str:
-    return "unread" if item.gap is None else tables.gap_words(item)
+@dataclass(frozen=True)
+class Filters:
+    """What is listed.  Empty tuples and None let everything pass; `sides` begin with the misaligned ones."""
 
+    sides: tuple[str, ...] = MISALIGNED
+    changed: str = ""
+    found: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    systems: tuple[str, ...] = ()
+    low: float | None = None
+    high: float | None = None
+    order: str = STANDARDISED
 
-def choose(
-    scored: Sequence[ItemScore], triage: Mapping[str, Triage], changes: Mapping[str, str] | None, aspect: str
-) -> FilteredItems:
-    """Draws the filters and applies them."""
-    counts = {side: sum(side_of(item) == side for item in scored) for side in SIDES}
-    present = [side for side in SIDES if counts[side]]
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        sides = st.pills(
-            "The judge is",
-            present,
-            selection_mode="multi",
-            default=[side for side in present if side.startswith("too")],
-            format_func=lambda side: f"{side} ({counts[side]})",
-            key=state.widget("misaligned_sides"),
+    @classmethod
+    def read(cls, text: str) -> Filters:
+        """From a link; what makes no sense is left out."""
+        said = parse_qs(text, keep_blank_values=True)
+
+        def names(key: str, known: Sequence[str] | None = None) -> tuple[str, ...]:
+            return tuple(name for name in said.get(key, ()) if name and (known is None or name in known))
+
+        changed, order = (said.get(key, [""])[0] for key in ("changed", "order"))
+        return cls(
+            sides=names("side", SIDES) if "side" in said else MISALIGNED,
+            changed=changed if changed in (NOW_ALIGNED, NOW_MISALIGNED) else "",
+            found=names("found", FOUND),
+            sources=names("source"),
+            systems=names("system"),
+            low=_number(said.get("from", [""])[0]),
+            high=_number(said.get("to", [""])[0]),
+            order=RANKS if order == RANKS else STANDARDISED,
         )
-        if changes is not None:
-            words = (NOW_ALIGNED, NOW_MISALIGNED)
-            names = {name: sum(change == name for change in changes.values()) for name in words}
-            changed = st.pills(
-                "Since the parent version",
-                list(names),
-                format_func=lambda name: f"{name} ({names[name]})",
-                key=state.widget("misaligned_changed"),
-            )
-        else:
-            changed = None
-        order = st.selectbox(
-            "Order by", [STANDARDISED, RANKS], key=state.widget("misaligned_order"), width=190, filter_mode=None
+
+    def write(self) -> str:
+        """As it stands in a link; empty where nothing was changed."""
+        said: list[tuple[str, str]] = []
+        if self.sides != MISALIGNED:
+            said += [("side", side) for side in self.sides or ("",)]
+        pairs = (("found", self.found), ("source", self.sources), ("system", self.systems))
+        said += [(key, name) for key, names in pairs for name in names]
+        numbers = (("from", self.low), ("to", self.high))
+        said += [(key, f"{value:g}") for key, value in numbers if value is not None]
+        said += [("changed", self.changed)] if self.changed else []
+        said += [("order", self.order)] if self.order != STANDARDISED else []
+        return urlencode(said)
+
+    def apply(
+        self, scored: Sequence[ItemScore], triage: Mapping[str, Triage], changes: Mapping[str, str] | None
+    ) -> FilteredItems:
+        unsorted = FilteredItems((), self.order)
+        items = [item for item in scored if self._passes(item, triage.get(item.item_id), changes or {})]
+        return replace(unsorted, items=tuple(sorted(items, key=lambda item: -abs(unsorted.gap_of(item) or 0.0))))
+
+    def _passes(self, item: ItemScore, known: Triage | None, changes: Mapping[str, str]) -> bool:
+        return (
+            (not self.sides or item.side in self.sides)
+            and (not self.changed or changes.get(item.item_id) == self.changed)
+            and (not self.found or bool(_found(known) & set(self.found)))
+            and (not self.sources or item.source_id in self.sources)
+            and (not self.systems or item.system_id in self.systems)
+            and (self.low is None or item.label >= self.low)
+            and (self.high is None or item.label <= self.high)
         )
-        with st.popover("More filters", icon=":material/filter_alt:"):
-            passing = _more(scored, triage, aspect)
-    items = [
-        item
-        for item in passing
-        if (not sides or side_of(item) in sides)
-        and (changed is None or (changes is not None and changes.get(item.item_id) == changed))
-    ]
-    unsorted = FilteredItems((), STANDARDISED if order == STANDARDISED else RANKS)
-    return FilteredItems(tuple(sorted(items, key=lambda item: -abs(unsorted.gap_of(item) or 0.0))), unsorted.order)
 
 
-def _more(scored: Sequence[ItemScore], triage: Mapping[str, Triage], aspect: str) -> list[ItemScore]:
-    """Filters by source, system, label and triage."""
+def _found(known: Triage | None) -> set[str]:
+    """The words of `FOUND` that are true of an item."""
+    if known is None:
+        return {NOT_YET}
+    return {known.verdict or NOT_YET} | ({PICKED} if known.picked else set())
 
-    def triaged_as(item: ItemScore) -> str:
-        return triage[item.item_id].verdict if item.item_id in triage else NOT_YET
 
-    wanted_triage = st.multiselect(
-        "Triage", [NOT_YET, *TRIAGE_VERDICTS, PICKED], key=state.widget("misaligned_triage"), placeholder="all"
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+# ── drawing ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def chosen(selection: Selection) -> FilteredItems:
+    """The items that pass the filters in the link."""
+    return Filters.read(state.url_id("filter") or "").apply(selection.scored, selection.triage, selection.changes)
+
+
+def draw(selection: Selection) -> None:
+    """The filters behind a button; each change goes into the link."""
+    filters, scored = Filters.read(state.url_id("filter") or ""), selection.scored
+    label, icon = ("Filter", ":material/filter_alt:") if filters == Filters() else ("Filter: on", ":material/tune:")
+    with st.popover(label, icon=icon, key=state.widget("misaligned_filter")):
+        counts = {side: sum(item.side == side for item in scored) for side in SIDES}
+        _many("The judge is", "sides", filters.sides, {s: f"{MARKS[s]} {s} ({counts[s]})" for s in SIDES if counts[s]})
+        if (changes := selection.changes) is not None:
+            names = {"": "all"} | {
+                name: f"{name} ({sum(change == name for change in changes.values())})"
+                for name in (NOW_ALIGNED, NOW_MISALIGNED)
+            }
+            _one("Since the parent version", "changed", filters.changed, names)
+        _many("Triage", "found", filters.found, {name: name for name in FOUND})
+        _names("Source", "sources", filters.sources, [item.source_id for item in scored])
+        _names("System", "systems", filters.systems, [item.system_id for item in scored if item.system_id])
+        _labels(filters, scored)
+        _one("Order by", "order", filters.order, {STANDARDISED: STANDARDISED, RANKS: RANKS})
+        if filters != Filters():
+            st.button("Show all misaligned items", key=state.widget("misaligned_all"), on_click=_set, args=(Filters(),))
+        st.caption(f"Under {MISALIGNED_FROM:g} standard deviations of each side counts as aligned. Largest gap first.")
+
+
+def _set(filters: Filters) -> None:
+    state.put_in_url(filter=filters.write() or None)
+
+
+def _put(name: str, key: str) -> None:
+    """What was chosen in a widget, as the field `name` of the filters."""
+    value = st.session_state[key]
+    value = tuple(value) if isinstance(value, list) else value or ""
+    _set(replace(Filters.read(state.url_id("filter") or ""), **{name: value}))
+
+
+def _many(label: str, name: str, value: Sequence[str], words: Mapping[str, str]) -> None:
+    key = state.widget(f"misaligned_{name}")
+    st.session_state[key] = [option for option in value if option in words]
+    st.pills(
+        label,
+        list(words),
+        selection_mode="multi",
+        format_func=lambda option: words[option],
+        key=key,
+        on_change=_put,
+        args=(name, key),
     )
-    sources = _names("Source", [item.source_id for item in scored])
-    systems = _names("System", [item.system_id for item in scored if item.system_id])
-    low, high = _labels(scored, aspect)
-    return [
-        item
-        for item in scored
-        if (not sources or item.source_id in sources)
-        and (not systems or item.system_id in systems)
-        and low <= item.label <= high
-        and (
-            not wanted_triage
-            or triaged_as(item) in wanted_triage
-            or (PICKED in wanted_triage and item.item_id in triage and triage[item.item_id].picked)
-        )
-    ]
 
 
-def _names(title: str, names: Sequence[str]) -> list[str]:
-    known = sorted(set(names))
-    if not known:
-        return []
-    return list(st.multiselect(title, known, key=state.widget(f"misaligned_of_{title.lower()}"), placeholder="all"))
+def _one(label: str, name: str, value: str, words: Mapping[str, str]) -> None:
+    key = state.widget(f"misaligned_{name}")
+    st.session_state[key] = value
+    st.segmented_control(
+        label,
+        list(words),
+        required=True,
+        format_func=lambda option: words[option],
+        key=key,
+        on_change=_put,
+        args=(name, key),
+    )
 
 
-def _labels(scored: Sequence[ItemScore], aspect: str) -> tuple[float, float]:
-    """A range of labels; everything where all labels are equal."""
+def _names(title: str, name: str, value: Sequence[str], names: Sequence[str]) -> None:
+    known, key = sorted(set(names)), state.widget(f"misaligned_{name}")
+    if known:
+        st.session_state[key] = [option for option in value if option in known]
+        st.multiselect(title, known, key=key, placeholder="all", on_change=_put, args=(name, key))
+
+
+def _labels(filters: Filters, scored: Sequence[ItemScore]) -> None:
+    """A range of labels; nothing where all labels are equal."""
     values = [item.label for item in scored]
     low, high = min(values, default=0.0), max(values, default=0.0)
-    if low == high:
-        return low, high
-    chosen = st.slider(
-        "People's label", low, high, (low, high), key=state.widget(f"misaligned_label_{aspect}_{low:g}_{high:g}")
-    )
-    return float(chosen[0]), float(chosen[1])
+    if low < high:
+        key = state.widget(f"misaligned_label_{low:g}_{high:g}")
+        at = (
+            max(low, low if filters.low is None else filters.low),
+            min(high, high if filters.high is None else filters.high),
+        )
+        st.session_state[key] = at if at[0] <= at[1] else (low, high)
+        st.slider("People's label", low, high, key=key, on_change=_put_labels, args=(key, low, high))
+
+
+def _put_labels(key: str, lowest: float, highest: float) -> None:
+    low, high = st.session_state[key]
+    filters = Filters.read(state.url_id("filter") or "")
+    _set(replace(filters, low=None if low <= lowest else low, high=None if high >= highest else high))
+
+
+def triage_words(triage: Triage | None) -> str:
+    """What was found, in a cell of a table."""
+    if triage is None:
+        return ""
+    return ", ".join(words for words in (triage.verdict, PICKED if triage.picked else "") if words) or tables.DASH

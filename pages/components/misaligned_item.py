@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-import pandas as pd
 import streamlit as st
 
 from core import projects
@@ -15,42 +14,28 @@ from core.projects.items import ExplainedItem, ItemScore
 from core.quotations import Piece, quoted_pieces
 from core.records import Rating
 from core.review.triage import Triage
-from pages.components import label_item, state, tables
+from pages.components import label_item, misaligned_filters, state, tables
 from pages.components.page import Opened, link_to
 from pages.components.screens import plain
 
-VERDICT_WORDS = (
-    "Judge wrong: the criteria should lead it closer to the people. Label wrong: people decide it again. "
-    "Ambiguous: the criteria need a rule for such items."
-)
 MOST_MARKED = 20_000
 _LINE_END = re.compile(r"\r\n|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 
 
-def draw_heading(item: ItemScore) -> None:
-    """Item, both numbers, and on which side the judge errs, by how much."""
-    words = tables.gap_words(item)
+def heading(item: ItemScore) -> str:
+    """On which side the judge errs and by how much, as words and shape; both numbers."""
     score = tables.DASH if item.score is None else f"{item.score:.2f}"
-    by = "" if item.gap is None else f" by {abs(item.gap):.1f} standard deviations"
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.markdown(f"**{plain(item.item_id)}** · people **{item.label:.2f}** · judge **{score}**", width="content")
-        st.badge(
-            plain(words + (by if words.startswith("too") else "")),
-            color={"too lenient": "orange", "too strict": "blue", "aligned": "green"}.get(words, "gray"),  # type: ignore[arg-type]
-        )
+    by = f" by {abs(item.gap):.1f} SD" if item.gap is not None and item.is_misaligned else ""
+    colour = {"too lenient": "orange", "too strict": "blue", "aligned": "green"}.get(item.side, "gray")
+    words = plain(f"{misaligned_filters.MARKS[item.side]} {tables.gap_words(item)}{by}")
+    return f":{colour}[**{words}**] · people **{item.label:.2f}** · judge **{score}**"
 
 
-def draw_known(page: Opened, known: Triage) -> None:
-    """Who triaged it, when, and where a wrong label goes."""
-    st.caption(
-        plain(f"{known.actor or 'Somebody'} said {known.verdict}, {tables.ago(known.at)}. Press again to change it.")
-    )
-    if known.verdict != "label wrong":
-        return
+def link_to_decide(page: Opened, known: Triage) -> None:
+    """Where a label goes that was called wrong."""
     passes = projects.list_passes(page.store, page.project.project_id, known.golden_id)
     if passes:
-        ids = {"labelling": passes[0].pass_id}
-        link_to("label", "It waits for a decision in Label, under Decide", icon=":material/balance:", **ids)
+        link_to("label", "Decide it in Label", icon=":material/balance:", labelling=passes[0].pass_id)
     else:
         link_to(
             "label",
@@ -60,8 +45,8 @@ def draw_known(page: Opened, known: Triage) -> None:
         )
 
 
-def draw(page: Opened, run: Run, criteria_id: str, score: ItemScore) -> None:
-    """The judged text first; the judge's words, the raters, then what lies beside the text."""
+def draw(page: Opened, run: Run, criteria_id: str, score: ItemScore, draw_note: Callable[[], None]) -> None:
+    """The judged text with a note, the judge's words and the raters' under it; beside it what it is judged against."""
     try:
         view = _explained(run.run_id, criteria_id, score.item_id, page)
     except ConcordError as error:
@@ -69,20 +54,26 @@ def draw(page: Opened, run: Run, criteria_id: str, score: ItemScore) -> None:
         item = label_item.item_of(run.golden_id, page.store, score.item_id)
         view = ExplainedItem(item, score, "", ())
     reply = "\n".join((view.explanation, *view.raw))
-    where = " · ".join(part for part in (view.item.source_id, view.item.system_id) if part)
-    st.markdown(f"**Judged text** · {plain(where)}")
-    with st.container(border=True):
-        draw_evidence(view.item.target, reply)
-    _draw_reasons(view)
-    _draw_ratings(_ratings(run.golden_id, run.aspect, page).get(score.item_id, ()))
-    for name, title in label_item.SIDE_PARTS:
-        if text := getattr(view.item, name):
-            with st.expander(title, expanded=True, key=state.widget(f"misaligned_{name}")):
-                draw_evidence(text, reply)
-    for number, reference in enumerate(view.item.references, 1):
-        part = st.expander(f"Reference {number}", key=state.widget(f"misaligned_reference_{number}"))
-        with part:
-            label_item.draw_text(reference)
+    beside = [(title, text) for name, title in label_item.SIDE_PARTS if (text := getattr(view.item, name))]
+    beside += [(f"Reference {number}", text) for number, text in enumerate(view.item.references, 1)]
+    left, right = st.columns([3, 2], gap="medium") if beside else (st.container(), None)
+    with left, st.container(gap="xsmall"):
+        st.markdown(_with("Judged text", score.item_id))
+        with st.container(border=True, key=state.widget("misaligned_text")):
+            draw_evidence(view.item.target, reply)
+        draw_note()
+        _draw_reasons(view)
+        _draw_ratings(_ratings(run.golden_id, run.aspect, page).get(score.item_id, ()))
+    if right is not None:
+        with right, st.container(gap="xsmall"):
+            for title, text in beside:
+                st.markdown(_with(title, view.item.source_id if title == "Source" else ""))
+                with st.container(border=True):
+                    draw_evidence(text, reply)
+
+
+def _with(title: str, name: str) -> str:
+    return f"**{title}** · {plain(name)}" if name else f"**{title}**"
 
 
 @st.cache_resource(max_entries=256, show_spinner="Asking what moved the score …")
@@ -111,23 +102,12 @@ def _draw_reasons(view: ExplainedItem) -> None:
 
 
 def _draw_ratings(ratings: Sequence[Rating]) -> None:
-    if not ratings:
-        return
-    st.markdown("**What each rater said**")
-    comments = {"comment": [rating.comment for rating in ratings]} if any(rating.comment for rating in ratings) else {}
-    st.dataframe(
-        pd.DataFrame(
-            {
-                "rater": [rating.rater_id for rating in ratings],
-                "label": [rating.value for rating in ratings],
-                **comments,
-            }
-        ),
-        hide_index=True,
-        height=tables.height_for(len(ratings), 6),
-        column_config={"label": st.column_config.NumberColumn(format="%.2f", width=70)},
-        alt="Labels of single raters",
-    )
+    """Who gave which label, in one line; comments each in their own."""
+    if ratings:
+        st.markdown("**What each rater said**")
+        lines = [" · ".join(f"{rating.rater_id} {rating.value:g}" for rating in ratings)]
+        lines += [f"{rating.rater_id}: {rating.comment}" for rating in ratings if rating.comment]
+        st.text("\n".join(lines))
 
 
 def draw_evidence(text: str, reply: str) -> None:

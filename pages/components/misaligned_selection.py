@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import streamlit as st
 
@@ -12,12 +13,16 @@ from core.errors import NotFoundError
 from core.project_records import CriteriaEntry, Run
 from core.projects.items import ItemScore
 from core.projects.rescore import ChangedItem
+from core.projects.triage import count_triage
 from core.review.triage import Triage
 from pages.components import state, tables
 from pages.components.chosen import choose_in_url, distinct
 from pages.components.page import Opened, link_to
 
-ITEMS, ROUNDS, LINEAGE = "Items", "Rounds", "Lineage"
+if TYPE_CHECKING:
+    from streamlit.delta_generator import DeltaGenerator
+
+ITEMS, LIST, PLOT, ROUNDS, LINEAGE = VIEWS = ("Items", "List", "Plot", "Rounds", "Lineage")
 NOW_ALIGNED, NOW_MISALIGNED = "now aligned", "now misaligned"
 SCORING = ("calibration", "rescore", "round")
 CRITERIA_WORDS = 90
@@ -46,9 +51,22 @@ class Selection:
             item.item_id for item in self.scored if item.item_id in self.triage and self.triage[item.item_id].picked
         )
 
+    def afresh(self) -> Selection:
+        """With what people have found by now."""
+        found = projects.list_triage(self.page.store, self.run.project_id, self.run.golden_id, self.run.aspect)
+        return replace(self, triage=found)
 
-def choose(page: Opened) -> Selection | None:
-    """Run and criteria from the URL, else the best criteria of the newest calibration; None with the way to one."""
+    @property
+    def about(self) -> tuple[str, str, str]:
+        """Project, golden set and aspect: what a verdict on an item holds for."""
+        return self.run.project_id, self.run.golden_id, self.run.aspect
+
+
+def choose(page: Opened, row: DeltaGenerator) -> Selection | None:
+    """Run and criteria from the URL, else the best criteria of the newest calibration; None with the way to one.
+
+    They are changed behind a button that goes into `row`.
+    """
     runs = {
         run.run_id: run
         for run in projects.list_runs(page.store, page.project.project_id)
@@ -57,24 +75,22 @@ def choose(page: Opened) -> Selection | None:
     if not runs:
         _draw_empty(page)
         return None
-    left, right = st.columns([2, 3], gap="medium")
-    with left:
-        wanted = _wanted_run(page, runs)
-        run = runs[choose_in_url("Run", "run", wanted, distinct({run_id: _run_words(runs[run_id]) for run_id in runs}))]
+    wanted = _wanted_run(page, runs)
+    run = runs[wanted]
     entries = scored_by(page, run)
-    if not entries:
-        st.info("This run scored no criteria to the end.", icon=":material/difference:")
-        return None
     by_id = {entry.criteria_id: entry for entry in entries}
-    with right:
-        wanted = state.url_id("criteria") or ""
-        if wanted and wanted not in by_id:
-            st.warning(
-                "The linked criteria were not scored by this run; its best are shown.", icon=":material/link_off:"
-            )
-        wanted = wanted if wanted in by_id else entries[0].criteria_id
+    with row.popover("Run and criteria", icon=":material/rule:", key=state.widget("misaligned_what")):
+        choose_in_url("Run", "run", wanted, distinct({run_id: _run_words(runs[run_id]) for run_id in runs}))
+        if not entries:
+            st.info("This run scored no criteria to the end. Choose another.", icon=":material/difference:")
+            return None
+        linked = state.url_id("criteria") or entries[0].criteria_id
+        chosen_id = linked if linked in by_id else entries[0].criteria_id
         words = {entry.criteria_id: criteria_words(entry, run.run_id) for entry in entries}
-        criteria = by_id[choose_in_url("Criteria", "criteria", wanted, words)]
+        criteria = by_id[choose_in_url("Criteria", "criteria", chosen_id, words)]
+        st.text(criteria.text or "No criteria: the judge without any.")
+    if linked not in by_id:
+        st.warning("The linked criteria were not scored by this run; its best are shown.", icon=":material/link_off:")
     return Selection(
         page,
         run,
@@ -178,12 +194,18 @@ def change_words(changed: Sequence[ChangedItem]) -> dict[str, str]:
     return {item.item_id: NOW_ALIGNED if item.now == "mended" else NOW_MISALIGNED for item in changed}
 
 
-def draw_progress(selection: Selection) -> None:
-    """How many items were triaged and picked so far."""
-    wrong = sum(tables.gap_words(item) != "aligned" for item in selection.scored)
-    done = sum(item.item_id in selection.triage for item in selection.scored)
-    picked = len(selection.picked_ids)
-    st.markdown(f"{wrong} misaligned · **{done} triaged** · **{picked} picked** for the next round", width="content")
+def finding(selection: Selection) -> str:
+    """What is so, in one sentence, and how far people are with it; the same definition as of the rows listed."""
+    count = count_triage(selection.scored, selection.triage)
+    unread = f" {count.unread} could not be read." if count.unread else ""
+    elsewhere = f" ({count.picked} in all)" if count.picked > count.picked_misaligned else ""
+    if not count.misaligned:
+        return f"**Judge and people agree on all {count.n_items} calibration items.**{unread}"
+    return (
+        f"**Judge and people part on {count.misaligned} of {count.n_items:,} items**: ▲ {count.lenient} too lenient, "
+        f"▼ {count.strict} too strict. Of the {count.misaligned}, {count.triaged} triaged, "
+        f"{count.picked_misaligned} picked{elsewhere}.{unread}"
+    )
 
 
 def draw_accesses(selection: Selection) -> None:
@@ -191,9 +213,7 @@ def draw_accesses(selection: Selection) -> None:
     accesses = projects.list_held_out_accesses(
         selection.page.store, selection.run.project_id, selection.run.golden_id, selection.run.aspect
     )
-    opened = f"This held-out set has been opened {tables.count_words(len(accesses), 'time')}."
     st.caption(
-        "Only calibration items are listed here, and rounds learn from them alone; held-out items stay closed. "
-        f"{opened} Every look at its figures lets them sway a choice: a set that was looked at often is no longer "
-        "held out, so keep the next look for the last version."
+        "Calibration items only; held-out items stay closed. "
+        f"This held-out set has been opened {tables.count_words(len(accesses), 'time')}."
     )

@@ -1,39 +1,108 @@
-"""Misaligned items on screen: quarters and list kept in step, the open item, and its triage."""
+"""One misaligned item at a time: the verdict buttons, always in view, over the text, its source and the judge's words.
+
+All of it is one fragment, so a key draws the next item and nothing else of the page.
+"""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+import zlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import pandas as pd
 import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
 from core.projects.items import ItemScore
-from core.records import Scale
-from core.report.figures.misaligned import Middle, Spot, misaligned_figure
 from core.review.triage import TRIAGE_VERDICTS, Triage, TriageVerdict
-from pages.components import charts, misaligned_filters, misaligned_item, people, state, tables
+from pages.components import misaligned_filters, misaligned_item, people, state, tables
 from pages.components.misaligned_filters import FilteredItems
-from pages.components.misaligned_selection import Selection
+from pages.components.misaligned_selection import Selection, finding
 from pages.components.screens import plain
 
 if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
+    from streamlit.delta_generator import DeltaGenerator
+
+_FILE = Path(__file__).with_name("misaligned_keys.js")
+_KEYS = st.components.v2.component(
+    "concord_misaligned_keys",
+    js=_FILE.read_text("utf-8"),
+    css=_FILE.with_suffix(".css").read_text("utf-8"),
+    isolate_styles=False,
+)
+MEANINGS: dict[TriageVerdict, str] = {
+    "judge wrong": "The criteria should lead the judge closer to the people.",
+    "label wrong": "People should decide the label again.",
+    "ambiguous": "The criteria need a rule for items like this one.",
+}
+SHEET = """
+| key | does |
+| --- | --- |
+| **1** | judge wrong: the criteria should lead it closer to the people |
+| **2** | label wrong: people should decide it again |
+| **3** | ambiguous: the criteria need a rule for such items |
+| **P** | pick the item for the next round, or drop it |
+| **→** or **J** | next item |
+| **←** or **K** | previous item |
+| **N** | write a note; **Enter** keeps it, **Esc** leaves it |
+| **U** | undo what was said last |
+| **?** | this sheet |
+
+A verdict opens the next item without one.
+"""
 
 
-MOST_LISTED, MOST_POINTS = 500, 2_000
+@dataclass(frozen=True, slots=True)
+class Last:
+    """What was done last in this session: a line that says so, and the entries that Undo takes back."""
+
+    about: tuple[str, str, str]
+    said: str
+    numbers: Mapping[str, int]
+    good: bool = True
 
 
-def draw(selection: Selection) -> None:
-    """The items by size of the gap beside the one that is open."""
-    filtered = misaligned_filters.choose(
-        selection.scored, selection.triage, selection.changes, selection.criteria.aspect
-    )
+@dataclass(frozen=True, slots=True)
+class _Desk:
+    """The item on the screen, among which others, and what was found on it when it was drawn."""
+
+    selection: Selection
+    filtered: FilteredItems
+    item: ItemScore
+    form: str
+
+    @property
+    def known(self) -> Triage | None:
+        return self.selection.triage.get(self.item.item_id)
+
+    def key(self, name: str) -> str:
+        """Of a widget: of this item alone, so that a press in haste never counts for the item that comes."""
+        _, golden_id, aspect = self.selection.about
+        return state.widget(f"misaligned_{name}_{golden_id[:12]}_{aspect}_{self.item.item_id}")
+
+
+@st.fragment
+def draw(selection: Selection, sentence: DeltaGenerator) -> None:
+    """The item in the link, else the first that waits for a verdict; the finding goes into `sentence`."""
+    selection = selection.afresh()
+    sentence.markdown(finding(selection))
+    filtered = misaligned_filters.chosen(selection)
+    item = _opened(selection, filtered)
+    if item is None:
+        st.info("No item passes these filters. Loosen one under Filter.", icon=":material/filter_alt_off:")
+        return
+    desk = _Desk(selection, filtered, item, uuid.uuid4().hex)
+    with st.container(key=state.widget("misaligned_bar"), gap="xsmall"):
+        _draw_heading(desk)
+        _draw_buttons(desk)
+    misaligned_item.draw(selection.page, selection.run, selection.criteria.criteria_id, item, lambda: _draw_note(desk))
+    _KEYS(key=state.widget("misaligned_focus"), data={"turn": desk.form})
+
+
+def _opened(selection: Selection, filtered: FilteredItems) -> ItemScore | None:
     wanted = state.url_id("item")
     by_id = {item.item_id: item for item in selection.scored}
     if wanted and wanted not in by_id:
@@ -41,209 +110,156 @@ def draw(selection: Selection) -> None:
             "The linked item is no calibration item that this run scored: it is held out, unlabelled or unknown.",
             icon=":material/link_off:",
         )
-    opened = wanted if wanted in by_id else next((item.item_id for item in filtered.items), None)
-    if opened is not None and opened != wanted and (not wanted or wanted in by_id):
-        state.put_in_url(item=opened)
-    left, right = st.columns(2, gap="medium")
-    with left:
-        _draw_quarters(selection, filtered, opened)
-        _draw_list(selection, filtered, opened)
-    with right:
-        if opened is None:
-            st.info("No item passes these filters. Loosen one.", icon=":material/filter_alt_off:")
-            return
-        _draw_triage(selection, filtered, by_id[opened])
-        misaligned_item.draw(selection.page, selection.run, selection.criteria.criteria_id, by_id[opened])
+    if wanted in by_id:
+        return by_id[wanted]
+    waiting = filtered.waiting(selection.triage)
+    first = waiting[0] if waiting else next((item.item_id for item in filtered.items), None)
+    if first is None:
+        return None
+    if not wanted:
+        state.put_in_url(item=first)
+    return by_id[first]
 
 
-def _draw_quarters(selection: Selection, filtered: FilteredItems, opened: str | None) -> None:
-    known = [item for item in selection.scored if item.score is not None]
-    if not known:
-        return
-    shown = tuple(item for item in filtered.items if item.score is not None)[:MOST_POINTS]
-    triaged = tuple(item.item_id in selection.triage for item in shown)
-    key = (selection.run.run_id, selection.criteria.criteria_id, tuple(item.item_id for item in shown), triaged, opened)
-    scale = projects.get_golden(selection.page.store, selection.run.golden_id).aspect(selection.run.aspect)
-    assert scale is not None  # the run scored this aspect
-    ids = [item.item_id for item in shown]
-    st.plotly_chart(
-        _figure(key, known, shown, scale.scale),
-        key=state.widget("misaligned_quarters"),
-        config=charts.CONFIG,
-        theme=None,
-        on_select=lambda: _pick_point(ids),
-        selection_mode="points",
-        alt="Judge against people, a point an item; the list below holds the same items",
-    )
+# ── the bar ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@st.cache_resource(max_entries=64, show_spinner=False)
-def _figure(
-    key: tuple[str, str, tuple[str, ...], tuple[bool, ...], str | None],
-    _known: Sequence[ItemScore],
-    _shown: Sequence[ItemScore],
-    _scale: Scale,
-) -> Figure:
-    labels = np.array([item.label for item in _known])
-    scores = np.array([np.nan if item.score is None else item.score for item in _known])
-    spots = [
-        Spot(
-            item.item_id,
-            item.label,
-            float("nan") if item.score is None else item.score,
-            tables.gap_words(item),
-            triaged,
-        )
-        for item, triaged in zip(_shown, key[3], strict=True)
-    ]
-    return misaligned_figure(spots, Middle.of(labels, scores, tables.ALIGNED_GAP), _scale, opened=key[4] or "")
-
-
-def _pick_point(ids: Sequence[str]) -> None:
-    chosen = st.session_state[state.widget("misaligned_quarters")]["selection"]["points"]
-    place = int(chosen[0]["customdata"][0]) if chosen else -1
-    if 0 <= place < len(ids):
-        state.put_in_url(item=ids[place])
-
-
-def _pick_row() -> None:
-    item_id = state.picked_row(state.MISALIGNED, state.MISALIGNED_IDS)
-    if item_id is not None:
-        state.put_in_url(item=item_id)
-
-
-def _draw_list(selection: Selection, filtered: FilteredItems, opened: str | None) -> None:
-    shown = filtered.items[:MOST_LISTED]
-    ids = [item.item_id for item in shown]
-    state.hold_row(state.MISALIGNED, state.MISALIGNED_IDS, ids, opened)
-    number = st.column_config.NumberColumn(format="%.2f", width=62)
-    st.dataframe(
-        _frame(shown, filtered, selection.triage),
-        key=state.MISALIGNED,
-        on_select=_pick_row,
-        selection_mode="single-row",
-        hide_index=True,
-        selection_default={"selection": {"rows": [ids.index(opened)] if opened in ids else []}},
-        column_config={
-            "item": st.column_config.TextColumn(width=118),
-            "gap": st.column_config.NumberColumn(format=filtered.gap_format, width=58, help=filtered.gap_help),
-            "the judge is": st.column_config.TextColumn(width=86),
-            "triage": st.column_config.TextColumn(width=132),
-            "people": number,
-            "judge": number,
-        },
-        height=tables.height_for(len(ids), 9),
-        placeholder=tables.DASH,
-        alt="Calibration items, largest gap first",
-    )
-    more = f" The first {MOST_LISTED} are listed." if len(filtered.items) > MOST_LISTED else ""
-    st.caption(f"{tables.count_words(len(filtered.items), 'item')}, {filtered.order_words}.{more}")
-
-
-def _frame(shown: Sequence[ItemScore], filtered: FilteredItems, triage: Mapping[str, Triage]) -> pd.DataFrame:
-    return pd.DataFrame(
-        {
-            "item": [item.item_id for item in shown],
-            "gap": pd.Series([filtered.gap_of(item) for item in shown], dtype="float64"),
-            "the judge is": [tables.gap_words(item) for item in shown],
-            "triage": [_triage_words(triage.get(item.item_id)) for item in shown],
-            "people": [item.label for item in shown],
-            "judge": pd.Series([item.score for item in shown], dtype="float64"),
-        }
-    )
-
-
-def _triage_words(triage: Triage | None) -> str:
-    return "" if triage is None else f"{triage.verdict}, picked" if triage.picked else triage.verdict
-
-
-@dataclass(frozen=True, slots=True)
-class _Sheet:
-    """The form of one item: `key` begins the keys of its widgets; of presses with one `form` the first counts.
-
-    `seen` is the number of the triage that it shows, 0 for none.
-    """
-
-    selection: Selection
-    item_id: str
-    key: str
-    form: str
-    seen: int
-
-
-def _draw_triage(selection: Selection, filtered: FilteredItems, item: ItemScore) -> None:
-    """Three buttons, a note and the pick; a press saves and opens the next item."""
-    known = selection.triage.get(item.item_id)
-    key = state.widget(f"triage_{selection.run.golden_id[:12]}_{selection.run.aspect}_{item.item_id}")
-    form = st.session_state.setdefault(f"{key}_form", uuid.uuid4().hex)
-    sheet = _Sheet(selection, item.item_id, key, form, 0 if known is None else known.number)
-    with st.container(border=True):
-        misaligned_item.draw_heading(item)
-        with st.container(horizontal=True, vertical_alignment="center"):
-            for place, verdict in enumerate(TRIAGE_VERDICTS, 1):
-                st.button(
-                    verdict.capitalize(),
-                    key=f"{key}_{place}",
-                    shortcut=str(place),
-                    type="primary" if known is not None and known.verdict == verdict else "secondary",
-                    on_click=_triage,
-                    args=(sheet, filtered, verdict),
-                    **people.gate(selection.page, "annotator"),
-                )
-        st.checkbox(
-            "Pick for the next round",
-            value=known is not None and known.picked,
-            key=f"{key}_pick",
-            on_change=_pick_known,
-            args=(sheet,),
-            **people.gate(selection.page, "annotator"),
-        )
-        st.text_input(
-            "Note",
-            value="" if known is None else known.note,
-            key=f"{key}_note",
-            max_chars=2_000,
-            placeholder="Note (optional)",
-            label_visibility="collapsed",
-        )
-        if known is None:
-            st.caption(misaligned_item.VERDICT_WORDS)
-        else:
-            misaligned_item.draw_known(selection.page, known)
-
-
-def _triage(sheet: _Sheet, filtered: FilteredItems, verdict: TriageVerdict) -> None:
-    if _save(sheet, verdict):
-        state.put_in_url(item=filtered.after(sheet.item_id, sheet.selection.triage))
-
-
-def _pick_known(sheet: _Sheet) -> None:
-    """A pick of an item that was triaged is kept at once; on a fresh item it waits for the verdict."""
-    known = sheet.selection.triage.get(sheet.item_id)
+def _draw_heading(desk: _Desk) -> None:
+    """On which side the judge errs, both numbers, who has said what of it; then what was done last, with its undo."""
+    place, n, known = desk.filtered.place(desk.item.item_id), len(desk.filtered.items), desk.known
+    about = "not in this list" if place is None else f"{place + 1} of {n:,}"
     if known is not None:
-        _save(sheet, known.verdict)
+        what = ", ".join(words for words in (known.verdict, "picked" if known.picked else "") if words) or "noted"
+        about += plain(f" · {known.actor or 'Somebody'}: {what}, {tables.ago(known.at)}")
+    with st.container(
+        key=state.widget("misaligned_heading"), horizontal=True, vertical_alignment="center", gap="small"
+    ):
+        st.markdown(misaligned_item.heading(desk.item), width="content")
+        st.caption(about, width="content")
+        _draw_last(desk)
 
 
-def _save(sheet: _Sheet, verdict: TriageVerdict) -> bool:
-    selection, key = sheet.selection, sheet.key
+def _draw_last(desk: _Desk) -> None:
+    """What was done last, with its undo; or why the buttons are off."""
+    last, gate = st.session_state.get(state.MISALIGNED_LAST), people.gate(desk.selection.page, "annotator")
+    if gate["disabled"]:
+        st.markdown(f":orange[{plain(str(gate['help']))}]", width="content")
+    elif isinstance(last, Last) and last.about == desk.selection.about:
+        st.markdown(f":{'gray' if last.good else 'orange'}[{plain(last.said)}]", width="content")
+        if last.numbers:
+            st.button("Undo", key=desk.key("undo"), shortcut="U", on_click=_undo, args=(desk, last))
+
+
+def _draw_buttons(desk: _Desk) -> None:
+    known = desk.known
+    picked = known is not None and known.picked
+
+    def button(label: str, name: str, shortcut: str, press: Callable[..., None], *args: Any, **look: Any) -> None:
+        st.button(label, key=desk.key(name), shortcut=shortcut, on_click=press, args=(desk, *args), **look)
+
+    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+        for place, verdict in enumerate(TRIAGE_VERDICTS, 1):
+            main = known is not None and known.verdict == verdict
+            look = people.gate(desk.selection.page, "annotator", help=MEANINGS[verdict])
+            kind = "primary" if main else "secondary"
+            button(verdict.capitalize(), f"verdict{place}", str(place), _judge, verdict, type=kind, **look)
+        look = people.gate(desk.selection.page, "annotator", help="For the next round of refining to learn from.")
+        icon = ":material/bookmark_added:" if picked else ":material/bookmark_add:"
+        button("Picked" if picked else "Pick", "pick", "P", _pick, not picked, icon=icon, **look)
+        for label, name, key, step in (("Previous", "previous", "Left", -1), ("Next", "next", "Right", 1)):
+            to = desk.filtered.beside(desk.item.item_id, step)
+            button(label, name, key, _go, to, disabled=to in (None, desk.item.item_id))
+        with st.popover("Keys **?**", key=state.widget("misaligned_keys")):
+            st.markdown(SHEET)
+
+
+def _draw_note(desk: _Desk) -> None:
+    """A note on the item, and where a wrong label goes."""
+    known, gate = desk.known, people.gate(desk.selection.page, "annotator")
+    note = known.note if known is not None else ""
+    key = f"{desk.key('note')}_{zlib.crc32(note.encode())}"
+    st.text_input(
+        "Note",
+        value=note,
+        key=key,
+        max_chars=2_000,
+        placeholder="Note (N), if you like; Enter keeps it",
+        label_visibility="collapsed",
+        disabled=gate["disabled"],
+        on_change=_note,
+        args=(desk, key),
+    )
+    if known is not None and known.verdict == "label wrong":
+        misaligned_item.link_to_decide(desk.selection.page, known)
+
+
+# ── what a press does ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _judge(desk: _Desk, verdict: TriageVerdict) -> None:
+    """Keeps the verdict and opens the next item without one."""
+    if _save(desk, verdict, verdict=verdict):
+        state.put_in_url(item=desk.filtered.after(desk.item.item_id, desk.selection.triage))
+
+
+def _pick(desk: _Desk, picked: bool) -> None:
+    _save(desk, "picked for the next round" if picked else "no longer picked", picked=picked)
+
+
+def _note(desk: _Desk, key: str) -> None:
+    _save(desk, "note kept", note=str(st.session_state[key]))
+
+
+def _go(desk: _Desk, item_id: str) -> None:
+    state.put_in_url(item=item_id)
+
+
+def _save(desk: _Desk, words: str, **said: Any) -> bool:
+    """Keeps what was said of the item, the rest as it stands by now; says so in the bar."""
+    about = desk.selection.about
+    number = 0 if desk.known is None else desk.known.number
+    mine = st.session_state.get(state.MISALIGNED_LAST)
+    if isinstance(mine, Last) and mine.about == about:  # a note and a button pressed in one breath
+        number = max(number, mine.numbers.get(desk.item.item_id, 0))
     try:
-        projects.save_triage(
-            selection.page.store,
-            selection.run.project_id,
-            selection.run.golden_id,
-            aspect=selection.run.aspect,
-            item_id=sheet.item_id,
-            subject_id=selection.criteria.criteria_id,
-            verdict=verdict,
-            note=st.session_state.get(f"{key}_note", ""),
-            picked=bool(st.session_state.get(f"{key}_pick")),
-            form=f"triage:{sheet.form}",
-            seen=sheet.seen,
+        number = projects.save_triage(
+            *(desk.selection.page.store, about[0], about[1]),
+            aspect=about[2],
+            item_id=desk.item.item_id,
+            subject_id=desk.selection.criteria.criteria_id,
+            form=f"triage:{desk.form}:{words}",
+            seen=number,
+            **said,
         )
     except ConcordError as error:
-        state.leave_notice(f"Nothing was saved: {error}", good=False)
+        remember(desk.selection, f"Nothing was saved: {error}", {}, good=False)
         return False
-    st.session_state.pop(f"{key}_form", None)
-    again = "To undo it, open the item and triage it again."
-    st.toast(plain(f"{sheet.item_id}: {verdict}. {again}"), icon=":material/check:")
+    remember(desk.selection, f"{desk.item.item_id}: {words}.", {desk.item.item_id: number})
     return True
+
+
+def remember(selection: Selection, said: str, numbers: Mapping[str, int], *, good: bool = True) -> None:
+    """What the bar says was done last."""
+    st.session_state[state.MISALIGNED_LAST] = Last(selection.about, said, numbers, good)
+
+
+def _undo(desk: _Desk, last: Last) -> None:
+    undo(desk.selection, last)
+    if len(last.numbers) == 1:
+        state.put_in_url(item=next(iter(last.numbers)))
+
+
+def undo(selection: Selection, last: Last) -> None:
+    """Takes back what was done last, item by item; what somebody else has changed since stays."""
+    project_id, golden_id, aspect = last.about
+    kept = []
+    for item_id, number in last.numbers.items():
+        try:
+            projects.undo_triage(
+                selection.page.store, project_id, golden_id, aspect=aspect, item_id=item_id, number=number
+            )
+        except ConcordError as error:
+            kept.append(f"{item_id}: {error}")
+    n = len(last.numbers) - len(kept)
+    said = f"Taken back: {last.said}" if len(last.numbers) == 1 else f"Taken back on {tables.count_words(n, 'item')}."
+    remember(selection, " ".join(["Not taken back:", *kept]) if kept else said, {}, good=not kept)

@@ -43,8 +43,8 @@ RATER = "rater"
 NAME_PICKER = "name_picker"
 RUNS_VIEW = "runs_view"
 MISALIGNED = "misaligned_table"
-MISALIGNED_IDS = "misaligned_ids"
 MISALIGNED_VIEW = "misaligned_view"
+MISALIGNED_LAST = "misaligned_last"
 PROPOSALS = "proposals_table"
 PROPOSALS_IDS = "proposals_ids"
 LINEAGE = "lineage_table"
@@ -72,6 +72,7 @@ URL_IDS = (
     "section",
     "tour",
     "view",
+    "filter",
 )
 BARE = "bare"
 """`?view=bare`: a screen without menu, for a projector or for people who are to do one thing."""

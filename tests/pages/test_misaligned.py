@@ -9,13 +9,16 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core import projects
+from core.people import Actor
 from core.project_records import CriteriaEntry
 from core.projects.items import ItemScore
 from core.quotations import Piece
 from core.review.triage import Triage
-from pages.components.misaligned_filters import RANKS, STANDARDISED, FilteredItems
+from pages.components import people
+from pages.components.misaligned_filters import RANKS, STANDARDISED, FilteredItems, Filters
 from pages.components.misaligned_item import marked
-from tests.pages.screen import frame_with, open_screen, press, texts
+from pages.components.misaligned_list import table_key
+from tests.pages.screen import button, choose, frame_with, has_button, open_screen, press, texts, write
 
 Open = Callable[..., AppTest]
 SCREEN = "5_misaligned"
@@ -67,7 +70,7 @@ def test_an_empty_project_says_where_misaligned_items_come_from(real: Any) -> No
 def test_the_largest_gaps_of_the_best_criteria_come_first(
     real: Any, opened: Open, listed: list[CriteriaEntry], scored: tuple[ItemScore, ...]
 ) -> None:
-    screen = opened()
+    screen = opened(section="list")
     assert screen.query_params["run"] == real.run_id
     best = max(a.alignment.value for a in listed[0].alignments if a.side == "calibration")
     assert (
@@ -80,22 +83,26 @@ def test_the_largest_gaps_of_the_best_criteria_come_first(
     shown = table(screen)
     assert list(shown["item"]) == [score.item_id for score in wrong]
     assert [(word, gap > 0) for word, gap in zip(shown["the judge is"], shown["gap"], strict=True)] == [
-        ("too lenient" if score.gap > 0 else "too strict", score.gap > 0) for score in wrong
+        ("▲ too lenient" if score.gap > 0 else "▼ too strict", score.gap > 0) for score in wrong
     ]
-    assert screen.query_params["item"] == wrong[0].item_id
-    assert f"{len(wrong)} misaligned" in texts(screen)
+    assert opened().query_params["item"] == wrong[0].item_id
+    lenient = sum(score.gap > 0 for score in wrong)
+    assert (
+        f"Judge and people part on {len(wrong)} of {len(of_screen)} items: ▲ {lenient} too lenient, "
+        f"▼ {len(wrong) - lenient} too strict. Of the {len(wrong)}, 0 triaged, 0 picked."
+    ) in bare(texts(screen))
 
 
 def test_no_held_out_item_is_listed_or_opened(real: Any, opened: Open) -> None:
     split = projects.load_calibration(real.store, real.run_id).split
     held_out = {real.golden.item_ids[k] for k in split.held_out}
     secret = sorted(held_out)[0]
-    screen = opened(item=secret)
+    screen = opened(item=secret, section="list")
     screen.pills(key="form_misaligned_sides").set_value([]).run()
     shown = set(table(screen)["item"])
     assert shown == {real.golden.item_ids[k] for k in split.calibration}
     assert not shown & held_out
-    page_text = texts(screen)
+    page_text = texts(opened(item=secret))
     assert "it is held out, unlabelled or unknown" in page_text
     assert secret not in page_text
     assert "held-out items stay closed. This held-out set has been opened 1 time." in page_text
@@ -106,9 +113,10 @@ def test_a_link_opens_its_item_under_its_criteria(real: Any, opened: Open, liste
     scores = projects.item_scores(real.store, real.run_id, other.criteria_id)
     aligned = next(score for score in scores if score.gap is not None and abs(score.gap) < 0.5)
     screen = opened(run=real.run_id, criteria=other.criteria_id, item=aligned.item_id)
-    heading = f"{aligned.item_id} · people {aligned.label:.2f} · judge {aligned.score:.2f}"
-    assert bare(heading) in bare(texts(screen))
-    assert aligned.item_id not in set(table(screen)["item"]), "it is aligned: open, but not listed"
+    page_text = bare(texts(screen))
+    assert f"● aligned] · people {aligned.label:.2f} · judge {aligned.score:.2f}" in page_text
+    assert bare(f"Judged text · {aligned.item_id}") in page_text
+    assert "not in this list" in page_text, "it is aligned: open, but not listed"
     by_criteria = opened(criteria=other.criteria_id)
     assert by_criteria.query_params["run"] == real.run_id
 
@@ -121,33 +129,55 @@ def test_a_link_to_what_is_not_there_is_told(opened: Open, ids: dict[str, str], 
     assert words in texts(opened(**ids))
 
 
-def test_filters_by_side_group_label_and_order(opened: Open, scored: tuple[ItemScore, ...]) -> None:
-    screen = opened()
+def test_filters_by_side_group_label_and_order_stand_in_the_link(opened: Open, scored: tuple[ItemScore, ...]) -> None:
+    screen = opened(section="list")
     screen.pills(key="form_misaligned_sides").set_value(["too lenient"]).run()
-    assert set(table(screen)["the judge is"]) == {"too lenient"}
+    assert set(table(screen)["the judge is"]) == {"▲ too lenient"}
     source = scored[0].source_id
     screen.pills(key="form_misaligned_sides").set_value([]).run()
-    screen.multiselect(key="form_misaligned_of_source").set_value([source]).run()
-    assert set(table(screen)["item"]) == {score.item_id for score in scored if score.source_id == source}
-    screen.multiselect(key="form_misaligned_of_source").set_value([]).run()
+    screen.multiselect(key="form_misaligned_sources").set_value([source]).run()
+    of_source = {score.item_id for score in scored if score.source_id == source}
+    assert set(table(screen)["item"]) == of_source
+    link = dict(screen.query_params)
+    assert set(table(opened(section="list", filter=link["filter"]))["item"]) == of_source
+    screen.multiselect(key="form_misaligned_sources").set_value([]).run()
     low, high = screen.slider[0].value
     screen.slider[0].set_range(low, (low + high) / 2).run()
     assert table(screen)["people"].max() <= (low + high) / 2 < high
-    screen.selectbox(key="form_misaligned_order").set_value(RANKS).run()
+    choose(screen, "Order by", RANKS)
     places = table(screen)["gap"].abs()
     assert list(places) == sorted(places, reverse=True)
+    press(screen, "Show all misaligned items")
+    assert "filter" not in screen.query_params
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        Filters(),
+        Filters(sides=()),
+        Filters(("aligned",), "now aligned", ("not yet", "picked"), ("a,b&c=d", "<b>"), ("é",), -1.5, 0.0, RANKS),
+    ],
+)
+def test_filters_come_back_from_the_link(filters: Filters) -> None:
+    assert Filters.read(filters.write()) == filters
+    assert bool(filters.write()) == (filters != Filters())
+
+
+def test_a_link_that_makes_no_sense_filters_nothing(opened: Open) -> None:
+    nonsense = "side=purple&from=inf&to=x&order=<b>&changed=&found=maybe&source=nowhere"
+    assert Filters.read(nonsense) == Filters(sides=(), sources=("nowhere",))
+    assert "No item passes these filters" in texts(opened(filter=nonsense))
 
 
 def test_what_was_fixed_and_broken_since_the_parent(real: Any, opened: Open, listed: list[CriteriaEntry]) -> None:
     scored_ids = {entry.criteria_id for entry in listed}
     child = next(entry for entry in listed if entry.parents and entry.parents[0] in scored_ids)
     changes = projects.item_changes(real.store, real.run_id, child.criteria_id, child.parents[0])
-    screen = opened(criteria=child.criteria_id)
+    screen = opened(criteria=child.criteria_id, section="list")
     screen.pills(key="form_misaligned_sides").set_value([]).run()
-    screen.pills(key="form_misaligned_changed").set_value("now misaligned").run()
-    broken = {change.item_id for change in changes if change.now == "broken"}
-    shown = {*table(screen)["item"]} if broken else set()
-    assert shown == broken
+    choose(screen, "Since the parent version", "now misaligned")
+    assert set(table(screen)["item"]) == {change.item_id for change in changes if change.now == "broken"}
 
 
 # ── the item ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -156,9 +186,10 @@ def test_what_was_fixed_and_broken_since_the_parent(real: Any, opened: Open, lis
 def test_the_item_shows_reasons_and_raters(real: Any, opened: Open) -> None:
     screen = opened()
     item_id = screen.query_params["item"]
-    raters = frame_with(screen, "rater")
     said = [rating for rating in real.golden.ratings if (rating.item_id, rating.aspect) == (item_id, ASPECT)]
-    assert list(raters["label"]) == [rating.value for rating in said]
+    assert " · ".join(f"{rating.rater_id} {rating.value:g}" for rating in said) in "\n".join(
+        t.value for t in screen.text
+    )
     assert "What moved the score" in texts(screen)
     assert "Offline judge (text features, no language model)" in texts(screen)
     item = real.golden.items[real.golden.item_ids.index(item_id)]
@@ -188,44 +219,93 @@ def test_quoted_words_stand_on_a_coloured_ground_and_nothing_else_is_markup() ->
 
 
 def test_a_press_keeps_note_and_pick_and_opens_the_next(real: Any, opened: Open) -> None:
-    screen = opened()
-    order = list(table(screen)["item"])
+    order = list(table(opened(section="list"))["item"])
     first, second = order[:2]
-    next(field for field in screen.text_input if field.label == "Note").set_value("too harsh on names").run()
-    box = next(one for one in screen.checkbox if one.label == "Pick for the next round")
-    box.check().run()
-    assert first not in found(real), "a pick alone waits for the verdict"
+    screen = opened()
+    write(screen, "Note", "too harsh on names").run()
+    press(screen, "Pick")
+    kept = found(real)[first]
+    assert (kept.verdict, kept.note, kept.picked) == ("", "too harsh on names", True), "kept without a verdict"
+    assert "0 triaged, 1 picked" in bare(texts(screen))
+    assert screen.query_params["item"] == first
     press(screen, "Judge wrong")
     kept = found(real)[first]
     assert (kept.verdict, kept.note, kept.picked, kept.actor) == ("judge wrong", "too harsh on names", True, "Ann")
     assert screen.query_params["item"] == second
-    assert "1 triaged · 1 picked" in bare(texts(screen))
-    assert table(screen)["triage"].iloc[0] == "judge wrong, picked"
-
-    screen.query_params["item"] = first
-    screen.run()
-    assert "Ann said judge wrong" in texts(screen)
+    assert "1 triaged, 1 picked" in bare(texts(screen))
+    assert bare(f"{first}: judge wrong.") in bare(texts(screen)), "what was done last stands there, with its undo"
+    press(screen, "Undo")
+    assert (found(real)[first].verdict, found(real)[first].picked) == ("", True)
+    assert screen.query_params["item"] == first
+    assert not has_button(screen, "Undo")
     press(screen, "Ambiguous")
-    assert found(real)[first].verdict == "ambiguous", "to undo is to triage again"
-    assert screen.query_params["item"] == second, "the one after it that nobody triaged"
-    screen.multiselect(key="form_misaligned_triage").set_value(["not yet"]).run()
-    assert first not in set(table(screen)["item"])
+    assert table(opened(section="list"))["triage"].iloc[0] == "ambiguous, picked"
+    assert opened().query_params["item"] == second, "the first that nobody triaged"
+    assert "Ann: ambiguous, picked" in texts(opened(item=first))
+    waiting = opened(section="list", filter="found=not+yet")
+    assert first not in set(table(waiting)["item"])
 
 
-def test_a_pick_of_a_triaged_item_is_kept_at_once(real: Any, opened: Open) -> None:
+def test_next_and_previous_go_through_the_list_as_it_is_filtered(opened: Open) -> None:
+    order = list(table(opened(section="list", filter="side=too+lenient"))["item"])
+    screen = opened(filter="side=too+lenient", item=order[0])
+    assert button(screen, "Previous").disabled
+    press(screen, "Next")
+    assert screen.query_params["item"] == order[1]
+    assert f"2 of {len(order)}" in texts(screen)
+    press(screen, "Previous")
+    assert screen.query_params["item"] == order[0]
+    assert button(opened(filter="side=too+lenient", item=order[-1]), "Next").disabled
+
+
+def test_several_rows_get_one_verdict_and_one_undo(real: Any, opened: Open) -> None:
+    screen = opened(section="list")
+    order, before = list(table(screen)["item"]), verdicts(real)
+    assert button(screen, "Judge wrong").disabled, "no row is marked"
+    mark(screen, 3, 5)
+    assert "2 marked" in bare(texts(screen))
+    press(screen, "Judge wrong")
+    assert verdicts(real) == before | {order[3]: "judge wrong", order[5]: "judge wrong"}
+    assert "2 items: judge wrong." in bare(texts(screen))
+    press(screen, "Undo")
+    assert verdicts(real) == before
+    mark(screen, 2)
+    press(screen, "Read it")
+    assert screen.query_params["item"] == order[2]
+
+
+def verdicts(real: Any) -> dict[str, str]:
+    return {item_id: triage.verdict for item_id, triage in found(real).items()}
+
+
+def mark(screen: AppTest, *rows: int) -> None:
+    """Marks rows of the list, as a press at their left edge does."""
+    key = table_key(list(table(screen)["item"]))
+    screen.session_state[key] = {"selection": {"rows": list(rows), "columns": [], "cells": []}}
+    screen.run()
+
+
+def test_somebody_else_was_faster(real: Any, opened: Open) -> None:
     screen = opened()
-    item_id = list(table(screen)["item"])[4]
-    projects.save_triage(
-        real.store, real.project_id, real.golden_id, aspect=ASPECT, item_id=item_id, subject_id="c", verdict="ambiguous"
-    )
-    screen = opened(item=item_id)
-    next(box for box in screen.checkbox if box.label == "Pick for the next round").check().run()
-    assert (found(real)[item_id].picked, found(real)[item_id].verdict) == (True, "ambiguous")
+    item_id = screen.query_params["item"]
+    where = {"aspect": ASPECT, "item_id": item_id, "subject_id": "c"}
+    bo = real.store.acting(Actor("Bo", "annotator"))
+    projects.save_triage(bo, real.project_id, real.golden_id, **where, verdict="label wrong")
+    press(screen, "Judge wrong")
+    assert found(real)[item_id].verdict == "label wrong"
+    assert "Nothing was saved: Bo said 'label wrong' of this item" in texts(screen)
+
+
+def test_who_may_not_triage_reads_everything_and_is_told_why(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(people, "actor_of", lambda account, settings: Actor("Vi", "viewer", at_screen=True))
+    screen = opened()
+    assert button(screen, "Judge wrong").disabled
+    assert "This needs the role annotator; yours is viewer." in texts(screen)
+    assert "What moved the score" in texts(screen)
 
 
 def test_a_wrong_label_shows_the_way_to_adjudication(opened: Open, real: Any) -> None:
-    screen = opened()
-    item_id = list(table(screen)["item"])[6]
+    item_id = list(table(opened(section="list"))["item"])[6]
     press(opened(item=item_id), "Label wrong")
     assert found(real)[item_id].verdict == "label wrong"
     again = opened(item=item_id)
@@ -237,10 +317,14 @@ def one_item(name: str, gap: float, rank: float = 0.0) -> ItemScore:
     return ItemScore(name, "s", "m", 3.0, 3.0 + gap, gap, "", rank)
 
 
-def test_the_next_item_is_the_next_untriaged_then_from_the_top() -> None:
+def test_the_next_item_is_the_next_without_a_verdict_then_from_the_top() -> None:
     filtered = FilteredItems(tuple(one_item(name, 1.0) for name in "abcd"), STANDARDISED)
-    seen: dict[str, Any] = {"b": None, "d": None}
-    assert filtered.after("a", seen) == "c"
+    picked = Triage("g", "x", "c", "", picked=True)
+    judged = Triage("g", "x", "c", "ambiguous")
+    seen = {"b": judged, "d": judged, "c": picked}
+    assert filtered.after("a", seen) == "c", "a pick alone is no verdict"
     assert filtered.after("c", seen) == "a"
-    assert filtered.after("a", dict.fromkeys("abcd")) == "a"  # type: ignore[arg-type]
+    assert filtered.after("a", dict.fromkeys("abcd", judged)) == "a"
     assert filtered.after("elsewhere", seen) == "a"
+    assert (filtered.beside("a", -1), filtered.beside("a", 1), filtered.beside("d", 1)) == (None, "b", None)
+    assert filtered.beside("elsewhere", 1) == "a"

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 
 SIDE_COLOURS = {"too lenient": AMBER, "too strict": BLUE, "aligned": QUIET}
+SIDE_SYMBOLS = {"too lenient": "triangle-up", "too strict": "triangle-down", "aligned": "circle"}
 STATE_COLOURS = {"draft": QUIET, "proposed": AMBER, "approved": TEAL, "retired": PALE}
 JITTER = 0.16  # of a step, so that equal labels do not hide each other
 
@@ -85,22 +86,21 @@ class Version:
 def misaligned_figure(spots: Sequence[Spot], middle: Middle, scale: Scale, *, opened: str = "") -> Figure:
     """Judge (up) against people (right); between the slanted lines both agree.  The item `opened` is ringed.
 
+    Each side has its colour and its shape; what was triaged is hollow.
+
     The position in `spots` comes back on a click as `customdata`.
     """
     spread = np.random.default_rng(0).uniform(-1, 1, len(spots)) * JITTER * (scale.step or 0.0)
     traces = _agreement_band(middle, scale)
     for side, colour in SIDE_COLOURS.items():
-        own = [(k, spot, spot.item_id == opened) for k, spot in enumerate(spots) if spot.side == side]
-        marker = {
-            "color": colour,
-            "size": [17 if ringed else 10 for *_, ringed in own],
-            "symbol": ["diamond" if spot.triaged else "circle" for _, spot, _ in own],
-            "line": {"color": INK, "width": [3 if ringed else 0 for *_, ringed in own]},
-            "opacity": 0.8,
-        }
-        x, y = [spot.label + spread[k] for k, spot, _ in own], [spot.score for _, spot, _ in own]
-        words = [_spot_words(spot) for _, spot, _ in own]
-        traces.append(_clickable(x, y, [k for k, *_ in own], 0.8, name=side, marker=marker, hovertext=words))
+        for triaged in (False, True):
+            own = [(k, spot) for k, spot in enumerate(spots) if (spot.side, spot.triaged) == (side, triaged)]
+            marker = {"color": colour, "size": 12, "symbol": _symbol(side, triaged), "line": {"width": 2 * triaged}}
+            x, y = [spot.label + spread[k] for k, spot in own], [spot.score for _, spot in own]
+            words = [_spot_words(spot) for _, spot in own]
+            look = {"name": side, "marker": marker, "hovertext": words, "showlegend": False}
+            traces.append(_clickable(x, y, [k for k, _ in own], 0.9, **look))
+    traces += _opened_ring(spots, spread, opened) + _legend(spots)
     room = 0.06 * (scale.high - scale.low)
     scores = [spot.score for spot in spots]
     figure = frame(
@@ -108,7 +108,7 @@ def misaligned_figure(spots: Sequence[Spot], middle: Middle, scale: Scale, *, op
         x=f"people ({scale})",
         y="judge",
         key="misaligned",
-        height=330,
+        height=450,
         x_range=[scale.low - room, scale.high + room],
         y_range=[min([scale.low, *scores]) - room, max([scale.high, *scores]) + room],  # the band may leave the scale
     )
@@ -116,6 +116,31 @@ def misaligned_figure(spots: Sequence[Spot], middle: Middle, scale: Scale, *, op
     figure.update_xaxes(showgrid=False)
     figure.update_yaxes(showgrid=False)
     return figure
+
+
+def _symbol(side: str, triaged: bool) -> str:
+    """The shape of a side, hollow where somebody has given a verdict."""
+    return f"{SIDE_SYMBOLS[side]}-open" if triaged else SIDE_SYMBOLS[side]
+
+
+def _opened_ring(spots: Sequence[Spot], spread: FloatArray, opened: str) -> list[Scatter]:
+    """A ring around the item `opened`, if it is there."""
+    at = [k for k, spot in enumerate(spots) if spot.item_id == opened]
+    marker = {"symbol": "circle-open", "size": 24, "color": INK, "line": {"width": 3}}
+    x, y = [spots[k].label + spread[k] for k in at], [spots[k].score for k in at]
+    return [scatter(x, y, marker=marker, hoverinfo="skip", showlegend=False, name="opened")] if at else []
+
+
+def _legend(spots: Sequence[Spot]) -> list[Scatter]:
+    """An entry for each side and one for what was triaged, whatever the first point of a side looks like."""
+    entries = [(side, colour, _symbol(side, triaged=False)) for side, colour in SIDE_COLOURS.items()]
+    entries = [entry for entry in entries if any(spot.side == entry[0] for spot in spots)]
+    if any(spot.triaged for spot in spots):
+        entries.append(("hollow: triaged", INK, "circle-open"))
+    return [
+        scatter([None], [None], name=name, marker={"color": colour, "symbol": symbol, "size": 12}, hoverinfo="skip")
+        for name, colour, symbol in entries
+    ]
 
 
 def _clickable(x: list[float], y: list[float], positions: list[int], opacity: float, **look: Any) -> Scatter:

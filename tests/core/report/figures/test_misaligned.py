@@ -25,15 +25,28 @@ SPOTS = (
 )
 
 
-def test_each_side_has_its_colour_and_each_point_its_item():
+def test_each_side_has_its_colour_and_shape_and_each_point_its_item():
     labels, scores = np.array([s.label for s in SPOTS]), np.array([s.score for s in SPOTS])
     figure = misaligned_figure(SPOTS, Middle.of(labels, scores, 0.5), Scale(1, 5), opened="c")
-    points = {trace.name: trace for trace in figure.data if trace.mode == "markers"}
+    points = {t.name: t for t in figure.data if t.mode == "markers" and t.showlegend is False and t.x}
     assert [(points[s.side].x[0], points[s.side].y[0]) for s in SPOTS] == [(1, 4), (5, 2), (3, 3)]
     assert [points[s.side].customdata[0][0] for s in SPOTS] == [0, 1, 2]
     assert points["too lenient"].marker.color == AMBER
-    assert points["too lenient"].marker.symbol[0] == "diamond"
-    assert [points[s.side].marker.line.width[0] for s in SPOTS] == [0, 0, 3]
+    shapes = [points[s.side].marker.symbol for s in SPOTS]
+    assert shapes == ["triangle-up-open", "triangle-down", "circle"], "hollow where triaged"
+    assert (points["opened"].x[0], points["opened"].y[0]) == (3, 3)
+
+
+def test_the_legend_shows_the_shape_of_a_side_whatever_its_first_point_is():
+    labels, scores = np.array([s.label for s in SPOTS]), np.array([s.score for s in SPOTS])
+    figure = misaligned_figure(SPOTS, Middle.of(labels, scores, 0.5), Scale(1, 5))
+    entries = {trace.name: trace.marker.symbol for trace in figure.data if trace.showlegend is not False}
+    assert entries == {
+        "too lenient": "triangle-up",
+        "too strict": "triangle-down",
+        "aligned": "circle",
+        "hollow: triaged": "circle-open",
+    }
 
 
 def test_the_band_holds_the_items_with_a_small_gap():

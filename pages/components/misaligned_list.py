@@ -1,0 +1,205 @@
+"""Misaligned items all at once: a table in which several rows get one verdict, and the plot that is clicked into."""
+
+from __future__ import annotations
+
+import uuid
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from core import projects
+from core.errors import ConcordError
+from core.projects.items import MISALIGNED_FROM, ItemScore
+from core.records import Scale
+from core.report.figures.misaligned import Middle, Spot, misaligned_figure
+from core.review.triage import TRIAGE_VERDICTS, Triage
+from pages.components import charts, misaligned_filters, misaligned_view, people, state, tables
+from pages.components.misaligned_filters import FilteredItems
+from pages.components.misaligned_selection import ITEMS, Selection
+from pages.components.screens import plain
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+MOST_LISTED, MOST_POINTS, ROWS, PLOT_HEIGHT = 500, 2_000, 12, 470
+
+
+# ── the table ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def draw_list(selection: Selection) -> None:
+    """The rows; those that are marked get one verdict, or are opened."""
+    filtered = misaligned_filters.chosen(selection)
+    shown = filtered.items[:MOST_LISTED]
+    ids = [item.item_id for item in shown]
+    marked = _marked(ids)
+    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+        _draw_presses(selection, marked)
+    last = st.session_state.get(state.MISALIGNED_LAST)
+    if isinstance(last, misaligned_view.Last) and last.about == selection.about:
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.markdown(f":{'gray' if last.good else 'orange'}[{plain(last.said)}]", width="content")
+            if last.numbers:
+                key = state.widget("misaligned_undo_list")
+                st.button("Undo", key=key, shortcut="U", on_click=misaligned_view.undo, args=(selection, last))
+    else:
+        st.caption("Mark rows at their left edge, then press a verdict: it holds for all of them.")
+    number = st.column_config.NumberColumn(format="%.2f", width="small")
+    st.dataframe(
+        _frame(shown, filtered, selection.triage),
+        key=table_key(ids),
+        on_select="rerun",
+        selection_mode="multi-row",
+        hide_index=True,
+        column_config={
+            "gap": st.column_config.NumberColumn(
+                format=filtered.gap_format, width="small", help=plain(filtered.gap_help)
+            ),
+            "people": number,
+            "judge": number,
+        },
+        height=tables.height_for(ROWS, ROWS),
+        placeholder=tables.DASH,
+        alt="Calibration items, largest gap first",
+    )
+    if len(filtered.items) > MOST_LISTED:
+        st.caption(f"The first {MOST_LISTED} of {len(filtered.items):,} are listed.")
+
+
+def table_key(ids: Sequence[str]) -> str:
+    """Another table where other rows stand in it: what was marked is no place in them."""
+    return f"{state.MISALIGNED}_{zlib.crc32(chr(0).join(ids).encode())}"
+
+
+def _marked(ids: Sequence[str]) -> list[str]:
+    kept = st.session_state.get(table_key(ids))
+    return [] if kept is None else [ids[row] for row in sorted(kept["selection"]["rows"])]
+
+
+def _draw_presses(selection: Selection, marked: Sequence[str]) -> None:
+    """The verdicts for the rows marked, and the way to read one of them."""
+    seen = {item_id: _number(selection.triage.get(item_id)) for item_id in marked}
+    picked = bool(marked) and all(
+        item_id in selection.triage and selection.triage[item_id].picked for item_id in marked
+    )
+    form = uuid.uuid4().hex
+    presses: list[tuple[str, str, str, dict[str, Any]]] = [
+        (verdict.capitalize(), str(place), verdict, {"verdict": verdict})
+        for place, verdict in enumerate(TRIAGE_VERDICTS, 1)
+    ]
+    words = "no longer picked" if picked else "picked for the next round"
+    presses.append(("Drop the pick" if picked else "Pick", "P", words, {"picked": not picked}))
+    st.markdown(f"**{len(marked):,} marked**", width="content")
+    for label, shortcut, words, said in presses:
+        st.button(
+            label,
+            key=state.widget(f"misaligned_all_{shortcut}"),
+            shortcut=shortcut,
+            on_click=_triage,
+            args=(selection, seen, words, said, form),
+            **people.gate(selection.page, "annotator", disabled=not marked),
+        )
+    first = marked[0] if marked else ""
+    key = state.widget("misaligned_read")
+    st.button("Read it", key=key, on_click=open_item, args=(first,), disabled=len(marked) != 1)
+
+
+def _number(triage: Triage | None) -> int:
+    return 0 if triage is None else triage.number
+
+
+def _triage(selection: Selection, seen: Mapping[str, int], words: str, said: Mapping[str, Any], form: str) -> None:
+    project_id, golden_id, aspect = selection.about
+    try:
+        result = projects.triage_items(
+            *(selection.page.store, project_id, golden_id),
+            aspect=aspect,
+            subject_id=selection.criteria.criteria_id,
+            seen=seen,
+            form=f"triage:{form}",
+            **said,
+        )
+    except ConcordError as error:
+        misaligned_view.remember(selection, f"Nothing was saved: {error}", {}, good=False)
+        return
+    refused = " ".join(f"{item_id} was left alone: {why}" for item_id, why in result.refused.items())
+    done = f"{tables.count_words(len(result.numbers), 'item')}: {words}."
+    misaligned_view.remember(selection, f"{done} {refused}".strip(), result.numbers, good=not refused)
+
+
+def open_item(item_id: str) -> None:
+    st.session_state[state.MISALIGNED_VIEW] = ITEMS
+    state.put_in_url(item=item_id, section=None)
+
+
+def _frame(shown: Sequence[ItemScore], filtered: FilteredItems, triage: Mapping[str, Triage]) -> pd.DataFrame:
+    marks = misaligned_filters.MARKS
+    return pd.DataFrame(
+        {
+            "item": [item.item_id for item in shown],
+            "the judge is": [f"{marks[item.side]} {tables.gap_words(item)}" for item in shown],
+            "gap": pd.Series([filtered.gap_of(item) for item in shown], dtype="float64"),
+            "people": [item.label for item in shown],
+            "judge": pd.Series([item.score for item in shown], dtype="float64"),
+            "triage": [misaligned_filters.triage_words(triage.get(item.item_id)) for item in shown],
+            "note": ["" if item.item_id not in triage else triage[item.item_id].note for item in shown],
+        }
+    )
+
+
+# ── the plot ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def draw_plot(selection: Selection) -> None:
+    """Judge against people, a point an item; a click opens it."""
+    filtered, opened = misaligned_filters.chosen(selection), state.url_id("item")
+    st.caption("A click on a point opens the item. In the shaded band judge and people agree.")
+    known = [item for item in selection.scored if item.score is not None]
+    shown = tuple(item for item in filtered.items if item.score is not None)[:MOST_POINTS]
+    if not shown:
+        st.info("No item passes these filters. Loosen one.", icon=":material/filter_alt_off:")
+        return
+    triaged = tuple(
+        bool(selection.triage[i.item_id].verdict) if i.item_id in selection.triage else False for i in shown
+    )
+    ids = tuple(item.item_id for item in shown)
+    scale = projects.get_golden(selection.page.store, selection.run.golden_id).aspect(selection.run.aspect)
+    assert scale is not None  # the run scored this aspect
+    key = (selection.run.run_id, selection.criteria.criteria_id, ids, triaged, opened)
+    with st.container(height=PLOT_HEIGHT, border=False):
+        st.plotly_chart(
+            _figure(key, known, shown, scale.scale),
+            key=state.widget("misaligned_quarters"),
+            config=charts.CONFIG,
+            theme=None,
+            on_select=lambda: _open_point(ids),
+            selection_mode="points",
+            alt="Judge against people, a point an item; the view List holds the same items",
+        )
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def _figure(
+    key: tuple[str, str, tuple[str, ...], tuple[bool, ...], str | None],
+    _known: Sequence[ItemScore],
+    _shown: Sequence[ItemScore],
+    _scale: Scale,
+) -> Figure:
+    labels = np.array([item.label for item in _known])
+    scores = np.array([np.nan if item.score is None else item.score for item in _known])
+    spots = [
+        Spot(item.item_id, item.label, float("nan") if item.score is None else item.score, item.side, triaged)
+        for item, triaged in zip(_shown, key[3], strict=True)
+    ]
+    return misaligned_figure(spots, Middle.of(labels, scores, MISALIGNED_FROM), _scale, opened=key[4] or "")
+
+
+def _open_point(ids: Sequence[str]) -> None:
+    points = st.session_state[state.widget("misaligned_quarters")]["selection"]["points"]
+    place = int(points[0]["customdata"][0]) if points else -1
+    if 0 <= place < len(ids):
+        open_item(ids[place])
