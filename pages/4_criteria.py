@@ -79,6 +79,9 @@ def switch_view() -> None:
 
 
 def show(page: Opened) -> None:
+    if meeting_view.full_screen():
+        meeting_view.draw(page)
+        return
     part = choose_view()
     if part == MEETING:
         meeting_view.draw(page)

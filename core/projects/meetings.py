@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from textwrap import shorten
+from dataclasses import dataclass
 
 from core.errors import AccessError, ConflictError, NotFoundError, UsageError
+from core.projects.criteria import list_criteria, list_reviews, review_of, set_state
 from core.projects.roles import requires
 from core.projects.rounds import ListedProposal, decide_proposal, list_proposals
 from core.projects.triage import list_triage
-from core.review.criteria import ProposalDecided
-from core.review.log import given_reason
+from core.review.agenda import change_question, opening
+from core.review.criteria import ProposalDecided, ReviewState
 from core.review.meetings import (
     CHOICES,
     VERDICTS,
@@ -23,6 +24,7 @@ from core.review.meetings import (
     MeetingClosed,
     MeetingEntry,
     ParticipantsSet,
+    Point,
     PointOpened,
     Verdict,
     Vote,
@@ -31,32 +33,82 @@ from core.review.meetings import (
 )
 from core.review.triage import Triage
 from core.store.store import Store
-from core.wording import word_diff
 
-_LONGEST, _LONGEST_NAME, _MOST_VOTERS, _TITLE = 2_000, 80, 40, 110
+_LONGEST, _LONGEST_NAME, _MOST_VOTERS = 2_000, 80, 40
 
 
 def suggest_agenda(store: Store, project_id: str, golden_id: str, aspect: str) -> list[AgendaItem]:
-    """What waits for a meeting: open proposals of finished rounds, newest round first, then triaged items.
+    """What waits for a meeting: open proposals of finished rounds (newest first), proposed edits, triaged items.
 
     Of the triaged items those that somebody picked, called ambiguous, or whose label somebody called wrong.
+    `losing_changes` says which proposals the figures speak against.
     """
     changes = [
         AgendaItem(
             "change",
-            _change_title(proposal),
+            change_question(proposal.parent.text, proposal.criteria.text),
             text=_change_text(store, project_id, proposal),
             subject_id=proposal.criteria.criteria_id,
             parent_id=proposal.parent.criteria_id,
             run_id=proposal.run_id,
         )
+        for proposal in _open_proposals(store, project_id, golden_id, aspect)
+    ]
+    triaged = list_triage(store, project_id, golden_id, aspect).values()
+    return [
+        *changes,
+        *_proposed_edits(store, project_id, golden_id, aspect),
+        *(_disagreement(item) for item in triaged if item.picked or item.verdict not in ("", "judge wrong")),
+    ]
+
+
+def losing_changes(store: Store, project_id: str, golden_id: str, aspect: str) -> frozenset[str]:
+    """Criteria ids of the open proposals whose alignment is lower than their parent's.
+
+    On the items that no refiner saw; on all calibration items where that is undefined.
+    """
+    differences = {
+        proposal.criteria.criteria_id: next(
+            (paired.value for paired in (proposal.inner, proposal.calibration) if paired.value is not None), 0.0
+        )
+        for proposal in _open_proposals(store, project_id, golden_id, aspect)
+    }
+    return frozenset(criteria_id for criteria_id, difference in differences.items() if difference < 0)
+
+
+def _open_proposals(store: Store, project_id: str, golden_id: str, aspect: str) -> list[ListedProposal]:
+    return [
+        proposal
         for run in store.runs.all(project_id)
         if (run.kind, run.golden_id, run.aspect) == ("round", golden_id, aspect)
         for proposal in list_proposals(store, run.run_id)
         if proposal.state == "open"
     ]
-    triaged = list_triage(store, project_id, golden_id, aspect).values()
-    return changes + [_disagreement(item) for item in triaged if item.picked or item.verdict not in ("", "judge wrong")]
+
+
+def _proposed_edits(store: Store, project_id: str, golden_id: str, aspect: str) -> list[AgendaItem]:
+    """Edits and merges by hand that somebody proposed, unless a meeting or a round has taken them already."""
+    taken = {decided.edited_id for decided in store.events.all(project_id, ProposalDecided)}
+    for meeting in list_meetings(store, project_id):
+        taken |= {
+            point.item.subject_id
+            for point in meeting.points
+            if point.decision is not None and point.decision.verdict == "accepted"
+        }
+    reviews = list_reviews(store, project_id)
+    listed = {entry.criteria_id: entry for entry in list_criteria(store, project_id, aspect, golden_id)}
+    return [
+        AgendaItem(
+            "change",
+            change_question(listed[entry.parents[0]].text, entry.text),
+            text=f"{entry.author or 'Somebody'} changed it by hand" + (f": {entry.note}" if entry.note else "."),
+            subject_id=entry.criteria_id,
+            parent_id=entry.parents[0],
+        )
+        for entry in listed.values()
+        if entry.origin == "edit" and entry.parents[0] in listed and entry.criteria_id not in taken
+        if entry.criteria_id in reviews and reviews[entry.criteria_id].state == "proposed"
+    ]
 
 
 @requires("reviewer")
@@ -145,15 +197,17 @@ def decide(
 ) -> None:
     """Record what was decided on a point, and why; `seen` is the number of the decision it replaces, 0 for none.
 
+    A reason is needed where the votes do not speak for themselves (`Point.wants_reason`); elsewhere they are it.
     A proposal of a round that is accepted or rejected here is decided on there too (`decide_proposal`);
     `proposal_seen` is its `ListedProposal.seen` as the meeting saw it, `edited_id` the text that the meeting made of it
-    and accepts in its place (`edit_proposal`).  UsageError without a reason or once the meeting is over,
-    ConflictError when somebody else has decided on this point or its proposal meanwhile; nothing is written then.
+    and accepts in its place (`edit_proposal`).  An edit by hand is proposed for approval, or goes back to draft.
+    UsageError without the reason or once the meeting is over, ConflictError when somebody else has decided on this
+    point or its proposal meanwhile; nothing is written then.
     """
     about = get_meeting(store, project_id, meeting_id).going_on(point)
     if verdict not in VERDICTS:
         raise UsageError(f"A decision is {', '.join(VERDICTS)}; {verdict!r} came.")
-    why = given_reason(reason)
+    why = reason.strip() or _reason_from_votes(about, verdict)
     earlier = about.decision
     if earlier is not None and earlier.number not in (0, seen):
         raise ConflictError(
@@ -171,6 +225,54 @@ def decide(
             decide_proposal(*where, accepted=accepted, reason=why, seen=proposal_seen, edited_id=edited_id)
     decision = Decision(point, verdict, why[:_LONGEST], subject=f"{meeting_id}:{point}")
     store.events.add(project_id, decision, store.actor, expected=seen)
+    if about.item.kind == "change" and not about.item.run_id:
+        _move_edit(store, project_id, about.item.subject_id, verdict, why)
+
+
+def _reason_from_votes(point: Point, verdict: Verdict) -> str:
+    """UsageError where the votes are not reason enough."""
+    if cause := point.wants_reason(verdict):
+        raise UsageError(f"This decision needs a reason, as {cause}.")
+    return f"{point.tally_words}." if point.votes and point.revealed else "Put off to a later meeting."
+
+
+def _move_edit(store: Store, project_id: str, criteria_id: str, verdict: Verdict, why: str) -> None:
+    """An edit by hand that a meeting takes is proposed for approval; one that it turns down goes back to draft."""
+    step: dict[Verdict, tuple[ReviewState, ReviewState]] = {
+        "accepted": ("draft", "proposed"),
+        "rejected": ("proposed", "draft"),
+    }
+    try:
+        review = review_of(store, project_id, criteria_id)
+    except NotFoundError:  # a meeting may talk about what is gone
+        return
+    if verdict in step and review.state == step[verdict][0]:
+        set_state(store, project_id, criteria_id, step[verdict][1], reason=why, seen=review.seen)
+
+
+@dataclass(frozen=True, slots=True)
+class DecidedCriteria:
+    """Criteria that a meeting took: at `point` (from 0) of its agenda, in answer to `title`; `edited` on the spot."""
+
+    point: int
+    title: str
+    criteria_id: str
+    reason: str
+    edited: bool
+
+
+def decided_criteria(store: Store, project_id: str, meeting_id: str) -> list[DecidedCriteria]:
+    """What a meeting decided that a judge can follow: each text once, in the order of the agenda."""
+    edits = {decided.subject: decided.edited_id for decided in store.events.all(project_id, ProposalDecided)}
+    taken: dict[str, DecidedCriteria] = {}
+    for k, point in enumerate(get_meeting(store, project_id, meeting_id).points):
+        item, decision = point.item, point.decision
+        if item.kind == "change" and decision is not None and decision.verdict == "accepted":
+            edited_id = edits.get(f"{item.run_id}:{item.subject_id}", "")
+            criteria_id = edited_id or item.subject_id
+            entry = DecidedCriteria(k, item.title, criteria_id, decision.reason, bool(edited_id))
+            taken.setdefault(criteria_id, entry)
+    return list(taken.values())
 
 
 @requires("reviewer")
@@ -187,27 +289,17 @@ def meeting_minutes(store: Store, project_id: str, meeting_id: str) -> str:
     return minutes(meeting, texts)
 
 
-def _change_title(proposal: ListedProposal) -> str:
-    """The change in a few words: what comes in, else what goes."""
-    pieces = word_diff(proposal.parent.text, proposal.criteria.text)
-    for change, verb in (("added", "Add"), ("removed", "Leave out")):
-        words = " … ".join(piece.text.strip(" .,;:\n") for piece in pieces if piece.change == change)
-        if words.strip(" …"):
-            return f"{verb} “{shorten(words, _TITLE, placeholder=' …')}”?"
-    return "Take this change of the criteria?"
-
-
 def _change_text(store: Store, project_id: str, proposal: ListedProposal) -> str:
-    """How the proposal did against its parent, for the minutes; the screen shows the same as it stands."""
+    """How the proposal did against its parent, for the agenda and the minutes."""
     gain, measured = proposal.inner, store.criteria.alignments(project_id, proposal.criteria.criteria_id)
     how = f" ({measured[0].alignment.statistic}, {measured[0].alignment.level} level)" if measured else ""
+    first = opening(proposal.parent.text)
+    about = f" The criteria now begin: {first}." if first else ""
     if gain.value is None or gain.interval is None:
-        return f"Proposal minus parent in alignment{how} on the inner fold: undefined on {gain.n} items."
+        return f"Change of alignment{how}: undefined on {gain.n} items that no refiner saw.{about}"
     low, high = gain.interval.low, gain.interval.high
-    return (
-        f"Proposal minus parent in alignment{how} on the inner fold, items that no refiner saw: "
-        f"{gain.value:+.3f} [{low:+.3f}, {high:+.3f}], n = {gain.n}."
-    )
+    figures = f"{gain.value:+.3f} [{low:+.3f}, {high:+.3f}], n = {gain.n} items that no refiner saw"
+    return f"Change of alignment{how}: {figures}.{about}"
 
 
 def _disagreement(triage: Triage) -> AgendaItem:

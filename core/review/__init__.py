@@ -14,6 +14,7 @@ entries add up to.
 ``criteria``   a criteria document: name, comments, lock, state from draft to retired; unsaved drafts of it
 ``criteria_names``  names proposed from the texts of criteria
 ``meetings``   a meeting: agenda, votes, decisions, and its minutes as Markdown
+``agenda``     the questions that a meeting is asked, as plain sentences
 =============  =======================================================================================
 
 `core.projects` joins them with the store, under the same names: a label is saved by `core.projects.labelling`.

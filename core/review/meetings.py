@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import zip_longest
 from typing import Literal
@@ -130,18 +130,43 @@ class MeetingClosed(MeetingEntry):
 class Point:
     """An agenda item with what came of it; `votes` has one (the last) a voter.
 
-    `opened_at` is when the meeting last came to it, None for never.
+    `opened_at` is when the meeting last came to it, None for never; `waiting` are the voters who have yet to vote.
+    `revealed`: the votes may be shown with their names, as all are in, it was decided, or the meeting is over.
     """
 
     item: AgendaItem
     votes: tuple[Vote, ...]
     decision: Decision | None
     opened_at: datetime | None = None
+    waiting: tuple[str, ...] = ()
+    revealed: bool = True
 
     @property
     def tally(self) -> Mapping[Choice, int]:
         """Choice → votes."""
         return {choice: sum(vote.choice == choice for vote in self.votes) for choice in CHOICES}
+
+    @property
+    def tally_words(self) -> str:
+        """E.g. "2 for, 1 against, 0 abstained"."""
+        tally = self.tally
+        return f"{tally['for']} for, {tally['against']} against, {tally['abstain']} abstained"
+
+    def wants_reason(self, verdict: Verdict) -> str:
+        """Why this decision needs a reason of its own; "" where the votes say it, or nothing is decided yet."""
+        if verdict == "postponed":
+            return ""
+        if self.decision is not None and self.decision.verdict != "postponed":
+            return "it replaces another"
+        if not self.votes:
+            return "nobody has voted"
+        if self.waiting:
+            return "not all votes are in"
+        tally = self.tally
+        ahead = tally["for"] - tally["against"]
+        if ahead == 0:
+            return "the votes are even"
+        return "" if (ahead > 0) == (verdict == "accepted") else "the votes say otherwise"
 
 
 @dataclass(frozen=True)
@@ -203,20 +228,30 @@ def _meeting(begun: MeetingBegun, own: Sequence[MeetingEntry], elsewhere: Mappin
                 at = entry.point
             case MeetingClosed():
                 closed_at = closed_at or entry.at
+    voters = tuple(dict.fromkeys([*participants, *(entry.voter for entry in own if isinstance(entry, Vote))]))
+    points = [_point(k, item, own, elsewhere) for k, item in enumerate(begun.agenda)]
     return Meeting(
         meeting_id=begun.meeting_id,
         project_id=begun.project_id,
         name=begun.name,
         golden_id=begun.golden_id,
         aspect=begun.aspect,
-        points=tuple(_point(k, item, own, elsewhere) for k, item in enumerate(begun.agenda)),
+        points=tuple(_with_waiting(point, voters, bool(participants), closed_at is not None) for point in points),
         author=begun.actor,
         began_at=begun.at,
         closed_at=closed_at,
         at=at,
-        voters=tuple(dict.fromkeys([*participants, *(entry.voter for entry in own if isinstance(entry, Vote))])),
+        voters=voters,
         newest=own[-1].number,
     )
+
+
+def _with_waiting(point: Point, voters: Sequence[str], seated: bool, over: bool) -> Point:
+    """The point with who has yet to vote on it; without participants nobody knows when all votes are in."""
+    voted = {vote.voter for vote in point.votes}
+    waiting = tuple(name for name in voters if name not in voted)
+    revealed = over or point.decision is not None or (seated and not waiting)
+    return replace(point, waiting=waiting, revealed=revealed)
 
 
 def _point(k: int, item: AgendaItem, own: Sequence[MeetingEntry], elsewhere: Mapping[str, ProposalDecided]) -> Point:
@@ -274,9 +309,11 @@ def _body(point: Point, texts: Mapping[str, str]) -> Iterator[str]:
         yield from (_diff(texts[item.parent_id], texts[item.subject_id]), "")
     elif item.kind == "change" and item.subject_id in texts:
         yield from (*(f"> {_plain(line)}" for line in texts[item.subject_id].splitlines()), "")
-    tally = point.tally
-    if point.votes:
-        yield f"Votes: {tally['for']} for, {tally['against']} against, {tally['abstain']} abstained."
+    if point.votes and not point.revealed:
+        voted, n = len(point.votes), len(point.votes) + len(point.waiting)
+        yield from (f"Votes: {voted} of {n} are in; they are shown once all are.", "")
+    elif point.votes:
+        yield f"Votes: {point.tally_words}."
         yield ""
         for vote in point.votes:
             note = f": {_plain(vote.note)}" if vote.note else ""

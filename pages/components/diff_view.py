@@ -13,9 +13,12 @@ from pages.components.screens import plain
 def draw(pieces: Sequence[Piece], *, mark: str = "") -> None:
     """Removed words struck out on red, added ones bold on green; every word is escaped.
 
-    `mark` is Markdown's mark of a heading where every line is to be set in large type.
+    `mark` is Markdown's mark of a heading where every line is to be set in large type: its lines stand so close that
+    a background would cover the letters of the line above, so there colour and a sign say it.
     """
     marks = {"same": "{}", "removed": ":red-background[~~{}~~]", "added": ":green-background[**{}**]"}
+    if mark:
+        marks |= {"removed": ":red[− ~~{}~~]", "added": ":green[\\+ **{}**]"}
     lines: list[str] = []
     for piece in pieces:
         shown = []

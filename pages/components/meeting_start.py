@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 import streamlit as st
@@ -10,19 +9,21 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError
 from core.project_records import GoldenSummary
-from core.review.meetings import AgendaItem
-from pages.components import label_item, people, review_view, state, tables
+from core.review.meetings import AgendaItem, Meeting
+from pages.components import meeting_votes, people, review_view, state, tables
 from pages.components.page import Opened, link_to
 from pages.components.screens import plain
 
 NEW = "new"
-MOST_POINTS = 60
+MOST_POINTS, SHORT = 60, 240
 PROBLEM = state.widget("meeting_start_problem")
 NAME, PEOPLE, QUESTION = (state.widget(f"meeting_{field}") for field in ("name", "people", "question"))
 
 
 def draw(page: Opened) -> None:
-    """What a meeting could talk about, and the earlier ones."""
+    """The meetings that go on, what a new one could talk about, and those that were."""
+    meetings = projects.list_meetings(page.store, page.project.project_id)
+    _draw_meetings("Going on now", [meeting for meeting in meetings if meeting.closed_at is None])
     st.subheader("Begin a review meeting", anchor=False)
     goldens = [golden for golden in projects.list_goldens(page.store, page.project.project_id) if golden.aspects]
     if goldens:
@@ -33,7 +34,7 @@ def draw(page: Opened) -> None:
             "A meeting talks about criteria for a golden set; this project has none yet.", icon=":material/dataset:"
         )
         link_to("golden_set", "Bring in a golden set", icon=":material/upload_file:")
-    _draw_earlier(page)
+    _draw_meetings("Earlier meetings", [meeting for meeting in meetings if meeting.closed_at is not None])
 
 
 def _choose(page: Opened, goldens: Sequence[GoldenSummary]) -> tuple[GoldenSummary, str]:
@@ -62,7 +63,11 @@ def _choose(page: Opened, goldens: Sequence[GoldenSummary]) -> tuple[GoldenSumma
 
 
 def _draw_form(page: Opened, golden: GoldenSummary, aspect: str) -> None:
-    waiting = projects.suggest_agenda(page.store, page.project.project_id, golden.golden_id, aspect)
+    where = (page.project.project_id, golden.golden_id, aspect)
+    waiting = projects.suggest_agenda(page.store, *where)
+    losing = projects.losing_changes(page.store, *where)
+    first = [point for point in waiting if point.subject_id not in losing or point.kind != "change"][:MOST_POINTS]
+    rest = [point for point in waiting if point not in first][:MOST_POINTS]
     if problem := st.session_state.pop(PROBLEM, ""):
         st.warning(plain(problem), icon=":material/error:")
     if not waiting:
@@ -74,41 +79,45 @@ def _draw_form(page: Opened, golden: GoldenSummary, aspect: str) -> None:
         with st.container(horizontal=True, gap="medium"):
             link_to("misaligned", "Triage misaligned items", icon=":material/difference:")
     with st.form(state.widget("meeting_form")):
+        with st.container(horizontal=True, vertical_alignment="center"):
+            n = tables.count_words(len(first), "point")
+            st.markdown(
+                f"**{n} on the agenda**: take out what can wait" if first else "**What is to be talked about?**"
+            )
+            begins = st.container(width="content")
+        ticked = _draw_agenda(golden, first, rest)
         left, right = st.columns(2, gap="large")
-        left.text_input("Name of the meeting", value=f"Review of {aspect}", key=NAME, max_chars=120)
         left.text_input("A question of your own (optional)", key=QUESTION, max_chars=300)
-        right.text_area("Who votes: a name a line", key=PEOPLE, height=120)
-        if waiting:
-            st.markdown("**Agenda**: all that waits; take out what can wait longer")
-        ticked = [_draw_point(page, golden, point, k) for k, point in enumerate(waiting[:MOST_POINTS])]
-        if len(waiting) > MOST_POINTS:
-            st.caption(f"{len(waiting) - MOST_POINTS} more wait for another meeting.")
-        st.form_submit_button(
+        left.text_input("Name of the meeting", value=f"Review of {aspect}", key=NAME, max_chars=120)
+        right.text_area("Who votes: a name a line", value=page.actor.name, key=PEOPLE, height=120)
+        begins.form_submit_button(
             "Begin the meeting",
             type="primary",
             icon=":material/groups:",
             on_click=_begin,
-            args=(page, golden, aspect, waiting[:MOST_POINTS], ticked),
+            args=(page, golden, aspect, [*first, *rest], ticked),
             **people.gate(page, "reviewer"),
         )
 
 
-def _draw_point(page: Opened, golden: GoldenSummary, point: AgendaItem, k: int) -> str:
+def _draw_agenda(golden: GoldenSummary, first: Sequence[AgendaItem], rest: Sequence[AgendaItem]) -> list[str]:
+    """A box for each point, those that the figures speak against folded away; returns the boxes' keys."""
+    keys = [_draw_point(golden, point, k, ticked=True) for k, point in enumerate(first)]
+    if rest:
+        n = tables.count_words(len(rest), "more proposal")
+        with st.expander(f"{n}, left out: alignment is lower with {'it' if len(rest) == 1 else 'them'}"):
+            keys += [_draw_point(golden, point, len(first) + k, ticked=False) for k, point in enumerate(rest)]
+    return keys
+
+
+def _draw_point(golden: GoldenSummary, point: AgendaItem, k: int, *, ticked: bool) -> str:
     """A box to tick, with enough words to know the point by; returns the box's key."""
     key = state.widget(
         f"agenda_{golden.golden_id[-8:]}_{point.kind}_{point.run_id}_{point.subject_id}_{point.item_id}_{k}"
     )
-    st.checkbox(f"**{plain(point.title)}**", value=True, key=key)
-    st.caption(plain(_in_short(golden, point, page)))
+    about = f"  \n{plain(tables.one_line(point.text)[:SHORT])}" if point.text else ""
+    st.checkbox(f"**{plain(point.title)}**{about}", value=ticked, key=key)
     return key
-
-
-def _in_short(golden: GoldenSummary, point: AgendaItem, page: Opened) -> str:
-    if point.kind != "disagreement":
-        return tables.one_line(point.text)
-    known = point.item_id in label_item.kept_golden(golden.golden_id, page.store).item_ids
-    text = label_item.item_of(golden.golden_id, page.store, point.item_id).target if known else point.item_id
-    return f"{point.text[:160]} · “{tables.one_line(text)[:110]} …”"
 
 
 def _begin(
@@ -117,7 +126,7 @@ def _begin(
     agenda = [point for point, key in zip(waiting, ticked, strict=True) if st.session_state.get(key)]
     if question := " ".join(str(st.session_state.get(QUESTION) or "").split()):
         agenda.append(AgendaItem("question", question))
-    names = re.split(r"[\n,;]", str(st.session_state.get(PEOPLE) or ""))
+    names = meeting_votes.names_in(st.session_state.get(PEOPLE))
     title = str(st.session_state.get(NAME) or "")
     made: list[str] = []
 
@@ -133,22 +142,21 @@ def _begin(
         state.put_in_url(meeting=made[0])
 
 
-def _draw_earlier(page: Opened) -> None:
-    earlier = projects.list_meetings(page.store, page.project.project_id)
-    if not earlier:
+def _draw_meetings(title: str, meetings: Sequence[Meeting]) -> None:
+    if not meetings:
         return
-    st.subheader("Meetings", anchor=False)
-    for meeting in earlier[:20]:
-        decided = sum(point.decision is not None for point in meeting.points)
+    st.subheader(title, anchor=False)
+    for meeting in meetings[:20]:
+        over, decided = meeting.closed_at is not None, sum(point.decision is not None for point in meeting.points)
         with st.container(border=True, horizontal=True, vertical_alignment="center", gap="medium"):
-            st.badge("closed" if meeting.closed_at else "going on", color="gray" if meeting.closed_at else "green")
             st.markdown(f"**{plain(meeting.name)}** · {plain(meeting.aspect)}", width="content")
             n = tables.count_words(len(meeting.points), "point")
             st.caption(plain(f"{review_view.when(meeting.began_at)}, {decided} of {n} decided"))
             st.space("stretch")
             st.button(
-                "Minutes" if meeting.closed_at else "Go on",
-                icon=":material/description:" if meeting.closed_at else ":material/play_arrow:",
+                "What was decided" if over else "Go there",
+                icon=":material/description:" if over else ":material/play_arrow:",
+                type="secondary" if over else "primary",
                 key=state.widget(f"meeting_open_{meeting.meeting_id}"),
                 on_click=state.put_in_url,
                 kwargs={"meeting": meeting.meeting_id},

@@ -15,12 +15,11 @@ from core.report.figures import measure_name
 from core.review.meetings import Meeting, Point
 from core.wording import word_diff
 from pages.components import criteria_view, diff_view, label_item, state, tables
-from pages.components.page import Opened, link_to
+from pages.components.page import Opened
 from pages.components.screens import plain
 
 HUGE, LARGE = 320, 1_200
 """Characters up to which a text is set in the largest and in large type."""
-KINDS = {"change": "proposed change", "disagreement": "judge and people part", "question": "question"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,23 +34,13 @@ class _Judged:
 def draw_subject(page: Opened, meeting: Meeting, point: Point) -> None:
     """The point in type that a projector shows to the last row."""
     item = point.item
-    st.badge(KINDS[item.kind], color="blue")
-    st.header(plain(item.title), anchor=False)
+    st.title(plain(item.title), anchor=False)
     if item.kind == "change":
         _draw_change(page, point)
     elif item.kind == "disagreement":
         _draw_disagreement(page, meeting, point)
     else:
         draw_large(item.text)
-
-
-def draw_then(page: Opened, point: Point) -> None:
-    """What a decision leads to: an accepted change waits for its sign-off."""
-    accepted = point.decision is not None and point.decision.verdict == "accepted"
-    if point.item.kind == "change" and accepted:
-        proposal = proposal_of(page, point)
-        now = proposal.edited_id if proposal is not None and proposal.edited_id else point.item.subject_id
-        link_to("criteria", "Sign it off", icon=":material/verified:", criteria=now)
 
 
 def proposal_of(page: Opened, point: Point) -> ListedProposal | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from core import projects
 from core.settings import Settings
@@ -45,9 +45,9 @@ def come_alive(page: Page) -> None:
 
 
 def test_a_proposal_is_accepted_in_a_meeting_then_approved(
-    page: Page, place: Place, settle: Settle, act_as: Settle
+    page: Page, browser: Browser, place: Place, settle: Settle, act_as: Settle
 ) -> None:
-    page.set_viewport_size({"width": 1440, "height": 900})
+    page.set_viewport_size({"width": 1920, "height": 1080})
     page.goto(
         f"{place.url}/criteria?project={place.ids.project_id}&meeting=new&golden={place.ids.golden_id}&aspect=coherence"
     )
@@ -56,22 +56,33 @@ def test_a_proposal_is_accepted_in_a_meeting_then_approved(
     page.get_by_label("Who votes: a name a line").fill("Ann\nBo <b>")
     page.get_by_role("button", name="Begin the meeting").click()
     settle("Point 1 of")
+    expect(page.get_by_test_id("stSidebar")).not_to_be_visible(timeout=10_000)  # the meeting has the screen to itself
     come_alive(page)
     page.keyboard.press("f")
-    settle("Next to vote: Bo <b>")
-    page.keyboard.press("x")
-    settle("All have voted")
-    page.reload()  # the table, the votes and the point are where they were; only the name is to be said again
-    settle("All have voted")
-    come_alive(page)
-    act_as("Ann", "All have voted")
-    page.get_by_label("Decision: the reason").fill("It says what counts.")
-    page.get_by_role("button", name="Accept the change").click()
+    settle("1 of 2 votes are in")
+    assert not page.get_by_text("1 for").count()
+    page.reload()  # the table, the votes and the point are where they were
+    settle("1 of 2 votes are in")
+    other = browser.new_page()  # Bo votes elsewhere, and both see what both said
+    other.goto(page.url)
+    settle("Who are you?", other)
+    other.get_by_label("Your name").fill("Bo <b>")
+    other.get_by_role("button", name="That is me").click()
+    settle("You are Bo <b>", other)
+    come_alive(other)
+    other.keyboard.press("x")
+    for screen in (other, page):
+        settle("1 abstained: Bo <b>", screen)
+        settle("1 for: Ann", screen)
+    other.close()
+    page.get_by_role("button", name="Accept the change").click()  # the votes are the reason
     settle("Decided by Ann")
+    page.get_by_role("button", name="Close the meeting").click()
+    settle("one text was taken")
     with page.expect_download() as download:
         page.get_by_role("button", name="Download the minutes").click()
     minutes = download.value.path().read_text()
-    assert "**Accepted** (entered by Ann): It says what counts." in minutes
+    assert "**Accepted** (entered by Ann): 1 for, 0 against, 1 abstained." in minutes
     assert "Votes: 1 for, 0 against, 1 abstained." in minutes
     page.get_by_role("button", name="Sign it off").click()
     settle("Evidence to approve on")

@@ -156,8 +156,15 @@ def test_a_meeting_decides_on_proposals_and_sees_what_was_decided_elsewhere(
     }
     assert {one.subject_id for one in agenda} == still_open
     assert len(agenda) >= 2, "the round of this module leaves two proposals open"
+    losing = projects.losing_changes(store, project, request_.golden_id, request_.aspect)
+    assert losing == {
+        proposal.criteria.criteria_id
+        for proposal in projects.list_proposals(store, round_id)
+        if proposal.state == "open" and (proposal.inner.value or 0) < 0
+    }
     first, second = agenda[:2]
     assert first.run_id == round_id
+    assert first.title.startswith("Should ")
     assert "spearman" in first.text
     meeting_id = projects.start_meeting(
         ann, project, "m", golden_id=request_.golden_id, aspect=request_.aspect, agenda=(first, second)
@@ -179,6 +186,8 @@ def test_a_meeting_decides_on_proposals_and_sees_what_was_decided_elsewhere(
     assert (now[first.subject_id].state, now[first.subject_id].decided_by) == ("accepted", "Ann")
     assert now[first.subject_id].edited_id == edited
     assert projects.review_of(store, project, edited).state == "proposed"
+    taken = projects.decided_criteria(store, project, meeting_id)
+    assert [(entry.criteria_id, entry.edited, entry.point) for entry in taken] == [(edited, True, 0)]
     with pytest.raises(ConflictError, match="Ann decided on this point"):
         projects.decide(bo, *where, 0, verdict="rejected", reason="no")
     assert projects.list_proposals(store, round_id)[0].reason != "no"

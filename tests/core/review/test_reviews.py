@@ -343,6 +343,34 @@ def test_a_meeting_keeps_its_place_its_people_and_its_clock(store: Store, projec
             again()
 
 
+def test_a_proposed_edit_goes_to_a_meeting_and_the_votes_are_the_reason(
+    store: Store, project: str, criteria_id: str, golden_id: str
+) -> None:
+    ann = store.acting(Actor("Ann", "reviewer"))
+    for text in ("Be clear and kind.", "Be clear and short."):
+        edit = projects.save_edit(ann, project, criteria_id, text, "Ann", note="plainer")
+        projects.set_state(ann, project, edit, "proposed", reason="look", seen=0)
+    agenda = projects.suggest_agenda(store, project, golden_id, "a")
+    assert [(point.kind, point.parent_id) for point in agenda] == [("change", criteria_id)] * 2
+    assert agenda[0].text == "Ann changed it by hand: plainer"
+    meeting_id = projects.start_meeting(ann, project, "m", golden_id=golden_id, aspect="a", agenda=agenda)
+    where = (project, meeting_id)
+    projects.set_participants(ann, *where, ["Ann", "Bo"])
+    for point, (choice, verdict) in enumerate((("for", "accepted"), ("against", "rejected"))):
+        for name in ("Ann", "Bo"):
+            projects.cast_vote(store.acting(Actor(name, "annotator")), *where, point, voter=name, choice=choice)  # type: ignore[arg-type]
+        projects.decide(ann, *where, point, verdict=verdict, reason="")  # type: ignore[arg-type]
+    decisions = [point.decision for point in projects.get_meeting(store, *where).points]
+    assert [decision.reason for decision in decisions if decision] == [
+        "2 for, 0 against, 0 abstained.",
+        "0 for, 2 against, 0 abstained.",
+    ]
+    states = [projects.review_of(store, project, point.subject_id).state for point in agenda]
+    assert states == ["proposed", "draft"]
+    assert [entry.criteria_id for entry in projects.decided_criteria(store, *where)] == [agenda[0].subject_id]
+    assert projects.suggest_agenda(store, project, golden_id, "a") == []  # one was taken, the other is a draft again
+
+
 def test_what_waits_for_a_meeting(store: Store, project: str, golden_id: str) -> None:
     ann = store.acting(Actor("Ann"))
     for item_id, verdict, picked in (
@@ -365,5 +393,5 @@ def test_what_waits_for_a_meeting(store: Store, project: str, golden_id: str) ->
     agenda = projects.suggest_agenda(store, project, golden_id, "a")
     assert [(point.kind, point.item_id) for point in agenda] == [("disagreement", i) for i in ("i1", "i3", "i4")]
     assert agenda[1].title == "Do the criteria need a rule for this?"
-    assert agenda[1].text == "Ann called it ambiguous: <b>"
+    assert agenda[1].text == "Ann: <b>"
     assert projects.suggest_agenda(store, project, golden_id, "b") == []

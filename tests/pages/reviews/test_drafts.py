@@ -184,7 +184,7 @@ def test_a_meetings_reason_and_edited_text_are_kept_until_the_decision(
     projects.keep_draft(ann, reviewed.project_id, text, edited)
     screen = open_criteria("Ann", meeting=meeting)
     values = {one.label: one.value for one in screen.text_area}
-    assert values["Decision: the reason, for the minutes"] == "It says what counts."
+    assert values["The reason, for the minutes"] == "It says what counts."
     assert values["Text"] == edited
     press(screen, "Accept the change")
     decision = projects.get_meeting(store, reviewed.project_id, meeting).points[0].decision

@@ -12,11 +12,11 @@ from core import projects
 from core.people import Actor
 from core.review.meetings import AgendaItem, Meeting
 from core.store.store import Store
+from pages.components.meeting_close import as_preview
 from pages.components.meeting_table import HUGE, LARGE, type_for
-from pages.components.meeting_view import as_preview
-from tests.pages.screen import HOSTILE, button, harmless, press, texts, write
+from tests.pages.screen import HOSTILE, button, harmless, press, run, texts, write
 
-REASON = "Decision: the reason, for the minutes"
+REASON = "The reason, for the minutes"
 Open = Callable[..., AppTest]
 
 
@@ -44,10 +44,12 @@ def test_beginning_a_meeting_with_what_waits(store: Store, reviewed: Any, open_c
     screen = open_criteria("Ann", meeting="new")
     boxes = [box.label.replace("\\", "") for box in screen.checkbox]
     assert sum("Do the criteria need a rule" in box for box in boxes) == 1
-    assert any(box.startswith(("**Add", "**Leave out")) for box in boxes)
+    assert any(box.startswith("**Should ") for box in boxes)
     harmless(screen)
-    n = len(boxes)
-    screen.checkbox[n - 1].uncheck()
+    losing = projects.losing_changes(store, reviewed.project_id, reviewed.golden_id, "coherence")
+    n = sum(box.value for box in screen.checkbox)
+    assert n == len(boxes) - len(losing)  # what lowers alignment is left out, and can be put on
+    next(box for box in screen.checkbox if box.value).uncheck()
     write(screen, "Who votes: a name a line", f"Ann\n{HOSTILE[:60]}\n\nAnn")
     write(screen, "A question of your own (optional)", "Do we need a second aspect?")
     press(screen, "Begin the meeting")
@@ -76,18 +78,51 @@ def test_votes_by_row_and_by_key(store: Store, reviewed: Any, meeting_id: str, o
     assert {"For": "F", "Against": "A", "Abstain": "X"}.items() <= {k: v.upper() for k, v in shortcuts.items()}.items()
     press(screen, "Against")  # counts for the first who has not voted
     press(screen, "For")
-    assert "All have voted" in texts(screen)
+    assert "votes are in" not in texts(screen)  # they are shown instead
     first = the_meeting(store, reviewed, screen).voters[0]
     screen.segmented_control(key=f"form_vote_{meeting_id}_0_{first}").set_value("abstain").run()  # changed their mind
     tally = the_meeting(store, reviewed, screen).points[0].tally
     assert tally == {"for": 1, "against": 0, "abstain": 1}
-    assert {
-        metric.label: metric.value for metric in screen.metric if metric.label in ("For", "Against", "Abstain")
-    } == {
-        "For": "1",
-        "Against": "0",
-        "Abstain": "1",
-    }
+
+
+def test_votes_of_two_browsers_are_hidden_until_both_are_in(
+    store: Store, reviewed: Any, meeting_id: str, open_criteria: Open
+) -> None:
+    where = (reviewed.project_id, meeting_id)
+    projects.set_participants(store.acting(Actor("Ann")), *where, ["Ann", "Bo"])
+    first, second = open_criteria("Ann", meeting=meeting_id), open_criteria("Bo", meeting=meeting_id)
+    press(first, "Against")
+    assert "1 of 2 votes are in" in texts(first)
+    assert "1 against" not in texts(first).replace("*", "")
+    assert not any(widget.label == "For" for widget in first.button)  # nothing to press by mistake in Bo's name
+    press(second, "For")
+    for screen in (second, run(first)):
+        said = texts(screen).replace("*", "")
+        assert "1 for: Bo" in said
+        assert "1 against: Ann" in said
+        assert "votes are in" not in said
+
+
+def test_who_may_label_but_not_review_votes_and_decides_nothing(
+    store: Store, reviewed: Any, meeting_id: str, open_criteria: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pages.components.people.Actor", lambda name, **given: Actor(name, "annotator"))
+    screen = press(open_criteria("Ann", meeting=meeting_id), "Against")
+    votes = projects.get_meeting(store, reviewed.project_id, meeting_id).points[0].votes
+    assert [(vote.voter, vote.choice) for vote in votes] == [("Ann", "against")]
+    assert "A reviewer enters what is decided" in texts(screen)
+    assert not any(widget.label == "Accept the change" for widget in screen.button)
+    assert button(screen, "Next").disabled
+
+
+def test_a_meeting_has_the_screen_to_itself(store: Store, reviewed: Any, meeting_id: str, open_criteria: Open) -> None:
+    screen = open_criteria("Ann", meeting=meeting_id)
+    assert not screen.sidebar
+    assert [title.value.startswith("Should ") for title in screen.title] == [True]
+    press(screen, "Leave")
+    assert screen.query_params["meeting"] == "new"
+    assert screen.sidebar
+    assert "Going on now" in texts(screen)
 
 
 def test_an_accepted_change_is_proposed_for_approval_and_one_click_from_its_sign_off(
@@ -106,6 +141,21 @@ def test_an_accepted_change_is_proposed_for_approval_and_one_click_from_its_sign
     assert screen.query_params["criteria"] == item.subject_id
     assert "meeting" not in screen.query_params
     assert any(widget.label == "Approve" for widget in screen.button)
+
+
+def test_what_was_accepted_leads_on_from_the_end_of_the_meeting(
+    store: Store, reviewed: Any, meeting_id: str, open_criteria: Open
+) -> None:
+    ann, where = store.acting(Actor("Ann")), (reviewed.project_id, meeting_id)
+    item = projects.get_meeting(store, *where).points[0].item
+    for name in projects.get_meeting(store, *where).voters:
+        projects.cast_vote(ann, *where, 0, voter=name, choice="for")
+    screen = press(open_criteria("Ann", meeting=meeting_id), "Accept the change")  # the votes are the reason
+    assert "2 for, 0 against, 0 abstained." in texts(screen)
+    press(screen, "Close the meeting")
+    assert "1 of 3 points decided; one text was taken" in texts(screen)
+    press(screen, "Sign it off")
+    assert screen.query_params["criteria"] == item.subject_id
 
 
 def test_two_who_decide_on_one_point(store: Store, reviewed: Any, meeting_id: str, open_criteria: Open) -> None:
@@ -139,7 +189,7 @@ def test_a_reload_and_another_browser_find_the_point_on_the_table(
     other = open_criteria("Bo", meeting=meeting_id)
     said = texts(other).replace("*", "")
     assert "Point 2 of 3, 0 decided" in said
-    assert "Next to vote: Bo" in said
+    assert "1 of 2 votes are in" in said
     assert any(metric.label == "People" for metric in other.metric)  # the label that people gave the item
     press(other, "Next")
     harmless(other)
@@ -150,11 +200,13 @@ def test_the_minutes_of_a_closed_meeting(store: Store, reviewed: Any, meeting_id
     screen = press(open_criteria("Ann", meeting=meeting_id), "Close the meeting")
     assert projects.get_meeting(store, reviewed.project_id, meeting_id).closed_at is not None
     assert not any(widget.label in ("For", "Accept the change", "Close the meeting") for widget in screen.button)
-    press(screen, "Next")  # turns the page here; the meeting itself is over
-    assert "Point 2 of 3" in texts(screen)
+    assert "0 of 3 points decided; no text was taken" in texts(screen)
     assert [widget.label for widget in screen.download_button] == ["Download the minutes"]
-    press(screen, "Leave the meeting")
-    assert any(widget.label == "Minutes" for widget in screen.button)
+    harmless(screen)
+    press(press(screen, "Read the points again"), "Next")  # turns the page here; the meeting itself is over
+    assert "Point 2 of 3" in texts(screen)
+    press(press(screen, "To what was decided"), "Leave")
+    assert any(widget.label == "What was decided" for widget in screen.button)
     harmless(screen)
 
 
