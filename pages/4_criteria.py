@@ -79,7 +79,7 @@ def switch_view() -> None:
 
 
 def show(page: Opened) -> None:
-    if meeting_view.full_screen():
+    if meeting_view.is_open():
         meeting_view.draw(page)
         return
     part = choose_view()

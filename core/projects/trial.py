@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from core.errors import CriteriaError, UsageError
 from core.progress import Stage
-from core.projects.calibration import calibration_asked
+from core.projects.calibration import calibration_asked, sides_of
 from core.projects.roles import requires
 from core.projects.runs import RunWork, judge_run, require_judge, start_run
 from core.providers.base import Message
@@ -68,7 +68,7 @@ def start_trial(store: Store, settings: Settings, request: TrialRequest) -> str:
     golden = store.goldens.load(of.golden_id)
     if request.item_id not in golden.item_ids:
         raise UsageError(f"The golden set has no item {request.item_id[:60]!r}.")
-    if golden.item_ids.index(request.item_id) in of.split(golden).held_out:
+    if golden.item_ids.index(request.item_id) in sides_of(store, request.run_id, golden).held_out:
         raise UsageError(f"The item {request.item_id[:60]!r} is held out. Try criteria on a calibration item.")
     require_judge(store, request.run_id)
     spec = store.runs.get(request.run_id).judge_spec

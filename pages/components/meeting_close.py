@@ -26,7 +26,7 @@ def draw(page: Opened, meeting: Meeting, make_judge: MakeJudge, read_points: Cal
     decided = sum(point.decision is not None and point.decision.verdict != "postponed" for point in meeting.points)
     n = tables.count_words(len(meeting.points), "point")
     words = {0: "no text was taken", 1: "one text was taken"}.get(len(taken), f"{len(taken)} texts were taken")
-    st.title(f"{decided} of {n} decided; {words}", anchor=False)
+    st.header(f"{decided} of {n} decided; {words}", anchor=False)
     for decision in taken:
         _draw_taken(page, decision, make_judge)
     others = [k for k in range(len(meeting.points)) if k not in {decision.point for decision in taken}]

@@ -139,7 +139,7 @@ def _begin(
 
     review_view.attempt(act, PROBLEM)
     if made:
-        state.put_in_url(meeting=made[0])
+        state.put_in_url(meeting=made[0], view=state.BARE)
 
 
 def _draw_meetings(title: str, meetings: Sequence[Meeting]) -> None:
@@ -159,5 +159,5 @@ def _draw_meetings(title: str, meetings: Sequence[Meeting]) -> None:
                 type="secondary" if over else "primary",
                 key=state.widget(f"meeting_open_{meeting.meeting_id}"),
                 on_click=state.put_in_url,
-                kwargs={"meeting": meeting.meeting_id},
+                kwargs={"meeting": meeting.meeting_id, "view": state.BARE},
             )

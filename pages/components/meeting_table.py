@@ -34,7 +34,7 @@ class _Judged:
 def draw_subject(page: Opened, meeting: Meeting, point: Point) -> None:
     """The point in type that a projector shows to the last row."""
     item = point.item
-    st.title(plain(item.title), anchor=False)
+    st.header(plain(item.title), anchor=False)
     if item.kind == "change":
         _draw_change(page, point)
     elif item.kind == "disagreement":

@@ -20,7 +20,6 @@ from pages.components import (
     meeting_table,
     meeting_votes,
     people,
-    remembered,
     review_view,
     state,
 )
@@ -40,14 +39,14 @@ EDITED = "Changed in the meeting."
 ICONS = {"accepted": ":material/check_circle:", "rejected": ":material/cancel:", "postponed": ":material/schedule:"}
 
 
-def full_screen() -> bool:
-    """Whether the URL names a meeting: it has the screen to itself, without menu and tabs."""
+def is_open() -> bool:
+    """Whether the URL names a meeting: it has the screen to itself."""
     return state.url_id("meeting") not in (None, meeting_start.NEW)
 
 
 def draw(page: Opened) -> None:
     """The meeting in the URL where it stands, or the way to begin one."""
-    if not full_screen():
+    if not is_open():
         meeting_start.draw(page)
         return
     try:
@@ -67,7 +66,6 @@ def draw(page: Opened) -> None:
         meeting_close.draw(page, meeting, _draw_make_judge, lambda: go_to(page, meeting, 0))
     else:
         _draw_point(page, meeting)
-    remembered.draw(page.settings)  # last: there is no sidebar that would do it
 
 
 def _draw_make_judge(page: Opened, criteria_id: str, origin: str = "meeting") -> None:
@@ -99,7 +97,14 @@ def _draw_head(page: Opened, meeting: Meeting, *, in_points: bool) -> None:
             _draw_close(page, meeting)
         elif in_points:
             st.button("To what was decided", key=state.widget("meeting_over"), on_click=_to_the_end, args=(meeting,))
+        if not state.is_bare():
+            icon, key = ":material/fullscreen:", state.widget("meeting_bare")
+            st.button("Full screen", icon=icon, type="tertiary", key=key, on_click=_fill_screen)
         _draw_leave("Leave")
+
+
+def _fill_screen() -> None:
+    state.put_in_url(view=state.BARE)
 
 
 def _draw_leave(label: str) -> None:
@@ -108,7 +113,7 @@ def _draw_leave(label: str) -> None:
         icon=":material/logout:",
         type="tertiary",
         key=state.widget("meeting_leave"),
-        on_click=lambda: state.put_in_url(meeting=meeting_start.NEW),
+        on_click=lambda: state.put_in_url(meeting=meeting_start.NEW, view=None),
     )
 
 
@@ -231,7 +236,7 @@ def _draw_decision(page: Opened, meeting: Meeting, point: Point) -> None:
 
 
 def _draw_verdict(point: Point, decision: Decision) -> None:
-    st.header(f"{ICONS[decision.verdict]} {meeting_votes.decided_words(point).capitalize()}", anchor=False)
+    st.subheader(f"{ICONS[decision.verdict]} {meeting_votes.decided_words(point).capitalize()}", anchor=False)
     where = "" if decision.number else " outside this meeting"
     st.markdown(f"Decided{where} by **{plain(decision.actor or 'somebody')}**, {plain(review_view.when(decision.at))}:")
     st.text(f"“{decision.reason}”")

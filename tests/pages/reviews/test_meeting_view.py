@@ -116,9 +116,10 @@ def test_who_may_label_but_not_review_votes_and_decides_nothing(
 
 
 def test_a_meeting_has_the_screen_to_itself(store: Store, reviewed: Any, meeting_id: str, open_criteria: Open) -> None:
-    screen = open_criteria("Ann", meeting=meeting_id)
+    screen = press(open_criteria("Ann", meeting=meeting_id), "Full screen")
     assert not screen.sidebar
-    assert [title.value.startswith("Should ") for title in screen.title] == [True]
+    assert "You are Ann" in texts(screen)
+    assert [header.value.startswith("Should ") for header in screen.header] == [True]
     press(screen, "Leave")
     assert screen.query_params["meeting"] == "new"
     assert screen.sidebar
