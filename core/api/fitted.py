@@ -140,13 +140,11 @@ def heat_page(result: RepEvalResult) -> str:
 
     measure = measure_name(result.settings.statistic, result.settings.level)
     heat = Heat.of(result)
-    figures = [heat_figure(heat, measure=measure), layers_figure(heat, measure=measure)]
+    map_ = heat_figure(heat, measure=measure)
+    shown = [map_.to_html(full_html=False, include_plotlyjs=True, config={"displaylogo": False})]
+    shown.append(layers_figure(heat, measure=measure).svg())
     if baseline := result.random:
-        figures.append(random_figure(baseline.values, baseline.flipped, baseline.projection, measure=measure))
-    shown = [
-        figure.to_html(full_html=False, include_plotlyjs=place == 0, config={"displaylogo": False})
-        for place, figure in enumerate(figures)
-    ]
+        shown.append(random_figure(baseline.values, baseline.flipped, baseline.projection, measure=measure).svg())
     title = html.escape(f"RepEval: {result.aspect}, {result.method}, {result.model}")
     summary = html.escape(
         f"{measure}. Test {describe(result.test)}, n = {result.test.n}; validation {describe(result.validation)}, "

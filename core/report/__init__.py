@@ -6,9 +6,9 @@
     measured             found from golden set and calibration    Judged judge_table by_system … gold_labels raters_of
     findings             the result in a sentence; its limits     headline limits
     page                 as one HTML page, and for a wiki         html_page markdown_page
-    plots                its drawings as SVG                      sides_plot judges_plot …
+    plots                what of it goes into which figure        sides_plot judges_plot …
     rows                 every figure as a row of CSV             figures_csv
-    figures              the plotly figures of the screens
+    figures              the figures of report and screens
 
-Texts of people and models are hostile until escaped: `page`, `plots` and `rows` escape and shorten them.
+Texts of people and models are hostile until escaped: `page`, `figures` and `rows` escape and shorten them.
 """

@@ -17,7 +17,8 @@ from core.comparison import CalibrationCurve, Leaderboard, Row, calibration_curv
 from core.comparison.leaderboard import HumanCeiling
 from core.data import load_golden
 from core.errors import AspectError, UsageError
-from core.records import Alignment, FloatArray, GoldenSet, IntArray, Interval, Item, JudgeScores, Measure, Scale
+from core.records import Alignment, FloatArray, GoldenSet, IntArray, Interval, Item, JudgeScores, Measure
+from core.report.figures.bars import LabelBar, label_bars
 from core.review.agreement import alpha_interval
 from core.review.plan import LabelAspect
 from core.stats import (
@@ -49,7 +50,6 @@ _MIN_GROUP = 3
 _RESAMPLES = 1_000
 _MOST_TRIAGED, _MOST_OTHERS = 20, 5
 _SAMPLE_FOLDER = Path(__file__).parents[2] / "sample_data"
-_MOST_STEPS, _BARS = 11, 10
 
 
 @dataclass(frozen=True)
@@ -282,19 +282,6 @@ def _furthest(gaps: FloatArray, positions: Iterable[int]) -> list[int]:
 # ── labels and people ────────────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True)
-class LabelBar:
-    """`n` labels from `low` up to `high`; both are the same where the scale has steps."""
-
-    low: float
-    high: float
-    n: int
-
-    @property
-    def name(self) -> str:
-        return f"{self.low:g}" if self.low == self.high else f"{self.low:.3g}–{self.high:.3g}"
-
-
 @dataclass(frozen=True)
 class Labels:
     """The gold labels: how many fall into each bar, and their mean (None without any).
@@ -322,21 +309,6 @@ def gold_labels(golden: GoldenSet, aspect: str) -> Labels:
     labels = labels[~np.isnan(labels)]
     mean = float(labels.mean()) if labels.size else None
     return Labels(label_bars(labels, golden.aspects[aspect].scale), mean, _simulated(golden, aspect))
-
-
-def label_bars(labels: FloatArray, scale: Scale) -> tuple[LabelBar, ...]:
-    """Labels (n,) counted by step where all lie on the steps of `scale`, else in ten parts of it of equal width.
-
-    The parts are closed below; the last one is closed above too.
-    """
-    steps = 0 if scale.step is None else round((scale.high - scale.low) / scale.step) + 1
-    numbers = (labels - scale.low) / scale.step if scale.step else labels
-    if 1 < steps <= _MOST_STEPS and np.allclose(numbers, np.round(numbers), atol=1e-9):
-        counts = np.bincount(np.round(numbers).astype(np.intp), minlength=steps)
-        values = [scale.low + k * (scale.step or 1.0) for k in range(steps)]
-        return tuple(LabelBar(value, value, int(n)) for value, n in zip(values, counts, strict=True))
-    counts, edges = np.histogram(labels, bins=_BARS, range=(scale.low, scale.high))
-    return tuple(LabelBar(float(edges[k]), float(edges[k + 1]), int(n)) for k, n in enumerate(counts))
 
 
 @cache

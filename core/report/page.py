@@ -18,6 +18,7 @@ from markupsafe import Markup
 
 from core.report import plots, words
 from core.report.facts import History, Report
+from core.report.figures import Drawing
 from core.report.findings import headline, limits
 from core.wording import Piece, word_diff
 
@@ -72,7 +73,7 @@ def _changes(history: History) -> Mapping[str, tuple[Piece, ...]]:
     return changes
 
 
-def _plots(report: Report) -> Mapping[str, Markup]:
+def _plots(report: Report) -> Mapping[str, Drawing]:
     drawn = {"sides": plots.sides_plot(report), "labels": plots.labels_plot(report.labels)}
     if not report.judges.board.problem:
         drawn["judges"] = plots.judges_plot(report)

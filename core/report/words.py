@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from datetime import datetime
 
 from core.records import Alignment
 from core.report.figures.style import measure_name
+from core.report.figures.svg import legible
 from core.stats.claims import DASH, counted, estimate, number, range_words, signed, signed_range
 
 KIND_WORDS = {
@@ -36,14 +36,12 @@ RUN_WORDS = {
     "recheck": "rechecks of an exported judge",
     "trial": "criteria tried on one item",
 }
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufdd0-\ufdef\ufffe\uffff]")
-"""Characters that no document may hold, and those that turn the writing direction of what stands behind them."""
 
 
 def bounded(text: str, limit: int) -> str:
     """`text` of at most `limit` characters, saying so where it was longer; control characters made visible."""
     cut = text if len(text) <= limit else f"{text[:limit].rstrip()} … (shortened, {len(text):,} characters)"
-    return _CONTROL.sub("\ufffd", cut.replace("\r\n", "\n").replace("\r", "\n")).encode("utf-8", "replace").decode()
+    return legible(cut)
 
 
 def measure(alignment: Alignment) -> str:

@@ -21,7 +21,7 @@ from pages.components.page import Opened
 from pages.components.screens import plain
 
 if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
+    from core.report.figures import Drawing
 
 
 def draw_ablation(page: Opened, run: Run) -> None:
@@ -177,5 +177,5 @@ def signed(interval: Interval | None) -> str:
 
 
 @st.cache_resource(max_entries=32, show_spinner=False)
-def _ablation_figure(run_id: str, _ablation: Ablation, measure: str) -> Figure:
+def _ablation_figure(run_id: str, _ablation: Ablation, measure: str) -> Drawing:
     return ablation_figure(_ablation.rows, measure=measure)

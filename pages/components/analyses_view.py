@@ -24,7 +24,7 @@ from pages.components.page import Opened, link_to
 from pages.components.screens import plain
 
 if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
+    from core.report.figures import Drawing
 
 
 SCOPES: tuple[Scope, ...] = ("complete", "common")
@@ -68,9 +68,9 @@ def _choose_run(golden: GoldenSummary, aspect: str, runs: list[Run]) -> Run:
 @dataclass(frozen=True)
 class _Drawn:
     analyses: Analyses
-    size: Figure
-    length: Figure
-    pattern: Figure
+    size: Drawing
+    length: Drawing
+    pattern: Drawing
 
 
 @st.cache_resource(max_entries=32, show_spinner=False)
@@ -78,12 +78,10 @@ def _analysed(_page: Opened, run_id: str, scope: Scope) -> _Drawn:
     """A finished calibration does not change, so its analyses are made once."""
     analyses = projects.analyse_candidates(_page.store, run_id, scope)
     pool = analyses.pool
-    candidates = projects.load_calibration(_page.store, run_id).candidates
-    names = {candidate.criteria.criteria_id: tables.name_of(candidate.criteria) for candidate in candidates}
     return _Drawn(
         analyses,
-        size_figure(pool, names),
-        length_figure(pool, analyses.by_length, names),
+        size_figure(pool),
+        length_figure(pool, analyses.by_length),
         pattern_figure(pool, analyses.by_pattern.groups),
     )
 

@@ -1,11 +1,14 @@
-"""Where figures of `core.report.figures` are placed: from the records of a run to the figure and on to the screen."""
+"""Where figures of `core.report.figures` are placed: from the records of a run to the figure and on to the screen.
+
+A drawing is an image: it is there at once, and hostile text in it stays text.  What one clicks into is plotly's.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
@@ -14,19 +17,43 @@ from core.projects.calibration import CalibrationRequest
 from core.projects.kinds import RunDetail
 from core.records import Alignment, AspectLabels, GoldenSet
 from core.report import figures
+from core.report.figures import Drawing
+from core.report.figures.clickable import in_dark
 from pages.components import tables
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
+_LONGEST_ALT = 900
 
 CONFIG = {"displayModeBar": False, "displaylogo": False, "scrollZoom": False}
 WORDS = {"waiting": "not finished", "running": "not finished", "stopped": "stopped", "kept": "kept"}
 
 
-def place(figure: Figure, *, key: str, alt: str) -> None:
-    """A figure over the full width of its container; `key` lets it be updated in place instead of drawn anew."""
-    st.plotly_chart(figure, key=key, config=CONFIG, theme=None, alt=alt)
+def place(figure: Drawing, *, key: str, alt: str) -> None:
+    """A drawing over the full width of its container, in the colours of the page; it says in words what it shows."""
+    with st.container(key=key):
+        st.image(figure.svg(_theme()), width="stretch", alt=f"{alt}. {figure.says}"[:_LONGEST_ALT])
+
+
+def place_clickable(figure: Figure, *, key: str, alt: str, on_select: Callable[[], None] | str = "ignore") -> Any:
+    """A figure that a person clicks into; its height is kept free until the browser has drawn it."""
+    shown: Any = in_dark(figure.to_plotly_json()) if _theme() == "dark" else figure
+    return st.plotly_chart(
+        shown,
+        key=key,
+        config=CONFIG,
+        theme=None,
+        height=int(figure.layout.height),
+        alt=alt,
+        on_select=on_select,  # type: ignore[arg-type]  # the three that Streamlit knows
+        selection_mode="points",
+    )
+
+
+def _theme() -> figures.Theme:
+    """Whether the page that is looked at is dark."""
+    return "dark" if st.context.theme.type == "dark" else "light"
 
 
 def measure_of(candidates: Sequence[Candidate]) -> str:
@@ -41,9 +68,9 @@ def baseline_of(candidates: Sequence[Candidate]) -> Alignment | None:
 
 @dataclass(frozen=True, slots=True)
 class _SnapshotFigures:
-    candidates: Figure
-    curve: Figure
-    race: Figure | None
+    candidates: Drawing
+    curve: Drawing
+    race: Drawing | None
 
 
 def place_snapshot(view: RunDetail, snapshot: LeaderboardSnapshot) -> None:
@@ -63,7 +90,7 @@ def place_snapshot(view: RunDetail, snapshot: LeaderboardSnapshot) -> None:
 
 @st.cache_resource(max_entries=32, show_spinner=False)
 def _snapshot_figures(run_id: str, version: int, _view: RunDetail, _snapshot: LeaderboardSnapshot) -> _SnapshotFigures:
-    """Figures are dear to build (plotly checks every property), so a version of a run gets them once."""
+    """A version of a run gets its figures once."""
     candidates = _snapshot.candidates
     measure, baseline = measure_of(candidates), baseline_of(candidates)
     made = sorted((c for c in candidates if c.status != "baseline"), key=_making)
@@ -78,7 +105,7 @@ def _snapshot_figures(run_id: str, version: int, _view: RunDetail, _snapshot: Le
     )
 
 
-def _race_figure(candidates: Sequence[Candidate], measure: str) -> Figure | None:
+def _race_figure(candidates: Sequence[Candidate], measure: str) -> Drawing | None:
     """None until some candidate has been measured on more than one batch of items."""
     if not any(len(candidate.trace) > 1 for candidate in candidates):
         return None
@@ -102,7 +129,7 @@ def place_sides(view: RunDetail, calibration: Calibration) -> None:
 
 
 @st.cache_resource(max_entries=32, show_spinner=False)
-def _sides_figure(run_id: str, version: int, _result: Calibration) -> Figure:
+def _sides_figure(run_id: str, version: int, _result: Calibration) -> Drawing:
     rows = [figures.Sides(_final_name(_result), _result.calibration, _result.held_out)]
     if len(_result.chosen) > 1:
         rows.append(_sides("best single criteria", _result.best_single))
@@ -111,7 +138,7 @@ def _sides_figure(run_id: str, version: int, _result: Calibration) -> Figure:
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
-def _labels_figure(digest: str, aspect: str, _labels: AspectLabels) -> Figure:
+def _labels_figure(digest: str, aspect: str, _labels: AspectLabels) -> Drawing:
     return figures.labels_figure(_labels)
 
 

@@ -86,13 +86,10 @@ def _picked(compared: Compared, positions: Sequence[int]) -> int | None:
 
 def _draw_scatter(compared: Compared, judge: JudgeEntry, name: str, gaps: Gaps, picked: int | None) -> None:
     key = state.widget("compare_scatter")
-    st.plotly_chart(
+    charts.place_clickable(
         _scatter_figure((compared.key, judge.judge_id, picked), compared, name, gaps, picked),
         key=key,
-        config=charts.CONFIG,
-        theme=None,
         on_select=lambda: _pick_point(compared),
-        selection_mode="points",
         alt="The judge's score against the people's label, a point an item",
     )
     if len(gaps.positions) > MOST_POINTS:

@@ -20,7 +20,7 @@ from pages.components.compare_view import Compared
 from pages.components.screens import plain
 
 if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
+    from core.report.figures import Drawing
 
 
 def draw_table(compared: Compared, published_figures: Sequence[Published] = ()) -> None:
@@ -223,7 +223,7 @@ def _band(leaderboard: Leaderboard) -> Alignment | None:
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
-def _whisker_figure(key: Hashable, published_figures: tuple[Published, ...], _compared: Compared) -> Figure:
+def _whisker_figure(key: Hashable, published_figures: tuple[Published, ...], _compared: Compared) -> Drawing:
     leaderboard = _compared.leaderboard
     band = _band(leaderboard)
     marks = [

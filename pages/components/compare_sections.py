@@ -39,7 +39,7 @@ from pages.components.compare_view import SEED, Compared
 from pages.components.screens import plain
 
 if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
+    from core.report.figures import Drawing
 
 
 MAP_POINTS = 60
@@ -84,7 +84,7 @@ def _draw_sentences(leaderboard: Leaderboard, pairwise: PairwiseComparison) -> N
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
-def _matrix_figure(key: Hashable, _compared: Compared) -> Figure:
+def _matrix_figure(key: Hashable, _compared: Compared) -> Drawing:
     leaderboard, pairwise = _compared.leaderboard, _compared.leaderboard.pairwise
     assert pairwise is not None
     names = tuple(row.name for row in leaderboard.rows)
@@ -159,7 +159,7 @@ def _kept_curve(key: Hashable, _compared: Compared, _judge: JudgeScores) -> Cali
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
-def _curve_figure(key: Hashable, _curve: CalibrationCurve) -> Figure:
+def _curve_figure(key: Hashable, _curve: CalibrationCurve) -> Drawing:
     line: list[tuple[float, float]] = []
     if _curve.fit.map is not None:
         xs = np.linspace(_curve.bins[0].low, _curve.bins[-1].high, MAP_POINTS)

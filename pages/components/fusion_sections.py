@@ -20,7 +20,7 @@ from pages.components.fusion_view import Fused, difference_words
 from pages.components.screens import plain
 
 if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
+    from core.report.figures import Drawing
 
 PARTS = (("source", "Source"), ("context", "Context"), ("target", "Text that was judged"))
 MOST_LISTED = 50
@@ -47,7 +47,7 @@ def draw_parts(fused: Fused) -> None:
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
-def _lost(key: Hashable, _fused: Fused) -> Figure:
+def _lost(key: Hashable, _fused: Fused) -> Drawing:
     return lost_figure([_lost_bar(without) for without in _fused.shown.without], measure=_fused.measure)
 
 
@@ -59,8 +59,8 @@ def _lost_bar(without: Without) -> Bar:
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
-def _weights(key: Hashable, _fused: Fused) -> Figure:
-    unit = "points of the label<br>for one standard deviation"
+def _weights(key: Hashable, _fused: Fused) -> Drawing:
+    unit = "points of the label for one standard deviation"
     return weights_figure([_weight_bar(weight) for weight in _fused.shown.weights], unit=unit)
 
 
@@ -80,7 +80,7 @@ def draw_between(fused: Fused) -> None:
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
-def _between(key: Hashable, _fused: Fused) -> Figure:
+def _between(key: Hashable, _fused: Fused) -> Drawing:
     return between_figure(list(_fused.shown.parts), _fused.shown.between)
 
 

@@ -25,7 +25,7 @@ from pages.components.page import Opened, link_to
 from pages.components.screens import plain
 
 if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
+    from core.report.figures import Drawing
 
 METHOD_WORDS: dict[FusionMethod, str] = {
     "average": "average",
@@ -354,7 +354,7 @@ def draw_table(fused: Fused) -> None:
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
-def _whiskers(key: Hashable, _fused: Fused) -> Figure:
+def _whiskers(key: Hashable, _fused: Fused) -> Drawing:
     kinds = {_fused.names[part.judge_id]: part.judge.kind for part in _fused.parts}
     marks = [
         JudgeMark(f"fusion, {METHOD_WORDS[method]}", "fused", fusion.fused)

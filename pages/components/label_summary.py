@@ -19,7 +19,7 @@ from pages.components.page import link_to
 from pages.components.screens import plain
 
 if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
+    from core.report.figures import Drawing
 
 
 LOOK_AGAIN = "10s"
@@ -119,7 +119,7 @@ def _draw_agreement(passed: LabelPass, agreement: AspectAgreement) -> None:
     )
 
 
-def _figure(agreement: AspectAgreement, n_expected: int) -> Figure:
+def _figure(agreement: AspectAgreement, n_expected: int) -> Drawing:
     return growth_figure(agreement, n_expected=n_expected)
 
 

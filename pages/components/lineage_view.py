@@ -40,13 +40,10 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
     shown = family if everything or not grown else grown
     ids = [relative.criteria.criteria_id for relative in shown]
     opened = st.session_state.get(state.widget("lineage_opened"), state.url_id("criteria"))
-    st.plotly_chart(
+    charts.place_clickable(
         _figure(_key(shown, opened), shown, opened or ""),
         key=state.widget("lineage_figure"),
-        config=charts.CONFIG,
-        theme=None,
         on_select=lambda: _pick_point(ids),
-        selection_mode="points",
         alt="Versions by generation and alignment; the table below holds the same",
     )
     st.caption(

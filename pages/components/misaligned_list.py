@@ -171,13 +171,10 @@ def draw_plot(selection: Selection) -> None:
     assert scale is not None  # the run scored this aspect
     key = (selection.run.run_id, selection.criteria.criteria_id, ids, triaged, opened)
     with st.container(height=PLOT_HEIGHT, border=False):
-        st.plotly_chart(
+        charts.place_clickable(
             _figure(key, known, shown, scale.scale),
             key=state.widget("misaligned_quarters"),
-            config=charts.CONFIG,
-            theme=None,
             on_select=lambda: _open_point(ids),
-            selection_mode="points",
             alt="Judge against people, a point an item; the view List holds the same items",
         )
 

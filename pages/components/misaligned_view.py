@@ -26,6 +26,7 @@ from pages.components.screens import plain
 if TYPE_CHECKING:
     from streamlit.delta_generator import DeltaGenerator
 
+
 _FILE = Path(__file__).with_name("misaligned_keys.js")
 _KEYS = st.components.v2.component(
     "concord_misaligned_keys",

@@ -83,7 +83,8 @@ def draw(page: Opened, view: RunDetail, result: RepEvalResult, place: Place) -> 
     with drawn:
         items = [scored.golden.items[int(k)].item_id for k in scored.positions]
         points = CellPoints(scored.scores, scored.labels, tuple(items))
-        charts.place(cell_figure(points, aspect=result.aspect), key="repeval_cell_figure", alt="Scores against people")
+        figure = cell_figure(points, aspect=result.aspect)
+        charts.place_clickable(figure, key="repeval_cell_figure", alt="Scores against people")
     order = np.argsort(scored.scores, kind="stable")
     for column, name, rows in zip(
         st.columns(2, gap="medium"),

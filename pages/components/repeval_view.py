@@ -27,7 +27,7 @@ from pages.components.page import Opened, link_to
 from pages.components.screens import plain
 
 if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
+    from core.report.figures import Drawing
 
 LAYERS, RANDOM, STEADY, PAIRS, RUNS = (
     "Over layers",
@@ -91,13 +91,10 @@ def draw_result(page: Opened, view: RunDetail, outcome: RepEvalOutcome) -> None:
     )
     picked = repeval_cell.picked(view, result)
     heat = Heat.of(result, picked)
-    st.plotly_chart(
+    charts.place_clickable(
         heat_figure(heat, measure=measure_of(result)),
         key=f"repeval_heat_{view.run_id}",
         on_select=lambda: repeval_cell.pick_point(view.run_id, result),
-        selection_mode="points",
-        config=charts.CONFIG,
-        theme=None,
         alt="Validation alignment by layer and token",
     )
     repeval_cell.draw(page, view, result, picked)
@@ -255,5 +252,5 @@ def _value(value: float | None) -> str:
     return tables.DASH if value is None else f"{value:.3f}"
 
 
-def _place(figure: Figure, key: str, alt: str) -> None:
+def _place(figure: Drawing, key: str, alt: str) -> None:
     charts.place(figure, key=f"repeval_{key}_figure", alt=alt)

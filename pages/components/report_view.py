@@ -32,7 +32,7 @@ from core.report.words import (
     signed,
     signed_range,
 )
-from pages.components import state
+from pages.components import charts, state
 from pages.components.chosen import choose_in_url
 from pages.components.page import Opened, link_to
 from pages.components.screens import plain
@@ -191,14 +191,14 @@ def _draw_limits(report: Report) -> None:
 def _draw_agreement(report: Report) -> None:
     st.subheader("How well it agrees", anchor=False)
     st.markdown("**Held-out beside calibration**")
-    st.image(plots.sides_plot(report), width="stretch")
+    charts.place(plots.sides_plot(report), key="report_sides", alt="Held-out beside calibration")
     like = " Small dots: the judge against the other raters, as the band is." if report.raters.beside else ""
     st.caption(f"Filled: held-out. Hollow: the items that chose the judge, which flatter. Lines: 95 % intervals.{like}")
     st.markdown("**Beside every other judge**, on items that none has seen")
     if report.judges.board.problem:
         st.warning(plain(report.judges.board.problem), icon=":material/rule:")
     else:
-        st.image(plots.judges_plot(report), width="stretch")
+        charts.place(plots.judges_plot(report), key="report_judges", alt="Every judge on unseen items")
         st.caption(f"{measure(report.held_out)}, {counted(report.judges.board.pool.n_common, 'item')}.")
     with st.expander("The figures"):
         _draw_table(report)

@@ -25,7 +25,7 @@ from pages.components.screens import plain
 from pages.components.styles_form import choose_styles
 
 if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
+    from core.report.figures import Drawing
 
 
 NEARLY = 0.98
@@ -144,13 +144,13 @@ def _draw_aspect(run: RunDetail, aspect: str, cells: Sequence[StyleCell]) -> Non
 
 
 @st.cache_resource(max_entries=32, show_spinner=False)
-def _styles_figure(key: str, version: int, _cells: Sequence[StyleCell], measure: str) -> Figure:
+def _styles_figure(key: str, version: int, _cells: Sequence[StyleCell], measure: str) -> Drawing:
     marks = [Mark(cell.name, cell.alignment, detail=f"{cell.calls:,} calls") for cell in _cells]
     return styles_figure(marks, measure=measure)
 
 
 @st.cache_resource(max_entries=32, show_spinner=False)
-def _forecast_figure(key: str, version: int, _forecasts: Sequence[tuple[str, Forecast]], measure: str) -> Figure:
+def _forecast_figure(key: str, version: int, _forecasts: Sequence[tuple[str, Forecast]], measure: str) -> Drawing:
     return forecast_figure(_forecasts, measure=measure)
 
 

@@ -83,7 +83,7 @@ def visit(browser: Browser, served: Served) -> Visit:
     expect(page.get_by_role("heading", name="Golden set", exact=True)).to_be_visible(timeout=PATIENCE)
     heading = time.monotonic() - began
     expect(page.get_by_text("labels simulated").first).to_be_visible(timeout=PATIENCE)
-    page.wait_for_selector(f"{SETTLED} .js-plotly-plot .main-svg", timeout=PATIENCE)
+    page.wait_for_selector(f"{SETTLED} [data-testid=stImage] img", timeout=PATIENCE)
     rest = time.monotonic() - began
     server, worker = processor_seconds(served.pid)
     context.close()

@@ -64,7 +64,7 @@ def test_the_sample_is_listed_and_shown_at_first_start(place: Place) -> None:
     assert "summaries: 144 items, 24 sources, 6 systems" in texts(screen)
     assert len(frame_with(screen, "target")) == 100
     assert screen.query_params["golden"] == place.golden_id
-    assert len(screen.get("plotly_chart")) == 1
+    assert len(screen.get("image")) == 1
 
 
 def test_a_file_is_mapped_by_alias_checked_and_frozen(place: Place) -> None:

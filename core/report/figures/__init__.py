@@ -1,26 +1,31 @@
-"""Results → plotly figures.  Pure: records in, a figure out; no screen, no store; plotly is imported when used.
+"""Results → figures.  Pure: records in, a figure out; no screen, no store.
 
-`runs` draws calibrations, `trends` what changes with labels, samples and time, `analyses`, `comparison` (fusions
-too), `misaligned` and `repeval` what their screens show; `style` holds what all figures share.
+What nobody clicks is an SVG, the same on screens and in the report: `svg` writes elements and drawings, `axes` places
+values, `whiskers`, `bars` and `matrix` are its forms.  `runs` draws calibrations, `trends` what changes with labels,
+samples and time, `analyses`, `comparison` (fusions too) and `repeval` what their screens show.  What one clicks into is
+plotly's (`clickable`; imported when used): `misaligned`, RepEval's heat map, the scatter of a comparison.
 """
 
+from core.report.figures.bars import labels_figure
 from core.report.figures.runs import (
     Race,
     Sides,
     best_so_far_figure,
     candidates_figure,
-    labels_figure,
     race_figure,
     sides_figure,
 )
 from core.report.figures.style import LEVEL_NAMES, STATISTIC_NAMES, Mark, describe, measure_name
+from core.report.figures.svg import Drawing, Theme
 
 __all__ = [
     "LEVEL_NAMES",
     "STATISTIC_NAMES",
+    "Drawing",
     "Mark",
     "Race",
     "Sides",
+    "Theme",
     "best_so_far_figure",
     "candidates_figure",
     "describe",

@@ -10,21 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from core.records import FloatArray, Scale
-from core.report.figures.style import (
-    AMBER,
-    BLUE,
-    INK,
-    PALE,
-    QUIET,
-    TEAL,
-    Mark,
-    ends_of,
-    error_bars,
-    frame,
-    plain,
-    scatter,
-    snapped,
-)
+from core.report.figures.clickable import error_bars, frame, mark_words, plain, scatter
+from core.report.figures.style import AMBER, BLUE, INK, PALE, QUIET, TEAL, Mark, ends_of, snapped
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure, Scatter
@@ -255,6 +242,6 @@ def _state_trace(
         "symbol": symbol,
         "line": {"color": INK, "width": [3 if ring else 1 for ring in ringed]},
     }
-    words = [versions[k].mark.words for k in shown]
+    words = [mark_words(versions[k].mark) for k in shown]
     x, y = [places[k][0] for k in shown], [places[k][1] for k in shown]
     return _clickable(x, y, shown, 1, marker=marker, hovertext=words, **look)

@@ -10,23 +10,29 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from core.records import FloatArray, Interval
+from core.report.figures.axes import WIDE, Axis, Panel, Sign
+from core.report.figures.clickable import frame, numbers_or_none, plain, scatter
+from core.report.figures.matrix import Cell, matrix
 from core.report.figures.style import (
+    ALIKE,
     AMBER,
     BLUE,
+    COOL,
     INK,
+    LINES,
     PALE,
+    PAPER,
     QUIET,
     TEAL,
-    error_bars,
-    frame,
-    numbers_or_none,
-    plain,
-    scatter,
+    WARM,
     snapped,
 )
+from core.report.figures.svg import Drawing, box, drawing, line, mark, path, words
+from core.report.figures.whiskers import LEFT, bottom_axis
+from core.stats.claims import number
 
 if TYPE_CHECKING:
-    from plotly.graph_objects import Box, Figure, Heatmap, Scatter
+    from plotly.graph_objects import Figure, Heatmap, Scatter
 
     from core.repeval.records import RepEvalResult
     from core.repeval.steadiness import PairPoint
@@ -34,8 +40,7 @@ if TYPE_CHECKING:
 
 Place = tuple[int, str]
 LAYER = "layer (0 = embeddings)"
-LINES = ("#0B5CAD", "#B45309", "#0F766E", "#7C3AED", "#BE185D", "#4D7C0F", "#0E7490", "#6B7280")
-SCALE = [[0.0, "#DB9B55"], [0.5, "#FFFFFF"], [1.0, "#6BA0D8"]]  # light enough for dark numbers
+SCALE = [[0.0, WARM], [0.5, PAPER], [1.0, COOL]]
 SQUARES_WIDTH = 400  # px that a row of clicked squares takes: in a chart as narrow as that, none lies over another
 WRITTEN_LAYERS = 20  # with more, numbers in the cells would not be readable
 
@@ -137,7 +142,7 @@ def _shapes(heat: Heat) -> list[dict[str, Any]]:
     shapes: list[dict[str, Any]] = []
     for i, j in np.argwhere(np.isnan(heat.values)).tolist():
         box = {"x0": i - 0.48, "x1": i + 0.48, "y0": j - 0.46, "y1": j + 0.46}
-        shapes.append({"type": "rect", **box, "fillcolor": "#EEF1F4", "line": {"width": 0}, "layer": "above"})
+        shapes.append({"type": "rect", **box, "fillcolor": ALIKE, "line": {"width": 0}, "layer": "above"})
         for (a, b), (c, d) in (((-0.4, 0.0), (0.0, -0.4)), ((-0.4, 0.4), (0.4, -0.4)), ((0.0, 0.4), (0.4, 0.0))):
             path = f"M{i + a:g},{j + b:g} L{i + c:g},{j + d:g}"
             shapes.append({"type": "path", "path": path, "line": {"color": QUIET, "width": 1}, "layer": "above"})
@@ -153,78 +158,83 @@ def _outline(heat: Heat, place: Place, line: dict[str, Any]) -> dict[str, Any]:
     return {"type": "rect", "x0": i - 0.47, "x1": i + 0.47, "y0": j - 0.45, "y1": j + 0.45, "line": line}
 
 
-def layers_figure(heat: Heat, *, measure: str) -> Figure:
+def layers_figure(heat: Heat, *, measure: str) -> Drawing:
     """Validation alignment over layers, a line a token; gaps where undefined; a ring around the best cell."""
-    traces = [
-        scatter(
-            heat.layers,
-            values,
-            "lines+markers",
-            name=html.escape(token),
-            line={"color": LINES[j % len(LINES)], "width": 2},
-            marker={"size": 6},
-            hovertemplate=f"layer %{{x}}, token {html.escape(token)}<br>%{{y:.3f}}<extra></extra>",
-        )
-        for j, (token, values) in enumerate(zip(heat.tokens, numbers_or_none(heat.values.T), strict=True))
-    ]
+    ends = snapped([float(value) for value in heat.values.ravel() if not np.isnan(value)])
+    signs = [Sign(token, LINES[j % len(LINES)]) for j, token in enumerate(heat.tokens)]
+    room = 0.02 * max(heat.layers[-1] - heat.layers[0], 1)
+    panel = Panel.sized(WIDE, 340, (heat.layers[0] - room, heat.layers[-1] + room), ends, signs=signs)
+    step = 1 if len(heat.layers) <= 20 else 4
+    ticks = [(float(layer), (f"{layer}",)) for layer in heat.layers[::step]]
+    parts = list(panel.ground(LAYER, f"validation, {measure}", x_ticks=ticks))
+    for j, values in enumerate(numbers_or_none(heat.values.T)):
+        colour, places = LINES[j % len(LINES)], list(zip(heat.layers, values, strict=True))
+        parts += path([None if value is None else panel.at(layer, value) for layer, value in places], colour)
+        parts += panel.marks([(layer, value) for layer, value in places if value is not None], colour, size=3)
     layer, token = heat.chosen
     best = float(heat.values[heat.layers.index(layer), heat.tokens.index(token)])
-    ring = {"size": 15, "color": "rgba(0,0,0,0)", "line": {"color": INK, "width": 2}}
-    traces.append(scatter([layer], [best], marker=ring, showlegend=False, hoverinfo="skip"))
-    ends = snapped([float(value) for value in heat.values.ravel() if not np.isnan(value)])
-    figure = frame(traces, x=LAYER, y=f"validation, {measure}", key="layers", height=360, y_range=ends)
-    figure.update_xaxes(dtick=1 if len(heat.layers) <= 20 else 4)
-    return figure
+    if not np.isnan(best):
+        x, y = panel.at(layer, best)
+        parts.append(mark(x, y, INK, "ring", size=8, opacity=0))
+    says = f"Best: layer {layer}, token {token}, {number(None if np.isnan(best) else best)}."
+    return drawing("layers", "Validation alignment over layers", says, (WIDE, 340), parts)
 
 
-def pairs_figure(points: Sequence[PairPoint], *, measure: str) -> Figure:
+def pairs_figure(points: Sequence[PairPoint], *, measure: str) -> Drawing:
     """Mean test alignment by number of pairs, with the range over the seeds."""
     known = [
         (point, point.test.mean, Interval(point.test.low or 0.0, point.test.high or 0.0))
         for point in points
         if point.test.mean is not None
     ]
-    trace = scatter(
-        [point.pairs for point, *_ in known],
-        [mean for _, mean, _ in known],
-        "lines+markers",
-        line={"color": BLUE, "width": 2},
-        marker={"size": 9},
-        error_y=error_bars([(mean, seeds) for _, mean, seeds in known], BLUE),
-        hovertext=[
-            f"{point.asked} pairs asked for, {point.pairs:.0f} had<br>{mean:.3f} over {point.test.n} seeds"
-            for point, mean, _ in known
-        ],
-    )
     ends = snapped([end for *_, seeds in known for end in (seeds.low, seeds.high)])
-    words = "pairs of a good and a bad text"
-    return frame([trace], x=words, y=f"test, {measure}", key="pairs", height=320, legend=False, y_range=ends)
+    most = max((point.pairs for point, *_ in known), default=1.0)
+    panel = Panel.sized(WIDE, 300, (0, most * 1.05), ends)
+    parts = list(panel.ground("pairs of a good and a bad text", f"test, {measure}"))
+    parts += path([panel.at(point.pairs, mean) for point, mean, _ in known], BLUE)
+    for point, mean, seeds in known:
+        parts += [*panel.whisker(point.pairs, seeds, BLUE), *panel.marks([(point.pairs, mean)], BLUE)]
+    said = [
+        f"{point.asked} pairs asked for, {point.pairs:.0f} had: {number(mean)} over {point.test.n} seeds"
+        for point, mean, _ in known
+    ]
+    return drawing("pairs", "Test alignment by number of pairs", f"{'; '.join(said)}.", (WIDE, 300), parts)
 
 
-def random_figure(values: FloatArray, flipped: FloatArray, projection: float | None, *, measure: str) -> Figure:
+def random_figure(values: FloatArray, flipped: FloatArray, projection: float | None, *, measure: str) -> Drawing:
     """Boxes of the test alignments of random directions, as drawn and turned by the pairs; a line: the projection."""
-    rows = (("turned by the pairs", flipped, TEAL), ("as drawn", values, QUIET))
-    traces = [_box(name, row[~np.isnan(row)], colour) for name, row, colour in rows if not np.isnan(row).all()]
-    figure = frame(traces, x=f"test, {measure}", y="", key="random", height=230, legend=False)
+    rows = (("as drawn", values, QUIET), ("turned by the pairs", flipped, TEAL))
+    boxes = [
+        (name, np.quantile(row[~np.isnan(row)], _QUANTILES).tolist(), colour)
+        for name, row, colour in rows
+        if not np.isnan(row).all()
+    ]
+    reach = [end for _, quantiles, _ in boxes for end in (quantiles[0], quantiles[-1])]
+    low, high = snapped([*reach, *([projection] if projection is not None else [])])
+    axis, top = Axis(low, high, LEFT, WIDE - 16), 26.0
+    bottom = top + 56 * len(rows)
+    parts = list(bottom_axis(axis, top, bottom, f"test, {measure}"))
+    for k, (name, quantiles, colour) in enumerate(boxes):
+        y = top + 56 * (k + 0.5)
+        least, first, middle, third, most = map(axis, quantiles)
+        parts += [
+            words(name, LEFT - 12, y + 4, "end"),
+            line((least, y), (most, y), colour, width=2),
+            box(first, y - 14, third - first, 28, PAPER, stroke=colour, stroke_width=2),
+            line((middle, y - 14), (middle, y + 14), colour, width=3),
+        ]
     if projection is not None:
-        figure.add_vline(x=projection, line={"color": AMBER, "width": 3})
-        text, look = f"the projection, {projection:.3f}", {"color": AMBER, "size": 14}
-        figure.add_annotation(
-            x=projection, y=1.0, yref="paper", yanchor="bottom", text=text, showarrow=False, font=look
-        )
-    figure.update_layout(margin={"t": 30})
-    return figure
+        x = axis(projection)
+        parts.append(line((x, top), (x, bottom), AMBER, width=3))
+        parts.append(words(f"the projection, {projection:.3f}", x, top - 8, "middle", fill=AMBER))
+    said = [
+        f"{name}: median {number(own[2])}, 95 % from {number(own[0])} to {number(own[-1])}" for name, own, _ in boxes
+    ]
+    says = f"The projection: {number(projection)}. Random directions: {'; '.join(said)}."
+    return drawing("random", "Random directions", says, (WIDE, bottom + 42), parts)
 
 
-def _box(name: str, values: FloatArray, colour: str) -> Box:
-    """Quartiles, with whiskers that hold 95 %."""
-    from plotly.graph_objects import Box
-
-    parts = ("lowerfence", "q1", "median", "q3", "upperfence")
-    quantiles = np.quantile(values, [0.025, 0.25, 0.5, 0.75, 0.975]).tolist()
-    box: dict[str, Any] = {part: [quantile] for part, quantile in zip(parts, quantiles, strict=True)}
-    look: dict[str, Any] = {"marker": {"color": colour}, "line": {"width": 2}, "width": 0.5}
-    return Box(**box, y=[name], orientation="h", hoverinfo="x", **look)
+_QUANTILES = (0.025, 0.25, 0.5, 0.75, 0.975)
 
 
 @dataclass(frozen=True)
@@ -258,17 +268,18 @@ def _least_step(labels: FloatArray) -> float:
     return float(np.median(np.diff(distinct))) if distinct.size > 1 else 0.0
 
 
-def wins_figure(layers: Sequence[int], tokens: Sequence[str], wins: FloatArray, n_seeds: int) -> Figure:
+def wins_figure(layers: Sequence[int], tokens: Sequence[str], wins: FloatArray, n_seeds: int) -> Drawing:
     """How often each cell had the best validation alignment: wins (n_layers, n_tokens) out of `n_seeds`."""
-    cells = _cells(
-        wins.T,
-        [[f"{int(count)}" if count else "" for count in row] for row in wins.T],
-        zmin=0,
-        zmax=n_seeds,
-        colorscale=[[0, "#F6F8FA"], [1, TEAL]],
-        showscale=False,
-        textfont={"size": 14},
-        customdata=[[f"layer {layer}, token {html.escape(token)}" for layer in layers] for token in tokens],
-        hovertemplate=f"%{{customdata}}<br>best in %{{z}} of {n_seeds} seeds<extra></extra>",
-    )
-    return _cell_frame([cells], layers, tokens, key="wins", height=120 + 36 * max(len(tokens), 3))
+    cells: list[list[Cell | None]] = [
+        [
+            Cell(
+                TEAL if count else ALIKE,
+                (f"{count:.0f}",) if count else (),
+                0.15 + 0.55 * count / n_seeds if count else 0.5,
+                f"layer {layer}, token {token}: best in {count:.0f} of {n_seeds} seeds" if count else "",
+            )
+            for layer, count in zip(layers, row, strict=True)
+        ]
+        for token, row in zip(tokens, wins.T.tolist(), strict=True)
+    ]
+    return matrix("wins", "How often each cell was best", [str(layer) for layer in layers], tokens, cells, height=34)

@@ -19,7 +19,7 @@ from core.data import load_golden
 from core.errors import JobError, NotFoundError
 from core.projects.calibration import CalibrationRequest
 from core.records import Scale
-from core.report.measured import LabelBar, label_bars
+from core.report.figures.bars import LabelBar, label_bars
 from core.review.criteria import StateChange
 from core.stats import LabelledItems, leave_one_out, rater_table
 

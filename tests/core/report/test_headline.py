@@ -9,8 +9,8 @@ import pytest
 
 from core.records import Alignment, Interval
 from core.report.facts import Report
+from core.report.figures.bars import LabelBar
 from core.report.findings import headline, limits
-from core.report.measured import LabelBar
 from core.report.page import html_page
 from core.report.rows import figure_rows
 from core.review.criteria import Review

@@ -8,7 +8,9 @@ import pytest
 from lxml import etree
 
 from core.report import plots
-from core.report.plots import WIDTH, Axis, element
+from core.report.figures.axes import Axis
+from core.report.figures.svg import element
+from core.report.plots import WIDTH
 from core.report.words import estimate
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -30,7 +32,7 @@ def test_elements_escape_what_they_hold():
 
 
 def test_dots_stand_in_the_order_of_the_figures(report):
-    drawing = etree.fromstring(plots.judges_plot(report))
+    drawing = etree.fromstring(plots.judges_plot(report).svg())
     dots = [float(one.get("cx")) for one in drawing.iter(f"{SVG}circle") if one.get("r") == "5"]
     small = [float(one.get("cx")) for one in drawing.iter(f"{SVG}circle") if one.get("r") == "3"]
     values = [row.alignment.value for row in report.judges.rows]
@@ -56,13 +58,13 @@ def test_an_undefined_judge_has_a_row_and_no_dot(report):
     gone = replace(rows[1], alignment=replace(rows[1].alignment, value=None, interval=None), people=None)
     board = replace(report.judges.board, rows=(rows[0], gone, *rows[2:]))
     changed = replace(report, judges=replace(report.judges, board=board))
-    drawing = etree.fromstring(plots.judges_plot(changed))
+    drawing = etree.fromstring(plots.judges_plot(changed).svg())
     assert len([one for one in drawing.iter(f"{SVG}circle") if one.get("r") == "5"]) == len(rows) - 1
     assert "—" in [one.text for one in drawing.iter(f"{SVG}text")]
 
 
 def test_bars_are_as_high_as_their_counts(report):
-    drawing = etree.fromstring(plots.labels_plot(report.labels))
+    drawing = etree.fromstring(plots.labels_plot(report.labels).svg())
     heights = [float(one.get("height")) for one in drawing.iter(f"{SVG}rect")]
     counts = [bar.n for bar in report.labels.bars]
     most = max(heights)
@@ -71,7 +73,7 @@ def test_bars_are_as_high_as_their_counts(report):
 
 def test_sources_are_counted_in_fifths(report):
     spread = replace(report.sources, values=(-0.5, 0.0, 0.19, 0.2, 1.0))
-    drawing = etree.fromstring(plots.sources_plot(spread))
+    drawing = etree.fromstring(plots.sources_plot(spread).svg())
     texts = [one.text for one in drawing.iter(f"{SVG}text")]
     counted = dict(zip(texts[1::2], texts[0::2], strict=True))
     # from −1 in fifths: −0.5 in [−0.6, −0.4), 0 and 0.19 in [0, 0.2), 0.2 in [0.2, 0.4), 1 in the last
@@ -84,7 +86,7 @@ def test_sources_are_counted_in_fifths(report):
 
 
 def test_every_item_is_a_point(report):
-    drawing = etree.fromstring(plots.scores_plot(report.on_the_scale, report.scale))
+    drawing = etree.fromstring(plots.scores_plot(report.on_the_scale, report.scale).svg())
     assert report.on_the_scale.curve is not None
     n_points = report.on_the_scale.n + len(report.on_the_scale.curve.bins) + len(("an item", "the line"))
     assert len(list(drawing.iter(f"{SVG}circle"))) == n_points
@@ -96,6 +98,6 @@ def test_of_many_judges_the_best_are_drawn_and_always_our_own(report):
     rows = (*(replace(other, name=f"judge {k}") for k in range(40)), ours)
     many = replace(report.judges, board=replace(report.judges.board, rows=rows), ours=40)
     drawing = plots.judges_plot(replace(report, judges=many))
-    texts = [one.text for one in etree.fromstring(drawing).iter(f"{SVG}text")]
+    texts = [one.text for one in etree.fromstring(drawing.svg()).iter(f"{SVG}text")]
     names = [text for text in texts if text.startswith(("judge ", "offline"))]
     assert names == [*(f"judge {k}" for k in range(plots.MOST_JUDGES - 1)), ours.name]

@@ -68,7 +68,7 @@ def test_the_button_starts_a_run_whose_table_stands_beside_its_figure_and_says_w
     assert "1 × an ablation measured variants on them" in words
     assert "p is corrected (Holm) over the" in words
     assert "left out: with evaluation steps" in words.lower()
-    assert len(screen.get("plotly_chart")) == 4
+    assert len(screen.get("image")) == 4
     assert not has_button(screen, "Run the ablations")
 
 

@@ -65,4 +65,4 @@ def test_newer_labels_are_asked_for_then_a_recheck_is_started_and_its_answer_dra
     frame = shown.dataframe[0].value
     assert frame["decision"].tolist() == [recheck.outcome.decision]
     assert frame["newer labels"].tolist() == [HOSTILE]
-    assert len(shown.get("plotly_chart")) == 1
+    assert len(shown.get("image")) == 1

@@ -8,9 +8,6 @@ import pytest
 from core.comparison.curve import ScoreBin
 from core.records import Interval, Scale
 from core.report.figures.comparison import (
-    AMBER,
-    QUIET,
-    TEAL,
     Bar,
     JudgeMark,
     PairCells,
@@ -23,61 +20,69 @@ from core.report.figures.comparison import (
     significance_figure,
     weights_figure,
 )
-from tests.core.report.figures.conftest import aligned
+from core.report.figures.style import AMBER, BETTER, BLUE, PEOPLE, QUIET, TEAL, WORSE
+from tests.core.report.figures.conftest import Drawn, aligned
+
+NEAR = {"abs": 0.004}
 
 
 def test_judges_stand_in_their_order_from_the_top():
     marks = [JudgeMark("best", "imported", aligned(0.6, 0.5, 0.7)), JudgeMark("next", "metric", aligned(0.3))]
-    figure = leaderboard_figure(marks, None, measure="rho")
-    assert {(trace.x[0], trace.y[0]) for trace in figure.data} == {(0.6, 2), (0.3, 0)}
-    assert list(figure.layout.yaxis.tickvals) == [2, 0]
-    assert figure.layout.yaxis.ticktext[0].startswith("best")
-    assert figure.layout.xaxis.title.text == "rho"
-    best = next(trace for trace in figure.data if trace.x[0] == 0.6)
-    assert (best.error_x.array[0], best.error_x.arrayminus[0]) == pytest.approx((0.1, 0.1))
+    drawn = Drawn(leaderboard_figure(marks, None, measure="rho"))
+    assert list(drawn.rows().values()) == pytest.approx([0.6, 0.3], **NEAR)
+    assert list(drawn.rows()) == sorted(drawn.rows())
+    assert {"best", "imported", "next", "metric", "rho"} <= set(drawn.texts)
+    (whisker,) = drawn.all("line", stroke=BLUE)
+    assert [drawn.x(float(whisker.get(end))) for end in ("x1", "x2")] == pytest.approx([0.5, 0.7], **NEAR)
+    assert "best: 0.60 [0.50, 0.70]; next: 0.30 (no interval)" in drawn.says
 
 
 def test_an_undefined_judge_is_a_dash_with_its_reason_and_no_point():
     marks = [JudgeMark("a", "imported", aligned(0.6)), JudgeMark("b", "imported", aligned(None, reason="all equal"))]
-    figure = leaderboard_figure(marks, None, measure="rho")
-    assert list(figure.data[0].y) == [2]
-    assert any(note.y == 0 and note.text == "— all equal" for note in figure.layout.annotations)
+    drawn = Drawn(leaderboard_figure(marks, None, measure="rho"))
+    assert len(drawn.all("circle")) == 1
+    assert {"— all equal", "—"} <= set(drawn.texts)
 
 
 def test_people_are_a_band_and_a_line_on_the_same_axis():
-    figure = leaderboard_figure([JudgeMark("a", "imported", aligned(0.2))], aligned(0.9, 0.8, 0.95), measure="rho")
-    band, line = figure.layout.shapes
-    assert (band.x0, band.x1, line.x0) == (0.8, 0.95, 0.9)
-    assert figure.layout.xaxis.range[1] > 0.95
-    assert any("a person: 0.90" in note.text for note in figure.layout.annotations)
+    drawn = Drawn(
+        leaderboard_figure([JudgeMark("a", "imported", aligned(0.2))], aligned(0.9, 0.8, 0.95), measure="rho")
+    )
+    (band,) = drawn.all("rect", fill=PEOPLE)
+    left, breadth = float(band.get("x")), float(band.get("width"))
+    assert (drawn.x(left), drawn.x(left + breadth)) == pytest.approx((0.8, 0.95), **NEAR)
+    (line,) = drawn.all("line", stroke=AMBER)
+    assert drawn.x(float(line.get("x1"))) == pytest.approx(0.9, **NEAR)
+    assert "one person against the others: 0.90" in drawn.texts
 
 
 def test_a_judge_measured_as_a_person_is_stands_under_its_own_mark():
     mark = JudgeMark("a", "imported", aligned(0.6, 0.5, 0.7), like_person=aligned(0.4, 0.3, 0.99))
-    own, like = leaderboard_figure([mark], aligned(0.5, 0.4, 0.6), measure="rho").data
-    assert (list(own.x), list(like.x)) == ([0.6], [0.4])
-    assert like.y[0] < own.y[0]
-    assert like.marker.symbol == "circle-open"
-    assert "against the mean of the other raters, as a person is" in like.hovertext[0]
+    drawn = Drawn(leaderboard_figure([mark], aligned(0.5, 0.4, 0.6), measure="rho"))
+    ((high, own),), ((low, like),) = drawn.rows().items(), drawn.rows("3").items()
+    assert (own, like) == pytest.approx((0.6, 0.4), **NEAR)
+    assert high < low
+    assert drawn.all("circle", r="3")[0].get("stroke") == AMBER  # hollow, in the colour of the band
+    assert "Judges against that same target: a: 0.40 [0.30, 0.99]." in drawn.says
 
 
 def test_printed_numbers_are_hollow_and_without_an_interval():
     marks = [JudgeMark("mine", "imported", aligned(0.6, 0.5, 0.7)), JudgeMark("GPT-4", None, aligned(0.5))]
-    printed = leaderboard_figure(marks, None, measure="rho").data[1]
-    assert printed.marker.symbol == "diamond-open"
-    assert list(printed.error_x.array) == [0.0]
-    assert list(printed.y) == [0]
+    drawn = Drawn(leaderboard_figure(marks, None, measure="rho"))
+    (printed,) = drawn.all("polygon")
+    assert printed.get("stroke") == QUIET
+    assert "0.50 (no interval)" in drawn.texts
 
 
 def test_the_matrix_colours_what_is_significant_and_leaves_the_rest_open():
     difference = np.array([[0.0, 0.2, 0.1], [-0.2, 0.0, np.nan], [-0.1, np.nan, 0.0]])
     p = np.array([[np.nan, 0.01, 0.3], [0.01, np.nan, np.nan], [0.3, np.nan, np.nan]])
     words = (("", "a beats b", "open"), ("b loses", "", "—"), ("open", "—", ""))
-    heat = significance_figure(PairCells(("a", "b", "c"), difference, p, words), alpha=0.05, measure="rho").data[0]
-    assert [list(row) for row in heat.z] == [[None, 1.0, 0.0], [-1.0, None, None], [0.0, None, None]]
-    assert heat.text[0][1] == "+.20<br>p = .010"
-    assert heat.text[1][2] == ""
-    assert heat.customdata[0][1] == "a beats b"
+    drawn = Drawn(significance_figure(PairCells(("a", "b", "c"), difference, p, words), alpha=0.05, measure="rho"))
+    assert [len(drawn.all("rect", fill=colour)) for colour in (BETTER, WORSE)] == [1, 1]
+    assert len(drawn.all("rect")) == 4  # nothing on the diagonal, nothing where undefined
+    assert {"+.20", "p = .010", "−.20"} <= set(drawn.texts)
+    assert drawn.says == "a beats b; open"
 
 
 def test_points_carry_their_items_and_the_picked_one_stands_out():
@@ -96,12 +101,14 @@ def test_labels_on_a_continuous_scale_are_not_spread():
 
 
 def test_the_curve_shows_counts_the_map_and_equality_only_on_the_scale():
-    points = [ScoreBin(1.5, 2.4, 2.0, 2.5, 10), ScoreBin(3.5, 4.5, 4.0, 4.2, 40)]
-    on = curve_figure(points, [(1.5, 2.2), (4.5, 4.4)], Scale(1, 5), on_scale=True)
-    assert [trace.name for trace in on.data] == ["score = label", "isotonic map", "mean label (number of items)"]
-    assert list(on.data[2].text) == ["10", "40"]
-    off = curve_figure(points, [], Scale(1, 5), on_scale=False)
-    assert [trace.name for trace in off.data] == ["mean label (number of items)"]
+    bins = [ScoreBin(1.5, 2.4, 2.0, 2.5, 10), ScoreBin(3.5, 4.5, 4.0, 4.2, 40)]
+    on = Drawn(curve_figure(bins, [(1.5, 2.2), (4.5, 4.4)], Scale(1, 5), on_scale=True))
+    assert {"score = label", "isotonic map", "mean label (number of items)", "10", "40"} <= set(on.texts)
+    ((_, first), (_, last)) = on.path(stroke=TEAL)[0]
+    assert (first, last) == pytest.approx((2.2, 4.4), abs=0.02)
+    off = Drawn(curve_figure(bins, [], Scale(1, 5), on_scale=False))
+    assert not {"score = label", "isotonic map"} & set(off.texts)
+    assert off.says == "scores near 2.00: mean label 2.50 (10 items); scores near 4.00: mean label 4.20 (40 items)."
 
 
 # ── fusions ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -115,21 +122,23 @@ def test_the_dearest_loss_stands_on_top_in_the_colour_of_its_test():
         Bar("harms", -0.1, Interval(-0.2, -0.05), shown=True),
         Bar("unknown", None, None),
     ]
-    figure = lost_figure(bars, measure="Spearman rho, sample level")
-    assert [trace.x[0] for trace in figure.data] == [-0.1, 0.01, 0.2, 0.3]
-    assert [trace.marker.color for trace in figure.data] == [AMBER, QUIET, TEAL, QUIET]
-    assert figure.layout.yaxis.ticktext[-2] == "helps"
-    assert figure.layout.yaxis.ticktext[0] == "unknown"
-    assert "Spearman rho, sample level" in figure.layout.xaxis.title.text
+    drawn = Drawn(lost_figure(bars, measure="Spearman rho, sample level"))
+    assert list(drawn.rows().values()) == pytest.approx([0.3, 0.2, 0.01, -0.1], **NEAR)
+    assert [dot.get("fill") for dot in drawn.all("circle")] == [QUIET, TEAL, QUIET, AMBER]
+    names = [text for text in drawn.texts if text in ("open", "helps", "untested", "harms", "unknown")]
+    assert names == ["untested", "helps", "open", "harms", "unknown"]
+    assert "lost without it, Spearman rho, sample level" in drawn.texts
 
 
 def test_a_weights_interval_reaches_from_end_to_end():
-    (trace,) = weights_figure([Bar("a", 0.5, Interval(0.2, 0.6))], unit="points").data
-    assert (trace.error_x.array[0], trace.error_x.arrayminus[0]) == (0.6 - 0.5, 0.5 - 0.2)
+    drawn = Drawn(weights_figure([Bar("a", 0.5, Interval(0.2, 0.6))], unit="points"))
+    (whisker,) = drawn.all("line", stroke=BLUE)
+    assert [drawn.x(float(whisker.get(end))) for end in ("x1", "x2")] == pytest.approx([0.2, 0.6], **NEAR)
+    assert "+0.50 [+0.20, +0.60]" in drawn.texts
 
 
 def test_an_undefined_correlation_is_a_dash():
     between = np.array([[1.0, np.nan], [np.nan, np.nan]])
-    heat = between_figure(["a", "b"], between).data[0]
-    assert [list(row) for row in heat.text] == [["1.00", "—"], ["—", "—"]]
-    assert heat.z[0][1] is None
+    drawn = Drawn(between_figure(["a", "b"], between))
+    assert [text for text in drawn.texts if text not in ("a", "b")] == ["1.00", "—", "—", "—"]
+    assert [cell.get("fill-opacity") for cell in drawn.all("rect")] == [None, "0", "0", "0"]

@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from lxml import etree
 
 from core.calibration.ablate import AblationRow
 from core.calibration.analyse import Line, PatternGroup, Place, Pool
 from core.calibration.records import TracePoint
 from core.records import Interval, Scale
 from core.report import figures
-from core.report.figures import Mark, Race, Sides
+from core.report.figures import Mark, Race, Sides, style
 from core.report.figures.analyses import (
     ablation_figure,
     length_figure,
@@ -35,10 +36,27 @@ from core.report.figures.comparison import (
 )
 from core.report.figures.misaligned import Middle, Spot, Version, lineage_figure, misaligned_figure
 from core.report.figures.repeval import CellPoints, Heat, cell_figure, layers_figure
-from core.report.figures.style import snapped
+from core.report.figures.style import (
+    ALIKE,
+    AMBER,
+    BETTER,
+    BLUE,
+    COOL,
+    DARK,
+    INK,
+    PAPER,
+    PEOPLE,
+    PURPLE,
+    QUIET,
+    ROSE,
+    TEAL,
+    WARM,
+    WORSE,
+    snapped,
+)
 from core.report.figures.trends import Point, forecast_figure, history_figure, styles_figure
 from core.stats.pilot import Forecast, ForecastPoint
-from tests.core.report.figures.conftest import NOW, aligned
+from tests.core.report.figures.conftest import NOW, SVG, aligned
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 GOOD, ENDS, ONE = aligned(0.5, 0.4, 0.6), Interval(0.4, 0.6), np.array([1.0])
@@ -48,8 +66,8 @@ HEAT = Heat((0,), (HOSTILE,), np.array([[0.1]]), (0, HOSTILE))
 SPOTS = [Spot(HOSTILE, 5.0, 2.0, "too strict")]
 FIGURES = {
     "ablation": lambda: ablation_figure([AblationRow(HOSTILE, "", (), GOOD, GOOD, -0.1, ENDS)], measure="m"),
-    "size": lambda: size_figure(POOL, {"c": HOSTILE}),
-    "length": lambda: length_figure(POOL, Line(0, None, None), {"c": HOSTILE}),
+    "size": lambda: size_figure(POOL),
+    "length": lambda: length_figure(POOL, Line(0, None, None)),
     "pattern": lambda: pattern_figure(POOL, [PatternGroup(HOSTILE, 1, 0.1, None)]),
     "leaderboard": lambda: leaderboard_figure(
         [JudgeMark(HOSTILE, "imported", aligned(None, reason=HOSTILE), HOSTILE, GOOD)], GOOD, measure="m"
@@ -73,12 +91,69 @@ FIGURES = {
 }
 
 
-@pytest.mark.parametrize("name", FIGURES)
-def test_names_cannot_become_markup(name):
+CLICKED = {"scatter", "misaligned", "lineage", "cell"}
+"""Drawn by plotly; all others by us."""
+NAMELESS = {"size", "length", "race"}
+"""Those that show no name of anybody."""
+
+
+@pytest.mark.parametrize("name", CLICKED)
+def test_names_cannot_become_markup_where_plotly_draws(name):
     drawn: Any = FIGURES[name]()
     words = drawn.to_json()
     assert "<img" not in words and "\\u003cimg" not in words
     assert "lt;img" in words
+
+
+@pytest.mark.parametrize("name", FIGURES.keys() - CLICKED)
+def test_a_drawing_is_a_picture_alone_whatever_people_wrote(name):
+    """Well-formed, only shapes and letters, nothing that runs, loads or leaves; the same in both themes but colours."""
+    drawn: Any = FIGURES[name]()
+    light, dark = etree.fromstring(drawn.svg()), etree.fromstring(drawn.svg("dark"))
+    known = {"svg", "title", "desc", "text", "line", "rect", "circle", "polyline", "polygon"}
+    for node in light.iter():
+        assert etree.QName(node).localname in known
+        assert not [key for key in node.attrib if key.startswith("on") or "href" in key or key == "style"]
+    assert ("<img" in "".join(light.itertext())) == (name not in NAMELESS)
+    assert [node.text for node in light.iter()] == [node.text for node in dark.iter()]
+    assert light.findtext(f"{SVG}desc")
+
+
+CONTROL = "a\x00\u202e\ud800b"
+
+
+def test_what_no_document_may_hold_is_made_visible():
+    drawn = figures.sides_figure([Sides(CONTROL, GOOD, GOOD)], measure=CONTROL)
+    etree.fromstring(drawn.svg())
+    assert "a\ufffd\ufffd?b" in drawn.svg()
+
+
+COLOURED = [(INK, PAPER), (QUIET, PAPER), (BLUE, PAPER), (AMBER, PAPER), (TEAL, PAPER), (PURPLE, PAPER), (ROSE, PAPER)]
+COLOURED += [(INK, under) for under in (BETTER, WORSE, ALIKE, PEOPLE, COOL, WARM)]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize(("letters", "ground"), COLOURED)
+def test_letters_can_be_read(theme, letters, ground):
+    """WCAG AA: at least 4.5 : 1."""
+    if theme == "dark":
+        letters, ground = DARK[letters], DARK[ground]
+    lighter, darker = sorted((luminance(letters), luminance(ground)), reverse=True)
+    assert (lighter + 0.05) / (darker + 0.05) >= 4.5
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance as WCAG 2 defines it."""
+    parts = [int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def test_every_colour_has_its_counterpart():
+    colours = {
+        value for name, value in vars(style).items() if name.isupper() and isinstance(value, str) and value[0] == "#"
+    }
+    assert colours | set(style.LINES) <= set(DARK)
 
 
 @pytest.mark.parametrize(

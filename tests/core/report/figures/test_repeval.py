@@ -16,8 +16,11 @@ from core.report.figures.repeval import (
     random_figure,
     wins_figure,
 )
+from core.report.figures.style import AMBER, BLUE, LINES, QUIET, TEAL
+from tests.core.report.figures.conftest import Drawn
 
 NAN = np.nan
+NEAR = {"abs": 0.004}
 MEASURE = "Spearman rho, dataset level"
 HEAT = Heat(
     layers=(0, 1, 5),
@@ -83,32 +86,36 @@ def test_many_layers_are_drawn_without_numbers():
 
 
 def test_lines_over_layers_have_gaps_where_undefined():
-    first, last, ring = layers_figure(HEAT, measure=MEASURE).data
-    assert list(first.y) == [None, 0.2, -0.1]
-    assert list(last.x) == [0, 1, 5]
-    assert (list(ring.x), list(ring.y)) == ([1], [0.3])
+    drawn = Drawn(layers_figure(HEAT, measure=MEASURE))
+    (first,), (last,) = (drawn.path(stroke=colour) for colour in LINES[:2])
+    assert first == [pytest.approx((1, 0.2), abs=0.01), pytest.approx((5, -0.1), abs=0.01)]
+    assert [x for x, _ in last] == pytest.approx([0, 1, 5], abs=0.01)
+    assert drawn.spots(r="8") == [pytest.approx((1, 0.3), abs=0.01)]  # a ring around the best
+    assert drawn.says == "Best: layer 1, token -1, 0.30."
 
 
 def test_pairs_show_mean_and_range():
     few, more, none = Spread(0.2, 0.1, 0.1, 0.4, 3), Spread(0.3, 0.1, 0.25, 0.35, 3), Spread.of([None])
     points = [PairPoint(5, 5.0, few), PairPoint(100, 12.0, more), PairPoint(2, 2, none)]
-    line = pairs_figure(points, measure=MEASURE).data[0]
-    assert list(line.x) == [5.0, 12.0]  # what could be had, not what was asked; undefined is left out
-    assert list(line.y) == [0.2, 0.3]
-    assert list(line.error_y.array) == pytest.approx([0.2, 0.05])
-    assert list(line.error_y.arrayminus) == pytest.approx([0.1, 0.05])
-    assert "100 pairs asked for, 12 had" in line.hovertext[1]
+    drawn = Drawn(pairs_figure(points, measure=MEASURE))
+    # what could be had, not what was asked; undefined is left out
+    assert drawn.spots(r="5") == [pytest.approx((5, 0.2), abs=0.01), pytest.approx((12, 0.3), abs=0.01)]
+    ends = [drawn.y(float(line.get(end))) for line in drawn.all("line", stroke=BLUE) for end in ("y1", "y2")]
+    assert ends == pytest.approx([0.1, 0.4, 0.25, 0.35], **NEAR)
+    assert "100 pairs asked for, 12 had: 0.30 over 3 seeds" in drawn.says
 
 
 def test_random_boxes_are_quantiles_and_the_projection_a_line():
     values = np.append(np.linspace(-1, 1, 201), NAN)
-    figure = random_figure(values, np.abs(values), 0.7, measure=MEASURE)
-    turned, drawn = figure.data
-    assert (turned.median[0], drawn.median[0]) == pytest.approx((0.5, 0.0), abs=0.006)
-    assert drawn.lowerfence[0] == pytest.approx(-0.95)  # 2.5 % of -1 … 1
-    assert figure.layout.shapes[0].x0 == 0.7
-    assert "0.700" in figure.layout.annotations[0].text
-    assert not random_figure(values, values, None, measure=MEASURE).layout.shapes
+    drawn = Drawn(random_figure(values, np.abs(values), 0.7, measure=MEASURE))
+    middles = [drawn.all("line", stroke=colour, stroke_width="3")[0] for colour in (QUIET, TEAL)]
+    assert [drawn.x(float(line.get("x1"))) for line in middles] == pytest.approx([0.0, 0.5], abs=0.006)
+    (whisker,) = drawn.all("line", stroke=QUIET, stroke_width="2")
+    assert drawn.x(float(whisker.get("x1"))) == pytest.approx(-0.95, **NEAR)  # 2.5 % of -1 … 1
+    (projection,) = drawn.all("line", stroke=AMBER)
+    assert drawn.x(float(projection.get("x1"))) == pytest.approx(0.7, **NEAR)
+    assert "the projection, 0.700" in drawn.texts
+    assert not Drawn(random_figure(values, values, None, measure=MEASURE)).all("line", stroke=AMBER)
 
 
 def test_points_of_a_cell_stay_near_their_label():
@@ -120,6 +127,6 @@ def test_points_of_a_cell_stay_near_their_label():
 
 
 def test_wins_are_counts():
-    figure = wins_figure((0, 1), ("mean",), np.array([[2.0], [3.0]]), 5)
-    assert [list(row) for row in figure.data[0].z] == [[2, 3]]
-    assert figure.data[0].zmax == 5
+    drawn = Drawn(wins_figure((0, 1), ("mean",), np.array([[2.0], [3.0]]), 5))
+    assert [text for text in drawn.texts if text in ("2", "3")] == ["2", "3"]
+    assert drawn.says == "layer 0, token mean: best in 2 of 5 seeds; layer 1, token mean: best in 3 of 5 seeds"

@@ -1,4 +1,4 @@
-"""What changes with labels, samples and time: nothing for the unknown, whiskers as distances, text without markup."""
+"""What changes with labels, samples and time: nothing for the unknown, whiskers to their ends, a place for each."""
 
 from __future__ import annotations
 
@@ -8,18 +8,13 @@ import pytest
 
 from core.records import Interval
 from core.report.figures import Mark
-from core.report.figures.style import AMBER, QUIET, TEAL
-from core.report.figures.trends import (
-    BAND,
-    Point,
-    forecast_figure,
-    growth_figure,
-    history_figure,
-    styles_figure,
-)
+from core.report.figures.style import AMBER, BLUE, LINES, QUIET, TEAL
+from core.report.figures.trends import Point, forecast_figure, growth_figure, history_figure, styles_figure
 from core.review.agreement import AspectAgreement, GrowthPoint
 from core.stats.pilot import Forecast, ForecastPoint
-from tests.core.report.figures.conftest import NOW, aligned
+from tests.core.report.figures.conftest import NOW, Drawn, aligned
+
+NEAR = {"abs": 0.004}
 
 
 def line(name: str = "a", values: tuple[float | None, ...] = (0.3, 0.4, 0.45)) -> tuple[str, Forecast]:
@@ -32,66 +27,65 @@ def growth(points: Mapping[int, float | None], interval: Interval | None, metric
     return AspectAgreement("a", None, metric, 0, 0, tuple(map(GrowthPoint, points, points.values())), interval)
 
 
+def heights(drawn: Drawn, colour: str) -> list[tuple[float, float]]:
+    """The ends of the upright lines of a colour."""
+    upright = [node for node in drawn.all("line", stroke=colour) if node.get("x1") == node.get("x2")]
+    return [(drawn.y(float(node.get("y1"))), drawn.y(float(node.get("y2")))) for node in upright]
+
+
 def test_calls_stand_under_the_samples():
-    figure = forecast_figure([line()], measure="Pearson r, dataset level")
-    assert list(figure.layout.xaxis.ticktext) == ["1<br>1,600", "5<br>8,000", "20<br>32,000"]
-    assert figure.layout.yaxis.title.text == "Pearson r, dataset level"
-    assert list(figure.data[0].x) == [0, 1, 2]
-    assert list(figure.data[0].y) == [0.3, 0.4, 0.45]
-    assert list(figure.data[0].error_y.array) == pytest.approx([0.05] * 3)
-    assert list(figure.data[0].error_y.arrayminus) == pytest.approx([0.1] * 3)
+    drawn = Drawn(forecast_figure([line()], measure="Pearson r, dataset level"))
+    assert drawn.texts[0] == "Pearson r, dataset level"
+    for text in ("1", "5", "20", "1,600", "8,000", "32,000"):
+        assert text in drawn.texts
+    ends = [pytest.approx((value - 0.1, value + 0.05), **NEAR) for value in (0.3, 0.4, 0.45)]
+    assert heights(drawn, BLUE) == ends
+    assert drawn.says == "a: 0.30 with 1, 0.40 with 5, 0.45 with 20."
 
 
 def test_what_is_unknown_is_not_drawn():
-    trace = forecast_figure([line(values=(0.3, None, 0.45))], measure="m").data[0]
-    assert list(trace.x) == [0, 2]
-    assert list(trace.y) == [0.3, 0.45]
-    empty = forecast_figure([], measure="m")
-    assert not empty.data
+    assert (
+        len(Drawn(forecast_figure([line(values=(0.3, None, 0.45))], measure="m")).all("circle", r="5")) == 3
+    )  # a sign
+    assert not Drawn(forecast_figure([], measure="m")).all("circle")
 
 
 def test_lines_stand_beside_each_other_in_the_order_given():
-    figure = forecast_figure([line("a"), line("b"), line("c")], measure="m")
-    first, second, third = (trace.x[1] for trace in figure.data)
+    drawn = Drawn(forecast_figure([line("a"), line("b"), line("c")], measure="m"))
+    paths = [drawn.all("polyline", stroke=colour)[0].get("points").split() for colour in LINES[:3]]
+    first, second, third = (float(path[1].split(",")[0]) for path in paths)
+    step = float(paths[0][1].split(",")[0]) - float(paths[0][0].split(",")[0])
     assert first < second < third
-    assert second == pytest.approx(1)
-    assert third - first < 0.5  # nearer to their own number of samples than to the next
-    assert len({trace.line.color for trace in figure.data}) == 3
-
-
-def test_the_hover_box_tells_samples_calls_and_price():
-    first, _, last = forecast_figure([line("two words")], measure="m").data[0].hovertext
-    assert first == "<b>two words</b><br>1 sample: 0.300 [0.20, 0.35]<br>1,600 calls, about $1.50"
-    assert last.endswith("20 samples: 0.450 [0.35, 0.50]<br>32,000 calls")
+    assert third - first < step / 2  # nearer to their own number of samples than to the next
 
 
 def test_styles_stand_in_the_order_given_from_the_top_and_the_undefined_keeps_its_place():
     marks = [Mark("first", aligned(0.4, 0.3, 0.6)), Mark("second", aligned(None)), Mark("third", aligned(-0.2))]
-    figure = styles_figure(marks, measure="Spearman rho, sample level")
-    assert list(figure.layout.yaxis.ticktext) == ["third", "second", "first"]
-    (trace,) = figure.data
-    assert list(trace.y) == [2, 0]
-    assert list(trace.x) == [0.4, -0.2]
-    assert list(trace.error_x.array) == pytest.approx([0.2, 0.0])
-    assert figure.layout.xaxis.range[0] <= -0.2
-    assert figure.layout.xaxis.title.text == "Spearman rho, sample level"
+    drawn = Drawn(styles_figure(marks, measure="Spearman rho, sample level"))
+    assert [text for text in drawn.texts if text in ("first", "second", "third")] == ["first", "second", "third"]
+    (top, first), (bottom, third) = drawn.rows().items()
+    assert (first, third) == pytest.approx((0.4, -0.2), **NEAR)
+    assert bottom - top == 2 * 26  # a row is left free between them
+    assert "Spearman rho, sample level" in drawn.texts
+    assert "second: —" in drawn.says
 
 
 def test_alpha_over_items_with_its_interval_at_the_end():
-    figure = growth_figure(growth({1: None, 5: 0.4, 9: 0.6}, Interval(0.3, 0.8, method="m"), "ordinal"), n_expected=20)
-    line, whisker = figure.data
-    assert list(line.x) == [1, 5, 9]
-    assert list(line.y) == [None, 0.4, 0.6]  # undefined is a gap, not 0
-    assert (list(whisker.x), list(whisker.y)) == ([9, 9], [0.3, 0.8])
-    assert figure.layout.yaxis.title.text == "Krippendorff's alpha, ordinal"
-    assert list(figure.layout.xaxis.range) == [0, 21]
+    points = {1: None, 5: 0.4, 7: 0.5, 8: None, 9: 0.6}
+    drawn = Drawn(growth_figure(growth(points, Interval(0.3, 0.8, method="m"), "ordinal"), n_expected=20))
+    assert drawn.spots(r="3") == [pytest.approx(spot, abs=0.03) for spot in ((5, 0.4), (7, 0.5), (9, 0.6))]
+    (run,) = drawn.path()  # undefined is a gap, not 0
+    assert [x for x, _ in run] == pytest.approx([5, 7], abs=0.03)
+    assert heights(drawn, BLUE) == [pytest.approx((0.3, 0.8), **NEAR)]
+    assert drawn.texts[0] == "Krippendorff's alpha, ordinal"
+    assert "20" in drawn.texts  # the axis has room for all that will be rated
 
 
 def test_without_an_interval_there_is_no_whisker_and_disagreement_lies_below_nought():
-    figure = growth_figure(growth({3: -0.3}, None, "nominal"), n_expected=0)
-    assert len(figure.data) == 1
-    assert figure.layout.yaxis.range[0] < -0.3
-    assert len(growth_figure(growth({}, None, "nominal"), n_expected=0).data) == 1
+    drawn = Drawn(growth_figure(growth({3: -0.3}, None, "nominal"), n_expected=0))
+    assert not heights(drawn, BLUE)
+    assert drawn.spots(r="3")[0][1] == pytest.approx(-0.3, **NEAR)
+    assert not Drawn(growth_figure(growth({}, None, "nominal"), n_expected=0)).all("circle")
 
 
 def test_marks_band_and_names():
@@ -101,18 +95,15 @@ def test_marks_band_and_names():
         Point(NOW, "worse", aligned(0.1, -0.1, 0.3), "fallen"),
         Point(NOW, "open", aligned(0.4, 0.1, 0.6), "cannot be told"),
     ]
-    figure = history_figure(points, aligned(0.55, 0.45, 0.62))
-    marks = {trace.name: (list(trace.x), list(trace.y), trace.marker.color) for trace in figure.data[:3]}
-    assert marks == {
-        "holds": ([0], [0.5], TEAL),
-        "fallen": ([2], [0.1], AMBER),
-        "cannot be told": ([3], [0.4], QUIET),
-    }
-    (worse,) = (trace for trace in figure.data if trace.name == "fallen")
-    assert (worse.error_y.array[0], worse.error_y.arrayminus[0]) == (0.3 - 0.1, 0.1 - -0.1)
-    band, line = figure.layout.shapes
-    assert (band.y0, band.y1, band.fillcolor) == (0.45, 0.62, BAND)
-    assert (line.y0, line.y1) == (0.55, 0.55)
-    assert figure.layout.xaxis.ticktext[0] == "2026-03-01<br>well"
-    assert figure.layout.yaxis.title.text == "Spearman rho, sample level"
-    assert not history_figure(points, aligned(None)).layout.shapes  # an export without a figure
+    drawn = Drawn(history_figure(points, aligned(0.55, 0.45, 0.62)))
+    marks = drawn.all("circle", r="6")
+    assert [mark.get("fill") for mark in marks] == [TEAL, AMBER, QUIET]
+    assert [drawn.y(float(mark.get("cy"))) for mark in marks] == pytest.approx([0.5, 0.1, 0.4], **NEAR)
+    assert heights(drawn, AMBER) == [pytest.approx((-0.1, 0.3), **NEAR)]
+    (band,) = drawn.all("polygon", fill=BLUE)
+    ends = {round(drawn.y(float(corner.split(",")[1])), 2) for corner in band.get("points").split()}
+    assert ends == {0.45, 0.62}
+    exported = drawn.all("line", stroke=BLUE, stroke_dasharray="6 4")[-1]
+    assert drawn.y(float(exported.get("y1"))) == pytest.approx(0.55, **NEAR)
+    assert {"2026-03-01", "well", "undefined", "Spearman rho, sample level"} <= set(drawn.texts)
+    assert not Drawn(history_figure(points, aligned(None))).all("polygon", fill=BLUE)  # an export without a figure
