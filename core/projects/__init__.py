@@ -106,6 +106,7 @@ from core.projects.meetings import (
     start_meeting,
     suggest_agenda,
 )
+from core.projects.overview import overview
 from core.projects.project_list import (
     add_golden,
     add_sample,

@@ -224,13 +224,14 @@ def stop_with(what: str, message: str) -> NoReturn:
     st.stop()
 
 
-def link_to(screen: Screen, label: str, *, icon: str | None = None, **ids: str) -> None:
+def link_to(screen: Screen, label: str, *, icon: str | None = None, key: str = "", **ids: str) -> None:
     """A link to a screen with ids in its URL.
 
-    A link of Streamlit's to the screen it stands on keeps the old ids, so there a button sets them.
+    A link of Streamlit's to the screen it stands on keeps the old ids, so there a button sets them; `key` tells two
+    of them apart that say and do the same.
     """
     if screen == st.session_state.get(state.SCREEN):
-        if st.button(label, icon=icon, type="tertiary", key=f"link_{screen}_{label}_{sorted(ids.items())}"):
+        if st.button(label, icon=icon, type="tertiary", key=f"link_{screen}_{label}_{sorted(ids.items())}{key}"):
             state.leave_project()
             state.put_in_url(**ids)
             st.rerun()

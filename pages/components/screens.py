@@ -11,7 +11,17 @@ import streamlit as st
 from pages.components import state
 
 Screen = Literal[
-    "golden_set", "label", "calibrate", "criteria", "misaligned", "compare", "repeval", "fusion", "report", "runs"
+    "overview",
+    "golden_set",
+    "label",
+    "calibrate",
+    "criteria",
+    "misaligned",
+    "compare",
+    "repeval",
+    "fusion",
+    "report",
+    "runs",
 ]
 
 
@@ -25,6 +35,7 @@ class Entry:
 
 
 SCREENS: dict[Screen, Entry] = {
+    "overview": Entry("pages/0_overview.py", "Overview", ":material/home:"),
     "golden_set": Entry("pages/1_golden_set.py", "Golden set", ":material/dataset:"),
     "label": Entry("pages/2_label.py", "Label", ":material/edit_note:"),
     "calibrate": Entry("pages/3_calibrate.py", "Calibrate", ":material/tune:"),

@@ -49,6 +49,7 @@ PROPOSALS = "proposals_table"
 PROPOSALS_IDS = "proposals_ids"
 LINEAGE = "lineage_table"
 LINEAGE_IDS = "lineage_ids"
+MADE_VERSION = "made_version"
 IMPORTED = "judges_imported"
 METRICS_RUN = "metrics_run"
 COOKIE = "cookie"
@@ -73,6 +74,7 @@ URL_IDS = (
     "tour",
     "view",
     "filter",
+    "version",
 )
 BARE = "bare"
 """`?view=bare`: a screen without menu, for a projector or for people who are to do one thing."""

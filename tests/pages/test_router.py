@@ -19,8 +19,8 @@ def app(place: Place, empty: Place) -> AppTest:
     return open_screen("app")
 
 
-def test_the_golden_sets_come_first(app: AppTest) -> None:
-    assert app.title[0].value == "Golden set"
+def test_the_overview_comes_first(app: AppTest) -> None:
+    assert app.title[0].value == "Overview"
 
 
 @pytest.mark.parametrize("file", FILES)

@@ -1,0 +1,378 @@
+"""The judge and its versions on screen: make one, see what it brought, sign it off, read how it came about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pandas as pd
+import streamlit as st
+
+from core import projects
+from core.errors import ConcordError
+from core.project_records import GoldenSummary
+from core.projects.kinds import RunDetail
+from core.report.figures import describe, measure_name
+from core.review.judge_versions import ORIGINS, JudgeLine, JudgeVersion, VersionOrigin, VersionState
+from core.stats import claim, difference_figures
+from core.stats.alignment import Difference
+from core.wording import word_diff
+from pages.components import diff_view, live, people, run_view, state, tables
+from pages.components.page import Opened, link_to
+from pages.components.screens import SCREENS, plain
+
+COLOURS = {"draft": "gray", "proposed": "orange", "approved": "blue", "current": "green", "retired": "gray"}
+WORDS: dict[VersionState, str] = {
+    "draft": "not measured yet",
+    "proposed": "waits for sign-off",
+    "approved": "approved",
+    "current": "in use",
+    "retired": "retired",
+}
+SOON = 0.3
+
+
+def line_of(page: Opened, aspect: str) -> JudgeLine:
+    """The versions of the judge of an aspect of the page's project."""
+    return projects.judge_line(page.store, page.project.project_id, aspect)
+
+
+# ── making one ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def draw_make(page: Opened, aspect: str, criteria_ids: Sequence[str], *, origin: VersionOrigin, key: str = "") -> None:
+    """The way from criteria to the judge: what measuring them takes, then the start; or which version they are."""
+    line, name = line_of(page, aspect), state.widget(f"make_{key or '_'.join(criteria_ids)}")
+    known = next((version for version in reversed(line.versions) if version.criteria_ids == tuple(criteria_ids)), None)
+    if known is not None:
+        link_to("overview", f"Version {known.number} of the judge", icon=":material/verified:", **_at(aspect, known))
+        return
+    if not st.toggle("Make this the judge", key=name, **people.gate(page, "reviewer")):
+        return
+    with st.container(border=True):
+        held_out = st.checkbox(
+            "Measure it on held-out items too",
+            value=True,
+            key=f"{name}_held_out",
+            help="Each look makes their figure a little less honest; the first comparison of two versions is a test.",
+        )
+        try:
+            estimate = projects.estimate_version(
+                *(page.store, page.settings, page.project.project_id, aspect, criteria_ids), held_out=held_out
+            )
+        except ConcordError as error:
+            st.warning(plain(str(error)), icon=":material/error:")
+            return
+        cost = "" if estimate.cost is None else f", about {tables.money(estimate.cost)}"
+        st.caption(
+            f"At most {estimate.calls:,} scores{cost}; what was asked before is not paid again. "
+            f"It is measured beside the judge in use, and you decide then."
+        )
+        note = st.text_input("What changed (optional)", max_chars=300, key=f"{name}_note")
+        st.button(
+            "Measure it",
+            type="primary",
+            icon=":material/play_arrow:",
+            key=f"{name}_start",
+            on_click=_make,
+            args=(page, line, criteria_ids),
+            kwargs={"origin": origin, "note": note or "", "held_out": held_out},
+            **people.gate(page, "reviewer"),
+        )
+    if (made := st.session_state.pop(state.MADE_VERSION, None)) is not None:
+        st.switch_page(SCREENS["overview"].file, query_params=made)
+
+
+def _make(
+    page: Opened, line: JudgeLine, criteria_ids: Sequence[str], *, origin: VersionOrigin, note: str, held_out: bool
+) -> None:
+    try:
+        run_id = projects.make_version(
+            *(page.store, page.settings, page.project.project_id, line.aspect, criteria_ids),
+            origin=origin,
+            note=note,
+            held_out=held_out,
+            seen=line.seen,
+        )
+        run = projects.run_view(page.store, run_id)
+    except ConcordError as error:
+        state.leave_notice(f"No version was made: {error}", good=False)
+        return
+    made = len(line_of(page, line.aspect).versions)
+    where = {"project": page.project.project_id, "golden": run.golden_id, "aspect": line.aspect}
+    st.session_state[state.MADE_VERSION] = where | {"version": str(made)}
+
+
+# ── one version ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def draw_version(page: Opened, golden: GoldenSummary, line: JudgeLine, version: JudgeVersion) -> None:
+    """A version whole: what it follows, what it brought beside the one before, and what can be made of it."""
+    with st.container(border=True):
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            st.subheader(f"Version {version.number}", anchor=False, width="content")
+            draw_state(version)
+            st.caption(plain(_made_words(version)), width="stretch")
+        run = projects.version_run(page.store, page.project.project_id, line.aspect, version.number)
+        if run is not None and run.status != "done":
+            _follow(page, run.run_id)
+        if words := gain_words(version):
+            st.markdown(plain(words))
+        _draw_buttons(page, line, version)
+        if version.newest is not None:
+            _draw_effect(version)
+        _draw_texts(page, line, version)
+
+
+def draw_state(version: JudgeVersion) -> None:
+    """Where it stands, as a badge; an approval from elsewhere is said and counts for nobody."""
+    st.badge(WORDS[version.state], color=COLOURS[version.state])  # type: ignore[arg-type]
+    if version.imported_approval is not None and not version.in_force:
+        st.badge("approved where it came from", color="gray")
+
+
+def _follow(page: Opened, run_id: str) -> None:
+    def draw(now: RunDetail) -> None:
+        if not now.finished:
+            st.progress(now.progress or 0.0, text=f"Measuring it: {now.message or 'waiting for a worker'}")
+        elif now.status != "done":
+            run_view.draw_status(page, now)
+
+    live.follow(lambda: run_view.read_run(page, run_id), lambda now: now.finished, draw, every=SOON)
+
+
+def finding_of(version: JudgeVersion) -> str:
+    """What was measured of a version, in a sentence."""
+    measured = version.newest
+    if measured is None:
+        return f"Version {version.number} of the judge has not been measured yet"
+    evidence = measured.evidence
+    return f"Version {version.number} of the judge agrees with people at {describe(evidence.alignment)}"
+
+
+def measured_on(version: JudgeVersion) -> str:
+    """What the figure of a version is: statistic, level, side and n; "" where there is none."""
+    if version.newest is None:
+        return ""
+    evidence = version.newest.evidence
+    measure = measure_name(evidence.alignment.statistic, evidence.alignment.level)
+    side = "held-out items" if evidence.side == "held-out" else "calibration items, which flatter"
+    return f"{measure}, {side}, n = {evidence.alignment.n:,}, 95 % interval"
+
+
+def gain_words(version: JudgeVersion) -> str:
+    """What a version brought beside the one it was compared with, in a sentence; "" where it was beside none."""
+    measured = version.newest
+    if measured is None or not measured.beside:
+        return ""
+    on_held_out = measured.held_out_gain is not None
+    gain, where = (
+        (measured.held_out_gain, "held-out") if on_held_out else (measured.gain, "calibration, which flatters")
+    )
+    if gain is None or gain.value is None:
+        return f"Beside version {measured.beside} the difference is undefined."
+    figures = difference_figures(gain.value, gain.interval, gain.p) if gain.p is not None else _without_p(gain)
+    says = {
+        "higher": "a gain beyond chance",
+        "lower": "a loss beyond chance",
+        "open": "not to be told from chance",
+        "untested": "untested",
+        "undefined": "undefined",
+    }[claim(gain.value, gain.interval, gain.p)]
+    looks = f" Held-out items seen {measured.looks} times." if on_held_out and measured.looks > 1 else ""
+    return f"Beside version {measured.beside}: {figures} on {where} (n = {gain.n:,}): {says}.{looks}"
+
+
+def _without_p(gain: Difference) -> str:
+    ends = "" if gain.interval is None else f" [{gain.interval.low:+.3f}, {gain.interval.high:+.3f}]"
+    return f"{gain.value:+.3f}{ends}, no p ({gain.p_reason or 'no test'})"
+
+
+def _draw_effect(version: JudgeVersion) -> None:
+    measured = version.newest
+    assert measured is not None  # the caller looked
+    rows = {
+        "calibration": (measured.gain, measured.calibration),
+        "held-out": (measured.held_out_gain, measured.held_out),
+    }
+    before = f"version {measured.beside}" if measured.beside else "before"
+    st.table(
+        pd.DataFrame(
+            {
+                before: [describe(gain.b if gain else None) for gain, _ in rows.values()],
+                f"version {version.number}": [describe(alignment) for _, alignment in rows.values()],
+                "n": [tables.describe_n(alignment) for _, alignment in rows.values()],
+            },
+            index=list(rows),
+        )
+    )
+
+
+def _draw_buttons(page: Opened, line: JudgeLine, version: JudgeVersion) -> None:
+    steps: list[tuple[str, str, Callable[[], None], bool]] = []
+    if version.state == "proposed":
+        steps.append(("Approve and use it", ":material/verified:", lambda: _use(page, line, version), True))
+        steps.append(("Approve", ":material/check:", lambda: _decide(page, line, version, "approved"), False))
+    if version.state == "approved":
+        steps.append(("Use it", ":material/play_circle:", lambda: _use(page, line, version), True))
+    if version.state == "draft":
+        steps.append(("Measure it", ":material/play_arrow:", lambda: measure(page, line, version), True))
+    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+        for label, icon, act, primary in steps:
+            st.button(
+                label,
+                icon=icon,
+                type="primary" if primary else "secondary",
+                key=state.widget(f"version_{version.number}_{label}"),
+                on_click=act,
+                **people.gate(page, "reviewer"),
+            )
+        if version.in_force or version.state == "proposed":
+            _draw_undo(page, line, version)
+        if version.state == "retired":
+            _draw_reasoned(page, line, version, "proposed", "Put it up again")
+        if version.in_force and version.newest is not None:
+            link_to("report", "Judge file", icon=":material/download:", section="judge", **_run_at(line, version))
+
+
+def _draw_undo(page: Opened, line: JudgeLine, version: JudgeVersion) -> None:
+    with st.popover("Retire …" if version.state == "proposed" else "Withdraw or retire …"):
+        if version.in_force:
+            _draw_reasoned(page, line, version, "proposed", "Withdraw the approval")
+        _draw_reasoned(page, line, version, "retired", "Retire it")
+
+
+def _draw_reasoned(page: Opened, line: JudgeLine, version: JudgeVersion, to: VersionState, label: str) -> None:
+    key = state.widget(f"version_{version.number}_{to}")
+    with st.form(f"{key}_form", border=False):
+        reason = st.text_input("Why", max_chars=300, key=key)
+        if st.form_submit_button(label, **people.gate(page, "reviewer")):
+            _decide(page, line, version, to, reason or "")
+            st.rerun()
+
+
+def _decide(page: Opened, line: JudgeLine, version: JudgeVersion, to: VersionState, reason: str = "") -> None:
+    where = (page.store, page.project.project_id, line.aspect, version.number)
+    _said(
+        lambda: projects.decide_version(*where, to, reason=reason, decided=line.decided),
+        f"{version.name}: {WORDS[to]}.",
+    )
+
+
+def _use(page: Opened, line: JudgeLine, version: JudgeVersion) -> None:
+    where = (page.store, page.project.project_id, line.aspect, version.number)
+    _said(
+        lambda: projects.use_version(*where, decided=line.decided),
+        f"{version.name} is the judge in use: Compare, Report and the judge file follow it.",
+    )
+
+
+def measure(page: Opened, line: JudgeLine, version: JudgeVersion, golden_id: str = "") -> None:
+    """Start measuring a version: on a golden set, or again."""
+    where = (page.store, page.settings, page.project.project_id, line.aspect, version.number)
+    state.put_in_url(version=str(version.number))
+    _said(lambda: projects.measure_version(*where, golden_id=golden_id), f"{version.name} is being measured.")
+
+
+def _said(act: Callable[[], object], done: str) -> None:
+    try:
+        act()
+    except ConcordError as error:
+        state.leave_notice(f"Nothing was changed: {error}", good=False)
+    else:
+        state.leave_notice(done[:1].upper() + done[1:], good=True)
+
+
+def _draw_texts(page: Opened, line: JudgeLine, version: JudgeVersion) -> None:
+    """The criteria it follows: one text against what it was made of, else each by its name."""
+    names = projects.criteria_names(page.store, page.project.project_id, line.aspect)
+    texts = [_text(page, criteria_id) for criteria_id in version.criteria_ids]
+    if len(texts) == 1 and (before := _made_of(page, line, version)):
+        st.caption(plain(f"What changed against “{names.get(before, 'its parent')}”"))
+        diff_view.draw(word_diff(_text(page, before), texts[0]))
+        return
+    for criteria_id, text in zip(version.criteria_ids, texts, strict=True):
+        with st.expander(plain(names.get(criteria_id, "Criteria")), expanded=len(texts) == 1):
+            st.text(text)
+            link_to("criteria", "Open it", icon=":material/rule:", criteria=criteria_id)
+
+
+def _made_of(page: Opened, line: JudgeLine, version: JudgeVersion) -> str:
+    """Id of the one set of criteria that those of a version are read against: of the version before, else their own
+    parent's; "" for none."""
+    parent = line.get(version.made.parent) if 0 < version.made.parent < version.number else None
+    if parent is not None and len(parent.criteria_ids) == 1:
+        return parent.criteria_ids[0]
+    try:
+        return next(
+            iter(projects.get_criteria(page.store, page.project.project_id, version.criteria_ids[0]).parents), ""
+        )
+    except ConcordError:
+        return ""
+
+
+def _text(page: Opened, criteria_id: str) -> str:
+    try:
+        return projects.get_criteria(page.store, page.project.project_id, criteria_id).text
+    except ConcordError:
+        return "These criteria are not kept in this project."
+
+
+# ── how it came about ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def draw_story(page: Opened, line: JudgeLine) -> None:
+    """Every version, newest first: who made it and why, what it brought, who signed it off."""
+    for version in reversed(line.versions):
+        with st.container(border=True):
+            with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+                st.markdown(f"**Version {version.number}**", width="content")
+                draw_state(version)
+                st.caption(plain(_made_words(version)), width="stretch")
+                link_to("overview", "Open", key=f"open_{version.number}", **_at(line.aspect, version))
+            measured = version.newest
+            if measured is not None:
+                where = f"{measured.evidence.side}, n = {measured.evidence.alignment.n:,}"
+                st.markdown(plain(f"{describe(measured.evidence.alignment)} ({where}). {gain_words(version)}"))
+            for decision in version.decisions:
+                why = f": “{decision.reason}”" if decision.reason else ""
+                st.caption(plain(f"{decision.actor or 'Somebody'} {decision.did}, {tables.ago(decision.at)}{why}"))
+
+
+def draw_two(page: Opened, line: JudgeLine) -> None:
+    """Any two versions beside each other: what was measured of each, and the words that differ."""
+    if len(line.versions) < 2:
+        st.info(
+            "There is one version so far. Edit criteria and make them the judge to compare.", icon=":material/rule:"
+        )
+        return
+    numbers = [version.number for version in line.versions]
+    left, right = st.columns(2, gap="medium")
+    first = left.selectbox("Version", numbers, index=len(numbers) - 2, key=state.widget("version_first"))
+    second = right.selectbox("beside version", numbers, index=len(numbers) - 1, key=state.widget("version_second"))
+    for column, number in ((left, first), (right, second)):
+        measured = line.get(number).newest
+        evidence = None if measured is None else measured.evidence
+        column.markdown(
+            "Not measured yet." if evidence is None else plain(f"{describe(evidence.alignment)} ({evidence.side})")
+        )
+    ours, theirs = (
+        "\n\n".join(_text(page, each) for each in line.get(number).criteria_ids) for number in (first, second)
+    )
+    diff_view.draw(word_diff(ours, theirs))
+
+
+def _made_words(version: JudgeVersion) -> str:
+    who = f" by {version.made.actor}" if version.made.actor else ""
+    note = f": “{version.made.note}”" if version.made.note else ""
+    return f"{ORIGINS[version.made.origin]}{who} {tables.ago(version.made.at)}{note}"
+
+
+def _at(aspect: str, version: JudgeVersion) -> dict[str, str]:
+    """Where a version is looked at."""
+    golden = {"golden": version.newest.golden_id} if version.newest is not None else {}
+    return {"aspect": aspect, "version": str(version.number)} | golden
+
+
+def _run_at(line: JudgeLine, version: JudgeVersion) -> dict[str, str]:
+    assert version.newest is not None  # the caller looked
+    return {"aspect": line.aspect, "golden": version.newest.golden_id, "run": version.newest.run_id}

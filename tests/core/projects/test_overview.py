@@ -1,0 +1,58 @@
+"""Where a project stands: the stages on the way to a judge in use, and what waits for whom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from core import projects
+from core.calibration.settings import CalibrationSettings
+from core.people import Actor
+from core.projects.calibration import CalibrationRequest
+from core.projects.overview import Overview
+from core.records import GoldenSet, Scale
+from core.review.passes import PassRequest
+from core.review.plan import LabelAspect
+from core.settings import Settings
+
+ASPECT = "relevance"
+
+
+def test_the_way_from_a_golden_set_to_a_judge_in_use(
+    tmp_path: Path, drive: Callable[..., str], golden: GoldenSet
+) -> None:
+    settings = Settings(home=tmp_path, worker="external", worker_id="w")
+    store = projects.open_store(settings)
+    ann = store.acting(Actor("Ann", "reviewer"))
+    project_id = projects.create_project(store, "p").project_id
+    golden_id = projects.add_golden(store, project_id, golden)
+
+    def now() -> Overview:
+        return projects.overview(ann, project_id, golden_id, ASPECT)
+
+    first = now()
+    assert [stage.done for stage in first.stages] == [True, True, False, False, False, False]
+    assert first.reached is not None
+    assert first.reached.name == "calibration"
+    assert first.waiting == ()
+
+    aspects = (LabelAspect(ASPECT, Scale(1, 5, 1)),)
+    pass_id = projects.start_pass(ann, PassRequest(project_id, golden_id, "pass one", aspects, n_raters=1, limit=5))
+    projects.join_pass(ann, project_id, pass_id)
+    assert [(each.task, each.n, each.subject) for each in now().waiting] == [("label", 5, pass_id)]
+    assert projects.overview(store.acting(Actor("Bo")), project_id, golden_id, ASPECT).waiting == ()  # not Bo's
+
+    chosen = CalibrationSettings(preset="quick", rounds=0, resamples=0)
+    run_id = projects.start_calibration(
+        store, settings, CalibrationRequest(project_id, golden_id, ASPECT, settings=chosen)
+    )
+    assert drive(store, settings, run_id) == "done"
+    assert [each.task for each in now().waiting] == ["label", "sign off", "triage"]
+    assert [stage.done for stage in now().stages] == [True, True, True, False, False, False]
+
+    projects.use_version(ann, project_id, ASPECT, 1, decided=now().line.decided)
+    last = now()
+    assert all(stage.done for stage in last.stages)
+    assert last.reached is None
+    assert [stage.figure for stage in last.stages][-2:] == ["version 1", "not checked since"]
+    store.close()

@@ -1,0 +1,88 @@
+"""Overview: where the project stands, a version signed off, its story, an empty project."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from core import projects
+from core.people import Actor
+from core.review.judge_versions import JudgeLine
+from core.settings import Settings
+from core.store.store import Store
+from tests.pages.making import Calibrated, Place
+from tests.pages.screen import HOSTILE, as_sent, has_button, open_screen, press, texts
+
+CALIBRATED = True
+ASPECT = "coherence"
+
+
+@pytest.fixture
+def line(store: Store) -> Callable[[], JudgeLine]:
+    (project,) = projects.list_projects(store)
+    return lambda: projects.judge_line(store, project.project_id, ASPECT)
+
+
+@pytest.fixture
+def second(store: Store, settings: Settings, calibrated: Calibrated, drive: Callable[..., str]) -> None:
+    """A version of the edited criteria, measured beside the first, with a note of hostile words."""
+    (project,) = projects.list_projects(store)
+    edit = next(entry for entry in projects.list_criteria(store, project.project_id, ASPECT) if entry.origin == "edit")
+    ann = store.acting(Actor("Ann", "admin"))
+    what = (project.project_id, ASPECT, [edit.criteria_id])
+    made = projects.make_version(ann, settings, *what, origin="edit", note=HOSTILE)
+    assert drive(store, settings, made) == "done"
+
+
+def test_what_a_calibration_proposed_is_signed_off_and_in_use(store: Store, line: Callable[[], JudgeLine]) -> None:
+    screen = open_screen("0_overview", aspect=ASPECT)
+    assert screen.header[0].value.startswith("Version 1 of the judge agrees with people at")
+    assert "Version 1 of the judge waits for sign-off" in texts(screen)
+    press(screen, "Approve and use it")
+    current = line().current
+    assert current is not None
+    assert current.number == 1
+    assert current.approval is not None
+    assert current.approval.actor == "Ann"
+    assert "Version 1 is the judge in use" in texts(screen)
+    assert not has_button(screen, "Approve and use it")
+
+
+def test_an_edit_is_seen_beside_the_version_before(second: None, line: Callable[[], JudgeLine]) -> None:
+    screen = open_screen("0_overview", aspect=ASPECT)
+    assert "Beside version 1:" in texts(screen)
+    assert "What changed against" in texts(screen)
+    press(screen, "Approve and use it")
+    assert [version.state for version in line().versions] == ["proposed", "current"]
+    screen.segmented_control[0].set_value("How it came about").run()
+    assert "Ann took version 2 of the judge into use" in texts(screen)
+    assert "<img" not in as_sent(screen).replace("\\<img", "")
+    screen.segmented_control[0].set_value("Compare two versions").run()
+    screen.segmented_control[0].set_value("All aspects").run()
+
+
+def test_who_was_second_is_told(second: None, line: Callable[[], JudgeLine], store: Store) -> None:
+    screen = open_screen("0_overview", aspect=ASPECT)
+    (project,) = projects.list_projects(store)
+    bo = store.acting(Actor("Bo", "reviewer"))
+    projects.decide_version(bo, project.project_id, ASPECT, 2, "retired", reason="no", decided=line().decided)
+    press(screen, "Approve and use it")
+    assert "Nothing was changed" in texts(screen)
+    assert line().get(2).state == "retired"
+
+
+def test_an_approval_is_withdrawn_with_a_reason(store: Store, line: Callable[[], JudgeLine]) -> None:
+    screen = press(open_screen("0_overview", aspect=ASPECT), "Approve and use it")
+    press(screen, "Withdraw the approval")
+    assert "needs a reason" in texts(screen)
+    why = next(field for field in screen.text_input if field.label == "Why")
+    why.set_value("it forgives repetition")
+    press(screen, "Withdraw the approval")
+    assert line().get(1).state == "proposed"
+
+
+def test_an_empty_project_says_how_to_begin(empty: Place) -> None:
+    screen = open_screen("0_overview", project=empty.project_id)
+    assert "Your own data" in texts(screen)
+    assert "Look around first" in texts(screen)
