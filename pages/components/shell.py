@@ -1,4 +1,4 @@
-"""The page in which Streamlit draws the screens, with what Concord adds to its head: name, icon, style.
+"""The page in which Streamlit draws the screens, with what Concord adds to its head: name, icon, style, a script.
 
 Streamlit's own page looks for its server below each screen's address first, which is an error on the console, twice for
 every link that is opened.  No text of anybody's gets in here.
@@ -45,8 +45,8 @@ def shell() -> str:
     icon = b64encode((HERE / "icon.svg").read_bytes()).decode()
     page = page.replace("<title>Streamlit</title>", "<title>Concord</title>")
     page = page.replace('href="./favicon.png"', f'href="data:image/svg+xml;base64,{icon}"')
-    css = (HERE / "frame.css").read_text("utf-8")
-    return page.replace("</head>", f"<style>\n{css}</style>\n<script>{_SERVER}</script>\n</head>", 1)
+    css, js = ((HERE / name).read_text("utf-8") for name in ("frame.css", "frame.js"))
+    return page.replace("</head>", f"<style>\n{css}</style>\n<script>\n{_SERVER}\n{js}</script>\n</head>", 1)
 
 
 def _is_screen(path: str) -> bool:

@@ -1,0 +1,38 @@
+// Around every drawing of a screen: the page keeps its height while it is drawn anew, and whoever uses the keys keeps
+// their place where the widget they pressed is taken away.
+(() => {
+  const settled = 300; // ms in which figures find their height once the script rests
+  let releasing = 0;
+  let pressed = ""; // class of the widget that had the focus last, while keys are used
+  let byKeys = false;
+  const find = (id) => document.querySelector(`[data-testid=${id}]`);
+  const rests = () => find("stApp")?.getAttribute("data-test-script-state") === "notRunning";
+
+  const hold = () => {
+    clearTimeout(releasing);
+    const page = find("stMainBlockContainer");
+    if (page && !page.style.minHeight) page.style.minHeight = `${page.offsetHeight}px`;
+  };
+  const release = () => {
+    const page = find("stMainBlockContainer");
+    if (page && rests()) page.style.minHeight = "";
+  };
+  const refocus = () => {
+    if (!byKeys || !pressed || document.activeElement !== document.body) return;
+    const again = document.querySelector(`.${CSS.escape(pressed)} :is(button, input, textarea, a):enabled`);
+    (again ?? find("stMain"))?.focus({ preventScroll: true });
+  };
+  new MutationObserver(() => {
+    if (!rests()) return hold();
+    clearTimeout(releasing);
+    releasing = setTimeout(release, settled);
+    requestAnimationFrame(refocus);
+  }).observe(document, { subtree: true, attributes: true, attributeFilter: ["data-test-script-state"] });
+
+  document.addEventListener("focusin", ({ target }) => {
+    const widget = target.closest('[class*="st-key-"]');
+    pressed = [...(widget?.classList ?? [])].find((name) => name.startsWith("st-key-")) ?? "main";
+  });
+  document.addEventListener("keydown", () => { byKeys = true; }, true);
+  document.addEventListener("pointerdown", () => { byKeys = false; }, true);
+})();
