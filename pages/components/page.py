@@ -121,7 +121,8 @@ def open_page(screen: Screen, *, intro: str = "") -> Opened:
     if store.actor.is_unnamed and screen != "label":  # which asks where somebody is to label
         people.draw_ask()
     if state.is_bare():
-        remembered.draw(kept.settings)
+        with st.container():  # what follows keeps its place when this leaves again
+            remembered.draw(kept.settings)
     return Opened(kept.settings, store, project, head)
 
 

@@ -29,7 +29,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from playwright.sync_api import Page, sync_playwright
-from take import HEIGHT, MS, SCREENS, serving, take, title_of
+from take import HEIGHT, MS, SCREENS, SETTLED, serving, take, title_of
 
 HERE = Path(__file__).parent
 LOOK, WATCH = (HERE / "look.js").read_text("utf-8"), (HERE / "watch.js").read_text("utf-8")
@@ -83,7 +83,9 @@ def time_it(frames: list[dict[str, Any]], title: str) -> dict[str, str]:
 
 
 def measure(page: Page, heard: Heard, screen: str, picture: Path) -> dict[str, str]:
+    page.wait_for_selector(SETTLED, timeout=MS)
     page.wait_for_timeout(4_000)  # figures draw themselves after the script has ended
+    page.wait_for_selector(SETTLED, timeout=MS)
     seen, frames = page.evaluate(LOOK), page.evaluate("window.frames_seen")
     page.screenshot(path=picture)
     page.reload()  # what a link to it says on the console
