@@ -1,21 +1,25 @@
-"""Criteria: read a version whole, comment, edit by hand and measure the edit, compare versions, meet, sign off."""
+"""Criteria: one text and what its edit changed, the others in order; try it on an item, compare versions, meet."""
+
+from collections.abc import Mapping
 
 import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
 from core.project_records import CriteriaEntry
-from core.projects.kinds import RunDetail
-from core.projects.rescore import RescoreRequest
+from core.review.criteria import Review
 from pages.components import (
+    criteria_edit,
+    criteria_effect,
+    criteria_judge,
     criteria_list,
+    criteria_names,
+    criteria_try,
     criteria_view,
     items_view,
-    live,
     meeting_start,
     meeting_view,
     review_view,
-    run_view,
     state,
     tables,
     versions_view,
@@ -23,43 +27,21 @@ from pages.components import (
 from pages.components.page import Opened, link_to, open_page, stop_with
 from pages.components.screens import plain
 
-SOON = 0.3
-"""Seconds between two looks at a re-scoring: an offline judge is done within two."""
-READ, VERSIONS, MEETING = VIEWS = ("Read & edit", "Versions", "Meeting")
-
-
-def open_edited(page: Opened, rescore_id: str) -> None:
-    """A link to a re-scoring alone opens the edited criteria it was about."""
-    try:
-        request = run_view.read_run(page, rescore_id).request
-    except ConcordError as error:
-        stop_with("This re-scoring cannot be shown.", str(error))
-    if isinstance(request, RescoreRequest):
-        state.put_in_url(criteria=request.criteria_id)
-
-
-def show_rescore(page: Opened, rescore_id: str) -> None:
-    try:
-        run_view.read_run(page, rescore_id)
-    except ConcordError as error:
-        st.error(plain(str(error)), title="This re-scoring cannot be shown", icon=":material/error:")
-        return
-
-    def draw(now: RunDetail) -> None:
-        if now.status != "done":
-            run_view.draw_status(page, now)
-        criteria_view.draw_rescore(page, now)
-
-    live.follow(lambda: run_view.read_run(page, rescore_id), lambda now: now.finished, draw, every=SOON)
+READ, TRY, VERSIONS, MEETING = VIEWS = ("Read & edit", "Try on an item", "Versions", "Meeting")
+TRYING = "try"
+ITEMS, ORIGIN = MORE = ("Item by item", "Where it comes from")
+SECTION = state.widget("criteria_section")
 
 
 def choose_view() -> str:
-    """Which part of the screen; a link to a meeting, or to other criteria, opens the part that shows it."""
+    """Which part of the screen; a link to a meeting, a trial or other criteria opens the part that shows it."""
     view = st.session_state.get(state.CRITERIA_VIEW) or READ
     moved = state.url_id("criteria") != st.session_state.get(state.OPENED)
     if state.url_id("meeting"):
         view = MEETING
-    elif view == MEETING or moved or state.url_id("rescore"):
+    elif state.url_id("trial") or state.url_id("section") == TRYING:
+        view = TRY
+    elif view in (MEETING, TRY) or moved or state.url_id("rescore"):
         view = READ
     st.session_state[state.CRITERIA_VIEW] = view
     st.segmented_control(
@@ -74,8 +56,23 @@ def choose_view() -> str:
 
 
 def switch_view() -> None:
-    meeting = st.session_state[state.CRITERIA_VIEW] == MEETING
-    state.put_in_url(meeting=meeting_start.NEW if meeting else None, rescore=None)
+    view = st.session_state[state.CRITERIA_VIEW]
+    meeting, section = (meeting_start.NEW if view == MEETING else None), (TRYING if view == TRY else None)
+    state.put_in_url(meeting=meeting, section=section, rescore=None, trial=None, edit=None)
+
+
+def open_linked() -> None:
+    """A link to a re-scoring or a trial alone opens the criteria that it was about."""
+    if state.url_id("criteria"):
+        return
+    rescore_id, trial_id = state.url_id("rescore"), state.url_id("trial")
+    try:
+        linked = criteria_effect.edited_in(page, rescore_id) if rescore_id else None
+    except ConcordError as error:
+        stop_with("This re-scoring cannot be shown.", str(error))
+    linked = linked or (criteria_try.criteria_tried(page, trial_id) if trial_id else None)
+    if linked:
+        state.put_in_url(criteria=linked)
 
 
 def show(page: Opened) -> None:
@@ -86,48 +83,69 @@ def show(page: Opened) -> None:
     if part == MEETING:
         meeting_view.draw(page)
         return
-    rescore_id = state.url_id("rescore")
-    if rescore_id and not state.url_id("criteria"):
-        open_edited(page, rescore_id)
-    run_id = criteria_list.choose_run(page)
+    open_linked()
     everything = projects.list_criteria(page.store, page.project.project_id)
+    run_id = criteria_list.wanted_run(page)
     entries = tables.best_first(criteria_list.of_run(everything, run_id))
     if not entries:
         st.info("No criteria yet: a calibration drafts them, or its drafting has just begun.", icon=":material/rule:")
         link_to("calibrate", "Start a calibration", icon=":material/tune:")
         return
-    picked = criteria_list.named_in_url(entries) if part == VERSIONS else criteria_list.choose_criteria(page, entries)
-    try:
-        view = projects.get_criteria(page.store, page.project.project_id, picked)
-    except ConcordError as error:
-        stop_with("These criteria cannot be shown.", str(error))
+    picked = criteria_list.opened_in_list(entries)
+    view = next(entry for entry in entries if entry.criteria_id == picked)
+    names = criteria_names.names_of(page, view.aspect)
     if part == VERSIONS:
         versions_view.draw(page, view)
+    elif part == TRY:
+        criteria_try.draw(page, view, names[picked], run_id)
     else:
-        read_and_edit(page, view, run_id, rescore_id)
+        read_and_edit(page, view, entries, names)
 
 
-def read_and_edit(page: Opened, view: CriteriaEntry, run_id: str, rescore_id: str | None) -> None:
+def read_and_edit(page: Opened, view: CriteriaEntry, entries: list[CriteriaEntry], names: Mapping[str, str]) -> None:
+    """One text with its sign-off, its effect beside it, the others below; the rest behind a press."""
     review = projects.review_of(page.store, page.project.project_id, view.criteria_id)
-    if rescore_id:
-        show_rescore(page, rescore_id)
-    left, right = st.columns(2, gap="large")
+    rescore_id = criteria_effect.rescore_of(page, view, state.url_id("rescore"))
+    st.markdown(criteria_list.finding(view, entries, names))
+    left, right = st.columns(2, gap="medium")
     with left:
-        criteria_view.draw_whole(page, view, review)
-        review_view.draw_comments(page, view, review)
-    with right:
+        with st.container(border=True):
+            draw_text(page, view, review, names[view.criteria_id])
         review_view.draw_sign_off(page, view, review)
-        criteria_view.edit_form(page, view, run_id or None)
-        versions_view.draw_copy(page, view)
-    criteria_view.draw_made_from(page, view)
-    items_view.draw_items(page, view)
+    with right:
+        criteria_effect.draw(page, view, names, rescore_id)
+        criteria_judge.draw_make_judge(page, view)
+        review_view.draw_comments(page, view, review)
+    criteria_list.choose_run(page, view)
+    criteria_list.draw_list(page, entries, names, view.criteria_id)
+    draw_more(page, view, rescore_id)
 
 
-show(
-    open_page(
-        "criteria",
-        intro=""
-        if state.url_id("meeting")
-        else "The scoring rules that a judge follows: read, edit, measure, sign off.",
-    )
-)
+def draw_text(page: Opened, view: CriteriaEntry, review: Review, name: str) -> None:
+    """The text, to be read or, after a press, edited in its place."""
+    criteria_view.draw_head(page, view, review, name)
+    if criteria_edit.is_open(page, view):
+        criteria_edit.draw_form(page, view, state.url_id("run"))
+        return
+    criteria_view.draw_lines(view.text, review)
+    st.caption(plain(criteria_view.origin_words(view)))
+    with st.container(horizontal=True, gap="small"):
+        criteria_edit.draw_way_in(page, view)
+        review_view.draw_comment_form(page, view)
+
+
+def draw_more(page: Opened, view: CriteriaEntry, rescore_id: str | None) -> None:
+    """What is read now and then: the items one by one, the history."""
+    section = st.segmented_control("More", MORE, key=SECTION, label_visibility="collapsed")
+    if section == ITEMS:
+        criteria_effect.draw_changed(criteria_effect.effect_of(page, view, rescore_id))
+        items_view.draw_items(page, view)
+    elif section == ORIGIN:
+        criteria_view.draw_origin(page, view)
+        with st.container(horizontal=True):
+            criteria_edit.draw_restore(page, view)
+            versions_view.draw_copy(page, view)
+
+
+page = open_page("criteria")
+show(page)

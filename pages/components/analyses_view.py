@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from core.records import STATISTICS
 from core.report.figures import STATISTIC_NAMES, describe
 from core.report.figures.analyses import length_figure, pattern_figure, size_figure
 from core.wording import word_diff
-from pages.components import charts, diff_view, state, tables
+from pages.components import charts, criteria_names, diff_view, state, tables
 from pages.components.ablation_view import draw_ablation, signed
 from pages.components.chosen import distinct
 from pages.components.page import Opened, link_to
@@ -193,11 +194,12 @@ def _draw_case(page: Opened, run: Run) -> None:
     if not refinements:
         st.caption("No refinement was scored on all calibration items in this calibration.")
         return
+    names = criteria_names.names_of(page, run.aspect)
     chosen = st.selectbox(
         "Refinement (largest difference on the inner fold first)",
         list(refinements),
         key=state.widget(f"analyses_case_{run.run_id}"),
-        format_func=lambda criteria_id: _refinement_words(refinements[criteria_id]),
+        format_func=lambda criteria_id: _refinement_words(refinements[criteria_id], names),
     )
     case = _case(page, run.run_id, chosen)
     if case is None:
@@ -247,6 +249,6 @@ def case_frame(case: CaseStudy) -> pd.DataFrame:
     )
 
 
-def _refinement_words(candidate: Candidate) -> str:
+def _refinement_words(candidate: Candidate, names: Mapping[str, str]) -> str:
     gain = "inner fold undefined" if candidate.inner_gain is None else f"inner fold {candidate.inner_gain:+.3f}"
-    return f"{tables.name_of(candidate.criteria)}: {gain}, {candidate.status}"
+    return f"{tables.name_of(candidate.criteria, names)}: {gain}, {candidate.status}"

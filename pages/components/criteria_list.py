@@ -2,36 +2,67 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
 import streamlit as st
 
 from core import projects
 from core.project_records import CriteriaEntry, Run
+from core.report.figures import describe, measure_name
 from pages.components import state, tables
 from pages.components.chosen import distinct
 from pages.components.page import Opened
+from pages.components.screens import plain
 
 EVERY_RUN = ""
+EVERY_RUN_OF = "aspect:"
 
 
-def choose_run(page: Opened) -> str:
-    """The run whose candidates are listed; empty for all criteria of the project."""
-    runs = {
-        run.run_id: run for run in projects.list_runs(page.store, page.project.project_id) if run.kind == "calibration"
-    }
-    options = [*runs, EVERY_RUN]
+def wanted_run(page: Opened) -> str:
+    """The run in the URL, else the newest finished one; empty (all criteria) where other criteria are linked."""
+    runs = _calibrations(page)
     wanted = state.url_id("run")
-    if wanted not in options:
+    if wanted not in runs:
         linked = state.url_id("criteria") or state.url_id("rescore")
-        wanted = EVERY_RUN if linked else next((run_id for run_id in runs if runs[run_id].status == "done"), options[0])
+        finished = (run_id for run_id in runs if runs[run_id].status == "done")
+        wanted = EVERY_RUN if linked else next(finished, next(iter(runs), EVERY_RUN))
+    state.put_in_url(run=wanted or None)
+    return wanted or EVERY_RUN
+
+
+def _calibrations(page: Opened) -> dict[str, Run]:
+    listed = projects.list_runs(page.store, page.project.project_id)
+    return {run.run_id: run for run in listed if run.kind == "calibration"}
+
+
+def choose_run(page: Opened, view: CriteriaEntry) -> None:
+    """Whose criteria are listed: those of a run, or all for an aspect."""
+    runs = _calibrations(page)
+    aspects = dict.fromkeys(entry.aspect for entry in projects.list_criteria(page.store, page.project.project_id))
     words = distinct({run_id: run_words(run) for run_id, run in runs.items()})
-    run_id = st.selectbox(
+    words |= {f"{EVERY_RUN_OF}{aspect}": f"all criteria for {aspect}, edits among them" for aspect in aspects}
+    key = state.widget("criteria_run")
+    st.session_state[key] = state.url_id("run") if state.url_id("run") in runs else f"{EVERY_RUN_OF}{view.aspect}"
+    st.selectbox(
         "Criteria of",
-        options,
-        index=options.index(wanted),
-        format_func=lambda run_id: words.get(run_id, "every run and every edit of this project"),
+        list(words),
+        key=key,
+        format_func=words.__getitem__,
+        label_visibility="collapsed",
+        on_change=_switch_run,
+        args=(page, key),
     )
-    state.put_in_url(run=run_id or None)
-    return str(run_id)
+
+
+def _switch_run(page: Opened, key: str) -> None:
+    """The best of what is listed now is opened."""
+    chosen: str = st.session_state[key]
+    ids: dict[str, str | None] = {"run": chosen, "criteria": None}
+    if chosen.startswith(EVERY_RUN_OF):
+        listed = projects.list_criteria(page.store, page.project.project_id, chosen.removeprefix(EVERY_RUN_OF))
+        ids = {"run": None, "criteria": tables.best_first(listed)[0].criteria_id}
+    state.put_in_url(**ids, rescore=None, edit=None)
 
 
 def run_words(run: Run) -> str:
@@ -39,19 +70,14 @@ def run_words(run: Run) -> str:
     return f"{run.title}, {run.created_at.astimezone():%d %b %H:%M:%S}"
 
 
-def choose_criteria(page: Opened, entries: list[CriteriaEntry]) -> str:
-    """The list, best first, with what people decided; gives the id of the marked row."""
+def draw_list(page: Opened, entries: list[CriteriaEntry], names: Mapping[str, str], picked: str) -> None:
+    """The list in its order, said in words; a marked row is opened (`opened_in_list`)."""
     ids = [entry.criteria_id for entry in entries]
-    picked = state.picked_row(state.CANDIDATES, state.CANDIDATES_IDS)
-    wanted = state.url_id("criteria")
-    if picked not in ids or st.session_state.get(state.OPENED) != wanted:
-        picked = wanted if wanted in ids else ids[0]
-    state.put_in_url(criteria=picked)
-    st.session_state[state.OPENED] = picked
     state.hold_row(state.CANDIDATES, state.CANDIDATES_IDS, ids, picked)
-    frame = tables.criteria_frame(entries)
     reviews = projects.list_reviews(page.store, page.project.project_id)
-    frame.insert(4, "state", [reviews[criteria_id].state if criteria_id in reviews else "draft" for criteria_id in ids])
+    frame = tables.criteria_frame(entries, names, {key: review.state for key, review in reviews.items()})
+    st.caption(order_words(entries))
+    config = st.column_config
     st.dataframe(
         frame,
         key=state.CANDIDATES,
@@ -59,28 +85,72 @@ def choose_criteria(page: Opened, entries: list[CriteriaEntry]) -> str:
         selection_mode="single-row",
         selection_default={"selection": {"rows": [ids.index(picked)]}},
         hide_index=True,
-        column_config=tables.alignment_columns(str(frame.columns[1])),
-        row_height=tables.TALL_ROW,
-        height=tables.height_for(len(ids), 3, tables.TALL_ROW),
+        column_config={
+            "criteria": config.TextColumn(width=340),
+            str(frame.columns[1]): config.NumberColumn(format="%.3f", width=130),
+            "interval": config.TextColumn("95 % interval", width=105),
+            "state": config.TextColumn(width=85),
+            "standing": config.TextColumn(width=190),
+        },
+        height=tables.height_for(len(ids), 6),
         placeholder=tables.DASH,
-        alt="Criteria, best first",
+        alt="Criteria, best measured first",
     )
-    return picked
 
 
-def named_in_url(entries: list[CriteriaEntry]) -> str:
-    """The id in the URL where the list has it, else the best; for a screen that shows no list."""
+def finding(view: CriteriaEntry, entries: list[CriteriaEntry], names: Mapping[str, str]) -> str:
+    """How well the criteria agree with people, and where that puts them."""
+    name, newest = plain(names[view.criteria_id]), tables.newest_calibration(view)
+    if newest is None or newest.alignment.value is None:
+        return f"**“{name}”** has not been measured on {plain(view.aspect)} yet."
+    alignment = newest.alignment
+    figure = f"{measure_name(alignment.statistic, alignment.level)} {describe(alignment)}, n = {alignment.n:,}"
+    whole = [entry for entry in entries if tables.group_of(entry) == tables.MEASURED]
+    ids = [entry.criteria_id for entry in whole]
+    place = f"number {ids.index(view.criteria_id) + 1} of {len(ids)} measured in full" if view in whole else ""
+    place = place or tables.standing_words(view)
+    return f"**“{name}”** agrees with people on {plain(view.aspect)} at {plain(figure)}: {plain(place)}."
+
+
+def order_words(entries: Sequence[CriteriaEntry]) -> str:
+    """In which order the list stands, and why what stands below does."""
+    n = Counter(map(tables.group_of, entries))
+    below = [
+        f"{n[group]:,} {words}"
+        for group, words in (
+            (tables.REJECTED, "rejected (they did not gain on their parent on items that neither was made from)"),
+            (tables.DROPPED_EARLY, "dropped early (measured on few items, so not comparable)"),
+            (tables.UNMEASURED, "not measured"),
+        )
+        if n[group]
+    ]
+    return f"Best measured first{', then ' if below else ''}{'; '.join(below)}."
+
+
+def opened_in_list(entries: list[CriteriaEntry]) -> str:
+    """The id of the marked row, else the one in the URL, else the best; it stands in the URL from then on."""
     ids = [entry.criteria_id for entry in entries]
+    picked = state.picked_row(state.CANDIDATES, state.CANDIDATES_IDS)
     wanted = state.url_id("criteria")
-    picked = wanted if wanted in ids else ids[0]
+    if picked not in ids or st.session_state.get(state.OPENED) != wanted:
+        picked = wanted if wanted in ids else ids[0]
+    if wanted and picked != wanted:  # another row: what stood in the link was about the one before
+        state.put_in_url(rescore=None, edit=None)
     state.put_in_url(criteria=picked)
     st.session_state[state.OPENED] = picked
     return picked
 
 
 def of_run(entries: list[CriteriaEntry], run_id: str) -> list[CriteriaEntry]:
-    """Criteria that a run scored, and what people and rounds made from them since; all of them for no run."""
-    kept = {entry.criteria_id for entry in entries if not run_id or any(a.run_id == run_id for a in entry.alignments)}
+    """Criteria that a run scored, and what people and rounds made from them since.
+
+    For no run, all of one aspect: that of the criteria in the URL, else of the newest.
+    """
+    if not run_id:
+        wanted = state.url_id("criteria")
+        aspect = next((entry.aspect for entry in entries if entry.criteria_id == wanted), None)
+        return [entry for entry in entries if entry.aspect == (aspect or entries[0].aspect)]
+    kept = {entry.criteria_id for entry in entries if any(a.run_id == run_id for a in entry.alignments)}
     for entry in sorted(entries, key=lambda entry: entry.created_at):
         if entry.origin in ("edit", "refine") and kept & set(entry.parents):
             kept.add(entry.criteria_id)

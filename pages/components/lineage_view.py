@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import pandas as pd
 import streamlit as st
 
 from core import projects
-from core.project_records import CriteriaEntry, GoldenSummary
+from core.project_records import GoldenSummary
 from core.projects.rounds import Relative
 from core.report.figures import Mark, measure_name
 from core.report.figures.misaligned import Version, lineage_figure
-from pages.components import charts, state, tables
+from pages.components import charts, criteria_names, state, tables
 from pages.components.page import Opened, link_to
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
-
-
-SHORT_ID = 6
 
 
 def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
@@ -30,6 +27,7 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
         st.info("No criteria for this aspect yet: a calibration drafts the first.", icon=":material/account_tree:")
         link_to("calibrate", "Start a calibration", icon=":material/tune:")
         return
+    names = criteria_names.names_of(page, aspect)
     grown = _grown(family)
     everything = st.toggle(
         f"Also the {len(family) - len(grown)} drafts that nobody refined, edited or decided on",
@@ -41,7 +39,7 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
     ids = [relative.criteria.criteria_id for relative in shown]
     opened = st.session_state.get(state.widget("lineage_opened"), state.url_id("criteria"))
     charts.place_clickable(
-        _figure(_key(shown, opened), shown, opened or ""),
+        _figure(_key(shown, opened, names), shown, opened or "", names),
         key=state.widget("lineage_figure"),
         on_select=lambda: _pick_point(ids),
         alt="Versions by generation and alignment; the table below holds the same",
@@ -50,8 +48,8 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
         "Alignments on calibration items in the newest run that scored each version, with 95 % intervals; those on "
         "other or fewer items (see n) are not strictly comparable. Held-out figures are not shown here."
     )
-    _draw_opened(shown, opened)
-    _draw_table(shown, opened)
+    _draw_opened(shown, opened, names)
+    _draw_table(shown, opened, names)
 
 
 def _grown(family: Sequence[Relative]) -> list[Relative]:
@@ -64,10 +62,16 @@ def _grown(family: Sequence[Relative]) -> list[Relative]:
     ]
 
 
-def _key(shown: Sequence[Relative], opened: str | None) -> Hashable:
+def _key(shown: Sequence[Relative], opened: str | None, names: Mapping[str, str]) -> Hashable:
     return (
         tuple(
-            (relative.criteria.criteria_id, relative.review, len(relative.criteria.alignments), relative.depth)
+            (
+                relative.criteria.criteria_id,
+                names[relative.criteria.criteria_id],
+                relative.review,
+                len(relative.criteria.alignments),
+                relative.depth,
+            )
             for relative in shown
         ),
         opened,
@@ -75,7 +79,7 @@ def _key(shown: Sequence[Relative], opened: str | None) -> Hashable:
 
 
 @st.cache_resource(max_entries=32, show_spinner=False)
-def _figure(key: Hashable, _shown: Sequence[Relative], _opened: str) -> Figure:
+def _figure(key: Hashable, _shown: Sequence[Relative], _opened: str, _names: Mapping[str, str]) -> Figure:
     alignments = [tables.newest_calibration(relative.criteria) for relative in _shown]
     known = next((alignment.alignment for alignment in alignments if alignment is not None), None)
     measure = "alignment" if known is None else measure_name(known.statistic, known.level)
@@ -85,7 +89,7 @@ def _figure(key: Hashable, _shown: Sequence[Relative], _opened: str) -> Figure:
             relative.depth,
             relative.criteria.parents,
             Mark(
-                name_of(relative.criteria),
+                _names[relative.criteria.criteria_id],
                 None if alignment is None else alignment.alignment,
                 relative.review,
                 relative.criteria.text or "no criteria",
@@ -94,13 +98,6 @@ def _figure(key: Hashable, _shown: Sequence[Relative], _opened: str) -> Figure:
         for relative, alignment in zip(_shown, alignments, strict=True)
     ]
     return lineage_figure(versions, measure=measure, opened=_opened)
-
-
-def name_of(entry: CriteriaEntry) -> str:
-    """Origin, author and the first letters of the id: a name that tells versions apart."""
-    origin = {"refine": "refined", "none": "no criteria"}.get(entry.origin, entry.origin)
-    by = f" by {entry.author}" if entry.author else ""
-    return f"{origin}{by} {entry.criteria_id[:SHORT_ID]}"
 
 
 def _pick_point(ids: Sequence[str]) -> None:
@@ -116,7 +113,7 @@ def _pick_row() -> None:
         st.session_state[state.widget("lineage_opened")] = criteria_id
 
 
-def _draw_opened(shown: Sequence[Relative], opened: str | None) -> None:
+def _draw_opened(shown: Sequence[Relative], opened: str | None, names: Mapping[str, str]) -> None:
     relative = next((version for version in shown if version.criteria.criteria_id == opened), None)
     if relative is None:
         st.caption("Click a point or mark a row to read a version.")
@@ -125,17 +122,17 @@ def _draw_opened(shown: Sequence[Relative], opened: str | None) -> None:
     with st.container(border=True):
         with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
             figure = tables.describe_n(None if alignment is None else alignment.alignment)
-            st.text(f"{name_of(relative.criteria)} · {relative.review} · {figure}")
+            st.text(f"{names[relative.criteria.criteria_id]} · {relative.review} · {figure}")
             st.space("stretch")
             link_to("criteria", "Open in Criteria", icon=":material/rule:", criteria=relative.criteria.criteria_id)
         st.text(relative.criteria.text or "No criteria: the judge is asked for a rating without any.")
 
 
-def _draw_table(shown: Sequence[Relative], opened: str | None) -> None:
+def _draw_table(shown: Sequence[Relative], opened: str | None, names: Mapping[str, str]) -> None:
     ids = [relative.criteria.criteria_id for relative in shown]
     state.hold_row(state.LINEAGE, state.LINEAGE_IDS, ids, opened)
     st.dataframe(
-        lineage_frame(shown),
+        lineage_frame(shown, names),
         key=state.LINEAGE,
         on_select=_pick_row,
         selection_mode="single-row",
@@ -150,14 +147,13 @@ def _draw_table(shown: Sequence[Relative], opened: str | None) -> None:
     )
 
 
-def lineage_frame(shown: Sequence[Relative]) -> pd.DataFrame:
+def lineage_frame(shown: Sequence[Relative], names: Mapping[str, str]) -> pd.DataFrame:
     """The tree as a table, ancestors first; None where undefined."""
     alignments = [tables.newest_calibration(relative.criteria) for relative in shown]
-    names = {relative.criteria.criteria_id: name_of(relative.criteria) for relative in shown}
     return pd.DataFrame(
         {
             "generation": [relative.depth for relative in shown],
-            "version": [name_of(relative.criteria) for relative in shown],
+            "version": [names[relative.criteria.criteria_id] for relative in shown],
             "made from": [", ".join(names[p] for p in relative.criteria.parents if p in names) for relative in shown],
             "state": [relative.review for relative in shown],
             "alignment": pd.Series(

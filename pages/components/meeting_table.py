@@ -14,7 +14,7 @@ from core.records import Item
 from core.report.figures import measure_name
 from core.review.meetings import Meeting, Point
 from core.wording import word_diff
-from pages.components import criteria_view, diff_view, label_item, state, tables
+from pages.components import criteria_names, criteria_view, diff_view, label_item, state, tables
 from pages.components.page import Opened
 from pages.components.screens import plain
 
@@ -136,7 +136,8 @@ def _judged(page: Opened, meeting: Meeting, point: Point, place: int) -> _Judged
         if (run_id := _run_of(page, subject)) is not None:
             scored = projects.item_scores(page.store, run_id, subject)
             item = next((item for item in scored if item.item_id == point.item.item_id), None)
-            name = tables.name_of(projects.get_criteria(page.store, project_id, subject).criteria)
+            criteria = projects.get_criteria(page.store, project_id, subject).criteria
+            name = tables.name_of(criteria, criteria_names.names_of(page, criteria.aspect))
             return _Judged(name, None, "") if item is None else _Judged(name, item.score, tables.gap_words(item))
         judge = projects.get_judge(page.store, project_id, subject).judge
         value = float(judge.values[place])

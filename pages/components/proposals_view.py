@@ -14,7 +14,7 @@ from core.projects.rescore import PairedDifference
 from core.projects.rounds import ListedProposal, ProposalState, RoundRequest
 from core.stats import NO_TEST, claim
 from core.wording import word_diff
-from pages.components import criteria_view, diff_view, drafts, people, state, tables
+from pages.components import criteria_judge, criteria_names, criteria_view, diff_view, drafts, people, state, tables
 from pages.components.misaligned_selection import ITEMS, NOW_ALIGNED, NOW_MISALIGNED, Selection, change_words
 from pages.components.page import link_to
 from pages.components.run_view import BadgeColour
@@ -43,8 +43,9 @@ def draw(selection: Selection, run: RunDetail) -> None:
         "on the inner fold first"
     )
     state.hold_row(state.PROPOSALS, state.PROPOSALS_IDS, ids, picked)
+    names = criteria_names.names_of(selection.page, run.aspect)
     st.dataframe(
-        _frame(proposals, changes),
+        _frame(proposals, changes, names),
         key=state.PROPOSALS,
         on_select="rerun",
         selection_mode="single-row",
@@ -56,13 +57,13 @@ def draw(selection: Selection, run: RunDetail) -> None:
         alt="Proposals, largest difference on the inner fold first",
     )
     place = ids.index(picked)
-    _draw_one(selection, run, proposals[place], changes[place])
+    _draw_one(selection, run, proposals[place], changes[place], names)
 
 
 def _columns() -> dict[str, object]:
     config = st.column_config
     return {
-        "proposal": config.TextColumn(help="r2 4·1·1: round 2, shown 4 items, trial 1, sample 1"),
+        "proposal": config.TextColumn(width=220),
         "inner fold": config.NumberColumn(
             "inner fold", format="%+.3f", width=82, help="proposal minus parent on items that no proposal was made from"
         ),
@@ -79,11 +80,13 @@ def _columns() -> dict[str, object]:
     }
 
 
-def _frame(proposals: Sequence[ListedProposal], changes: Sequence[Mapping[str, str]]) -> pd.DataFrame:
+def _frame(
+    proposals: Sequence[ListedProposal], changes: Sequence[Mapping[str, str]], names: Mapping[str, str]
+) -> pd.DataFrame:
     return pd.DataFrame(
         {
-            "proposal": [tables.name_of(proposal.criteria) for proposal in proposals],
-            "parent": [tables.name_of(proposal.parent) for proposal in proposals],
+            "proposal": [tables.name_of(proposal.criteria, names) for proposal in proposals],
+            "parent": [tables.name_of(proposal.parent, names) for proposal in proposals],
             "inner fold": pd.Series([proposal.inner.value for proposal in proposals], dtype="float64"),
             "interval": [_interval(proposal.inner) for proposal in proposals],
             "n": [proposal.inner.n for proposal in proposals],
@@ -125,10 +128,17 @@ def _changes(run_id: str, criteria_id: str, parent_id: str, _selection: Selectio
 # ── one of them ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _draw_one(selection: Selection, run: RunDetail, proposal: ListedProposal, changes: Mapping[str, str]) -> None:
+def _draw_one(
+    selection: Selection,
+    run: RunDetail,
+    proposal: ListedProposal,
+    changes: Mapping[str, str],
+    names: Mapping[str, str],
+) -> None:
     left, right = st.columns([11, 9], gap="large")
     with left:
-        st.markdown(f"**From {plain(tables.name_of(proposal.parent))} to {plain(tables.name_of(proposal.criteria))}**")
+        parent, name = tables.name_of(proposal.parent, names), tables.name_of(proposal.criteria, names)
+        st.markdown(f"**From “{plain(parent)}” to “{plain(name)}”**")
         diff_view.draw(word_diff(proposal.parent.text, proposal.criteria.text))
         wanted = run.request.item_ids if isinstance(run.request, RoundRequest) else ()
         _draw_items(run, proposal, _shown(proposal, wanted), changes, picked=bool(wanted))
@@ -229,6 +239,9 @@ def _draw_decision(selection: Selection, run: RunDetail, proposal: ListedProposa
                 "Open the edited text that was accepted" if proposal.edited_id else "Open it in Criteria, to approve it"
             )
             link_to("criteria", words, icon=":material/rule:", criteria=accepted_id)
+            page = selection.page
+            accepted = projects.get_criteria(page.store, page.project.project_id, accepted_id)
+            criteria_judge.draw_make_judge(page, accepted)
 
 
 def _draw_edit(selection: Selection, proposal: ListedProposal, key: str) -> None:

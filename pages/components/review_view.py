@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Literal
 
@@ -79,12 +79,12 @@ def evidence_words(evidence: Evidence) -> str:
     """On which items, by which measure, how well: what an approval rests on."""
     alignment = evidence.alignment
     measure = measure_name(alignment.statistic, alignment.level)
-    return f"{evidence.side} items, {measure} {tables.describe_n(alignment)}, run {evidence.run_id[:8]}"
+    return f"{evidence.side} items, {measure} {tables.describe_n(alignment)}"
 
 
 def evidence_in_short(evidence: Evidence) -> str:
     """The same on one line of a list."""
-    return f"{evidence.side} {describe(evidence.alignment)}, n = {evidence.alignment.n:,}, {evidence.run_id[:8]}"
+    return f"{evidence.side} {describe(evidence.alignment)}, n = {evidence.alignment.n:,}"
 
 
 def judge_file_label(page: Opened, result: Calibration) -> str:
@@ -105,8 +105,8 @@ def draw_sign_off(page: Opened, view: CriteriaEntry, review: Review) -> None:
     """The state with who, when, why and on which evidence; the steps that may come next, each with its reason."""
     with st.container(border=True):
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            st.markdown("**Sign-off**", width="content")
-            st.badge(review.state, color=COLOURS[review.state], icon=ICONS[review.state])
+            newest = review.changes[-1] if review.changes else None
+            st.markdown(_change_words(newest) if newest else "Nobody has proposed this version yet.", width="content")
             st.space("stretch")
             st.button(
                 "Unlock" if review.locked else "Lock",
@@ -119,21 +119,21 @@ def draw_sign_off(page: Opened, view: CriteriaEntry, review: Review) -> None:
             )
         if problem := st.session_state.pop(PROBLEM, ""):
             st.warning(plain(problem), icon=":material/error:")
-        if review.changes:
-            _draw_change(review.changes[-1])
-        else:
-            st.caption(
-                "Nobody has proposed this version yet. An exported judge that uses it says that it is unapproved."
-            )
+        if newest is not None:
+            _draw_grounds(newest)
         _draw_steps(page, view, review)
         if len(review.changes) > 1:
             with st.expander(f"Before that: {tables.count_words(len(review.changes) - 1, 'step')}"):
                 for change in reversed(review.changes[:-1]):
-                    _draw_change(change)
+                    st.markdown(_change_words(change))
+                    _draw_grounds(change)
 
 
-def _draw_change(change: StateChange) -> None:
-    st.markdown(f"**{change.state.capitalize()}** by {plain(change.actor or 'somebody')}, {plain(when(change.at))}")
+def _change_words(change: StateChange) -> str:
+    return f"**{change.state.capitalize()}** by {plain(change.actor or 'somebody')}, {plain(when(change.at))}"
+
+
+def _draw_grounds(change: StateChange) -> None:
     st.text(f"“{change.reason}”")
     if change.evidence is not None:
         st.text(f"Evidence: {evidence_words(change.evidence)}.")
@@ -154,7 +154,9 @@ def _draw_steps(page: Opened, view: CriteriaEntry, review: Review) -> None:
                 format_func=lambda run_id: evidence_in_short(_evidence(view, run_id)),
                 help="Held-out items where the run measured them, else calibration items.",
             )
-        st.text_area("Reason, for those who read it later", key=f"{key}_reason", max_chars=2_000, height=80)
+        reason = "Reason, for those who read it later"
+        words = {"placeholder": reason, "label_visibility": "collapsed"}
+        st.text_input(reason, key=f"{key}_reason", max_chars=2_000, **words)
         with st.container(horizontal=True):
             for place, step in enumerate(steps):
                 st.form_submit_button(
@@ -165,14 +167,13 @@ def _draw_steps(page: Opened, view: CriteriaEntry, review: Review) -> None:
                     args=(page, view, review, step, key),
                     **people.gate(page, "reviewer", disabled=step == "approved" and not runs),
                 )
-    if review.state == "approved":
-        st.caption("Approved text stays as it is: an edit is another version, with a state of its own.")
 
 
 def _runs_to_approve_on(view: CriteriaEntry) -> list[str]:
     """Runs that measured these criteria, those with held-out items first, else newest first."""
     held_out = {alignment.run_id for alignment in view.alignments if alignment.side == "held-out"}
-    return sorted(view.runs, key=lambda run_id: run_id not in held_out)
+    ordered = sorted(view.runs, key=lambda run_id: run_id not in held_out)
+    return list({evidence_in_short(_evidence(view, run_id)): run_id for run_id in reversed(ordered)}.values())[::-1]
 
 
 def _evidence(view: CriteriaEntry, run_id: str) -> Evidence:
@@ -196,20 +197,19 @@ def _lock(page: Opened, view: CriteriaEntry, locked: bool) -> None:
 
 
 def draw_comments(page: Opened, view: CriteriaEntry, review: Review) -> None:
-    """Open comments by line, a form for another one, settled ones folded away."""
+    """Open comments with the line that each is on, and settled ones folded away."""
     lines = view.text.splitlines()
     waiting = sorted(
         (comment for comment in review.comments if not comment.settled_by),
         key=lambda comment: (comment.line or 0, comment.at),
     )
     settled = [comment for comment in review.comments if comment.settled_by]
-    st.markdown("**Comments**" + ("" if waiting or settled else ": none yet"))
     if problem := st.session_state.pop(f"{PROBLEM}_comment", ""):
         st.warning(plain(problem), icon=":material/error:")
     for comment in waiting:
-        with st.container(border=True):
+        with st.container(border=True, gap="xsmall"):
             with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-                st.markdown(_comment_head(comment), width="content")
+                st.markdown(_comment_head(comment, lines), width="content")
                 st.space("stretch")
                 st.button(
                     "Settle",
@@ -221,30 +221,33 @@ def draw_comments(page: Opened, view: CriteriaEntry, review: Review) -> None:
                     **people.gate(page, "annotator"),
                 )
             st.text(comment.text)
-    _draw_comment_form(page, view, lines)
     if settled:
         with st.expander(f"Settled: {len(settled)}"):
             for comment in settled:
-                st.markdown(f"{_comment_head(comment)} · settled by {plain(comment.settled_by)}")
+                st.markdown(f"{_comment_head(comment, lines)} · settled by {plain(comment.settled_by)}")
                 st.text(comment.text)
 
 
-def _comment_head(comment: Comment) -> str:
-    where = f"**line {comment.line}**" if comment.line else "**the whole text**"
-    return f"{where} · {plain(comment.actor or 'somebody')} · {plain(when(comment.at))}"
+def _comment_head(comment: Comment, lines: Sequence[str]) -> str:
+    quoted = lines[comment.line - 1].strip()[:60] if comment.line and comment.line <= len(lines) else ""
+    where = f"“{plain(quoted)}”" if quoted else f"line {comment.line}" if comment.line else "the whole text"
+    return f"**{plain(comment.actor or 'somebody')}** on {where}, {plain(tables.ago(comment.at))}"
 
 
-def _draw_comment_form(page: Opened, view: CriteriaEntry, lines: list[str]) -> None:
-    key = state.widget(f"comment_{view.criteria_id}")
-    with st.form(f"{key}_form", border=False):
-        left, right = st.columns([2, 3], vertical_alignment="bottom")
-        left.selectbox(
+def draw_comment_form(page: Opened, view: CriteriaEntry) -> None:
+    """The form for another comment, behind a press."""
+    lines, key = view.text.splitlines(), state.widget(f"comment_{view.criteria_id}")
+    with (
+        st.popover("Comment", icon=":material/add_comment:"),
+        st.form(f"{key}_form", border=False),
+    ):
+        st.selectbox(
             "On",
             [0, *range(1, len(lines) + 1)],
             key=f"{key}_line",
-            format_func=lambda k: f"line {k}: {lines[k - 1].strip()[:60]}" if k else "the whole text",
+            format_func=lambda k: lines[k - 1].strip()[:80] or f"line {k}, empty" if k else "the whole text",
         )
-        right.text_input("Comment", key=f"{key}_text", max_chars=LONGEST)
+        st.text_input("Comment", key=f"{key}_text", max_chars=LONGEST)
         form = st.session_state.setdefault(f"{key}_id", f"comment:{uuid.uuid4().hex}")
         st.form_submit_button(
             "Add comment",

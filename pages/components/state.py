@@ -63,6 +63,7 @@ URL_IDS = (
     "criteria",
     "rescore",
     "trial",
+    "edit",
     "labelling",
     "item",
     "round",

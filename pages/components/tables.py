@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping as MappingOf
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from textwrap import shorten
@@ -51,8 +52,10 @@ def measure_heading(alignment: Alignment | None) -> str:
     return "alignment" if alignment is None else f"{alignment.statistic.capitalize()}, {alignment.level}"
 
 
-def name_of(criteria: Criteria) -> str:
-    """A short name that says where criteria came from."""
+def name_of(criteria: Criteria, names: MappingOf[str, str] | None = None) -> str:
+    """The name of criteria in `names` (`projects.criteria_names`), else short words that say where they came from."""
+    if names and (name := names.get(criteria.criteria_id)):
+        return name
     origin = criteria.provenance
     if origin.origin == "none" or not criteria.text:
         return "no criteria"
@@ -60,9 +63,7 @@ def name_of(criteria: Criteria) -> str:
         return f"draft {origin.size}·{origin.trial + 1}·{origin.sample + 1}"
     if origin.origin == "refine":
         return f"r{origin.round} {origin.size}·{origin.trial + 1}·{origin.sample + 1}"
-    if origin.origin == "edit":
-        return f"edit by {origin.author}" if origin.author else "edit"
-    return "given"
+    return (f"edit by {origin.author}" if origin.author else "edit") if origin.origin == "edit" else "given"
 
 
 class MakingOrder(NamedTuple):
@@ -280,44 +281,64 @@ def status_of(entry: CriteriaEntry) -> str:
     return next((a.status for a in entry.alignments if a.side == "calibration" and a.status), "")
 
 
+MEASURED, REJECTED, DROPPED_EARLY, UNMEASURED = range(4)
+
+
+def group_of(entry: CriteriaEntry) -> int:
+    """Measured in full; a refinement that was rejected; dropped early, so measured on few items; not measured."""
+    newest, status = newest_calibration(entry), status_of(entry)
+    if newest is None or newest.alignment.value is None:
+        return UNMEASURED
+    return DROPPED_EARLY if status in DROPPED else REJECTED if status == "rejected" else MEASURED
+
+
 def best_first(entries: Sequence[CriteriaEntry]) -> list[CriteriaEntry]:
-    """The chosen first, then by newest calibration alignment; the rejected and those dropped early stand below.
+    """Group by group (`group_of`), each by newest calibration alignment; of equals those in the judge come first."""
 
-    The undefined and the unscored come last.
-    """
-
-    def place(entry: CriteriaEntry) -> tuple[int, float]:
-        newest, status = newest_calibration(entry), status_of(entry)
-        if newest is None or newest.alignment.value is None:
-            return (4, 0.0)
-        rank = 3 if status in DROPPED else {"chosen": 0, "rejected": 2}.get(status, 1)
-        return (rank, -newest.alignment.value)
+    def place(entry: CriteriaEntry) -> tuple[int, float, bool]:
+        value = None if (newest := newest_calibration(entry)) is None else newest.alignment.value
+        return (group_of(entry), 0.0 if value is None else -value, status_of(entry) != "chosen")
 
     return sorted(entries, key=place)
 
 
-def criteria_frame(entries: Sequence[CriteriaEntry]) -> pd.DataFrame:
-    """Criteria with their newest calibration alignment."""
-    newest = [newest_calibration(c) for c in entries]
-    alignments = [None if a is None else a.alignment for a in newest]
+def standing_words(entry: CriteriaEntry) -> str:
+    """What a calibration or round made of criteria, and why that puts them where they are in the list."""
+    newest, status, group = newest_calibration(entry), status_of(entry), group_of(entry)
+    if newest is None or group == UNMEASURED:
+        return "not measured"
+    if group == DROPPED_EARLY:
+        return f"dropped early, on {newest.alignment.n:,} items"
+    return {
+        "chosen": "in the judge",
+        "rejected": "rejected: no gain on its parent",
+        "baseline": "the baseline",
+        "proposed": "proposed in a round",
+    }.get(status, "edited" if entry.origin == "edit" else "kept")
+
+
+def criteria_frame(
+    entries: Sequence[CriteriaEntry], names: MappingOf[str, str], states: MappingOf[str, str]
+) -> pd.DataFrame:
+    """Criteria with their newest calibration alignment; `states` are those that people gave them."""
+    alignments = [None if (a := newest_calibration(entry)) is None else a.alignment for entry in entries]
     heading = measure_heading(next((a for a in alignments if a is not None), None))
-    texts = telling_parts([c.text for c in entries])
     return pd.DataFrame(
         {
-            "criteria": [text if c.text else "(no criteria)" for c, text in zip(entries, texts, strict=True)],
+            "criteria": [name_of(entry.criteria, names) for entry in entries],
             heading: pd.Series([value_of(a) for a in alignments], dtype="float64"),
             "interval": [interval_of(a) for a in alignments],
-            "n": pd.array([None if a is None else a.n for a in alignments], dtype="Int64"),
-            "status": [status_of(c) for c in entries],
-            "origin": [c.origin if c.origin != "edit" else f"edit by {c.author}" for c in entries],
-            "id": [c.criteria_id for c in entries],
+            "state": [states.get(entry.criteria_id, "draft") for entry in entries],
+            "standing": [standing_words(entry) for entry in entries],
         }
     )
 
 
-def leaderboard_frame(candidates: Sequence[Candidate], heading: str) -> pd.DataFrame:
+def leaderboard_frame(
+    candidates: Sequence[Candidate], heading: str, names: MappingOf[str, str] | None = None
+) -> pd.DataFrame:
     """The live leaderboard; candidates come best first."""
-    by_id = {c.criteria.criteria_id: name_of(c.criteria) for c in candidates}
+    by_id = {c.criteria.criteria_id: name_of(c.criteria, names) for c in candidates}
     origins = [c.criteria.provenance for c in candidates]
     texts = telling_parts([c.criteria.text for c in candidates])
     unread = [0 if c.alignment is None else c.alignment.n_unscored for c in candidates]
@@ -336,7 +357,7 @@ def leaderboard_frame(candidates: Sequence[Candidate], heading: str) -> pd.DataF
             "round": [o.round for o in origins],
             "status": [c.status for c in candidates],
             "parent": [by_id.get(o.parents[0], o.parents[0][:7]) if o.parents else "" for o in origins],
-            "name": [name_of(c.criteria) for c in candidates],
+            "name": [name_of(c.criteria, names) for c in candidates],
         }
     )
 

@@ -11,7 +11,7 @@ from core.project_records import CriteriaEntry
 from core.projects.rescore import RescoreRequest
 from core.projects.rounds import Relative
 from core.wording import word_diff
-from pages.components import diff_view, lineage_view, people, review_view, state, tables
+from pages.components import criteria_names, diff_view, lineage_view, people, review_view, state, tables
 from pages.components.page import Opened, link_to
 from pages.components.screens import plain
 
@@ -25,18 +25,19 @@ def draw(page: Opened, view: CriteriaEntry) -> None:
     """Two versions side by side, then all of them as a tree and a table."""
     golden = projects.get_golden(page.store, view.golden_id)
     family = projects.family_tree(page.store, page.project.project_id, view.criteria.aspect, view.golden_id)
+    names = criteria_names.names_of(page, view.aspect)
     by_id = {relative.criteria.criteria_id: relative for relative in family}
     st.subheader("Compare any two versions", anchor=False)
     if len(by_id) > 1:
-        _draw_pair(page, by_id, view)
+        _draw_pair(page, by_id, view, names)
     else:
         st.caption("There is one version so far: an edit, a merge or a refinement round makes another one.")
     st.subheader("All versions", anchor=False)
     lineage_view.draw(page, golden, view.criteria.aspect)
 
 
-def _draw_pair(page: Opened, by_id: Mapping[str, Relative], view: CriteriaEntry) -> None:
-    first, second = _choose(by_id, view)
+def _draw_pair(page: Opened, by_id: Mapping[str, Relative], view: CriteriaEntry, names: Mapping[str, str]) -> None:
+    first, second = _choose(by_id, view, names)
     if problem := st.session_state.pop(PROBLEM, ""):
         st.warning(plain(problem), icon=":material/error:")
     if first == second:
@@ -45,9 +46,9 @@ def _draw_pair(page: Opened, by_id: Mapping[str, Relative], view: CriteriaEntry)
     old, new = by_id[first].criteria, by_id[second].criteria
     left, right = st.columns(2, gap="large")
     with left:
-        _draw_side(page, by_id[first], by_id)
+        _draw_side(page, by_id[first], names)
     with right:
-        _draw_side(page, by_id[second], by_id)
+        _draw_side(page, by_id[second], names)
     st.markdown("**From the left one to the right one, word by word**")
     diff_view.draw(word_diff(old.text, new.text))
     runs = [alignment.run_id for alignment in old.alignments] + [alignment.run_id for alignment in new.alignments]
@@ -70,7 +71,7 @@ def _draw_pair(page: Opened, by_id: Mapping[str, Relative], view: CriteriaEntry)
         )
 
 
-def _choose(by_id: Mapping[str, Relative], view: CriteriaEntry) -> tuple[str, str]:
+def _choose(by_id: Mapping[str, Relative], view: CriteriaEntry, names: Mapping[str, str]) -> tuple[str, str]:
     """The two versions: at first the open one and its parent (or the newest other one)."""
     ids = list(reversed(by_id))
     here = view.criteria_id if view.criteria_id in by_id else ids[0]
@@ -89,7 +90,7 @@ def _choose(by_id: Mapping[str, Relative], view: CriteriaEntry) -> tuple[str, st
         alignment = tables.newest_calibration(relative.criteria)
         value = None if alignment is None else alignment.alignment.value
         figure = tables.DASH if value is None else f"{value:.3f}"
-        return f"{lineage_view.name_of(relative.criteria)} · {figure} · {tables.one_line(relative.criteria.text)[:50]}"
+        return f"{names[criteria_id]} · {figure}"
 
     left, right = st.columns(2, gap="large")
     first = left.selectbox("From", ids, key=FROM, format_func=words)
@@ -97,17 +98,17 @@ def _choose(by_id: Mapping[str, Relative], view: CriteriaEntry) -> tuple[str, st
     return str(first), str(second)
 
 
-def _draw_side(page: Opened, relative: Relative, by_id: Mapping[str, Relative]) -> None:
+def _draw_side(page: Opened, relative: Relative, names: Mapping[str, str]) -> None:
     criteria, alignment = relative.criteria, tables.newest_calibration(relative.criteria)
     with st.container(border=True):
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            st.markdown(f"**{plain(lineage_view.name_of(criteria))}**", width="content")
+            st.markdown(f"**{plain(names[criteria.criteria_id])}**", width="content")
             st.badge(
                 relative.review, color=review_view.COLOURS[relative.review], icon=review_view.ICONS[relative.review]
             )
             st.space("stretch")
             link_to("criteria", "Open", icon=":material/rule:", criteria=criteria.criteria_id)
-        parents = ", ".join(lineage_view.name_of(by_id[p].criteria) for p in criteria.parents if p in by_id)
+        parents = ", ".join(names[p] for p in criteria.parents if p in names)
         st.caption(
             plain(
                 f"{review_view.when(criteria.created_at)}{f' · made from {parents}' if parents else ''}"

@@ -37,7 +37,7 @@ class Place:
     project_id: str
 
     def form(self, url: str) -> str:
-        return f"{url}/criteria?project={self.project_id}&criteria={PARENT.criteria_id}"
+        return f"{url}/criteria?project={self.project_id}&criteria={PARENT.criteria_id}&edit=1"
 
     def draft(self, who: str = "Ann") -> str | None:
         draft = projects.draft_of(self.store.acting(Actor(who)), self.project_id, f"criteria:{PARENT.criteria_id}")
@@ -57,7 +57,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
 
 def opened(page: Page, settle: Settle) -> Locator:
     """The text area of the edit form, once the screen rests."""
-    settle("Edit by hand", page)
+    settle("Save and re-score", page)
     area = page.get_by_label("Criteria", exact=True)
     expect(area).to_be_visible()
     return area

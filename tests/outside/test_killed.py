@@ -79,10 +79,15 @@ def start_calibration(project: Project) -> dict[str, str]:
 
 
 def start_rescore(project: Project) -> dict[str, str]:
-    screen = project.place.screen("criteria", run=project.calibration)
+    screen = project.place.screen("criteria", run=project.calibration, edit="1")
     text = labelled(screen.text_area, "Criteria")
     text.set_value(f"{text.value}\nTake a point off where two sentences say the same.")
     return {"rescore": press(screen, "Save and re-score").query_params["rescore"]}
+
+
+def start_trial(project: Project) -> dict[str, str]:
+    screen = project.place.screen("criteria", run=project.calibration, section="try")
+    return {"run": project.calibration, "trial": press(screen, "Try").query_params["trial"]}
 
 
 def start_round(project: Project) -> dict[str, str]:
@@ -158,19 +163,21 @@ def open_model_fusion(project: Project, address: dict[str, str]) -> AppTest:
 class Kind:
     """`start` presses the buttons and gives the address of the result; `result` is the screen it stands on.
 
-    `after` is the kind of run that it builds on.
+    `after` is the kind of run that it builds on; of what `asks_once`, nothing can both fail and be answered.
     """
 
     start: Callable[[Project], dict[str, str]]
     result: str | Callable[[Project, dict[str, str]], AppTest]
     after: str = "calibration"
     asks_a_model: bool = True
+    asks_once: bool = False
 
 
 KINDS = {
     "calibration": Kind(start_calibration, "calibrate", after=""),
     "rescore": Kind(start_rescore, "criteria"),
     "round": Kind(start_round, "misaligned"),
+    "trial": Kind(start_trial, "criteria", asks_once=True),
     "ablation": Kind(start_ablation, "compare"),
     "metrics": Kind(start_metrics, "compare", asks_a_model=False),
     "styles": Kind(start_styles, open_styles),
@@ -327,7 +334,7 @@ def without_money(lines: list[str]) -> list[str]:
     return [MONEY.sub("<spent>", line) for line in lines if not line.startswith(("metric Sent", "metric Took"))]
 
 
-ASKING = [name for name, kind in KINDS.items() if kind.asks_a_model]
+ASKING = [name for name, kind in KINDS.items() if kind.asks_a_model and not kind.asks_once]
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,18 @@ from core.store.results import JUDGE
 from core.store.store import Store
 from pages.components import state, tables
 from tests.pages.making import Calibrated, Place, aligned, calibration, candidates, standing
-from tests.pages.screen import frame_with, metrics, open_screen, press, texts
+from tests.pages.screen import (
+    HOSTILE,
+    button,
+    choose_section,
+    frame_with,
+    harmless,
+    has_button,
+    metrics,
+    open_screen,
+    press,
+    texts,
+)
 
 SCREEN = "4_criteria"
 
@@ -48,6 +59,8 @@ def edited(best: Criteria) -> Criteria:
 
 
 def edit(screen: AppTest, parent: Criteria, text: str) -> AppTest:
+    if has_button(screen, "Edit"):
+        press(screen, "Edit")
     screen.text_area(key=f"form_edit_{parent.criteria_id}").set_value(text)
     return press(screen, "Save and re-score")
 
@@ -90,7 +103,43 @@ def test_criteria_dropped_early_stand_below_the_complete(place: Place, run_id: s
     place.add_criteria(replace(best, text="Lucky on few items."), run_id, 0.95, status="stopped")
     listed = open_screen(SCREEN, run=run_id).dataframe[0].value
     assert listed["Spearman, sample"].iloc[0] == pytest.approx(0.6)
-    assert listed["criteria"].iloc[-1] == "Lucky on few items."
+    assert listed[["criteria", "standing"]].iloc[-1].tolist() == ["Lucky on few items", "dropped early, on 80 items"]
+
+
+def test_a_rejected_draft_stands_below_and_the_list_says_why(place: Place, run_id: str, best: Criteria) -> None:
+    place.add_criteria(replace(best, text="Higher, and rejected."), run_id, 0.95, status="rejected")
+    screen = open_screen(SCREEN, run=run_id)
+    listed = screen.dataframe[0].value
+    assert listed["standing"].iloc[-1] == "rejected: no gain on its parent"
+    assert listed["Spearman, sample"].iloc[0] == pytest.approx(0.6)
+    assert "Best measured first, then 1 rejected (they did not gain on their parent" in texts(screen)
+
+
+def test_no_two_rows_read_alike_and_a_name_that_people_give_is_shown(place: Place, run_id: str, best: Criteria) -> None:
+    screen = open_screen(SCREEN, run=run_id)
+    assert screen.dataframe[0].value["criteria"].is_unique
+    key = next(field.key for field in screen.text_input if field.label == "Name of these criteria")
+    screen.text_input(key=key).set_value(HOSTILE)
+    press(screen, "Save the name")
+    harmless(screen)
+    assert screen.dataframe[0].value["criteria"].iloc[0] == HOSTILE
+    key = next(field.key for field in screen.text_input if field.label == "Name of these criteria")
+    screen.text_input(key=key).set_value("x" * 300)
+    assert "this one has 300" in texts(press(screen, "Save the name"))
+    assert projects.criteria_names(place.store, place.project_id, "coherence")[best.criteria_id] == HOSTILE
+
+
+def test_a_ladder_is_no_numbered_list(place: Place, run_id: str, best: Criteria) -> None:
+    place.add_criteria(replace(best, text="Ask a reader.\n5: nothing untrue.\n1: all of it."), run_id, 0.9)
+    shown = next(block.value for block in open_screen(SCREEN, run=run_id).markdown if "nothing untrue" in block.value)
+    assert "**5**" in shown
+    assert "2. " not in shown
+
+
+def test_the_parent_is_listed_once_however_often_it_was_measured(place: Place, run_id: str, best: Criteria) -> None:
+    place.add_criteria(best, place.add_run("done"), 0.6)
+    screen = choose_section(open_screen(SCREEN, run=run_id, criteria=best.criteria_id), "Where it comes from")
+    assert frame_with(screen, "measured")["measured"].tolist() == ["2 times"]
 
 
 def test_a_link_opens_the_criteria_it_names(run_id: str) -> None:
@@ -112,19 +161,19 @@ def test_an_edit_without_an_author_is_not_saved(run_id: str) -> None:
     screen = open_screen(SCREEN, run=run_id)
     screen.session_state[state.RATER] = ""
     screen.run()
-    assert [button.disabled for button in screen.button if button.label == "Save and re-score"] == [True]
+    assert button(screen, "Edit").disabled
 
 
-@pytest.mark.parametrize("button", ["Save mine as a version of its own", "Drop mine"])
-def test_a_conflict_shows_both_texts_and_loses_none(place: Place, run_id: str, best: Criteria, button: str) -> None:
-    screen = open_screen(SCREEN, run=run_id)
+@pytest.mark.parametrize("way", ["Save mine as a version of its own", "Drop mine"])
+def test_a_conflict_shows_both_texts_and_loses_none(place: Place, run_id: str, best: Criteria, way: str) -> None:
+    screen = press(open_screen(SCREEN, run=run_id), "Edit")
     projects.save_edit(place.store.acting(Actor("Bo")), place.project_id, best.criteria_id, "Their text.", "Bo")
     edit(screen, best, "My text.")
     assert "Their text." in texts(screen)
     assert "My text." in texts(screen)
     assert edits_of(place, best) == [("Bo", "Their text.")]
-    press(screen, button)
-    kept = [("Ann", "My text.")] if button.startswith("Save") else []
+    press(screen, way)
+    kept = [("Ann", "My text.")] if way.startswith("Save") else []
     assert edits_of(place, best) == [("Bo", "Their text."), *kept]
 
 
@@ -141,11 +190,10 @@ def test_an_edit_stands_beside_its_parent(
 ) -> None:
     place.add_criteria(edited, run_id)
     screen = open_screen(SCREEN, project=place.project_id, rescore=rescored(place, run_id, best, edited, low, high))
-    assert metrics(screen)["Parent"] == "0.500 [0.40, 0.60]"
-    assert metrics(screen)["Edited"] == "0.600 [0.50, 0.70]"
+    assert metrics(screen) == {"Before, 95 % 0.40 to 0.60": "0.500", "After, 95 % 0.50 to 0.70": "0.600"}
     page_text = texts(screen)
     assert words in page_text
-    assert "1 now aligned, 1 now misaligned" in page_text
+    assert "1 item fixed, 1 broken" in page_text
     assert ":green-background[**Punish gaps" in page_text
     assert screen.query_params["criteria"] == edited.criteria_id
 
@@ -169,7 +217,8 @@ def test_a_failed_rescoring_says_why(place: Place, run_id: str, best: Criteria, 
 
 def test_edits_of_a_run_are_listed_with_it(place: Place, run_id: str, edited: Criteria) -> None:
     place.add_criteria(edited)
-    assert "edit by Ada" in set(open_screen(SCREEN, run=run_id).dataframe[0].value["origin"])
+    listed = open_screen(SCREEN, run=run_id).dataframe[0].value
+    assert listed[["criteria", "standing"]].iloc[-1].tolist() == ["Punish gaps", "not measured"]
 
 
 def test_hostile_criteria_stay_plain_text(place: Place, run_id: str, best: Criteria) -> None:
@@ -200,7 +249,7 @@ def test_items_are_told_by_their_gap_and_a_marked_one_opens(done: str, store: St
     places = [projects.load_golden_set(store, store.runs.get(done).golden_id).item_ids.index(unread)]
     reasons = {best: (Unscored(unread, "no verdict", "nothing to read"),)}
     store.results.add_scores(done, places, ScoreMatrix((best,), (unread,), np.array([[np.nan]]), reasons))
-    screen = open_screen(SCREEN, run=done, criteria=best)
+    screen = choose_section(open_screen(SCREEN, run=done, criteria=best), "Item by item")
     scored = projects.item_scores(store, done, best)
     counts = Counter(map(tables.gap_words, scored))
     kinds = ", ".join(f"{counts[name]} {name}" for name in ("aligned", "too lenient", "too strict"))

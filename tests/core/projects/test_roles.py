@@ -41,7 +41,7 @@ READING = """
     judge_adapters
     criteria_names draft_of others_drafting
     endpoints_of_project endpoints_of_run
-    earlier_labels still_rating
+    earlier_labels still_rating trial_items
 """
 SPEAKING = """
     add_comment cast_vote others_said save_comment save_label save_triage settle_comment join_pass

@@ -81,6 +81,8 @@ def test_what_a_trial_refuses(store: Store, settings: Settings, golden: GoldenSe
     request = asked(store, settings, golden, drive)
     split = projects.run_view(store, request.run_id).request.split(golden)  # type: ignore[attr-defined]
     held_out = golden.items[split.held_out[0]].item_id
+    offered = projects.trial_items(store, request.run_id)
+    assert (held_out in offered, request.item_id in offered) == (False, True)
     refused: list[tuple[dict[str, Any], type[Exception], str]] = [
         ({"item_id": held_out}, UsageError, "is held out"),
         ({"item_id": "none"}, UsageError, "no item 'none'"),

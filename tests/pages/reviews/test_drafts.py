@@ -39,13 +39,13 @@ def test_an_unsaved_text_is_there_again_and_saving_takes_the_draft_away(
 ) -> None:
     ann = store.acting(Actor("Ann"))
     version = projects.get_criteria(store, reviewed.project_id, reviewed.best)
-    assert area(open_criteria("Ann", criteria=reviewed.best)).value == version.text
+    assert area(open_criteria("Ann", criteria=reviewed.best, edit="1")).value == version.text
     projects.keep_draft(ann, reviewed.project_id, subject, f"{version.text}\n{HOSTILE}", base=version.head)
-    screen = open_criteria("Ann", criteria=reviewed.best)
+    screen = open_criteria("Ann", criteria=reviewed.best, edit="1")
     assert area(screen).value == f"{version.text}\n{HOSTILE}"
     assert "Your unsaved text of " in texts(screen)
     assert "Somebody has saved" not in texts(screen)
-    assert area(open_criteria("Bo", criteria=reviewed.best)).value == version.text
+    assert area(open_criteria("Bo", criteria=reviewed.best, edit="1")).value == version.text
     press(screen, "Save and re-score")
     assert projects.draft_of(ann, reviewed.project_id, subject) is None
     edited = projects.get_criteria(store, reviewed.project_id, reviewed.best).edits
@@ -57,7 +57,7 @@ def test_an_unsaved_text_is_there_again_and_saving_takes_the_draft_away(
 
 def test_each_pause_is_kept_once(store: Store, reviewed: Any, subject: str, open_criteria: Open) -> None:
     ann = store.acting(Actor("Ann"))
-    screen = sends(open_criteria("Ann", criteria=reviewed.best), 7, "First burst.")
+    screen = sends(open_criteria("Ann", criteria=reviewed.best, edit="1"), 7, "First burst.")
     first = projects.draft_of(ann, reviewed.project_id, subject)
     assert first is not None
     assert (first.text, first.base) == ("First burst.", reviewed.best)
@@ -81,14 +81,14 @@ def test_a_viewer_keeps_nothing(
     store: Store, reviewed: Any, subject: str, open_criteria: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pages.components.people.Actor", lambda name, **given: Actor(name, "annotator"))
-    sends(open_criteria("Ann", criteria=reviewed.best), 1, "typed")
+    sends(open_criteria("Ann", criteria=reviewed.best, edit="1"), 1, "typed")
     assert projects.draft_of(store.acting(Actor("Ann")), reviewed.project_id, subject) is None
 
 
 def test_starting_again_from_the_version(store: Store, reviewed: Any, subject: str, open_criteria: Open) -> None:
     ann = store.acting(Actor("Ann"))
     projects.keep_draft(ann, reviewed.project_id, subject, "Half a thought", base=reviewed.best)
-    screen = press(open_criteria("Ann", criteria=reviewed.best), "Start again from the version")
+    screen = press(open_criteria("Ann", criteria=reviewed.best, edit="1"), "Start again from the version")
     assert area(screen).value == projects.get_criteria(store, reviewed.project_id, reviewed.best).text
     assert projects.draft_of(ann, reviewed.project_id, subject) is None
     assert "Your unsaved text of " not in texts(screen)
@@ -100,7 +100,7 @@ def test_a_draft_from_before_somebody_elses_version_meets_the_conflict(
     ann = store.acting(Actor("Ann"))
     projects.keep_draft(ann, reviewed.project_id, subject, "What Ann wants.", base=reviewed.best)
     projects.save_edit(store.acting(Actor("Bo")), reviewed.project_id, reviewed.best, "What Bo wants.")
-    screen = open_criteria("Ann", criteria=reviewed.best)
+    screen = open_criteria("Ann", criteria=reviewed.best, edit="1")
     assert "Somebody has saved another version since" in texts(screen)
     press(screen, "Save and re-score")
     assert "What Bo wants." in texts(screen)
@@ -117,7 +117,7 @@ def test_others_see_who_is_at_it_but_not_the_text(
     store: Store, reviewed: Any, subject: str, open_criteria: Open
 ) -> None:
     projects.keep_draft(store.acting(Actor(HOSTILE[:37])), reviewed.project_id, subject, "half a thought")
-    screen = open_criteria("Bo", criteria=reviewed.best)
+    screen = open_criteria("Bo", criteria=reviewed.best, edit="1")
     assert f"{HOSTILE[:37]} has unsaved text here since" in texts(screen)
     assert "half a thought" not in texts(screen)
     assert not any("<img src=x onerror" in caption.value for caption in screen.caption)  # as letters, not as it came
@@ -127,7 +127,7 @@ def test_a_text_typed_before_a_name_was_picked_stays_on_screen_and_is_kept_with_
     store: Store, reviewed: Any, subject: str, open_criteria: Open
 ) -> None:
     """A browser leaves what was typed in a text area of the same key, and sends it once somebody is named."""
-    screen = open_criteria("", criteria=reviewed.best)
+    screen = open_criteria("", criteria=reviewed.best, edit="1")
     before = area(screen).key
     screen.session_state[state.RATER] = "Ann"
     screen.run()
@@ -146,7 +146,7 @@ def test_a_lock_that_came_in_between_hides_no_text(
 ) -> None:
     projects.keep_draft(store.acting(Actor("Ann")), reviewed.project_id, subject, "Typed before the lock.")
     projects.set_lock(store.acting(Actor("Bo")), reviewed.project_id, reviewed.best, locked=True)
-    screen = open_criteria("Ann", criteria=reviewed.best)
+    screen = open_criteria("Ann", criteria=reviewed.best, edit="1")
     assert "Bo locked these criteria" in texts(screen)
     assert "Typed before the lock." in texts(screen)
 
@@ -159,7 +159,7 @@ def test_a_store_that_fails_is_told_and_asked_again(
     def full(*_: object, **__: object) -> None:
         raise StoreFullError("The disk is full.")
 
-    screen = open_criteria("Ann", criteria=reviewed.best)
+    screen = open_criteria("Ann", criteria=reviewed.best, edit="1")
     with monkeypatch.context() as patch:
         patch.setattr(projects, "keep_draft", full)
         sends(screen, 1, "Not yet.")

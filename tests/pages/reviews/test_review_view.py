@@ -12,7 +12,18 @@ from streamlit.testing.v1 import AppTest
 from core import projects
 from core.people import Actor
 from core.store.store import Store
-from tests.pages.screen import HOSTILE, button, frame_with, harmless, open_screen, press, texts, write
+from tests.pages.screen import (
+    HOSTILE,
+    button,
+    choose_section,
+    frame_with,
+    harmless,
+    has_button,
+    open_screen,
+    press,
+    texts,
+    write,
+)
 
 Open = Callable[..., AppTest]
 
@@ -124,24 +135,23 @@ def test_comments_by_line(store: Store, reviewed: Any, open_criteria: Open) -> N
 def test_a_lock_takes_the_form_away(store: Store, reviewed: Any, open_criteria: Open) -> None:
     screen = press(open_criteria("Ann", run=reviewed.run_id, criteria=reviewed.best), "Lock")
     assert "Ann locked these criteria" in texts(screen)
-    assert not any(widget.label == "Save and re-score" for widget in screen.button)
-    press(screen, "Unlock")
-    assert any(widget.label == "Save and re-score" for widget in screen.button)
+    assert not has_button(screen, "Edit")
+    assert "Save and re-score" not in [widget.label for widget in press(screen, "Unlock").button]
+    assert has_button(press(screen, "Edit"), "Save and re-score")
 
 
 @pytest.mark.parametrize(("text", "words"), [("  ", "Criteria need a text"), ("x" * 20_001, "may have 20,000")])
 def test_empty_and_endless_criteria_are_refused_in_words(
     reviewed: Any, open_criteria: Open, text: str, words: str
 ) -> None:
-    screen = open_criteria("Ann", run=reviewed.run_id, criteria=reviewed.best)
+    screen = open_criteria("Ann", run=reviewed.run_id, criteria=reviewed.best, edit="1")
     press(write(screen, "Criteria", text), "Save and re-score")
     assert any(words in error.value.replace("\\", "") for error in screen.error)
 
 
 def test_undo_restores_the_parent_and_keeps_what_was_undone(store: Store, reviewed: Any, open_criteria: Open) -> None:
     edit = projects.save_edit(store.acting(Actor("Bo")), reviewed.project_id, reviewed.best, f"Worse.\n{HOSTILE}", "Bo")
-    screen = open_criteria("Ann", run=reviewed.run_id, criteria=edit)
-    assert "What made this version" in texts(screen)
+    screen = choose_section(open_criteria("Ann", run=reviewed.run_id, criteria=edit), "Where it comes from")
     harmless(screen)
     press(screen, "Restore the parent's text")
     assert screen.query_params["criteria"] == reviewed.best
@@ -154,6 +164,7 @@ def test_a_refined_version_stands_beside_the_items_it_was_shown(
 ) -> None:
     proposal = projects.list_proposals(store, reviewed.round_id)[0]
     screen = open_criteria("Ann", run=reviewed.run_id, criteria=proposal.criteria.criteria_id)
+    choose_section(screen, "Where it comes from")
     assert "The misaligned items it was shown" in texts(screen)
     shown = frame_with(screen, "under the parent")
     assert shown["item"].tolist() == list(proposal.criteria.provenance.item_ids)
@@ -188,6 +199,7 @@ def test_any_two_versions_word_by_word_and_merged(store: Store, reviewed: Any, o
 
 def test_a_copy_for_another_aspect(store: Store, reviewed: Any, open_criteria: Open) -> None:
     screen = open_criteria("Ann", run=reviewed.run_id, criteria=reviewed.best)
+    choose_section(screen, "Where it comes from")
     screen.session_state["form_copy_part"] = True  # what a click on the button does
     screen.run()
     aspects = next(box for box in screen.selectbox if box.label == "Aspect")
@@ -207,5 +219,5 @@ def test_a_viewer_reads_and_changes_nothing(
 
     monkeypatch.setattr(people, "actor_of", lambda account, settings: Actor("Vi", "viewer"))
     screen = open_criteria("Vi", run=reviewed.run_id, criteria=reviewed.best)
-    for label in ("Propose for approval", "Save and re-score", "Lock"):
+    for label in ("Propose for approval", "Edit", "Save the name", "Lock"):
         assert button(screen, label).disabled
