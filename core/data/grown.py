@@ -22,17 +22,16 @@ class Grown:
     n_new_items: int
     labels_added: dict[str, int]
 
-    @property
-    def words(self) -> str:
-        """One sentence without names: what it adds."""
+    def words(self, older: str = "the older one") -> str:
+        """One sentence: what it adds to the older set of that name."""
         if not self.known:
-            return "It shares no source with the older one."
+            return f"It shares no source with {older}."
         added = [_count(n, "new source") for n in (len(self.new),) if n]
         added += [_count(n, "new text") for n in (self.n_new_items,) if n]
         more = sum(n for n in self.labels_added.values() if n > 0)
         fewer = -sum(n for n in self.labels_added.values() if n < 0)
         added += [_count(more, "more label")] if more else []
-        kept = f"{_count(len(self.known), 'source')} known from the older one"
+        kept = f"{_count(len(self.known), 'source')} known from {older}"
         lost = [_count(self.n_gone, "source") + " left out"] if self.n_gone else []
         lost += [_count(fewer, "label") + " fewer"] if fewer else []
         head = f"It adds {_listed(added)} to {kept}" if added else f"It has the same texts: {kept}"

@@ -22,6 +22,8 @@ _LONG, _SHORT = 20, 80
 _TOP, _MOST_VALUES, _MOST_FRACTIONS = 10, 60, 8
 """Of labels: the largest, and how many different values and fractions (.33 .5 …) means over a few people make."""
 _MOST_NAMES = 50
+_MOST_REFUSED = 0.3
+"""Share of cells that may be no number in a column of numbers."""
 _COUNTS = frozenset(
     "n num number nr no count counts len length words tokens chars characters sentences year month day date time "
     "timestamp page turn turns round version seed rank position order index row line fold batch duration seconds "
@@ -57,7 +59,7 @@ class _Column:
 
     @cached_property
     def numbers(self) -> list[float] | None:
-        """None unless every cell is a number."""
+        """None unless nearly every cell is a number; the others may be what is wrong in the file."""
         return _numbers(self.cells)
 
     @cached_property
@@ -132,7 +134,7 @@ class _Guess:
 
     def take_texts(self) -> None:
         """Target and source: of two texts the one that repeats, or is much longer, is the source."""
-        texts = [column for column in self.free() if column.is_text]
+        texts = [column for column in self.free() if column.is_text or (len(self.columns) == 1 and column.texts)]
         target = self.roles.get("target")
         if target is not None and "source" not in self.roles and texts and folded(target) in ALIASES["source"]:
             del self.roles["target"], self.found["target"]  # the only text with a usual name was one of a source
@@ -210,15 +212,17 @@ def _filled(rows: Rows, name: str) -> tuple[Any, ...]:
     return tuple(row[name] for row in rows if row.get(name) not in (None, "", [], {}))
 
 
-def _numbers(cells: abc.Iterable[Any]) -> list[float] | None:
+def _numbers(cells: abc.Sequence[Any]) -> list[float] | None:
     numbers: list[float] = []
+    n_refused = 0
     for cell in cells:
         try:
             number = read_number(cell)
         except AmbiguousCommaError:
             continue
         except CellError:
-            return None
+            n_refused += 1
+            continue
         if number is not None:
             numbers.append(number)
-    return numbers or None
+    return numbers if numbers and n_refused <= _MOST_REFUSED * len(cells) else None

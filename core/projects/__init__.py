@@ -118,9 +118,11 @@ from core.projects.project_list import (
     golden_page,
     list_goldens,
     list_projects,
+    list_public_sets,
     load_golden_set,
     open_store,
     read_upload,
+    rows_csv,
     rows_left_out,
 )
 from core.projects.repeval import estimate_repeval, start_repeval

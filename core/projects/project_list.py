@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import threading
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from core.data import Table
 from core.data import read_upload as read_table_sent
@@ -14,7 +17,11 @@ from core.projects.roles import requires
 from core.records import GoldenSet
 from core.review.log import Action
 from core.settings import Settings
+from core.spreadsheets import csv_text
 from core.store.store import Store
+
+if TYPE_CHECKING:
+    from core.data.public_sets import Benchmark
 
 SAMPLE_PROJECT = "sample"
 """Id of the sample project."""
@@ -88,6 +95,19 @@ def ensure_sample_project(store: Store, folder: Path = _SAMPLE_FOLDER) -> Projec
 # ── golden sets ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def rows_csv(table: Table, reasons: Mapping[int, str]) -> str:
+    """The rows of these numbers as they came, each with its number and what is wrong with it, for a spreadsheet."""
+    header = ("row", "what is wrong", *table.columns)
+    rows = [(number, row) for number, row in table.numbered() if number in reasons]
+    cells = ([number, reasons[number], *(_cell(row.get(name)) for name in table.columns)] for number, row in rows)
+    return csv_text(header, cells)
+
+
+def _cell(cell: Any) -> str | float | int | None:
+    plain = cell is None or isinstance(cell, (str, int, float))
+    return cell if plain else json.dumps(cell, ensure_ascii=False, default=str)
+
+
 @requires("reviewer", "added a golden set")
 def add_golden(store: Store, project_id: str, golden: GoldenSet, left_out: str = "") -> str:
     """Store a golden set in a project and return its id, the content digest; a second time changes nothing.
@@ -114,6 +134,13 @@ def add_sample(store: Store, project_id: str) -> str:
 
     store.projects.get(project_id)
     return store.goldens.add(project_id, load_golden(_SAMPLE_FOLDER / "summaries.jsonl"))
+
+
+def list_public_sets() -> list[Benchmark]:
+    """Public sets of human ratings that ``python -m core fetch NAME`` downloads and converts."""
+    from core.data.public_sets import CATALOGUE
+
+    return list(CATALOGUE)
 
 
 @requires("reviewer")

@@ -1,35 +1,33 @@
-"""A golden set on screen: an upload before it is frozen, and a frozen one; both as facts, rows and distributions."""
+"""A frozen golden set on screen: what it is in a sentence, what to do next, how its labels spread, and its items."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping as Dict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import streamlit as st
 
 from core import projects
-from core.data import BuiltGolden, Mapping, Table, build_golden
-from core.data.findings import has_errors
-from core.errors import ConcordError
-from core.project_records import GoldenItem, GoldenSummary
-from core.records import GoldenSet, Scale
-from pages.components import charts, label_blind, mapping, people, state, tables, transfer_view
-from pages.components.page import Opened, link_to, stop_with
+from core.data import grown
+from core.data.split import ENOUGH, LEAST, calibration_labels
+from core.data.summary import sentence
+from core.project_records import GoldenSummary
+from core.records import GoldenSet
+from pages.components import charts, label_blind, state, tables
+from pages.components.page import Opened, link_to
+from pages.components.screens import plain
 
-PREVIEW_ROWS, PAGE_ROWS = 20, 100
-UPLOAD_TYPES = ["csv", "tsv", "jsonl", "ndjson", "json", "gz", "parquet", "xlsx"]
-
-
-@st.cache_resource(max_entries=3, show_spinner="Reading the file …")
-def _read_upload(digest: str, name: str, max_mb: int, _page: Opened, _data: bytes) -> Table:
-    return projects.read_upload(_page.store, _data, name, max_mb=max_mb)
+PAGE_ROWS, MOST_PICTURES = 100, 4
+LABELS, ITEMS, GROUPS = "Labels", "Items", "Sources and systems"
 
 
-@st.cache_resource(max_entries=6, show_spinner="Checking …")
-def _build(
-    digest: str, key: str, _table: Table, _mapping: Mapping, _scales: Dict[str, Scale], labels_needed: bool = True
-) -> BuiltGolden:
-    return build_golden(_table, _mapping, _scales, labels_needed=labels_needed)
+@dataclass(frozen=True)
+class Glance:
+    """What is said of a golden set at first sight; `blind` to somebody who still rates it."""
+
+    words: str
+    blind: str
+    n_to_calibrate: int
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)
@@ -38,181 +36,139 @@ def _kept_golden(golden_id: str, _page: Opened) -> GoldenSet:
     return projects.load_golden_set(_page.store, golden_id)
 
 
-def bring_in(page: Opened) -> None:
-    """Upload → mapping → findings and scales → preview → freeze; for those who may freeze."""
-    if not people.may(page, "reviewer"):
-        st.info(f"Files are brought in by reviewers; your role here is {page.actor.role}.", icon=":material/lock:")
-        return
-    upload = st.file_uploader(
-        "A file with items and human labels",
-        type=UPLOAD_TYPES,
-        key=state.UPLOAD,
-        max_upload_size=page.settings.max_upload_mb,
-        help="CSV, TSV, JSONL, JSON (also .gz), Parquet or XLSX; one row an item, or one row a rating.",
-    )
-    if upload is None:
-        st.caption(
-            "Columns are recognised by name: item_id, source_id, system_id, source, target, human_<aspect>, "
-            "ann_<aspect>, and usual aliases such as document or summary. All can be corrected before it is kept."
+@st.cache_data(max_entries=32, show_spinner=False)
+def _glance(golden_id: str, _page: Opened) -> Glance:
+    golden = _kept_golden(golden_id, _page)
+    counts = [calibration_labels(golden, aspect) or 0 for aspect in golden.aspects]
+    return Glance(sentence(golden), sentence(golden, labels=False), max(counts, default=0))
+
+
+@st.cache_data(max_entries=32, show_spinner=False)
+def _grown_words(older_id: str, newer_id: str, older: str, _page: Opened) -> str:
+    return grown(_kept_golden(older_id, _page), _kept_golden(newer_id, _page)).words(older)
+
+
+@st.cache_resource(max_entries=16, show_spinner=False)
+def _with_aspects(golden_id: str, aspects: tuple[str, ...], _golden: GoldenSet) -> GoldenSet:
+    """The same set with labels of these aspects only, kept so that its digest is computed once."""
+    return replace(_golden, aspects={aspect: _golden.aspects[aspect] for aspect in aspects})
+
+
+def draw(page: Opened, goldens: Sequence[GoldenSummary]) -> None:
+    """The golden set in the URL, else the newest, of at least one."""
+    golden = _picked(goldens)
+    sees = not golden.aspects or label_blind.may_see(page, golden.golden_id)
+    glance = _glance(golden.golden_id, page)
+    st.markdown(f"#### {plain(golden.name)}: {plain(glance.words if sees else glance.blind)}")
+    _draw_age(page, goldens, golden)
+    _draw_next(golden, glance)
+    if sees:
+        _draw_parts(page, golden)
+
+
+def choose(goldens: Sequence[GoldenSummary]) -> None:
+    """The picker of golden sets, where there is more than one; the URL holds the choice."""
+    lines = {golden.golden_id: _line(len(goldens) - place, golden) for place, golden in enumerate(goldens)}
+    st.session_state[state.GOLDENS] = _picked(goldens).golden_id
+    if len(goldens) > 1:
+        st.selectbox(
+            "Golden set",
+            list(lines),
+            key=state.GOLDENS,
+            format_func=lines.__getitem__,
+            on_change=lambda: state.put_in_url(golden=st.session_state[state.GOLDENS]),
+            label_visibility="collapsed",
         )
-        whole = st.expander("A whole project from another installation", icon=":material/input:", on_change="rerun")
-        if whole.open:
-            with whole:
-                transfer_view.bring_in_project(page)
-        return
-    data = upload.getvalue()
-    digest = hashlib.sha256(data).hexdigest()[:16]
-    try:
-        table = _read_upload(digest, upload.name, page.settings.max_upload_mb, page, data)
-        chosen = mapping.correct_mapping(table, digest)
-        if chosen.layout == "wide" and not chosen.aspects and _comes_unlabelled(digest):
-            built = _build(digest, str(chosen.as_json()), table, chosen, {}, labels_needed=False)
-            _show_and_freeze(page, built)
-            return
-        as_found = _build(digest, str(chosen.as_json()), table, chosen, {}).draft
-        scales = mapping.choose_scales(as_found, digest) if as_found and as_found.aspects else {}
-        built = _build(digest, f"{chosen.as_json()}{sorted(scales.items())}", table, chosen, scales)
-    except ConcordError as error:
-        stop_with("This file cannot be used.", str(error))
-    _show_and_freeze(page, built)
 
 
-def _comes_unlabelled(upload: str) -> bool:
-    """Whether a person says that a file without labels is for labelling here."""
-    return st.checkbox(
-        "These items have no labels yet: bring them in for people to label here",
-        key=state.widget(f"unlabelled_{upload}"),
-        help="Such a set holds texts only. Judges cannot be calibrated on it until people have labelled it on the "
-        "Label screen and the labels were frozen, which makes a new golden set.",
-    )
+def _picked(goldens: Sequence[GoldenSummary]) -> GoldenSummary:
+    known = {golden.golden_id: golden for golden in goldens}
+    picked = known.get(state.url_id("golden") or "", goldens[0])
+    state.put_in_url(golden=picked.golden_id)
+    return picked
 
 
-def _show_and_freeze(page: Opened, built: BuiltGolden) -> None:
-    _draw_findings(built)
-    if built.draft is not None:
-        _draw_draft(built.draft)
-    _freeze(page, built)
+def _line(number: int, golden: GoldenSummary) -> str:
+    """Nothing that changes with time, and no two alike: the browser holds a choice by these words."""
+    labelled = ", ".join(aspect.aspect for aspect in golden.aspects[:6]) or "no labels"
+    return f"{number} · {golden.name} · {golden.n_items:,} items · {labelled} · {golden.created_at:%d %b %Y}"
 
 
-def draw_frozen(page: Opened, golden: GoldenSummary) -> None:
-    """A frozen golden set: facts, a page of items, distributions, groups and systems."""
-    with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
-        st.subheader("Picked golden set", anchor=False)
-        st.space("stretch")
-        link_to("label", "Have people label it", icon=":material/edit_note:", golden=golden.golden_id)
-        if golden.aspects:
-            link_to("calibrate", "Calibrate a judge on it", icon=":material/tune:", golden=golden.golden_id)
-    st.text(f"{golden.name}: {golden.n_items:,} items, {golden.n_sources:,} sources, {golden.n_systems} systems")
-    st.caption(f"Frozen under its content hash {golden.golden_id.removeprefix('golden:')[:16]}…; it never changes.")
+def _draw_age(page: Opened, goldens: Sequence[GoldenSummary], golden: GoldenSummary) -> None:
+    """What it adds to the one before it, or a newer one to it; which rows of its file were left out."""
+    ids = [one.golden_id for one in goldens]
+    place = ids.index(golden.golden_id)
+    if place:
+        newest = goldens[0]
+        words = _grown_words(golden.golden_id, newest.golden_id, "this one", page)
+        st.markdown(plain(f"{newest.name} is newer. {words}"))
+    elif len(goldens) > 1:
+        before = goldens[1]
+        words = _grown_words(before.golden_id, golden.golden_id, before.name, page)
+        st.markdown(plain(f"The newest of {len(goldens)}. {words}"))
+    if left_out := projects.rows_left_out(page.store, page.project.project_id, golden.golden_id):
+        st.markdown(f"Frozen without {plain(left_out[:200])} of its file.")
+
+
+def _draw_next(golden: GoldenSummary, glance: Glance) -> None:
+    """The one next action, with why; the other one beside it."""
+    n = glance.n_to_calibrate
+    calibrate = n >= LEAST
     if not golden.aspects:
-        st.info(
-            "These items have no labels yet: no judge can be calibrated on them. Have people label them, then freeze "
-            "the labels, which makes a golden set to calibrate on.",
-            icon=":material/edit_note:",
+        words = "**Next:** have people label these items. No judge can be calibrated on them before."
+    elif not calibrate:
+        labels = tables.count_words(n, "label")
+        words = f"**Next:** label more. A calibration would have {labels} to choose by; {LEAST} are needed."
+    elif n < ENOUGH:
+        words = (
+            f"**Next:** calibrate a judge, or label more first: {n:,} labels would choose its criteria, {ENOUGH} are "
+            "advised."
         )
-    if golden.aspects and not label_blind.may_see(page, golden.golden_id):
-        return
+    else:
+        words = f"**Next:** calibrate a judge. {n:,} labels would choose its criteria, the rest measure it."
+    with st.container(border=True, gap="small"):
+        st.markdown(words)
+        ids = {"golden": golden.golden_id}
+        with st.container(horizontal=True):
+            if calibrate:
+                link_to("calibrate", "Calibrate a judge on it", icon=":material/tune:", **ids)
+            link_to("label", "Have people label it", icon=":material/edit_note:", **ids)
+
+
+def _draw_parts(page: Opened, golden: GoldenSummary) -> None:
+    offered = [LABELS, ITEMS, GROUPS] if golden.aspects else [ITEMS, GROUPS]
+    part = st.segmented_control(
+        "Part", offered, default=offered[0], required=True, key=state.GOLDEN_PART, label_visibility="collapsed"
+    )
     whole = _kept_golden(golden.golden_id, page)
+    if part == ITEMS:
+        _draw_items(page, golden)
+    elif part == GROUPS:
+        frame = tables.groups_frame(whole)
+        height = tables.height_for(len(frame), 12)
+        st.dataframe(frame.head(2000), hide_index=True, height=height, alt="Items per source and system")
+    else:
+        _draw_labels(whole, golden)
+
+
+def _draw_labels(whole: GoldenSet, golden: GoldenSummary) -> None:
+    names = tuple(whole.aspects)
+    if len(names) > MOST_PICTURES:
+        n_pages = -(-len(names) // MOST_PICTURES)
+        number = st.pagination(n_pages, key=f"aspects_{golden.golden_id}")
+        names = names[(number - 1) * MOST_PICTURES : number * MOST_PICTURES]
+        whole = _with_aspects(golden.golden_id, names, whole)
     charts.place_labels(whole)
-    st.markdown("**Items**")
+
+
+def _draw_items(page: Opened, golden: GoldenSummary) -> None:
     n_pages = max(1, -(-golden.n_items // PAGE_ROWS))
     number = st.pagination(n_pages, key=f"page_{golden.golden_id}") if n_pages > 1 else 1
     rows = projects.golden_page(page.store, golden.golden_id, (number - 1) * PAGE_ROWS, PAGE_ROWS).rows
     st.dataframe(
         tables.items_frame(rows),
         hide_index=True,
-        height=tables.height_for(len(rows), 8),
+        height=tables.height_for(len(rows), 12),
         placeholder=tables.DASH,
         alt="Items",
     )
-    _draw_groups(whole)
-
-
-def _draw_findings(built: BuiltGolden) -> None:
-    counts = {
-        severity: sum(f.severity == severity for f in built.findings) for severity in ("error", "warning", "note")
-    }
-    st.subheader("What was found", anchor=False)
-    counted = ", ".join(tables.count_words(n, severity) for severity, n in counts.items())
-    words = f"{counted} in {tables.count_words(built.n_rows, 'row')}."
-    if has_errors(built.findings):
-        st.error(f"{words} Errors forbid its use: mend the file, or correct the mapping or scale above.")
-    elif counts["warning"]:
-        st.warning(f"{words} It can be used; read the warnings.")
-    else:
-        st.success(f"{words} It can be used.")
-    if built.findings:
-        frame = tables.findings_frame(built.findings)
-        st.dataframe(
-            frame,
-            hide_index=True,
-            height=tables.height_for(len(frame), 8),
-            placeholder="",
-            row_height=tables.TALL_ROW if frame["what and what to do"].str.len().max() > 90 else tables.ROW_HEIGHT,
-            column_config={
-                "severity": st.column_config.TextColumn(width=85),
-                "row": st.column_config.NumberColumn(width=60),
-                "column": st.column_config.TextColumn(width=140),
-                "what and what to do": st.column_config.TextColumn(width=620),
-            },
-            alt="Findings",
-        )
-
-
-def _draw_draft(draft: GoldenSet) -> None:
-    st.subheader("What it would be", anchor=False)
-    st.text(
-        f"{len(draft.items):,} items, {draft.n_sources:,} sources, {draft.n_systems} systems; "
-        f"{mapping.KIND_WORDS[draft.kind]}"
-    )
-    charts.place_labels(draft)
-    st.markdown(f"**First {min(PREVIEW_ROWS, len(draft.items))} items**")
-    rows = [
-        GoldenItem(i, item, {name: labels.values[i] for name, labels in draft.aspects.items()})
-        for i, item in enumerate(draft.items[:PREVIEW_ROWS])
-    ]
-    st.dataframe(
-        tables.items_frame(rows),
-        hide_index=True,
-        height=tables.height_for(len(rows), 8),
-        placeholder=tables.DASH,
-        alt="First items",
-    )
-    _draw_groups(draft)
-
-
-def _draw_groups(golden: GoldenSet) -> None:
-    part = st.expander("Items per source and system", icon=":material/grid_on:", on_change="rerun")
-    if part.open:
-        with part:
-            frame = tables.groups_frame(golden)
-            st.dataframe(
-                frame.head(2000), hide_index=True, height=tables.height_for(len(frame), 8), alt="Groups and systems"
-            )
-
-
-def _freeze(page: Opened, built: BuiltGolden) -> None:
-    golden = built.golden
-    with st.container(border=True, horizontal=True, vertical_alignment="bottom"):
-        default = "" if built.draft is None else built.draft.name
-        name = st.text_input(
-            "Name of the golden set", value=default, max_chars=120, key=state.widget(f"name_{default}")
-        )
-        ready = golden is not None and bool(name.strip())
-        gate = people.gate(page, "reviewer", disabled=not ready)
-        if not st.button("Freeze this golden set", type="primary", icon=":material/ac_unit:", **gate):
-            return
-    if golden is None:
-        return
-    named = GoldenSet(
-        name.strip(), golden.kind, golden.items, golden.aspects, golden.ratings, golden.metrics, golden.given_split
-    )
-    try:
-        golden_id = projects.add_golden(page.store, page.project.project_id, named)
-    except ConcordError as error:
-        stop_with("The golden set was not kept.", str(error))
-    next_step = "Calibrate a judge on it next." if named.aspects else "Have people label it next."
-    state.leave_notice(f"{named.name} is frozen: {len(named.items):,} items. {next_step}", good=True)
-    state.put_in_url(golden=golden_id)
-    st.session_state.pop(state.VIEW, None)
-    st.rerun()

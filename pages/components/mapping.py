@@ -1,88 +1,253 @@
-"""The form that corrects how a file was read: role → column, item kind, label columns, scale per aspect."""
+"""The form that shows how a file is read, with three sample values beside each choice, and takes corrections of it."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import get_args
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from core.data import Mapping, Table, propose_mapping
-from core.data.cells import Comma, folded
-from core.data.columns import HUMAN
+from core.data.cells import Comma, shown
+from core.data.columns import HUMAN, How, plain_name
+from core.data.guess import guess_mapping
+from core.data.kinds import detect_kind
 from core.data.label_cells import asks_about_commas
+from core.errors import UsageError
 from core.records import GoldenSet, ItemKind, Scale
-from pages.components import tables
 from pages.components.screens import plain
 from pages.components.state import widget
 
-ITEM_ROLES = {
-    "item_id": "item id",
-    "source_id": "source id (the group)",
-    "system_id": "system id",
-    "target": "target (the judged text)",
-    "source": "source",
-    "context": "context",
-    "references": "references",
-    "split": "split",
-    "annotator_id": "annotator (long files)",
-    "aspect": "aspect (long files)",
-    "value": "value (long files)",
+MAIN_ROLES = {
+    "target": "Judged text",
+    "source": "Source",
+    "source_id": "Source id (the group)",
+    "system_id": "System (who wrote it)",
+    "item_id": "Item id",
+}
+OTHER_ROLES = {
+    "context": "Context",
+    "references": "References",
+    "split": "Split",
+    "annotator_id": "Rater (one row a rating)",
+    "aspect": "Aspect (one row a rating)",
+    "value": "Label (one row a rating)",
 }
 COMMA_WORDS: dict[Comma, str] = {"decimal": "before decimals (1.234)", "thousands": "between thousands (1234)"}
 KIND_WORDS: dict[ItemKind, str] = {
     "single": "a single text",
-    "source_target": "source and target",
-    "source_context_target": "source, context and target",
+    "source_target": "a pair: source and judged text",
+    "source_context_target": "source, context and judged text",
     "conversation": "a conversation",
-    "data_text": "structured data and text",
+    "data_text": "structured data and a text about it",
 }
+HOW_WORDS: dict[How | None, str] = {
+    "exact": "by its name",
+    "alias": "by another usual name",
+    "content": "guessed from its content",
+    "corrected": "chosen here",
+    None: "",
+}
+_WIDTHS = (2, 3, 5)
+_ASPECT_WIDTHS = (3, 4, 5)
+_MOST_ASPECTS = 20
+_SAMPLES, _LONGEST_SAMPLE = 3, 40
 
 
-def correct_mapping(table: Table, upload: str) -> Mapping:
+@dataclass(frozen=True)
+class AspectRow:
+    """Where the scale of an aspect is to be asked, once the labels were read."""
+
+    aspect: str
+    column: str
+    place: DeltaGenerator
+
+
+@st.cache_resource(max_entries=6, show_spinner="Reading the columns …")
+def proposed(upload: str, _table: Table) -> Mapping:
+    """How the file is read until somebody corrects it: by names, then by what columns hold; aspects by plain names."""
+    by_name = propose_mapping(_table.columns, _table.rows)
+    return guess_mapping(by_name, _table.rows).with_plain_names()
+
+
+def correct_mapping(table: Table, upload: str) -> tuple[Mapping, list[AspectRow]]:
     """Shows the proposed mapping and returns it with a person's corrections; `upload` keeps files apart."""
-    mapping = propose_mapping(table.columns, table.rows)
-    left, right = st.columns([2, 3], gap="large")
-    with left:
-        st.markdown("**Columns and the parts they play**")
-        shown = st.empty()
-    with right:
-        st.markdown("**Correct it where it is wrong**")
-        mapping = _correct_roles(table, mapping, upload)
-        mapping = _correct_labels(table, mapping, upload)
-        if _asks_about_commas(upload, str(mapping.as_json()), table, mapping):
-            mapping = _choose_comma(mapping, upload)
-        kinds = list(get_args(ItemKind))
-        kind = st.selectbox(
-            "What an item is",
-            kinds,
-            index=kinds.index(mapping.kind),
-            key=widget(f"kind_{upload}"),
-            format_func=KIND_WORDS.__getitem__,
-        )
-        if kind != mapping.kind:
-            mapping = mapping.with_kind(kind)
-    frame = tables.mapping_frame(mapping)
-    shown.dataframe(frame, hide_index=True, height=tables.height_for(len(frame)), alt="Column roles")
-    if mapping.unused:
-        with left:
-            st.text("Not used: " + ", ".join(mapping.unused))
+    mapping = _correct_roles(table, proposed(upload, table), upload)
+    mapping = replace(mapping, kind=detect_kind(table.rows, mapping.roles))
+    mapping = _choose_kind(mapping, upload)
+    mapping, rows = _correct_labels(table, mapping, upload)
+    if _asks_about_commas(upload, str(mapping.as_json()), table, mapping):
+        mapping = _choose_comma(mapping, upload)
+    return mapping, rows
+
+
+# ── columns and the parts they play ──────────────────────────────────────────────────────────────────────────
+
+
+def _correct_roles(table: Table, mapping: Mapping, upload: str) -> Mapping:
+    roles = {role: words for role, words in OTHER_ROLES.items() if role in mapping.roles}
+    for role, words in (MAIN_ROLES | roles).items():
+        mapping = _correct_role(table, mapping, upload, role, words)
+    rest = {role: words for role, words in OTHER_ROLES.items() if role not in roles}
+    with st.expander("More parts that a column can play", icon=":material/view_column:"):
+        for role, words in rest.items():
+            mapping = _correct_role(table, mapping, upload, role, words)
     return mapping
 
 
-def choose_scales(draft: GoldenSet, upload: str) -> dict[str, Scale]:
+def _correct_role(table: Table, mapping: Mapping, upload: str, role: str, words: str) -> Mapping:
+    """One part: its column, how that was found, and what stands in it."""
+    was = proposed(upload, table).roles.get(role)
+    options = [None, *table.columns]
+    label, box, beside = st.columns(_WIDTHS, vertical_alignment="center")
+    label.markdown(f"**{words}**")
+    column = box.selectbox(
+        words,
+        options,
+        index=options.index(was),
+        key=_role_key(upload, role),
+        format_func=lambda column: "(none)" if column is None else column,
+        label_visibility="collapsed",
+        on_change=_take_from_others,
+        args=(upload, role),
+    )
+    if column != mapping.roles.get(role):
+        mapping = mapping.with_role(role, column)
+    with beside:
+        _draw_samples(table, column, HOW_WORDS[mapping.found.get(role)] if column else "")
+    return mapping
+
+
+def _role_key(upload: str, role: str) -> str:
+    return widget(f"role_{upload}_{role}")
+
+
+def _take_from_others(upload: str, role: str) -> None:
+    """A column plays one part: where it is chosen for another, its old one is left empty."""
+    column = st.session_state[_role_key(upload, role)]
+    for other in (*MAIN_ROLES, *OTHER_ROLES):
+        key = _role_key(upload, other)
+        if other != role and column is not None and st.session_state.get(key) == column:
+            st.session_state[key] = None
+    labels = widget(f"labels_{upload}")
+    st.session_state[labels] = [name for name in st.session_state.get(labels, ()) if name != column]
+
+
+def _draw_samples(table: Table, column: str | None, how: str) -> None:
+    """Up to three different values of a column, and how it came to play its part."""
+    if column is None:
+        st.caption("—")
+        return
+    values = [row[column] for row in islice(table.rows, 500) if row.get(column) not in (None, "", [], {})]
+    cells = list(dict.fromkeys(_sample(value) for value in values))[:_SAMPLES]
+    badge = f":orange-badge[{how}] " if HOW_WORDS["content"] in how else f"*{how}:* " if how else ""
+    st.markdown(f"{badge}:small[{' · '.join(map(plain, cells)) or 'always empty'}]")
+
+
+def _sample(value: object) -> str:
+    if isinstance(value, str):
+        line = " ".join(value[: 4 * _LONGEST_SAMPLE].split())
+        return line if len(line) <= _LONGEST_SAMPLE else f"{line[:_LONGEST_SAMPLE].rstrip()} …"
+    return f"{value:.4g}" if isinstance(value, float) else shown(value, _LONGEST_SAMPLE)
+
+
+def _choose_kind(mapping: Mapping, upload: str) -> Mapping:
+    """What an item is: as the columns say, until a person says otherwise."""
+    kinds = list(get_args(ItemKind))
+    label, box, beside = st.columns(_WIDTHS, vertical_alignment="center")
+    label.markdown("**An item is**")
+    kind = box.selectbox(
+        "What an item is",
+        kinds,
+        index=kinds.index(mapping.kind),
+        key=widget(f"kind_{upload}_{mapping.kind}"),  # another proposal is another question
+        format_func=KIND_WORDS.__getitem__,
+        label_visibility="collapsed",
+    )
+    beside.caption("as the columns above say" if kind == mapping.kind else "chosen here")
+    return mapping if kind == mapping.kind else mapping.with_kind(kind)
+
+
+# ── labels ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _correct_labels(table: Table, mapping: Mapping, upload: str) -> tuple[Mapping, list[AspectRow]]:
+    """Label columns of a wide file, each an aspect under a name that a person may change."""
+    if mapping.layout == "long":
+        return mapping, []
+    was = [column for column in mapping.gold_columns.values() if column in proposed(upload, table).roles.values()]
+    chosen = st.multiselect(
+        "Human labels, one column an aspect", list(table.columns), default=was, key=widget(f"labels_{upload}")
+    )
+    for aspect, column in mapping.gold_columns.items():
+        if column not in chosen:
+            mapping = mapping.with_role(HUMAN + aspect, None)
+    for column in chosen:
+        if column not in mapping.gold_columns.values():
+            mapping = mapping.with_role(HUMAN + _free_name(column, mapping), column)
+    if not mapping.aspects:
+        st.warning(
+            "No column of human labels was found. Choose one above, or say that people have yet to label.",
+            icon=":material/warning:",
+        )
+    return _name_aspects(table, mapping, upload)
+
+
+def _free_name(column: str, mapping: Mapping) -> str:
+    name = plain_name(column)
+    return name if HUMAN + name not in mapping.roles else column
+
+
+def _name_aspects(table: Table, mapping: Mapping, upload: str) -> tuple[Mapping, list[AspectRow]]:
+    rows: list[AspectRow] = []
+    columns = mapping.gold_columns | {
+        rating.aspect: rating.column for rating in mapping.rating_columns if rating.aspect not in mapping.gold_columns
+    }
+    if columns:
+        for place, words in zip(st.columns(_ASPECT_WIDTHS), ("Name of the aspect", "Its scale", ""), strict=True):
+            place.caption(words)
+    for aspect in mapping.aspects[:_MOST_ASPECTS]:
+        column = columns[aspect]
+        naming, scaling, beside = st.columns(_ASPECT_WIDTHS, vertical_alignment="center")
+        name = naming.text_input(
+            f"Name of the aspect in {plain(column)}",
+            value=aspect,
+            key=widget(f"aspect_{upload}_{column}"),
+            label_visibility="collapsed",
+            help="Criteria, charts and the report call it so.",
+        )
+        try:
+            mapping = mapping.renamed(aspect, name)
+        except UsageError as error:
+            st.warning(plain(str(error)), icon=":material/edit:")
+            name = aspect
+        with beside:
+            how = next((how for role, how in mapping.found.items() if mapping.roles[role] == column), None)
+            _draw_samples(table, column, f"column {plain(column)}, {HOW_WORDS[how]}")
+        rows.append(AspectRow(" ".join(name.split()), column, scaling))
+    if len(mapping.aspects) > _MOST_ASPECTS:
+        st.caption(f"The other {len(mapping.aspects) - _MOST_ASPECTS} keep their names and scales as found.")
+    return mapping, rows
+
+
+def choose_scales(draft: GoldenSet, rows: Sequence[AspectRow], upload: str) -> dict[str, Scale]:
     """Scales that a person confirmed or changed; the others stay as found."""
     scales: dict[str, Scale] = {}
-    st.markdown("**Scale of each aspect**, as found in the labels")
-    for aspect, scale in ((name, labels.scale) for name, labels in draft.aspects.items()):
-        name, low, high, sure = st.columns([3, 2, 2, 2], vertical_alignment="bottom")
-        name.text(aspect)
-        key = widget(f"{upload}_{aspect}")
-        bottom = low.number_input("from", value=float(scale.low), key=f"{key}_low", label_visibility="collapsed")
-        top = high.number_input("to", value=float(scale.high), key=f"{key}_high", label_visibility="collapsed")
-        confirmed = sure.checkbox("confirmed", key=f"{key}_sure")
+    for row in rows:
+        if row.aspect not in draft.aspects:
+            continue
+        scale = draft.aspects[row.aspect].scale
+        low, high, sure = row.place.columns((2, 2, 3), vertical_alignment="center")
+        key = widget(f"{upload}_{row.column}")
+        ends = {"label_visibility": "collapsed"}
+        bottom = low.number_input(f"{plain(row.aspect)} from", value=float(scale.low), key=f"{key}_low", **ends)  # type: ignore[call-overload]
+        top = high.number_input(f"{plain(row.aspect)} to", value=float(scale.high), key=f"{key}_high", **ends)  # type: ignore[call-overload]
+        confirmed = sure.checkbox("confirmed", key=f"{key}_sure", help="Found in the labels; say that it is right.")
         if confirmed or (bottom, top) != (scale.low, scale.high):
-            scales[aspect] = Scale(bottom, top, scale.step, given=True)
+            scales[row.aspect] = Scale(bottom, top, scale.step, given=True)
     return scales
 
 
@@ -98,49 +263,3 @@ def _choose_comma(mapping: Mapping, upload: str) -> Mapping:
         "The comma stands", list(COMMA_WORDS), format_func=COMMA_WORDS.__getitem__, key=widget(f"comma_{upload}")
     )
     return replace(mapping, comma=comma)
-
-
-def _correct_roles(table: Table, mapping: Mapping, upload: str) -> Mapping:
-    wide = ["item_id", "source_id", "system_id", "target", "source", "context", "references", "split"]
-    roles = wide if mapping.layout == "wide" else list(ITEM_ROLES)
-    places = st.columns(3)
-    for place, role in enumerate(roles):
-        proposed = mapping.roles.get(role)
-        options = [None, *table.columns]
-        column = places[place % 3].selectbox(
-            ITEM_ROLES[role],
-            options,
-            index=options.index(proposed),
-            key=widget(f"role_{upload}_{role}"),
-            format_func=lambda column: "(none)" if column is None else column,
-        )
-        if column != proposed:
-            mapping = mapping.with_role(role, column)
-    return mapping
-
-
-def _correct_labels(table: Table, mapping: Mapping, upload: str) -> Mapping:
-    """Label columns of a wide file: each chosen column is an aspect named after it."""
-    if mapping.layout == "long":
-        return mapping
-    proposed = list(mapping.gold_columns.values())
-    chosen = st.multiselect(
-        "Human labels, one column an aspect",
-        list(table.columns),
-        default=proposed,
-        key=widget(f"labels_{upload}"),
-    )
-    for aspect, column in mapping.gold_columns.items():
-        if column not in chosen:
-            mapping = mapping.with_role(HUMAN + aspect, None)
-    for column in chosen:
-        if column not in proposed:
-            mapping = mapping.with_role(HUMAN + folded(column).removeprefix(HUMAN), column)
-    if not chosen and not mapping.aspects:
-        st.warning(
-            plain(
-                "No column of human labels was found. Choose at least one above, or say that people have yet to label."
-            ),
-            icon=":material/warning:",
-        )
-    return mapping

@@ -64,6 +64,7 @@ def get_ready() -> None:
         compare_view,
         criteria_view,
         fusion_view,
+        golden_upload,
         golden_view,
         label_view,
         misaligned_view,

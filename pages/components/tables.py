@@ -17,8 +17,7 @@ import pandas as pd
 import streamlit as st
 
 from core.calibration.records import Candidate
-from core.data.columns import Mapping
-from core.project_records import CriteriaAlignment, CriteriaEntry, GoldenItem, GoldenSummary, Run
+from core.project_records import CriteriaAlignment, CriteriaEntry, GoldenItem, Run
 from core.projects.items import MISALIGNED_FROM, ItemScore
 from core.projects.rescore import ChangedItem
 from core.records import Alignment, Criteria, Finding, GoldenSet
@@ -122,23 +121,6 @@ def money(cost: float | None) -> str:
     return DASH if cost is None else f"${cost:,.2f}" if cost >= 0.1 or cost == 0 else f"${cost:.4f}"
 
 
-def goldens_frame(goldens: Sequence[GoldenSummary]) -> pd.DataFrame:
-    return pd.DataFrame(
-        {
-            "name": [g.name for g in goldens],
-            "items": [g.n_items for g in goldens],
-            "sources": [g.n_sources for g in goldens],
-            "systems": [g.n_systems or None for g in goldens],
-            "aspects": [
-                ", ".join(f"{a.aspect} ({a.scale}, {a.n_labelled} labels)" for a in g.aspects) for g in goldens
-            ],
-            "ratings": [g.n_ratings or None for g in goldens],
-            "kind": [g.kind.replace("_", "–") for g in goldens],
-            "frozen": [ago(g.created_at) for g in goldens],
-        }
-    )
-
-
 def items_frame(rows: Sequence[GoldenItem]) -> pd.DataFrame:
     """A page of a golden set: ids, texts, labels."""
     aspects = list(rows[0].labels) if rows else []
@@ -173,17 +155,6 @@ def findings_frame(findings: Sequence[Finding]) -> pd.DataFrame:
             "row": pd.array([f.row for f in ranked], dtype="Int64"),
             "column": [f.column or "" for f in ranked],
             "what and what to do": [f.message for f in ranked],
-        }
-    )
-
-
-def mapping_frame(mapping: Mapping) -> pd.DataFrame:
-    words = {"exact": "own name", "alias": "alias", "corrected": "corrected", None: ""}
-    return pd.DataFrame(
-        {
-            "role": list(mapping.roles),
-            "column": list(mapping.roles.values()),
-            "found by": [words[mapping.found.get(role)] for role in mapping.roles],
         }
     )
 

@@ -247,8 +247,8 @@ def _draw_own(store: Store) -> None:
         return
     state.leave_project()
     state.remember_project(created.project_id)
-    state.leave_notice("This is your project. Bring in a file with human labels to begin.", good=True)
-    _go("golden_set")
+    state.leave_notice("“My project” is new, and open.", good=True)
+    _go("golden_set", section=state.UPLOAD_SECTION)
 
 
 def _refused(error: ConcordError) -> None:

@@ -60,7 +60,7 @@ def watch(page: Page) -> list[list[str]]:
 def test_calibrate_edit_and_rescore(page: Page, app_url: str, settle: Settle, enter: Settle, known_as: Settle) -> None:
     known_as(app_url, "Ada")
     page.goto(app_url)
-    settle("Picked golden set")
+    settle("Next:")
     page.get_by_text("Calibrate a judge on it").click()
     settle("Before the start")
     run_id = start_calibration(page, app_url, settle, enter, rounds=12)
@@ -127,7 +127,7 @@ def test_hostile_names_do_nothing(
     page.on("request", lambda request: abroad.append(request.url) if "evil" in request.url else None)
     known_as(app_url)
     page.goto(app_url)
-    settle("Picked golden set")
+    settle("Next:")
     name = "<img src=//evil.example/x onerror=alert(1)> ![x](http://evil.example/y)"
     page.get_by_role("button", name="New project").click()
     page.get_by_label("Name", exact=True).fill(name)

@@ -309,7 +309,8 @@ class Bench:
 
 def bring_in(place: Place, name: str, rows: list[dict[str, Any]]) -> str:
     screen = place.screen("golden_set")
-    labelled(screen.segmented_control, "View").set_value("Bring in a file").run()
+    if screen.segmented_control:  # an empty project has nothing else to show
+        labelled(screen.segmented_control, "View").set_value("Bring in a file").run()
     data = "\n".join(map(json.dumps, rows)).encode()
     labelled(screen.file_uploader, "A file").set_value((f"{name}.jsonl", data, "application/json")).run()
     return str(press(screen, "Freeze this golden set").query_params["golden"])

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
+from dataclasses import replace
 from typing import Any
 
+import pytest
 from streamlit.testing.v1 import AppTest
 
 from core import projects
+from core.data import read_upload
 from core.records import GoldenSet
 from tests.pages.making import Place
 from tests.pages.screen import button, choose, frame_with, labelled, open_screen, press, texts, upload
@@ -38,8 +41,12 @@ def as_csv(listed: list[dict[str, Any]]) -> bytes:
 
 
 def bring(place: Place, name: str, data: bytes, mime: str = "text/csv") -> AppTest:
-    screen = open_screen(SCREEN, project=place.project_id)
-    return upload(choose(screen, "View", "Bring in a file"), name, data, mime)
+    return upload(open_screen(SCREEN, project=place.project_id, section="upload"), name, data, mime)
+
+
+def plainly(screen: AppTest) -> str:
+    """The words without the marks of emphasis."""
+    return texts(screen).replace("*", "")
 
 
 def frozen(place: Place) -> GoldenSet:
@@ -48,32 +55,67 @@ def frozen(place: Place) -> GoldenSet:
     return projects.load_golden_set(place.store, newest.golden_id)
 
 
-def test_an_empty_project_says_what_to_do_next(empty: Place) -> None:
-    assert "no golden set yet" in texts(open_screen(SCREEN, project=empty.project_id))
+def test_an_empty_project_has_the_drop_zone_and_three_ways_to_begin(empty: Place) -> None:
+    screen = open_screen(SCREEN, project=empty.project_id)
+    assert "no golden set yet" in texts(screen)
+    assert len(screen.file_uploader) == 1
+    assert "The demo is switched off in this installation." in texts(screen)
+    assert "python -m core fetch summeval" in texts(screen)
+    press(screen, "Add the sample summaries")
+    assert "144 items from 6 systems over 24 sources" in texts(screen)
+    assert projects.list_events(empty.store, empty.project_id)[-1].sentence == "added the sample summaries"
 
 
-def test_the_sample_is_listed_and_shown_at_first_start(place: Place) -> None:
+def test_the_link_to_the_drop_zone_opens_it_where_there_are_golden_sets(place: Place) -> None:
+    screen = open_screen(SCREEN, project=place.project_id, section="upload")
+    assert len(screen.file_uploader) == 1
+    choose(screen, "View", "Golden sets")
+    assert "section" not in screen.query_params
+    assert not screen.file_uploader
+    choose(screen, "View", "Bring in a file")
+    assert screen.query_params["section"] == "upload"
+
+
+def test_the_sample_is_shown_at_first_start_its_finding_first(place: Place) -> None:
     screen = open_screen(SCREEN)
-    listed = screen.dataframe[0].value
-    assert (listed["name"][0], listed["items"][0], listed["sources"][0], listed["systems"][0]) == (
-        "summaries",
-        144,
-        24,
-        6,
-    )
-    assert "summaries: 144 items, 24 sources, 6 systems" in texts(screen)
-    assert len(frame_with(screen, "target")) == 100
+    assert "summaries: 144 items from 6 systems over 24 sources; labels use all 5 levels." in texts(screen)
+    assert "72 labels would choose its criteria" in texts(screen)
     assert screen.query_params["golden"] == place.golden_id
-    assert len(screen.get("image")) == 1
+    assert labelled(screen.segmented_control, "Part").value == "Labels"
+    assert not screen.dataframe  # the items are behind a press
+    choose(screen, "Part", "Items")
+    assert len(frame_with(screen, "target")) == 100
+    choose(screen, "Part", "Sources and systems")
+    assert len(frame_with(screen, "source id")) == 24
+
+
+def test_of_several_sets_it_says_which_is_newer_and_what_it_adds(place: Place) -> None:
+    half = replace(
+        place.golden,
+        name="half",
+        items=place.golden.items[:72],
+        ratings=(),
+        metrics={},
+        aspects={a: replace(x, values=x.values[:72]) for a, x in place.golden.aspects.items()},
+    )
+    half_id = projects.add_golden(place.store, place.project_id, half)
+    screen = open_screen(SCREEN, project=place.project_id)
+    assert "The newest of 2. It has the same texts: 12 sources known from summaries; 12 sources left out" in texts(
+        screen
+    )
+    choose(screen, "Golden set", place.golden_id)
+    assert screen.query_params["golden"] == place.golden_id
+    assert "half is newer. It has the same texts" in texts(screen)
+    assert half_id != place.golden_id
 
 
 def test_a_file_is_mapped_by_alias_checked_and_frozen(place: Place) -> None:
     screen = bring(place, "mine.csv", as_csv(rows()))
-    mapping = frame_with(screen, "role").set_index("role")
-    assert mapping.loc["target", "column"] == "summary"
-    assert mapping.loc["target", "found by"] == "alias"
-    assert mapping.loc["item_id", "found by"] == "own name"
-    assert "60 items, 20 sources, 3 systems" in texts(screen)
+    assert labelled(screen.selectbox, "Judged text").value == "summary"
+    assert "by another usual name: :small[Summary 0 of 0. · Summary 1 of 0. · Summary 2 of 0.]" in plainly(screen)
+    assert "by its name: :small[0-0 · 0-1 · 0-2]" in plainly(screen)
+    assert "60 items from 3 systems over 20 sources" in texts(screen)
+    assert "a pair: source and judged text" in texts(screen)
     press(screen, "Freeze this golden set")
     kept = frozen(place)
     assert (kept.name, len(kept.items), list(kept.aspects)) == ("mine", 60, ["clarity"])
@@ -90,20 +132,52 @@ def test_a_gzipped_jsonl_is_read(place: Place) -> None:
 def test_a_wrong_column_can_be_corrected(place: Place) -> None:
     listed = rows(text_b="Another text.")
     screen = bring(place, "mine.csv", as_csv(listed))
-    assert labelled(screen.selectbox, "target").value == "summary"
-    choose(screen, "target", "text_b")
-    assert frame_with(screen, "role").set_index("role").loc["target", "found by"] == "corrected"
+    choose(screen, "Judged text", "text_b")
+    assert "chosen here: :small[Another text.]" in plainly(screen)
     press(screen, "Freeze this golden set")
     assert frozen(place).items[0].target == "Another text."
 
 
-def test_label_columns_can_be_chosen_where_none_is_recognised(place: Place) -> None:
-    listed = [{("stars given" if k == "human_clarity" else k): v for k, v in row.items()} for row in rows()]
+def test_a_column_chosen_for_another_part_leaves_its_own_and_the_kind_follows(place: Place) -> None:
+    screen = bring(place, "mine.csv", as_csv(rows()))
+    choose(screen, "Judged text", "document")
+    assert labelled(screen.selectbox, "Source").value is None
+    assert labelled(screen.selectbox, "What an item is").value == "single"
+    choose(screen, "Context", "summary")
+    assert labelled(screen.selectbox, "What an item is").value == "source_context_target"
+
+
+def test_columns_whose_names_tell_nothing_are_guessed_and_each_guess_is_shown(place: Place) -> None:
+    names = {"summary": "Kurz", "human_clarity": "stars_avg", "system_id": "Von", "source_id": "Quelle"}
+    listed = [{names.get(k, k): v for k, v in row.items()} for row in rows()]
+    listed = [{**row, "Kurz": f"{row['Kurz']} It goes on a little."} for row in listed]
+    screen = bring(place, "mine.csv", as_csv(listed))
+    assert labelled(screen.selectbox, "System").value == "Von"
+    assert plainly(screen).count("guessed from its content") == 3 + 1  # target, source id, system, one aspect
+    assert screen.multiselect[0].value == ["stars_avg"]
+    press(screen, "Freeze this golden set")
+    assert list(frozen(place).aspects) == ["stars"]
+
+
+def test_an_aspect_is_proposed_by_a_plain_name_that_can_be_changed(place: Place) -> None:
+    listed = [{("human_coherence_avg" if k == "human_clarity" else k): v for k, v in row.items()} for row in rows()]
+    screen = bring(place, "mine.csv", as_csv(listed))
+    name = "Name of the aspect in human_coherence_avg"
+    assert labelled(screen.text_input, name).value == "coherence"
+    choose(screen, name, "x" * 300)
+    assert "at most" in texts(screen) or "1 to 100 characters; this one has 300" in texts(screen)
+    choose(screen, name, "red thread")
+    press(screen, "Freeze this golden set")
+    assert list(frozen(place).aspects) == ["red thread"]
+
+
+def test_labels_can_be_chosen_where_none_is_recognised(place: Place) -> None:
+    listed = [{("n words" if k == "human_clarity" else k): v for k, v in row.items()} for row in rows()]
     screen = bring(place, "mine.csv", as_csv(listed))
     assert "No column of human labels" in texts(screen)
-    screen.multiselect[0].set_value(["stars given"]).run()
+    screen.multiselect[0].set_value(["n words"]).run()
     press(screen, "Freeze this golden set")
-    assert list(frozen(place).aspects) == ["stars_given"]
+    assert list(frozen(place).aspects) == ["n_words"]
 
 
 def test_a_confirmed_scale_is_kept(place: Place) -> None:
@@ -122,7 +196,46 @@ def test_an_out_of_scale_label_is_found_and_freezing_forbidden(place: Place) -> 
     error = findings[findings["severity"] == "error"].iloc[0]
     assert (error["row"], error["column"]) == (7, "human_clarity")
     assert button(screen, "Freeze this golden set").disabled
-    assert "Errors forbid its use" in texts(screen)
+    assert "This cannot be used yet. A number was expected, 'excellent' came" in texts(screen)
+
+
+def test_broken_rows_are_left_out_in_one_press_and_the_set_says_so(place: Place) -> None:
+    listed = rows()
+    for number in range(0, 33):
+        listed[number]["human_clarity"] = "?"
+    screen = bring(place, "mine.csv", as_csv(listed))
+    assert "33 of 60 rows are broken" in texts(screen)
+    assert len(frame_with(screen, "what is wrong")) == 33
+    press(screen, "Leave out the 33 broken rows")
+    assert "27 items" in texts(screen)
+    press(screen, "Take them back in")
+    assert button(screen, "Freeze this golden set").disabled
+    press(screen, "Leave out the 33 broken rows")
+    press(screen, "Freeze this golden set")
+    assert len(frozen(place).items) == 27
+    assert "Frozen without 33 rows (1, 2, 3, 4, 5, 6, …) of its file." in texts(screen)
+    words = projects.rows_left_out(place.store, place.project_id, frozen(place).digest)
+    assert words == "33 rows (1, 2, 3, 4, 5, 6, …)"
+
+
+def test_the_broken_rows_as_a_file_run_no_formula() -> None:
+    table = read_upload(b'target,human_x\n"=cmd()",bad\nb,2\n', "x.csv")
+    csv = projects.rows_csv(table, {1: "A number was expected"})
+    assert csv == "row,what is wrong,target,human_x\n1,A number was expected,'=cmd(),bad\n"
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", "This file cannot be used."),
+        (b"only\nshort\n", "No column of human labels was found"),
+        (b"target,human_x\n\xff\xfe\x00bad,1\nb,2\n", "3 warnings under"),
+        (",".join(f"human_a{k}" for k in range(300)).encode() + b",target\n" + b"1," * 300 + b"t\n", "200 aspects"),
+    ],
+    ids=["empty", "one column", "bad encoding", "300 aspects"],
+)
+def test_odd_files_are_answered_in_words(place: Place, data: bytes, words: str) -> None:
+    assert words in texts(bring(place, "bad.csv", data))
 
 
 def test_a_broken_file_is_told_in_words(place: Place) -> None:

@@ -133,8 +133,8 @@ def test_what_a_newer_set_adds_in_words() -> None:
     added = grown(old, grew)
     assert (added.known, added.new, added.n_gone) == (("s0", "s1", "s2", "s3", "s4"), ("s5", "s6"), 1)
     assert (added.n_new_items, added.labels_added) == (4, {"x": 4})
-    assert added.words == (
+    assert added.words() == (
         "It adds 2 new sources, 4 new texts and 4 more labels to 5 sources known from the older one; 1 source left out."
     )
-    assert grown(old, old).words == "It has the same texts: 6 sources known from the older one."
-    assert grown(old, golden(["else"])).words == "It shares no source with the older one."
+    assert grown(old, old).words() == "It has the same texts: 6 sources known from the older one."
+    assert grown(old, golden(["else"])).words("mine") == "It shares no source with mine."

@@ -73,6 +73,13 @@ def test_columns_that_say_what_they_are_are_left_as_they_are() -> None:
     assert guessed(rows) == propose_mapping(list(rows[0]), rows)
 
 
+def test_some_broken_labels_do_not_hide_a_column() -> None:
+    rows = german()
+    for row in rows[:6]:
+        row["Klarheit_avg"] = "n/a"
+    assert guessed(rows).roles["human_klarheit"] == "Klarheit_avg"
+
+
 def test_lists_of_ratings_and_questions_with_answers() -> None:
     rows = [
         {"Frage": f"What would you say about number {k}, if asked?", "Antwort": f"That is the answer to {k}.", "s": r}
@@ -94,7 +101,7 @@ def test_the_same_text_under_every_name_is_one_row_a_rating() -> None:
 
 @pytest.mark.parametrize("rows", [[{"x": "only"}], [{"x": None}], [{"x": 1}, {"x": 2}], [{"x": [[]]}, {"x": {}}]])
 def test_odd_files_are_no_error(rows: Rows) -> None:
-    guessed(rows)
+    assert ("target" in guessed(rows).roles) == (rows[0]["x"] == "only")
 
 
 @pytest.mark.parametrize(
