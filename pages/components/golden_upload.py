@@ -17,7 +17,7 @@ from core.errors import ConcordError
 from core.project_records import GoldenItem, is_demo
 from core.records import GoldenSet, Scale
 from pages.components import charts, mapping, people, state, tables, transfer_view
-from pages.components.page import Opened, link_to, stop_with
+from pages.components.page import Opened, stop_with
 from pages.components.screens import plain
 
 PREVIEW_ROWS = 20
@@ -48,6 +48,11 @@ def _build(
     labels_needed: bool = True,
 ) -> BuiltGolden:
     return build_golden(_table, _mapping, _scales, labels_needed=labels_needed, left_out=left_out)
+
+
+@st.cache_data(max_entries=20, show_spinner=False)
+def _sentence(digest: str, _draft: GoldenSet) -> str:
+    return sentence(_draft)
 
 
 def bring_in(page: Opened, *, empty: bool = False) -> None:
@@ -143,13 +148,13 @@ def _draw_file(page: Opened, sent: Sent) -> None:
     with columns:
         chosen, rows = mapping.correct_mapping(sent.table, sent.digest)
         labels_needed = chosen.layout == "long" or bool(chosen.aspects) or not _comes_unlabelled(sent.digest)
-    key = str(chosen.as_json())
+    key = f"{chosen.as_json()}[]"
     found = _build(sent.digest, key, frozenset(), sent.table, chosen, {}, labels_needed)
     scales = mapping.choose_scales(found.draft, rows, sent.digest) if found.draft and labels_needed else {}
-    key = f"{key}{sorted(scales.items())}"
+    key = f"{chosen.as_json()}{sorted(scales.items())}"
     whole = _build(sent.digest, key, frozenset(), sent.table, chosen, scales, labels_needed)
     with problems:
-        left_out = _leave_out(sent, whole, key)
+        left_out = _leave_out(sent, whole)
     built = _build(sent.digest, key, left_out, sent.table, chosen, scales, labels_needed) if left_out else whole
     with finding:
         _draw_finding(built)
@@ -170,12 +175,13 @@ def _comes_unlabelled(upload: str) -> bool:
     )
 
 
-def _leave_out(sent: Sent, whole: BuiltGolden, key: str) -> frozenset[int]:
-    """The rows that a person leaves out, of those with errors; another reading of the columns asks again."""
+def _leave_out(sent: Sent, whole: BuiltGolden) -> frozenset[int]:
+    """The rows with errors, where a person leaves them out; it asks again when others break."""
     memory = state.widget(f"left_out_{sent.digest}")
     if not whole.broken:
         return frozenset()
-    left_out = frozenset(whole.broken) if st.session_state.get(memory) == key else frozenset()
+    broken = frozenset(whole.broken)
+    left_out = broken if st.session_state.get(memory) == broken else frozenset()
     n = len(whole.broken)
     rows = "row" if n == 1 else "rows"
     with st.container(border=True):
@@ -203,7 +209,7 @@ def _leave_out(sent: Sent, whole: BuiltGolden, key: str) -> frozenset[int]:
                     label,
                     key=f"{memory}_press",
                     on_click=_remember,
-                    args=(memory, key),
+                    args=(memory, broken),
                     icon=":material/playlist_remove:",
                 )
             st.download_button(
@@ -217,16 +223,17 @@ def _leave_out(sent: Sent, whole: BuiltGolden, key: str) -> frozenset[int]:
     return left_out
 
 
-def _remember(memory: str, key: str) -> None:
-    st.session_state[memory] = key
+def _remember(memory: str, rows: frozenset[int]) -> None:
+    st.session_state[memory] = rows
 
 
 def _draw_finding(built: BuiltGolden) -> None:
     """Whether the file can be used, and what it would be."""
     n_warnings = sum(finding.severity == "warning" for finding in built.findings)
-    read = (
-        f"{plain(sentence(built.draft))} Each item is {mapping.KIND_WORDS[built.mapping.kind]}." if built.draft else ""
-    )
+    read = ""
+    if built.draft is not None:
+        words = _sentence(built.draft.digest, built.draft)
+        read = f"{plain(words)} Each item is {mapping.KIND_WORDS[built.mapping.kind]}."
     if has_errors(built.findings):
         first = next(finding for finding in built.findings if finding.severity == "error")
         st.error(f"This cannot be used yet. {plain(first.message)}  \n{read}", icon=":material/error:")
@@ -302,8 +309,3 @@ def _open(golden_id: str, notice: str) -> None:
     state.leave_notice(notice, good=True)
     state.put_in_url(golden=golden_id, section=None)
     st.rerun()
-
-
-def link_to_upload(label: str) -> None:
-    """A link to the drop zone, for every screen that finds nothing to work on."""
-    link_to("golden_set", label, icon=":material/upload_file:", section=state.UPLOAD_SECTION)

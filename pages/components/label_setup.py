@@ -33,7 +33,7 @@ def draw(page: Opened) -> None:
             "There is nothing to label yet. Bring in a file with items first; it may come without any labels.",
             icon=":material/dataset:",
         )
-        link_to("golden_set", "Bring in a file", icon=":material/upload_file:")
+        link_to("golden_set", "Bring in a file", icon=":material/upload_file:", section=state.UPLOAD_SECTION)
         return
     golden = _choose_golden(goldens)
     aspects = _choose_aspects(golden)

@@ -209,11 +209,11 @@ def _name_aspects(table: Table, mapping: Mapping, upload: str) -> tuple[Mapping,
     if columns:
         for place, words in zip(st.columns(_ASPECT_WIDTHS), ("Name of the aspect", "Its scale", ""), strict=True):
             place.caption(words)
-    for aspect in mapping.aspects[:_MOST_ASPECTS]:
+    for number, aspect in enumerate(mapping.aspects[:_MOST_ASPECTS], start=1):
         column = columns[aspect]
         naming, scaling, beside = st.columns(_ASPECT_WIDTHS, vertical_alignment="center")
         name = naming.text_input(
-            f"Name of the aspect in {plain(column)}",
+            f"Name of aspect {number}",
             value=aspect,
             key=widget(f"aspect_{upload}_{column}"),
             label_visibility="collapsed",
@@ -236,15 +236,15 @@ def _name_aspects(table: Table, mapping: Mapping, upload: str) -> tuple[Mapping,
 def choose_scales(draft: GoldenSet, rows: Sequence[AspectRow], upload: str) -> dict[str, Scale]:
     """Scales that a person confirmed or changed; the others stay as found."""
     scales: dict[str, Scale] = {}
-    for row in rows:
+    for number, row in enumerate(rows, start=1):
         if row.aspect not in draft.aspects:
             continue
         scale = draft.aspects[row.aspect].scale
         low, high, sure = row.place.columns((2, 2, 3), vertical_alignment="center")
         key = widget(f"{upload}_{row.column}")
         ends = {"label_visibility": "collapsed"}
-        bottom = low.number_input(f"{plain(row.aspect)} from", value=float(scale.low), key=f"{key}_low", **ends)  # type: ignore[call-overload]
-        top = high.number_input(f"{plain(row.aspect)} to", value=float(scale.high), key=f"{key}_high", **ends)  # type: ignore[call-overload]
+        bottom = low.number_input(f"Lowest label of aspect {number}", value=float(scale.low), key=f"{key}_low", **ends)  # type: ignore[call-overload]
+        top = high.number_input(f"Highest label of aspect {number}", value=float(scale.high), key=f"{key}_high", **ends)  # type: ignore[call-overload]
         confirmed = sure.checkbox("confirmed", key=f"{key}_sure", help="Found in the labels; say that it is right.")
         if confirmed or (bottom, top) != (scale.low, scale.high):
             scales[row.aspect] = Scale(bottom, top, scale.step, given=True)

@@ -162,7 +162,7 @@ def test_columns_whose_names_tell_nothing_are_guessed_and_each_guess_is_shown(pl
 def test_an_aspect_is_proposed_by_a_plain_name_that_can_be_changed(place: Place) -> None:
     listed = [{("human_coherence_avg" if k == "human_clarity" else k): v for k, v in row.items()} for row in rows()]
     screen = bring(place, "mine.csv", as_csv(listed))
-    name = "Name of the aspect in human_coherence_avg"
+    name = "Name of aspect 1"
     assert labelled(screen.text_input, name).value == "coherence"
     choose(screen, name, "x" * 300)
     assert "at most" in texts(screen) or "1 to 100 characters; this one has 300" in texts(screen)
