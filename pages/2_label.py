@@ -31,19 +31,20 @@ def show(page: Opened) -> None:
         ask_name(page)
         label_setup.draw(page)
         return
-    view = st.segmented_control(
-        "View",
-        VIEWS,
-        default=first_view(page, {passed.golden_id for passed in passes}),
-        required=True,
-        key=state.LABEL_VIEW,
-        label_visibility="collapsed",
-    )
-    if view == NEW:
+    with st.container(horizontal=True, vertical_alignment="center"):
+        view = st.segmented_control(
+            "View",
+            VIEWS,
+            default=first_view(page, {passed.golden_id for passed in passes}),
+            required=True,
+            key=state.LABEL_VIEW,
+            label_visibility="collapsed",
+        )
+        passed = None if view == NEW else label_view.choose_pass(page, passes)
+    if passed is None:
         ask_name(page)
         label_setup.draw(page)
         return
-    passed = label_view.choose_pass(page, passes)
     if view == LABEL:
         label_view.draw_session(page, passed)
         return

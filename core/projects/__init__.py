@@ -18,6 +18,7 @@ from core.projects.analyses import (
     start_ablation,
     start_recheck,
 )
+from core.projects.anchors import get_anchors, item_highlights, mark_words, my_highlights, set_anchors, unmark_words
 from core.projects.calibration import (
     calibrations_of,
     estimate,
@@ -76,21 +77,18 @@ from core.projects.judges import (
 )
 from core.projects.kinds import list_runs, run_view
 from core.projects.labelling import (
-    adjudicate,
-    decisions,
     earlier_labels,
-    freeze_labels,
     get_pass,
     join_pass,
     list_passes,
     others_said,
-    pass_summary,
-    replaced_labels,
     save_comment,
     save_label,
     start_pass,
     still_rating,
     stop_rating,
+    team_progress,
+    undo_label,
 )
 from core.projects.meetings import (
     cast_vote,
@@ -107,6 +105,7 @@ from core.projects.meetings import (
     suggest_agenda,
 )
 from core.projects.overview import overview
+from core.projects.pass_results import adjudicate, decisions, freeze_labels, pass_summary, replaced_labels
 from core.projects.project_list import (
     add_golden,
     add_sample,

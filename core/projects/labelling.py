@@ -6,6 +6,7 @@ Out of a pass come progress and agreement, decisions where raters disagree, and 
 from __future__ import annotations
 
 import uuid
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -13,22 +14,14 @@ import numpy as np
 
 from core.errors import AccessError, NotFoundError, UsageError
 from core.projects.roles import requires
-from core.projects.triage import list_triage
 from core.records import GoldenSet
 from core.review.agreement import (
-    Combine,
-    PassSummary,
-    ReplacedLabel,
-    labelled_golden,
-    labels_in,
     ratings_of,
-    replaced,
-    summary,
 )
-from core.review.log import given_reason
 from core.review.passes import (
     REMARK,
-    Adjudicated,
+    RESTORED,
+    WITHDRAWN,
     AnnotationSession,
     EarlierLabels,
     Label,
@@ -39,7 +32,9 @@ from core.review.passes import (
     RaterJoined,
     RaterStopped,
     StillRating,
+    TeamProgress,
     fitting,
+    last_step,
     passes_from,
 )
 from core.review.plan import LabelAspect, LabelPlan, item_order
@@ -205,6 +200,39 @@ def _save(store: Store, labelling: LabelPass, labels: Sequence[Label], form: str
 
 
 @requires("annotator")
+def undo_label(store: Store, project_id: str, pass_id: str, *, form: str) -> str | None:
+    """Take back the newest label that the person who acts gave in a pass, None where there is none to take back.
+
+    Returns its item, which has on that aspect what it had before: an earlier label, or none.  Called again it takes
+    back the one before.  All of it stays in the history.  `form` and errors as `save_label`.
+    """
+    rater, labelling = _named_rater(store), get_pass(store, project_id, pass_id)
+    said = store.labels.since(project_id, pass_id, rater, 0)
+    sent = next((label for label in said if label.form in (WITHDRAWN + form, RESTORED + form)), None)
+    if sent is not None:
+        return sent.item_id
+    if (step := last_step(said)) is None:
+        return None
+    comment = next(label.comment for label in reversed(said) if label.item_id == step.label.item_id)
+    undone = replace(step.before or replace(step.label, value=None), comment=comment, taken_from="")
+    _save(store, labelling, [undone], (RESTORED if step.before else WITHDRAWN) + form)
+    return undone.item_id
+
+
+def team_progress(store: Store, project_id: str, pass_id: str) -> TeamProgress:
+    """How far everybody together is in a pass; says nothing of who said what."""
+    labelling = get_pass(store, project_id, pass_id)
+    given = Counter(
+        (label.rater, label.item_id)
+        for label in store.labels.current(project_id, pass_id)
+        if label.aspect in labelling.aspects
+    )
+    done = sum(n == len(labelling.aspects) for n in given.values())
+    planned = sum(len(labelling.assigned(rater)) for rater in labelling.raters)
+    return TeamProgress(done, max(planned, labelling.plan.n_ratings))
+
+
+@requires("annotator")
 def stop_rating(store: Store, project_id: str, pass_id: str) -> None:
     """The person who acts rates no more in a pass; what they said counts.  Once, and not to be undone.
 
@@ -238,11 +266,20 @@ def still_rating(
 
 @requires("annotator")
 def others_said(store: Store, project_id: str, pass_id: str, item_id: str) -> OthersSaid:
-    """What other raters of the pass and the judges said of an item, where it shows that; AccessError where blind."""
+    """What other raters of the pass and the judges said of an item.
+
+    AccessError where the pass is blind, and in any other before the person who acts has rated the item themselves.
+    """
     labelling = get_pass(store, project_id, pass_id)
     if labelling.plan.blind:
         raise AccessError(f"{labelling.name} is blind: what others said is shown to nobody who labels in it.")
-    newest = {(label.rater, label.aspect): label.value for label in store.labels.history(project_id, pass_id, item_id)}
+    newest: dict[tuple[str, str], float | None] = {}
+    for label in store.labels.history(project_id, pass_id, item_id):
+        newest.pop((label.rater, label.aspect), None)
+        if not label.is_withdrawn:
+            newest[label.rater, label.aspect] = label.value
+    if any((store.actor.name, aspect) not in newest for aspect in labelling.aspects):
+        raise AccessError("What others said of this item is shown once you have rated it.")
     place = store.goldens.load(labelling.golden_id).item_ids.index(item_id)
     judges = [
         row.judge for row in store.judges.all(project_id, labelling.golden_id) if row.judge.aspect in labelling.aspects
@@ -271,96 +308,3 @@ def _named_rater(store: Store) -> str:
 def _once(what: str, pass_id: str, rater: str) -> str:
     """The id of the form by which a rater does something in a pass that can be done once."""
     return f"{what}:{uuid.uuid5(uuid.NAMESPACE_OID, f'{pass_id}:{rater}').hex}"
-
-
-# ── what comes of a pass ─────────────────────────────────────────────────────────────────────────────────────────
-
-
-@requires("reviewer")
-def pass_summary(store: Store, project_id: str, pass_id: str) -> PassSummary:
-    """A pass from above: who has done how much, agreement as it grew, and the items to decide.
-
-    To decide are the items on which raters disagree, and those of the golden set that triage called mislabelled.
-    """
-    labelling = get_pass(store, project_id, pass_id)
-    golden = store.goldens.load(labelling.golden_id)
-    known = set(golden.item_ids)
-    flagged = {
-        (aspect, item_id): triage
-        for aspect in labelling.aspects
-        for item_id, triage in list_triage(store, project_id, labelling.golden_id, aspect).items()
-        if triage.verdict == "label wrong" and item_id in known
-    }
-    return summary(labelling, golden, _labels(store, labelling, golden), decisions(store, project_id, pass_id), flagged)
-
-
-@requires("reviewer")
-def adjudicate(
-    store: Store, project_id: str, pass_id: str, item_id: str, *, aspect: str, value: float, reason: str, form: str
-) -> None:
-    """Decide the gold label of an item on which raters disagree; the raters' own labels stay as they are.
-
-    UsageError for an item that the golden set does not have, a value outside the scale or an empty reason; AccessError
-    for whoever has items left to rate (`still_rating`).
-    """
-    labelling = get_pass(store, project_id, pass_id)
-    if rating := still_rating(store, project_id, labelling.golden_id, labelling.aspects):
-        left = f"{rating[0].n_open:,} items left to rate in {rating[0].name}"
-        raise AccessError(f"You have {left}; whoever still rates does not decide.")
-    if item_id not in store.goldens.load(labelling.golden_id).item_ids:
-        raise UsageError(f"Item {item_id[:60]!r} is no part of the golden set of {labelling.name}.")
-    scale = next((planned.scale for planned in labelling.plan.aspects if planned.aspect == aspect), None)
-    if scale is None or not scale.holds(value):
-        raise UsageError(f"The decision on {aspect} is {value:g}; the scale is {scale or 'not known'}.")
-    decision = Adjudicated(item_id, aspect, float(value), given_reason(reason), subject=pass_id)
-    store.events.add(project_id, decision, store.actor, form=form)
-
-
-def decisions(store: Store, project_id: str, pass_id: str) -> dict[tuple[str, str], float]:
-    """(aspect, item id) → adjudicated value; a later decision replaces an earlier one."""
-    return {
-        (decision.aspect, decision.item_id): decision.value
-        for decision in store.events.all(project_id, Adjudicated, pass_id)
-    }
-
-
-@requires("reviewer", "froze the labels of a pass")
-def freeze_labels(store: Store, project_id: str, pass_id: str, *, name: str, combine: Combine = "fill") -> str:
-    """A new golden set with the labels of a pass, its single ratings and its decisions; returns its id.
-
-    Golden labels are kept unless `combine` says otherwise.  The golden set that was labelled stays as it is.
-    UsageError when nobody has labelled anything, or nothing would change.
-    """
-    golden, frozen = _frozen(store, project_id, pass_id, name, combine)
-    if frozen.aspects == golden.aspects:
-        raise UsageError(
-            "Every item that was labelled or decided has a golden label already, and those are kept, so freezing would "
-            "change nothing. Choose to replace golden labels, or label items that have none."
-        )
-    return store.goldens.add(project_id, frozen)
-
-
-@requires("reviewer")
-def replaced_labels(store: Store, project_id: str, pass_id: str, combine: Combine) -> tuple[ReplacedLabel, ...]:
-    """The golden labels that freezing with `combine` would replace by others."""
-    return replaced(*_frozen(store, project_id, pass_id, "", combine))
-
-
-def _frozen(store: Store, project_id: str, pass_id: str, name: str, combine: Combine) -> tuple[GoldenSet, GoldenSet]:
-    """The golden set that was labelled, and with the labels of the pass."""
-    labelling = get_pass(store, project_id, pass_id)
-    golden = store.goldens.load(labelling.golden_id)
-    frozen = labelled_golden(
-        golden,
-        _labels(store, labelling, golden),
-        labelling.plan.aspects,
-        name=" ".join(name.split()) or f"{golden.name}, labelled",
-        combine=combine,
-        decided=decisions(store, project_id, pass_id),
-    )
-    return golden, frozen
-
-
-def _labels(store: Store, labelling: LabelPass, golden: GoldenSet) -> list[Label]:
-    """What everybody thinks now in the pass."""
-    return labels_in(labelling, golden, store.labels.current(labelling.project_id, labelling.pass_id))

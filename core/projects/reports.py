@@ -12,8 +12,9 @@ from core.errors import JobError
 from core.project_records import JUDGES, WITH_RESULT, CriteriaAlignment, Run
 from core.projects.calibration import calibration_asked, judge_runs
 from core.projects.criteria import list_reviews
-from core.projects.labelling import decisions, list_passes
+from core.projects.labelling import list_passes
 from core.projects.meetings import list_meetings
+from core.projects.pass_results import decisions
 from core.projects.project_list import get_project
 from core.projects.rounds import Relative, family_tree, list_proposals
 from core.projects.runs import list_held_out_accesses, load_calibration

@@ -80,7 +80,7 @@ def trial_items(store: Store, run_id: str) -> tuple[str, ...]:
     """The ids of the items that criteria may be tried on with the judge of a run: all that are not held out."""
     of = calibration_asked(store, judge_run(store, run_id))
     golden = store.goldens.load(of.golden_id)
-    held_out = set(sides_of(store, request.run_id, golden).held_out)
+    held_out = set(sides_of(store, run_id, golden).held_out)
     return tuple(item.item_id for place, item in enumerate(golden.items) if place not in held_out)
 
 

@@ -9,6 +9,8 @@ entries add up to.
 ``plan``       who rates which items of a labelling pass, in which order
 ``passes``     labels, labelling passes, and what a rater has to do in one
 ``agreement``  what comes of a pass: agreement, disagreements to decide, a new golden set
+``anchors``    what each level of a scale means, in the project's own words
+``highlights`` words of an item that a rater marked
 ``triage``     misaligned items that people looked at, and looks at held-out items
 ``judge_versions``  the versions of a judge: made, measured, signed off, in use
 ``criteria``   a criteria document: name, comments, lock, state from draft to retired; unsaved drafts of it
@@ -22,11 +24,12 @@ entries add up to.
 
 from __future__ import annotations
 
-from core.review import criteria, judge_versions, log, meetings, passes, triage
+from core.review import anchors, criteria, highlights, judge_versions, log, meetings, passes, triage
 from core.review.log import Entry
 
 _ALL: tuple[type[Entry], ...] = (
     *(passes.LabelPass, passes.RaterJoined, passes.RaterStopped, passes.Adjudicated),
+    *(anchors.AnchorsSet, highlights.Highlighted),
     *(triage.Triage, triage.HeldOutAccess),
     *(criteria.Comment, criteria.CommentSettled, criteria.LockChange, criteria.StateChange, criteria.ProposalDecided),
     criteria.CriteriaNamed,

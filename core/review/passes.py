@@ -16,6 +16,8 @@ from core.review.plan import LabelAspect, LabelPlan, Order
 REMARK = ""
 """Stands in an aspect's place for a comment, which is of the item and not of one label."""
 _LONGEST_COMMENT = 5_000
+WITHDRAWN, RESTORED = "undone:", "undone-to:"
+"""How the forms of labels begin that undo one: nothing is said any more, or what was said before."""
 _PAUSE_SECONDS = 600.0
 """A longer gap between two saves is a break, and says nothing about a rater's pace."""
 
@@ -37,6 +39,43 @@ class Label:
     taken_from: str = ""
     number: int = field(default=0, compare=False)
     at: datetime = UNWRITTEN
+    form: str = field(default="", compare=False)
+
+    @property
+    def is_withdrawn(self) -> bool:
+        """Whether it undoes the only label there was: the item is open again on this aspect."""
+        return self.form.startswith(WITHDRAWN)
+
+    @property
+    def undoes(self) -> bool:
+        return self.is_withdrawn or self.form.startswith(RESTORED)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A label as a rater gave it, and the one that it took the place of; None: there was none."""
+
+    label: Label
+    before: Label | None
+
+
+def last_step(said: Iterable[Label]) -> Step | None:
+    """The newest label of one rater in a pass that is not undone; `said` is all they said there, oldest first.
+
+    A comment is no step, nor is a label that was taken over.
+    """
+    steps: list[Step] = []
+    now: dict[tuple[str, str], Label | None] = {}
+    for label in said:
+        which = (label.item_id, label.aspect)
+        if label.aspect == REMARK:
+            continue
+        if label.undoes:
+            del steps[-1:]
+        elif not label.taken_from:
+            steps.append(Step(label, now.get(which)))
+        now[which] = None if label.is_withdrawn else label
+    return steps[-1] if steps else None
 
 
 # ── what is logged of a pass ─────────────────────────────────────────────────────────────────────────────────
@@ -209,6 +248,9 @@ class SavedLabel:
         if label.aspect == REMARK:
             return replace(self, comment=label.comment)
         taken = {aspect: pass_id for aspect, pass_id in self.taken.items() if aspect != label.aspect}
+        if label.is_withdrawn:
+            values = {aspect: value for aspect, value in self.values.items() if aspect != label.aspect}
+            return SavedLabel(values, label.comment, taken, self.at)
         if label.taken_from:
             taken[label.aspect] = label.taken_from
         at = self.at if label.taken_from else label.at
@@ -272,6 +314,14 @@ class StillRating:
     pass_id: str
     name: str
     n_open: int
+
+
+@dataclass(frozen=True, slots=True)
+class TeamProgress:
+    """How many ratings everybody together has given in a pass, of those planned; an item rated by two counts twice."""
+
+    done: int
+    planned: int
 
 
 @dataclass(frozen=True, slots=True)

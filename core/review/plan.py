@@ -79,6 +79,12 @@ class LabelPlan:
         if self.shared < 0:
             raise UsageError(f"The number of items for everybody cannot be {self.shared}.")
 
+    @property
+    def n_ratings(self) -> int:
+        """Ratings in all when everybody planned for is done; one on several aspects counts once."""
+        shared = min(self.shared, len(self.positions))
+        return shared * self.n_raters + (len(self.positions) - shared) * self.overlap
+
     def assigned(self, rater: int) -> tuple[int, ...]:
         """Positions that a rater (0, 1, … in the order of joining) rates, in order.
 

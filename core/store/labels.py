@@ -37,7 +37,10 @@ class Labels(Part):
         self._insert(project_id, golden_id, ((label, _form_of(label)) for label in taken))
 
     def current(self, project_id: str, pass_id: str, rater: str | None = None) -> list[Label]:
-        """The newest label of each rater (or of one) of a pass for each item and aspect, in the order of saving."""
+        """The newest label of each rater (or of one) of a pass for each item and aspect, in the order of saving.
+
+        One that was withdrawn is none.
+        """
         return self._newest(_of_pass(project_id, pass_id, rater))
 
     def of_golden(self, project_id: str, golden_id: str) -> list[Label]:
@@ -68,7 +71,8 @@ class Labels(Part):
 
     def _newest(self, where: sa.ColumnElement[bool]) -> list[Label]:
         same = (labels.c.pass_id, labels.c.rater, labels.c.item_id, labels.c.aspect)
-        return self._select(labels.c.number.in_(sa.select(sa.func.max(labels.c.number)).where(where).group_by(*same)))
+        newest = labels.c.number.in_(sa.select(sa.func.max(labels.c.number)).where(where).group_by(*same))
+        return [label for label in self._select(newest) if not label.is_withdrawn]
 
     def _select(self, where: sa.ColumnElement[bool]) -> list[Label]:
         query = sa.select(labels).where(where).order_by(labels.c.number)

@@ -43,14 +43,21 @@ def keys_for(choices: Sequence[float]) -> tuple[str, ...]:
     return tuple(KEYS[: len(choices)])
 
 
-def keys_words(aspect: LabelAspect) -> str:
-    """What a person does to rate on the aspect, e.g. "press 1–5"."""
+def keys_of(aspect: LabelAspect) -> str:
+    """The keys that rate on the aspect, e.g. "1–5"."""
     if not (choices := aspect.choices()):
-        return f"type a number from {aspect.scale.low:g} to {aspect.scale.high:g}"
+        return "a number, then Enter"
     keys = keys_for(choices)
     if len(keys) > 2 and [int(key) for key in keys if key.isdigit()] == [int(keys[0]) + k for k in range(len(keys))]:
-        return f"press {keys[0]}–{keys[-1]}"
-    return f"press {', '.join(keys[:-1])} or {keys[-1]}"
+        return f"{keys[0]}–{keys[-1]}"
+    return f"{', '.join(keys[:-1])} or {keys[-1]}"
+
+
+def keys_words(aspect: LabelAspect) -> str:
+    """What a person does to rate on the aspect, e.g. "press 1–5"."""
+    if not aspect.choices():
+        return f"type a number from {aspect.scale.low:g} to {aspect.scale.high:g}"
+    return f"press {keys_of(aspect)}"
 
 
 def scale_words(aspect: LabelAspect) -> str:
@@ -71,11 +78,6 @@ def draw_target(item: Item) -> None:
     """The judged text, in a frame of its own."""
     with st.container(border=True):
         draw_text(item.target)
-
-
-def has_side(item: Item) -> bool:
-    """Whether there is anything to read beside the judged text."""
-    return bool(item.source or item.context)
 
 
 def draw_text(text: str) -> None:

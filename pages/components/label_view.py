@@ -12,6 +12,7 @@ from core.errors import ConcordError
 from core.review.passes import LabelPass
 from core.store.store import Store
 from pages.components import label_item, label_session, label_who, people, state, tables
+from pages.components.label_shown import Assignment
 from pages.components.page import Opened
 from pages.components.screens import plain
 
@@ -41,6 +42,8 @@ def choose_pass(page: Opened, passes: Sequence[LabelPass]) -> LabelPass:
             key=key,
             format_func=lambda pass_id: f"{by_id[pass_id].name} · {names.get(by_id[pass_id].golden_id, '')}",
             on_change=lambda: state.put_in_url(labelling=st.session_state[key]),
+            label_visibility="collapsed",
+            width=340,
         )
     state.put_in_url(labelling=chosen)
     return by_id[chosen]
@@ -60,17 +63,15 @@ def draw_session(page: Opened, passed: LabelPass) -> None:
     if not actor.name:
         people.draw_ask("Labels are kept by person.", passed.raters)
         return
-    label_who.draw_line(actor)
     if actor.name not in passed.raters:
+        label_who.draw(actor)
         _draw_invitation(store, passed)
         return
     if actor.name in passed.stopped:
+        label_who.draw(actor)
         st.info("You have stopped rating in this pass. What you said counts.", icon=":material/task_alt:")
         return
-    if passed.plan.instructions:
-        with st.expander("Instructions", key=state.widget("label_instructions")):
-            label_item.draw_text(passed.plan.instructions)
-    label_session.draw(label_session.Assignment(store, passed))
+    label_session.draw(Assignment(store, passed))
 
 
 def _draw_invitation(store: Store, passed: LabelPass) -> None:

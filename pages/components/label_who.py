@@ -9,10 +9,10 @@ from pages.components import people, state
 from pages.components.screens import plain
 
 
-def draw_line(actor: Actor) -> None:
+def draw(actor: Actor) -> None:
     """Says who labels, with a way out for somebody else."""
     if actor.subject:
         return  # signed in; the sidebar says so
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.markdown(f"You are **{plain(actor.name)}**.", width="content")
-        st.button("Somebody else?", type="tertiary", key=state.widget("rater_other"), on_click=people.pick, args=("",))
+    with st.popover(plain(actor.name), icon=":material/person:", key=state.widget("rater")):
+        st.markdown(f"You are **{plain(actor.name)}**. Labels are kept under this name.")
+        st.button("Somebody else?", key=state.widget("rater_other"), on_click=people.pick, args=("",))

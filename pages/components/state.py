@@ -38,6 +38,7 @@ NOTICE = "notice"
 NOTICE_SHOWN = "notice_shown"
 LABEL_SHOWN = "label_shown"
 LABEL_SESSION = "label_session"
+LABEL_MARKED = "label_marked"
 CRITERIA_VIEW = "criteria_view"
 LABEL_VIEW = "label_view"
 RATER = "rater"
@@ -77,6 +78,7 @@ URL_IDS = (
     "view",
     "filter",
     "version",
+    "task",
 )
 BARE = "bare"
 """`?view=bare`: a screen without menu, for a projector or for people who are to do one thing."""

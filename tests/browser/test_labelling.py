@@ -17,6 +17,10 @@ from tests.browser.conftest import STEP_SECONDS, rest
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 Settle = Callable[..., None]
+SELECT = """([start, end]) => {
+    const text = document.querySelector(".st-key-form_label_text [data-testid=stText] span").firstChild;
+    getSelection().setBaseAndExtent(text, start, text, end);
+}"""
 
 
 def begin_pass(page: Page, url: str, settle: Settle, enter: Settle, name: str, aspects: tuple[str, ...] = ()) -> None:
@@ -46,6 +50,7 @@ def say_name(page: Page, name: str) -> None:
 
 
 def sit_down(page: Page, settle: Settle, rater: str) -> None:
+    page.get_by_test_id("stPopoverButton").filter(has_text="Rev").click()
     page.get_by_role("button", name="Somebody else?").click()
     settle("Labels are kept by person")
     say_name(page, rater)
@@ -115,6 +120,45 @@ def test_a_label_and_enter_in_one_breath_and_a_press_twice(
     stands(page, "6 of 35 · 6 done")
     page.get_by_role("button", name=re.compile("^Save and next")).dblclick()
     stands(page, "7 of 35 · 6 done")
+
+
+def test_keys_out_of_a_comment_undo_and_words_marked(
+    page: Page, app_url: str, settle: Settle, enter: Settle, home_of: Callable[[str], Path]
+) -> None:
+    begin_pass(page, app_url, settle, enter, "more keys")
+    sit_down(page, settle, "Eve")
+    text = page.locator(".st-key-form_label_text").get_by_test_id("stText")
+    buttons = page.get_by_role("button", name=re.compile("^(1|5|Save and next)"))
+    for part in (text, *buttons.all()):  # the text and what is pressed: in the first 500 px
+        place = part.bounding_box()
+        assert place is not None
+        assert place["y"] < 500
+    words = text.inner_text()[4:14].strip()
+    page.evaluate(SELECT, [4, 14])
+    page.keyboard.press("h")
+    expect(page.get_by_role("button", name=f"“{words}”")).to_be_visible()
+    page.wait_for_function("[...CSS.highlights.get('concord-marks')].length === 1")
+    strike(page, "4", "1 of 35 · 1 done")
+    page.get_by_label("Comment").press_sequentially("a 5")
+    page.keyboard.press("ArrowLeft")  # moves in the comment
+    strike(page, "Control+Enter", "2 of 35 · 1 done")
+    page.get_by_label("Comment").click()
+    strike(page, "ArrowLeft", "1 of 35 · 1 done")
+    expect(page.get_by_label("Comment")).to_have_value("a 5")
+    expect(page.get_by_role("button", name=f"“{words}”")).to_be_visible()
+    page.get_by_label("Comment").click()
+    page.keyboard.press("Escape")
+    strike(page, "z", "1 of 35 · 0 done")
+    expect(page.get_by_text("The last label is undone.")).to_be_visible()
+    page.keyboard.press("?")
+    expect(page.get_by_text("mark the words selected in the text")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_text("mark the words selected in the text")).to_have_count(0)
+    page.get_by_text("Go on by itself").click()
+    rest(page)
+    strike(page, "2", "2 of 35 · 1 done")
+    with projects.open_store(Settings(home=home_of(app_url), worker="external")) as store:
+        assert "a 5" in comments(store, "more keys", "Eve")
 
 
 def test_a_comment_is_kept_at_the_pause_and_its_digits_are_no_labels(

@@ -15,8 +15,8 @@ from core.records import AspectLabels, GoldenSet, Item, Scale
 from core.review.passes import PassRequest
 from core.review.plan import LabelAspect
 from core.store.store import Store
-from pages.components import label_item, label_number, label_session, label_setup, state
-from tests.pages.screen import HOSTILE, open_screen, prepared, press, run, texts
+from pages.components import label_item, label_number, label_setup, label_shown, state
+from tests.pages.screen import HOSTILE, harmless, open_screen, prepared, press, run, texts
 
 ARABIC = "النص جيد جدا."
 TEXTS = (HOSTILE, ARABIC, "👩‍👩‍👧 family 🇺🇳 flags", "word," * 40_000, "plain five", "plain six")
@@ -74,8 +74,8 @@ def place_of(screen: AppTest) -> str:
     return str(screen.get("progress")[0].proto.text).replace("*", "")
 
 
-def shown(screen: AppTest) -> label_session.Shown:
-    found: label_session.Shown = screen.session_state[state.LABEL_SHOWN]
+def shown(screen: AppTest) -> label_shown.Shown:
+    found: label_shown.Shown = screen.session_state[state.LABEL_SHOWN]
     return found
 
 
@@ -205,7 +205,7 @@ def test_the_keys_belong_to_the_first_open_aspect(store: Store, asked: PassReque
     def keys() -> dict[str, str]:
         return {b.label.replace("*", ""): b.proto.shortcut for b in screen.button if b.proto.shortcut}
 
-    ways = {"Save and next": "enter", "Back": "left", "Forward": "right", "First unfinished": "u"}
+    ways = {"Save and next": "enter", "Back": "left", "Forward": "right", "First unfinished": "u", "Undo": "z"}
     assert keys() == {**{str(k): str(k) for k in range(1, 6)}, "Cannot tell": "x", **ways}
     strike(screen, "5")
     assert keys() == {"0": "0", "1": "1", "Cannot tell": "x", **ways}
@@ -220,6 +220,69 @@ def test_the_keys_belong_to_the_first_open_aspect(store: Store, asked: PassReque
     assert keys() == {"0": "0", "1": "1", "Cannot tell": "x", **ways, "Answer again": "backspace"}
     strike(screen, "1")
     assert rows(store, asked) == [("Ann", "clarity", 5.0, ""), ("Ann", "true", 0.0, ""), ("Ann", "true", 1.0, "")]
+
+
+def test_undo_goes_back_to_what_was_labelled_last(store: Store, asked: PassRequest, sit: Open) -> None:
+    screen = press(sit(), "Undo")
+    assert "There is no label of yours to undo." in texts(screen)
+    strike(strike(screen, "4"), "enter")
+    strike(screen, "z")
+    assert shown(screen).item_id == "i0"
+    assert place_of(screen) == "1 of 6 · 0 done"
+    assert "The last label is undone. Rate this item again." in texts(screen)
+    strike(screen, "2")
+    assert "The last label is undone" not in texts(screen)
+    assert [row[2] for row in rows(store, asked)] == [4.0, None, 2.0]
+
+
+def test_the_next_item_comes_by_itself_where_the_switch_is_on(store: Store, asked: PassRequest, sit: Open) -> None:
+    screen = sit(aspects=(FIVE, YES))
+    screen.toggle(key=label_shown.AUTO).set_value(True).run()
+    strike(screen, "5")
+    assert shown(screen).item_id == "i0"  # one aspect is open
+    strike(screen, "0")
+    assert shown(screen).item_id == "i1"
+    assert len(rows(store, asked)) == 2
+
+
+def test_what_a_level_means_stands_at_its_button(store: Store, asked: PassRequest, sit: Open) -> None:
+    projects.set_anchors(store, asked.project_id, asked.golden_id, "clarity", {1: HOSTILE, 5: "clear"})
+    screen = sit()
+    assert [b.label for b in screen.button if b.label.startswith("**5")] == ["**5** clear"]
+    harmless(screen)
+    press(screen, "5 clear")
+    assert rows(store, asked) == [("Ann", "clarity", 5.0, "")]
+
+
+def test_marked_words_stand_below_the_text_and_can_be_taken_away(store: Store, asked: PassRequest, sit: Open) -> None:
+    screen = sit()
+    pass_id, ann = shown(screen).pass_id, store.acting(Actor("Ann", "annotator"))
+    where = (ann, asked.project_id, pass_id)
+    projects.mark_words(*where, "i0", "<img src=x onerror=alert(1)>", form="m1")
+    again = press(press(screen, "Forward"), "Back")
+    assert not shown(again).spans  # read once a session: marked elsewhere since
+    screen = reopened(screen)
+    assert [span.words for span in shown(screen).spans] == ["<img src=x onerror=alert(1)>"]
+    harmless(screen)
+    press(screen, "“<img")
+    assert projects.my_highlights(*where) == {}
+
+
+def reopened(screen: AppTest) -> AppTest:
+    """In another tab: nothing of the session is left."""
+    fresh = prepared("2_label", **{name: screen.query_params[name] for name in ("project", "labelling")})
+    return run(fresh)
+
+
+def test_what_others_said_is_hidden_until_mine_is_in(store: Store, asked: PassRequest, sit: Open) -> None:
+    screen = sit(blind=False, n_raters=2)
+    bo = store.acting(Actor("Bo", "annotator"))
+    projects.save_label(bo, asked.project_id, shown(screen).pass_id, "i0", {"clarity": 2.0}, form="bo")
+    run(screen)
+    assert "What others said is shown once you have rated this item." in texts(screen)
+    assert "Bo: clarity 2" not in texts(screen)
+    assert "Bo: clarity 2" in texts(press(screen, "4"))
+    assert "Bo: clarity 2" not in texts(press(screen, "Undo"))
 
 
 def test_cannot_tell_is_an_answer_without_a_label(store: Store, asked: PassRequest, sit: Open) -> None:
@@ -294,21 +357,17 @@ def test_a_press_meant_for_the_item_before_changes_nothing(
 ) -> None:
     pass_id = projects.start_pass(store, asked)
     passed = projects.get_pass(store, asked.project_id, pass_id)
-    assignment = label_session.Assignment(store.acting(Actor("Ann", "annotator")), passed)
-    session = {state.LABEL_SHOWN: label_session.Shown(pass_id, "Ann", "i0", "form-1")}
-    monkeypatch.setattr(label_session.st, "session_state", session)
-    label_session._go("i0", "next")  # Enter overtook the label of its own item: the label still counts
-    label_session._answer(assignment, "i0", "clarity", 4.0)
-    label_session._answer(
-        assignment, "i0", "clarity", 5.0
-    )  # after Enter: meant for the next item, which nobody has seen
-    label_session._answer(assignment, "i1", "clarity", 5.0)
+    assignment = label_shown.Assignment(store.acting(Actor("Ann", "annotator")), passed)
+    session = {state.LABEL_SHOWN: label_shown.Shown(pass_id, "Ann", "i0", "form-1")}
+    monkeypatch.setattr(label_shown.st, "session_state", session)
+    label_shown.go("i0", "next")  # Enter overtook the label of its own item: the label still counts
+    label_shown.answer(assignment, "i0", "clarity", 4.0)
+    label_shown.answer(assignment, "i0", "clarity", 5.0)  # after Enter: meant for the next item, which nobody has seen
+    label_shown.answer(assignment, "i1", "clarity", 5.0)
     other = projects.get_pass(store, asked.project_id, projects.start_pass(store, replace(asked, name="other")))
-    label_session._answer(
-        label_session.Assignment(assignment.store, other), "i0", "clarity", 5.0
-    )  # of a pass that was left
-    label_session._answer(label_session.Assignment(store.acting(Actor("Bo")), passed), "i0", "clarity", 5.0)
-    label_session._go("i9", "left")
+    label_shown.answer(label_shown.Assignment(assignment.store, other), "i0", "clarity", 5.0)  # of a pass that was left
+    label_shown.answer(label_shown.Assignment(store.acting(Actor("Bo")), passed), "i0", "clarity", 5.0)
+    label_shown.go("i9", "left")
     assert store.labels.current(asked.project_id, other.pass_id) == []
     said = store.labels.current(asked.project_id, pass_id)
     assert [(one.rater, one.item_id, one.value) for one in said] == [("Ann", "i0", 4.0)]

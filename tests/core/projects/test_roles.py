@@ -41,11 +41,11 @@ READING = """
     judge_adapters
     criteria_names draft_of others_drafting
     endpoints_of_project endpoints_of_run
-    earlier_labels still_rating trial_items
+    earlier_labels still_rating trial_items team_progress get_anchors my_highlights
 """
 SPEAKING = """
     add_comment cast_vote others_said save_comment save_label save_triage settle_comment join_pass
-    stop_rating triage_items undo_triage
+    stop_rating triage_items undo_triage undo_label mark_words unmark_words
 """
 CHANGING = """
     add_golden add_judge adjudicate allow_endpoint
@@ -63,6 +63,7 @@ CHANGING = """
     decide_version make_version measure_version use_version
     start_replay
     drop_draft keep_draft
+    set_anchors item_highlights
 """
 LEAST: dict[str, Role] = {
     **dict.fromkeys(READING.split(), "viewer"),

@@ -13,7 +13,7 @@ from core import projects
 from core.errors import AccessError, NotFoundError, UsageError
 from core.people import Actor
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Scale
-from core.review.passes import OthersSaid, PassRequest, SavedLabel
+from core.review.passes import OthersSaid, PassRequest, SavedLabel, TeamProgress
 from core.review.plan import LabelAspect
 from core.store.store import Store
 
@@ -153,17 +153,26 @@ def test_only_a_pass_that_is_not_blind_shows_what_others_said(
     with pytest.raises(AccessError, match="blind"):
         projects.others_said(ann, project, pass_id, "i0")
     seen = projects.start_pass(store, replace(request_, blind=False))
-    assert projects.others_said(ann, project, seen, "i0") == OthersSaid((), ())
     projects.save_label(bo, project, seen, "i0", {"a": 4.0}, form="b1")
     projects.save_label(bo, project, seen, "i0", {"a": 2.0}, form="b2")
-    projects.save_label(ann, project, seen, "i0", {"a": 1.0}, form="a1")
+    for values in ({}, {"a": 1.0}):  # nothing said yet, then one of two aspects
+        for aspect, value in values.items():
+            projects.save_label(ann, project, seen, "i0", {aspect: value}, form="a1")
+        with pytest.raises(AccessError, match="once you have rated it"):
+            projects.others_said(ann, project, seen, "i0")
+    projects.save_label(ann, project, seen, "i0", {"b": 1.0}, form="a2")
+    assert projects.others_said(ann, project, seen, "i0") == OthersSaid((("Bo", "a", 2.0),), ())
     golden = projects.load_golden_set(store, request_.golden_id)
     values = np.full(len(golden.items), np.nan)
     values[0] = 3.5
     judge = JudgeScores(name="a judge", kind="imported", aspect="a", values=values)
     projects.add_judge(store, project, request_.golden_id, judge)
     assert projects.others_said(ann, project, seen, "i0") == OthersSaid((("Bo", "a", 2.0),), (("a judge", "a", 3.5),))
+    projects.save_label(ann, project, seen, "i1", {"a": 1.0, "b": 0.0}, form="a3")
     assert projects.others_said(ann, project, seen, "i1").judges == ()
+    projects.undo_label(ann, project, seen, form="u1")
+    with pytest.raises(AccessError, match="once you have rated it"):
+        projects.others_said(ann, project, seen, "i1")
 
 
 def test_two_who_join_at_once_get_different_items(store: Store, request_: PassRequest, pass_id: str) -> None:
@@ -258,7 +267,6 @@ def test_a_second_pass_begins_empty(store: Store, request_: PassRequest, pass_id
     seen = projects.pass_summary(store, *second)
     assert (seen.done, seen.n_touched, seen.queue) == ({"Ann": 0}, 0, ())
     assert [(entry.alpha, entry.n_labels, entry.n_double) for entry in seen.agreement] == [(None, 0, 0)]
-    assert projects.others_said(store.acting(Actor("Ann", "annotator")), *second, "i0").raters == ()
     with pytest.raises(UsageError, match="nothing to freeze"):
         projects.freeze_labels(store, *second, name="")
     _rate(store, "Cy", second, {"i0": 2.0})
@@ -360,3 +368,56 @@ def test_what_triage_called_mislabelled_joins_the_queue(store: Store, request_: 
     assert [disagreement.item_id for disagreement in projects.pass_summary(store, *where).queue] == ["i0"]
     with pytest.raises(UsageError, match="no part of the golden set"):
         projects.adjudicate(store, *where, "gone", aspect="a", value=2.0, reason="x", form="e")
+
+
+def test_undo_takes_labels_back_one_by_one_and_nothing_is_lost(
+    store: Store, request_: PassRequest, pass_id: str
+) -> None:
+    where, ann = (request_.project_id, pass_id), store.acting(Actor("Ann", "annotator"))
+    projects.join_pass(ann, *where)
+    assert projects.undo_label(ann, *where, form="u0") is None
+    projects.save_label(ann, *where, "i0", {"a": 2.0}, form="f1")
+    projects.save_label(ann, *where, "i0", {"a": None}, form="f2")
+    seen = projects.join_pass(ann, *where)
+    projects.save_label(ann, *where, "i1", {"a": 4.0}, form="f3")
+    projects.save_comment(ann, *where, "i1", "why", form="f4")  # no step: it stays
+
+    def now() -> dict[str, object]:
+        fresh = projects.join_pass(ann, *where)
+        assert projects.join_pass(ann, *where, seen=seen).given == fresh.given
+        return {item_id: dict(said.values) for item_id, said in fresh.given.items()}
+
+    assert now() == {"i0": {"a": None}, "i1": {"a": 4.0}}
+    assert [projects.undo_label(ann, *where, form="u1") for _ in range(2)] == ["i1", "i1"]  # sent twice
+    assert now() == {"i0": {"a": None}, "i1": {}}
+    assert projects.join_pass(ann, *where).said("i1").comment == "why"
+    assert [label.item_id for label in store.labels.current(*where) if label.aspect] == ["i0"]
+    assert projects.undo_label(ann, *where, form="u2") == "i0"
+    assert now()["i0"] == {"a": 2.0}
+    assert projects.undo_label(ann, *where, form="u3") == "i0"
+    assert now() == {"i0": {}, "i1": {}}
+    assert projects.undo_label(ann, *where, form="u4") is None
+    projects.save_label(ann, *where, "i0", {"a": 5.0}, form="f5")
+    assert [label.value for label in store.labels.history(*where, "i0")] == [2.0, None, 2.0, None, 5.0]
+    assert projects.undo_label(store.acting(Actor("Bo", "annotator")), *where, form="u5") is None  # none of Bo's
+    assert projects.pass_summary(store, *where).done == {"Ann": 1}
+
+
+def test_what_was_taken_over_is_not_undone(store: Store, request_: PassRequest, pass_id: str) -> None:
+    _rate(store, "Ann", (request_.project_id, pass_id), {"i0": 1.0})
+    again = replace(request_, aspects=(FIVE,), take_over=((pass_id, "Ann"),))
+    where, ann = (request_.project_id, projects.start_pass(store, again)), store.acting(Actor("Ann", "annotator"))
+    assert projects.undo_label(ann, *where, form="u1") is None
+    _rate(store, "Ann", where, {"i0": 3.0})
+    assert projects.undo_label(ann, *where, form="u2") == "i0"
+    assert projects.join_pass(ann, *where).said("i0").values == {"a": 1.0}
+
+
+def test_the_teams_progress_counts_finished_items_of_everybody(
+    store: Store, request_: PassRequest, pass_id: str
+) -> None:
+    where = (request_.project_id, pass_id)
+    assert projects.team_progress(store, *where) == TeamProgress(0, 16)  # 4 for both, 8 for one of them
+    _rate(store, "Ann", where, {"i0": 1.0, "i1": 2.0})  # b is open on both
+    projects.save_label(store.acting(Actor("Ann", "annotator")), *where, "i0", {"b": 1.0}, form="b")
+    assert projects.team_progress(store, *where) == TeamProgress(1, 16)

@@ -1,0 +1,103 @@
+"""What comes of a labelling pass: progress and agreement, decisions where raters disagree, and a new golden set."""
+
+from __future__ import annotations
+
+from core.errors import AccessError, UsageError
+from core.projects.items import list_triage
+from core.projects.labelling import get_pass, still_rating
+from core.projects.roles import requires
+from core.records import GoldenSet
+from core.review.agreement import Combine, PassSummary, ReplacedLabel, labelled_golden, labels_in, replaced, summary
+from core.review.log import given_reason
+from core.review.passes import Adjudicated, Label, LabelPass
+from core.store.store import Store
+
+
+@requires("reviewer")
+def pass_summary(store: Store, project_id: str, pass_id: str) -> PassSummary:
+    """A pass from above: who has done how much, agreement as it grew, and the items to decide.
+
+    To decide are the items on which raters disagree, and those of the golden set that triage called mislabelled.
+    """
+    labelling = get_pass(store, project_id, pass_id)
+    golden = store.goldens.load(labelling.golden_id)
+    known = set(golden.item_ids)
+    flagged = {
+        (aspect, item_id): triage
+        for aspect in labelling.aspects
+        for item_id, triage in list_triage(store, project_id, labelling.golden_id, aspect).items()
+        if triage.verdict == "label wrong" and item_id in known
+    }
+    return summary(labelling, golden, _labels(store, labelling, golden), decisions(store, project_id, pass_id), flagged)
+
+
+@requires("reviewer")
+def adjudicate(
+    store: Store, project_id: str, pass_id: str, item_id: str, *, aspect: str, value: float, reason: str, form: str
+) -> None:
+    """Decide the gold label of an item on which raters disagree; the raters' own labels stay as they are.
+
+    UsageError for an item that the golden set does not have, a value outside the scale or an empty reason; AccessError
+    for whoever has items left to rate (`still_rating`).
+    """
+    labelling = get_pass(store, project_id, pass_id)
+    if rating := still_rating(store, project_id, labelling.golden_id, labelling.aspects):
+        left = f"{rating[0].n_open:,} items left to rate in {rating[0].name}"
+        raise AccessError(f"You have {left}; whoever still rates does not decide.")
+    if item_id not in store.goldens.load(labelling.golden_id).item_ids:
+        raise UsageError(f"Item {item_id[:60]!r} is no part of the golden set of {labelling.name}.")
+    scale = next((planned.scale for planned in labelling.plan.aspects if planned.aspect == aspect), None)
+    if scale is None or not scale.holds(value):
+        raise UsageError(f"The decision on {aspect} is {value:g}; the scale is {scale or 'not known'}.")
+    decision = Adjudicated(item_id, aspect, float(value), given_reason(reason), subject=pass_id)
+    store.events.add(project_id, decision, store.actor, form=form)
+
+
+def decisions(store: Store, project_id: str, pass_id: str) -> dict[tuple[str, str], float]:
+    """(aspect, item id) → adjudicated value; a later decision replaces an earlier one."""
+    return {
+        (decision.aspect, decision.item_id): decision.value
+        for decision in store.events.all(project_id, Adjudicated, pass_id)
+    }
+
+
+@requires("reviewer", "froze the labels of a pass")
+def freeze_labels(store: Store, project_id: str, pass_id: str, *, name: str, combine: Combine = "fill") -> str:
+    """A new golden set with the labels of a pass, its single ratings and its decisions; returns its id.
+
+    Golden labels are kept unless `combine` says otherwise.  The golden set that was labelled stays as it is.
+    UsageError when nobody has labelled anything, or nothing would change.
+    """
+    golden, frozen = _frozen(store, project_id, pass_id, name, combine)
+    if frozen.aspects == golden.aspects:
+        raise UsageError(
+            "Every item that was labelled or decided has a golden label already, and those are kept, so freezing would "
+            "change nothing. Choose to replace golden labels, or label items that have none."
+        )
+    return store.goldens.add(project_id, frozen)
+
+
+@requires("reviewer")
+def replaced_labels(store: Store, project_id: str, pass_id: str, combine: Combine) -> tuple[ReplacedLabel, ...]:
+    """The golden labels that freezing with `combine` would replace by others."""
+    return replaced(*_frozen(store, project_id, pass_id, "", combine))
+
+
+def _frozen(store: Store, project_id: str, pass_id: str, name: str, combine: Combine) -> tuple[GoldenSet, GoldenSet]:
+    """The golden set that was labelled, and with the labels of the pass."""
+    labelling = get_pass(store, project_id, pass_id)
+    golden = store.goldens.load(labelling.golden_id)
+    frozen = labelled_golden(
+        golden,
+        _labels(store, labelling, golden),
+        labelling.plan.aspects,
+        name=" ".join(name.split()) or f"{golden.name}, labelled",
+        combine=combine,
+        decided=decisions(store, project_id, pass_id),
+    )
+    return golden, frozen
+
+
+def _labels(store: Store, labelling: LabelPass, golden: GoldenSet) -> list[Label]:
+    """What everybody thinks now in the pass."""
+    return labels_in(labelling, golden, store.labels.current(labelling.project_id, labelling.pass_id))

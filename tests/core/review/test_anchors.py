@@ -1,0 +1,89 @@
+"""What the levels of a scale mean, and words marked in a text: kept as entries of the log."""
+
+from __future__ import annotations
+
+import pytest
+
+from core import projects
+from core.errors import AccessError, ConflictError, UsageError
+from core.people import Actor
+from core.records import GoldenSet, Item, Scale
+from core.review.anchors import Anchor, AnchorsSet
+from core.review.highlights import Highlighted, Span, find_span
+from core.review.passes import PassRequest
+from core.review.plan import LabelAspect
+from core.store.store import Store
+
+TEXT = "A cat, a dog, a cat 👩‍👩‍👧 and a cow."
+
+
+@pytest.fixture
+def where(store: Store) -> tuple[str, str]:
+    project_id = projects.create_project(store, "p").project_id
+    golden = GoldenSet("g", "single", (Item("i0", TEXT, "s0"), Item("i1", "none", "s1")), {})
+    return project_id, projects.add_golden(store, project_id, golden)
+
+
+@pytest.fixture
+def pass_id(store: Store, where: tuple[str, str]) -> str:
+    aspect = LabelAspect("a", Scale(1, 5, 1.0))
+    return projects.start_pass(store, PassRequest(*where, "first", (aspect,), 1, 1, 1, order="file", limit=1))
+
+
+def test_anchors_are_what_was_written_last_of_an_aspect(store: Store, where: tuple[str, str]) -> None:
+    assert projects.get_anchors(store, *where, "a").texts == {}
+    first = projects.set_anchors(store, *where, "a", {1: " poor \n text ", 3: "", 5: "<b>good</b>"}, expected=0)
+    assert first.texts == {1.0: "poor text", 5.0: "<b>good</b>"}
+    with pytest.raises(ConflictError):
+        projects.set_anchors(store, *where, "a", {1: "mine"}, expected=0)
+    projects.set_anchors(store, *where, "b", {0: "no"}, expected=first.number)
+    assert projects.get_anchors(store, *where, "a").texts == first.texts
+    assert projects.set_anchors(store, *where, "a", {}).texts == {}
+    log = [entry.sentence for entry in projects.list_events(store, where[0], "anchors")]
+    assert log == [f"wrote what the levels of the scale mean ({aspect})" for aspect in "aba"]
+
+
+@pytest.mark.parametrize("anchors", [[(1.0, "x" * 201)], [(1.0, "a"), (1.0, "b")], [(float("nan"), "a")]])
+def test_anchors_that_make_no_sense_are_refused(anchors: list[tuple[float, str]]) -> None:
+    with pytest.raises(UsageError):
+        AnchorsSet("a", tuple(Anchor(*anchor) for anchor in anchors))
+
+
+def test_words_are_found_where_they_were_selected() -> None:
+    # "A cat, a dog, a cat": the second cat begins at 16
+    assert find_span(TEXT, "cat", 0) == Span(2, 5, "cat")
+    assert find_span(TEXT, "cat", 15) == Span(16, 19, "cat")
+    place = TEXT.index("cow")
+    assert find_span(TEXT, "cow", 99) == Span(place, place + 3, "cow")
+    for words in ("bird", "  ", ""):
+        with pytest.raises(UsageError):
+            find_span(TEXT, words, 0)
+
+
+@pytest.mark.parametrize("span", [(-1, 2, "abc"), (2, 2, ""), (0, 3, "ab"), (0, 2001, "x" * 2001)])
+def test_a_span_that_makes_no_sense_is_refused(span: tuple[int, int, str]) -> None:
+    with pytest.raises(UsageError):
+        Span(*span)
+
+
+def test_marked_words_are_kept_by_person_and_item(store: Store, where: tuple[str, str], pass_id: str) -> None:
+    ann, bo = (store.acting(Actor(name, "annotator")) for name in ("Ann", "Bo"))
+    here = (where[0], pass_id)
+    with pytest.raises(UsageError, match="does not rate"):
+        projects.mark_words(ann, *here, "i0", "cat", form="m0")
+    for actor in (ann, bo):
+        projects.join_pass(actor, *here)
+    projects.mark_words(ann, *here, "i0", "cat", near=14, form="m1")
+    projects.mark_words(ann, *here, "i0", "cat", near=14, form="m2")  # again: nothing new
+    spans = projects.mark_words(ann, *here, "i0", "a dog", form="m3")
+    assert spans == (Span(7, 12, "a dog"), Span(16, 19, "cat"))
+    assert projects.my_highlights(ann, *here) == {"i0": spans}
+    assert projects.my_highlights(bo, *here) == {}
+    with pytest.raises(AccessError):
+        projects.item_highlights(bo, *here, "i0")
+    assert projects.item_highlights(store, *here, "i0") == {"Ann": spans}
+    assert projects.unmark_words(ann, *here, "i0", spans[0], form="m4") == spans[1:]
+    for item_id in ("i1", "i9"):  # not in the pass; nowhere
+        with pytest.raises(UsageError, match="no part of first"):
+            projects.mark_words(ann, *here, item_id, "none", form="m5")
+    assert len(store.events.all(where[0], Highlighted)) == 4
