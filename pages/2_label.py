@@ -4,8 +4,8 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from pages.components import label_decide, label_setup, label_summary, label_view, people, state
-from pages.components.label_view import DECIDE, FREEZE, LABEL, NEW, PROGRESS, VIEWS
+from pages.components import label_anchors, label_decide, label_setup, label_summary, label_view, people, state
+from pages.components.label_view import ANCHORS, DECIDE, FREEZE, LABEL, NEW, PROGRESS, VIEWS
 from pages.components.page import Opened, open_page, stop_with
 
 
@@ -22,6 +22,9 @@ def ask_name(page: Opened) -> None:
 
 def show(page: Opened) -> None:
     passes = projects.list_passes(page.store, page.project.project_id)
+    if state.is_task():
+        label_view.draw_task(page, passes)
+        return
     if not passes:
         st.info(
             "Nothing is being labelled in this project. A labelling pass says which items people rate, on which "
@@ -59,7 +62,10 @@ def show(page: Opened) -> None:
     if view in (DECIDE, FREEZE) and label_view.held(page, passed):
         return
     try:
-        draw = {PROGRESS: label_summary.draw_progress, DECIDE: label_decide.draw, FREEZE: label_summary.draw_freeze}
+        draw = {
+            **{PROGRESS: label_summary.draw_progress, DECIDE: label_decide.draw, FREEZE: label_summary.draw_freeze},
+            ANCHORS: label_anchors.draw,
+        }
         draw[view](page.store, passed)
     except ConcordError as error:
         stop_with("The labels of this pass cannot be shown.", str(error))

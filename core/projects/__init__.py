@@ -105,7 +105,15 @@ from core.projects.meetings import (
     suggest_agenda,
 )
 from core.projects.overview import overview
-from core.projects.pass_results import adjudicate, decisions, freeze_labels, pass_summary, replaced_labels
+from core.projects.pass_results import (
+    adjudicate,
+    agreement_over,
+    decisions,
+    freeze_labels,
+    pass_summary,
+    passes_to_merge,
+    replaced_labels,
+)
 from core.projects.project_list import (
     add_golden,
     add_sample,

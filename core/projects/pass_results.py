@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from core.errors import AccessError, UsageError
-from core.projects.items import list_triage
-from core.projects.labelling import get_pass, still_rating
+from core.projects.labelling import get_pass, list_passes, still_rating
 from core.projects.roles import requires
-from core.records import GoldenSet
-from core.review.agreement import Combine, PassSummary, ReplacedLabel, labelled_golden, labels_in, replaced, summary
+from core.projects.triage import list_triage
+from core.records import GoldenSet, Scale
+from core.review.agreement import (
+    AspectAgreement,
+    Combine,
+    PassSummary,
+    ReplacedLabel,
+    agreement,
+    labelled_golden,
+    labels_in,
+    replaced,
+    summary,
+)
 from core.review.log import given_reason
 from core.review.passes import Adjudicated, Label, LabelPass
 from core.store.store import Store
@@ -29,6 +41,38 @@ def pass_summary(store: Store, project_id: str, pass_id: str) -> PassSummary:
         if triage.verdict == "label wrong" and item_id in known
     }
     return summary(labelling, golden, _labels(store, labelling, golden), decisions(store, project_id, pass_id), flagged)
+
+
+def passes_to_merge(store: Store, labelling: LabelPass, aspect: str) -> list[LabelPass]:
+    """The other passes over the same items that rate an aspect on the same scale, newest first."""
+    return [
+        other
+        for other in list_passes(store, labelling.project_id, labelling.golden_id)
+        if other.pass_id != labelling.pass_id and _planned(other, aspect) == _planned(labelling, aspect)
+    ]
+
+
+@requires("reviewer")
+def agreement_over(store: Store, project_id: str, pass_ids: Sequence[str], aspect: str) -> AspectAgreement:
+    """Agreement on an aspect over several passes at once; of a rater who rated an item in two the newer label counts.
+
+    UsageError for passes over different items, or without this aspect on one scale.
+    """
+    passes = [get_pass(store, project_id, pass_id) for pass_id in dict.fromkeys(pass_ids)]
+    first = passes[0]
+    planned = next((known for known in first.plan.aspects if known.aspect == aspect), None)
+    if planned is None or {other.golden_id for other in passes} != {first.golden_id}:
+        raise UsageError(f"Agreement on {aspect} is counted over passes that rate it on the same golden set.")
+    if any(_planned(other, aspect) != planned.scale for other in passes):
+        raise UsageError(f"These passes rate {aspect} on different scales.")
+    golden = store.goldens.load(first.golden_id)
+    labels = [label for labelling in passes for label in _labels(store, labelling, golden)]
+    order = dict.fromkeys(position for labelling in passes for position in labelling.plan.positions)
+    return agreement(golden, sorted(labels, key=lambda label: label.number), planned, tuple(order))
+
+
+def _planned(labelling: LabelPass, aspect: str) -> Scale | None:
+    return next((known.scale for known in labelling.plan.aspects if known.aspect == aspect), None)
 
 
 @requires("reviewer")

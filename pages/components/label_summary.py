@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -29,6 +30,7 @@ COMBINE_WORDS: dict[Combine, str] = {
     "replace": "Replace them wherever there is a new label or a decision",
 }
 MOST_LISTED = 500
+RELIABLE, TENTATIVE = 0.8, 0.667
 METRIC_WORDS = {
     "nominal": "alike or not",
     "ordinal": "by the ranks of the steps",
@@ -38,20 +40,57 @@ METRIC_WORDS = {
 
 @st.fragment(run_every=LOOK_AGAIN)
 def draw_progress(store: Store, passed: LabelPass) -> None:
-    """Who has done how much, and how well they agree so far; looks again by itself."""
-    label_view.draw_address(passed)
+    """How well raters agree so far and how far they are; looks again by itself."""
     seen = projects.pass_summary(store, passed.project_id, passed.pass_id)
     if not seen.done:
         st.info(
             "Nobody has joined yet. Send people the address; each picks a name and labels.",
             icon=":material/group_add:",
         )
+        label_view.draw_address(passed)
         return
+    agreement, also = _choose_agreement(store, passed, seen)
+    _draw_agreement(passed, agreement, also)
     st.markdown(
         f"**{seen.n_touched:,} of {seen.n_items:,} items** have a label; "
         f"{tables.count_words(len(passed.raters), 'rater')} of {passed.plan.n_raters} planned joined; "
         f"{tables.count_words(len(seen.queue), 'item')} to decide."
     )
+    by_rater, link = st.tabs(["By rater", "Link for raters"])
+    with by_rater:
+        _draw_raters(store, passed, seen)
+    with link:
+        label_view.draw_address(passed)
+
+
+def _choose_agreement(
+    store: Store, passed: LabelPass, seen: PassSummary
+) -> tuple[AspectAgreement, tuple[LabelPass, ...]]:
+    """The aspect to look at, and which other passes count with this one: none, unless somebody adds them."""
+    by_aspect = {agreement.aspect: agreement for agreement in seen.agreement}
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        aspect = passed.aspects[0]
+        if len(by_aspect) > 1:
+            key = state.widget(f"progress_aspect_{passed.pass_id}")
+            aspect = st.segmented_control("Aspect", list(by_aspect), default=aspect, required=True, key=key)
+        others = {other.pass_id: other for other in projects.passes_to_merge(store, passed, aspect)}
+        also = []
+        if others:
+            also = st.multiselect(
+                "Count together with",
+                list(others),
+                key=state.widget(f"progress_also_{passed.pass_id}_{aspect}"),
+                format_func=lambda pass_id: others[pass_id].name,
+                placeholder="This pass alone",
+                width=340,
+            )
+    if not also:
+        return by_aspect[aspect], ()
+    ids = [passed.pass_id, *also]
+    return projects.agreement_over(store, passed.project_id, ids, aspect), tuple(others[pass_id] for pass_id in also)
+
+
+def _draw_raters(store: Store, passed: LabelPass, seen: PassSummary) -> None:
     frame = pd.DataFrame(
         {
             "rater": list(seen.done),
@@ -73,8 +112,6 @@ def draw_progress(store: Store, passed: LabelPass) -> None:
         names = {earlier.pass_id: earlier.name for earlier in projects.list_passes(store, passed.project_id)}
         took = [f"{n} of {rater} from {names.get(came, 'an earlier pass')}" for (rater, came), n in seen.taken.items()]
         st.caption(plain(f"Taken over from earlier passes, and counted as theirs: {', '.join(took)}."))
-    for agreement in seen.agreement:
-        _draw_agreement(passed, agreement)
 
 
 def _taken(seen: PassSummary) -> dict[str, list[int]]:
@@ -91,10 +128,35 @@ def _share(seen: PassSummary, rater: str) -> int | None:
     return min(100, round(100 * seen.done[rater] / assigned)) if assigned else None
 
 
-def _draw_agreement(passed: LabelPass, agreement: AspectAgreement) -> None:
-    value = tables.DASH if agreement.alpha is None else f"{agreement.alpha:.3f}"
+def _finding(agreement: AspectAgreement, where: str) -> str:
+    """How well raters agree, as a sentence; the limits are Krippendorff's (2004, "Content Analysis", chapter 11)."""
+    about = f"On **{plain(agreement.aspect)}**, in {plain(where)},"
+    if agreement.alpha is None:
+        return f"{about} agreement cannot be told yet."
+    if agreement.alpha >= RELIABLE:
+        how = "raters agree well"
+    elif agreement.alpha >= TENTATIVE:
+        how = "raters agree enough for tentative conclusions"
+    else:
+        how = "raters agree too little to rely on"
     interval = "" if agreement.interval is None else f" [{agreement.interval.low:.2f}, {agreement.interval.high:.2f}]"
-    st.markdown(f"**{plain(agreement.aspect)}**: Krippendorff's alpha {value}{interval}")
+    return f"{about} **{how}**: Krippendorff's alpha {agreement.alpha:.3f}{interval}."
+
+
+def _draw_agreement(passed: LabelPass, agreement: AspectAgreement, also: Sequence[LabelPass]) -> None:
+    st.markdown(_finding(agreement, " and ".join(counted.name for counted in (passed, *also))))
+    if not all(counted.plan.blind for counted in (passed, *also)):
+        st.warning("Not blind: raters saw what others said, so agreement looks better than it is.")
+    if agreement.alpha is None:
+        st.caption("Alpha needs items rated by two people, and labels that are not all the same.")
+    else:
+        shared = passed.plan.shared if passed.plan.overlap < 2 else len(passed.plan.positions)
+        expected = min(shared, len(passed.plan.positions)) if passed.plan.n_raters > 1 else agreement.n_double
+        charts.place(
+            _figure(agreement, max(expected, agreement.n_double) if also else expected),
+            key=f"growth_{passed.pass_id}_{agreement.aspect}",
+            alt=f"Krippendorff's alpha of {agreement.aspect} as items were rated",
+        )
     how = (
         "no interval: it takes two sources or more"
         if agreement.interval is None
@@ -103,19 +165,7 @@ def _draw_agreement(passed: LabelPass, agreement: AspectAgreement) -> None:
     metric = METRIC_WORDS.get(agreement.alpha_metric, agreement.alpha_metric)
     st.caption(
         f"{agreement.alpha_metric} alpha ({metric}) on n = {agreement.n_double:,} items that two or more have rated; "
-        f"{agreement.n_labels:,} labels in all; {how}. "
-        "1 is perfect agreement, 0 what chance gives."
-    )
-    if not passed.plan.blind:
-        st.warning("This pass is not blind: raters saw what others said, so agreement looks better than it is.")
-    if agreement.alpha is None:
-        st.caption("Undefined so far: alpha needs items rated by two people, and labels that are not all the same.")
-        return
-    shared = passed.plan.shared if passed.plan.overlap < 2 else len(passed.plan.positions)
-    charts.place(
-        _figure(agreement, min(shared, len(passed.plan.positions)) if passed.plan.n_raters > 1 else agreement.n_double),
-        key=f"growth_{passed.pass_id}_{agreement.aspect}",
-        alt=f"Krippendorff's alpha of {agreement.aspect} as items were rated",
+        f"{agreement.n_labels:,} labels in all; {how}. 1 is perfect agreement, 0 what chance gives."
     )
 
 

@@ -16,8 +16,8 @@ from pages.components.label_shown import Assignment
 from pages.components.page import Opened
 from pages.components.screens import plain
 
-LABEL, PROGRESS, DECIDE, FREEZE, NEW = "Label", "Progress", "Decide", "Freeze", "New pass"
-VIEWS = (LABEL, PROGRESS, DECIDE, FREEZE, NEW)
+LABEL, PROGRESS, DECIDE, FREEZE, ANCHORS, NEW = "Label", "Progress", "Decide", "Freeze", "Anchors", "New pass"
+VIEWS = (LABEL, PROGRESS, DECIDE, FREEZE, ANCHORS, NEW)
 
 
 def choose_pass(page: Opened, passes: Sequence[LabelPass]) -> LabelPass:
@@ -50,11 +50,25 @@ def choose_pass(page: Opened, passes: Sequence[LabelPass]) -> LabelPass:
 
 
 def draw_address(passed: LabelPass) -> None:
-    """The address to send to people: that of the pass, with nobody's name in it."""
+    """The address to send to people: that of the task alone, with nobody's name in it."""
     if st.context.url:
-        ids = urlencode({"project": passed.project_id, "labelling": passed.pass_id})
-        st.markdown("The address to send to those who label:")
+        ids = urlencode({"project": passed.project_id, "labelling": passed.pass_id, "task": "1"})
+        st.markdown("The address to send to those who label; it shows the task and nothing else:")
         st.code(f"{st.context.url.split('?')[0]}?{ids}", language=None)
+
+
+def draw_task(page: Opened, passes: Sequence[LabelPass]) -> None:
+    """What somebody sees who follows that address: the pass it names, without menu and without views."""
+    wanted = state.url_id("labelling")
+    passed = next((passed for passed in passes if passed.pass_id == wanted), None)
+    if passed is None:
+        st.warning(
+            "This link names no labelling pass of this project. Ask whoever sent it for a new one.",
+            icon=":material/link_off:",
+        )
+        return
+    st.subheader(plain(passed.name), anchor=False)
+    draw_session(page, passed)
 
 
 def draw_session(page: Opened, passed: LabelPass) -> None:

@@ -116,7 +116,8 @@ def open_page(screen: Screen, *, intro: str = "") -> Opened:
     if not state.is_bare():
         _draw_side(kept.settings, store, offered, project)
     draw_notice()
-    tour.draw(kept.settings, store, project.project_id)
+    if not state.is_task():
+        tour.draw(kept.settings, store, project.project_id)
     people.draw_role(store.actor)
     if store.actor.is_unnamed and screen != "label":  # which asks where somebody is to label
         people.draw_ask()
@@ -147,7 +148,13 @@ def _draw_head(title: str, intro: str, store: Store) -> DeltaGenerator:
                 st.caption(intro)
         head = st.container(horizontal=True, vertical_alignment="bottom", gap="small", width="content")
         if state.is_bare() and people.may(store, "reviewer"):
-            st.button("Menu", icon=":material/menu:", type="tertiary", on_click=state.put_in_url, kwargs={"view": None})
+            st.button(
+                "Menu",
+                icon=":material/menu:",
+                type="tertiary",
+                on_click=state.put_in_url,
+                kwargs={"view": None, "task": None},
+            )
     return head
 
 

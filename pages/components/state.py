@@ -89,6 +89,11 @@ def url_id(name: str) -> str | None:
     return st.query_params.get(name) or None
 
 
+def is_task() -> bool:
+    """Whether somebody followed a link to one task: no menu, no other screens."""
+    return st.session_state.get(SCREEN) == "label" and url_id("task") is not None
+
+
 def put_in_url(**ids: str | None) -> None:
     """Sets (or with None removes) ids in the URL; writes only what changes, for each write is a message."""
     for name, value in ids.items():
@@ -107,7 +112,7 @@ def leave_project() -> None:
 
 def is_bare() -> bool:
     """Whether the screen is drawn without menu."""
-    return url_id("view") == BARE
+    return url_id("view") == BARE or is_task()
 
 
 def project() -> str | None:

@@ -254,6 +254,46 @@ def test_what_a_level_means_stands_at_its_button(store: Store, asked: PassReques
     assert rows(store, asked) == [("Ann", "clarity", 5.0, "")]
 
 
+def test_anchors_are_written_by_reviewers_and_nobody_overwrites_unseen(
+    store: Store, asked: PassRequest, sit: Open
+) -> None:
+    screen = view(sit(aspects=(FIVE, LabelAspect("warmth", Scale(0, 100)))), "Anchors")
+    assert [one.label for one in screen.main.text_input] == [
+        *("1 (lowest)", "2", "3", "4", "5 (highest)"),
+        *("0 (lowest)", "100 (highest)"),
+    ]
+    screen.main.text_input[4].set_value(HOSTILE)
+    press(screen, "Save the anchors of clarity")
+    assert "The anchors of clarity are saved" in texts(screen)
+    saved = projects.get_anchors(store, asked.project_id, asked.golden_id, "clarity")
+    assert saved.texts == {5.0: HOSTILE}
+    projects.set_anchors(store, asked.project_id, asked.golden_id, "clarity", {5: "Bo's"})
+    screen.main.text_input[0].set_value("mine")
+    press(screen, "Save the anchors of clarity")
+    assert "while you were looking at it" in texts(screen)
+    assert "You had written: 1: mine" in texts(screen)
+    assert projects.get_anchors(store, asked.project_id, asked.golden_id, "clarity").texts == {5.0: "Bo's"}
+
+
+def test_a_link_to_the_task_shows_the_task_alone(store: Store, asked: PassRequest, open_label: Open) -> None:
+    pass_id = projects.start_pass(store, asked)
+    projects.start_pass(store, replace(asked, name="other"))
+    screen = open_label(labelling=pass_id, task="1")
+    assert [one.value for one in screen.subheader] == ["first"]
+    press(screen, "Begin labelling")
+    strike(screen, "4")
+    assert rows_of(store, asked, pass_id) == [4.0]
+    assert not screen.sidebar.children
+    assert not [*screen.selectbox, *screen.title, *screen.button_group]
+    gone = open_label(labelling="gone", task="1")
+    assert "This link names no labelling pass of this project." in texts(gone)
+    assert not gone.button
+
+
+def rows_of(store: Store, asked: PassRequest, pass_id: str) -> list[float | None]:
+    return [row.value for row in store.labels.history(asked.project_id, pass_id, "i0")]
+
+
 def test_marked_words_stand_below_the_text_and_can_be_taken_away(store: Store, asked: PassRequest, sit: Open) -> None:
     screen = sit()
     pass_id, ann = shown(screen).pass_id, store.acting(Actor("Ann", "annotator"))

@@ -41,7 +41,7 @@ READING = """
     judge_adapters
     criteria_names draft_of others_drafting
     endpoints_of_project endpoints_of_run
-    earlier_labels still_rating trial_items team_progress get_anchors my_highlights
+    earlier_labels still_rating trial_items team_progress get_anchors my_highlights passes_to_merge
 """
 SPEAKING = """
     add_comment cast_vote others_said save_comment save_label save_triage settle_comment join_pass
@@ -63,7 +63,7 @@ CHANGING = """
     decide_version make_version measure_version use_version
     start_replay
     drop_draft keep_draft
-    set_anchors item_highlights
+    set_anchors item_highlights agreement_over
 """
 LEAST: dict[str, Role] = {
     **dict.fromkeys(READING.split(), "viewer"),

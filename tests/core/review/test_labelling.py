@@ -421,3 +421,25 @@ def test_the_teams_progress_counts_finished_items_of_everybody(
     _rate(store, "Ann", where, {"i0": 1.0, "i1": 2.0})  # b is open on both
     projects.save_label(store.acting(Actor("Ann", "annotator")), *where, "i0", {"b": 1.0}, form="b")
     assert projects.team_progress(store, *where) == TeamProgress(1, 16)
+
+
+def test_agreement_is_of_one_pass_unless_several_are_named(store: Store, request_: PassRequest, pass_id: str) -> None:
+    project, first = request_.project_id, (request_.project_id, pass_id)
+    _rate(store, "Ann", first, {"i0": 1.0, "i1": 5.0})
+    _rate(store, "Bo", first, {"i0": 1.0})
+    second = (project, projects.start_pass(store, replace(request_, name="second")))
+    _rate(store, "Ann", second, {"i0": 2.0})
+    _rate(store, "Cy", second, {"i1": 5.0, "i2": 3.0})
+    other_scale = replace(request_, name="third", aspects=(replace(FIVE, scale=Scale(1, 7, 1.0)),))
+    third = projects.start_pass(store, other_scale)
+    alone = projects.pass_summary(store, *first).agreement[0]
+    assert (alone.n_double, alone.n_labels) == (1, 3)
+    labelling = projects.get_pass(store, *first)
+    assert [other.name for other in projects.passes_to_merge(store, labelling, "a")] == ["second"]
+    both = projects.agreement_over(store, project, [pass_id, second[1]], "a")
+    # i0: Ann 2 (her newer label), Bo 1; i1: Ann 5, Cy 5; i2: Cy 3 alone
+    assert (both.n_double, both.n_labels) == (2, 5)
+    with pytest.raises(UsageError, match="different scales"):
+        projects.agreement_over(store, project, [pass_id, third], "a")
+    with pytest.raises(UsageError, match="same golden set"):
+        projects.agreement_over(store, project, [pass_id], "c")
