@@ -78,6 +78,11 @@ export default function ({ data, setTriggerValue, parentElement }) {
     last = selected() ?? last;
   });
 
+  // A switch that was pressed would keep the focus, and no key works from within a field.
+  on(document, "pointerup", () =>
+    setTimeout(() => document.activeElement?.matches("input[type=checkbox]") && document.activeElement.blur(), 50),
+  );
+
   // An arrow moves the cursor in what is typed, and goes to another item where there is nowhere left to move.
   let began = null;
   on(document, "focusin", (event) => {

@@ -58,6 +58,25 @@ def draw(assignment: Assignment) -> None:
             _draw_others(assignment, shown)
 
 
+def draw_preview(assignment: Assignment) -> None:
+    """The first item as those who rate see it; nothing can be pressed yet."""
+    golden = label_item.kept_golden(assignment.passed.golden_id, assignment.store)
+    item = golden.items[assignment.passed.plan.positions[0]]
+    left, right = st.columns([3, 2], gap="medium")
+    with left:
+        label_item.draw_target(item)
+        label_item.draw_beside(item)
+    with right:
+        for aspect in assignment.aspects:
+            meaning = f": {plain(aspect.definition)}" if aspect.definition else ""
+            st.markdown(f"**{plain(aspect.aspect)}**{meaning}  \n:gray[{label_item.scale_words(aspect)}]")
+            with st.container(horizontal=True, gap="xsmall"):
+                for value in aspect.choices():
+                    key = state.widget(f"label_preview_{aspect.aspect}_{value:g}")
+                    st.button(f"**{value:g}**", key=key, disabled=True)
+        st.caption("Say who you are to rate it: labels are kept by person.")
+
+
 def _session(assignment: Assignment) -> AnnotationSession:
     """The session as the store has it; read whole only when something was saved since the last drawing."""
     seen: AnnotationSession | None = st.session_state.get(state.LABEL_SESSION)

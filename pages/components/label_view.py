@@ -9,6 +9,7 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
+from core.project_records import is_demo
 from core.review.passes import LabelPass
 from core.store.store import Store
 from pages.components import label_item, label_session, label_who, people, state, tables
@@ -75,11 +76,15 @@ def draw_session(page: Opened, passed: LabelPass) -> None:
     """Asks who is there, then shows what is to be rated and the session."""
     actor, store = page.actor, page.store
     if not actor.name:
+        if is_demo(passed.project_id):
+            label_session.draw_preview(Assignment(store, passed))
         people.draw_ask("Labels are kept by person.", passed.raters)
         return
     if actor.name not in passed.raters:
         label_who.draw(actor)
         _draw_invitation(store, passed)
+        if is_demo(passed.project_id):
+            label_session.draw_preview(Assignment(store, passed))
         return
     if actor.name in passed.stopped:
         label_who.draw(actor)

@@ -64,7 +64,7 @@ STEPS = (
     ),
     Step(
         "label",
-        "Here people rate, blind to judges and to each other, by the number keys: press a name to try. Progress shows "
+        "Here people rate, blind to judges and to each other, by the number keys: say a name to try. Progress shows "
         "how their agreement grows, Decide the items on which they part.",
         lambda demo: {},
     ),

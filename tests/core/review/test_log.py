@@ -11,6 +11,7 @@ import pytest
 
 from core.records import Alignment, Interval, Scale
 from core.review import KINDS
+from core.review.anchors import Anchor, AnchorsSet
 from core.review.criteria import (
     Comment,
     CommentSettled,
@@ -21,6 +22,7 @@ from core.review.criteria import (
     StateChange,
     review_from,
 )
+from core.review.highlights import Highlighted, Span
 from core.review.judge_versions import Evidence, VersionDecided, VersionMade, VersionMeasured
 from core.review.log import Action, Entry, FusionKept, FusionPlanSaved
 from core.review.meetings import (
@@ -74,6 +76,8 @@ ENTRIES: tuple[tuple[Entry, str], ...] = (
     (MeetingClosed(), "closed the meeting"),
     (FusionPlanSaved("Fuse.", "person", (1, 2), ("a", "b")), "fusion plan"),
     (FusionKept("g", "a", ({"name": "j"},), {"weights": [0.1, 2]}, {"fused": None}), "fusion kept (a)"),
+    (AnchorsSet("a", (Anchor(1.0, ODD), Anchor(5.0, "good"))), "wrote what the levels of the scale mean (a)"),
+    (Highlighted("i0", (Span(2, 5, "cat"),)), "marked words of an item"),
     (Action("added a judge", {"aspect": "a", "note": ODD}), "added a judge (a)"),
     (Action(ODD), ODD),
 )  # fmt: skip
