@@ -59,6 +59,7 @@ def _draw_one(store: Store, passed: LabelPass, seen: PassSummary, disagreement: 
         label_item.draw_beside(item)
     with right:
         _draw_said(disagreement)
+        _draw_marked(store, passed, disagreement.item_id)
         flag = seen.flagged.get((disagreement.aspect, disagreement.item_id))
         if flag is not None:
             note = f": {flag.note}" if flag.note else ""
@@ -85,6 +86,13 @@ def _draw_said(disagreement: Disagreement) -> None:
         )
     else:
         st.caption("Nobody has rated this item in this pass.")
+
+
+def _draw_marked(store: Store, passed: LabelPass, item_id: str) -> None:
+    """The words of the text that raters gave as their reason."""
+    marked = projects.item_highlights(store, passed.project_id, passed.pass_id, item_id)
+    if marked:
+        st.text("\n".join(f"{rater} marked: {'; '.join(span.words for span in marked[rater])}" for rater in marked))
 
 
 def _draw_form(store: Store, passed: LabelPass, disagreement: Disagreement, aspect: LabelAspect) -> None:

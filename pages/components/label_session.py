@@ -7,7 +7,7 @@ the buttons stay at the bottom of the screen.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import streamlit as st
 
@@ -58,8 +58,8 @@ def draw(assignment: Assignment) -> None:
             _draw_others(assignment, shown)
 
 
-def draw_preview(assignment: Assignment) -> None:
-    """The first item as those who rate see it; nothing can be pressed yet."""
+def draw_preview(assignment: Assignment, draw_way_in: Callable[[], None]) -> None:
+    """The first item as those who rate see it; nothing can be pressed yet but the way in, beside it."""
     golden = label_item.kept_golden(assignment.passed.golden_id, assignment.store)
     item = golden.items[assignment.passed.plan.positions[0]]
     left, right = st.columns([3, 2], gap="medium")
@@ -74,7 +74,7 @@ def draw_preview(assignment: Assignment) -> None:
                 for value in aspect.choices():
                     key = state.widget(f"label_preview_{aspect.aspect}_{value:g}")
                     st.button(f"**{value:g}**", key=key, disabled=True)
-        st.caption("Say who you are to rate it: labels are kept by person.")
+        draw_way_in()
 
 
 def _session(assignment: Assignment) -> AnnotationSession:

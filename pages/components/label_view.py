@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from urllib.parse import urlencode
 
 import streamlit as st
@@ -76,21 +76,25 @@ def draw_session(page: Opened, passed: LabelPass) -> None:
     """Asks who is there, then shows what is to be rated and the session."""
     actor, store = page.actor, page.store
     if not actor.name:
-        if is_demo(passed.project_id):
-            label_session.draw_preview(Assignment(store, passed))
-        people.draw_ask("Labels are kept by person.", passed.raters)
+        _draw_before(store, passed, lambda: people.draw_ask("Labels are kept by person.", passed.raters))
         return
     if actor.name not in passed.raters:
         label_who.draw(actor)
-        _draw_invitation(store, passed)
-        if is_demo(passed.project_id):
-            label_session.draw_preview(Assignment(store, passed))
+        _draw_before(store, passed, lambda: _draw_invitation(store, passed))
         return
     if actor.name in passed.stopped:
         label_who.draw(actor)
         st.info("You have stopped rating in this pass. What you said counts.", icon=":material/task_alt:")
         return
     label_session.draw(Assignment(store, passed))
+
+
+def _draw_before(store: Store, passed: LabelPass, draw_way_in: Callable[[], None]) -> None:
+    """The way into a pass; in the demo beside its first item, so that whoever looks around sees what rating is."""
+    if is_demo(passed.project_id):
+        label_session.draw_preview(Assignment(store, passed), draw_way_in)
+    else:
+        draw_way_in()
 
 
 def _draw_invitation(store: Store, passed: LabelPass) -> None:

@@ -197,6 +197,9 @@ def test_a_phone(browser: Browser, app_url: str, settle: Settle, enter: Settle) 
             stands(page, f"{k + 1} of 35 · {k + 1} done")
             page.get_by_role("button", name=re.compile("^Save and next")).tap()
             stands(page, f"{k + 2} of 35 · {k + 1} done")
+        page.evaluate("document.querySelector('[data-testid=stMain]').scrollTo(0, 9999)")
+        for name in ("^1", "^5", "^Save and next"):  # they stay in view while one reads on
+            expect(page.get_by_role("button", name=re.compile(name)).first).to_be_in_viewport(ratio=1)
         wide = page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth")
         assert wide <= 390, "the screen is wider than the phone"
     finally:

@@ -577,8 +577,10 @@ def test_adjudication_and_freezing(store: Store, asked: PassRequest, rated: str,
         verdict="label wrong",
         note=HOSTILE,
     )
+    projects.mark_words(store.acting(Actor("Bo")), asked.project_id, rated, "i0", HOSTILE[:20], form="m")
     screen = view(open_label(labelling=rated, who="Rev"), "Decide")
     assert "2 items to decide" in texts(screen)
+    assert f"Bo marked: {HOSTILE[:20]}" in [element.value for element in screen.text]
     said = screen.dataframe[0].value
     assert said.to_numpy().tolist() == [["Ann", 1.0, "Ann says"], ["Bo", 5.0, "Bo says"]]
     key = f"form_decide_{rated}_clarity_i0"
