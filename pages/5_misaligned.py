@@ -24,11 +24,9 @@ def first_view() -> str:
     return ROUNDS if state.url_id("round") else linked if linked in VIEWS else ITEMS
 
 
-def switch_view() -> None:
-    """The view goes into the link; whoever leaves the rounds leaves the round."""
-    view = st.session_state[state.MISALIGNED_VIEW]
-    state.put_in_url(section=None if view == ITEMS else view.lower())
-    if view != ROUNDS:
+def leave_round() -> None:
+    """Whoever leaves the rounds leaves the round."""
+    if st.session_state[state.MISALIGNED_VIEW] != ROUNDS:
         state.put_in_url(round=None)
 
 
@@ -46,9 +44,10 @@ def show(page: Opened) -> None:
             VIEWS,
             required=True,
             key=state.MISALIGNED_VIEW,
-            on_change=switch_view,
+            on_change=leave_round,
             label_visibility="collapsed",
         )
+        state.put_in_url(section=None if view == ITEMS else str(view).lower())  # a link copied opens what is seen
         sentence.markdown(misaligned_selection.finding(selection))
         if view in (ITEMS, LIST, PLOT):
             with row:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 
 import streamlit as st
 
@@ -76,10 +77,17 @@ def _with(title: str, name: str) -> str:
     return f"**{title}** · {plain(name)}" if name else f"**{title}**"
 
 
-@st.cache_resource(max_entries=256, show_spinner="Asking what moved the score …")
+@st.cache_resource(max_entries=256, show_spinner=False)
 def _explained(run_id: str, criteria_id: str, item_id: str, _page: Opened) -> ExplainedItem:
     """Scores and replies of a finished run do not change."""
     return projects.explain_item(_page.store, _page.settings, run_id, criteria_id, item_id)
+
+
+def fetch_ahead(page: Opened, run: Run, criteria_id: str, item_ids: Iterable[str]) -> None:
+    """What the judge says of items that a key may open next, asked while a person reads this one."""
+    for item_id in item_ids:
+        with suppress(ConcordError):  # said once the item is opened
+            _explained(run.run_id, criteria_id, item_id, page)
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)

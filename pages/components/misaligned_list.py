@@ -133,7 +133,7 @@ def _triage(selection: Selection, seen: Mapping[str, int], words: str, said: Map
 
 def open_item(item_id: str) -> None:
     st.session_state[state.MISALIGNED_VIEW] = ITEMS
-    state.put_in_url(item=item_id, section=None)
+    state.put_in_url(item=item_id)
 
 
 def _frame(shown: Sequence[ItemScore], filtered: FilteredItems, triage: Mapping[str, Triage]) -> pd.DataFrame:

@@ -101,6 +101,8 @@ def draw(selection: Selection, sentence: DeltaGenerator) -> None:
         _draw_buttons(desk)
     misaligned_item.draw(selection.page, selection.run, selection.criteria.criteria_id, item, lambda: _draw_note(desk))
     _KEYS(key=state.widget("misaligned_focus"), data={"turn": desk.form})
+    ahead = {filtered.after(item.item_id, selection.triage), filtered.beside(item.item_id, 1) or item.item_id}
+    misaligned_item.fetch_ahead(selection.page, selection.run, selection.criteria.criteria_id, ahead)
 
 
 def _opened(selection: Selection, filtered: FilteredItems) -> ItemScore | None:

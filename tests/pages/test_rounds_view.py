@@ -235,7 +235,8 @@ def test_its_items_can_be_read_from_here(opened: Open, round_id: str) -> None:
     assert screen.query_params["run"] == round_id
     assert "round" not in screen.query_params, "a link copied now opens the items"
     assert "What moved the score" in texts(screen)
-    assert any(pill.label == "Since the parent version" for pill in screen.pills)
+    assert any(one.label == "Since the parent version" for one in screen.segmented_control)
+    assert "section" not in screen.query_params
 
 
 def test_a_round_that_is_not_there_is_told(opened: Open) -> None:
