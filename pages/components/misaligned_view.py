@@ -160,7 +160,8 @@ def _draw_buttons(desk: _Desk) -> None:
     def button(label: str, name: str, shortcut: str, press: Callable[..., None], *args: Any, **look: Any) -> None:
         st.button(label, key=desk.key(name), shortcut=shortcut, on_click=press, args=(desk, *args), **look)
 
-    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+    presses = state.widget("misaligned_presses")
+    with st.container(key=presses, horizontal=True, gap="small", vertical_alignment="center"):
         for place, verdict in enumerate(TRIAGE_VERDICTS, 1):
             main = known is not None and known.verdict == verdict
             look = people.gate(desk.selection.page, "annotator", help=MEANINGS[verdict])

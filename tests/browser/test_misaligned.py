@@ -8,8 +8,11 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.browser.conftest import rest
+
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 Settle = Callable[..., None]
+VERDICTS = ("Judge wrong", "Label wrong", "Ambiguous")
 TRIAGE = (
     ("Judge wrong", True),
     ("Ambiguous", True),
@@ -46,20 +49,49 @@ def test_triage_refine_and_accept(
     for done, (verdict, pick) in enumerate(TRIAGE, 1):
         before = opened_item(page)
         if pick:
-            page.get_by_text("Pick for the next round").click()
-        page.get_by_role("button", name=verdict).click()
-        settle(f"{done} triaged")
+            page.keyboard.press("p")
+            settle("picked for the next round.")
+        page.keyboard.press(str(VERDICTS.index(verdict) + 1))  # at once: the pick has not taken the keys
+        settle(re.compile(rf"Of the \d+, {done} triaged"))
         assert opened_item(page) != before
-    settle("3 picked")
+    settle(re.compile(r"5 triaged, 3 picked"))
+    judged_last = opened_item(page)
+    page.keyboard.press("u")
+    settle("Taken back:")
+    assert opened_item(page) != judged_last
+    page.keyboard.press("1")
+    settle(re.compile(r"5 triaged, 3 picked"))
 
+    first = opened_item(page)
+    for key, expected in (("j", False), ("k", True), ("ArrowRight", False), ("ArrowLeft", True)):
+        before = opened_item(page)
+        page.keyboard.press(key)
+        expect(page).not_to_have_url(re.compile(re.escape(before)))
+        rest(page)
+        assert (opened_item(page) == first) is expected
+    page.keyboard.press("n")
+    page.keyboard.type("1 and 2")  # figures in a note are no verdicts
+    page.keyboard.press("Enter")
+    settle("note kept.")
+    page.keyboard.press("?")
+    settle("A verdict opens the next item without one.")
+    page.keyboard.press("Escape")
+
+    page.get_by_text("Plot", exact=True).click()
+    settle("A click on a point opens the item")
     before = opened_item(page)
     page.locator(".js-plotly-plot .point").last.click(force=True)
     expect(page).not_to_have_url(re.compile(re.escape(before)))
-    by_point = opened_item(page)
     settle("What moved the score")
-    page.get_by_test_id("stDataFrame").first.click(position={"x": 18, "y": 42 + 18})
-    expect(page).not_to_have_url(re.compile(re.escape(by_point)))
-    settle("Press again to change it")
+    page.get_by_text("List", exact=True).click()
+    settle("0 marked")
+    for row in (1, 2):
+        page.get_by_test_id("stDataFrame").first.click(position={"x": 18, "y": 42 + 36 * row + 18})
+    settle("2 marked")
+    page.get_by_role("button", name="Ambiguous").click()
+    settle("2 items: ambiguous.")
+    page.keyboard.press("u")
+    settle("Taken back on 2 items.")
 
     page.get_by_text("Rounds", exact=True).click()
     settle("Operations to suggest")
