@@ -1,66 +1,70 @@
 """Runs: what runs, how far it is, what it cost, what failed and why; cancel, resume, open; and what people did."""
 
-from typing import Any
-
 import streamlit as st
 
 from core import projects
 from core.project_records import Run
 from core.projects.analyses import RecheckRequest
-from pages.components import consent, live, log_view, run_view, state, tables
+from pages.components import consent, live, log_view, run_view, runs_table, state, tables
+from pages.components.log_view import pages_of
 from pages.components.page import Opened, link_to, open_page
 from pages.components.screens import plain
 
 RUNS, LOG = "Runs", "Log"
 LOOK_SECONDS = 2.0
+ROWS = 25
 
 
 def draw(page: Opened, runs: list[Run]) -> None:
-    draw_worker(page)
     if not runs:
+        draw_worker(page)
         st.info("Nothing has been run in this project yet.", icon=":material/list_alt:")
         link_to("calibrate", "Start a calibration", icon=":material/tune:")
         return
-    ids = [run.run_id for run in runs]
-    picked = state.picked_row(state.RUNS, state.RUNS_IDS) or state.url_id("run")
-    if picked not in ids:
-        picked = ids[0]
+    st.header(plain(runs_table.finding(runs)), anchor=False)
+    draw_worker(page)
+    shown = draw_place(runs)
+    ids = [run.run_id for run in shown]
+    wanted = state.picked_row(state.RUNS, state.RUNS_IDS) or state.url_id("run")
+    picked = wanted if wanted in ids else runs_table.foremost(shown).run_id
+    draw_picked(page, shown[ids.index(picked)])
     state.hold_row(state.RUNS, state.RUNS_IDS, ids, picked)
+    starters = projects.run_starters(page.store, page.project.project_id, ids)
+    goldens = {golden.golden_id: golden.name for golden in projects.list_goldens(page.store, page.project.project_id)}
     st.dataframe(
-        tables.runs_frame(runs),
+        runs_table.frame(shown, starters, goldens),
         key=state.RUNS,
-        on_select="rerun",
+        on_select=pick,
         selection_mode="single-row",
         selection_default={"selection": {"rows": [ids.index(picked)]}},
         hide_index=True,
-        height=tables.height_for(len(runs)),
+        height=tables.height_for(len(shown)),
         placeholder=tables.DASH,
-        column_config=columns(),
-        alt="Runs of this project",
+        column_config=runs_table.columns(),
+        alt="Runs of this project, newest first",
     )
-    draw_picked(page, runs[ids.index(picked)])
 
 
-def columns() -> dict[str, Any]:
-    config = st.column_config
-    return {
-        "run": config.TextColumn(width=230),
-        "judge": config.TextColumn(width=110),
-        "worker": config.TextColumn(width=110),
-        "progress": config.ProgressColumn(format="%.0f %%", min_value=0, max_value=100, width=110),
-        "calls": config.NumberColumn(format="localized", width=80),
-        "error": config.TextColumn(width="medium"),
-    }
+def pick() -> None:
+    """The marked run stands in the URL."""
+    if (picked := state.picked_row(state.RUNS, state.RUNS_IDS)) is not None:
+        state.put_in_url(run=picked)
+
+
+def draw_place(runs: list[Run]) -> list[Run]:
+    """The page of runs that the URL names, else the one with the run that it names; and the way to the others."""
+    n_pages = max(1, -(-len(runs) // ROWS))
+    place = next((k // ROWS + 1 for k, run in enumerate(runs) if run.run_id == state.url_id("run")), 1)
+    number = pages_of(n_pages, default=place)
+    return runs[(number - 1) * ROWS : number * ROWS]
 
 
 def draw_worker(page: Opened) -> None:
-    workers = projects.list_workers(page.store)
-    if workers:
+    """Which workers are alive; what to do where none is."""
+    if workers := projects.list_workers(page.store):
         words = "a worker is alive" if len(workers) == 1 else f"{len(workers)} workers are alive"
-        with st.container(horizontal=True, gap="small"):
-            st.badge(words, icon=":material/check_circle:", color="green")
-            for worker in workers:
-                st.badge(plain(f"{worker.worker_id} · {worker.capability}"), icon=":material/memory:", color="gray")
+        names = ", ".join(f"{worker.worker_id} · {worker.capability}" for worker in workers)
+        st.caption(f":material/check_circle: {plain(f'{words}: {names}')}")
         return
     with st.container(horizontal=True, vertical_alignment="center"):
         st.badge("no worker is alive", icon=":material/error:", color="red")
@@ -72,7 +76,7 @@ def draw_worker(page: Opened) -> None:
 
 def draw_picked(page: Opened, run: Run) -> None:
     with st.container(border=True):
-        st.text(run.title)
+        st.markdown(f"**{plain(run.title)}**")
         run_view.draw_status(page, run)
         if run.finished and not run.resumable:
             consent.ask(page, run.run_id)
@@ -102,9 +106,20 @@ def _link_to_drift(page: Opened, run: Run) -> None:
         link_to("report", "Open in Report, Drift", icon=":material/monitoring:", **where)
 
 
-page = open_page("runs", intro="Runs go on in the worker, with this tab open or not.")
+def switch_view() -> None:
+    log = st.session_state[state.RUNS_VIEW] == LOG
+    state.put_in_url(section="log" if log else None, page=None, who=None, what=None)
+
+
+page = open_page("runs")
+st.session_state[state.RUNS_VIEW] = LOG if state.url_id("section") == "log" else RUNS
 view = st.segmented_control(
-    "View", [RUNS, LOG], default=RUNS, required=True, key=state.RUNS_VIEW, label_visibility="collapsed"
+    "View",
+    [RUNS, LOG],
+    required=True,
+    key=state.RUNS_VIEW,
+    label_visibility="collapsed",
+    on_change=switch_view,
 )
 if view == LOG:
     log_view.draw(page)

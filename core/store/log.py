@@ -8,6 +8,7 @@ something is one more entry.  *Consents* do not leave with a project.
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
@@ -103,6 +104,15 @@ class Events(Part):
             rows = connection.execute(query).all()
             n = int(connection.execute(sa.select(sa.func.count()).select_from(events).where(*where)).scalar_one())
         return LogPage(tuple(_entry(row) for row in rows), n, *self.occurring(project_id))
+
+    def first_actors(self, project_id: str, kind: type[Entry], subjects: Sequence[str]) -> dict[str, str]:
+        """Subject → who acted in the oldest entry of this kind about it; no key for a subject without one."""
+        query = sa.select(events.c.subject, events.c.actor).where(
+            events.c.project_id == project_id, events.c.kind == kind.kind, events.c.subject.in_(list(subjects))
+        )
+        with self._db.read() as connection:
+            rows = connection.execute(query.order_by(events.c.number.desc())).all()
+        return {row.subject: row.actor for row in rows}
 
     def occurring(self, project_id: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The names of all who did something ("" where nobody said), and the kinds of what they did; both sorted."""

@@ -9,26 +9,52 @@ import pandas as pd
 import streamlit as st
 
 from core import projects
-from core.review.log import Entry, LogPage
+from core.projects.log_words import LogLine
+from core.review.log import LogPage
 from pages.components import people, state, tables
 from pages.components.page import Opened
 
 ROWS = 50
 NOBODY = "nobody named"
-CHANGES = {"audit": "other changes"}
+UNNAMED = " "
+"""In the URL: entries of nobody in particular.  No person is called so."""
+KIND_WORDS = {
+    "audit": "runs, edits and other changes",
+    "adjudicated": "labels decided",
+    "comment": "comments",
+    "comment settled": "comments settled",
+    "decision": "meetings: decisions",
+    "fusion kept": "fusions kept",
+    "fusion plan": "fusion plans",
+    "held-out opened": "looks at held-out items",
+    "joined": "labelling: joined",
+    "labelling pass": "labelling: passes",
+    "lock": "criteria locked",
+    "meeting": "meetings: begun",
+    "meeting closed": "meetings: closed",
+    "meeting point": "meetings: points",
+    "meeting table": "meetings: who votes",
+    "proposal": "proposals decided",
+    "state": "sign-off",
+    "stopped rating": "labelling: stopped",
+    "triage": "triage",
+    "vote": "meetings: votes",
+}
 SAID = ("reason", "text", "note")
-ID_LETTERS = 24
 
 
 def draw(page: Opened) -> None:
-    """Filters, a page of the log, and the way to take all of it away."""
-    st.subheader("What people did", anchor=False)
+    """Filters and place, all kept in the URL, a page of the log, and the way to take all of it away."""
     project_id = page.project.project_id
-    who, what = state.widget(f"log_who_{project_id}"), state.widget(f"log_what_{project_id}")
-    actor, kind = st.session_state.get(who), st.session_state.get(what)
-    place = state.widget(f"log_page_{project_id}_{actor}_{kind}")
-    first = (int(st.session_state.get(place) or 1) - 1) * ROWS
-    log = projects.log_page(page.store, project_id, actor=actor, kind=kind, offset=first, limit=ROWS)
+    actor, kind = state.url_id("who"), state.url_id("what")
+    log = projects.log_page(
+        page.store,
+        project_id,
+        actor="" if actor == UNNAMED else actor,
+        kind=kind,
+        offset=(_number_in_url() - 1) * ROWS,
+        limit=ROWS,
+    )
     if not log.people:
         st.info(
             "Nobody has done anything in this project yet. Every change will stand here, with who made it and when.",
@@ -36,14 +62,20 @@ def draw(page: Opened) -> None:
         )
         return
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        _filter("Who", "everybody", who, log.people, {"": NOBODY})
-        _filter("What", "everything", what, log.kinds, CHANGES)
+        people_known = [name or UNNAMED for name in log.people]
+        _filter("Who", "everybody", "who", people_known, {UNNAMED: NOBODY})
+        _filter("What", "everything", "what", log.kinds, KIND_WORDS)
         _offer_file(page)
-    _draw_place(log, first, place)
-    _draw_rows(log)
+        st.space("stretch")
+        _draw_place(log)
+    _draw_rows(page, log)
 
 
-def _filter(label: str, placeholder: str, key: str, options: Sequence[str], words: Mapping[str, str]) -> None:
+def _filter(label: str, placeholder: str, name: str, options: Sequence[str], words: Mapping[str, str]) -> None:
+    """A filter that stands in the URL under `name`."""
+    key = state.widget(f"log_{name}")
+    wanted = state.url_id(name)
+    st.session_state[key] = wanted if wanted in options else None
     st.selectbox(
         label,
         options,
@@ -51,8 +83,25 @@ def _filter(label: str, placeholder: str, key: str, options: Sequence[str], word
         placeholder=placeholder,
         format_func=lambda option: words.get(option, option),
         key=key,
-        width=280,
+        width=260,
+        on_change=lambda: state.put_in_url(**{name: st.session_state[key]}, page=None),
     )
+
+
+def _number_in_url() -> int:
+    """The page that the URL names, from 1."""
+    said = state.url_id("page") or ""
+    return max(1, int(said)) if said.isdecimal() and len(said) < 7 else 1
+
+
+def pages_of(n_pages: int, *, default: int = 1) -> int:
+    """The page that the URL names, from 1, else `default`; draws the way to the others where there are any."""
+    number = min(_number_in_url() if state.url_id("page") else default, n_pages)
+    if n_pages > 1:
+        key = state.widget(f"page_{number}_of_{n_pages}")  # another one for each page, for the URL says which it is
+        turn = lambda: state.put_in_url(page=str(st.session_state[key]))  # noqa: E731 - where the number stands then
+        st.pagination(n_pages, default=number, key=key, on_change=turn)
+    return number
 
 
 def _offer_file(page: Opened) -> None:
@@ -67,49 +116,45 @@ def _offer_file(page: Opened) -> None:
     )
 
 
-def _draw_place(log: LogPage, first: int, place: str) -> None:
-    """Which part of the log is shown, and the way to the others; new entries push the older ones down."""
-    n_pages = max(1, -(-log.n // ROWS))
-    with st.container(horizontal=True, vertical_alignment="center"):
-        shown = f"{first + 1:,} to {first + len(log.entries):,} of " if n_pages > 1 and log.entries else ""
-        st.caption(f"{shown}{tables.count_words(log.n, 'action')}, newest first")
-        st.space("stretch")
-        if n_pages > 1:
-            st.pagination(n_pages, key=place)
+def _draw_place(log: LogPage) -> None:
+    """How much there is, and the way to the other pages; new entries push the older ones down."""
+    with st.container(width="content"):
+        st.caption(f"{tables.count_words(log.n, 'action')}, newest first")
+        pages_of(max(1, -(-log.n // ROWS)))
 
 
-def _draw_rows(log: LogPage) -> None:
+def _draw_rows(page: Opened, log: LogPage) -> None:
     if not log.entries:
-        st.info("Nothing in the log fits these filters.", icon=":material/filter_alt_off:")
+        st.info("Nothing in the log fits this link.", icon=":material/filter_alt_off:")
+        key, nothing = state.widget("log_everything"), {"who": None, "what": None, "page": None}
+        st.button("Show everything", key=key, on_click=state.put_in_url, kwargs=nothing)
         return
     st.dataframe(
-        log_frame(log.entries),
+        log_frame(projects.log_lines(page.store, page.project.project_id, log.entries)),
         hide_index=True,
         height=tables.height_for(len(log.entries), 16),
         column_config={
-            "when": st.column_config.DatetimeColumn(
-                format="YYYY-MM-DD HH:mm:ss", timezone=st.context.timezone, width=165
-            ),
-            "who": st.column_config.TextColumn(width=190),
-            "role": st.column_config.TextColumn(width=85),
-            "what": st.column_config.TextColumn(width=330),
+            "when": st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm", timezone=st.context.timezone, width=135),
+            "who": st.column_config.TextColumn(width=125),
+            "role": st.column_config.TextColumn(width=120),
+            "what": st.column_config.TextColumn(width=260),
+            "about": st.column_config.TextColumn(width=360),
             "said": st.column_config.TextColumn(width=300, help="the reason, comment or note that came with it"),
-            "about": st.column_config.TextColumn(width=180),
         },
         alt="Log of what people did",
     )
 
 
-def log_frame(entries: Sequence[Entry]) -> pd.DataFrame:
+def log_frame(lines: Sequence[LogLine]) -> pd.DataFrame:
     """A row an entry; long texts on one line."""
     return pd.DataFrame(
         {
-            "when": pd.to_datetime([entry.at for entry in entries], utc=True),
-            "who": [entry.actor or NOBODY for entry in entries],
-            "role": [entry.role for entry in entries],
-            "what": [tables.one_line(entry.sentence) for entry in entries],
-            "said": [_said(entry.body) for entry in entries],
-            "about": [entry.subject[:ID_LETTERS] for entry in entries],
+            "when": pd.to_datetime([line.entry.at for line in lines], utc=True),
+            "who": [line.entry.actor or NOBODY for line in lines],
+            "role": [line.entry.role for line in lines],
+            "what": [tables.one_line(line.did) for line in lines],
+            "about": [line.about for line in lines],
+            "said": [_said(line.entry.body) for line in lines],
         }
     )
 

@@ -149,6 +149,6 @@ def draw_beginning(page: Opened) -> None:
             st.subheader(title, anchor=False)
             st.markdown(words)
             if label:
-                link_to("golden_set", label, icon=":material/upload_file:", section="bring")
+                link_to("golden_set", label, icon=":material/upload_file:", section=state.UPLOAD_SECTION)
             else:
                 st.caption("Choose it under Project in the menu.")

@@ -14,7 +14,7 @@ from core.projects.kinds import RunDetail
 from core.records import Alignment
 from core.report.figures import describe, measure_name
 from core.stats import difference_figures
-from pages.components import charts, consent, people, review_view, state, tables
+from pages.components import charts, consent, people, review_view, runs_table, state, tables
 from pages.components.page import Opened, link_to
 from pages.components.screens import draw_notice, plain
 
@@ -79,10 +79,11 @@ def draw_status(page: Opened, view: Run) -> None:
     if not view.finished:
         st.progress(view.progress or 0.0, text=_progress_words(view))
     with st.container(horizontal=True, gap="large"):
-        st.metric("Calls", f"{view.calls:,}", width="content")
-        if view.usage.requests or view.usage.cached:
+        if runs_table.makes_calls(view):
+            st.metric("Calls", f"{view.calls:,}", width="content")
             st.metric("Sent / from the cache", f"{view.usage.requests:,} / {view.usage.cached:,}", width="content")
-        st.metric("Cost", tables.money(view.usage.cost), width="content")
+        if view.usage.cost is not None:
+            st.metric("Cost", tables.money(view.usage.cost), width="content")
         st.metric("Time left" if not view.finished else "Took", _time(view), width="content")
     if view.error:
         st.error(plain(view.error), icon=":material/error:", title="This run failed")
@@ -251,7 +252,8 @@ def waiting_words(view: Run) -> str:
 def _progress_words(view: Run) -> str:
     if view.progress is None:
         return "Starting …"
-    return f"{100 * view.progress:.0f} % of about {view.calls_expected:,} calls"
+    of = f" of about {view.calls_expected:,} calls" if runs_table.makes_calls(view) else ""
+    return f"{100 * view.progress:.0f} %{of}"
 
 
 def _time(view: Run) -> str:

@@ -79,6 +79,9 @@ URL_IDS = (
     "filter",
     "version",
     "task",
+    "page",
+    "who",
+    "what",
 )
 BARE = "bare"
 """`?view=bare`: a screen without menu, for a projector or for people who are to do one thing."""

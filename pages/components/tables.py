@@ -192,32 +192,6 @@ def gap_words(item: ItemScore) -> str:
     return f"unread: {item.reason}" if item.side == "unread" else item.side
 
 
-def runs_frame(runs: Sequence[Run], now: datetime | None = None) -> pd.DataFrame:
-    moment = now or datetime.now(UTC)
-    return pd.DataFrame(
-        {
-            "run": [run.title for run in runs],
-            "kind": [run.kind for run in runs],
-            "aspect": [run.aspect for run in runs],
-            "judge": [run.judge_spec for run in runs],
-            "status": [status_words(run) for run in runs],
-            "worker": [worker_words(run) for run in runs],
-            "progress": [_percent(run) for run in runs],
-            "calls": [run.calls for run in runs],
-            "cost": [money(run.usage.cost) for run in runs],
-            "started": [ago(run.started_at, moment) for run in runs],
-            "took": [duration(seconds_taken(run, moment)) for run in runs],
-            "error": [one_line(run.error) for run in runs],
-        }
-    )
-
-
-def _percent(run: Run) -> float | None:
-    """A run that is done is done, whatever its expected calls were."""
-    share = 1.0 if run.status == "done" else run.progress
-    return None if share is None else 100 * share
-
-
 def count_words(n: int, noun: str) -> str:
     """`1 error`, `2 errors`."""
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"

@@ -12,13 +12,15 @@ import streamlit as st
 from core import projects
 from core.comparison.styles import StylesRequest
 from core.judging.styles import Style
+from core.people import Actor
 from core.projects.calibration import CalibrationRequest
 from core.projects.judges import MetricsRequest
 from core.projects.repeval import RepEvalRequest
 from core.projects.rescore import RescoreRequest
 from core.records import Usage
 from core.repeval import ModelSpec
-from pages.components import tables
+from core.review.log import Action
+from pages.components import runs_table, tables
 from pages.components.screens import plain
 from tests.pages.making import HEAT, Place
 from tests.pages.screen import open_screen, press, texts
@@ -54,13 +56,69 @@ def test_every_state_is_listed_with_its_cost_and_error(place: Place) -> None:
     place.add_run("failed", error="The endpoint\nis down.")
     place.add_run("cancelled")
     place.store.runs.request_cancel(place.add_run("running"))
-    shown = open_screen(SCREEN).dataframe[0].value[::-1]  # the newest stands first
+    screen = open_screen(SCREEN)
+    shown = screen.dataframe[0].value[::-1]  # the newest stands first
     assert list(shown["status"]) == ["waiting", "running", "done", "failed", "cancelled", "cancelling"]
+    assert set(shown["run"]) == {"calibration of coherence"}
     assert shown["progress"].isna().tolist()[0]
     assert list(shown["progress"])[1:4] == pytest.approx([20.0, 100.0, 20.0])
     assert list(shown["cost"])[1:3] == ["—", "$1.50"]
     assert shown["error"].iloc[3] == "The endpoint is down."
     assert shown["started"].iloc[0] == "—"
+    assert screen.header[0].value.replace("\\", "") == (
+        "2 runs are going on. 1 run waits. 1 run failed and can be resumed."
+    )
+
+
+def test_the_finding_comes_first_and_the_run_that_matters_with_it(place: Place) -> None:
+    place.add_run("done")
+    screen = open_screen(SCREEN)
+    assert "Nothing is running; the newest run, a calibration of coherence, finished" in texts(screen)
+    place.add_run("failed", error="The endpoint is down.")
+    place.add_run("done")
+    screen = open_screen(SCREEN)
+    assert "1 run failed and can be resumed." in texts(screen)
+    assert "The endpoint is down." in texts(screen)  # though it is not the newest
+    running = replace(HEAT, calls=1500)
+    place.add_run("running", stage=running)
+    assert "A calibration of coherence is running, 50 % done" in texts(open_screen(SCREEN))
+
+
+def test_a_judge_that_makes_no_calls_shows_none(place: Place) -> None:
+    counted = replace(HEAT, usage=Usage())
+    run_id = place.add_run("done", stage=counted)
+    screen = open_screen(SCREEN, run=run_id)
+    assert "calls" not in screen.dataframe[0].value
+    assert "Calls" not in {metric.label for metric in screen.metric}
+    asked = place.add_run("done")
+    screen = open_screen(SCREEN, run=asked)
+    assert screen.dataframe[0].value["calls"].isna().tolist() == [False, True]
+    assert "Calls" in {metric.label for metric in screen.metric}
+
+
+def test_runs_come_in_pages_by_the_link_and_say_who_started_them(place: Place) -> None:
+    ids = [place.add_run("done") for _ in range(27)]
+    place.store.events.add(place.project_id, Action("started a calibration", subject=ids[0]), Actor("<b>Ann</b>"))
+    place.store.events.add(place.project_id, Action("resumed a run", subject=ids[0]), Actor("Bo"))
+    assert len(open_screen(SCREEN).dataframe[0].value) == 25
+    for link in ({"page": "2"}, {"run": ids[0]}, {"page": "99"}):  # a link to a run shows its page
+        shown = open_screen(SCREEN, **link).dataframe[0].value
+        assert shown["by"].tolist() == ["—", "<b>Ann</b>"]
+    assert len(open_screen(SCREEN, page="x", run="none").dataframe[0].value) == 25
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ("offline", "offline"),
+        ("", "—"),
+        ("openai:gpt-x@http://host/v1", "gpt-x"),
+        ("recorded:sample_data/recorded/session.jsonl", "recorded replies, session"),
+        ("hf:/models/some-model", "some-model"),
+    ],
+)
+def test_judges_in_words(spec: str, words: str) -> None:
+    assert runs_table.judge_words(spec) == words
 
 
 def test_the_marked_run_can_be_cancelled_or_resumed(place: Place) -> None:
