@@ -5,12 +5,14 @@ import streamlit as st
 from core import projects
 from core.project_records import Run
 from core.projects.analyses import RecheckRequest
-from pages.components import consent, live, log_view, run_view, runs_table, state, tables
+from pages.components import consent, live, log_view, people_view, run_view, runs_table, state, tables
 from pages.components.log_view import pages_of
 from pages.components.page import Opened, link_to, open_page
 from pages.components.screens import plain
 
-RUNS, LOG = "Runs", "Log"
+RUNS, LOG, PEOPLE = "Runs", "Log", "People"
+SECTIONS = {RUNS: None, LOG: "log", PEOPLE: "people"}
+"""Part of the screen → what the URL says of it."""
 LOOK_SECONDS = 2.0
 ROWS = 25
 
@@ -77,7 +79,10 @@ def draw_worker(page: Opened) -> None:
 def draw_picked(page: Opened, run: Run) -> None:
     with st.container(border=True):
         st.markdown(f"**{plain(run.title)}**")
-        run_view.draw_status(page, run)
+        if run.status == "done":
+            st.caption(plain(runs_table.ended_words(run)))
+        else:
+            run_view.draw_status(page, run)
         if run.finished and not run.resumable:
             consent.ask(page, run.run_id)
         if run.kind == "calibration":
@@ -107,15 +112,16 @@ def _link_to_drift(page: Opened, run: Run) -> None:
 
 
 def switch_view() -> None:
-    log = st.session_state[state.RUNS_VIEW] == LOG
-    state.put_in_url(section="log" if log else None, page=None, who=None, what=None)
+    state.put_in_url(section=SECTIONS[st.session_state[state.RUNS_VIEW]], page=None, who=None, what=None)
 
 
 page = open_page("runs")
-st.session_state[state.RUNS_VIEW] = LOG if state.url_id("section") == "log" else RUNS
+st.session_state[state.RUNS_VIEW] = next(
+    (name for name, section in SECTIONS.items() if section == state.url_id("section")), RUNS
+)
 view = st.segmented_control(
     "View",
-    [RUNS, LOG],
+    list(SECTIONS),
     required=True,
     key=state.RUNS_VIEW,
     label_visibility="collapsed",
@@ -123,6 +129,8 @@ view = st.segmented_control(
 )
 if view == LOG:
     log_view.draw(page)
+elif view == PEOPLE:
+    people_view.draw(page)
 else:
     live.follow(
         lambda: projects.list_runs(page.store, page.project.project_id),

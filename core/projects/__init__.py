@@ -90,7 +90,7 @@ from core.projects.labelling import (
     team_progress,
     undo_label,
 )
-from core.projects.log_words import log_lines, run_starters
+from core.projects.log_words import list_participants, log_lines, run_starters
 from core.projects.meetings import (
     cast_vote,
     close_meeting,

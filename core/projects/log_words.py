@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from textwrap import shorten
 
@@ -57,6 +58,33 @@ def run_words(run: Run) -> str:
 def run_starters(store: Store, project_id: str, run_ids: Sequence[str]) -> dict[str, str]:
     """Run id → who started it, as the log says; "" where nobody said their name, no key for what it does not know."""
     return store.events.first_actors(project_id, Action, run_ids)
+
+
+@dataclass(frozen=True, slots=True)
+class Participant:
+    """Somebody who did something in a project: the `role` in which they did last ("" for labels alone), and how much.
+
+    `n_labels` counts every label that they gave, also those that they gave anew later.
+    """
+
+    name: str
+    role: str
+    n_actions: int
+    n_labels: int
+    last_at: datetime
+
+
+def list_participants(store: Store, project_id: str) -> list[Participant]:
+    """Everybody who labelled or did something in the project, in the order of the alphabet."""
+    acted = {entry.actor: entry for entry in store.events.by_actor(project_id)}
+    labelled = store.labels.by_rater(project_id)
+    listed = []
+    for name in {*acted, *labelled}:
+        did, (n_labels, labelled_at) = acted.get(name), labelled.get(name, (0, None))
+        moments = [at for at in (labelled_at, did.last_at if did else None) if at is not None]
+        role, n_actions = (did.role, did.n_actions) if did else ("", 0)
+        listed.append(Participant(name, role, n_actions, n_labels, max(moments)))
+    return sorted(listed, key=lambda person: (person.name.casefold(), person.name))
 
 
 def criteria_words(criteria: Criteria) -> str:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from datetime import datetime
 
 import sqlalchemy as sa
 
@@ -60,6 +61,13 @@ class Labels(Part):
         query = sa.select(labels.c.rater).where(labels.c.project_id == project_id).distinct()
         with self._db.read() as connection:
             return sorted(connection.scalars(query))
+
+    def by_rater(self, project_id: str) -> dict[str, tuple[int, datetime]]:
+        """Rater → how often they said something of an item, and when last."""
+        columns = (labels.c.rater, sa.func.count(), sa.func.max(labels.c.created_at))
+        query = sa.select(*columns).where(labels.c.project_id == project_id).group_by(labels.c.rater)
+        with self._db.read() as connection:
+            return {rater: (n, moment(at)) for rater, n, at in connection.execute(query)}
 
     def _insert(self, project_id: str, golden_id: str, new: Iterable[tuple[Label, str]]) -> None:
         """Labels, each with the id of the form that said it."""

@@ -39,6 +39,16 @@ class Consent:
     created_at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class Participation:
+    """How much `actor` did in a project, and when and in which role last."""
+
+    actor: str
+    role: str
+    n_actions: int
+    last_at: datetime
+
+
 class Consents(Part):
     def give(self, project_id: str, endpoint: str, actor: Actor, *, with_key: bool) -> None:
         """Note that `actor` allows the project to ask `endpoint`; the newest word on an endpoint counts."""
@@ -113,6 +123,16 @@ class Events(Part):
         with self._db.read() as connection:
             rows = connection.execute(query.order_by(events.c.number.desc())).all()
         return {row.subject: row.actor for row in rows}
+
+    def by_actor(self, project_id: str) -> list[Participation]:
+        """Who did how much ("" where nobody said), and when and in which role last."""
+        newest = sa.select(sa.func.max(events.c.number), sa.func.count()).where(events.c.project_id == project_id)
+        per_actor = newest.add_columns(events.c.actor).group_by(events.c.actor).subquery()
+        last, n, actor = per_actor.c
+        query = sa.select(actor, n, events.c.role, events.c.created_at).join(events, events.c.number == last)
+        with self._db.read() as connection:
+            rows = connection.execute(query).all()
+        return [Participation(name, role, n_actions, moment(at)) for name, n_actions, role, at in rows]
 
     def occurring(self, project_id: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The names of all who did something ("" where nobody said), and the kinds of what they did; both sorted."""

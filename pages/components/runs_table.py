@@ -69,6 +69,17 @@ def makes_calls(run: Run) -> bool:
     return bool(run.usage.requests or run.usage.cached)
 
 
+def ended_words(run: Run) -> str:
+    """When a run that is done ended, how long it took, what it asked and cost, as far as that is known."""
+    took = tables.duration(tables.seconds_taken(run, run.updated_at))
+    said = [f"Finished {tables.ago(run.finished_at)}, took {took}"]
+    if makes_calls(run):
+        said.append(f"{run.calls:,} calls, {run.usage.requests:,} sent and {run.usage.cached:,} from stored replies")
+    if run.usage.cost is not None:
+        said.append(f"cost {tables.money(run.usage.cost)}")
+    return ". ".join([*said, ""]).strip()
+
+
 def judge_words(spec: str) -> str:
     """A judge by its model or file, without where it lies."""
     kind, colon, rest = spec.partition(":")

@@ -89,11 +89,27 @@ def test_a_judge_that_makes_no_calls_shows_none(place: Place) -> None:
     run_id = place.add_run("done", stage=counted)
     screen = open_screen(SCREEN, run=run_id)
     assert "calls" not in screen.dataframe[0].value
-    assert "Calls" not in {metric.label for metric in screen.metric}
+    assert "calls" not in texts(screen)
     asked = place.add_run("done")
     screen = open_screen(SCREEN, run=asked)
     assert screen.dataframe[0].value["calls"].isna().tolist() == [False, True]
-    assert "Calls" in {metric.label for metric in screen.metric}
+    assert "600 calls, 600 sent and 20 from stored replies" in texts(screen)
+    for usage, shown in ((Usage(), False), (Usage(1), True)):
+        running = place.add_run("running", stage=replace(HEAT, usage=usage))
+        assert ("Calls" in {metric.label for metric in open_screen(SCREEN, run=running).metric}) is shown
+
+
+def test_who_takes_part_and_in_which_role(place: Place) -> None:
+    place.store.events.add(place.project_id, Action("started a calibration"), Actor("<b>Ann</b>", "annotator"))
+    place.store.events.add(place.project_id, Action("resumed a run"), Actor("<b>Ann</b>", "reviewer"))
+    screen = open_screen(SCREEN, section="people")
+    shown = screen.dataframe[0].value
+    assert list(zip(shown["who"], shown["role"], shown["other actions"], strict=True)) == [
+        ("nobody named", "admin", 2),
+        ("<b>Ann</b>", "reviewer", 2),
+    ]
+    assert "2 people take part; <b>Ann</b> was here last" in texts(screen)
+    assert "an annotator also labels, comments and votes" in texts(screen)
 
 
 def test_runs_come_in_pages_by_the_link_and_say_who_started_them(place: Place) -> None:

@@ -14,6 +14,7 @@ from core.projects.log_words import run_words
 from core.records import AspectLabels, Criteria, GoldenSet, Item, Scale
 from core.review.log import Action, Entry
 from core.review.meetings import AgendaItem
+from core.review.passes import Label
 from core.review.triage import HeldOutAccess, Triage
 from core.store.store import Store
 
@@ -93,6 +94,22 @@ def test_who_started_a_run(store: Store, project: str, golden_id: str) -> None:
     assert projects.run_starters(store, project, ids) == {ids[0]: "Ann", ids[1]: ""}
     run: Run = store.runs.get(ids[0])
     assert run_words(run) == "refinement round of a"
+
+
+def test_who_takes_part_how_much_and_in_which_role_last(store: Store, project: str, golden_id: str) -> None:
+    for who in (Actor("bo", "annotator"), Actor("bo", "reviewer"), Actor("", "admin")):
+        store.events.add(project, Action("did a thing"), who)
+    cy = Label("Cy", "i1", "a", 3.0, pass_id="l1")
+    store.labels.add(project, golden_id, [cy], form="f1")
+    store.labels.add(project, golden_id, [cy], form="f2")
+    listed = projects.list_participants(store, project)
+    assert [(person.name, person.role, person.n_actions, person.n_labels) for person in listed] == [
+        ("", "admin", 2, 0),  # it made the project, too
+        ("Ann", "admin", 1, 0),
+        ("bo", "reviewer", 2, 0),
+        ("Cy", "", 0, 2),
+    ]
+    assert all(person.last_at.year > 2000 for person in listed)
 
 
 def test_a_page_of_a_log_of_ten_thousand_entries_is_read_at_once(store: Store, project: str, golden_id: str) -> None:

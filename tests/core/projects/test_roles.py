@@ -33,7 +33,7 @@ READING = """
     estimate_version judge_line judge_lines judge_runs overview version_run
     analyse_candidates calibrations_of case_study estimate_ablation last_ablation list_refinements
     list_rechecks
-    suggest_agenda losing_changes decided_criteria log_lines run_starters
+    suggest_agenda losing_changes decided_criteria log_lines run_starters list_participants
     estimate_repeval
     report
     compare_fusions fuse_judges fused_file kept_fusion
