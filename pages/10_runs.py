@@ -80,7 +80,7 @@ def draw_picked(page: Opened, run: Run) -> None:
     with st.container(border=True):
         st.markdown(f"**{plain(run.title)}**")
         if run.status == "done":
-            st.caption(plain(runs_table.ended_words(run)))
+            st.markdown(f":green-badge[done] {plain(runs_table.ended_words(run))}")
         else:
             run_view.draw_status(page, run)
         if run.finished and not run.resumable:
@@ -115,7 +115,7 @@ def switch_view() -> None:
     state.put_in_url(section=SECTIONS[st.session_state[state.RUNS_VIEW]], page=None, who=None, what=None)
 
 
-page = open_page("runs")
+page = open_page("runs", intro="Runs go on in the worker, with this tab open or not.")
 st.session_state[state.RUNS_VIEW] = next(
     (name for name, section in SECTIONS.items() if section == state.url_id("section")), RUNS
 )

@@ -92,7 +92,7 @@ def test_calibrate_edit_and_rescore(page: Page, app_url: str, settle: Settle, en
     settle("Runs go on in the worker")
     table = page.locator("[data-testid=stDataFrame] canvas table").first
     expect(table).to_contain_text("calibration")
-    expect(table).to_contain_text("rescore")
+    expect(table).to_contain_text("scoring of an edit")
 
 
 def test_a_tab_closed_in_mid_run_finds_its_run_again(
