@@ -52,8 +52,9 @@ def place_clickable(figure: Figure, *, key: str, alt: str, on_select: Callable[[
 
 
 def _theme() -> figures.Theme:
-    """Whether the page that is looked at is dark."""
-    return "dark" if st.context.theme.type == "dark" else "light"
+    """The page's; one without dark colours of its own stays light whatever the system asks for."""
+    has_dark = st.get_option("theme.dark.backgroundColor") is not None
+    return "dark" if has_dark and st.context.theme.type == "dark" else "light"
 
 
 def measure_of(candidates: Sequence[Candidate]) -> str:

@@ -18,10 +18,10 @@ COOL, WARM = "#6BA0D8", "#DB9B55"
 """Above and below 0 in a matrix: light enough for dark numbers."""
 LINES = (BLUE, AMBER, TEAL, PURPLE, ROSE, "#4D7C0F", "#0E7490", QUIET)
 DARK = {
-    INK: "#E6EBF2",
+    INK: "#E8EDF3",
     QUIET: "#A3B0BE",
     GRID: "#2E3946",
-    PAPER: "#0E1117",
+    PAPER: "#11171F",
     BLUE: "#6BAEF5",
     AMBER: "#F0A35E",
     TEAL: "#4FC3B3",
