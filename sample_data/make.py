@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from recipe import dialogues, summaries, verbalisations
+from recipe import dialogues, notifications, summaries, verbalisations
 
 HERE = Path(__file__).parent
 SEED = 2026
@@ -46,14 +46,16 @@ def _cell(value: object) -> object:
 
 
 def make(out: Path, seed: int) -> None:
-    """Write the three sets, and the newer batches beside them, into `out`, which is made if need be."""
+    """Write the four sets, and the newer batches beside them, into `out`, which is made if need be."""
     out.mkdir(parents=True, exist_ok=True)
-    articles = read_texts("articles")
+    articles, reports = read_texts("articles"), read_texts("reports")
     write_jsonl(out / "summaries.jsonl", summaries.build(articles, seed))
     write_jsonl(out / "dialogue.jsonl", dialogues.build(read_texts("dialogues"), seed))
     write_csv(out / "data_to_text.csv", verbalisations.build(read_texts("records"), seed))
+    write_jsonl(out / "notifications.jsonl", notifications.build(reports, seed))
+    newer = summaries.newer(articles, seed) | notifications.newer(read_texts("later_reports"), seed)
     (out / "newer").mkdir(exist_ok=True)
-    for name, rows in summaries.newer(articles, seed).items():
+    for name, rows in newer.items():
         write_jsonl(out / "newer" / f"{name}.jsonl", rows)
 
 

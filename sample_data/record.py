@@ -1,4 +1,5 @@
-"""Writes the recorded session and the recorded replies out of `recorded/ratings.tsv` and `recorded/criteria.json`.
+"""Writes the recorded sessions and replies: of the language model, out of `recorded/ratings.tsv` and
+`recorded/criteria.json`, and of the demo's simulated reader, which is asked again.
 
     python sample_data/record.py [--out DIR]
 
@@ -19,11 +20,11 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=None, help="default: sample_data/recorded")
     options = parser.parse_args()
     sys.path.insert(0, str(ROOT))
-    from core.demo.recorded import record
+    from core.demo import newsroom, recorded
 
-    result = record(out=options.out)
-    bare = result.no_criteria["held_out"]
-    sys.stdout.write(f"{result.calls} replies; held-out {result.held_out.value}, no criteria {bare.value}\n")
+    for result in (recorded.record(out=options.out), newsroom.record(options.out or recorded.FOLDER)):
+        bare = result.no_criteria["held_out"]
+        sys.stdout.write(f"{result.calls} replies; held-out {result.held_out.value}, no criteria {bare.value}\n")
 
 
 if __name__ == "__main__":

@@ -195,7 +195,7 @@ def _replay(as_json: bool) -> None:
 
     from core.api.calibrated import calibrate
     from core.data import load_golden
-    from core.demo.recorded import ASPECT, CHOSEN, DEFINITION, GOLDEN
+    from core.demo.newsroom import ASPECT, CHOSEN, DEFINITION, GOLDEN
     from core.progress import Shown
     from core.projects.demo import REPLAY_SPEC
     from core.stats import gain_words
@@ -218,7 +218,7 @@ def _replay(as_json: bool) -> None:
         f"Held-out, no criteria: {alignment_words(result.no_criteria['held_out'])}",
         gain_words(result.gain),
         *notes(*result.warnings),
-        "The labels are simulated; the replies were written by a language model that read each item.",
+        "The labels are simulated, and so is the judge: a program of a few rules, no language model.",
     ]
     tell(body, lines, as_json)
 

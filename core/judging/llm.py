@@ -81,6 +81,8 @@ class LLMJudge(Judge):
 
     @property
     def notice(self) -> str:
+        if self.spec == "scripted:newsroom":
+            return "This is the simulated reader of the demo: a program of a few rules, no language model."
         if not self.is_llm:
             return "This is the scripted stand-in for tests and demos: no language model, its scores mean nothing."
         return f"Scores come from the language model {self.model} at {self.provider.endpoint}."

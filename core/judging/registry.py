@@ -5,6 +5,7 @@
 `openai:MODEL[@BASE_URL]`      any OpenAI-compatible endpoint; the key comes from OPENAI_API_KEY
 `recorded:FILE`                replays a file of replies or scores, or a recording of a session with an endpoint
 `scripted[:SEED]`              the stand-in for tests and demos
+`scripted:newsroom`            the simulated reader of the demo's notifications
 =============================  =====================================================================================
 
 A judge that a person names here and now gets the key.  One that a file names gets it only where it may go anyway; what
@@ -26,6 +27,7 @@ from core.judging.base import Judge
 from core.judging.llm import LLMJudge
 from core.judging.recorded import RecordedJudge
 from core.judging.styles import Sampling
+from core.providers import newsroom
 from core.providers.base import OnReply, Provider, Reply, ReplyStore, Request
 from core.providers.cached import with_cache
 from core.providers.endpoints import OPENAI_URL, checked_base_url, trusted_with_the_key
@@ -38,6 +40,7 @@ from core.settings import Settings
 
 Kind = Literal["offline", "openai", "recorded", "scripted"]
 FORMS = ("offline", "openai:MODEL", "openai:MODEL@BASE_URL", "recorded:FILE", "scripted", "scripted:SEED")
+NEWSROOM = "newsroom"
 _URL = re.compile("@http", re.IGNORECASE)
 _SPEC = re.compile(r"openai:[^\s\"']+")
 
@@ -51,6 +54,7 @@ class JudgeSpec:
     base_url: str = ""
     file: str = ""
     seed: int = 0
+    script: str = ""
 
 
 def parse_spec(spec: str) -> JudgeSpec:
@@ -65,6 +69,8 @@ def parse_spec(spec: str) -> JudgeSpec:
         return _openai_spec(rest)
     if kind == "recorded" and rest:
         return JudgeSpec("recorded", file=rest)
+    if kind == "scripted" and rest == NEWSROOM:
+        return JudgeSpec("scripted", script=rest)
     if kind == "scripted" and (rest.isdecimal() or not separator):
         return JudgeSpec("scripted", seed=int(rest or 0))
     raise _bad(f"The judge {shown(spec)} is not of a known form.")
@@ -190,7 +196,7 @@ def make_judge(
         case "recorded":
             return _recorded(Path(parsed.file), sampling, gate)
         case "scripted":
-            return _scripted(parsed.seed, replies, sampling)
+            return _scripted(parsed, replies, sampling)
 
 
 def restore_judge(
@@ -295,11 +301,13 @@ def _is_recording(path: Path) -> bool:
     return isinstance(head, dict) and "endpoint" in head
 
 
-def _scripted(seed: int, replies: ReplyStore | None, sampling: Sampling | None) -> Judge:
+def _scripted(spec: JudgeSpec, replies: ReplyStore | None, sampling: Sampling | None) -> Judge:
+    named = spec.script or (str(spec.seed) if spec.seed else "")
+    provider = ScriptedProvider(spec.script, newsroom.reply_to) if spec.script else ScriptedProvider(spec.seed)
     return LLMJudge(
-        with_cache(ScriptedProvider(seed), replies),
-        "scripted",
-        spec=f"scripted:{seed}" if seed else "scripted",
+        with_cache(provider, replies),
+        spec.script or "scripted",
+        spec=f"scripted:{named}" if named else "scripted",
         sampling=sampling,
         cost_of=lambda _prompt, _completion: 0.0,
     )

@@ -17,8 +17,8 @@ from core.store.store import Store
 DEMO_NAME = "Demo project (simulated labels)"
 _SAMPLES = Path(__file__).parents[2] / "sample_data"
 DEMO_FILE = _SAMPLES / "demo_project.zip"
-REPLAY_SPEC = "recorded:sample_data/recorded/consistency_session.jsonl"
-REPLAYED_ON = "summaries"
+REPLAY_SPEC = "recorded:sample_data/recorded/newsroom_session.jsonl"
+REPLAYED_ON = "notifications"
 """The golden set that the recorded calibration asked about."""
 _STOP_SECONDS = 8.0
 
@@ -53,7 +53,7 @@ def reset_demo(store: Store, settings: Settings, file: Path = DEMO_FILE) -> Proj
 
 def replay_request(golden_id: str) -> CalibrationRequest:
     """The recorded calibration: with any other settings it would ask for replies that nobody has written."""
-    from core.demo.recorded import ASPECT, CHOSEN, DEFINITION
+    from core.demo.newsroom import ASPECT, CHOSEN, DEFINITION
 
     return CalibrationRequest(DEMO_PROJECT, golden_id, ASPECT, REPLAY_SPEC, CHOSEN, DEFINITION)
 

@@ -24,11 +24,11 @@ _LOGPROB_PLACES = 16
 
 
 class ScriptedProvider:
-    """A provider of the replies that a function gives: by default `reply_to`, which `seed` varies."""
+    """A provider of the replies that a function gives: by default `reply_to`.  `seed` varies it, or names another."""
 
-    def __init__(self, seed: int = 0, answer: Callable[[Request], Reply] | None = None) -> None:
+    def __init__(self, seed: int | str = 0, answer: Callable[[Request], Reply] | None = None) -> None:
         self.endpoint = f"scripted:{seed}"
-        self.answer = answer or (lambda request: reply_to(request, seed))
+        self.answer = answer or (lambda request: reply_to(request, int(seed)))
 
     def complete(self, requests: Sequence[Request], *, on_reply: OnReply | None = None) -> list[Reply]:
         """The replies one after the other."""
@@ -52,7 +52,7 @@ def reply_to(request: Request, seed: int = 0) -> Completion:
     prompt = "\n".join(message.content for message in request.messages)
     key = (request if request.temperature > 0 else request.prompt).key("")
     chance = random.Random(int.from_bytes(hashlib.sha256(f"{seed}|{key}".encode()).digest()[:8], "big"))
-    sections = {match["name"]: match["body"] for match in _SECTION.finditer(prompt)}
+    sections = sections_in(prompt)
     logprobs: tuple[TokenLogprobs, ...] = ()
     for heading, write in _WRITERS.items():
         if heading in sections:
@@ -92,18 +92,30 @@ class _Texts:
     words: list[str]
 
 
-def _texts(sections: Sections) -> _Texts:
+def sections_in(prompt: str) -> Sections:
+    """The sections of a prompt, each by the first word of its heading."""
+    return {match["name"]: match["body"] for match in _SECTION.finditer(prompt)}
+
+
+def item_in(section: str) -> tuple[str, str]:
+    """All there is to compare with, and the text to rate, out of an item as a prompt shows it."""
     parts = [
         (match["name"].endswith("to rate"), "\n".join(line[2:] for line in match["lines"].splitlines()))
-        for match in _PART.finditer(sections.get("Item", ""))
+        for match in _PART.finditer(section)
     ]
     target = next((text for is_target, text in parts if is_target), "")
-    source = " ".join(text for is_target, text in parts if not is_target)
+    return " ".join(text for is_target, text in parts if not is_target), target
+
+
+def _texts(sections: Sections) -> _Texts:
+    source, target = item_in(sections.get("Item", ""))
     return _Texts(_WORD.findall(source.lower()), target, _WORD.findall(target.lower()))
 
 
 @dataclass(frozen=True, slots=True)
-class _Scale:
+class Scale:
+    """The scale that a prompt asks for; `whole` where it wants whole numbers."""
+
     low: float
     high: float
     whole: bool
@@ -117,13 +129,14 @@ class _Scale:
         return f"{round(value) if self.whole else value:.1f}".removesuffix(".0")
 
 
-def _scale(instructions: str) -> _Scale:
+def scale_in(instructions: str) -> Scale:
+    """The scale out of a prompt's instructions; 1 to 5 where they name none."""
     match = _RANGE.search(instructions)
     if match is None:
-        return _Scale(1.0, 5.0, False)
+        return Scale(1.0, 5.0, False)
     if match["one"]:
-        return _Scale(float(match["zero"]), float(match["one"]), True)
-    return _Scale(float(match["low"]), float(match["high"]), "one of" in instructions)
+        return Scale(float(match["zero"]), float(match["one"]), True)
+    return Scale(float(match["low"]), float(match["high"]), "one of" in instructions)
 
 
 # ── what it looks at ─────────────────────────────────────────────────────────────────────────────────────────
@@ -233,16 +246,16 @@ def _rate(sections: Sections, chance: random.Random, n_logprobs: int) -> tuple[s
     called_for = _called_for(f"{sections.get('Criteria', '')} {sections.get('Evaluation', '')}")
     share = sum(prop.measure(texts) for prop in called_for) / len(called_for) if called_for else 0.5
     share += chance.gauss(0.0, 0.06 if called_for else 0.3)
-    scale = _scale(f"{sections.get('Instructions', '')}\n{sections.get('Answer', '')}")
+    scale = scale_in(f"{sections.get('Instructions', '')}\n{sections.get('Answer', '')}")
     value = scale.at(share)
     number = scale.written(value)
     reasons = " ".join(f"On {prop.name} it stands at {prop.measure(texts):.2f} of 1." for prop in called_for)
     reasons = reasons or "Without criteria this is little more than a guess."
-    text = _in_form(sections.get("Answer", ""), number, reasons)
+    text = in_form(sections.get("Answer", ""), number, reasons)
     return text, _logprobs(text, text.index(number), value, scale, n_logprobs) if n_logprobs else ()
 
 
-def _in_form(answer: str, number: str, reasons: str) -> str:
+def in_form(answer: str, number: str, reasons: str) -> str:
     """The number and the reasons in the form that the prompt's last section asks for."""
     if "JSON" in answer:
         fields = [name for name in _FIELD.findall(answer) if name in ("score", "reasons", "analysis")]
@@ -254,7 +267,7 @@ def _in_form(answer: str, number: str, reasons: str) -> str:
     return f"Analysis: {reasons}\nScore: {number}" if "Analysis:" in answer else f"Score: {number}\n{reasons}"
 
 
-def _logprobs(text: str, at: int, value: float, scale: _Scale, most: int) -> tuple[TokenLogprobs, ...]:
+def _logprobs(text: str, at: int, value: float, scale: Scale, most: int) -> tuple[TokenLogprobs, ...]:
     """A made-up distribution: in the place of the number's first digit the whole ratings, the nearer the likelier.
 
     Elsewhere the token it says, next to certain.  A tenth goes to no rating at all.
@@ -306,7 +319,7 @@ def _fuse(sections: Sections, chance: random.Random) -> str:
     for match in _FORM.finditer(sections.get("Answer", "")):
         called_for = _called_for(match["name"]) or PROPERTIES
         share = sum(prop.measure(texts) for prop in called_for) / len(called_for) + chance.gauss(0.0, 0.06)
-        scale = _scale(match["form"])
+        scale = scale_in(match["form"])
         looked_at = " and ".join(prop.name for prop in called_for[:2])
         number = scale.written(scale.at(share))
         blocks.append(f"Aspect: {match['name']}\nExplanation: This looks at {looked_at}.\nScore: {number}")

@@ -23,7 +23,6 @@ from pages.components.screens import SCREENS, plain
 
 PLACE = "tour_place"
 WHAT = "Demo: made-up texts, labels simulated. It shows how Concord works, not how good a judge is."
-SECOND = "relevance"
 
 
 @dataclass(frozen=True)
@@ -58,8 +57,9 @@ class Step:
 STEPS = (
     Step(
         "golden_set",
-        "A golden set: 144 summaries, each rated by three raters. Everything is measured against these labels. "
-        "How well the raters agree with each other is the ceiling that a judge can be expected to reach.",
+        "A golden set: 240 push notifications, rated for the house style of a newsroom by three simulated raters. "
+        "Everything is measured against these labels. How well the raters agree with each other is the ceiling that a "
+        "judge can be expected to reach.",
         lambda demo: {"golden": demo.golden_id},
     ),
     Step(
@@ -71,37 +71,36 @@ STEPS = (
     Step(
         "calibrate",
         "A finished calibration: criteria drafted from labelled examples, ranked by how well the judge then agrees "
-        "with people, the best refined. The figure to trust is the one on held-out items, which chose nothing.",
-        lambda demo: {"run": demo.run("calibration", "offline")},
+        "with people. No outsider knows a house style: without criteria the judge goes by taste. The figure to trust "
+        "is the one on held-out items, which chose nothing.",
+        lambda demo: {"run": demo.run("calibration", "scripted")},
     ),
     Step(
         "criteria",
         "Criteria are documents: versions with word by word changes, comments, sign-off, meetings with votes. Somebody "
-        "changed a rule by hand here; the new text was scored beside the old.",
+        "added the rule that no draft had found, the result first; the new text was scored beside the old, and gains.",
         lambda demo: {"rescore": demo.run("rescore")},
     ),
     Step(
         "misaligned",
         "The items on which judge and people part most. Some were looked at: was the judge wrong, or the label? "
         "Those that were picked fed the next round of refinement.",
-        lambda demo: {"run": demo.run("calibration", "offline")},
+        lambda demo: {"run": demo.run("calibration", "scripted")},
     ),
     Step(
         "compare",
-        "Every judge on the same unseen items, with intervals. The offline judge sees words, not meaning; the language "
-        "model, whose replies were recorded, agrees with the raters as well as one rater does with the others.",
+        "Every judge on the same unseen items, with intervals, beside the human ceiling: what criteria bring over "
+        "general taste, and what is still missing.",
     ),
     Step(
         "repeval",
-        "Relevance read out of a small model's hidden states, without a single call: which layer and which token know "
-        "it, and what do random directions reach?",
+        "House style read out of a small model's hidden states, without a single call: which layer and which token "
+        "know it, and what do random directions reach?",
         lambda demo: {"run": demo.run("repeval")},
     ),
     Step(
         "fusion",
-        "On relevance: what costs nothing (the offline judge, a metric, RepEval) joined into one judge, beside each of "
-        "its parts.",
-        lambda demo: {"golden": demo.golden_id, "aspect": SECOND},
+        "What costs nothing (the offline judge, metrics, RepEval) joined into one judge, beside each of its parts.",
     ),
     Step(
         "report",
@@ -111,8 +110,8 @@ STEPS = (
     ),
     Step(
         "runs",
-        "What ran, what it cost, and the log of who changed what. Under “Demo” above you can replay a calibration "
-        "of a language model from its recorded replies. To start with your own data, make a new project at the left.",
+        "What ran, what it cost, and the log of who changed what. Under “Demo” above you can replay the "
+        "calibration from recorded replies. To start with your own data, make a new project at the left.",
         lambda demo: {},
     ),
 )

@@ -134,7 +134,7 @@ COMMANDS: dict[str, Command] = {
     ),
     "demo": Command("demo"),
     "report": Command(
-        f"report --project '{DEMO}' --aspect consistency --out {{out}}/report",
+        f"report --project '{DEMO}' --aspect house_style --out {{out}}/report",
         ("report/report.html", "report/report.md", "report/figures.csv"),
     ),
     "export-project": Command(f"export-project '{DEMO}' --out {{out}}/demo.zip", ("demo.zip",)),

@@ -10,8 +10,11 @@ NAMES = (
     "summaries.jsonl",
     "dialogue.jsonl",
     "data_to_text.csv",
+    "notifications.jsonl",
     "newer/summaries_second_batch.jsonl",
     "newer/summaries_new_systems.jsonl",
+    "newer/notifications_second_batch.jsonl",
+    "newer/notifications_careful_systems.jsonl",
 )
 
 

@@ -37,6 +37,7 @@ SETS = {
     "data_to_text.csv": Expected(
         32, 4, "data_text", ("source", "target"), {"informativeness": (1, 6), "naturalness": (1, 6)}
     ),
+    "notifications.jsonl": Expected(40, 6, "source_target", ("source", "target"), {"house_style": (1, 5)}),
 }
 EVERY_SET = pytest.mark.parametrize("name", list(SETS))
 EVERY_ASPECT = pytest.mark.parametrize(("name", "aspect"), [(n, a) for n, e in SETS.items() for a in e.scales])
@@ -103,7 +104,7 @@ def test_three_whole_ratings_on_the_scale_their_mean_and_labels_that_vary(
 def test_annotators_agree_fairly_but_not_wholly(name: str, aspect: str, rows_of: dict[str, list[Row]]) -> None:
     columns = list(zip(*(row[f"ann_{aspect}"] for row in rows_of[name]), strict=True))
     rho = fmean(float(spearmanr(a, b).statistic) for a, b in itertools.combinations(columns, 2))
-    assert 0.5 <= rho <= 0.8
+    assert 0.5 <= rho <= (0.85 if name == "notifications.jsonl" else 0.8)  # a written house style unites its raters
 
 
 @EVERY_ASPECT
@@ -129,5 +130,6 @@ def test_the_house_reads_them_and_finds_only_that_labels_are_few(name: str, repo
     assert scales == expected.scales
     assert len(golden.ratings) == 3 * len(golden.items) * len(expected.scales)
     findings = check_file(repository / "sample_data" / name)["findings"]
-    assert [finding["column"] for finding in findings] == [f"human_{aspect}" for aspect in golden.aspects]
+    few = golden.aspects if name != "notifications.jsonl" else ()  # half of its labels are enough to calibrate on
+    assert [finding["column"] for finding in findings] == [f"human_{aspect}" for aspect in few]
     assert all("calibration labels" in finding["message"] for finding in findings)

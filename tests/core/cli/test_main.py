@@ -101,7 +101,7 @@ def test_a_calibration_in_words(say: Say) -> None:
 
 def test_demo(run: Run) -> None:
     code, body = run("demo")
-    assert (code, body["project"], body["runs"]) == (0, "demo", 12)
+    assert (code, body["project"], body["runs"]) == (0, "demo", 9)
     assert run("demo")[1] == body  # loading it twice changes nothing
     assert run("demo", "--reset") == (0, body)
 
@@ -109,7 +109,7 @@ def test_demo(run: Run) -> None:
 def test_the_replay_tells_what_the_recording_gave(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("core.providers.recorded.time.sleep", lambda _: None)
     code, body = run("demo", "--replay")
-    assert (code, body["calls"], body["held_out"]["n"]) == (0, 1148, 72)
+    assert (code, body["calls"], body["held_out"]["n"]) == (0, 1052, 120)
     assert body["held_out"].keys() >= ALIGNMENT_KEYS
     assert not Path("home/concord.sqlite").exists()  # nothing is kept
 

@@ -18,9 +18,10 @@ from core.data.split import task_of
 from core.demo import recorded
 from core.errors import ProviderError
 from core.judging.recorded import RecordedJudge
-from core.projects.demo import REPLAY_SPEC
 from core.providers import recorded as provider
 from core.records import Criteria, GoldenSet, Provenance
+
+SPEC = "recorded:sample_data/recorded/consistency_session.jsonl"
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +57,7 @@ def test_a_whole_calibration_is_answered_at_a_pace_to_watch(
     tmp_path: Path,
 ) -> None:
     monkeypatch.chdir(tmp_path)  # the spec names the file from the root of Concord, wherever that was started
-    result = calibrate(golden, recorded.ASPECT, REPLAY_SPEC, settings=recorded.CHOSEN, definition=recorded.DEFINITION)
+    result = calibrate(golden, recorded.ASPECT, SPEC, settings=recorded.CHOSEN, definition=recorded.DEFINITION)
     made = expanded[1]
     assert result.held_out == made.held_out
     assert [criteria.text for criteria in result.chosen] == [criteria.text for criteria in made.chosen]
@@ -71,7 +72,7 @@ def test_anything_else_is_an_error_and_no_guess(golden: GoldenSet, waited: list[
         calibrate(
             golden,
             recorded.ASPECT,
-            REPLAY_SPEC,
+            SPEC,
             settings=replace(recorded.CHOSEN, seed=1),
             definition=recorded.DEFINITION,
         )

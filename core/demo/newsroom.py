@@ -1,0 +1,51 @@
+"""The demo's golden set and its calibration: notifications of a newsroom, judged by the simulated reader.
+
+`record` runs the calibration and keeps each reply by the key of its request, as `core.providers.recorded` reads it: the
+session that people watch at a pace.  When a prompt or the reader changes, record again.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from core.api.measures import judge_state, split_for
+from core.calibration.candidate_pool import AskedJudge
+from core.calibration.loop import calibration
+from core.calibration.records import Calibration
+from core.calibration.settings import CalibrationSettings
+from core.data import load_golden
+from core.data.split import task_of
+from core.demo.recorded import FOLDER, PACE, SAMPLES
+from core.judging.llm import LLMJudge
+from core.providers import newsroom
+from core.providers.base import Reply, Request
+from core.providers.cached import reply_to_json
+from core.providers.recorded import write_recording
+from core.providers.scripted import ScriptedProvider
+
+SPEC = "scripted:newsroom"
+GOLDEN = SAMPLES / "notifications.jsonl"
+SESSION = "newsroom_session.jsonl"
+MODEL, ENDPOINT = "newsroom", "a recording in sample_data"
+ASPECT = "house_style"
+DEFINITION = "The notification keeps to the house style of the newsroom."
+CHOSEN = CalibrationSettings(preset="quick", rounds=1, keep=2, ensemble=1)
+NEWER = ("notifications_second_batch", "notifications_careful_systems")
+"""Golden sets of sample_data/newer, in the order in which the judge is rechecked on them."""
+
+
+def record(out: Path = FOLDER) -> Calibration:
+    """Run the calibration, write its replies into `SESSION` in `out`, and return it."""
+    kept: dict[str, str] = {}
+
+    def answer(request: Request) -> Reply:
+        reply = newsroom.reply_to(request)
+        kept[request.key(ENDPOINT)] = reply_to_json(reply)
+        return reply
+
+    golden = load_golden(GOLDEN)
+    judge = LLMJudge(ScriptedProvider(MODEL, answer), MODEL, spec=SPEC)
+    asked = AskedJudge(judge, golden, task_of(golden, ASPECT, DEFINITION))
+    result = calibration(asked, split_for(golden, ASPECT, CHOSEN), CHOSEN, judge_state=judge_state(judge))
+    write_recording(out / SESSION, ENDPOINT, MODEL, kept.items(), pace=PACE)
+    return result

@@ -1,0 +1,106 @@
+"""The demo's simulated reader: it sees the prompt alone, follows criteria clause by clause, and drafts from ratings."""
+
+from __future__ import annotations
+
+import pytest
+
+from core.judging.base import Exemplar, Misaligned
+from core.judging.parse import read_rating
+from core.judging.registry import make_judge
+from core.judging.render import draft_messages, refine_messages, score_messages
+from core.providers import newsroom
+from core.providers.base import Message, Request
+from core.records import Criteria, Item, Provenance, Scale, Scored, Task
+from core.settings import Settings
+
+TASK = Task("house_style", "source_target", Scale(1, 5), "It keeps to the house style.")
+REPORT = "The board met on Tuesday. At the end it raised the fares by 6.5 percent."
+KEPT = "The board raises the fares by 6.5 percent."
+FIGURE = "Take off 3 for an inexact number."
+FIRST = "The result comes first: take off 2 where a scene opens the text."
+
+
+def said(messages: tuple[Message, ...]) -> str:
+    reply = newsroom.reply_to(Request("newsroom", messages, temperature=0.0, max_tokens=500))
+    return reply.text
+
+
+def asked(target: str, criteria: str) -> str:
+    item = Item("a", target, "s", source=REPORT)
+    return said(score_messages(TASK, item, criteria))
+
+
+def rating(target: str, criteria: str) -> float:
+    value = read_rating(asked(target, criteria), TASK.scale).value
+    assert value is not None
+    return value
+
+
+@pytest.mark.parametrize(
+    ("broken", "rule"),
+    [
+        ("The board raises the fares by nearly 7 percent.", FIGURE),
+        ("The board raises the fares by 9.5 percent.", FIGURE),
+        ("After a long evening, the board raises the fares by 6.5 percent.", FIRST),
+        ("Will you pay it? The board raises the fares by 6.5 percent.", FIRST),
+        ("The board raises the fares by 6.5 percent, a shameful step.", "Take off 2 for an opinion."),
+        ("The board raises the fares by 6.5 percent. Do you mind?", "Never above 2 where it asks a question."),
+        (f"{KEPT} {'It had been said before and is said again now. ' * 3}", "At most 25 words: take off 2."),
+    ],
+)
+def test_a_clause_lowers_what_breaks_it_and_nothing_else(broken: str, rule: str) -> None:
+    assert rating(broken, rule) <= rating(KEPT, rule) - 1
+    assert abs(rating(broken, "The text is good English.") - 5) < 1  # a clause that names no rule changes nothing
+
+
+@pytest.mark.parametrize("rule", [rule for rule in newsroom.RULES if rule.sentences], ids=lambda rule: rule.name)
+def test_it_understands_what_it_writes(rule: newsroom.Rule) -> None:
+    for sentence in rule.sentences:
+        clauses = newsroom.clauses_in(sentence.format("2.5"))
+        assert [(clause.rule.name, clause.points, clause.cap) for clause in clauses] == [(rule.name, 2.5, None)]
+
+
+def test_a_figure_that_is_never_forgiven_is_a_cap() -> None:
+    reply = asked("The board raises the fares by about 7 percent.", "An inexact or missing figure is never forgiven.")
+    assert "not above 2" in reply
+    assert "7 does not stand in the report" in reply
+
+
+def test_the_same_question_gets_the_same_answer_and_its_noise_does_not_depend_on_the_criteria() -> None:
+    assert asked(KEPT, FIGURE) == asked(KEPT, FIGURE)
+    assert rating(KEPT, FIGURE) == rating(KEPT, FIRST)
+
+
+def test_without_criteria_it_cannot_know_the_house() -> None:
+    lively = "After a long evening, the board raises the fares by 6.5 percent, a bitter blow. Will you still travel?"
+    assert rating(lively, "") > rating(KEPT, "")
+
+
+def test_it_drafts_what_the_ratings_shown_tell_and_never_what_stands_first() -> None:
+    texts = {KEPT: 5.0, "The board raises the fares.": 2.0, f"After a long evening, {KEPT[0].lower()}{KEPT[1:]}": 2.0}
+    exemplars = [
+        Exemplar(Item(str(k), text, "s", source=REPORT), rated) for k, (text, rated) in enumerate(texts.items())
+    ]
+    text = said(draft_messages(TASK, exemplars))
+    assert "number" in text or "figure" in text
+    assert [clause.rule.name for clause in newsroom.clauses_in(text)] == ["figures"]
+
+
+def test_it_refines_by_the_gaps_that_the_prompt_shows() -> None:
+    item = Item("a", "The board raises the fares by 6.5 percent, a shameful step.", "s", source=REPORT)
+    criteria = Criteria(FIGURE, TASK.aspect, Provenance("draft"))
+    shown = [Misaligned(item, score=5.0, label=2.0)]
+    text = said(refine_messages(TASK, criteria.text, shown))
+    assert text.startswith(FIGURE)
+    assert {clause.rule.name for clause in newsroom.clauses_in(text)} == {"figures", "opinion"}
+
+
+def test_it_is_a_judge_by_its_spec_and_says_that_it_is_no_model() -> None:
+    judge = make_judge("scripted:newsroom", Settings())
+    assert judge.spec == "scripted:newsroom"
+    assert not judge.is_llm
+    assert "no language model" in judge.notice
+    item = Item("a", KEPT, "s", source=REPORT)
+    matrix = judge.score(TASK, [item], [Criteria(FIGURE, TASK.aspect, Provenance("draft"))], explain=True)
+    assert matrix.explained is not None
+    assert isinstance(next(iter(matrix.explained)), Scored)
