@@ -11,12 +11,13 @@ from streamlit.testing.v1 import AppTest
 
 from core import projects
 from core.people import Actor
+from core.projects.demo import DEMO_PROJECT
 from core.records import AspectLabels, GoldenSet, Item, Scale
 from core.review.passes import PassRequest
 from core.review.plan import LabelAspect
 from core.store.store import Store
 from pages.components import label_item, label_number, label_setup, label_shown, state
-from tests.pages.screen import HOSTILE, harmless, open_screen, prepared, press, run, texts
+from tests.pages.screen import HOSTILE, harmless, has_button, open_screen, prepared, press, run, texts
 
 ARABIC = "النص جيد جدا."
 TEXTS = (HOSTILE, ARABIC, "👩‍👩‍👧 family 🇺🇳 flags", "word," * 40_000, "plain five", "plain six")
@@ -273,6 +274,19 @@ def test_anchors_are_written_by_reviewers_and_nobody_overwrites_unseen(
     assert "while you were looking at it" in texts(screen)
     assert "You had written: 1: mine" in texts(screen)
     assert projects.get_anchors(store, asked.project_id, asked.golden_id, "clarity").texts == {5.0: "Bo's"}
+
+
+def test_the_demo_shows_an_item_before_anybody_says_a_name(store: Store, asked: PassRequest, open_label: Open) -> None:
+    demo = DEMO_PROJECT
+    store.projects.add("Demo", demo)
+    golden = GoldenSet("g", "single", (Item("i0", HOSTILE, "s0"),), {})
+    request = replace(asked, project_id=demo, golden_id=projects.add_golden(store, demo, golden), shared=1, limit=1)
+    pass_id = projects.start_pass(store, request)
+    screen = open_label(project=demo, labelling=pass_id, who="", tour="2")
+    assert HOSTILE in [element.value for element in screen.text]
+    assert has_button(screen, "That is me")
+    assert [b.disabled for b in screen.button if b.label == "**4**"] == [True]
+    harmless(screen)
 
 
 def test_a_link_to_the_task_shows_the_task_alone(store: Store, asked: PassRequest, open_label: Open) -> None:
