@@ -197,6 +197,6 @@ def _figure(
 
 def _open_point(ids: Sequence[str]) -> None:
     points = st.session_state[state.widget("misaligned_quarters")]["selection"]["points"]
-    place = int(points[0]["customdata"][0]) if points else -1
+    place = int(points[0]["customdata"][0]) if points and points[0].get("customdata") else -1
     if 0 <= place < len(ids):
         open_item(ids[place])

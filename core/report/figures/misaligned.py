@@ -78,7 +78,7 @@ def misaligned_figure(spots: Sequence[Spot], middle: Middle, scale: Scale, *, op
     The position in `spots` comes back on a click as `customdata`.
     """
     spread = np.random.default_rng(0).uniform(-1, 1, len(spots)) * JITTER * (scale.step or 0.0)
-    traces = _agreement_band(middle, scale)
+    traces = _agreement_band(middle, scale) + _opened_ring(spots, spread, opened)
     for side, colour in SIDE_COLOURS.items():
         for triaged in (False, True):
             own = [(k, spot) for k, spot in enumerate(spots) if (spot.side, spot.triaged) == (side, triaged)]
@@ -87,7 +87,7 @@ def misaligned_figure(spots: Sequence[Spot], middle: Middle, scale: Scale, *, op
             words = [_spot_words(spot) for _, spot in own]
             look = {"name": side, "marker": marker, "hovertext": words, "showlegend": False}
             traces.append(_clickable(x, y, [k for k, _ in own], 0.9, **look))
-    traces += _opened_ring(spots, spread, opened) + _legend(spots)
+    traces += _legend(spots)
     room = 0.06 * (scale.high - scale.low)
     scores = [spot.score for spot in spots]
     figure = frame(
