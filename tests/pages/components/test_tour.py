@@ -85,7 +85,7 @@ def test_every_stop_is_a_screen_with_something_of_the_demo(store: Store) -> None
     finished = tour.Finished(runs[0].golden_id, runs[0].aspect, runs)
     for step in tour.STEPS:
         assert all(step.ids(finished).values()), step.screen
-    assert finished.run("calibration", "offline") == runs[0].run_id
+    assert finished.run("calibration", "scripted") == runs[0].run_id
 
 
 def test_own_data_begin_in_a_new_project(store: Store) -> None:
