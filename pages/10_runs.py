@@ -66,7 +66,7 @@ def draw_worker(page: Opened) -> None:
     if workers := projects.list_workers(page.store):
         words = "a worker is alive" if len(workers) == 1 else f"{len(workers)} workers are alive"
         names = ", ".join(f"{worker.worker_id} · {worker.capability}" for worker in workers)
-        st.caption(f":material/check_circle: {plain(f'{words}: {names}')}")
+        st.markdown(f":material/check_circle: {plain(f'{words}: {names}')}")
         return
     with st.container(horizontal=True, vertical_alignment="center"):
         st.badge("no worker is alive", icon=":material/error:", color="red")
