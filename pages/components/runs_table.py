@@ -44,7 +44,6 @@ def frame(
         "worker": all(run.finished for run in runs),
         "calls": not any(makes_calls(run) for run in runs),
         "cost": all(run.usage.cost is None for run in runs),
-        "error": not any(run.error for run in runs),
     }
     return pd.DataFrame({name: values for name, values in columns.items() if not unneeded.get(name)})
 
