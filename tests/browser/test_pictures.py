@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from core.records import Alignment
 from core.report.figures import Sides, sides_figure
@@ -72,6 +72,21 @@ def test_pictures_take_the_colours_of_the_page(browser: Browser, demo_url: str) 
         rest(page)
         assert f'fill="{colour}"' in svg_of(pictures(page).first), scheme
         context.close()
+
+
+def test_a_clickable_plot_moves_nothing_when_it_is_drawn(page: Page, demo_url: str) -> None:
+    held: list[Route] = []
+    page.route(re.compile("plotly", re.IGNORECASE), lambda route: held.append(route))  # noqa: PLW0108  # no builtin
+    page.goto(f"{demo_url}/misaligned?project=demo")
+    waiting = page.locator("[data-testid=stElementContainer]:has([data-testid=stSkeleton])").first
+    expect(waiting).to_be_visible()
+    rest(page)
+    page.wait_for_function("document.querySelector('[data-testid=stSkeleton]')")
+    before = (waiting.bounding_box() or {})["height"]
+    page.unroute_all()  # what was held goes on
+    plot = page.locator("[data-testid=stElementContainer]:has(.js-plotly-plot .point)").first
+    expect(plot).to_be_visible()
+    assert (plot.bounding_box() or {})["height"] == pytest.approx(before, abs=1)
 
 
 def test_a_picture_has_its_height_from_its_first_frame(page: Page, demo_url: str) -> None:
