@@ -75,9 +75,10 @@ def draw_form(page: Opened, view: CriteriaEntry, run_id: str | None) -> None:
     drafts.draw_kept(page, editing, view.head)
     drafts.draw_others(page, subject)
     with st.form(f"edit_form_{view.criteria_id}", border=False):
-        height = min(420, max(160, 26 * (view.text.count("\n") + len(view.text) // 60 + 3)))
+        height = min(280, max(120, 24 * (view.text.count("\n") + len(view.text) // 60 + 2)))
         text = st.text_area("Criteria", value=editing.text, height=height, key=editing.key)
-        note = st.text_input("Note (optional)", max_chars=300, key=state.widget(f"note_{view.criteria_id}"))
+        words = {"placeholder": "Note (optional)", "label_visibility": "collapsed"}
+        note = st.text_input("Note (optional)", max_chars=300, key=state.widget(f"note_{view.criteria_id}"), **words)
         held_out = st.checkbox(
             "Also compare on held-out items",
             key=state.widget("held_out"),

@@ -11,6 +11,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core import projects
+from core.demo.build import do_here
 from core.people import Actor
 from core.projects.rescore import ChangedItem, PairedDifference, RescoreRequest, RescoreResult
 from core.projects.runs import JudgeState
@@ -31,6 +32,7 @@ from tests.pages.screen import (
     open_screen,
     press,
     texts,
+    write,
 )
 
 SCREEN = "4_criteria"
@@ -262,3 +264,29 @@ def test_items_are_told_by_their_gap_and_a_marked_one_opens(done: str, store: St
     item = projects.explain_item(store, Settings(), done, best, scored[0].item_id)
     assert item.explanation in texts(screen)
     assert item.item.target in [text.value for text in screen.text]
+
+
+def test_criteria_are_tried_on_one_item_without_saving(done: str, store: Store, settings: Settings) -> None:
+    before = projects.list_criteria(store, store.runs.get(done).project_id)
+    screen = open_screen(SCREEN, run=done, section="try")
+    write(screen, "Criteria to try", f"Reward texts that cover the main points of the source. {HOSTILE}")
+    press(screen, "Try")
+    assert "Asking the judge" in texts(screen)
+    trial = screen.query_params["trial"]
+    assert do_here(store, settings, trial) == "done"
+    screen = open_screen(SCREEN, run=done, trial=trial)
+    shown = projects.run_view(store, trial).trial
+    assert shown is not None
+    assert f"The judge gives {shown.score:.2f}; people gave " in texts(screen)
+    assert shown.explanation in [text.value for text in screen.text]
+    harmless(screen)
+    assert projects.list_criteria(store, store.runs.get(done).project_id) == before
+
+
+def test_a_held_out_item_in_the_link_is_not_offered(done: str, store: Store) -> None:
+    run = store.runs.get(done)
+    offered = projects.trial_items(store, done)
+    held_out = next(one for one in projects.load_golden_set(store, run.golden_id).item_ids if one not in offered)
+    screen = open_screen(SCREEN, run=done, section="try", item=held_out)
+    assert "held out, or of another golden set" in texts(screen)
+    assert screen.query_params["item"] == offered[0]
