@@ -97,7 +97,7 @@ NAMELESS = {"size", "length", "race"}
 """Those that show no name of anybody."""
 
 
-@pytest.mark.parametrize("name", CLICKED)
+@pytest.mark.parametrize("name", sorted(CLICKED))
 def test_names_cannot_become_markup_where_plotly_draws(name):
     drawn: Any = FIGURES[name]()
     words = drawn.to_json()
