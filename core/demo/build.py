@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeVar
 
 from core import projects
@@ -32,7 +33,7 @@ from core.projects.rescore import RescoreRequest
 from core.projects.rounds import ListedProposal, RoundRequest
 from core.records import GoldenSet, Scale
 from core.repeval.records import RepEvalSettings
-from core.review.criteria import ReviewState
+from core.review.judge_versions import VersionState
 from core.review.meetings import AgendaItem, Choice, Verdict
 from core.review.passes import PassRequest
 from core.review.plan import LabelAspect
@@ -66,6 +67,7 @@ class Build:
     round_id: str = ""
     edited: str = ""
     rescore_id: str = ""
+    judge_id: str = ""
 
     @property
     def where(self) -> tuple[str, str, str]:
@@ -81,6 +83,12 @@ class Build:
         if status != "done":
             raise JobError(f"Run {run_id} of the demo ended as {status}.")
         return run_id
+
+    def decide(self, name: str, number: int, state: VersionState, reason: str) -> None:
+        """Somebody decides on a version of the judge; what is taken into use is approved first."""
+        store, line = self.as_(name), projects.judge_line(self.store, DEMO_PROJECT, newsroom.ASPECT)
+        act = projects.use_version if state == "current" else partial(projects.decide_version, state=state)
+        act(store, DEMO_PROJECT, newsroom.ASPECT, number, reason=reason, decided=line.decided)
 
 
 def build_demo(store: Store, settings: Settings, say: Callable[[str], object] = lambda _: None) -> None:
@@ -158,8 +166,10 @@ def _calibrate(build: Build) -> None:
     for row in projects.list_judges(build.store, *build.where):
         if row.judge.run_id == build.run_id and row.judge.kind in READERS:
             projects.rename_judge(ada, DEMO_PROJECT, row.judge_id, READERS[row.judge.kind])
+    build.decide(ADA, 1, "current", "A first judge to go on with: it knows the house far better than without criteria.")
     offline = CalibrationRequest(*build.where, "offline", OFFLINE, newsroom.DEFINITION)
     build.done(projects.start_calibration(build.as_(BEN), build.settings, offline))
+    build.decide(BEN, 2, "retired", "Kept for comparison: it counts words and does not read.")
 
 
 def _gaps(build: Build) -> list[ItemScore]:
@@ -211,7 +221,7 @@ def _refine(build: Build) -> None:
 
 
 def _edit(build: Build) -> None:
-    """A person adds the rule that no draft found, and has the text scored beside the old one, on held-out too."""
+    """A person adds the rule that no draft found, and has the text scored beside the old one on calibration items."""
     before = projects.get_criteria(build.store, DEMO_PROJECT, build.best)
     ask = "Nothing here says that the result comes first. It is the first thing we teach at the desk."
     projects.add_comment(build.as_(ADA), DEMO_PROJECT, build.best, ask, line=1)
@@ -221,11 +231,10 @@ def _edit(build: Build) -> None:
         note=note,
         expected_head=before.head,
     )
-    request = RescoreRequest(*build.where, build.edited, build.best, build.run_id, held_out=True)
+    projects.rename_criteria(build.as_(CHI), DEMO_PROJECT, build.edited, "House style, result first")
+    request = RescoreRequest(*build.where, build.edited, build.best, build.run_id)
     build.rescore_id = build.done(projects.start_rescore(build.as_(CHI), build.settings, request))
-    projects.add_comment(
-        build.as_(BEN), DEMO_PROJECT, build.edited, "It gains on the held-out items too. I would take it."
-    )
+    projects.add_comment(build.as_(BEN), DEMO_PROJECT, build.edited, "It mends more than it breaks. I would take it.")
     comment = projects.review_of(build.store, DEMO_PROJECT, build.best).comments[0]
     projects.settle_comment(build.as_(CHI), DEMO_PROJECT, build.best, comment.number)
 
@@ -264,7 +273,7 @@ def _said(
         return (
             ("for", "for", "for"),
             "accepted",
-            "It gains on calibration and on held-out, and it is what the desk says.",
+            "It gains on calibration, and it is what the desk says.",
         )
     proposal = next(each for each in proposals if each.criteria.criteria_id == item.subject_id)
     first = proposal is proposals[0]
@@ -277,18 +286,20 @@ def _said(
     return ("against", "against", "for"), "rejected", "One change at a time, so that we can tell what it did."
 
 
-SIGNED: tuple[tuple[str, ReviewState, str], ...] = (
-    (BEN, "proposed", "It gains on calibration and on held-out items; ready to be looked at."),
-    (ADA, "approved", "Approved for the demo. The desk would say it much like this."),
-)
-
-
-def _sign_off(build: Build) -> None:
-    """What came out of the calibration is approved on its result; the edit on that of its re-scoring."""
-    for criteria_id, run_id in ((build.best, build.run_id), (build.edited, build.rescore_id)):
-        for name, state, reason in SIGNED:
-            about = (build.as_(name), DEMO_PROJECT, criteria_id)
-            projects.set_state(*about, state, reason=reason, seen=projects.review_of(*about).seen, run_id=run_id)
+def _make_judge(build: Build) -> None:
+    """What the meeting took becomes the judge: measured beside the first version, signed off by one who did not write
+    it, and taken into use."""
+    made = projects.make_version(
+        *(build.as_(CHI), build.settings, DEMO_PROJECT, newsroom.ASPECT, [build.edited]),
+        origin="meeting",
+        note="The result comes first.",
+    )
+    build.judge_id = build.done(made)
+    for row in projects.list_judges(build.store, *build.where):
+        if row.judge.run_id == build.judge_id:
+            projects.rename_judge(build.as_(ADA), DEMO_PROJECT, row.judge_id, "Simulated reader · version 3")
+    build.decide(ADA, 3, "approved", "Approved for the demo. The desk would say it much like this.")
+    build.decide(BEN, 3, "current", "")
 
 
 def _fuse(build: Build) -> None:
@@ -309,14 +320,14 @@ def _ablate(build: Build) -> None:
 
 
 def _recheck(build: Build) -> None:
-    """The calibrated reader on both newer batches, as somebody would who brings in newer labels every few weeks."""
+    """The judge in use on both newer batches, as somebody would who brings in newer labels every few weeks."""
     for name in newsroom.NEWER:
-        request = RecheckRequest(DEMO_PROJECT, build.newer_ids[name], newsroom.ASPECT, build.run_id)
+        request = RecheckRequest(DEMO_PROJECT, build.newer_ids[name], newsroom.ASPECT, build.judge_id)
         build.done(projects.start_recheck(build.as_(BEN), build.settings, request))
 
 
 CHAPTERS: tuple[Callable[[Build], None], ...] = (
-    *(_label, _calibrate, _triage, _refine, _edit, _meet, _sign_off, _fuse, _ablate),
+    *(_label, _calibrate, _triage, _refine, _edit, _meet, _make_judge, _fuse, _ablate),
     _recheck,
 )
-"""In this order: what makes a judge of the edit comes after `_sign_off`, with `build.edited` and `build.run_id`."""
+"""In this order."""

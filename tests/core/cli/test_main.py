@@ -101,7 +101,7 @@ def test_a_calibration_in_words(say: Say) -> None:
 
 def test_demo(run: Run) -> None:
     code, body = run("demo")
-    assert (code, body["project"], body["runs"]) == (0, "demo", 9)
+    assert (code, body["project"], body["runs"]) == (0, "demo", 10)
     assert run("demo")[1] == body  # loading it twice changes nothing
     assert run("demo", "--reset") == (0, body)
 

@@ -71,6 +71,7 @@ def test_every_screen_has_something_to_show(demo: Store, golden: GoldenSummary, 
     where = (demo, DEMO_PROJECT, golden.golden_id)
     assert {run.kind for run in runs} >= {
         "calibration",
+        "version",
         "rescore",
         "round",
         "ablation",
@@ -84,7 +85,9 @@ def test_every_screen_has_something_to_show(demo: Store, golden: GoldenSummary, 
     assert sorted(seen.done.values()) == [build.PASS_ITEMS - build.LEFT_OPEN, build.PASS_ITEMS, build.PASS_ITEMS]
     assert seen.decided
     assert [entry.author for entry in projects.list_criteria(demo, DEMO_PROJECT) if entry.author] == [build.CHI]
-    assert any(review.approval for review in projects.list_reviews(demo, DEMO_PROJECT).values())
+    line = projects.judge_line(demo, DEMO_PROJECT, newsroom.ASPECT)
+    assert [version.state for version in line.versions] == ["approved", "retired", "current"]
+    assert line.get(3).approval is not None
     (meeting,) = projects.list_meetings(demo, DEMO_PROJECT)
     assert meeting.closed_at is not None
     assert {point.decision.verdict for point in meeting.points if point.decision} >= {"accepted", "rejected"}
@@ -142,7 +145,9 @@ def test_calibration_helps_and_a_persons_edit_helps_again(demo: Store, runs: lis
     assert kept.gain.interval.low > 0
     (rescored,) = (projects.run_view(demo, run.run_id).rescore for run in runs if run.kind == "rescore")
     assert rescored is not None
-    for difference in (rescored.difference, rescored.held_out_difference):
+    measured = projects.judge_line(demo, DEMO_PROJECT, newsroom.ASPECT).get(3).newest
+    assert measured is not None
+    for difference in (rescored.difference, measured.held_out_gain):
         assert difference is not None
         assert difference.interval is not None
         assert difference.interval.low > 0
@@ -170,9 +175,12 @@ def test_the_fusion_comes_out_the_same_today(demo: Store, golden: GoldenSummary)
     assert now.fused.n == kept.told["fused"]["n"]
 
 
-def test_the_rechecks_come_out_the_same_today(demo: Store, runs: list[Run]) -> None:
+def test_the_rechecks_come_out_the_same_today(demo: Store) -> None:
     aspect = newsroom.ASPECT
-    card = judge_card(calibration_of(demo, runs, aspect, newsroom.SPEC))
+    in_use = projects.judge_line(demo, DEMO_PROJECT, aspect).current
+    assert in_use is not None
+    assert in_use.newest is not None
+    card = judge_card(projects.load_calibration(demo, in_use.newest.run_id))
     history = projects.list_rechecks(demo, DEMO_PROJECT, aspect)
     assert [one.outcome.golden_name for one in history] == list(newsroom.NEWER)
     judge = restored(card, Settings(home=Path("none")), None)
@@ -239,7 +247,7 @@ def test_a_damaged_file_leaves_the_demo_as_it_is(store: Store, settings: Setting
     broken.write_bytes(DEMO_FILE.read_bytes()[:-2000])
     with pytest.raises(ArchiveError):
         projects.reset_demo(store, settings, broken)
-    assert projects.get_project(store, DEMO_PROJECT).n_runs == 9
+    assert projects.get_project(store, DEMO_PROJECT).n_runs == 10
 
 
 def test_the_replay_runs_in_the_demo(
