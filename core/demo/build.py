@@ -158,7 +158,7 @@ def _label(build: Build) -> None:
 
 
 def _calibrate(build: Build) -> None:
-    """The simulated reader, and the offline judge beside it."""
+    """The simulated reader; its judge is taken into use."""
     ada = build.as_(ADA)
     request = CalibrationRequest(*build.where, newsroom.SPEC, newsroom.CHOSEN, newsroom.DEFINITION)
     build.run_id = build.done(projects.start_calibration(ada, build.settings, request))
@@ -167,9 +167,6 @@ def _calibrate(build: Build) -> None:
         if row.judge.run_id == build.run_id and row.judge.kind in READERS:
             projects.rename_judge(ada, DEMO_PROJECT, row.judge_id, READERS[row.judge.kind])
     build.decide(ADA, 1, "current", "A first judge to go on with: it knows the house far better than without criteria.")
-    offline = CalibrationRequest(*build.where, "offline", OFFLINE, newsroom.DEFINITION)
-    build.done(projects.start_calibration(build.as_(BEN), build.settings, offline))
-    build.decide(BEN, 2, "retired", "Kept for comparison: it counts words and does not read.")
 
 
 def _gaps(build: Build) -> list[ItemScore]:
@@ -297,9 +294,16 @@ def _make_judge(build: Build) -> None:
     build.judge_id = build.done(made)
     for row in projects.list_judges(build.store, *build.where):
         if row.judge.run_id == build.judge_id:
-            projects.rename_judge(build.as_(ADA), DEMO_PROJECT, row.judge_id, "Simulated reader · version 3")
-    build.decide(ADA, 3, "approved", "Approved for the demo. The desk would say it much like this.")
-    build.decide(BEN, 3, "current", "")
+            projects.rename_judge(build.as_(ADA), DEMO_PROJECT, row.judge_id, "Simulated reader · version 2")
+    build.decide(ADA, 2, "approved", "Approved for the demo. The desk would say it much like this.")
+    build.decide(BEN, 2, "current", "")
+
+
+def _calibrate_offline(build: Build) -> None:
+    """The judge that needs no model, to be compared with; after the first look at held-out items was a test."""
+    offline = CalibrationRequest(*build.where, "offline", OFFLINE, newsroom.DEFINITION)
+    build.done(projects.start_calibration(build.as_(BEN), build.settings, offline))
+    build.decide(BEN, 3, "retired", "Kept for comparison: it counts words and does not read.")
 
 
 def _fuse(build: Build) -> None:
@@ -309,7 +313,11 @@ def _fuse(build: Build) -> None:
     read = RepEvalRequest(*build.where, settings=RepEvalSettings(level="sample"), split_of=build.run_id)
     build.done(projects.start_repeval(ada, build.settings, read))
     judges = projects.list_judges(build.store, *build.where)
-    parts = [row.judge_id for row in judges if row.judge.kind != "no criteria" and row.judge.run_id != build.run_id]
+    parts = [
+        row.judge_id
+        for row in judges
+        if row.judge.kind != "no criteria" and row.judge.run_id not in (build.run_id, build.judge_id)
+    ]
     settings = StackSettings(method="nnls", level="sample")
     projects.keep_fusion(ada, *build.where, judge_ids=parts, settings=settings, name="Fused: offline, RepEval, metrics")
 
@@ -327,7 +335,7 @@ def _recheck(build: Build) -> None:
 
 
 CHAPTERS: tuple[Callable[[Build], None], ...] = (
-    *(_label, _calibrate, _triage, _refine, _edit, _meet, _make_judge, _fuse, _ablate),
-    _recheck,
+    *(_label, _calibrate, _triage, _refine, _edit, _meet, _make_judge, _calibrate_offline, _fuse),
+    *(_ablate, _recheck),
 )
 """In this order."""

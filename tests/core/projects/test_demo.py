@@ -86,8 +86,8 @@ def test_every_screen_has_something_to_show(demo: Store, golden: GoldenSummary, 
     assert seen.decided
     assert [entry.author for entry in projects.list_criteria(demo, DEMO_PROJECT) if entry.author] == [build.CHI]
     line = projects.judge_line(demo, DEMO_PROJECT, newsroom.ASPECT)
-    assert [version.state for version in line.versions] == ["approved", "retired", "current"]
-    assert line.get(3).approval is not None
+    assert [version.state for version in line.versions] == ["approved", "current", "retired"]
+    assert line.get(2).approval is not None
     (meeting,) = projects.list_meetings(demo, DEMO_PROJECT)
     assert meeting.closed_at is not None
     assert {point.decision.verdict for point in meeting.points if point.decision} >= {"accepted", "rejected"}
@@ -145,7 +145,7 @@ def test_calibration_helps_and_a_persons_edit_helps_again(demo: Store, runs: lis
     assert kept.gain.interval.low > 0
     (rescored,) = (projects.run_view(demo, run.run_id).rescore for run in runs if run.kind == "rescore")
     assert rescored is not None
-    measured = projects.judge_line(demo, DEMO_PROJECT, newsroom.ASPECT).get(3).newest
+    measured = projects.judge_line(demo, DEMO_PROJECT, newsroom.ASPECT).get(2).newest
     assert measured is not None
     for difference in (rescored.difference, measured.held_out_gain):
         assert difference is not None
