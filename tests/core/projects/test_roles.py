@@ -21,6 +21,7 @@ from core.store.store import Store
 
 OPEN = {"open_store", "ensure_worker", "ensure_sample_project", "worker_alive"}  # start-up; nobody acts yet
 OPEN |= {"list_workers", "ensure_demo", "welcome"}
+OPEN |= {"list_public_sets", "rows_csv"}  # of no project
 READING = """
     decisions estimate explain_item family_tree get_criteria get_golden get_judge get_meeting get_pass get_project
     find_project
@@ -41,6 +42,7 @@ READING = """
     judge_adapters
     criteria_names draft_of others_drafting
     endpoints_of_project endpoints_of_run
+    rows_left_out
     earlier_labels still_rating trial_items team_progress get_anchors my_highlights passes_to_merge
 """
 SPEAKING = """
@@ -48,7 +50,7 @@ SPEAKING = """
     stop_rating triage_items undo_triage undo_label mark_words unmark_words
 """
 CHANGING = """
-    add_golden add_judge adjudicate allow_endpoint
+    add_golden add_judge add_sample adjudicate allow_endpoint
     cancel_run close_meeting copy_criteria decide decide_proposal edit_proposal
     freeze_labels pass_summary replaced_labels
     merge_criteria remove_judge rename_criteria

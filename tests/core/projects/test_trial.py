@@ -15,7 +15,7 @@ from core.errors import AccessError, CriteriaError, JobError, UsageError
 from core.jobs.queue import RUNS_AT_ONCE, Queue, RunProgress
 from core.people import Actor
 from core.project_records import Run
-from core.projects.calibration import CalibrationRequest
+from core.projects.calibration import CalibrationRequest, sides_of
 from core.projects.kinds import wants_of
 from core.projects.trial import TrialRequest, TrialResult
 from core.records import GoldenSet
@@ -34,7 +34,7 @@ def asked(store: Store, settings: Settings, golden: GoldenSet, drive: Drive, jud
     request = CalibrationRequest(project, golden_id, "coherence", judge, settings_)
     run_id = projects.start_calibration(store, settings, request)
     assert drive(store, settings, run_id) == "done"
-    item = golden.items[request.split(golden).calibration[0]]
+    item = golden.items[sides_of(store, run_id, golden).calibration[0]]
     return TrialRequest(project, golden_id, "coherence", run_id, item.item_id, TEXT)
 
 
@@ -79,7 +79,7 @@ def test_a_model_is_shown_with_its_prompt_and_its_reply(
 
 def test_what_a_trial_refuses(store: Store, settings: Settings, golden: GoldenSet, drive: Drive) -> None:
     request = asked(store, settings, golden, drive)
-    split = projects.run_view(store, request.run_id).request.split(golden)  # type: ignore[attr-defined]
+    split = sides_of(store, request.run_id, golden)
     held_out = golden.items[split.held_out[0]].item_id
     offered = projects.trial_items(store, request.run_id)
     assert (held_out in offered, request.item_id in offered) == (False, True)

@@ -393,5 +393,5 @@ def test_what_waits_for_a_meeting(store: Store, project: str, golden_id: str) ->
     agenda = projects.suggest_agenda(store, project, golden_id, "a")
     assert [(point.kind, point.item_id) for point in agenda] == [("disagreement", i) for i in ("i1", "i3", "i4")]
     assert agenda[1].title == "Do the criteria need a rule for this?"
-    assert agenda[1].text == "Ann: <b>"
+    assert agenda[1].text == "Ann called it ambiguous: <b>"
     assert projects.suggest_agenda(store, project, golden_id, "b") == []

@@ -225,7 +225,7 @@ def test_what_is_kept_is_what_is_read(sent: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     ("file", "query", "title"),
-    [("app", {}, "Runs"), ("app", {"section": "log"}, "Golden set"), ("3_calibrate", {}, "Calibrate")],
+    [("app", {}, "Runs"), ("app", {"section": "log"}, "Overview"), ("3_calibrate", {}, "Calibrate")],
 )
 def test_only_the_bare_root_leads_on(
     place: Place, empty: Place, sent: dict[str, Any], file: str, query: dict[str, str], title: str
