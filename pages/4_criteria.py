@@ -24,7 +24,7 @@ from pages.components import (
     tables,
     versions_view,
 )
-from pages.components.page import Opened, link_to, open_page, stop_with
+from pages.components.page import Opened, finding, link_to, open_page, stop_with
 from pages.components.screens import plain
 
 READ, TRY, VERSIONS, MEETING = VIEWS = ("Read & edit", "Try on an item", "Versions", "Meeting")
@@ -106,7 +106,9 @@ def read_and_edit(page: Opened, view: CriteriaEntry, entries: list[CriteriaEntry
     """One text with its sign-off, its effect beside it, the others below; the rest behind a press."""
     review = projects.review_of(page.store, page.project.project_id, view.criteria_id)
     rescore_id = criteria_effect.rescore_of(page, view, state.url_id("rescore"))
-    st.markdown(criteria_list.finding(view, entries, names))
+    finding(criteria_list.finding(view, entries, names), step=lambda: criteria_judge.draw_make_judge(page, view))
+    if measured_on := criteria_list.measured_on(view):
+        st.caption(plain(measured_on))
     left, right = st.columns(2, gap="medium")
     with left:
         with st.container(border=True):
@@ -114,7 +116,6 @@ def read_and_edit(page: Opened, view: CriteriaEntry, entries: list[CriteriaEntry
         review_view.draw_sign_off(page, view, review)
     with right:
         criteria_effect.draw(page, view, names, rescore_id)
-        criteria_judge.draw_make_judge(page, view)
         review_view.draw_comments(page, view, review)
     criteria_list.choose_run(page, view)
     criteria_list.draw_list(page, entries, names, view.criteria_id)

@@ -57,7 +57,7 @@ def draw_way_in(page: Opened, view: CriteriaEntry) -> None:
         "Go on editing" if unsaved else "Edit",
         icon=":material/edit_note:",
         key=state.widget("edit_open"),
-        type="primary",
+        type="secondary" if view.origin == "edit" else "primary",
         on_click=state.put_in_url,
         kwargs={"edit": EDITING},
         **people.gate(page, "reviewer"),

@@ -13,7 +13,6 @@ from core.report.figures import describe, measure_name
 from pages.components import state, tables
 from pages.components.chosen import distinct
 from pages.components.page import Opened
-from pages.components.screens import plain
 
 EVERY_RUN = ""
 EVERY_RUN_OF = "aspect:"
@@ -100,16 +99,23 @@ def draw_list(page: Opened, entries: list[CriteriaEntry], names: Mapping[str, st
 
 def finding(view: CriteriaEntry, entries: list[CriteriaEntry], names: Mapping[str, str]) -> str:
     """How well the criteria agree with people, and where that puts them."""
-    name, newest = plain(names[view.criteria_id]), tables.newest_calibration(view)
+    name, newest = names[view.criteria_id], tables.newest_calibration(view)
     if newest is None or newest.alignment.value is None:
-        return f"**“{name}”** has not been measured on {plain(view.aspect)} yet."
-    alignment = newest.alignment
-    figure = f"{measure_name(alignment.statistic, alignment.level)} {describe(alignment)}, n = {alignment.n:,}"
+        return f"“{name}” has not been measured on {view.aspect} yet"
     whole = [entry for entry in entries if tables.group_of(entry) == tables.MEASURED]
     ids = [entry.criteria_id for entry in whole]
     place = f"number {ids.index(view.criteria_id) + 1} of {len(ids)} measured in full" if view in whole else ""
     place = place or tables.standing_words(view)
-    return f"**“{name}”** agrees with people on {plain(view.aspect)} at {plain(figure)}: {plain(place)}."
+    return f"“{name}” agrees with people on {view.aspect} at {describe(newest.alignment)}: {place}"
+
+
+def measured_on(view: CriteriaEntry) -> str:
+    """What the figure of the finding is: statistic, level, side and n; "" where there is none."""
+    newest = tables.newest_calibration(view)
+    if newest is None or newest.alignment.value is None:
+        return ""
+    measure = measure_name(newest.alignment.statistic, newest.alignment.level)
+    return f"{measure}, calibration items, which flatter, n = {newest.alignment.n:,}, 95 % interval"
 
 
 def order_words(entries: Sequence[CriteriaEntry]) -> str:

@@ -6,10 +6,12 @@ from collections.abc import Callable, Sequence
 
 import pandas as pd
 import streamlit as st
+from streamlit.errors import StreamlitPageNotFoundError
 
 from core import projects
 from core.errors import ConcordError
 from core.project_records import GoldenSummary
+from core.projects.judge_line import VersionRequest
 from core.projects.kinds import RunDetail
 from core.report.figures import describe, measure_name
 from core.review.judge_versions import ORIGINS, JudgeLine, JudgeVersion, VersionOrigin, VersionState
@@ -39,47 +41,71 @@ def line_of(page: Opened, aspect: str) -> JudgeLine:
 # ── making one ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def draw_make(page: Opened, aspect: str, criteria_ids: Sequence[str], *, origin: VersionOrigin, key: str = "") -> None:
+def draw_make(
+    page: Opened,
+    aspect: str,
+    criteria_ids: Sequence[str],
+    *,
+    origin: VersionOrigin,
+    primary: bool = False,
+    key: str = "",
+) -> None:
     """The way from criteria to the judge: what measuring them takes, then the start; or which version they are."""
+    if (made := st.session_state.pop(state.MADE_VERSION, None)) is not None:
+        try:
+            st.switch_page(SCREENS["overview"].file, query_params=made)
+        except StreamlitPageNotFoundError:  # this screen's file was opened on its own, as a test does
+            state.put_in_url(**made)
     line, name = line_of(page, aspect), state.widget(f"make_{key or '_'.join(criteria_ids)}")
     known = next((version for version in reversed(line.versions) if version.criteria_ids == tuple(criteria_ids)), None)
     if known is not None:
         link_to("overview", f"Version {known.number} of the judge", icon=":material/verified:", **_at(aspect, known))
         return
-    if not st.toggle("Make this the judge", key=name, **people.gate(page, "reviewer")):
+    form = st.popover(
+        "Make this the judge",
+        type="primary" if primary else "secondary",
+        icon=":material/gavel:",
+        key=name,
+        on_change="rerun",
+        **people.gate(page, "reviewer"),
+    )
+    if form.open:
+        with form:
+            _draw_make_form(page, line, criteria_ids, origin, name)
+
+
+def _draw_make_form(
+    page: Opened, line: JudgeLine, criteria_ids: Sequence[str], origin: VersionOrigin, name: str
+) -> None:
+    held_out = st.checkbox(
+        "Measure it on held-out items too",
+        value=True,
+        key=f"{name}_held_out",
+        help="Each look makes their figure a little less honest; the first comparison of two versions is a test.",
+    )
+    try:
+        estimate = projects.estimate_version(
+            *(page.store, page.settings, page.project.project_id, line.aspect, criteria_ids), held_out=held_out
+        )
+    except ConcordError as error:
+        st.warning(plain(str(error)), icon=":material/error:")
         return
-    with st.container(border=True):
-        held_out = st.checkbox(
-            "Measure it on held-out items too",
-            value=True,
-            key=f"{name}_held_out",
-            help="Each look makes their figure a little less honest; the first comparison of two versions is a test.",
-        )
-        try:
-            estimate = projects.estimate_version(
-                *(page.store, page.settings, page.project.project_id, aspect, criteria_ids), held_out=held_out
-            )
-        except ConcordError as error:
-            st.warning(plain(str(error)), icon=":material/error:")
-            return
-        cost = "" if estimate.cost is None else f", about {tables.money(estimate.cost)}"
-        st.caption(
-            f"At most {estimate.calls:,} scores{cost}; what was asked before is not paid again. "
-            f"It is measured beside the judge in use, and you decide then."
-        )
-        note = st.text_input("What changed (optional)", max_chars=300, key=f"{name}_note")
-        st.button(
-            "Measure it",
-            type="primary",
-            icon=":material/play_arrow:",
-            key=f"{name}_start",
-            on_click=_make,
-            args=(page, line, criteria_ids),
-            kwargs={"origin": origin, "note": note or "", "held_out": held_out},
-            **people.gate(page, "reviewer"),
-        )
-    if (made := st.session_state.pop(state.MADE_VERSION, None)) is not None:
-        st.switch_page(SCREENS["overview"].file, query_params=made)
+    cost = "" if estimate.cost is None else f", about {tables.money(estimate.cost)}"
+    st.caption(
+        f"At most {estimate.calls:,} scores{cost}; what was asked before is not paid again. "
+        f"It is measured beside the judge in use, and you decide then."
+    )
+    note = st.text_input("What changed (optional)", max_chars=300, key=f"{name}_note")
+    st.button(
+        "Measure it",
+        type="primary",
+        icon=":material/play_arrow:",
+        key=f"{name}_start",
+        on_click=_make,
+        args=(page, line, criteria_ids),
+        kwargs={"origin": origin, "note": note or "", "held_out": held_out},
+        **people.gate(page, "reviewer"),
+    )
 
 
 def _make(
@@ -97,7 +123,7 @@ def _make(
     except ConcordError as error:
         state.leave_notice(f"No version was made: {error}", good=False)
         return
-    made = len(line_of(page, line.aspect).versions)
+    made = run.request.version if isinstance(run.request, VersionRequest) else len(line_of(page, line.aspect).versions)
     where = {"project": page.project.project_id, "golden": run.golden_id, "aspect": line.aspect}
     st.session_state[state.MADE_VERSION] = where | {"version": str(made)}
 

@@ -14,6 +14,7 @@ from core.project_records import is_demo
 from core.projects.rounds import ListedProposal
 from core.review.meetings import Decision, Meeting, Point, Verdict
 from pages.components import (
+    criteria_judge,
     drafts,
     meeting_close,
     meeting_start,
@@ -24,7 +25,7 @@ from pages.components import (
     state,
 )
 from pages.components.meeting_votes import PROBLEM
-from pages.components.page import Opened, link_to
+from pages.components.page import Opened
 from pages.components.screens import plain
 
 TICK_SECONDS = 1.0
@@ -68,9 +69,14 @@ def draw(page: Opened) -> None:
         _draw_point(page, meeting)
 
 
-def _draw_make_judge(page: Opened, criteria_id: str, origin: str = "meeting") -> None:
-    """The way from criteria that a meeting took to a judge that follows them; `origin` is where somebody came from."""
-    link_to("criteria", "Sign it off", icon=":material/verified:", criteria=criteria_id)
+def _draw_make_judge(page: Opened, criteria_id: str) -> None:
+    """The way from criteria that a meeting took to a judge that follows them."""
+    try:
+        taken = projects.get_criteria(page.store, page.project.project_id, criteria_id)
+    except ConcordError as error:
+        st.caption(plain(f"It cannot be made the judge: {error}"))
+    else:
+        criteria_judge.draw_make_judge(page, taken, "meeting")
 
 
 # ── the head: where the meeting stands, the clock, the way on ────────────────────────────────────────────────

@@ -235,13 +235,11 @@ def _draw_decision(selection: Selection, run: RunDetail, proposal: ListedProposa
         _draw_edit(selection, proposal, key)
         if proposal.state == "accepted":
             accepted_id = proposal.edited_id or proposal.criteria.criteria_id
-            words = (
-                "Open the edited text that was accepted" if proposal.edited_id else "Open it in Criteria, to approve it"
-            )
-            link_to("criteria", words, icon=":material/rule:", criteria=accepted_id)
+            words = "the edited text that was accepted" if proposal.edited_id else "it in Criteria"
+            link_to("criteria", f"Open {words}", icon=":material/rule:", criteria=accepted_id)
             page = selection.page
             accepted = projects.get_criteria(page.store, page.project.project_id, accepted_id)
-            criteria_judge.draw_make_judge(page, accepted)
+            criteria_judge.draw_make_judge(page, accepted, "proposal")
 
 
 def _draw_edit(selection: Selection, proposal: ListedProposal, key: str) -> None:
@@ -282,7 +280,7 @@ def _decide(selection: Selection, proposal: ListedProposal, key: str, *, accepte
     except ConcordError as error:
         st.session_state[f"{key}_problem"] = f"Nothing was decided: {error}{kept}"
         return
-    said = "Accepted. It is proposed for approval now, which is given in Criteria." if accepted else "Rejected."
+    said = "Accepted. Make it the judge, to see what it brings." if accepted else "Rejected."
     st.toast(said, icon=":material/check:")
 
 

@@ -84,20 +84,16 @@ def test_a_proposal_is_accepted_in_a_meeting_then_approved(
     minutes = download.value.path().read_text()
     assert "**Accepted** (entered by Ann): 1 for, 0 against, 1 abstained." in minutes
     assert "Votes: 1 for, 0 against, 1 abstained." in minutes
-    page.get_by_role("button", name="Sign it off").click()
-    settle("Evidence to approve on")
-    page.get_by_label("Reason, for those who read it later").fill("The meeting took it.")
-    page.get_by_role("button", name="Approve", exact=True).click()
-    settle("Approved text stays as it is")
+    page.get_by_role("button", name="Make this the judge").click()
+    page.get_by_role("button", name="Measure it").click()
+    settle("Version 2")
+    assert re.search(r"/overview\?.*version=2", page.url)
     taken = next(
         proposal
         for proposal in projects.list_proposals(place.store, place.ids.round_id)
         if proposal.state == "accepted"
     )
-    approval = projects.review_of(place.store, place.ids.project_id, taken.criteria.criteria_id).approval
-    assert approval is not None
-    assert (approval.actor, approval.reason) == ("Ann", "The meeting took it.")
-    assert approval.evidence is not None
-    assert approval.evidence.run_id == place.ids.round_id
-    assert re.search(taken.criteria.criteria_id, page.url)
+    made = projects.judge_line(place.store, place.ids.project_id, "coherence").get(2)
+    assert (made.made.origin, made.made.actor) == ("meeting", "Ann")
+    assert made.criteria_ids == (taken.criteria.criteria_id,)
     assert not page.get_by_test_id("stException").count()

@@ -99,7 +99,7 @@ def test_triage_refine_and_accept(
     page.get_by_label("Reason").fill("Says what people reward.")
     page.get_by_label("Reason").press("Enter")
     page.get_by_role("button", name="Accept", exact=True).click()
-    settle("Open it in Criteria, to approve it")
+    settle("Make this the judge")
 
     page.get_by_text("Lineage", exact=True).click()
     settle("Alignments on calibration items")

@@ -9,7 +9,10 @@ from typing import Any
 
 from streamlit.testing.v1 import AppTest
 
+from core import projects
+from core.review.judge_versions import JudgeVersion
 from core.settings import Settings
+from core.store.store import Store
 
 ROOT = Path(__file__).resolve().parents[2]
 HOSTILE = "<img src=x onerror=alert(1)> **bold** [link](http://evil.example) $x$ :red[no]"
@@ -137,6 +140,14 @@ def harmless(screen: AppTest) -> None:
         for element in getattr(screen, kind):
             said = str(getattr(element, "label", None) or element.value)
             assert not MARKUP.search(said), f"{kind}: {said}"
+
+
+def make_judge(screen: AppTest, store: Store, project_id: str, criteria_id: str) -> JudgeVersion:
+    """Makes the criteria the judge by the two presses that this takes; the version that stands then."""
+    screen.session_state[f"form_make_{criteria_id}"] = True  # what a click on "Make this the judge" does
+    press(run(screen), "Measure it")
+    aspect = projects.get_criteria(store, project_id, criteria_id).aspect
+    return projects.judge_line(store, project_id, aspect).versions[-1]
 
 
 def choose_section(screen: AppTest, name: str) -> AppTest:

@@ -14,7 +14,7 @@ from core.review.meetings import AgendaItem, Meeting
 from core.store.store import Store
 from pages.components.meeting_close import as_preview
 from pages.components.meeting_table import HUGE, LARGE, type_for
-from tests.pages.screen import HOSTILE, button, harmless, press, run, texts, write
+from tests.pages.screen import HOSTILE, button, harmless, make_judge, press, run, texts, write
 
 REASON = "The reason, for the minutes"
 Open = Callable[..., AppTest]
@@ -126,7 +126,7 @@ def test_a_meeting_has_the_screen_to_itself(store: Store, reviewed: Any, meeting
     assert "Going on now" in texts(screen)
 
 
-def test_an_accepted_change_is_proposed_for_approval_and_one_click_from_its_sign_off(
+def test_an_accepted_change_is_made_the_judge_where_it_was_decided(
     store: Store, reviewed: Any, meeting_id: str, open_criteria: Open
 ) -> None:
     screen = open_criteria("Ann", meeting=meeting_id)
@@ -138,10 +138,8 @@ def test_an_accepted_change_is_proposed_for_approval_and_one_click_from_its_sign
         entry for entry in projects.list_proposals(store, item.run_id) if entry.criteria.criteria_id == item.subject_id
     )
     assert (proposal.state, proposal.decided_by) == ("accepted", "Ann")
-    press(screen, "Sign it off")
-    assert screen.query_params["criteria"] == item.subject_id
-    assert "meeting" not in screen.query_params
-    assert any(widget.label == "Approve" for widget in screen.button)
+    made = make_judge(screen, store, reviewed.project_id, item.subject_id)
+    assert (made.made.origin, made.made.actor, made.criteria_ids) == ("meeting", "Ann", (item.subject_id,))
 
 
 def test_what_was_accepted_leads_on_from_the_end_of_the_meeting(
@@ -155,8 +153,8 @@ def test_what_was_accepted_leads_on_from_the_end_of_the_meeting(
     assert "2 for, 0 against, 0 abstained." in texts(screen)
     press(screen, "Close the meeting")
     assert "1 of 3 points decided; one text was taken" in texts(screen)
-    press(screen, "Sign it off")
-    assert screen.query_params["criteria"] == item.subject_id
+    made = make_judge(screen, store, reviewed.project_id, item.subject_id)
+    assert made.made.origin == "meeting"
 
 
 def test_two_who_decide_on_one_point(store: Store, reviewed: Any, meeting_id: str, open_criteria: Open) -> None:

@@ -1,0 +1,79 @@
+"""Criteria become the judge: from an edit, a merge, an accepted proposal; who was second, and who may not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from core import projects
+from core.people import Actor
+from core.settings import Settings
+from core.store.store import Store
+from pages.components import state
+from tests.pages.screen import make_judge, prepared, press, run, texts
+
+Open = Callable[..., AppTest]
+ASPECT = "coherence"
+
+
+@pytest.fixture
+def edit(store: Store, reviewed: Any) -> str:
+    ann = store.acting(Actor("Ann"))
+    text = projects.get_criteria(store, reviewed.project_id, reviewed.best).text
+    return projects.save_edit(ann, reviewed.project_id, reviewed.best, f"{text}\n- It repeats nothing.", "Ann")
+
+
+def test_an_edit_is_the_judge_after_two_presses(
+    store: Store, settings: Settings, reviewed: Any, edit: str, open_criteria: Open, drive: Callable[..., str]
+) -> None:
+    screen = open_criteria("Ann", criteria=edit)
+    made = make_judge(screen, store, reviewed.project_id, edit)
+    assert screen.query_params["version"] == "2"
+    assert (made.number, made.made.origin, made.made.actor, made.state) == (2, "edit", "Ann", "draft")
+    started = projects.version_run(store, reviewed.project_id, ASPECT, 2)
+    assert started is not None
+    assert drive(store, settings, started.run_id) == "done"
+    links = [link.proto for link in open_criteria("Ann", criteria=edit).get("link_button")]
+    (address,) = [link.url for link in links if link.label == "Version 2 of the judge"]
+    assert "version=2" in address
+
+
+def test_a_merge_is_made_the_judge(store: Store, reviewed: Any, edit: str, open_criteria: Open) -> None:
+    ann = store.acting(Actor("Ann"))
+    merged = projects.merge_criteria(ann, reviewed.project_id, proposals(store, reviewed)[0], edit)
+    made = make_judge(open_criteria("Ann", criteria=merged), store, reviewed.project_id, merged)
+    assert made.made.origin == "merge"
+
+
+def proposals(store: Store, reviewed: Any) -> list[str]:
+    return [entry.criteria.criteria_id for entry in projects.list_proposals(store, reviewed.round_id)]
+
+
+def test_an_accepted_proposal_is_made_the_judge(store: Store, reviewed: Any) -> None:
+    ann, accepted = store.acting(Actor("Ann")), proposals(store, reviewed)[0]
+    projects.decide_proposal(ann, reviewed.round_id, accepted, accepted=True, reason="good")
+    screen = prepared("5_misaligned", project=reviewed.project_id, round=reviewed.round_id)
+    screen.session_state[state.RATER] = "Ann"
+    run(screen)
+    made = make_judge(screen, store, reviewed.project_id, accepted)
+    assert (made.made.origin, made.criteria_ids) == ("proposal", (accepted,))
+
+
+def test_who_is_second_sees_it_and_overwrites_nothing(
+    store: Store, settings: Settings, reviewed: Any, edit: str, open_criteria: Open
+) -> None:
+    screen = open_criteria("Ann", criteria=edit)
+    screen.session_state[f"form_make_{edit}"] = True
+    run(screen)
+    bo, other = store.acting(Actor("Bo")), proposals(store, reviewed)[0]
+    projects.make_version(bo, settings, reviewed.project_id, ASPECT, [other], origin="proposal")
+    press(screen, "Measure it")
+    assert "No version was made" in texts(screen)
+    assert "Bo" in texts(screen)
+    versions = projects.judge_line(store, reviewed.project_id, ASPECT).versions
+    assert [version.made.actor for version in versions[1:]] == ["Bo"]
+    press(screen, "Measure it")  # having seen it
+    assert len(projects.judge_line(store, reviewed.project_id, ASPECT).versions) == 3
