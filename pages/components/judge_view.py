@@ -78,7 +78,7 @@ def _draw_make_form(
     page: Opened, line: JudgeLine, criteria_ids: Sequence[str], origin: VersionOrigin, name: str
 ) -> None:
     held_out = st.checkbox(
-        "Measure it on held-out items too",
+        "Also on held-out items",
         value=True,
         key=f"{name}_held_out",
         help="Each look makes their figure a little less honest; the first comparison of two versions is a test.",
@@ -90,7 +90,7 @@ def _draw_make_form(
     except ConcordError as error:
         st.warning(plain(str(error)), icon=":material/error:")
         return
-    cost = "" if estimate.cost is None else f", about {tables.money(estimate.cost)}"
+    cost = "" if not estimate.cost else f", about {tables.money(estimate.cost)}"
     st.caption(
         f"At most {estimate.calls:,} scores{cost}; what was asked before is not paid again. "
         f"It is measured beside the judge in use, and you decide then."

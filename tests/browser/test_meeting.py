@@ -85,9 +85,9 @@ def test_a_proposal_is_accepted_in_a_meeting_then_approved(
     assert "**Accepted** (entered by Ann): 1 for, 0 against, 1 abstained." in minutes
     assert "Votes: 1 for, 0 against, 1 abstained." in minutes
     page.get_by_role("button", name="Make this the judge").click()
-    page.get_by_role("button", name="Measure it").click()
+    page.get_by_role("button", name="Measure it", exact=True).click()
     settle("Version 2")
-    assert re.search(r"/overview\?.*version=2", page.url)
+    assert re.search("version=2", page.url)
     taken = next(
         proposal
         for proposal in projects.list_proposals(place.store, place.ids.round_id)
