@@ -32,7 +32,7 @@ from core.projects.calibration import CalibrationRequest
 from core.projects.transfer import Exported
 from core.records import GoldenSet
 from core.report.facts import Report
-from core.report.page import html_page, markdown_page
+from core.report.page import appendix_page, html_page, markdown_page
 from core.report.rows import figures_csv
 from core.settings import Settings
 from core.store.store import Store
@@ -184,28 +184,34 @@ def open_project(name_or_id: str, home: Path | str | None = None, *, create: boo
 
 @dataclass(frozen=True)
 class WrittenReport:
-    """What is known of the judge, and where it was written: a page, the same as Markdown, and every figure as CSV."""
+    """What is known of the judge, and where it was written: page, appendix, both as Markdown too; figures as CSV."""
 
     report: Report
     html: Path
     markdown: Path
+    appendix: Path
+    appendix_markdown: Path
     csv: Path
 
 
 def write_report(project: str, aspect: str, out: str | Path, *, golden: str = "", run: str = "") -> WrittenReport:
     """Write all that a project of `CONCORD_HOME` knows of a calibrated judge into the folder `out`.
 
-    The files are `report.html`, `report.md` and `figures.csv`, as `python -m core report` writes them.  `project` is a
-    name or an id, `golden` too ("": the newest golden set with a finished calibration of `aspect`); `run` is the id of
-    a calibration ("": the newest finished one).  NotFoundError for unknown names, UsageError for a name that several
+    The files are `report.html` (one page), `appendix.html` (all the rest), both also as `.md`, and `figures.csv`, as
+    `python -m core report` writes them.  `project` is a name or an id, `golden` too ("": the newest golden set with a
+    finished calibration of `aspect`); `run` is the id of the calibration or version to report on ("": that of the
+    version in use).  NotFoundError for unknown names, UsageError for a name that several
     have, JobError while no calibration of that aspect has come to a result; nothing is written then.
     """
     opened, folder = open_project(project), Path(out)
     report = opened.report(golden or _reportable(opened, aspect), aspect, run or None)
-    written = WrittenReport(report, folder / "report.html", folder / "report.md", folder / "figures.csv")
-    page = html_page(report)
+    names = "report.html", "report.md", "appendix.html", "appendix.md", "figures.csv"
+    written = WrittenReport(report, *(folder / name for name in names))
+    page, appendix = html_page(report), appendix_page(report)
     write_text(written.html, page)
     write_text(written.markdown, markdown_page(page))
+    write_text(written.appendix, appendix)
+    write_text(written.appendix_markdown, markdown_page(appendix))
     write_text(written.csv, figures_csv(report))
     return written
 

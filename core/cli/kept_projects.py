@@ -31,24 +31,34 @@ def report(
     *,
     project: Annotated[str, typer.Option("--project", help="The project's name, or its id.")],
     aspect: AspectOption,
-    out: Annotated[Path, typer.Option(help="Folder for report.html, report.md and figures.csv.")],
+    out: Annotated[Path, typer.Option(help="Folder for report.html, appendix.html, both as .md, and figures.csv.")],
     golden: Annotated[str, typer.Option(help="Name or id; default: the newest with a finished calibration.")] = "",
-    run: Annotated[str, typer.Option(help="Id of a calibration; default: the newest finished one.")] = "",
+    run: Annotated[
+        str, typer.Option(help="Id of the run that measured a version of the judge; default: the version in use.")
+    ] = "",
     as_json: JsonFlag = False,
 ) -> None:
-    """Write all that is known of a calibrated judge as one HTML page, as Markdown, and every figure as CSV."""
+    """Write the report on a judge as one page, all else as its appendix (HTML and Markdown), and figures as CSV."""
     from core.api.project import write_report
-    from core.report.findings import headline, limits
+    from core.report.findings import headline, limits, sign_off
 
     written = write_report(project, aspect, out, golden=golden, run=run)
     report, head, cautions = written.report, headline(written.report), limits(written.report)
-    files = {"html": written.html, "markdown": written.markdown, "csv": written.csv}
-    people, beside = report.raters.ceiling.alignment, report.raters.beside
+    files = {
+        "html": written.html,
+        "markdown": written.markdown,
+        "appendix": written.appendix,
+        "appendix_markdown": written.appendix_markdown,
+        "csv": written.csv,
+    }
+    version, people, beside = report.version, report.raters.ceiling.alignment, report.raters.beside
     body: dict[str, Any] = {
         "project": report.project,
         "golden": {"name": report.golden.name, "digest": report.golden.golden_id},
         "aspect": aspect,
         "run": report.run.run_id,
+        "version": None if version is None else {"number": version.number, "state": version.state},
+        "signed_off": sign_off(report),
         "headline": head.sentence,
         "standing": head.standing,
         "calibration": report.calibration.calibration.as_json(),

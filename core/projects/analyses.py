@@ -17,6 +17,7 @@ from core.drift.outcome import Recheck
 from core.errors import JobError, UsageError
 from core.project_records import WITH_RESULT, Run
 from core.projects.consent import gate_of
+from core.projects.judge_line import judge_line
 from core.projects.project_list import require_aspect
 from core.projects.roles import requires
 from core.projects.runs import RunWork, load_calibration, load_scores, require_judge, start_run
@@ -191,7 +192,7 @@ def _require_calibration(store: Store, request: AblationRequest) -> None:
 
 @dataclass(frozen=True, slots=True)
 class RecheckRequest:
-    """Recheck the judge of the finished calibration `run_id` on the labels of the golden set `golden_id`.
+    """Recheck the judge of run `run_id` (a calibration or a version) on the labels of the golden set `golden_id`.
 
     `fall` is the fall that matters, `alpha` the accepted chance of a false alarm; with `no_criteria` the same judge
     without criteria scores the items too, at one more call an item.
@@ -208,24 +209,34 @@ class RecheckRequest:
 
 @dataclass(frozen=True, slots=True)
 class DatedRecheck:
-    """A finished recheck: when it was, of the judge of which calibration, on which golden set, and what it found."""
+    """A finished recheck: when it was, of which version of the judge, on which golden set, and what it found.
+
+    `judged_id` is the run that came to that judge; `version` is 0 where that is no version.
+    """
 
     run_id: str
     created_at: datetime
-    calibration_id: str
+    judged_id: str
+    version: int
     golden_id: str
     outcome: Recheck
 
+    @property
+    def judge_name(self) -> str:
+        return f"version {self.version}" if self.version else "a calibration"
 
-def list_rechecks(store: Store, project_id: str, aspect: str, calibration_id: str = "") -> tuple[DatedRecheck, ...]:
-    """The finished rechecks of an aspect (of one calibration's judge), oldest first."""
-    rechecks = []
+
+def list_rechecks(store: Store, project_id: str, aspect: str) -> tuple[DatedRecheck, ...]:
+    """The finished rechecks of the versions of the judge of an aspect, oldest first."""
+    rechecks, line = [], judge_line(store, project_id, aspect)
     for run in reversed(store.runs.all(project_id)):
         if run.kind == "recheck" and run.aspect == aspect and run.status in WITH_RESULT:
             outcome = store.results.read(run.run_id, RESULT, Recheck)
             judged = unpack(RecheckRequest, run.request_json).run_id
-            if outcome is not None and calibration_id in ("", judged):
-                rechecks.append(DatedRecheck(run.run_id, run.created_at, judged, run.golden_id, outcome))
+            version = line.of_run(judged)
+            if outcome is not None:
+                number = 0 if version is None else version.number
+                rechecks.append(DatedRecheck(run.run_id, run.created_at, judged, number, run.golden_id, outcome))
     return tuple(rechecks)
 
 
@@ -256,7 +267,9 @@ def start_recheck(store: Store, settings: Settings, request: RecheckRequest) -> 
     old = store.goldens.load(run.golden_id)
     newer_items(judge_card(calibration), store.goldens.load(request.golden_id), request.aspect, old)
     spec = str(calibration.judge_state.get("spec", ""))
-    return start_run(store, settings, "recheck", request, title=f"recheck · {summary.name}", judge_spec=spec)
+    version = judge_line(store, run.project_id, run.aspect).of_run(run.run_id)
+    which = "" if version is None else f" of {version.name}"
+    return start_run(store, settings, "recheck", request, title=f"recheck{which} · {summary.name}", judge_spec=spec)
 
 
 def run_recheck(work: RunWork) -> Recheck:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from core.calibration.records import Calibration
 from core.errors import JobError
 from core.project_records import JUDGES, WITH_RESULT, CriteriaAlignment, Run
 from core.projects.calibration import calibration_asked, judge_runs
-from core.projects.criteria import list_reviews
+from core.projects.criteria import criteria_names
+from core.projects.judge_line import judge_line, seen_before
 from core.projects.labelling import list_passes
 from core.projects.meetings import list_meetings
 from core.projects.pass_results import decisions
@@ -20,16 +21,45 @@ from core.projects.rounds import Relative, family_tree, list_proposals
 from core.projects.runs import list_held_out_accesses, load_calibration
 from core.projects.triage import list_triage
 from core.records import Alignment, Usage
-from core.report.facts import CostLine, History, PassFact, Report, RoundFact, Version, reproduce
-from core.report.words import RUN_WORDS
+from core.report.facts import CostLine, CriteriaFact, History, PassFact, Report, RoundFact, reproduce
+from core.report.words import RUN_WORDS, VERSION_WORDS, day
+from core.review.judge_versions import JudgeLine, JudgeVersion, VersionMeasured
 from core.review.log import Action
-from core.review.meetings import Meeting
-from core.review.triage import Triage
+from core.review.meetings import Decision, Meeting
+from core.review.triage import EDIT_SCORED, HeldOutAccess, Triage
 from core.store.results import RESULT
 from core.store.store import Store
 
 _FROZE = "froze the labels of a pass"
-_MOST_VERSIONS = 60
+_MOST_CRITERIA = 60
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredJudge:
+    """A judge that a golden set has figures on, by the run that measured it; `version` is None where none was kept."""
+
+    run: Run
+    version: JudgeVersion | None
+    held_out: bool
+
+    @property
+    def words(self) -> str:
+        """E.g. "version 3 (in use)"; "calibration of 22 November 2026" where it is no version."""
+        missing = "" if self.held_out else ", not measured on held-out items"
+        if self.version is None:
+            return f"calibration of {day(self.run.created_at)}{missing}"
+        return f"{self.version.name} ({VERSION_WORDS[self.version.state]}{missing})"
+
+
+def measured_judges(store: Store, project_id: str, golden_id: str, aspect: str) -> tuple[MeasuredJudge, ...]:
+    """What a golden set has figures on: the version in use first, then by run, newest first; each version once."""
+    line, judges = judge_line(store, project_id, aspect), []
+    for run in judge_runs(store, project_id, golden_id, aspect):
+        version = line.of_run(run.run_id)
+        measured = None if version is None else version.on(golden_id)
+        if measured is None or measured.run_id == run.run_id:
+            judges.append(MeasuredJudge(run, version, measured is None or measured.held_out is not None))
+    return tuple(judges)
 
 
 def report(store: Store, project_id: str, golden_id: str, aspect: str, run_id: str | None = None) -> Report:
@@ -57,6 +87,7 @@ def report(store: Store, project_id: str, golden_id: str, aspect: str, run_id: s
             "This version of the judge was not measured on held-out items, so there is nothing to report: calibration "
             "flatters. Measure it on them first."
         )
+    line, openings = judge_line(store, project_id, aspect), list_held_out_accesses(store, project_id, golden_id, aspect)
     judged = Judged(store.goldens.load(golden_id), calibration, run.run_id)
     added = store.events.all(project_id, Action, golden_id)
     meetings = [
@@ -64,12 +95,6 @@ def report(store: Store, project_id: str, golden_id: str, aspect: str, run_id: s
         for meeting in reversed(list_meetings(store, project_id))
         if (meeting.golden_id, meeting.aspect) == (golden_id, aspect)
     ]
-    decided = {
-        point.item.item_id: point.decision
-        for meeting in meetings
-        for point in meeting.points
-        if point.item.item_id and point.decision is not None
-    }
     registry = [row.judge for row in store.judges.all(project_id, golden_id, aspect)]
     return Report(
         project=project.name,
@@ -82,13 +107,15 @@ def report(store: Store, project_id: str, golden_id: str, aspect: str, run_id: s
         labels=gold_labels(judged.golden, aspect),
         raters=raters_of(judged),
         passes=tuple(_passes(store, project_id, golden_id, aspect)),
-        history=_history(store, run, calibration, meetings),
+        line=line,
+        seen_before=_seen_before(line, run, openings),
+        history=_history(store, run, line, calibration, meetings),
         judges=judge_table(judged, registry),
         systems=by_system(judged),
         sources=by_source(judged),
         on_the_scale=on_the_scale(judged),
-        misaligned=misaligned(judged, _verdicts(store, project_id, golden_id, aspect), decided),
-        openings=tuple(list_held_out_accesses(store, project_id, golden_id, aspect)),
+        misaligned=misaligned(judged, _verdicts(store, project_id, golden_id, aspect), _decided(meetings)),
+        openings=tuple(openings),
         costs=tuple(_costs(store, run)),
         reproduce=reproduce(calibration, request),
     )
@@ -110,6 +137,23 @@ def _calibration_run(store: Store, project_id: str, golden_id: str, aspect: str,
             "its end first."
         )
     return next((run for run in complete if run.run_id == run_id), complete[0])
+
+
+def _seen_before(line: JudgeLine, run: Run, openings: Sequence[HeldOutAccess]) -> str:
+    """Why what this run brought carries no p: versions or edits were compared on these held-out items before it."""
+    measured = [entry for entry in line.story if isinstance(entry, VersionMeasured)]
+    own = next((entry for entry in measured if entry.run_id == run.run_id), None)
+    if own is None:
+        return ""
+    compared = [e for e in measured if e.golden_id == run.golden_id and e.held_out_gain and e.number < own.number]
+    edits = [look for look in openings if look.why == EDIT_SCORED and look.at < own.at]
+    return seen_before(len(compared) + len(edits)) if compared or edits else ""
+
+
+def _decided(meetings: Sequence[Meeting]) -> dict[str, Decision]:
+    """Item id → what a meeting decided about it."""
+    points = [point for meeting in meetings for point in meeting.points if point.item.item_id]
+    return {point.item.item_id: point.decision for point in points if point.decision is not None}
 
 
 def _verdicts(store: Store, project_id: str, golden_id: str, aspect: str) -> dict[str, Triage]:
@@ -141,21 +185,20 @@ def _passes(store: Store, project_id: str, golden_id: str, aspect: str) -> Itera
 # ── history of the criteria ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _history(store: Store, run: Run, calibration: Calibration, meetings: Sequence[Meeting]) -> History:
-    """The versions that led to the judge, those that people touched, and what was decided about them."""
+def _history(store: Store, run: Run, line: JudgeLine, calibration: Calibration, meetings: Sequence[Meeting]) -> History:
+    """The criteria that led to the judge, those of its other versions, and those that people wrote."""
     family = family_tree(store, run.project_id, run.aspect, run.golden_id)
-    reviews = list_reviews(store, run.project_id)
+    names = criteria_names(store, run.project_id, run.aspect)
     chosen = {criteria.criteria_id for criteria in calibration.chosen}
-    decided = {criteria_id for criteria_id, review in reviews.items() if review.changes}
-    shown = _with_ancestors(family, chosen | decided)
-    first = sorted(shown, key=lambda relative: relative.criteria.criteria_id not in chosen)[:_MOST_VERSIONS]
+    shown = _with_ancestors(family, chosen.union(*(version.criteria_ids for version in line.versions)))
+    first = sorted(shown, key=lambda relative: relative.criteria.criteria_id not in chosen)[:_MOST_CRITERIA]
     kept = {relative.criteria.criteria_id for relative in first}
-    versions = tuple(
-        Version(
+    criteria = tuple(
+        CriteriaFact(
             relative.criteria,
+            names.get(relative.criteria.criteria_id, "Criteria"),
             relative.depth,
             relative.criteria.criteria_id in chosen,
-            reviews.get(relative.criteria.criteria_id),
             _alignment(relative.criteria.alignments, "calibration", run.run_id),
             _alignment(relative.criteria.alignments, "held-out", run.run_id),
         )
@@ -164,12 +207,12 @@ def _history(store: Store, run: Run, calibration: Calibration, meetings: Sequenc
     )
     origins = Counter(relative.criteria.origin for relative in family if relative.criteria.origin != "none")
     return History(
-        dict(origins.most_common()), versions, len(shown) - len(kept), tuple(_rounds(store, run)), tuple(meetings)
+        dict(origins.most_common()), criteria, len(shown) - len(kept), tuple(_rounds(store, run)), tuple(meetings)
     )
 
 
 def _with_ancestors(family: Sequence[Relative], wanted: set[str]) -> list[Relative]:
-    """Versions that are `wanted`, edited or given by hand, and the ancestors of all of these, in the family's order."""
+    """Criteria that are `wanted`, edited or given by hand, and the ancestors of all of these, in the family's order."""
     by_id = {relative.criteria.criteria_id: relative.criteria for relative in family}
     waiting = [name for name, entry in by_id.items() if name in wanted or entry.origin in ("edit", "given")]
     reached: set[str] = set()
@@ -208,7 +251,8 @@ def _runs(store: Store, calibration: Run) -> list[Run]:
 def _costs(store: Store, calibration: Run) -> Iterator[CostLine]:
     """Of this calibration, then of all runs on its aspect of its golden set by kind, oldest kind first."""
     runs = [_settled(store, run) for run in reversed(_runs(store, calibration))]
-    yield _cost("this calibration", [run for run in runs if run.run_id == calibration.run_id])
+    this = "this calibration" if calibration.kind == "calibration" else "measuring this version"
+    yield _cost(this, [run for run in runs if run.run_id == calibration.run_id])
     for kind in dict.fromkeys(run.kind for run in runs):
         yield _cost(f"all {RUN_WORDS[kind]}", [run for run in runs if run.kind == kind])
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import platform
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -24,10 +24,11 @@ if TYPE_CHECKING:
     from core.projects.calibration import CalibrationRequest
     from core.projects.rounds import ProposalState
     from core.report.measured import JudgeTable, Labels, Misaligned, OnTheScale, Raters, SourceSpread, SystemFact
-    from core.review.criteria import Review, StateChange
+    from core.review.judge_versions import JudgeLine, JudgeVersion
     from core.review.meetings import Meeting
     from core.review.passes import LabelPass
     from core.review.triage import HeldOutAccess
+    from core.stats import Difference
 
 _NO_OPTION = {
     "inner_share": "inner share",
@@ -58,32 +59,22 @@ class PassFact:
 
 
 @dataclass(frozen=True)
-class Version:
-    """One version of the criteria and its alignment in the calibration (None where it was not measured there).
+class CriteriaFact:
+    """Criteria under their `name`, and their alignment in the calibration (None where it was not measured there).
 
-    `depth` counts steps from the oldest ancestor; `chosen` where it is part of the judge; `review` is None where
-    nobody has commented or decided on it.
+    `depth` counts steps from the oldest ancestor; `chosen` where they are part of the judge.
     """
 
     criteria: CriteriaEntry
+    name: str
     depth: int
     chosen: bool
-    review: Review | None
     calibration: Alignment | None
     held_out: Alignment | None
 
     @property
     def criteria_id(self) -> str:
         return self.criteria.criteria_id
-
-    @property
-    def state(self) -> str:
-        return "draft" if self.review is None else self.review.state
-
-    @property
-    def approval(self) -> StateChange | None:
-        """The approval in force, or None."""
-        return None if self.review is None else self.review.approval
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,25 +90,20 @@ class RoundFact:
 class History:
     """How the criteria came about.
 
-    `made` maps origin → number of versions there ever were; `versions` are those that led to the judge, were edited,
-    or were decided on, ancestors first; `n_more` of them do not stand here.
+    `made` maps origin → number of criteria there ever were; `criteria` are those that led to a version of the judge or
+    were written by hand, ancestors first; `n_more` of them do not stand here.
     """
 
     made: Mapping[Origin, int]
-    versions: tuple[Version, ...]
+    criteria: tuple[CriteriaFact, ...]
     n_more: int
     rounds: tuple[RoundFact, ...]
     meetings: tuple[Meeting, ...]
 
     @property
-    def chosen(self) -> tuple[Version, ...]:
+    def chosen(self) -> tuple[CriteriaFact, ...]:
         """The criteria of the judge, ancestors first."""
-        return tuple(version for version in self.versions if version.chosen)
-
-    @property
-    def others_approved(self) -> tuple[str, ...]:
-        """Ids of approved criteria that are no part of the judge."""
-        return tuple(v.criteria_id for v in self.versions if v.state == "approved" and not v.chosen)
+        return tuple(fact for fact in self.criteria if fact.chosen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +134,8 @@ class Report:
     """Everything about one calibrated judge of one aspect of one golden set.
 
     `added_by` brought the golden set in ("" where nobody said).  `costs` are those of this calibration, then of all
-    runs on this aspect of this golden set by kind.  `openings` are the looks at the held-out items.
+    runs on this aspect of this golden set by kind.  `openings` are the looks at the held-out items.  `line` are all
+    versions of the judge; `seen_before` says why a gain on held-out carries no p, "" where it may.
     """
 
     project: str
@@ -161,6 +148,8 @@ class Report:
     labels: Labels
     raters: Raters
     passes: tuple[PassFact, ...]
+    line: JudgeLine
+    seen_before: str
     history: History
     judges: JudgeTable
     systems: tuple[SystemFact, ...]
@@ -174,6 +163,22 @@ class Report:
     @property
     def aspect(self) -> str:
         return self.calibration.task.aspect
+
+    @property
+    def version(self) -> JudgeVersion | None:
+        """The version of the judge that was measured, or None where none was kept."""
+        return self.line.of_run(self.run.run_id)
+
+    @property
+    def judge_name(self) -> str:
+        """E.g. "version 3 of the judge"."""
+        return "the judge" if self.version is None else f"{self.version.name} of the judge"
+
+    @property
+    def gain(self) -> Difference:
+        """The judge minus the one without criteria, held-out; without p once versions were compared on these items."""
+        gain = self.calibration.gain
+        return replace(gain, p=None, p_reason=self.seen_before) if self.seen_before else gain
 
     @property
     def scale(self) -> Scale:

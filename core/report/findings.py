@@ -14,7 +14,7 @@ from typing import Literal
 
 from core.data.split import few_held_out, few_labels
 from core.report.facts import Report
-from core.report.words import basis_words, bounded, measure, percent
+from core.report.words import basis_words, bounded, day, measure, percent
 from core.stats import (
     NO_SINGLE_RATINGS,
     SHORT,
@@ -37,15 +37,21 @@ FLATTERED = 0.1
 
 @dataclass(frozen=True)
 class Headline:
-    """`sentence` is the result, `details` what belongs beside it.
+    """`claim` is the result in a sentence, `basis` what it rests on, `details` what belongs beside it.
 
     `standing`: above, level with or below a single person; "open" where the figures do not tell; "alone" where how
     people agree is not known; "none" where agreement with people is not shown at all; "undefined".
     """
 
     standing: Standing
-    sentence: str
+    claim: str
+    basis: str
     details: tuple[str, ...]
+
+    @property
+    def sentence(self) -> str:
+        """The result to read aloud."""
+        return f"{self.claim} {self.basis}".strip()
 
     @property
     def weak(self) -> bool:
@@ -56,48 +62,74 @@ class Headline:
 def headline(report: Report) -> Headline:
     """The result of `report` in words."""
     held, people = report.held_out, report.raters.beside
-    whom = "the simulated raters" if report.labels.simulated else "your people"
-    details = tuple(
-        detail for detail in (gain_words(report.calibration.gain), _better_judges(report), _optimism(report)) if detail
-    )
+    judge, whom = _capital(report.judge_name), "the simulated raters" if report.labels.simulated else "your people"
+    details = tuple(detail for detail in (brings(report), _better_judges(report), _optimism(report)) if detail)
     if held.value is None:
         why = f": {held.reason}" if held.reason else ""
-        return Headline("undefined", f"How well the judge agrees with {whom} cannot be told{why}.", details)
-    where = f"{measure(held)}, {basis_words(held)} that did not choose it"
+        claim = f"How well {report.judge_name} agrees with {whom} cannot be told{why}."
+        return Headline("undefined", claim, "", details)
+    basis = f"{measure(held)}, {basis_words(held)} that did not choose it."
     if held.interval is None:
-        return Headline(
-            "open",
-            f"The judge agrees with {whom} at {number(held.value)} ({where}); there are too few sources to say "
-            "how sure that is.",
-            details,
-        )
+        few = "there are too few sources to say how sure that is"
+        return Headline("open", f"{judge} agrees with {whom} at {number(held.value)}; {few}.", basis, details)
     if held.interval.low <= 0:
-        return Headline(
-            "none",
-            f"That the judge agrees with {whom} is not shown: {estimate(held)} ({where}), and the interval holds 0.",
-            details,
-        )
+        claim = f"That {report.judge_name} agrees with {whom} is not shown: {estimate(held)}, and the interval holds 0."
+        return Headline("none", claim, basis, details)
     if people is None or people.difference is None:
         why = report.raters.ceiling.reason if people is None else people.reason
         return Headline(
             "alone",
-            f"The judge agrees with {whom} at {estimate(held)} ({where}). How well people agree with each other is "
-            f"not known here, {NO_SINGLE_RATINGS}.",
+            f"{judge} agrees with {whom} at {estimate(held)}.",
+            f"{basis} How well people agree with each other is not known here, {NO_SINGLE_RATINGS}.",
             (f"Why: {bounded(why, 300) or 'the ratings of single people are missing'}", *details),
         )
     claim = {
-        "above": f"The judge agrees with {whom} better than one of them agrees with the others",
-        "level": f"The judge agrees with {whom} as well as they agree with each other",
-        "below": f"The judge agrees with {whom} less well than they agree with each other",
-        "open": f"The judge cannot be told apart from one of {whom}",
+        "above": f"{judge} agrees with {whom} better than one of them agrees with the others",
+        "level": f"{judge} agrees with {whom} as well as they agree with each other",
+        "below": f"{judge} agrees with {whom} less well than they agree with each other",
+        "open": f"{judge} cannot be told apart from one of {whom}",
     }[people.standing]
     gap = f"{signed(people.difference)} {signed_range(people.interval)}"
-    figures = f"{number(people.judge.value)} against {number(people.person.value)} for a person, {gap}"
     return Headline(
         people.standing,
-        f"{claim}: {figures}. With their mean label it agrees at {estimate(held)} ({where}).",
+        f"{claim}: {number(people.judge.value)} against {number(people.person.value)} for a person, {gap}.",
+        f"With their mean label it agrees at {estimate(held)}: {basis}",
         (*_beside(report, people), *details),
     )
+
+
+def _capital(words: str) -> str:
+    return words[:1].upper() + words[1:]
+
+
+def brings(report: Report) -> str:
+    """What the criteria bring over the judge without any, and how often the items that tell it were seen."""
+    gain, looks = report.gain, len(report.openings)
+    seen = f" The held-out items were seen {counted(looks, 'time')}." if looks else ""
+    if not report.seen_before or gain.value is None:
+        return f"{gain_words(gain)}{seen}"
+    figures = f"{signed(gain.value)} {signed_range(gain.interval)} on the {gain.n:,} held-out items that both scored"
+    return f"Beside the same judge without criteria: {figures}; no p, for {report.seen_before}.{seen}"
+
+
+def sign_off(report: Report) -> str:
+    """Who approved which version of the judge, when, why, and on which evidence."""
+    version = report.version
+    if version is None:
+        return "Nobody here has approved this judge: it came to be before versions of the judge were kept."
+    approval, elsewhere = version.approval, version.imported_approval
+    if approval is None:
+        why = f"Nobody here has approved {report.judge_name}."
+        if elsewhere is not None:
+            by = bounded(elsewhere.actor, 80) or "Somebody"
+            why += f" {by} did where the project came from, which counts for nobody here."
+        return why
+    by, reason = bounded(approval.actor, 80) or "Somebody", bounded(approval.reason, 300)
+    words = f"{by} approved {report.judge_name} on {day(approval.at)}" + (f": “{reason}”." if reason else ".")
+    if evidence := approval.evidence:
+        rests = f"{estimate(evidence.alignment)} on {evidence.side} items"
+        words += f" The approval rests on {rests} ({measure(evidence.alignment)}, {basis_words(evidence.alignment)})."
+    return f"{words} It is the version in use." if version.state == "current" else words
 
 
 def _beside(report: Report, people: BesidePeople) -> tuple[str, ...]:
@@ -143,7 +175,7 @@ class Limit:
 
 def limits(report: Report) -> tuple[Limit, ...]:
     """What a reader should keep in mind, the gravest first; empty where nothing is known against the result."""
-    parts = (_of_labels, _of_raters, _of_judge, _of_criteria, _of_figures, _of_warnings)
+    parts = (_of_labels, _of_raters, _of_judge, _of_sign_off, _of_figures, _of_warnings)
     return tuple(limit for part in parts for limit in part(report))
 
 
@@ -198,21 +230,13 @@ def _of_judge(report: Report) -> Iterator[Limit]:
         )
 
 
-def _of_criteria(report: Report) -> Iterator[Limit]:
-    states, others = [version.state for version in report.history.chosen], report.history.others_approved
-    n_approved = states.count("approved")
-    if n_approved < len(states):
-        whole = (
-            f"Only {n_approved} of the {len(states)} criteria of this judge is"
-            if n_approved
-            else (f"None of the {len(states)} criteria of this judge are")
-        )
-        yield Limit("Criteria not approved", f"{whole} approved by the people who answer for them.")
-    if others:
+def _of_sign_off(report: Report) -> Iterator[Limit]:
+    version, current = report.version, report.line.current
+    if version is None or version.approval is None:
+        yield Limit("Not signed off", sign_off(report))
+    if current is not None and current != version:
         yield Limit(
-            "Other criteria are approved",
-            f"Approved, and not used by this judge: {', '.join(others[:3])}{' and more' if len(others) > 3 else ''}. "
-            "Calibrate again with them, or approve those of this judge.",
+            "Another version is in use", f"This report is on {report.judge_name}; the one in use is {current.name}."
         )
 
 

@@ -1,5 +1,5 @@
-"""The report as one HTML page (no script, no request to anywhere, every foreign text escaped and bounded), and as
-Markdown for a wiki: the page's own words, read out of its HTML, without the drawings.
+"""The report as one page, its appendix as another: HTML without script or request, every foreign text escaped and
+bounded; and as Markdown for a wiki: the page's own words, read out of its HTML, without the drawings.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 from xml.etree.ElementTree import Element, fromstring
 
 import numpy as np
@@ -19,10 +20,13 @@ from markupsafe import Markup
 from core.report import plots, words
 from core.report.facts import History, Report
 from core.report.figures import Drawing
-from core.report.findings import headline, limits
+from core.report.findings import brings, headline, limits, sign_off
+from core.review.judge_versions import ORIGINS
 from core.wording import Piece, word_diff
 
 _FOLDER = Path(__file__).parent / "templates"
+_MOST_LIMITS, _MOST_FOLLOWED, _FOLLOWED_LETTERS = 4, 3, 750
+"""Of the one page; the appendix has all."""
 _LONGEST_DIFF = 6_000
 """Characters of two texts whose changes are still worth finding; longer ones are shown as they are."""
 _MARKUP = re.compile(r"(\[[−+\d.-]+, [−+\d.-]+\](?![(\[:]))|([\\`*_{}\[\]>#|~!&$^]|<(?! \d))")
@@ -35,41 +39,92 @@ _NOT_IN_CODE = str.maketrans("`|\n", "   ")
 
 
 def html_page(report: Report) -> str:
-    """A whole HTML document of well under 5 MB that opens from a file, prints on A4 and asks nobody for anything."""
-    css = Markup((_FOLDER / "report.css").read_text("utf-8"))  # noqa: S704  # a file of this package
+    """The report in about 600 words: what was judged, the finding, what limits it, who signed it off, how to use it.
+
+    A whole HTML document that opens from a file, prints on A4 and asks nobody for anything.
+    """
+    known = limits(report)
+    return _rendered(
+        "report.html",
+        report,
+        limits=known[:_MOST_LIMITS],
+        n_more=len(known[_MOST_LIMITS:]),
+        brings=brings(report),
+        sign_off=sign_off(report),
+        followed=_followed(report.history),
+        plot=plots.sides_plot(report),
+        error=_error(report),
+    )
+
+
+def appendix_page(report: Report) -> str:
+    """Everything behind the report, as a document of its own of well under 5 MB."""
     spread, curve = report.sources.values, report.on_the_scale.curve
+    return _rendered(
+        "appendix.html",
+        report,
+        limits=limits(report),
+        plots=_plots(report),
+        diffs=_changes(report.history),
+        most_judges=plots.MOST_JUDGES,
+        quarter=np.quantile(spread, (0.25, 0.5, 0.75)).tolist() if spread else [],
+        below=sum(value < 0 for value in spread),
+        before=curve.before if curve else None,
+        after=curve.after if curve else None,
+        free=all(line.usage.requests + line.usage.cached == 0 for line in report.costs),
+    )
+
+
+def _rendered(template: str, report: Report, **more: Any) -> str:
+    css = Markup((_FOLDER / "report.css").read_text("utf-8"))  # noqa: S704  # a file of this package
     return (
         _environment()
-        .get_template("report.html")
+        .get_template(template)
         .render(
             r=report,
             head=headline(report),
-            limits=limits(report),
-            plots=_plots(report),
             css=css,
             policy=_policy(css),
-            diffs=_changes(report.history),
             origin=words.ORIGIN_WORDS,
+            made=ORIGINS,
+            state=words.VERSION_WORDS,
             kind=words.KIND_WORDS[report.golden.kind],
-            most_judges=plots.MOST_JUDGES,
-            quarter=np.quantile(spread, (0.25, 0.5, 0.75)).tolist() if spread else [],
-            below=sum(value < 0 for value in spread),
-            before=curve.before if curve else None,
-            after=curve.after if curve else None,
-            free=all(line.usage.requests + line.usage.cached == 0 for line in report.costs),
+            **more,
         )
     )
 
 
+def _followed(history: History) -> list[tuple[str, str]]:
+    """The name and the opening words of what the judge follows; the more sets of criteria, the fewer of each."""
+    shown = history.chosen[:_MOST_FOLLOWED]
+    room = _FOLLOWED_LETTERS // max(1, len(shown))
+    openings = [shorten(fact.criteria.text, room) for fact in shown]
+    return [(fact.name, opening) for fact, opening in zip(shown, openings, strict=True)]
+
+
+def shorten(text: str, room: int) -> str:
+    """The opening of `text` in at most `room` characters, cut between words, lines kept."""
+    if len(text) <= room:
+        return text
+    return re.sub(r"\s+\S*$", "", text[:room]) + " …"
+
+
+def _error(report: Report) -> float | None:
+    """Points that a score as the judge file gives it lies from people's labels on average, held-out; None unknown."""
+    curve = report.on_the_scale.curve
+    errors = None if curve is None else curve.after or curve.before
+    return None if errors is None else errors.mae
+
+
 def _changes(history: History) -> Mapping[str, tuple[Piece, ...]]:
-    """Criteria id → what changed since its first parent, for the versions whose parent stands in the history too."""
-    texts = {version.criteria_id: version.criteria.text for version in history.versions}
+    """Criteria id → what changed since its first parent, for those whose parent stands in the history too."""
+    texts = {fact.criteria_id: fact.criteria.text for fact in history.criteria}
     changes = {}
-    for version in history.versions:
-        text, parents = version.criteria.text, version.criteria.parents
+    for fact in history.criteria:
+        text, parents = fact.criteria.text, fact.criteria.parents
         parent = next((texts[name] for name in parents if name in texts), None)
         if parent is not None and max(len(parent), len(text)) <= _LONGEST_DIFF:
-            changes[version.criteria_id] = word_diff(parent, text)
+            changes[fact.criteria_id] = word_diff(parent, text)
     return changes
 
 

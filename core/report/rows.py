@@ -40,7 +40,7 @@ def figure_rows(report: Report) -> Iterator[Row]:
     for side in report.sides:
         yield _aligned(side.name, "held-out", side.held_out)
         yield _aligned(side.name, "calibration", side.calibration)
-    gain = report.calibration.gain
+    gain = report.gain
     yield from _minus(
         "gain over no criteria", "held-out", held, value=gain.value, interval=gain.interval, p=gain.p, n=gain.n
     )

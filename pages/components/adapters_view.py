@@ -1,4 +1,4 @@
-"""The calibrated judge for other tools: each adapter with what it keeps and what is lost, to read and to download."""
+"""A version of the judge for other tools: each adapter with what it keeps and what is lost, to read and to download."""
 
 from __future__ import annotations
 
@@ -10,37 +10,28 @@ from core import projects
 from core.errors import ConcordError
 from core.project_records import GoldenSummary
 from core.projects.calibration import JudgeAdapters
+from core.projects.reports import MeasuredJudge
 from pages.components import state
-from pages.components.page import Opened, link_to
+from pages.components.page import Opened
 from pages.components.screens import plain
 
 _LANGUAGES = {"text/x-python": "python", "application/yaml": "yaml", "application/x-ipynb+json": "json"}
 
 
-def draw(page: Opened, golden: GoldenSummary | None, aspect: str) -> None:
-    """Every adapter of the calibration in the URL, else of the newest one of this golden set and aspect."""
+def draw(page: Opened, golden: GoldenSummary, aspect: str, judge: MeasuredJudge) -> None:
+    """Every adapter of a version of the judge."""
     st.subheader("For other tools", anchor=False)
-    adapters = None
-    if golden is not None and aspect:
-        try:
-            adapters = _kept(_stamp(page, golden, aspect), page, state.url_id("run"))
-        except ConcordError as error:
-            st.warning(f"The judge cannot be handed on: {plain(str(error))}")
-            return
-    if adapters is None:
-        st.info(
-            "No calibration of this aspect has come to a result yet. Calibrate a judge; its files for other tools "
-            "are here then.",
-            icon=":material/tune:",
-        )
-        beside = {"golden": golden.golden_id, "aspect": aspect} if golden is not None else {}
-        link_to("calibrate", "Calibrate a judge", icon=":material/tune:", **beside)
+    try:
+        adapters = _kept(_stamp(page, golden, aspect), page, judge.run.run_id)
+    except ConcordError as error:
+        st.warning(f"The judge cannot be handed on: {plain(str(error))}")
         return
-    _draw_adapters(adapters)
+    if adapters is not None:
+        _draw_adapters(adapters, judge)
 
 
-def _draw_adapters(adapters: JudgeAdapters) -> None:
-    st.caption(plain(f"From the calibration of {adapters.run.created_at:%Y-%m-%d %H:%M} UTC: {adapters.run.title}"))
+def _draw_adapters(adapters: JudgeAdapters, judge: MeasuredJudge) -> None:
+    st.caption(plain(f"They hold {judge.words}."))
     by_name = {adapter.name: adapter for adapter in adapters.adapters}
     chosen = st.segmented_control(
         "Tool",
@@ -72,14 +63,12 @@ def _draw_adapters(adapters: JudgeAdapters) -> None:
 
 
 def _stamp(page: Opened, golden: GoldenSummary, aspect: str) -> tuple[Any, ...]:
-    """Changes with everything that people do, and so with what the files say of approvals, and with every new run."""
+    """Changes with everything that people do, and so with what the files say of approvals."""
     project_id = page.project.project_id
-    runs = projects.calibrations_of(page.store, project_id, golden.golden_id, aspect)
-    newest = runs[0].run_id if runs else ""
-    return project_id, golden.golden_id, aspect, newest, projects.log_page(page.store, project_id, limit=1).n
+    return project_id, golden.golden_id, aspect, projects.log_page(page.store, project_id, limit=1).n
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)
-def _kept(stamp: tuple[Any, ...], _page: Opened, run_id: str | None) -> JudgeAdapters | None:
+def _kept(stamp: tuple[Any, ...], _page: Opened, run_id: str) -> JudgeAdapters | None:
     project_id, golden_id, aspect = stamp[:3]
     return projects.judge_adapters(_page.store, project_id, golden_id, aspect, run_id)

@@ -14,67 +14,55 @@ from core.errors import ConcordError
 from core.project_records import GoldenSummary, Run
 from core.projects.analyses import DatedRecheck, RecheckRequest
 from core.projects.kinds import RunDetail
+from core.projects.reports import MeasuredJudge
 from core.records import Alignment
 from core.report.figures.style import measure_name
 from core.report.figures.trends import Point, history_figure
 from core.stats import Difference
 from pages.components import charts, consent, live, people, run_view, state, tables
-from pages.components.page import Opened, link_to
+from pages.components.page import Opened, finding, link_to
 from pages.components.screens import plain
 from pages.components.state import widget
 
 FALLS = (0.05, 0.1, 0.15, 0.2)
+_DECIDED = {"holds": "still holds", "fallen": "agrees with people less than it did"}
 
 
-def draw(page: Opened, golden: GoldenSummary | None, aspect: str) -> None:
-    """Progress while a recheck runs, the newest answer in full, all of them as a plot and a table, and the form.
-
-    `golden` is the golden set whose calibrations are offered; without one, or without any calibration, what to do.
-    """
-    runs = (
-        []
-        if golden is None
-        else projects.calibrations_of(page.store, page.project.project_id, golden.golden_id, aspect)
-    )
-    if golden is None or not runs:
-        st.info(
-            "A recheck asks whether a calibrated judge still agrees with people on newer labels. Calibrate a judge "
-            "first; export it; and come back when new items were labelled.",
-            icon=":material/monitoring:",
-        )
-        link_to("calibrate", "Calibrate a judge", icon=":material/tune:")
-        return
-    st.caption(
-        "The judge scores labelled items whose texts it was neither calibrated with nor evaluated on. Its alignment "
-        "there stands beside the one it was exported with; the interval of the change decides."
-    )
-    history = projects.list_rechecks(page.store, page.project.project_id, aspect)
-    run = _choose_run(runs, history)
-    _draw_run(page, run)
-    rechecks = [recheck for recheck in history if recheck.calibration_id == run.run_id]
-    if rechecks:
-        _draw_history(rechecks, run)
-        st.subheader("Recheck again", anchor=False)
+def draw_finding(page: Opened, aspect: str, judge: MeasuredJudge) -> None:
+    """Whether the version still agrees with people, by its newest recheck."""
+    newest = next(reversed(_of(judge, projects.list_rechecks(page.store, page.project.project_id, aspect))), None)
+    name = "The judge" if judge.version is None else f"{judge.version.name.capitalize()} of the judge"
+    if newest is None:
+        finding(f"{name} was not rechecked yet: whether it still agrees with people on newer labels is not known")
     else:
-        st.caption("This judge was not rechecked yet.")
-    _draw_form(page, golden, aspect, run)
+        decided = _DECIDED.get(newest.outcome.decision, "may have fallen or not, which cannot be told,")
+        finding(f"{name} {decided} on the newer labels of {newest.outcome.golden_name}")
 
 
-def _choose_run(runs: Sequence[Run], history: Sequence[DatedRecheck]) -> Run:
-    """The judge to look at; first the one that was rechecked last."""
-    by_id = {run.run_id: run for run in runs}
-    words = {run.run_id: f"{run.title} ({run.created_at:%Y-%m-%d %H:%M})" for run in runs}
-    last = next(
-        (recheck.calibration_id for recheck in reversed(history) if recheck.calibration_id in by_id), runs[0].run_id
-    )
-    chosen = st.selectbox(
-        "Judge",
-        list(by_id),
-        index=list(by_id).index(last),
-        format_func=lambda run_id: words[run_id],
-        key=widget("drift_run"),
-    )
-    return by_id[chosen or last]
+def draw(page: Opened, golden: GoldenSummary, aspect: str, judge: MeasuredJudge) -> None:
+    """Progress while a recheck runs, the newest answer in full, the history of all versions, and the form.
+
+    `golden` is the golden set that the version was measured on.
+    """
+    history = projects.list_rechecks(page.store, page.project.project_id, aspect)
+    _draw_run(page, judge.run)
+    own = _of(judge, history)
+    if own:
+        _draw_newest(own[-1].outcome)
+    else:
+        st.caption(
+            "A recheck scores labelled items whose texts the judge was neither calibrated with nor evaluated on. Its "
+            "alignment there stands beside its held-out figure; the interval of the change decides."
+        )
+    _draw_form(page, golden, aspect, judge.run)
+    if history:
+        _draw_history(own, history, judge.run)
+
+
+def _of(judge: MeasuredJudge, history: Sequence[DatedRecheck]) -> list[DatedRecheck]:
+    """The rechecks of that version, whichever run measured it."""
+    number = 0 if judge.version is None else judge.version.number
+    return [each for each in history if each.judged_id == judge.run.run_id or (number and each.version == number)]
 
 
 def _draw_form(page: Opened, golden: GoldenSummary, aspect: str, run: Run) -> None:
@@ -194,19 +182,19 @@ def _cancel(page: Opened, run_id: str) -> None:
 # ── what came of it ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _draw_history(rechecks: Sequence[DatedRecheck], run: Run) -> None:
-    """The newest answer in full; below it all of them, `found` oldest first."""
-    _draw_newest(rechecks[-1].outcome)
-    points = [
-        Point(recheck.created_at, recheck.outcome.golden_name, recheck.outcome.now, recheck.outcome.decision)
-        for recheck in rechecks
-    ]
-    charts.place(
-        history_figure(points, rechecks[-1].outcome.then),
-        key=f"rechecks_{run.run_id}",
-        alt="Alignment at each recheck with its interval, beside the exported figure",
-    )
-    frame = pd.DataFrame([_row(recheck) for recheck in reversed(rechecks)])
+def _draw_history(own: Sequence[DatedRecheck], history: Sequence[DatedRecheck], run: Run) -> None:
+    """The rechecks of the version as a plot, those of all versions as a table."""
+    if own:
+        points = [
+            Point(recheck.created_at, recheck.outcome.golden_name, recheck.outcome.now, recheck.outcome.decision)
+            for recheck in own
+        ]
+        charts.place(
+            history_figure(points, own[-1].outcome.then),
+            key=f"rechecks_{run.run_id}",
+            alt="Alignment at each recheck with its interval, beside the exported figure",
+        )
+    frame = pd.DataFrame([_row(recheck) for recheck in reversed(history)])
     st.dataframe(frame, hide_index=True, height=tables.height_for(len(frame)), key="rechecks_table")
 
 
@@ -275,6 +263,7 @@ def _row(recheck: DatedRecheck) -> dict[str, Any]:
     change = outcome.change
     return {
         "when": f"{recheck.created_at:%Y-%m-%d %H:%M}",
+        "judge": recheck.judge_name,
         "newer labels": outcome.golden_name,
         "n": outcome.now.n,
         "left out": sum(outcome.left_out.values()),

@@ -14,6 +14,7 @@ from core.project_records import GoldenSummary
 from core.projects.judge_line import VersionRequest
 from core.projects.kinds import RunDetail
 from core.report.figures import describe, measure_name
+from core.report.words import VERSION_WORDS as WORDS
 from core.review.judge_versions import ORIGINS, JudgeLine, JudgeVersion, VersionOrigin, VersionState
 from core.stats import claim, difference_figures
 from core.stats.alignment import Difference
@@ -23,13 +24,6 @@ from pages.components.page import Opened, link_to
 from pages.components.screens import SCREENS, plain
 
 COLOURS = {"draft": "gray", "proposed": "orange", "approved": "blue", "current": "green", "retired": "gray"}
-WORDS: dict[VersionState, str] = {
-    "draft": "not measured yet",
-    "proposed": "waits for sign-off",
-    "approved": "approved",
-    "current": "in use",
-    "retired": "retired",
-}
 SOON = 0.3
 
 

@@ -1,4 +1,4 @@
-"""The file of a calibrated judge: what it holds, its text to look at, and the file itself."""
+"""The file of a version of the judge: which version, whose approval, what it holds, its text, and the file."""
 
 from __future__ import annotations
 
@@ -7,44 +7,54 @@ from collections.abc import Hashable
 import streamlit as st
 
 from core import projects
-from core.project_records import GoldenSummary
-from pages.components.page import Opened
-from pages.components.report_view import choose_run
+from core.projects.reports import MeasuredJudge
+from pages.components.page import Opened, finding
+from pages.components.screens import plain
 
 _MOST = 60_000
 _CONTENTS = (
     "**All that scoring needs**: the criteria, how their scores are joined, the judge with its model, prompts and "
     "sampling, and the map to the human scale.",
     "**All that trust needs**: agreement on both sides of the split with statistic, level, n, interval, the ceiling, "
-    "who approved what on which evidence, how often held-out was opened, the hash of the golden set, and warnings.",
+    "which version it is and who approved it on which evidence, how often held-out was opened, and warnings.",
     "**Never a key**: whoever scores with it brings their own.",
 )
 
 
-def draw(page: Opened, golden: GoldenSummary, aspect: str) -> bool:
-    """What `judge.yaml` holds, the file, and its text; without a calibration False, and what to do first."""
-    run = choose_run(page, golden, aspect)
-    if run is None:
-        return False
-    text = _kept(_stamp(page, run.run_id), page, run.run_id)
-    st.subheader("judge.yaml", anchor=False)
+def draw_finding(page: Opened, judge: MeasuredJudge) -> None:
+    """Which version the file holds, with its approval, and the file."""
+    version = judge.version
+    approval = None if version is None else version.approval
+    signed = f"approved by {approval.actor or 'somebody'}" if approval else "which nobody here has approved"
+    name = "a calibration" if version is None else version.name
+    finding(
+        f"judge.yaml holds the judge of {name}, {signed}" if version is None else f"judge.yaml holds {name}, {signed}",
+        step=lambda: draw_download(page, judge.run.run_id, first=True),
+    )
+
+
+def draw_download(page: Opened, run_id: str, *, first: bool = False) -> None:
+    """The button that hands out `judge.yaml`."""
+    st.download_button(
+        "Download judge.yaml",
+        data=_kept(_stamp(page, run_id), page, run_id),
+        file_name="judge.yaml",
+        mime="application/yaml",
+        icon=":material/download:",
+        type="primary" if first else "secondary",
+        on_click="ignore",
+    )
+
+
+def draw(page: Opened, judge: MeasuredJudge) -> None:
+    """What `judge.yaml` holds, how it is used, and its text."""
+    text = _kept(_stamp(page, judge.run.run_id), page, judge.run.run_id)
     st.markdown("\n".join(f"- {sentence}" for sentence in _CONTENTS))
-    with st.container(horizontal=True, gap="medium", vertical_alignment="center"):
-        st.download_button(
-            "Download judge.yaml",
-            data=text,
-            file_name="judge.yaml",
-            mime="application/yaml",
-            icon=":material/download:",
-            type="primary",
-            on_click="ignore",
-        )
-        st.code("python -m core score ITEMS --judge-file judge.yaml --out verdicts.jsonl", language="bash")
-    with st.expander(f"Its text ({len(text.splitlines()):,} lines)"):
+    st.code("python -m core score ITEMS --judge-file judge.yaml --out verdicts.jsonl", language="bash")
+    with st.expander(plain(f"Its text ({len(text.splitlines()):,} lines)")):
         st.code(text[:_MOST], language="yaml", wrap_lines=True, height=480)
         if len(text) > _MOST:
             st.caption(f"The first {_MOST:,} of {len(text):,} characters; the file has all.")
-    return True
 
 
 def _stamp(page: Opened, run_id: str) -> Hashable:

@@ -11,7 +11,6 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from core.project_records import GoldenSummary
 from core.projects.transfer import Arriving, Exported
 from pages.components import people, state
 from pages.components.page import Opened, stop_with
@@ -20,8 +19,8 @@ from pages.components.screens import plain
 MOST_NAMES = 12  # of golden sets, people and judges; the rest is counted
 
 
-def draw(page: Opened, golden: GoldenSummary | None, aspect: str) -> None:
-    """Export the project, or import another; the golden set and the aspect do not matter to either."""
+def draw_transfer(page: Opened) -> None:
+    """Export the project, or import another."""
     left, right = st.columns(2, gap="large")
     with left:
         _export(page)

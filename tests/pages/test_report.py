@@ -11,17 +11,13 @@ from streamlit.testing.v1 import AppTest
 from core import projects
 from core.calibration.settings import CalibrationSettings
 from core.projects.calibration import CalibrationRequest
-from core.report.findings import headline, limits
+from core.report.findings import brings, headline, limits
+from core.review.judge_versions import JudgeLine
 from core.settings import Settings
 from core.store.store import Store
-from tests.pages.screen import HOSTILE_ASPECT, as_sent, draw, open_screen, texts
+from tests.pages.screen import HOSTILE_ASPECT, as_sent, labelled, open_screen, press, texts
 
 CALIBRATED = True  # every test begins in a copy of that home
-
-
-@pytest.fixture
-def show(store: Store, settings: Settings) -> Callable[..., AppTest]:
-    return lambda view="report_view", aspect="coherence": draw(settings, view, aspect)
 
 
 @pytest.fixture
@@ -30,81 +26,88 @@ def whole(store: Store) -> Callable[..., AppTest]:
     return lambda **ids: open_screen("9_report", **({"project": projects.list_projects(store)[0].project_id} | ids))
 
 
+@pytest.fixture
+def line(store: Store) -> Callable[[], JudgeLine]:
+    return lambda: projects.judge_line(store, projects.list_projects(store)[0].project_id, "coherence")
+
+
 def found_report(store: Store, calibrated: Any) -> Any:
     (project,) = projects.list_projects(store)
     run = projects.run_view(store, calibrated.run_id)
     return projects.report(store, project.project_id, run.golden_id, "coherence")
 
 
-@pytest.mark.parametrize("component", ["report_view", "report_judge"])
-def test_without_a_calibration_it_says_what_to_do(show: Callable[..., AppTest], component: str) -> None:
-    screen = show(component, HOSTILE_ASPECT)
-    assert "has come to a result" in texts(screen)
+@pytest.mark.parametrize("section", ["report", "judge", "drift"])
+def test_without_a_calibration_it_says_what_to_do(whole: Callable[..., AppTest], section: str) -> None:
+    screen = whole(aspect=HOSTILE_ASPECT, section=section)
+    assert "There is no judge of" in texts(screen)
     assert "<b>" not in as_sent(screen)
     assert "[x](" not in as_sent(screen)
     assert not screen.get("download_button")
 
 
 def test_a_calibration_that_goes_on_is_told(
-    show: Callable[..., AppTest], store: Store, settings: Settings, calibrated: Any
+    whole: Callable[..., AppTest], store: Store, settings: Settings, calibrated: Any
 ) -> None:
     (project,) = projects.list_projects(store)
     golden_id = projects.run_view(store, calibrated.run_id).golden_id
     projects.start_calibration(store, settings, CalibrationRequest(project.project_id, golden_id, HOSTILE_ASPECT))
-    assert "is going on" in texts(show("report_view", HOSTILE_ASPECT))
+    assert "is going on" in texts(whole(aspect=HOSTILE_ASPECT))
 
 
-def test_the_result_stands_first_with_what_limits_it(
-    show: Callable[..., AppTest], store: Store, calibrated: Any
+def test_the_finding_stands_first_the_rest_part_by_part(
+    whole: Callable[..., AppTest], store: Store, calibrated: Any
 ) -> None:
-    screen = show()
+    screen = whole()
     report = found_report(store, calibrated)
-    words = texts(screen)
-    assert headline(report).sentence in words
-    for one in limits(report):
-        assert one.title in words
-        assert one.text in words
-    metrics = {metric.label: metric.value for metric in screen.metric}
-    assert metrics["Judge and people, held-out"] == f"{report.held_out.value:.2f}"
-    assert metrics["Judge minus one rater"] == "—"  # this golden set has one label an item
-    assert metrics["Criteria approved"] == f"0 of {len(report.history.chosen)}"
-    for one in report.history.chosen:
-        assert one.criteria.text in words
-    assert report.reproduce.command in words
-    tables = [frame.value for frame in screen.dataframe]
-    assert list(tables[0]["n held-out"]) == [report.held_out.n] * 3
-    assert list(tables[1]["judge"]) == [row.name for row in report.judges.rows]
+    head, words = headline(report), texts(screen)
+    assert screen.header[0].value.replace("\\", "") == head.claim
+    assert head.basis in words
+    assert brings(report) in words
+    assert "Nobody here has approved version 1 of the judge." in words
+    assert len(screen.get("image")) == 1
+    assert len(words.split()) < 250
+    limited = texts(whole(section="limits"))
+    for limit in limits(report):
+        assert limit.title in limited
+        assert limit.text in limited
+    judges = whole(section="judges")
+    assert list(judges.dataframe[0].value["n held-out"]) == [report.held_out.n] * 3
+    assert list(judges.dataframe[1].value["judge"]) == [row.name for row in report.judges.rows]
+    criteria = texts(whole(section="criteria"))
+    for fact in report.history.chosen:
+        assert fact.criteria.text in criteria
+    assert report.reproduce.command in texts(whole(section="history"))
 
 
-def test_three_files_are_offered(show: Callable[..., AppTest]) -> None:
-    labels = [element.proto.label for element in show().get("download_button")]
-    assert labels == ["Report as one page (HTML)", "For a wiki (Markdown)", "Every figure (CSV)"]
+def test_report_appendix_and_judge_file_are_offered(whole: Callable[..., AppTest]) -> None:
+    labels = [element.proto.label for element in whole().get("download_button")]
+    assert labels[:3] == ["Download the report", "Download judge.yaml", "Appendix"]
+    assert labels[3:] == ["Report for a wiki", "Appendix for a wiki", "Every figure"]
 
 
-def test_what_people_do_is_there_at_once(show: Callable[..., AppTest], store: Store, calibrated: Any) -> None:
-    assert "Criteria not approved" in texts(show())
-    (project,) = projects.list_projects(store)
-    for criteria in projects.load_calibration(store, calibrated.run_id).chosen:
-        for state in ("proposed", "approved"):
-            seen = projects.review_of(store, project.project_id, criteria.criteria_id).seen
-            projects.set_state(
-                store,
-                project.project_id,
-                criteria.criteria_id,
-                state,
-                reason=HOSTILE_ASPECT,
-                seen=seen,
-                run_id=calibrated.run_id,  # type: ignore[arg-type]
-            )
-    again = show()
-    assert "Criteria not approved" not in texts(again)
+def test_a_sign_off_is_there_at_once(
+    whole: Callable[..., AppTest], store: Store, calibrated: Any, line: Callable[[], JudgeLine]
+) -> None:
+    assert "Not signed off" in texts(whole(section="limits"))
+    project_id = projects.list_projects(store)[0].project_id
+    projects.use_version(store, project_id, "coherence", 1, reason=HOSTILE_ASPECT, decided=line().decided)
+    assert "Not signed off" not in texts(whole(section="limits"))
+    again = whole()
+    assert "approved version 1 of the judge" in texts(again)
+    assert "It is the version in use." in texts(again)
     assert "<b>wit" not in as_sent(again)
-    n = len(projects.load_calibration(store, calibrated.run_id).chosen)
-    assert {metric.label: metric.value for metric in again.metric}["Criteria approved"] == f"{n} of {n}"
+    assert labelled(again.selectbox, "Judge").options == ["version 1 (in use)"]
+    assert "judge.yaml holds version 1, approved by" in texts(whole(section="judge"))
 
 
-def test_with_two_calibrations_one_is_chosen(
-    show: Callable[..., AppTest], store: Store, settings: Settings, calibrated: Any, drive: Callable[..., str]
+def test_the_version_in_use_is_shown_unless_another_is_chosen(
+    whole: Callable[..., AppTest],
+    store: Store,
+    settings: Settings,
+    calibrated: Any,
+    drive: Callable[..., str],
+    line: Callable[[], JudgeLine],
 ) -> None:
     (project,) = projects.list_projects(store)
     golden_id = projects.run_view(store, calibrated.run_id).golden_id
@@ -112,30 +115,56 @@ def test_with_two_calibrations_one_is_chosen(
     request = CalibrationRequest(project.project_id, golden_id, "coherence", "offline", chosen)
     newest = projects.start_calibration(store, settings, request)
     drive(store, settings, newest)
-    screen = show()
-    (picker,) = screen.selectbox
-    assert picker.value == newest
-    assert "--seed 5" in texts(screen)
-    picker.set_value(calibrated.run_id).run()
+    projects.use_version(store, project.project_id, "coherence", 1, decided=line().decided)
+    screen = whole(section="history")
+    picker = labelled(screen.selectbox, "Judge")
+    assert picker.options == ["version 1 (in use)", "version 2 (waits for sign-off)"]
     assert "--seed 0" in texts(screen)
+    picker.set_value(newest).run()
+    assert "--seed 5" in texts(screen)
+    assert "--seed 5" in texts(whole(section="history", version="2"))
 
 
-def test_the_judge_file_is_shown_and_offered(show: Callable[..., AppTest], store: Store, calibrated: Any) -> None:
-    screen = show("report_judge")
-    (button,) = screen.get("download_button")
-    assert button.proto.label == "Download judge.yaml"
-    shown = max((str(block.value) for block in screen.code), key=len)
-    assert shown.startswith("format: concord-judge")
+def test_a_version_without_held_out_figures_says_so_and_can_be_measured(
+    whole: Callable[..., AppTest],
+    store: Store,
+    settings: Settings,
+    calibrated: Any,
+    drive: Callable[..., str],
+    line: Callable[[], JudgeLine],
+) -> None:
+    (project,) = projects.list_projects(store)
+    ids = line().versions[0].criteria_ids[:1]
+    run_id = projects.make_version(
+        *(store, settings, project.project_id, "coherence", ids), origin="criteria", held_out=False
+    )
+    drive(store, settings, run_id)
+    screen = whole(version="2")
+    assert "Version 2 of the judge was not measured on held-out items" in texts(screen)
+    assert "not measured on held-out items)" in labelled(screen.selectbox, "Judge").options[0]
+    press(screen, "Measure it")
+    assert "Version 2 of the judge is being measured" in texts(whole(version="2"))
+    drive(store, settings, projects.list_runs(store, project.project_id)[0].run_id)
+    measured = whole(version="2")
+    assert "Nobody here has approved version 2 of the judge." in texts(measured)
+    assert len(labelled(measured.selectbox, "Judge").options) == 2
+
+
+def test_the_judge_file_is_shown_and_offered(whole: Callable[..., AppTest], store: Store, calibrated: Any) -> None:
+    screen = whole(section="judge")
+    assert screen.get("download_button")[0].proto.label == "Download judge.yaml"
+    shown = next(str(block.value) for block in screen.code if str(block.value).startswith("format: concord-judge"))
     for criteria in projects.load_calibration(store, calibrated.run_id).chosen:
         assert criteria.criteria_id in shown
 
 
-def test_the_screen_opens_with_the_report_and_has_four_sections(whole: Callable[..., AppTest]) -> None:
+def test_the_screen_opens_with_the_report_and_has_its_sections(whole: Callable[..., AppTest]) -> None:
     screen = whole()
     assert screen.title[0].value == "Report"
     (sections,) = (element for element in screen.get("button_group") if element.key == "form_report_section")
-    assert sections.options == ["Report", "Judge file", "Drift", "Project"]
-    assert "What to keep in mind" in texts(screen)
+    assert sections.options[0] == "Report"
+    assert sections.options[-3:] == ["Judge file", "Drift", "Project"]
+    assert "Nobody here has approved" in texts(screen)
     assert "<b>" not in as_sent(screen)
     sections.set_value("judge").run()
     assert screen.query_params["section"] == "judge"
@@ -147,9 +176,9 @@ def test_the_screen_opens_with_the_report_and_has_four_sections(whole: Callable[
     ("section", "says"),
     [
         ("judge", "judge.yaml"),
-        ("drift", ""),
+        ("drift", "not rechecked yet"),
         ("project", "Take this project away"),
-        ("nonsense", "What to keep in mind"),
+        ("nonsense", "Nobody here has approved"),
     ],
 )
 def test_a_link_opens_its_section(whole: Callable[..., AppTest], section: str, says: str) -> None:
@@ -160,10 +189,3 @@ def test_a_project_without_a_golden_set_can_still_bring_one_in(whole: Callable[.
     empty = projects.create_project(store, "empty").project_id
     assert "no golden set yet" in texts(whole(project=empty))
     assert "Take this project away" in texts(whole(project=empty, section="project"))
-
-
-def test_an_aspect_without_a_calibration_says_what_to_do_in_every_section(whole: Callable[..., AppTest]) -> None:
-    for section in ("report", "judge", "drift"):
-        screen = whole(section=section, aspect=HOSTILE_ASPECT)
-        assert "<b>" not in as_sent(screen)
-        assert texts(screen)

@@ -152,15 +152,16 @@ def _alignments(document: JudgeDocument) -> Iterable[str]:
 
 
 def _approval(document: JudgeDocument) -> str:
+    if version := document.judge_version:
+        signed = [decision for decision in version.approvals if decision.state == "approved"]
+        if document.approved and signed:
+            return f"Approved by people ({signed[-1].by or 'somebody'}, {signed[-1].at})."
+        return f"{'Approved' if document.approved else 'NOT approved'} by people (version {version.number})."
     states = ", ".join(
         f"{approval.criteria}: {approval.state}{f' by {approval.by}' if approval.by else ''}"
         for approval in document.approvals
     )
-    return (
-        f"Approved by people ({states})."
-        if document.approved
-        else f"NOT approved by people ({states or 'nobody was asked'})."
-    )
+    return f"{'Approved' if document.approved else 'NOT approved'} by people ({states or 'nobody was asked'})."
 
 
 @dataclass(frozen=True, slots=True)

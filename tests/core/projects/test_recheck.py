@@ -81,9 +81,9 @@ def test_a_recheck_equals_the_command_and_enters_the_history(world: World, drive
     )
     assert found.scores is not None  # the calibration's own verdicts, which the command would be handed with --before
     (kept,) = projects.list_rechecks(world.store, world.project_id, ASPECT)
-    assert (kept.run_id, kept.calibration_id, kept.golden_id) == (run_id, world.run_id, golden_id)
+    assert (kept.run_id, kept.judged_id, kept.golden_id) == (run_id, world.run_id, golden_id)
+    assert (kept.version, kept.judge_name) == (1, "version 1")
     assert kept.outcome == found
-    assert projects.list_rechecks(world.store, world.project_id, ASPECT, "another") == ()
     assert projects.list_rechecks(world.store, world.project_id, "relevance") == ()
 
 

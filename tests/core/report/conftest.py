@@ -106,9 +106,8 @@ def build(store: Store, settings: Settings, golden: GoldenSet, drive: Callable[.
     meeting = projects.start_meeting(ann, project, "Review", golden_id=golden_id, aspect=aspect, agenda=agenda)
     projects.cast_vote(ann, project, meeting, 0, voter=f"Bo {say}"[:80], choice="for", note=f"Yes. {say}")
     projects.decide(ann, project, meeting, 0, verdict="accepted", reason=f"Because. {say}")
-    for state in ("proposed", "approved"):
-        seen = projects.review_of(store, project, best).seen
-        projects.set_state(ann, project, best, state, reason=f"A reason. {say}", seen=seen, run_id=run_id)  # type: ignore[arg-type]
+    decided = projects.judge_line(store, project, aspect).decided
+    projects.decide_version(ann, project, aspect, 1, "approved", reason=f"A reason. {say}", decided=decided)
     labels = golden.labels(aspect)
     noise = np.random.default_rng(0).normal(size=labels.size)
     metric = JudgeScores(f"metric {say}"[:120], "metric", aspect, labels + 2 * noise, on_scale=False)

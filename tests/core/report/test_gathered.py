@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,13 @@ from core.calibration.records import Calibration
 from core.calibration.settings import CalibrationSettings
 from core.data import load_golden
 from core.errors import JobError, NotFoundError
+from core.projects import reports
 from core.projects.calibration import CalibrationRequest
 from core.records import Scale
 from core.report.figures.bars import LabelBar, label_bars
-from core.review.criteria import StateChange
+from core.report.findings import brings, sign_off
+from core.report.words import estimate
+from core.review.triage import EDIT_SCORED
 from core.stats import LabelledItems, leave_one_out, rater_table
 
 
@@ -147,35 +151,50 @@ def test_simulated_labels_are_known_under_any_name(report, kept, sample, drive):
 def test_how_the_criteria_came_about(report, run, world):
     history = report.history
     assert {criteria.criteria_id for criteria in history.chosen} == {criteria.criteria_id for criteria in run.chosen}
-    (edit,) = (version.criteria for version in history.versions if version.criteria.origin == "edit")
+    (edit,) = (fact.criteria for fact in history.criteria if fact.criteria.origin == "edit")
     assert (edit.author, edit.note, edit.parents) == ("Ann", "A note.", (run.chosen[0].criteria_id,))
-    places = {one.criteria_id: k for k, one in enumerate(history.versions)}
-    for version in history.versions:
+    places = {one.criteria_id: k for k, one in enumerate(history.criteria)}
+    for fact in history.criteria:
         assert all(
-            places[parent] < places[version.criteria_id] for parent in version.criteria.parents
+            places[parent] < places[fact.criteria_id] for parent in fact.criteria.parents
         )  # ancestors first, all there
-    approved = next(version for version in history.versions if version.criteria_id == run.chosen[0].criteria_id)
-    assert approved.approval is not None
-    assert (approved.approval.actor, approved.approval.reason) == ("Ann", "A reason.")
-    assert approved.review is not None
-    assert [change.state for change in approved.review.changes] == ["proposed", "approved"]
+    names = projects.criteria_names(world.store, world.project_id, world.aspect)
+    assert [fact.name for fact in history.chosen] == [names[fact.criteria_id] for fact in history.chosen]
     listed = projects.list_criteria(world.store, world.project_id, world.aspect, world.golden_id)
     assert sum(history.made.values()) == sum(entry.origin != "none" for entry in listed)
     (point,) = history.meetings[0].points
     assert [vote.voter for vote in point.votes] == ["Bo"]
-    assert history.others_approved == ()
 
 
-def test_approved_criteria_that_the_judge_does_not_use_are_named(world, report):
-    store, (edit,) = world.store, (version for version in report.history.versions if version.criteria.origin == "edit")
-    store.events.add(
-        world.project_id,
-        StateChange("approved", "r", subject=edit.criteria_id),
-        store.actor,
-        form="approved for a test",
-    )
-    again = projects.report(store, world.project_id, world.golden_id, world.aspect)
-    assert again.history.others_approved == (edit.criteria_id,)
+def test_sign_off_is_of_the_version(report, run):
+    version = report.version
+    assert (version.number, version.state) == (1, "approved")
+    assert (version.approval.actor, version.approval.reason) == ("Ann", "A reason.")
+    said = sign_off(report)
+    assert "Ann approved version 1 of the judge" in said
+    assert "“A reason.”" in said
+    assert f"rests on {estimate(run.held_out)} on held-out items" in said
+
+
+def test_after_a_comparison_on_held_out_a_gain_carries_no_p(world, report):
+    """The edit was compared with its parent on these very items before the version was measured there."""
+    assert report.gain.p == report.calibration.gain.p is not None and report.seen_before == ""
+    line, (looked,) = report.line, report.openings
+    measured = line.versions[0].measured[0]
+    early = replace(looked, why=EDIT_SCORED, at=measured.at - timedelta(minutes=1))
+    late = replace(looked, why=EDIT_SCORED, at=measured.at + timedelta(minutes=1))
+    assert reports._seen_before(line, report.run, [late]) == ""
+    assert "once before" in reports._seen_before(line, report.run, [early, late])
+    changed = replace(report, seen_before=reports._seen_before(line, report.run, [early]), openings=(early, late))
+    assert changed.gain.p is None
+    assert "no p, for versions were compared on these items once before" in brings(changed)
+    assert "seen 2 times" in brings(changed)
+    assert "seen 1 time." in brings(report)
+
+
+def test_a_version_is_offered_once_and_that_in_use_first(world, report):
+    (judge,) = projects.measured_judges(world.store, world.project_id, world.golden_id, world.aspect)
+    assert (judge.run.run_id, judge.version, judge.words) == (world.run_id, report.version, "version 1 (approved)")
 
 
 def test_where_judge_and_people_part(report, run, sample):

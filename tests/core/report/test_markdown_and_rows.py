@@ -13,7 +13,7 @@ from markdown_it.token import Token
 
 from core.records import Alignment
 from core.report.facts import Report
-from core.report.page import fenced, html_page, markdown_page
+from core.report.page import appendix_page, fenced, html_page, markdown_page
 from core.report.rows import Row, figures_csv
 
 
@@ -27,20 +27,20 @@ def shown(text: str) -> str:
 
 
 def test_hostile_text_becomes_no_markup(hostile, evil):
-    page = markdown_page(html_page(hostile))
-    kinds = {token.type for token in tokens(page)}
-    assert not kinds & {"html_block", "html_inline", "link_open", "image"}
-    assert "www.evil" not in page.split("```")[0]  # where a wiki would make a link of it
-    assert "<script>alert('x')</script>" in shown(page)
+    for page in (markdown_page(html_page(hostile)), markdown_page(appendix_page(hostile))):
+        kinds = {token.type for token in tokens(page)}
+        assert not kinds & {"html_block", "html_inline", "link_open", "image"}
+        assert "www.evil" not in page.split("```")[0]  # where a wiki would make a link of it
+        assert "<script>alert('x')</script>" in shown(page)
 
 
 def test_the_criteria_stand_whole_in_code_that_they_cannot_close(report, hostile):
     for each in (report, hostile):
         fences = [
-            token.content.rstrip("\n") for token in tokens(markdown_page(html_page(each))) if token.type == "fence"
+            token.content.rstrip("\n") for token in tokens(markdown_page(appendix_page(each))) if token.type == "fence"
         ]
-        for version in each.history.chosen:
-            assert version.criteria.text in fences
+        for fact in each.history.chosen:
+            assert fact.criteria.text in fences
     text = "``` x\n`````\n# y"
     (only,) = (token for token in tokens("\n".join(fenced(text))) if token.type == "fence")
     assert only.content.rstrip("\n") == text
@@ -67,8 +67,8 @@ def test_figures_stand_as_they_are_and_make_no_link():
 
 def test_both_pages_say_the_same(report):
     """Every heading and every cell of every table of the page stands in the Markdown too."""
-    marked = shown(markdown_page(html_page(report)))
-    page = html.unescape(re.sub(r"<svg.*?</svg>", "", html_page(report), flags=re.DOTALL))
+    marked = shown(markdown_page(appendix_page(report)))
+    page = html.unescape(re.sub(r"<svg.*?</svg>", "", appendix_page(report), flags=re.DOTALL))
     texts = re.findall(r"<(?:h[23]|th|td|caption)\b[^>]*>(.*?)</(?:h[23]|th|td|caption)>", page, flags=re.DOTALL)
     cells = [" ".join(re.sub(r"<[^>]+>", "", text).split()) for text in texts if "<br>" not in text]
     assert len(cells) > 200
@@ -83,7 +83,7 @@ def test_what_changed_is_marked_in_words_too():
 def test_tables_keep_their_columns(hostile):
     """As many cells in every row as there are heads."""
     cells: list[list[int]] = []
-    for token in tokens(markdown_page(html_page(hostile))):
+    for token in tokens(markdown_page(appendix_page(hostile))):
         if token.type == "thead_open":
             cells.append([])
         elif token.type == "tr_open":

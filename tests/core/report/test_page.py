@@ -16,9 +16,9 @@ from lxml import etree
 from core.comparison.leaderboard import HumanCeiling
 from core.records import Alignment
 from core.report.facts import Report
-from core.report.findings import limits
+from core.report.findings import brings, headline, limits, sign_off
 from core.report.measured import Labels, OnTheScale, Raters
-from core.report.page import html_page
+from core.report.page import appendix_page, html_page, markdown_page
 from core.report.words import bounded, estimate, number
 
 VOID = set("area base br col embed hr img input link meta source track wbr".split())
@@ -89,15 +89,25 @@ def checked(page: str) -> Checked:
 
 @pytest.fixture(scope="module")
 def plain_html(report: Report) -> str:
-    return html_page(report)
+    return appendix_page(report)
 
 
 @pytest.fixture(scope="module")
 def hostile_html(hostile: Report) -> str:
+    return appendix_page(hostile)
+
+
+@pytest.fixture(scope="module")
+def plain_one(report: Report) -> str:
+    return html_page(report)
+
+
+@pytest.fixture(scope="module")
+def hostile_one(hostile: Report) -> str:
     return html_page(hostile)
 
 
-@pytest.mark.parametrize("name", ["plain_html", "hostile_html"])
+@pytest.mark.parametrize("name", ["plain_html", "hostile_html", "plain_one", "hostile_one"])
 def test_valid(name, request):
     text = request.getfixturevalue(name)
     markup = checked(text)
@@ -117,7 +127,7 @@ def test_valid(name, request):
         etree.fromstring(drawing)  # well-formed XML
 
 
-@pytest.mark.parametrize("name", ["plain_html", "hostile_html"])
+@pytest.mark.parametrize("name", ["plain_html", "hostile_html", "plain_one", "hostile_one"])
 def test_nothing_runs_and_nothing_is_asked_for(name, request):
     text = request.getfixturevalue(name)
     markup = checked(text)
@@ -160,9 +170,9 @@ def test_every_part_stands_on_the_page_with_its_figures(plain_html, report):
             assert estimate(side) in shown  # on the plots
     for row in report.judges.rows:
         assert row.name in shown
-    for version in report.history.chosen:
-        assert re.sub(r"\s+", " ", version.criteria.text) in shown
-        assert version.criteria_id in shown
+    for fact in report.history.chosen:
+        assert re.sub(r"\s+", " ", fact.criteria.text) in shown
+        assert fact.name in shown
     for limit in limits(report):
         assert limit.text in shown
     for example in report.misaligned.examples:
@@ -189,23 +199,23 @@ def test_undefined_is_a_dash(report):
         on_the_scale=OnTheScale(np.empty(0), np.empty(0), 0, None),
         raters=Raters({}, "", replace(report.raters.alpha, value=None), None, HumanCeiling(None)),
         labels=Labels((), None, simulated=False),
-        history=replace(report.history, versions=(), meetings=(), rounds=()),
+        history=replace(report.history, criteria=(), meetings=(), rounds=()),
         misaligned=replace(report.misaligned, examples=(), by_verdict={}),
         openings=(),
     )
-    text = html_page(empty)
-    markup = checked(text)
-    assert markup.problems == []
-    shown = "".join(markup.text)
-    assert "nan" not in shown.lower().replace("finance", "")
-    assert "None" not in shown
-    assert "all labels are equal" in shown
+    for text in (html_page(empty), appendix_page(empty)):
+        markup = checked(text)
+        assert markup.problems == []
+        shown = "".join(markup.text)
+        assert "nan" not in shown.lower().replace("finance", "")
+        assert "None" not in shown
+        assert "all labels are equal" in shown
     assert "Nothing is common." in shown
 
 
 def test_changes_are_marked(plain_html, report):
-    (edit,) = (version for version in report.history.versions if version.criteria.origin == "edit")
-    place = plain_html.index(f"<code>{edit.criteria_id}</code></strong>")
+    (edit,) = (fact for fact in report.history.criteria if fact.criteria.origin == "edit")
+    place = plain_html.index(f"<code>{edit.criteria_id}</code>")
     assert "<ins>" in plain_html[place : place + 4_000]
 
 
@@ -219,3 +229,32 @@ def test_changes_are_marked(plain_html, report):
 )
 def test_bounded(text, limit, shown):
     assert bounded(text, limit) == shown
+
+
+def test_the_report_is_one_page_that_says_what_a_stakeholder_asks(plain_one, report):
+    """What was judged, the finding, what the judge follows and brings, limits, sign-off, how to use it."""
+    shown = re.sub(r"\s+", " ", "".join(checked(plain_one).text))
+    head = headline(report)
+    for said in (head.claim, head.basis, brings(report), sign_off(report), limits(report)[0].text):
+        assert said in shown
+    assert report.version is not None
+    assert "version 1 of the judge (approved)" in shown
+    for fact in report.history.chosen[:3]:
+        assert fact.name in shown
+    assert "--judge-file judge.yaml" in shown
+    assert plain_one.count("<svg") == 1
+    assert "<table" not in plain_one
+    words = re.findall(r"\w*[A-Za-z]\w*", markdown_page(plain_one))
+    assert 350 < len(words) < 700
+    assert report.golden.golden_id not in shown
+
+
+def test_votes_of_a_point_that_is_open_stay_hidden(report):
+    (meeting,) = report.history.meetings
+    (point,) = meeting.points
+    open_point = replace(point, decision=None, revealed=False)
+    history = replace(report.history, meetings=(replace(meeting, points=(open_point,)),))
+    for page, hidden in ((appendix_page(report), False), (appendix_page(replace(report, history=history)), True)):
+        shown = "".join(checked(page).text)
+        assert ("1, 0, 0" in shown, "Bo" in shown.split("Votes (for")[1]) == (not hidden, not hidden)
+        assert ("hidden until all are in" in shown) is hidden

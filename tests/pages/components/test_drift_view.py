@@ -15,7 +15,7 @@ from core.records import GoldenSet
 from core.settings import Settings
 from core.store.store import Store
 from tests.pages.making import Place, calibrate
-from tests.pages.screen import ROOT, draw, press, texts
+from tests.pages.screen import ROOT, has_button, open_screen, press, texts
 
 ASPECT = "fluency"
 HOSTILE = "<img src=x>**b**"
@@ -28,7 +28,9 @@ def place(store: Store, settings: Settings) -> Place:
 
 
 def screen(place: Place) -> AppTest:
-    return draw(place.settings, "drift_view", ASPECT, golden="summaries")
+    goldens = projects.list_goldens(place.store, place.project_id)
+    golden_id = next(golden.golden_id for golden in goldens if golden.name == "summaries")
+    return open_screen("9_report", project=place.project_id, section="drift", aspect=ASPECT, golden=golden_id)
 
 
 def add_newer(place: Place) -> None:
@@ -41,15 +43,15 @@ def add_newer(place: Place) -> None:
 
 def test_without_a_calibrated_judge_it_says_what_to_do(place: Place) -> None:
     shown = screen(place)
-    assert "Calibrate a judge first" in texts(shown)
-    assert not shown.button
+    assert f"There is no judge of {ASPECT} yet" in texts(shown)
+    assert not has_button(shown, "Recheck")
 
 
 def test_newer_labels_are_asked_for_then_a_recheck_is_started_and_its_answer_drawn(place: Place) -> None:
     calibrate(place, QUICK, ASPECT)
     shown = screen(place)
     assert f"No other golden set of this project has labels of {ASPECT}" in texts(shown)
-    assert not shown.button
+    assert not has_button(shown, "Recheck")
     add_newer(place)
     shown = screen(place)
     assert "not rechecked yet" in texts(shown)
@@ -58,11 +60,13 @@ def test_newer_labels_are_asked_for_then_a_recheck_is_started_and_its_answer_dra
     shown = screen(place)
     (recheck,) = projects.list_rechecks(place.store, place.project_id, ASPECT)
     words = texts(shown)
+    assert "Version 1 of the judge " in shown.header[0].value
     assert recheck.outcome.words in words
     assert "The judge minus the judge without criteria, on the same 144 items" in words
     assert "Labels are distributed about as before (distance 0.00)" in words
     assert shown.metric[0].value == f"{recheck.outcome.now.value:.3f}"
     frame = shown.dataframe[0].value
     assert frame["decision"].tolist() == [recheck.outcome.decision]
+    assert frame["judge"].tolist() == ["version 1"]
     assert frame["newer labels"].tolist() == [HOSTILE]
     assert len(shown.get("image")) == 1
