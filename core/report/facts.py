@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from core.projects.calibration import CalibrationRequest
     from core.projects.rounds import ProposalState
     from core.report.measured import JudgeTable, Labels, Misaligned, OnTheScale, Raters, SourceSpread, SystemFact
-    from core.review.judge_versions import JudgeLine, JudgeVersion
+    from core.review.judge_versions import JudgeLine, JudgeVersion, VersionMeasured
     from core.review.meetings import Meeting
     from core.review.passes import LabelPass
     from core.review.triage import HeldOutAccess
@@ -168,6 +168,12 @@ class Report:
     def version(self) -> JudgeVersion | None:
         """The version of the judge that was measured, or None where none was kept."""
         return self.line.of_run(self.run.run_id)
+
+    @property
+    def measured(self) -> VersionMeasured | None:
+        """The measurement of that version which this report is of, or None."""
+        entries = () if self.version is None else self.version.measured
+        return next((entry for entry in reversed(entries) if entry.run_id == self.run.run_id), None)
 
     @property
     def judge_name(self) -> str:

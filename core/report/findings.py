@@ -24,7 +24,7 @@ from core.stats import (
     gain_words,
     margin_words,
 )
-from core.stats.claims import counted, estimate, number, signed, signed_range
+from core.stats.claims import claim, counted, estimate, number, p_figure, signed, signed_range
 
 Standing = Literal["above", "level", "below", "open", "alone", "none", "undefined"]
 WEAK: tuple[Standing, ...] = ("open", "none", "undefined", "below")
@@ -66,15 +66,15 @@ def headline(report: Report) -> Headline:
     details = tuple(detail for detail in (brings(report), _better_judges(report), _optimism(report)) if detail)
     if held.value is None:
         why = f": {held.reason}" if held.reason else ""
-        claim = f"How well {report.judge_name} agrees with {whom} cannot be told{why}."
-        return Headline("undefined", claim, "", details)
+        words = f"How well {report.judge_name} agrees with {whom} cannot be told{why}."
+        return Headline("undefined", words, "", details)
     basis = f"{measure(held)}, {basis_words(held)} that did not choose it."
     if held.interval is None:
         few = "there are too few sources to say how sure that is"
         return Headline("open", f"{judge} agrees with {whom} at {number(held.value)}; {few}.", basis, details)
     if held.interval.low <= 0:
-        claim = f"That {report.judge_name} agrees with {whom} is not shown: {estimate(held)}, and the interval holds 0."
-        return Headline("none", claim, basis, details)
+        words = f"That {report.judge_name} agrees with {whom} is not shown: {estimate(held)}, and the interval holds 0."
+        return Headline("none", words, basis, details)
     if people is None or people.difference is None:
         why = report.raters.ceiling.reason if people is None else people.reason
         return Headline(
@@ -83,7 +83,7 @@ def headline(report: Report) -> Headline:
             f"{basis} How well people agree with each other is not known here, {NO_SINGLE_RATINGS}.",
             (f"Why: {bounded(why, 300) or 'the ratings of single people are missing'}", *details),
         )
-    claim = {
+    words = {
         "above": f"{judge} agrees with {whom} better than one of them agrees with the others",
         "level": f"{judge} agrees with {whom} as well as they agree with each other",
         "below": f"{judge} agrees with {whom} less well than they agree with each other",
@@ -92,10 +92,16 @@ def headline(report: Report) -> Headline:
     gap = f"{signed(people.difference)} {signed_range(people.interval)}"
     return Headline(
         people.standing,
-        f"{claim}: {number(people.judge.value)} against {number(people.person.value)} for a person, {gap}.",
+        f"{words}: {number(people.judge.value)} against {number(people.person.value)} for a person, {gap}.",
         f"With their mean label it agrees at {estimate(held)}: {basis}",
         (*_beside(report, people), *details),
     )
+
+
+def _quoted(reason: str) -> str:
+    if not reason:
+        return "."
+    return f": “{reason}”" + ("" if reason[-1] in ".!?" else ".")
 
 
 def _capital(words: str) -> str:
@@ -105,11 +111,28 @@ def _capital(words: str) -> str:
 def brings(report: Report) -> str:
     """What the criteria bring over the judge without any, and how often the items that tell it were seen."""
     gain, looks = report.gain, len(report.openings)
-    seen = f" The held-out items were seen {counted(looks, 'time')}." if looks else ""
+    before = beside_version(report)
+    seen = (f" {before}" if before else "") + (
+        f" The held-out items were seen {counted(looks, 'time')}." if looks else ""
+    )
     if not report.seen_before or gain.value is None:
         return f"{gain_words(gain)}{seen}"
     figures = f"{signed(gain.value)} {signed_range(gain.interval)} on the {gain.n:,} held-out items that both scored"
     return f"Beside the same judge without criteria: {figures}; no p, for {report.seen_before}.{seen}"
+
+
+def beside_version(report: Report) -> str:
+    """What the version brought beside the one that it was compared with on held-out; "" where it was beside none."""
+    entry, gain = report.measured, None if report.measured is None else report.measured.held_out_gain
+    if entry is None or not entry.beside or gain is None:
+        return ""
+    if gain.value is None:
+        return f"Beside version {entry.beside} the difference is undefined: {gain.reason}."
+    claims = {"higher": "agrees better than", "lower": "agrees less well than", "open": "cannot be told apart from"}
+    shown = claims.get(claim(gain.value, gain.interval, gain.p), "stands beside")
+    tested = p_figure(gain.p) if gain.p is not None else f"no p, for {gain.p_reason or 'there is no test'}"
+    basis = f"{signed(gain.value)} {signed_range(gain.interval)}, {tested}, on {counted(gain.n, 'held-out item')}"
+    return f"{_capital(report.judge_name)} {shown} version {entry.beside}: {basis}."
 
 
 def sign_off(report: Report) -> str:
@@ -125,7 +148,7 @@ def sign_off(report: Report) -> str:
             why += f" {by} did where the project came from, which counts for nobody here."
         return why
     by, reason = bounded(approval.actor, 80) or "Somebody", bounded(approval.reason, 300)
-    words = f"{by} approved {report.judge_name} on {day(approval.at)}" + (f": “{reason}”." if reason else ".")
+    words = f"{by} approved {report.judge_name} on {day(approval.at)}" + _quoted(reason)
     if evidence := approval.evidence:
         rests = f"{estimate(evidence.alignment)} on {evidence.side} items"
         words += f" The approval rests on {rests} ({measure(evidence.alignment)}, {basis_words(evidence.alignment)})."

@@ -25,7 +25,7 @@ from core.review.judge_versions import ORIGINS
 from core.wording import Piece, word_diff
 
 _FOLDER = Path(__file__).parent / "templates"
-_MOST_LIMITS, _MOST_FOLLOWED, _FOLLOWED_LETTERS = 4, 3, 750
+_MOST_LIMITS, _MOST_FOLLOWED, _FOLLOWED_LETTERS = 4, 3, 540
 """Of the one page; the appendix has all."""
 _LONGEST_DIFF = 6_000
 """Characters of two texts whose changes are still worth finding; longer ones are shown as they are."""

@@ -36,10 +36,10 @@ def judges_plot(report: Report) -> Drawing:
 
 
 def sides_plot(report: Report) -> Drawing:
-    """Calibration (hollow) beside held-out (filled) for the judge, the best single criteria and none."""
-    beside = report.raters.beside
+    """Calibration (hollow) beside held-out (filled) for the judge, the best single one of several, and none."""
+    beside, (judge, single, none) = report.raters.beside, report.sides
     return sides_figure(
-        report.sides,
+        (judge, single, none) if len(report.calibration.chosen) > 1 else (judge, none),
         measure=measure(report.held_out),
         people=report.raters.ceiling.alignment,
         like_person=beside.judge if beside else None,

@@ -79,9 +79,9 @@ def draw(page: Opened, files: Files, aspect: str, part: str) -> None:
             left, right = st.columns([3, 2], gap="large")
             with left:
                 _draw_chart(report)
+                _draw_files(page, files, aspect)
             with right:
                 _draw_sign_off(page, report)
-                _draw_files(page, files, aspect)
 
 
 def kept_files(page: Opened, golden: GoldenSummary, aspect: str, run: Run) -> Files:
@@ -142,7 +142,7 @@ def _draw_files(page: Opened, files: Files, aspect: str) -> None:
             _download("Report for a wiki", files.markdown, aspect, "report", "md")
             _download("Appendix for a wiki", files.appendix_markdown, aspect, "appendix", "md")
             _download("Every figure", files.csv, aspect, "figures", "csv")
-    st.caption("The report fits a page or two of A4, opens without a network and holds no script.")
+    st.caption("Report and appendix open without a network, hold no script, and print on A4.")
 
 
 _MIME = {"html": "text/html", "md": "text/markdown", "csv": "text/csv"}

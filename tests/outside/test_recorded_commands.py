@@ -135,7 +135,7 @@ COMMANDS: dict[str, Command] = {
     "demo": Command("demo"),
     "report": Command(
         f"report --project '{DEMO}' --aspect house_style --out {{out}}/report",
-        ("report/report.html", "report/report.md", "report/figures.csv"),
+        ("report/report.html", "report/report.md", "report/appendix.html", "report/appendix.md", "report/figures.csv"),
     ),
     "export-project": Command(f"export-project '{DEMO}' --out {{out}}/demo.zip", ("demo.zip",)),
     "import-project": Command("import-project {out}/demo.zip --name 'A copy'"),
