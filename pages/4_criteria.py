@@ -103,17 +103,14 @@ def show(page: Opened) -> None:
 
 
 def read_and_edit(page: Opened, view: CriteriaEntry, entries: list[CriteriaEntry], names: Mapping[str, str]) -> None:
-    """One text with its sign-off, its effect beside it, the others below; the rest behind a press."""
+    """One text, its effect beside it, the others below; the rest behind a press."""
     review = projects.review_of(page.store, page.project.project_id, view.criteria_id)
     rescore_id = criteria_effect.rescore_of(page, view, state.url_id("rescore"))
     finding(criteria_list.finding(view, entries, names), step=lambda: criteria_judge.draw_make_judge(page, view))
-    if measured_on := criteria_list.measured_on(view):
-        st.caption(plain(measured_on))
+    st.caption(plain(criteria_list.measured_on(view)))
     left, right = st.columns(2, gap="medium")
-    with left:
-        with st.container(border=True):
-            draw_text(page, view, review, names[view.criteria_id])
-        review_view.draw_sign_off(page, view, review)
+    with left, st.container(border=True):
+        draw_text(page, view, review, names[view.criteria_id])
     with right:
         criteria_effect.draw(page, view, names, rescore_id)
         review_view.draw_comments(page, view, review)
@@ -133,6 +130,7 @@ def draw_text(page: Opened, view: CriteriaEntry, review: Review, name: str) -> N
     with st.container(horizontal=True, gap="small"):
         criteria_edit.draw_way_in(page, view)
         review_view.draw_comment_form(page, view)
+        review_view.draw_lock(page, view, review)
 
 
 def draw_more(page: Opened, view: CriteriaEntry, rescore_id: str | None) -> None:

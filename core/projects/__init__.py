@@ -44,7 +44,6 @@ from core.projects.criteria import (
     review_of,
     save_edit,
     set_lock,
-    set_state,
     settle_comment,
 )
 from core.projects.demo import ensure_demo, reset_demo, start_replay, welcome

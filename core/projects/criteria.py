@@ -1,4 +1,4 @@
-"""Criteria of a project: list, edit and merge them; comments by line, locks, states from draft to retired; drafts.
+"""Criteria of a project: list, edit and merge them; comments by line, locks; drafts.
 
 What is logged of them, and what it adds up to, is in `core.review.criteria`.
 """
@@ -22,14 +22,10 @@ from core.review.criteria import (
     Drafting,
     LockChange,
     Review,
-    ReviewState,
-    StateChange,
     review_from,
 )
 from core.review.criteria_names import NamedText
 from core.review.criteria_names import criteria_names as names_of
-from core.review.judge_versions import Evidence
-from core.review.log import given_reason
 from core.store.store import Store
 from core.wording import merged
 
@@ -127,13 +123,13 @@ def save_edit(
 
 
 def review_of(store: Store, project_id: str, criteria_id: str) -> Review:
-    """How far the review of criteria has come.  NotFoundError for unknown criteria."""
+    """Remarks on criteria and their lock.  NotFoundError for unknown criteria."""
     store.criteria.get(project_id, criteria_id)
     return review_from(criteria_id, store.events.all(project_id, CriteriaEvent, criteria_id))
 
 
 def list_reviews(store: Store, project_id: str) -> dict[str, Review]:
-    """Criteria id → review, for all that somebody commented on, locked or decided on."""
+    """Criteria id → review, for all that somebody commented on or locked."""
     by_id: dict[str, list[CriteriaEvent]] = {}
     for entry in store.events.all(project_id, CriteriaEvent):
         by_id.setdefault(entry.subject, []).append(entry)
@@ -168,44 +164,6 @@ def set_lock(store: Store, project_id: str, criteria_id: str, *, locked: bool) -
     """Lock criteria against edits, or unlock them."""
     store.criteria.get(project_id, criteria_id)
     store.events.add(project_id, LockChange(locked, subject=criteria_id), store.actor)
-
-
-@requires("reviewer")
-def set_state(
-    store: Store,
-    project_id: str,
-    criteria_id: str,
-    state: ReviewState,
-    *,
-    reason: str,
-    seen: int,
-    run_id: str = "",
-) -> None:
-    """Propose, approve, retire criteria or send them back to draft; `seen` is `Review.seen` as the person saw it.
-
-    An approval names the run (`run_id`) whose alignment is its evidence: held-out where it was measured, else
-    calibration.  ConflictError when somebody was faster, UsageError for a step that the order does not have, without a
-    reason, or for an approval of what no run has measured.
-    """
-    review_of(store, project_id, criteria_id).require_step(state)
-    why = given_reason(reason)
-    evidence = _evidence(store, project_id, criteria_id, run_id) if state == "approved" else None
-    change = StateChange(state, why, evidence, subject=criteria_id)
-    store.events.add(project_id, change, store.actor, expected=seen)
-
-
-def _evidence(store: Store, project_id: str, criteria_id: str, run_id: str) -> Evidence:
-    measured = [
-        alignment
-        for alignment in store.criteria.alignments(project_id, criteria_id)
-        if run_id in ("", alignment.run_id)
-    ]
-    if not measured:
-        raise UsageError(
-            "No run has measured these criteria, so there is nothing to approve them on. Score them first."
-        )
-    best = next((alignment for alignment in measured if alignment.side == "held-out"), measured[0])
-    return Evidence(best.run_id, best.side, best.alignment)
 
 
 @requires("reviewer", "merged criteria")

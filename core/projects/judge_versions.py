@@ -15,7 +15,7 @@ from core.projects.judge_line import VersionRequest, enter_measurement, judge_li
 from core.projects.project_list import require_aspect
 from core.projects.roles import requires
 from core.projects.runs import JudgeState, RunWork, require_judge, start_run
-from core.review.judge_versions import MOST_CRITERIA, JudgeLine, VersionMade, VersionOrigin
+from core.review.judge_versions import JudgeLine, VersionMade, VersionOrigin
 from core.settings import Settings
 from core.store.results import JUDGE
 from core.store.store import Store
@@ -53,13 +53,11 @@ def make_version(
             raise UsageError(f"These criteria with this judge are version {version.number} already ({version.state}).")
     parent = line.default.number if line.default else 0
     made = VersionMade(base, ids, origin, parent, note.strip(), subject=aspect)
-    parent = line.default.number if line.default else 0
-    made = VersionMade(base, ids, origin, parent, note.strip(), subject=aspect)
     request = _request(store, project_id, line, made, golden_id=golden_id, held_out=held_out)
     require_judge(store, base)
     require_consent(store, settings, base)
-    number = store.events.add(project_id, made, store.actor, expected=line.seen if seen is None else seen)
-    made_as = [each.made.number for each in judge_line(store, project_id, aspect).versions].index(number) + 1
+    entered = store.events.add(project_id, made, store.actor, expected=line.seen if seen is None else seen)
+    made_as = [each.made.number for each in judge_line(store, project_id, aspect).versions].index(entered) + 1
     return _start(store, settings, replace(request, version=made_as))
 
 
@@ -169,8 +167,6 @@ def _start(store: Store, settings: Settings, request: VersionRequest) -> str:
 
 def _checked(store: Store, project_id: str, aspect: str, criteria_ids: Sequence[str]) -> tuple[str, ...]:
     ids = tuple(dict.fromkeys(criteria_ids))
-    if not 1 <= len(ids) <= MOST_CRITERIA:
-        raise UsageError(f"A judge follows 1 to {MOST_CRITERIA} sets of criteria, not {len(ids)}.")
     for criteria_id in ids:
         criteria = store.criteria.get(project_id, criteria_id).criteria
         if criteria.aspect != aspect:

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from core.errors import AccessError, ConflictError, NotFoundError, UsageError
-from core.projects.criteria import list_criteria, list_reviews, review_of, set_state
+from core.projects.criteria import list_criteria
+from core.projects.judge_line import judge_line
 from core.projects.roles import requires
 from core.projects.rounds import ListedProposal, decide_proposal, list_proposals
 from core.projects.triage import list_triage
 from core.review.agenda import change_question, opening
-from core.review.criteria import ProposalDecided, ReviewState
+from core.review.criteria import ProposalDecided
 from core.review.meetings import (
     CHOICES,
     VERDICTS,
@@ -38,7 +39,7 @@ _LONGEST, _LONGEST_NAME, _MOST_VOTERS = 2_000, 80, 40
 
 
 def suggest_agenda(store: Store, project_id: str, golden_id: str, aspect: str) -> list[AgendaItem]:
-    """What waits for a meeting: open proposals of finished rounds (newest first), proposed edits, triaged items.
+    """What waits for a meeting: open proposals of finished rounds (newest first), edits, triaged items.
 
     Of the triaged items those that somebody picked, called ambiguous, or whose label somebody called wrong.
     `losing_changes` says which proposals the figures speak against.
@@ -57,7 +58,7 @@ def suggest_agenda(store: Store, project_id: str, golden_id: str, aspect: str) -
     triaged = list_triage(store, project_id, golden_id, aspect).values()
     return [
         *changes,
-        *_proposed_edits(store, project_id, golden_id, aspect),
+        *_edits(store, project_id, golden_id, aspect),
         *(_disagreement(item) for item in triaged if item.picked or item.verdict not in ("", "judge wrong")),
     ]
 
@@ -86,16 +87,17 @@ def _open_proposals(store: Store, project_id: str, golden_id: str, aspect: str) 
     ]
 
 
-def _proposed_edits(store: Store, project_id: str, golden_id: str, aspect: str) -> list[AgendaItem]:
-    """Edits and merges by hand that somebody proposed, unless a meeting or a round has taken them already."""
+def _edits(store: Store, project_id: str, golden_id: str, aspect: str) -> list[AgendaItem]:
+    """The newest edits and merges by hand that are no version of the judge yet, and that nobody has decided on."""
     taken = {decided.edited_id for decided in store.events.all(project_id, ProposalDecided)}
     for meeting in list_meetings(store, project_id):
         taken |= {
             point.item.subject_id
             for point in meeting.points
-            if point.decision is not None and point.decision.verdict == "accepted"
+            if point.decision is not None and point.decision.verdict != "postponed"
         }
-    reviews = list_reviews(store, project_id)
+    for version in judge_line(store, project_id, aspect).versions:
+        taken |= set(version.criteria_ids)
     listed = {entry.criteria_id: entry for entry in list_criteria(store, project_id, aspect, golden_id)}
     return [
         AgendaItem(
@@ -107,7 +109,7 @@ def _proposed_edits(store: Store, project_id: str, golden_id: str, aspect: str) 
         )
         for entry in listed.values()
         if entry.origin == "edit" and entry.parents[0] in listed and entry.criteria_id not in taken
-        if entry.criteria_id in reviews and reviews[entry.criteria_id].state == "proposed"
+        if not entry.edits
     ]
 
 
@@ -200,7 +202,7 @@ def decide(
     A reason is needed where the votes do not speak for themselves (`Point.wants_reason`); elsewhere they are it.
     A proposal of a round that is accepted or rejected here is decided on there too (`decide_proposal`);
     `proposal_seen` is its `ListedProposal.seen` as the meeting saw it, `edited_id` the text that the meeting made of it
-    and accepts in its place (`edit_proposal`).  An edit by hand is proposed for approval, or goes back to draft.
+    and accepts in its place (`edit_proposal`).
     UsageError without the reason or once the meeting is over, ConflictError when somebody else has decided on this
     point or its proposal meanwhile; nothing is written then.
     """
@@ -225,8 +227,6 @@ def decide(
             decide_proposal(*where, accepted=accepted, reason=why, seen=proposal_seen, edited_id=edited_id)
     decision = Decision(point, verdict, why[:_LONGEST], subject=f"{meeting_id}:{point}")
     store.events.add(project_id, decision, store.actor, expected=seen)
-    if about.item.kind == "change" and not about.item.run_id:
-        _move_edit(store, project_id, about.item.subject_id, verdict, why)
 
 
 def _reason_from_votes(point: Point, verdict: Verdict) -> str:
@@ -234,20 +234,6 @@ def _reason_from_votes(point: Point, verdict: Verdict) -> str:
     if cause := point.wants_reason(verdict):
         raise UsageError(f"This decision needs a reason, as {cause}.")
     return f"{point.tally_words}." if point.votes and point.revealed else "Put off to a later meeting."
-
-
-def _move_edit(store: Store, project_id: str, criteria_id: str, verdict: Verdict, why: str) -> None:
-    """An edit by hand that a meeting takes is proposed for approval; one that it turns down goes back to draft."""
-    step: dict[Verdict, tuple[ReviewState, ReviewState]] = {
-        "accepted": ("draft", "proposed"),
-        "rejected": ("proposed", "draft"),
-    }
-    try:
-        review = review_of(store, project_id, criteria_id)
-    except NotFoundError:  # a meeting may talk about what is gone
-        return
-    if verdict in step and review.state == step[verdict][0]:
-        set_state(store, project_id, criteria_id, step[verdict][1], reason=why, seen=review.seen)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,14 @@ from core.calibration.settings import RoundSettings
 from core.errors import JobError, UsageError
 from core.project_records import CriteriaEntry
 from core.projects.calibration import calibration_asked, sides_of
-from core.projects.criteria import list_criteria, list_reviews, review_of, save_edit, set_state
+from core.projects.criteria import list_criteria, save_edit
+from core.projects.judge_line import judge_line
 from core.projects.rescore import PairedDifference, RescoreRequest, start_rescore
 from core.projects.roles import requires
 from core.projects.runs import RunWork, require_judge, start_run
 from core.records import Criteria
-from core.review.criteria import ProposalDecided, ReviewState
+from core.review.criteria import ProposalDecided
+from core.review.judge_versions import JudgeVersion, VersionState
 from core.review.log import given_reason
 from core.settings import Settings
 from core.stats import Difference, holm
@@ -69,12 +71,20 @@ class ListedProposal:
 
 @dataclass(frozen=True)
 class Relative:
-    """A version in the family tree: `depth` steps from its oldest ancestor, `children` the versions made from it."""
+    """Criteria in the family tree: `depth` steps from their oldest ancestor, `children` those made from them.
+
+    `version` is the newest version of the judge that follows them, or None.
+    """
 
     criteria: CriteriaEntry
     depth: int
     children: tuple[str, ...]
-    review: ReviewState
+    version: JudgeVersion | None
+
+    @property
+    def state(self) -> VersionState:
+        """How far that version is; "draft" where there is none."""
+        return "draft" if self.version is None else self.version.state
 
 
 def round_cost(store: Store, run_id: str, n_parents: int, settings: RoundSettings) -> int:
@@ -218,28 +228,24 @@ def decide_proposal(
 ) -> None:
     """Accept or reject a proposal; `seen` is `ProposalView.seen` as the person saw it.
 
-    An accepted one is proposed for approval at once, where its review still stands at draft: itself, or the edit of
-    it (`edited_id`) that people made before they accepted.  UsageError without a reason, for what the round did not
-    propose or for an edit of something else; ConflictError when somebody else has decided meanwhile.
+    What is accepted (itself, or the edit of it, `edited_id`, that people made before) can be made the judge then
+    (`make_version`).  UsageError without a reason, for what the round did not propose or for an edit of something else;
+    ConflictError when somebody else has decided meanwhile.
     """
     run = store.runs.get(run_id)
     _proposal(store, run_id, criteria_id)
     why = given_reason(reason)
-    wanted = edited_id or criteria_id
     if edited_id and criteria_id not in store.criteria.get(run.project_id, edited_id).criteria.provenance.parents:
         raise UsageError("That version is no edit of this proposal.")
     subject = f"{run_id}:{criteria_id}"
     decision = ProposalDecided("accepted" if accepted else "rejected", why, edited_id, subject=subject)
     store.events.add(run.project_id, decision, store.actor, expected=seen)
-    review = review_of(store, run.project_id, wanted)
-    if accepted and review.state == "draft":
-        set_state(store, run.project_id, wanted, "proposed", reason=reason, seen=review.seen)
 
 
 def family_tree(store: Store, project_id: str, aspect: str, golden_id: str) -> list[Relative]:
     """All versions for an aspect of a golden set, ancestors before descendants; a parent that is unknown is skipped."""
     listed = {entry.criteria_id: entry for entry in list_criteria(store, project_id, aspect, golden_id)}
-    reviews = list_reviews(store, project_id)
+    followed = judge_line(store, project_id, aspect).followed
     children: dict[str, list[str]] = {}
     for entry in listed.values():
         for parent in entry.parents:
@@ -252,7 +258,7 @@ def family_tree(store: Store, project_id: str, aspect: str, golden_id: str) -> l
             entry,
             depth[entry.criteria_id],
             tuple(children.get(entry.criteria_id, ())),
-            reviews[entry.criteria_id].state if entry.criteria_id in reviews else "draft",
+            followed.get(entry.criteria_id),
         )
         for entry in order
     ]

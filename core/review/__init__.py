@@ -13,7 +13,7 @@ entries add up to.
 ``highlights`` words of an item that a rater marked
 ``triage``     misaligned items that people looked at, and looks at held-out items
 ``judge_versions``  the versions of a judge: made, measured, signed off, in use
-``criteria``   a criteria document: name, comments, lock, state from draft to retired; unsaved drafts of it
+``criteria``   a criteria document: name, comments, lock; unsaved drafts of it
 ``criteria_names``  names proposed from the texts of criteria
 ``meetings``   a meeting: agenda, votes, decisions, and its minutes as Markdown
 ``agenda``     the questions that a meeting is asked, as plain sentences
@@ -31,7 +31,7 @@ _ALL: tuple[type[Entry], ...] = (
     *(passes.LabelPass, passes.RaterJoined, passes.RaterStopped, passes.Adjudicated),
     *(anchors.AnchorsSet, highlights.Highlighted),
     *(triage.Triage, triage.HeldOutAccess),
-    *(criteria.Comment, criteria.CommentSettled, criteria.LockChange, criteria.StateChange, criteria.ProposalDecided),
+    *(criteria.Comment, criteria.CommentSettled, criteria.LockChange, criteria.EarlierState, criteria.ProposalDecided),
     criteria.CriteriaNamed,
     *(meetings.MeetingBegun, meetings.ParticipantsSet, meetings.PointOpened, meetings.Vote, meetings.Decision),
     meetings.MeetingClosed,

@@ -1,6 +1,6 @@
-"""A criteria document: comments by line, a lock, its way from draft to approved and retired; unsaved drafts of it.
+"""A criteria document: its name, comments by line, a lock; unsaved drafts of it.
 
-What is approved is a text under its content hash: it cannot change under its approval, for an edit is another text.
+People sign off versions of the judge (`core.review.judge_versions`), not texts.
 """
 
 from __future__ import annotations
@@ -17,14 +17,6 @@ from core.review.log import Entry
 
 LONGEST_TEXT = 20_000
 """Characters of criteria at most."""
-ReviewState = Literal["draft", "proposed", "approved", "retired"]
-NEXT_STATES: dict[ReviewState, tuple[ReviewState, ...]] = {
-    "draft": ("proposed",),
-    "proposed": ("approved", "draft"),
-    "approved": ("retired",),
-    "retired": ("proposed",),
-}
-"""The state machine of a criteria document: state → what it can become."""
 
 
 # ── what is logged of criteria ───────────────────────────────────────────────────────────────────────────────
@@ -64,12 +56,12 @@ class LockChange(CriteriaEvent):
 
 
 @dataclass(frozen=True)
-class StateChange(CriteriaEvent):
-    """The criteria came into a state; an approval rests on evidence."""
+class EarlierState(CriteriaEvent):
+    """A text was signed off, as earlier releases did it: read in old logs, never written, counts for nothing."""
 
     kind = "state"
     does = "made criteria {0.state}"
-    state: ReviewState
+    state: Literal["draft", "proposed", "approved", "retired"]
     reason: str
     evidence: Evidence | None = None
 
@@ -108,15 +100,9 @@ class ProposalDecided(Entry):
 
 @dataclass(frozen=True)
 class Review:
-    """How far the review of criteria has come.
-
-    `changes` oldest first; `seen` is the number of the last one (0 for none): hand it back to `set_state`, so that
-    nobody decides on what somebody else has changed meanwhile.  `locked_by` is "" unless locked.
-    """
+    """What people remarked on criteria, and who locked them ("" for nobody)."""
 
     criteria_id: str
-    state: ReviewState
-    changes: tuple[StateChange, ...]
     comments: tuple[Comment, ...]
     locked_by: str = ""
 
@@ -124,33 +110,15 @@ class Review:
     def locked(self) -> bool:
         return bool(self.locked_by)
 
-    @property
-    def seen(self) -> int:
-        return self.changes[-1].number if self.changes else 0
-
-    @property
-    def approval(self) -> StateChange | None:
-        """The approval in force, or None."""
-        return self.changes[-1] if self.state == "approved" else None
-
-    def require_step(self, to: ReviewState) -> None:
-        """UsageError for a state that the document cannot come into from where it is."""
-        if to not in NEXT_STATES[self.state]:
-            allowed = " or ".join(NEXT_STATES[self.state])
-            raise UsageError(f"Criteria that are {self.state} can become {allowed}, not {to}.")
-
 
 def review_from(criteria_id: str, entries: Iterable[CriteriaEvent]) -> Review:
     """The review that the entries about the criteria, oldest first, add up to."""
-    changes: list[StateChange] = []
     comments: dict[int, Comment] = {}
     settled: dict[int, str] = {}
     locked_by = ""
     for entry in entries:
         who = entry.actor or "somebody"
         match entry:
-            case StateChange():
-                changes.append(entry)
             case Comment():
                 comments[entry.number] = entry
             case CommentSettled():
@@ -159,8 +127,6 @@ def review_from(criteria_id: str, entries: Iterable[CriteriaEvent]) -> Review:
                 locked_by = who if entry.locked else ""
     return Review(
         criteria_id=criteria_id,
-        state=changes[-1].state if changes else "draft",
-        changes=tuple(changes),
         comments=tuple(replace(comment, settled_by=settled.get(number, "")) for number, comment in comments.items()),
         locked_by=locked_by,
     )

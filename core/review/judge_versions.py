@@ -33,7 +33,7 @@ DECISIONS: dict[VersionState, tuple[VersionState, ...]] = {
 """State → what a person can make of it.  To take `current` or `approved` back to proposed withdraws the approval."""
 IMPORTED_ROLE = " (imported)"
 """Stands behind the role of whoever did something before the project was brought here."""
-MOST_CRITERIA = 25
+MOST_CRITERIA, LONGEST_NOTE, LONGEST_REASON = 25, 300, 2_000
 ORIGINS: dict[VersionOrigin, str] = {
     "calibration": "proposed by a calibration",
     "edit": "made of an edit",
@@ -80,6 +80,14 @@ class VersionMade(VersionEntry):
     parent: int = 0
     note: str = ""
 
+    def __post_init__(self) -> None:
+        """UsageError for what nobody could have made here."""
+        if not 1 <= len(self.criteria_ids) <= MOST_CRITERIA:
+            raise UsageError(f"A judge follows 1 to {MOST_CRITERIA} sets of criteria, not {len(self.criteria_ids)}.")
+        if len(self.note) > LONGEST_NOTE:
+            raise UsageError(f"What changed is said in {LONGEST_NOTE} characters at most; {len(self.note):,} came.")
+        _require_counts(parent=self.parent)
+
 
 @dataclass(frozen=True)
 class VersionMeasured(VersionEntry):
@@ -102,6 +110,10 @@ class VersionMeasured(VersionEntry):
     held_out_gain: Difference | None = None
     looks: int = 0
 
+    def __post_init__(self) -> None:
+        """UsageError for counts below 0."""
+        _require_counts(version=self.version, beside=self.beside, looks=self.looks)
+
     @property
     def evidence(self) -> Evidence:
         """Held-out where it was measured, else calibration, which flatters."""
@@ -120,6 +132,14 @@ class VersionDecided(VersionEntry):
     reason: str = ""
     evidence: Evidence | None = None
 
+    def __post_init__(self) -> None:
+        """UsageError for an endless reason, or for a state that nobody decides on."""
+        _require_counts(version=self.version)
+        if self.state == "draft":
+            raise UsageError("No version is made a draft again.")
+        if len(self.reason) > LONGEST_REASON:
+            raise UsageError(f"A reason has {LONGEST_REASON:,} characters at most; {len(self.reason):,} came.")
+
     _WORDS: ClassVar[dict[str, str]] = {
         "approved": "approved version {} of the judge",
         "current": "took version {} of the judge into use",
@@ -130,6 +150,12 @@ class VersionDecided(VersionEntry):
     @property
     def did(self) -> str:
         return self._WORDS.get(self.state, "decided on version {} of the judge").format(self.version)
+
+
+def _require_counts(**counts: int) -> None:
+    for name, count in counts.items():
+        if count < 0:
+            raise UsageError(f"{name} is a number from 0 on; {count} came.")
 
 
 # ── what it adds up to ───────────────────────────────────────────────────────────────────────────────────────
@@ -226,9 +252,10 @@ class JudgeLine:
         """Versions that are measured and wait for sign-off, newest first."""
         return tuple(version for version in reversed(self.versions) if version.state == "proposed")
 
-    def with_criteria(self, criteria_id: str) -> tuple[JudgeVersion, ...]:
-        """The versions that follow these criteria, newest first."""
-        return tuple(version for version in reversed(self.versions) if criteria_id in version.criteria_ids)
+    @property
+    def followed(self) -> dict[str, JudgeVersion]:
+        """Criteria id → the newest version that follows them."""
+        return {criteria_id: version for version in self.versions for criteria_id in version.criteria_ids}
 
     def of_run(self, run_id: str) -> JudgeVersion | None:
         """The version that this run proposed or measured, or None."""

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import streamlit as st
+from streamlit.errors import StreamlitPageNotFoundError
+
+from core import projects
+from core.errors import ConcordError
 from core.project_records import CriteriaEntry
-from core.review.judge_versions import VersionOrigin
-from pages.components import judge_view
-from pages.components.page import Opened
+from core.projects.judge_line import VersionRequest
+from core.review.judge_versions import JudgeLine, VersionOrigin
+from pages.components import judge_view, people, state, tables
+from pages.components.page import Opened, link_to
+from pages.components.screens import SCREENS, plain
 
 
 def draw_make_judge(page: Opened, view: CriteriaEntry, origin: VersionOrigin | None = None) -> None:
@@ -13,7 +22,7 @@ def draw_make_judge(page: Opened, view: CriteriaEntry, origin: VersionOrigin | N
     if view.text:
         primary = view.origin == "edit"
         origin = origin or origin_of(view)
-        judge_view.draw_make(page, view.aspect, [view.criteria_id], origin=origin, primary=primary)
+        draw_make(page, view.aspect, [view.criteria_id], origin=origin, primary=primary)
 
 
 def origin_of(view: CriteriaEntry) -> VersionOrigin:
@@ -21,3 +30,95 @@ def origin_of(view: CriteriaEntry) -> VersionOrigin:
     if view.origin != "edit":
         return "criteria"
     return "merge" if len(view.parents) > 1 else "edit"
+
+
+def draw_make(
+    page: Opened,
+    aspect: str,
+    criteria_ids: Sequence[str],
+    *,
+    origin: VersionOrigin,
+    primary: bool = False,
+    key: str = "",
+) -> None:
+    """The way from criteria to the judge: what measuring them takes, then the start; or which version they are."""
+    if (made := st.session_state.pop(state.MADE_VERSION, None)) is not None:
+        try:
+            st.switch_page(SCREENS["overview"].file, query_params=made)
+        except StreamlitPageNotFoundError:  # this screen's file was opened on its own, as a test does
+            state.put_in_url(**made)
+    line, name = judge_view.line_of(page, aspect), state.widget(f"make_{key or '_'.join(criteria_ids)}")
+    known = next((version for version in reversed(line.versions) if version.criteria_ids == tuple(criteria_ids)), None)
+    if known is not None:
+        link_to(
+            "overview",
+            f"Version {known.number} of the judge",
+            icon=":material/verified:",
+            **judge_view.place_of(aspect, known),
+        )
+        return
+    form = st.popover(
+        "Make this the judge",
+        type="primary" if primary else "secondary",
+        icon=":material/gavel:",
+        key=name,
+        on_change="rerun",
+        **people.gate(page, "reviewer"),
+    )
+    if form.open:
+        with form:
+            _draw_make_form(page, line, criteria_ids, origin, name)
+
+
+def _draw_make_form(
+    page: Opened, line: JudgeLine, criteria_ids: Sequence[str], origin: VersionOrigin, name: str
+) -> None:
+    held_out = st.checkbox(
+        "Also on held-out items",
+        value=True,
+        key=f"{name}_held_out",
+        help="Each look makes their figure a little less honest; the first comparison of two versions is a test.",
+    )
+    try:
+        estimate = projects.estimate_version(
+            *(page.store, page.settings, page.project.project_id, line.aspect, criteria_ids), held_out=held_out
+        )
+    except ConcordError as error:
+        st.warning(plain(str(error)), icon=":material/error:")
+        return
+    cost = "" if not estimate.cost else f", about {tables.money(estimate.cost)}"
+    st.caption(
+        f"At most {estimate.calls:,} scores{cost}; what was asked before is not paid again. "
+        f"It is measured beside the judge in use, and you decide then."
+    )
+    note = st.text_input("What changed (optional)", max_chars=300, key=f"{name}_note")
+    st.button(
+        "Measure it",
+        type="primary",
+        icon=":material/play_arrow:",
+        key=f"{name}_start",
+        on_click=_make,
+        args=(page, line, criteria_ids),
+        kwargs={"origin": origin, "note": note or "", "held_out": held_out},
+        **people.gate(page, "reviewer"),
+    )
+
+
+def _make(
+    page: Opened, line: JudgeLine, criteria_ids: Sequence[str], *, origin: VersionOrigin, note: str, held_out: bool
+) -> None:
+    try:
+        run_id = projects.make_version(
+            *(page.store, page.settings, page.project.project_id, line.aspect, criteria_ids),
+            origin=origin,
+            note=note,
+            held_out=held_out,
+            seen=line.seen,
+        )
+        run = projects.run_view(page.store, run_id)
+    except ConcordError as error:
+        state.leave_notice(f"No version was made: {error}", good=False)
+        return
+    assert isinstance(run.request, VersionRequest)  # what `make_version` starts
+    where = {"project": page.project.project_id, "golden": run.golden_id, "aspect": line.aspect}
+    st.session_state[state.MADE_VERSION] = where | {"version": str(run.request.version)}

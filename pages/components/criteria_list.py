@@ -10,7 +10,7 @@ import streamlit as st
 from core import projects
 from core.project_records import CriteriaEntry, Run
 from core.report.figures import describe, measure_name
-from pages.components import state, tables
+from pages.components import judge_view, state, tables
 from pages.components.chosen import distinct
 from pages.components.page import Opened
 
@@ -73,8 +73,9 @@ def draw_list(page: Opened, entries: list[CriteriaEntry], names: Mapping[str, st
     """The list in its order, said in words; a marked row is opened (`opened_in_list`)."""
     ids = [entry.criteria_id for entry in entries]
     state.hold_row(state.CANDIDATES, state.CANDIDATES_IDS, ids, picked)
-    reviews = projects.list_reviews(page.store, page.project.project_id)
-    frame = tables.criteria_frame(entries, names, {key: review.state for key, review in reviews.items()})
+    followed = {aspect: judge_view.line_of(page, aspect).followed for aspect in {entry.aspect for entry in entries}}
+    standing = {key: judge_view.state_words(each) for line in followed.values() for key, each in line.items()}
+    frame = tables.criteria_frame(entries, names, standing)
     st.caption(order_words(entries))
     config = st.column_config
     st.dataframe(
@@ -88,7 +89,7 @@ def draw_list(page: Opened, entries: list[CriteriaEntry], names: Mapping[str, st
             "criteria": config.TextColumn(width=340),
             str(frame.columns[1]): config.NumberColumn(format="%.3f", width=130),
             "interval": config.TextColumn("95 % interval", width=105),
-            "state": config.TextColumn(width=85),
+            "judge": config.TextColumn(width=150),
             "standing": config.TextColumn(width=190),
         },
         height=tables.height_for(len(ids), 6),
@@ -110,10 +111,10 @@ def finding(view: CriteriaEntry, entries: list[CriteriaEntry], names: Mapping[st
 
 
 def measured_on(view: CriteriaEntry) -> str:
-    """What the figure of the finding is: statistic, level, side and n; "" where there is none."""
+    """What the figure of the finding is: statistic, level, side and n; else how to get one."""
     newest = tables.newest_calibration(view)
     if newest is None or newest.alignment.value is None:
-        return ""
+        return "Make it the judge to measure it, or save an edit of what is measured."
     measure = measure_name(newest.alignment.statistic, newest.alignment.level)
     return f"{measure}, calibration items, which flatter, n = {newest.alignment.n:,}, 95 % interval"
 

@@ -11,7 +11,7 @@ from core.errors import ConcordError
 from core.project_records import CriteriaAlignment, CriteriaEntry
 from core.report.figures import describe, measure_name
 from core.review.criteria import Review
-from pages.components import criteria_names, review_view, tables
+from pages.components import criteria_names, judge_view, review_view, tables
 from pages.components.criteria_effect import difference_words
 from pages.components.page import Opened, link_to
 from pages.components.screens import plain
@@ -28,6 +28,7 @@ def draw_head(page: Opened, view: CriteriaEntry, review: Review, name: str) -> N
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(f"**{plain(name)}**", width="content")
         criteria_names.draw_rename(page, view, name)
+        judge_view.draw_follower(page, view.aspect, view.criteria_id)
         review_view.draw_badges(review)
 
 

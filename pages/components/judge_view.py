@@ -1,27 +1,25 @@
-"""The judge and its versions on screen: make one, see what it brought, sign it off, read how it came about."""
+"""The judge and its versions on screen: see what one brought, sign it off, read how it came about."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import pandas as pd
 import streamlit as st
-from streamlit.errors import StreamlitPageNotFoundError
 
 from core import projects
 from core.errors import ConcordError
 from core.project_records import GoldenSummary
-from core.projects.judge_line import VersionRequest
 from core.projects.kinds import RunDetail
 from core.report.figures import describe, measure_name
 from core.report.words import VERSION_WORDS as WORDS
-from core.review.judge_versions import ORIGINS, JudgeLine, JudgeVersion, VersionOrigin, VersionState
+from core.review.judge_versions import ORIGINS, JudgeLine, JudgeVersion, VersionState
 from core.stats import claim, difference_figures
 from core.stats.alignment import Difference
 from core.wording import word_diff
 from pages.components import diff_view, live, people, run_view, state, tables
 from pages.components.page import Opened, link_to
-from pages.components.screens import SCREENS, plain
+from pages.components.screens import plain
 
 COLOURS = {"draft": "gray", "proposed": "orange", "approved": "blue", "current": "green", "retired": "gray"}
 SOON = 0.3
@@ -30,96 +28,6 @@ SOON = 0.3
 def line_of(page: Opened, aspect: str) -> JudgeLine:
     """The versions of the judge of an aspect of the page's project."""
     return projects.judge_line(page.store, page.project.project_id, aspect)
-
-
-# ── making one ───────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def draw_make(
-    page: Opened,
-    aspect: str,
-    criteria_ids: Sequence[str],
-    *,
-    origin: VersionOrigin,
-    primary: bool = False,
-    key: str = "",
-) -> None:
-    """The way from criteria to the judge: what measuring them takes, then the start; or which version they are."""
-    if (made := st.session_state.pop(state.MADE_VERSION, None)) is not None:
-        try:
-            st.switch_page(SCREENS["overview"].file, query_params=made)
-        except StreamlitPageNotFoundError:  # this screen's file was opened on its own, as a test does
-            state.put_in_url(**made)
-    line, name = line_of(page, aspect), state.widget(f"make_{key or '_'.join(criteria_ids)}")
-    known = next((version for version in reversed(line.versions) if version.criteria_ids == tuple(criteria_ids)), None)
-    if known is not None:
-        link_to("overview", f"Version {known.number} of the judge", icon=":material/verified:", **_at(aspect, known))
-        return
-    form = st.popover(
-        "Make this the judge",
-        type="primary" if primary else "secondary",
-        icon=":material/gavel:",
-        key=name,
-        on_change="rerun",
-        **people.gate(page, "reviewer"),
-    )
-    if form.open:
-        with form:
-            _draw_make_form(page, line, criteria_ids, origin, name)
-
-
-def _draw_make_form(
-    page: Opened, line: JudgeLine, criteria_ids: Sequence[str], origin: VersionOrigin, name: str
-) -> None:
-    held_out = st.checkbox(
-        "Also on held-out items",
-        value=True,
-        key=f"{name}_held_out",
-        help="Each look makes their figure a little less honest; the first comparison of two versions is a test.",
-    )
-    try:
-        estimate = projects.estimate_version(
-            *(page.store, page.settings, page.project.project_id, line.aspect, criteria_ids), held_out=held_out
-        )
-    except ConcordError as error:
-        st.warning(plain(str(error)), icon=":material/error:")
-        return
-    cost = "" if not estimate.cost else f", about {tables.money(estimate.cost)}"
-    st.caption(
-        f"At most {estimate.calls:,} scores{cost}; what was asked before is not paid again. "
-        f"It is measured beside the judge in use, and you decide then."
-    )
-    note = st.text_input("What changed (optional)", max_chars=300, key=f"{name}_note")
-    st.button(
-        "Measure it",
-        type="primary",
-        icon=":material/play_arrow:",
-        key=f"{name}_start",
-        on_click=_make,
-        args=(page, line, criteria_ids),
-        kwargs={"origin": origin, "note": note or "", "held_out": held_out},
-        **people.gate(page, "reviewer"),
-    )
-
-
-def _make(
-    page: Opened, line: JudgeLine, criteria_ids: Sequence[str], *, origin: VersionOrigin, note: str, held_out: bool
-) -> None:
-    try:
-        run_id = projects.make_version(
-            *(page.store, page.settings, page.project.project_id, line.aspect, criteria_ids),
-            origin=origin,
-            note=note,
-            held_out=held_out,
-            seen=line.seen,
-        )
-        run = projects.run_view(page.store, run_id)
-    except ConcordError as error:
-        state.leave_notice(f"No version was made: {error}", good=False)
-        return
-    made = run.request.version if isinstance(run.request, VersionRequest) else len(line_of(page, line.aspect).versions)
-    where = {"project": page.project.project_id, "golden": run.golden_id, "aspect": line.aspect}
-    st.session_state[state.MADE_VERSION] = where | {"version": str(made)}
 
 
 # ── one version ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -148,6 +56,18 @@ def draw_state(version: JudgeVersion) -> None:
     st.badge(WORDS[version.state], color=COLOURS[version.state])  # type: ignore[arg-type]
     if version.imported_approval is not None and not version.in_force:
         st.badge("approved where it came from", color="gray")
+
+
+def state_words(version: JudgeVersion | None) -> str:
+    """E.g. "version 2, in use"; that there is none yet where no version follows the criteria."""
+    return "no version yet" if version is None else f"{version.name}, {WORDS[version.state]}"
+
+
+def draw_follower(page: Opened, aspect: str, criteria_id: str) -> None:
+    """The newest version of the judge that follows these criteria, as a badge; nothing where none does."""
+    version = line_of(page, aspect).followed.get(criteria_id)
+    if version is not None:
+        st.badge(state_words(version), color=COLOURS[version.state])  # type: ignore[arg-type]
 
 
 def _follow(page: Opened, run_id: str) -> None:
@@ -348,7 +268,7 @@ def draw_story(page: Opened, line: JudgeLine) -> None:
                 st.markdown(f"**Version {version.number}**", width="content")
                 draw_state(version)
                 st.caption(plain(_made_words(version)), width="stretch")
-                link_to("overview", "Open", key=f"open_{version.number}", **_at(line.aspect, version))
+                link_to("overview", "Open", key=f"open_{version.number}", **place_of(line.aspect, version))
             measured = version.newest
             if measured is not None:
                 where = f"{measured.evidence.side}, n = {measured.evidence.alignment.n:,}"
@@ -387,7 +307,7 @@ def _made_words(version: JudgeVersion) -> str:
     return f"{ORIGINS[version.made.origin]}{who} {tables.ago(version.made.at)}{note}"
 
 
-def _at(aspect: str, version: JudgeVersion) -> dict[str, str]:
+def place_of(aspect: str, version: JudgeVersion) -> dict[str, str]:
     """Where a version is looked at."""
     golden = {"golden": version.newest.golden_id} if version.newest is not None else {}
     return {"aspect": aspect, "version": str(version.number)} | golden

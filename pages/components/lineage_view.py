@@ -13,7 +13,7 @@ from core.project_records import GoldenSummary
 from core.projects.rounds import Relative
 from core.report.figures import Mark, measure_name
 from core.report.figures.misaligned import Version, lineage_figure
-from pages.components import charts, criteria_names, state, tables
+from pages.components import charts, criteria_names, judge_view, state, tables
 from pages.components.page import Opened, link_to
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def _grown(family: Sequence[Relative]) -> list[Relative]:
     return [
         relative
         for relative in family
-        if relative.children or relative.review != "draft" or any(p in ids for p in relative.criteria.parents)
+        if relative.children or relative.version is not None or any(p in ids for p in relative.criteria.parents)
     ]
 
 
@@ -68,7 +68,7 @@ def _key(shown: Sequence[Relative], opened: str | None, names: Mapping[str, str]
             (
                 relative.criteria.criteria_id,
                 names[relative.criteria.criteria_id],
-                relative.review,
+                relative.state,
                 len(relative.criteria.alignments),
                 relative.depth,
             )
@@ -91,7 +91,7 @@ def _figure(key: Hashable, _shown: Sequence[Relative], _opened: str, _names: Map
             Mark(
                 _names[relative.criteria.criteria_id],
                 None if alignment is None else alignment.alignment,
-                relative.review,
+                relative.state,
                 relative.criteria.text or "no criteria",
             ),
         )
@@ -122,7 +122,7 @@ def _draw_opened(shown: Sequence[Relative], opened: str | None, names: Mapping[s
     with st.container(border=True):
         with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
             figure = tables.describe_n(None if alignment is None else alignment.alignment)
-            st.text(f"{names[relative.criteria.criteria_id]} · {relative.review} · {figure}")
+            st.text(f"{names[relative.criteria.criteria_id]} · {judge_view.state_words(relative.version)} · {figure}")
             st.space("stretch")
             link_to("criteria", "Open in Criteria", icon=":material/rule:", criteria=relative.criteria.criteria_id)
         st.text(relative.criteria.text or "No criteria: the judge is asked for a rating without any.")
@@ -155,7 +155,7 @@ def lineage_frame(shown: Sequence[Relative], names: Mapping[str, str]) -> pd.Dat
             "generation": [relative.depth for relative in shown],
             "version": [names[relative.criteria.criteria_id] for relative in shown],
             "made from": [", ".join(names[p] for p in relative.criteria.parents if p in names) for relative in shown],
-            "state": [relative.review for relative in shown],
+            "judge": [judge_view.state_words(relative.version) for relative in shown],
             "alignment": pd.Series(
                 [None if alignment is None else alignment.alignment.value for alignment in alignments], dtype="float64"
             ),

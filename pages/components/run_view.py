@@ -146,7 +146,7 @@ def draw_result(page: Opened, view: RunDetail, result: Calibration) -> None:
             st.text("Left out: " + "; ".join(f"{n} × {why}" for why, n in result.problems.items()))
         with st.container(horizontal=True, gap="medium", vertical_alignment="center"):
             st.download_button(
-                review_view.judge_file_label(page, result),
+                review_view.judge_file_label(page, view),
                 data=lambda: projects.judge_file(page.store, view.run_id),
                 file_name="judge.yaml",
                 mime="application/yaml",

@@ -265,7 +265,7 @@ def standing_words(entry: CriteriaEntry) -> str:
 def criteria_frame(
     entries: Sequence[CriteriaEntry], names: MappingOf[str, str], states: MappingOf[str, str]
 ) -> pd.DataFrame:
-    """Criteria with their newest calibration alignment; `states` are those that people gave them."""
+    """Criteria with their newest calibration alignment; `states` say which version of the judge follows them."""
     alignments = [None if (a := newest_calibration(entry)) is None else a.alignment for entry in entries]
     heading = measure_heading(next((a for a in alignments if a is not None), None))
     return pd.DataFrame(
@@ -273,7 +273,7 @@ def criteria_frame(
             "criteria": [name_of(entry.criteria, names) for entry in entries],
             heading: pd.Series([value_of(a) for a in alignments], dtype="float64"),
             "interval": [interval_of(a) for a in alignments],
-            "state": [states.get(entry.criteria_id, "draft") for entry in entries],
+            "judge": [states.get(entry.criteria_id) for entry in entries],
             "standing": [standing_words(entry) for entry in entries],
         }
     )

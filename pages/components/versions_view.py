@@ -11,7 +11,7 @@ from core.project_records import CriteriaEntry
 from core.projects.rescore import RescoreRequest
 from core.projects.rounds import Relative
 from core.wording import word_diff
-from pages.components import criteria_names, diff_view, lineage_view, people, review_view, state, tables
+from pages.components import criteria_names, diff_view, judge_view, lineage_view, people, review_view, state, tables
 from pages.components.page import Opened, link_to
 from pages.components.screens import plain
 
@@ -103,9 +103,7 @@ def _draw_side(page: Opened, relative: Relative, names: Mapping[str, str]) -> No
     with st.container(border=True):
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             st.markdown(f"**{plain(names[criteria.criteria_id])}**", width="content")
-            st.badge(
-                relative.review, color=review_view.COLOURS[relative.review], icon=review_view.ICONS[relative.review]
-            )
+            judge_view.draw_follower(page, criteria.aspect, criteria.criteria_id)
             st.space("stretch")
             link_to("criteria", "Open", icon=":material/rule:", criteria=criteria.criteria_id)
         parents = ", ".join(names[p] for p in criteria.parents if p in names)

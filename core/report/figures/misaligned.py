@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 SIDE_COLOURS = {"too lenient": AMBER, "too strict": BLUE, "aligned": QUIET}
 SIDE_SYMBOLS = {"too lenient": "triangle-up", "too strict": "triangle-down", "aligned": "circle"}
-STATE_COLOURS = {"draft": QUIET, "proposed": AMBER, "approved": TEAL, "retired": PALE}
+STATE_COLOURS = {"draft": QUIET, "proposed": AMBER, "approved": TEAL, "current": TEAL, "retired": PALE}
 JITTER = 0.16  # of a step, so that equal labels do not hide each other
 
 

@@ -54,7 +54,7 @@ CHANGING = """
     cancel_run close_meeting copy_criteria decide decide_proposal edit_proposal
     freeze_labels pass_summary replaced_labels
     merge_criteria remove_judge rename_criteria
-    rename_judge resume_run save_edit set_lock set_state start_calibration start_meeting
+    rename_judge resume_run save_edit set_lock start_calibration start_meeting
     start_pass start_rescore start_round start_trial
     save_steps start_styles
     start_ablation

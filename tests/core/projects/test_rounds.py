@@ -92,7 +92,6 @@ def test_a_proposal_is_accepted_once(store: Store, request_: RoundRequest, round
         projects.decide_proposal(bo, round_id, name, accepted=False, reason="no", seen=-1)
     again = projects.list_proposals(store, round_id)[0]
     assert (again.state, again.reason, again.decided_by) == ("accepted", "clearer", "Ann")
-    assert projects.review_of(store, request_.project_id, name).state == "proposed"
     projects.decide_proposal(bo, round_id, name, accepted=False, reason="on reflection", seen=again.seen)
     assert projects.list_proposals(store, round_id)[0].state == "rejected"
     with pytest.raises(UsageError, match="did not propose"):
@@ -121,8 +120,6 @@ def test_an_edit_can_be_accepted_in_its_place(
     projects.decide_proposal(store, round_id, name, **accept, edited_id=edited)
     again = next(each for each in projects.list_proposals(store, round_id) if each.criteria.criteria_id == name)
     assert (again.state, again.edited_id) == ("accepted", edited)
-    states = [projects.review_of(store, request_.project_id, each).state for each in (edited, name)]
-    assert states == ["proposed", "draft"]
 
 
 def test_an_edit_of_a_proposal_is_scored_by_the_judge_of_the_rounds_calibration(
@@ -154,7 +151,8 @@ def test_a_meeting_decides_on_proposals_and_sees_what_was_decided_elsewhere(
         for proposal in projects.list_proposals(store, round_id)
         if proposal.state == "open"
     }
-    assert {one.subject_id for one in agenda} == still_open
+    assert {one.subject_id for one in agenda if one.run_id} == still_open
+    assert all(one.run_id or "changed it by hand" in one.text for one in agenda), "else edits that are no version yet"
     assert len(agenda) >= 2, "the round of this module leaves two proposals open"
     losing = projects.losing_changes(store, project, request_.golden_id, request_.aspect)
     assert losing == {
@@ -185,7 +183,6 @@ def test_a_meeting_decides_on_proposals_and_sees_what_was_decided_elsewhere(
     now = {proposal.criteria.criteria_id: proposal for proposal in projects.list_proposals(store, round_id)}
     assert (now[first.subject_id].state, now[first.subject_id].decided_by) == ("accepted", "Ann")
     assert now[first.subject_id].edited_id == edited
-    assert projects.review_of(store, project, edited).state == "proposed"
     taken = projects.decided_criteria(store, project, meeting_id)
     assert [(entry.criteria_id, entry.edited, entry.point) for entry in taken] == [(edited, True, 0)]
     with pytest.raises(ConflictError, match="Ann decided on this point"):

@@ -13,7 +13,6 @@ from core.projects.calibration import CalibrationRequest
 from core.projects.items import ItemScore
 from core.projects.triage import TriageCount, count_triage
 from core.records import Alignment, AspectLabels, Criteria, GoldenSet, Interval, Item, Scale
-from core.review.criteria import NEXT_STATES, ReviewState
 from core.review.meetings import AgendaItem
 from core.review.triage import Triage
 from core.settings import Settings
@@ -54,66 +53,6 @@ def run_id(store: Store, project: str, golden_id: str, criteria_id: str) -> str:
         ],
     )
     return run_id
-
-
-def test_from_draft_to_approved_to_retired(store: Store, project: str, criteria_id: str, run_id: str) -> None:
-    ann, bo = store.acting(Actor("Ann", "reviewer")), store.acting(Actor("Bo", "reviewer"))
-    review = projects.review_of(ann, project, criteria_id)
-    assert (review.state, review.seen, review.approval) == ("draft", 0, None)
-    projects.set_state(ann, project, criteria_id, "proposed", reason="ready", seen=0)
-    seen = projects.review_of(bo, project, criteria_id).seen
-    projects.set_state(bo, project, criteria_id, "approved", reason=" good ", seen=seen, run_id=run_id)
-    approved = projects.review_of(store, project, criteria_id)
-    approval = approved.approval
-    assert approval is not None
-    assert (approval.actor, approval.reason) == ("Bo", "good")
-    assert approval.evidence is not None
-    assert (approval.evidence.run_id, approval.evidence.side) == (run_id, "held-out")
-    assert approval.evidence.alignment == HELD_OUT
-    projects.set_state(ann, project, criteria_id, "retired", reason="new data", seen=approved.seen)
-    final = projects.review_of(store, project, criteria_id)
-    assert (final.approval, [change.state for change in final.changes]) == (None, ["proposed", "approved", "retired"])
-    assert projects.list_reviews(store, project)[criteria_id] == final
-
-
-@pytest.mark.parametrize("state", NEXT_STATES)
-@pytest.mark.parametrize("to", NEXT_STATES)
-def test_the_order_of_states(
-    store: Store, project: str, criteria_id: str, run_id: str, state: ReviewState, to: ReviewState
-) -> None:
-    way: dict[ReviewState, tuple[ReviewState, ...]] = {
-        "draft": (),
-        "proposed": ("proposed",),
-        "approved": ("proposed", "approved"),
-        "retired": ("proposed", "approved", "retired"),
-    }
-    for step in way[state]:
-        seen = projects.review_of(store, project, criteria_id).seen
-        projects.set_state(store, project, criteria_id, step, reason="r", seen=seen)
-    seen = projects.review_of(store, project, criteria_id).seen
-    if to in NEXT_STATES[state]:
-        projects.set_state(store, project, criteria_id, to, reason="r", seen=seen)
-        assert projects.review_of(store, project, criteria_id).state == to
-    else:
-        with pytest.raises(UsageError, match=f"that are {state} can become"):
-            projects.set_state(store, project, criteria_id, to, reason="r", seen=seen)
-
-
-def test_who_approves_what_changed_meanwhile_is_told(store: Store, project: str, criteria_id: str, run_id: str) -> None:
-    projects.set_state(store, project, criteria_id, "proposed", reason="r", seen=0)
-    seen = projects.review_of(store, project, criteria_id).seen
-    projects.set_state(store.acting(Actor("Bo")), project, criteria_id, "draft", reason="line 2", seen=seen)
-    projects.set_state(store, project, criteria_id, "proposed", reason="r", seen=seen + 1)
-    with pytest.raises(ConflictError):
-        projects.set_state(store, project, criteria_id, "approved", reason="r", seen=seen)
-
-
-def test_no_approval_without_evidence_or_reason(store: Store, project: str, criteria_id: str, run_id: str) -> None:
-    for one, needs in ((criteria_id, "needs a reason"), (TWO.criteria_id, "No run has measured")):
-        projects.set_state(store, project, one, "proposed", reason="r", seen=0)
-        seen = projects.review_of(store, project, one).seen
-        with pytest.raises(UsageError, match=needs):
-            projects.set_state(store, project, one, "approved", reason="r" if "run" in needs else " ", seen=seen)
 
 
 def test_comments_by_line(store: Store, project: str, criteria_id: str) -> None:
@@ -343,13 +282,12 @@ def test_a_meeting_keeps_its_place_its_people_and_its_clock(store: Store, projec
             again()
 
 
-def test_a_proposed_edit_goes_to_a_meeting_and_the_votes_are_the_reason(
+def test_an_edit_goes_to_a_meeting_and_the_votes_are_the_reason(
     store: Store, project: str, criteria_id: str, golden_id: str
 ) -> None:
     ann = store.acting(Actor("Ann", "reviewer"))
     for text in ("Be clear and kind.", "Be clear and short."):
-        edit = projects.save_edit(ann, project, criteria_id, text, "Ann", note="plainer")
-        projects.set_state(ann, project, edit, "proposed", reason="look", seen=0)
+        projects.save_edit(ann, project, criteria_id, text, "Ann", note="plainer")
     agenda = projects.suggest_agenda(store, project, golden_id, "a")
     assert [(point.kind, point.parent_id) for point in agenda] == [("change", criteria_id)] * 2
     assert agenda[0].text == "Ann changed it by hand: plainer"
@@ -365,10 +303,8 @@ def test_a_proposed_edit_goes_to_a_meeting_and_the_votes_are_the_reason(
         "2 for, 0 against, 0 abstained.",
         "0 for, 2 against, 0 abstained.",
     ]
-    states = [projects.review_of(store, project, point.subject_id).state for point in agenda]
-    assert states == ["proposed", "draft"]
     assert [entry.criteria_id for entry in projects.decided_criteria(store, *where)] == [agenda[0].subject_id]
-    assert projects.suggest_agenda(store, project, golden_id, "a") == []  # one was taken, the other is a draft again
+    assert projects.suggest_agenda(store, project, golden_id, "a") == [], "both were decided on"
 
 
 def test_what_waits_for_a_meeting(store: Store, project: str, golden_id: str) -> None:

@@ -9,7 +9,8 @@ import pytest
 
 from core.errors import ConflictError
 from core.people import LOCAL, Actor
-from core.review.criteria import Comment, CriteriaEvent, StateChange
+from core.review.criteria import Comment, CriteriaEvent, LockChange
+from core.review.judge_versions import VersionDecided
 from core.review.log import Entry
 from core.review.meetings import Vote
 from core.store.store import Store
@@ -19,7 +20,7 @@ ANN, BO = Actor("Ann \x00", "annotator"), Actor("Bo", "reviewer", "bo@example.or
 
 def test_events_come_back_in_order_with_who_did_them(store: Store, project: str) -> None:
     one = store.events.add(project, Comment("<b> \x00 🙂", 3, subject="c1"), ANN)
-    two = store.events.add(project, StateChange("approved", "r", subject="c1"), BO)
+    two = store.events.add(project, LockChange(True, subject="c1"), BO)
     three = store.events.add(project, Comment("", subject="c2"), LOCAL)
     assert one < two < three
     assert [entry.number for entry in store.events.all(project, Entry)] == [one, two, three]
@@ -41,7 +42,7 @@ def test_the_log_is_read_in_pages_by_person_and_kind(store: Store, project: str)
     entries = (Vote(0, "Bo", "for", subject="x"), Comment("", subject="x"))
     numbers = [store.events.add(project, entries[k % 2], (BO, LOCAL, BO)[k % 3]) for k in range(7)]
     other = store.projects.add("other")
-    store.events.add(other, StateChange("proposed", "r", subject="x"), Actor("Elsewhere"))
+    store.events.add(other, LockChange(True, subject="x"), Actor("Elsewhere"))
 
     def page(**of: object) -> tuple[list[int], int]:
         part = store.events.page(project, **of)  # type: ignore[arg-type]
@@ -67,20 +68,20 @@ def test_an_event_sent_twice_is_written_once(store: Store, project: str) -> None
 
 
 def test_who_decides_on_what_has_changed_is_told(store: Store, project: str) -> None:
-    proposed = StateChange("proposed", "r", subject="c1")
+    proposed = VersionDecided(1, "proposed", "r", subject="c1")
     seen = store.events.add(project, proposed, ANN, expected=0)
     store.events.add(project, Comment("another kind is no conflict", subject="c1"), ANN)
     store.events.add(project, replace(proposed, state="approved"), BO, expected=seen)
     with pytest.raises(ConflictError, match="Bo decided") as raised:
         store.events.add(project, replace(proposed, state="retired"), ANN, expected=seen)
     assert ("approved" in raised.value.theirs, "retired" in raised.value.yours) == (True, True)
-    assert [event.state for event in store.events.all(project, StateChange)] == ["proposed", "approved"]
+    assert [event.state for event in store.events.all(project, VersionDecided)] == ["proposed", "approved"]
 
 
 def test_of_many_who_decide_at_once_one_does(store: Store, project: str) -> None:
     def decide(number: int) -> bool:
         try:
-            change = StateChange("proposed", str(number), subject="c1")
+            change = VersionDecided(1, "proposed", str(number), subject="c1")
             store.events.add(project, change, Actor(f"p{number}"), expected=0)
         except ConflictError:
             return False

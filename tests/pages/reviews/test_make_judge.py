@@ -9,11 +9,12 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core import projects
+from core.errors import AccessError
 from core.people import Actor
 from core.settings import Settings
 from core.store.store import Store
-from pages.components import state
-from tests.pages.screen import make_judge, prepared, press, run, texts
+from pages.components import people, state
+from tests.pages.screen import make_judge, open_screen, prepared, press, run, texts
 
 Open = Callable[..., AppTest]
 ASPECT = "coherence"
@@ -77,3 +78,19 @@ def test_who_is_second_sees_it_and_overwrites_nothing(
     assert [version.made.actor for version in versions[1:]] == ["Bo"]
     press(screen, "Measure it")  # having seen it
     assert len(projects.judge_line(store, reviewed.project_id, ASPECT).versions) == 3
+
+
+def test_who_may_label_but_not_review_reads_and_is_told_why(
+    store: Store, settings: Settings, reviewed: Any, edit: str, open_criteria: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a link to review: the way to the judge is shut and says which role it takes; and so is signing it off."""
+    monkeypatch.setattr(people, "actor_of", lambda account, settings: Actor("Al", "annotator"))
+    screen = open_criteria("Al", criteria=edit)
+    (shut,) = [part.proto.popover for part in screen.get("popover") if "judge" in part.proto.popover.label]
+    assert shut.disabled
+    assert "needs the role reviewer; yours is annotator" in shut.help
+    overview = open_screen("0_overview", project=reviewed.project_id, aspect=ASPECT, version="1")
+    assert {one.disabled for one in overview.button if one.label in ("Approve", "Approve and use it")} == {True}
+    al = store.acting(Actor("Al", "annotator"))
+    with pytest.raises(AccessError, match="reviewer"):
+        projects.make_version(al, settings, reviewed.project_id, ASPECT, [edit], origin="edit")

@@ -1,4 +1,4 @@
-"""Criteria as reviewed documents on screen: states, evidence, conflicts, comments, lock, undo, versions, copies."""
+"""Criteria as reviewed documents on screen: comments, lock, undo, versions, copies."""
 
 from __future__ import annotations
 
@@ -28,67 +28,6 @@ from tests.pages.screen import (
 Open = Callable[..., AppTest]
 
 
-def sign(screen: AppTest, label: str, reason: str) -> AppTest:
-    return press(write(screen, "Reason, for those who read it later", reason), label)
-
-
-def test_from_draft_to_retired_on_screen(store: Store, reviewed: Any, open_criteria: Open) -> None:
-    screen = open_criteria("Ann <b>", run=reviewed.run_id, criteria=reviewed.best)
-    assert "Nobody has proposed this version yet" in texts(screen)
-    sign(screen, "Propose for approval", HOSTILE)
-    assert "Proposed by Ann <b>" in texts(screen).replace("**", "")
-    harmless(screen)
-    (evidence,) = [box for box in screen.selectbox if box.label == "Evidence to approve on"]
-    assert evidence.options[0].startswith("held-out ")
-    sign(screen, "Approve", "it holds on unseen items")
-    review = projects.review_of(store, reviewed.project_id, reviewed.best)
-    assert review.approval is not None
-    assert review.approval.evidence is not None
-    assert (review.approval.evidence.side, review.approval.evidence.run_id) == ("held-out", reviewed.run_id)
-    told = projects.load_calibration(store, reviewed.run_id).held_out
-    assert f"n = {review.approval.evidence.alignment.n}" in texts(screen)
-    assert review.approval.evidence.alignment.statistic == told.statistic
-    assert HOSTILE in texts(screen)  # the proposal's reason, folded under "Before that", as letters
-    sign(screen, "Retire", "new data")
-    assert projects.review_of(store, reviewed.project_id, reviewed.best).state == "retired"
-    sign(screen, "Propose for approval", "again")
-    sign(screen, "Send back to draft", "line 1 is vague")
-    states = [change.state for change in projects.review_of(store, reviewed.project_id, reviewed.best).changes]
-    assert states == ["proposed", "approved", "retired", "proposed", "draft"]
-
-
-def test_two_who_decide_at_once(store: Store, reviewed: Any, open_criteria: Open) -> None:
-    screen = open_criteria("Ann", run=reviewed.run_id, criteria=reviewed.best)
-    bo = store.acting(Actor("Bo"))
-    projects.set_state(bo, reviewed.project_id, reviewed.best, "proposed", reason="ready", seen=0)
-    seen = projects.review_of(store, reviewed.project_id, reviewed.best).seen
-    projects.set_state(bo, reviewed.project_id, reviewed.best, "draft", reason="not yet", seen=seen)
-    sign(screen, "Propose for approval", "mine")
-    page_text = texts(screen)
-    assert "Bo decided on this while you were looking at it" in page_text
-    assert "not yet" in page_text
-    assert [change.actor for change in projects.review_of(store, reviewed.project_id, reviewed.best).changes] == [
-        "Bo",
-        "Bo",
-    ]
-
-
-def test_what_sign_off_refuses(store: Store, reviewed: Any, open_criteria: Open) -> None:
-    screen = open_criteria("Ann", run=reviewed.run_id, criteria=reviewed.best)
-    assert "needs a reason" in texts(sign(screen, "Propose for approval", " "))
-    screen = open_criteria("", run=reviewed.run_id, criteria=reviewed.best)
-    assert [widget.disabled for widget in screen.button if widget.label == "Propose for approval"] == [True]
-    assert projects.review_of(store, reviewed.project_id, reviewed.best).state == "draft"
-
-
-def test_what_nobody_measured_cannot_be_approved(store: Store, reviewed: Any, open_criteria: Open) -> None:
-    edit = projects.save_edit(store.acting(Actor("Ann")), reviewed.project_id, reviewed.best, "Other.", "Ann")
-    projects.set_state(store, reviewed.project_id, edit, "proposed", reason="r", seen=0)
-    screen = open_criteria("Ann", run=reviewed.run_id, criteria=edit)
-    assert "No run has measured this version" in texts(screen)
-    assert button(screen, "Approve").disabled
-
-
 def download_label(reviewed: Any) -> str:
     screen = open_screen("3_calibrate", project=reviewed.project_id, run=reviewed.run_id)
     return next(widget.label for widget in screen.download_button if "judge.yaml" in widget.label)
@@ -101,15 +40,12 @@ def test_the_exported_judge_and_its_button_say_whether_it_is_approved(
     card = yaml.safe_load(projects.judge_file(store, reviewed.run_id))
     assert card["approved"] is False
     assert any("Nobody has approved" in warning for warning in card["warnings"])
-    for approval in card["approvals"]:
-        screen = open_criteria("Ann", run=reviewed.run_id, criteria=approval["criteria"])
-        sign(screen, "Propose for approval", "ready")
-        sign(screen, "Approve", "it holds")
+    ann, line = store.acting(Actor("Ann")), projects.judge_line(store, reviewed.project_id, "coherence")
+    projects.use_version(ann, reviewed.project_id, "coherence", 1, reason="it holds", decided=line.decided)
     card = yaml.safe_load(projects.judge_file(store, reviewed.run_id))
     assert card["approved"] is True
     assert {(approval["state"], approval["by"]) for approval in card["approvals"]} == {("approved", "Ann")}
-    sides = [approval["evidence"]["side"] for approval in card["approvals"]]
-    assert sides == ["held-out", *["calibration"] * (len(sides) - 1)]  # a run measures its best alone on held-out items
+    assert {approval["evidence"]["side"] for approval in card["approvals"]} == {"held-out"}
     after = download_label(reviewed)
     assert (before, after) == ("Download judge.yaml (not approved)", "Download judge.yaml")
 
@@ -219,5 +155,5 @@ def test_a_viewer_reads_and_changes_nothing(
 
     monkeypatch.setattr(people, "actor_of", lambda account, settings: Actor("Vi", "viewer"))
     screen = open_criteria("Vi", run=reviewed.run_id, criteria=reviewed.best)
-    for label in ("Propose for approval", "Edit", "Save the name", "Lock"):
+    for label in ("Edit", "Save the name", "Lock"):
         assert button(screen, label).disabled

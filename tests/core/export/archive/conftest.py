@@ -33,6 +33,7 @@ from core.records import (
     ScoreMatrix,
     Unscored,
 )
+from core.review.judge_versions import Evidence, VersionDecided, VersionMade, VersionMeasured
 from core.review.meetings import AgendaItem
 from core.review.passes import PassRequest
 from core.review.plan import LabelAspect
@@ -108,9 +109,13 @@ def _people(store: Store, project_id: str, golden_id: str, run_id: str) -> None:
     projects.rename_criteria(bo, project_id, criteria_id, "What counts <b>")
     (first, _) = projects.review_of(store, project_id, criteria_id).comments
     projects.settle_comment(bo, project_id, criteria_id, first.number)
-    projects.set_state(bo, project_id, criteria_id, "proposed", reason="good", seen=0)
-    seen = projects.review_of(store, project_id, criteria_id).seen
-    projects.set_state(bo, project_id, criteria_id, "approved", reason="good", seen=seen, run_id=run_id)
+    measured = Alignment("spearman", "sample", 0.4, 3)
+    for entry in (
+        VersionMade(run_id, (criteria_id,), "calibration", subject="coherence"),
+        VersionMeasured(1, run_id, golden_id, measured, measured, looks=1, subject="coherence"),
+        VersionDecided(1, "approved", "good", Evidence(run_id, "held-out", measured), subject="coherence"),
+    ):
+        store.events.add(project_id, entry, BO)
     aspect = LabelAspect("coherence", SCALE)
     pass_id = projects.start_pass(bo, PassRequest(project_id, golden_id, "pass", (aspect,)))
     projects.join_pass(ann, project_id, pass_id)

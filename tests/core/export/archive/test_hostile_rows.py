@@ -17,6 +17,7 @@ from core.store.store import Store
 
 Tables = dict[str, list[Any]]
 Bent = Callable[[Callable[[Tables], None]], bytes]
+MADE, MEASURED, DECIDED = "judge version", "judge version measured", "judge version decided"
 OTHER_RUN, OTHER_GOLDEN = "r" + "0" * 12, "golden:" + "0" * 64
 
 
@@ -25,8 +26,8 @@ def _event(tables: Tables, kind: str) -> dict[str, Any]:
 
 
 def _event_with_evidence(tables: Tables) -> dict[str, Any]:
-    """What the last change of state says."""
-    body: dict[str, Any] = [row for row in tables["events"] if row["kind"] == "state"][-1]["body"]
+    """What the last decision on a version of the judge says."""
+    body: dict[str, Any] = [row for row in tables["events"] if row["kind"] == DECIDED][-1]["body"]
     return body
 
 
@@ -176,7 +177,7 @@ HARM: dict[str, tuple[Callable[[Tables], None], str]] = {
         "the golden set 'golden:0",
     ),
     "a decision about another run": (
-        lambda t: _event(t, "state").update(subject=f"{OTHER_RUN}:c1"),
+        lambda t: _event(t, DECIDED).update(subject=f"{OTHER_RUN}:c1"),
         "the run 'r0000",
     ),
     "evidence of another run": (
@@ -206,7 +207,15 @@ HARM: dict[str, tuple[Callable[[Tables], None], str]] = {
     "a comment without words": (lambda t: _event(t, "comment")["body"].pop("text"), "kind 'comment' lacks text"),
     "an event of no kind": (_put("events", "kind", "made up"), "'made up' is no kind of entry; it is one of"),
     "an event that says more": (_of_event("comment", "settled_by", "Bo"), "kind 'comment' has settled_by, which such"),
-    "a state that there is not": (_of_event("state", "state", "frozen"), '"frozen" came'),
+    "a state that there is not": (_of_event(DECIDED, "state", "frozen"), '"frozen" came'),
+    "a version made a draft again": (_of_event(DECIDED, "state", "draft"), "No version is made a draft again"),
+    "a decision on a version below 0": (_of_event(DECIDED, "version", -1), "a number from 0 on; -1 came"),
+    "a measurement below 0": (_of_event(MEASURED, "version", -3), "a number from 0 on; -3 came"),
+    "a version of no criteria": (_of_event(MADE, "criteria_ids", []), "1 to 25 sets of criteria, not 0"),
+    "a version with an endless note": (_of_event(MADE, "note", "x" * 301), "300 characters at most; 301 came"),
+    "a version by another way": (_of_event(MADE, "origin", "magic"), '"magic" came'),
+    "a version of another run": (_of_event(MADE, "base_run", OTHER_RUN), "the run 'r0000"),
+    "a version measured by another run": (_of_event(MEASURED, "run_id", OTHER_RUN), "the run 'r0000"),
     "a name that is a book": (_of_event("criteria name", "name", "x" * 300), "A name has 1 to 80 characters"),
     "a name of two lines": (_of_event("criteria name", "name", "a\nb"), "A name is one line"),
     "criteria named elsewhere": (lambda t: _event(t, "criteria name").update(subject=OTHER_RUN), OTHER_RUN),
@@ -224,6 +233,18 @@ def test_refused(name: str, bent: Bent, elsewhere: Store, settings: Settings) ->
 
 def test_an_unchanged_file_passes(bent: Bent, elsewhere: Store, settings: Settings) -> None:
     projects.import_project(elsewhere, settings, io.BytesIO(bent(lambda tables: None)))
+
+
+@pytest.mark.parametrize("kind", [MEASURED, DECIDED])
+@pytest.mark.parametrize("number", [0, 2, 10**9])
+def test_what_is_said_of_a_version_that_there_is_not_is_passed_over(
+    kind: str, number: int, bent: Bent, elsewhere: Store, settings: Settings
+) -> None:
+    bad = io.BytesIO(bent(_of_event(kind, "version", number)))
+    line = projects.judge_line(elsewhere, projects.import_project(elsewhere, settings, bad).project_id, "coherence")
+    (version,) = line.versions
+    assert (version.state, version.newest is None) == (("draft", True) if kind == MEASURED else ("proposed", False))
+    assert projects.log_lines(elsewhere, elsewhere.projects.all()[0].project_id, line.story), "and the log is read"
 
 
 def test_rows_with_one_key_are_taken_back(bent: Bent, elsewhere: Store, settings: Settings) -> None:

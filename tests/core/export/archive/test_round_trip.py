@@ -113,7 +113,11 @@ def _reviews(store: Store, project_id: str) -> Any:
     remarks = [
         (comment.text, comment.line, comment.actor, comment.at, comment.settled_by) for comment in review.comments
     ]
-    return remarks, [(change.state, change.actor, change.at, change.evidence) for change in review.changes]
+    (version,) = projects.judge_line(store, project_id, "coherence").versions
+    approved = version.imported_approval or version.approval
+    assert approved is not None
+    told = (version.made.criteria_ids, version.made.actor, version.made.at, version.newest and version.newest.held_out)
+    return remarks, told, (approved.state, approved.reason, approved.actor, approved.at, approved.evidence)
 
 
 def _meetings(store: Store, project_id: str) -> Any:
@@ -171,10 +175,11 @@ def test_an_import_beside_the_original_changes_nothing_of_it(
     del three["events"]
     assert json.loads(json.dumps(three).replace(run.run_id, original.run_id)) == one  # every reference followed
     assert original.run_id not in json.dumps(three)
-    evidence = projects.review_of(store, copy.project_id, Criteria("Reward order.", "coherence").criteria_id).changes[
-        -1
-    ]
-    assert evidence.evidence is not None and evidence.evidence.run_id == run.run_id
+    (version,) = projects.judge_line(store, copy.project_id, "coherence").versions
+    assert (version.state, version.approval) == ("proposed", None)  # approved elsewhere: nobody here has
+    approved, measured = version.imported_approval, version.newest
+    assert approved is not None and approved.evidence is not None and measured is not None
+    assert {version.made.base_run, measured.run_id, approved.evidence.run_id} == {run.run_id}
 
 
 def test_the_log_says_what_was_done_here_and_what_came(
