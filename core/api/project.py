@@ -34,6 +34,7 @@ from core.records import GoldenSet
 from core.report.facts import Report
 from core.report.page import appendix_page, html_page, markdown_page
 from core.report.rows import figures_csv
+from core.review.judge_versions import JudgeLine
 from core.settings import Settings
 from core.store.store import Store
 
@@ -153,6 +154,31 @@ class Project:
     def criteria(self, aspect: str | None = None) -> Sequence[CriteriaEntry]:
         """The project's criteria with their alignments, newest first."""
         return projects.list_criteria(self.store, self.project_id, aspect)
+
+    # ── versions of the judge ────────────────────────────────────────────────────────────────────────────────
+
+    def versions(self, aspect: str) -> JudgeLine:
+        """The versions of the judge of an aspect: `.versions`, oldest first, `.current` and `.story`."""
+        return projects.judge_line(self.store, self.project_id, aspect)
+
+    def make_version(self, aspect: str, criteria_ids: Sequence[str], *, note: str = "", held_out: bool = True) -> str:
+        """Make the next version of the judge of these criteria (best first) and start measuring it; returns the run.
+
+        Errors as `core.projects.judge_versions.make_version`.
+        """
+        where = (self.store, self.settings, self.project_id, aspect, criteria_ids)
+        return projects.make_version(*where, origin="criteria", note=note, held_out=held_out)
+
+    def measure_version(self, aspect: str, number: int, golden: str = "", *, held_out: bool = True) -> str:
+        """Measure a version again, or on another golden set; returns the run."""
+        golden_id = self._golden_id(golden) if golden else ""
+        where = (self.store, self.settings, self.project_id, aspect, number)
+        return projects.measure_version(*where, golden_id=golden_id, held_out=held_out)
+
+    def use_version(self, aspect: str, number: int, *, reason: str = "") -> None:
+        """Approve a measured version where nobody has yet, and take it into use; an earlier one goes back to it."""
+        decided = self.versions(aspect).decided
+        projects.use_version(self.store, self.project_id, aspect, number, reason=reason, decided=decided)
 
     def report(self, golden: str, aspect: str, run_id: str | None = None) -> Report:
         """All facts on the newest calibrated judge of the aspect, or on that of `run_id`."""

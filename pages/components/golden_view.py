@@ -61,7 +61,7 @@ def draw(page: Opened, goldens: Sequence[GoldenSummary]) -> None:
     glance = _glance(golden.golden_id, page)
     st.markdown(f"#### {plain(golden.name)}: {plain(glance.words if sees else glance.blind)}")
     _draw_age(page, goldens, golden)
-    _draw_next(golden, glance)
+    _draw_next(page, golden, glance)
     if sees:
         _draw_parts(page, golden)
 
@@ -110,7 +110,7 @@ def _draw_age(page: Opened, goldens: Sequence[GoldenSummary], golden: GoldenSumm
         st.markdown(f"Frozen without {plain(left_out[:200])} of its file.")
 
 
-def _draw_next(golden: GoldenSummary, glance: Glance) -> None:
+def _draw_next(page: Opened, golden: GoldenSummary, glance: Glance) -> None:
     """The one next action, with why; the other one beside it."""
     n = glance.n_to_calibrate
     calibrate = n >= LEAST
@@ -133,6 +133,10 @@ def _draw_next(golden: GoldenSummary, glance: Glance) -> None:
             if calibrate:
                 link_to("calibrate", "Calibrate a judge on it", icon=":material/tune:", **ids)
             link_to("label", "Have people label it", icon=":material/edit_note:", **ids)
+            for aspect, line in projects.judge_lines(page.store, page.project.project_id).items():
+                if (judge := line.default) and golden.aspect(aspect) and judge.on(golden.golden_id) is None:
+                    label = f"Measure version {judge.number} of the judge of {aspect} on it"
+                    link_to("overview", plain(label), icon=":material/science:", aspect=aspect, **ids)
 
 
 def _draw_parts(page: Opened, golden: GoldenSummary) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 ITEMS, LIST, PLOT, ROUNDS, LINEAGE = VIEWS = ("Items", "List", "Plot", "Rounds", "Lineage")
 NOW_ALIGNED, NOW_MISALIGNED = "now aligned", "now misaligned"
-SCORING = ("calibration", "rescore", "round")
+SCORING = ("calibration", "rescore", "round", "version")
 CRITERIA_WORDS = 90
 
 
@@ -63,7 +63,7 @@ class Selection:
 
 
 def choose(page: Opened, row: DeltaGenerator) -> Selection | None:
-    """Run and criteria from the URL, else the best criteria of the newest calibration; None with the way to one.
+    """Run and criteria from the URL, else those of the judge in use; None with the way to a calibration.
 
     They are changed behind a button that goes into `row`.
     """
@@ -84,8 +84,9 @@ def choose(page: Opened, row: DeltaGenerator) -> Selection | None:
         if not entries:
             st.info("This run scored no criteria to the end. Choose another.", icon=":material/difference:")
             return None
-        linked = state.url_id("criteria") or entries[0].criteria_id
-        chosen_id = linked if linked in by_id else entries[0].criteria_id
+        usual = _followed(page, run, by_id) or entries[0].criteria_id
+        linked = state.url_id("criteria") or usual
+        chosen_id = linked if linked in by_id else usual
         words = {entry.criteria_id: criteria_words(entry, run.run_id) for entry in entries}
         criteria = by_id[choose_in_url("Criteria", "criteria", chosen_id, words)]
         st.text(criteria.text or "No criteria: the judge without any.")
@@ -119,7 +120,7 @@ def _draw_empty(page: Opened) -> None:
 
 
 def _wanted_run(page: Opened, runs: Mapping[str, Run]) -> str:
-    """The run in the URL; else the newest that scored the criteria in the URL; else the newest calibration."""
+    """The run in the URL; else the newest that scored the criteria in the URL; else that of the judge in use."""
     linked, criteria_id = state.url_id("run"), state.url_id("criteria")
     if linked in runs:
         return str(linked)
@@ -138,7 +139,15 @@ def _wanted_run(page: Opened, runs: Mapping[str, Run]) -> str:
         )
         if newest:
             return newest
-    return next((run for run in runs if runs[run].kind == "calibration"), next(iter(runs)))
+    newest = next((run for run in runs.values() if run.kind == "calibration"), next(iter(runs.values())))
+    judges = projects.judge_runs(page.store, page.project.project_id, newest.golden_id, newest.aspect)
+    return next((run.run_id for run in judges if run.run_id in runs), newest.run_id)
+
+
+def _followed(page: Opened, run: Run, by_id: Mapping[str, CriteriaEntry]) -> str:
+    """The best of the criteria that the version of the judge follows which this run measured; "" for none."""
+    version = projects.judge_line(page.store, page.project.project_id, run.aspect).of_run(run.run_id)
+    return next((name for name in version.criteria_ids if name in by_id), "") if version is not None else ""
 
 
 def _run_words(run: Run) -> str:
