@@ -59,7 +59,8 @@ def _draw_adapters(adapters: JudgeAdapters, judge: MeasuredJudge) -> None:
         key=state.widget(f"adapters_file_{adapter.name}"),
         help=plain("The alignment, the approval and what is lost stand at the top of the file."),
     )
-    st.code(adapter.text, language=_LANGUAGES.get(adapter.media_type), height=420)
+    with st.expander(f"Its text ({len(adapter.text.splitlines()):,} lines)"):
+        st.code(adapter.text, language=_LANGUAGES.get(adapter.media_type), height=420)
 
 
 def _stamp(page: Opened, golden: GoldenSummary, aspect: str) -> tuple[Any, ...]:

@@ -25,7 +25,11 @@ from pages.components.screens import plain
 from pages.components.state import widget
 
 FALLS = (0.05, 0.1, 0.15, 0.2)
-_DECIDED = {"holds": "still holds", "fallen": "agrees with people less than it did"}
+_DECIDED = {
+    "holds": "{0} still holds on the newer labels of {1}",
+    "fallen": "{0} agrees with people less than it did, by the newer labels of {1}",
+}
+_OPEN = "{0}: the newer labels of {1} do not tell whether it still agrees with people as it did"
 
 
 def draw_finding(page: Opened, aspect: str, judge: MeasuredJudge) -> None:
@@ -35,8 +39,7 @@ def draw_finding(page: Opened, aspect: str, judge: MeasuredJudge) -> None:
     if newest is None:
         finding(f"{name} was not rechecked yet: whether it still agrees with people on newer labels is not known")
     else:
-        decided = _DECIDED.get(newest.outcome.decision, "may have fallen or not, which cannot be told,")
-        finding(f"{name} {decided} on the newer labels of {newest.outcome.golden_name}")
+        finding(_DECIDED.get(newest.outcome.decision, _OPEN).format(name, newest.outcome.golden_name))
 
 
 def draw(page: Opened, golden: GoldenSummary, aspect: str, judge: MeasuredJudge) -> None:

@@ -165,7 +165,8 @@ def _draw_limits(report: Report) -> None:
     if not known_limits:
         st.markdown("Nothing is known against this result beyond what its intervals say.")
     st.markdown("\n".join(f"- **{plain(limit.title)}.** {plain(limit.text)}" for limit in known_limits))
-    st.caption(plain(" ".join(headline(report).details)))
+    with st.expander("The tests behind the finding"):
+        st.markdown("\n".join(f"- {plain(detail)}" for detail in headline(report).details))
 
 
 def _draw_judges(report: Report) -> None:
