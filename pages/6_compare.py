@@ -1,11 +1,13 @@
 """Compare: every judge beside the people and beside each other, on items whose labels none of them has seen."""
 
+from collections.abc import Sequence
+
 import streamlit as st
 
 from core import projects
-from core.comparison import Published
 from core.errors import ConcordError
-from core.project_records import GoldenSummary, JudgeEntry
+from core.project_records import GoldenSummary
+from core.projects.judges_shown import JudgesShown
 from pages.components import (
     analyses_view,
     chosen,
@@ -18,49 +20,52 @@ from pages.components import (
     import_view,
 )
 from pages.components.compare_view import Choice, Compared
-from pages.components.page import Opened, open_page, stop_with
+from pages.components.page import Opened, finding, open_page, stop_with
 from pages.components.screens import plain
 
 SECTIONS = {
+    "table": "All judges",
     "differences": "Which differences are real",
     "people": "Beside people",
     "items": "Item by item",
     "curve": "On the human scale",
-    "brought": "With and without calibrating",
+    "brought": "What each part brings",
     "papers": "Papers",
-    "judges": "Judges: add, rename",
+    "judges": "Add, rename",
 }
 
 
 def show(page: Opened) -> None:
-    left, middle, right = st.columns([4, 3, 2], gap="medium", vertical_alignment="bottom")
-    with left:
-        golden = chosen.choose_golden(page)
-    with middle:
-        aspect = chosen.choose_aspect(page, golden)
-    judges = projects.list_judges(page.store, page.project.project_id, golden.golden_id, aspect)
-    if not judges:
+    golden = chosen.choose_golden(page)
+    aspect = chosen.choose_aspect(page, golden)
+    shown = projects.judges_shown(page.store, page.project.project_id, golden.golden_id, aspect)
+    if not shown.entries:
         compare_judges.draw_empty(golden, aspect)
         compare_judges.draw_adding(page, golden, aspect)
         return
     try:
-        with right:
-            compared_judges = compare_view.choose_judges(golden, aspect, judges)
-        choice = compare_view.choose_measure(page, golden, aspect, compared_judges)
-        show_table(page, golden, aspect, judges, choice)
+        show_compared(page, golden, aspect, shown)
     except ConcordError as error:
         stop_with("These judges cannot be compared.", str(error))
 
 
-def show_table(page: Opened, golden: GoldenSummary, aspect: str, judges: list[JudgeEntry], choice: Choice) -> None:
-    compared = compare_view.compare(page, golden, aspect, choice)
-    compare_view.draw_finding(compared)
-    if aside := compare_view.narrow_words(judges, choice):
+def show_compared(page: Opened, golden: GoldenSummary, aspect: str, shown: JudgesShown) -> None:
+    above, measured = st.container(), compare_view.choose_measure(page, golden, aspect, shown)
+    held = compare_view.hold("section", list(SECTIONS), "judges" if import_view.waiting() else "table")
+    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+        compare_view.draw_measure(measured)
+        offered = compare_view.choose_versions(shown)
+        judges = compare_view.choose_judges(golden, aspect, offered)
+        choice = Choice(judges, measured.statistic.value, measured.level.value, measured.items.value)
+        compared = compare_view.compare(page, golden, aspect, choice, shown)
+        columns: tuple[str, ...] = ()
+        if held.value == "table":
+            columns = compare_leaderboard.choose_columns(compared)
+            compare_leaderboard.draw_downloads(compared)
+    with above:
+        draw_finding(compared)
+    if aside := compare_view.narrow_words(offered, choice):
         st.caption(plain(aside))
-    above = st.container()
-    held = compare_view.hold("section", list(SECTIONS), "judges" if import_view.waiting() else "differences")
-    if held.value != "papers":
-        draw_leaderboard(compared, ())
     st.segmented_control(
         "More",
         list(SECTIONS),
@@ -71,7 +76,24 @@ def show_table(page: Opened, golden: GoldenSummary, aspect: str, judges: list[Ju
         args=(held,),
         label_visibility="collapsed",
     )
-    match held.value:
+    show_section(page, compared, held.value, columns)
+
+
+def draw_finding(compared: Compared) -> None:
+    """The sentence, what it rests on, and what makes it weaker than it looks."""
+    said = compare_view.finding_of(compared)
+    finding(said.headline, step=lambda: compare_view.draw_next(compared))
+    if words := " ".join((said.basis, *said.details)):
+        st.caption(plain(words.strip()))
+    for sentence in said.cautions:
+        st.markdown(f":material/warning: {plain(sentence)}")
+
+
+def show_section(page: Opened, compared: Compared, section: str, columns: Sequence[str]) -> None:
+    match section:
+        case "table":
+            compare_leaderboard.draw_table(compared, columns=columns)
+            compare_leaderboard.draw_whiskers(compared)
         case "differences":
             compare_sections.draw_differences(compared)
         case "people":
@@ -81,18 +103,15 @@ def show_table(page: Opened, golden: GoldenSummary, aspect: str, judges: list[Ju
         case "curve":
             compare_sections.draw_curve(compared)
         case "brought":
-            analyses_view.draw(page, golden, aspect)
+            analyses_view.draw(page, compared.view, compared.aspect)
         case "papers":
-            published_figures = compare_sections.draw_published(compared)
+            above = st.container()
+            printed = compare_sections.draw_published(compared)
             with above:  # drawn after the choice of the printed numbers, which stand there too
-                draw_leaderboard(compared, published_figures)
+                compare_leaderboard.draw_table(compared, printed)
+                compare_leaderboard.draw_whiskers(compared, printed)
         case _:
-            compare_judges.draw_judges(page, golden, aspect, judges)
-
-
-def draw_leaderboard(compared: Compared, published_figures: tuple[Published, ...]) -> None:
-    compare_leaderboard.draw_table(compared, published_figures)
-    compare_leaderboard.draw_whiskers(compared, published_figures)
+            compare_judges.draw_judges(page, compared)
 
 
 show(

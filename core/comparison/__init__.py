@@ -5,6 +5,7 @@
     common_items  which items, and which judge costs how many      item_pool unique_names
     compare       judges with intervals, tests and ceiling         compare_table human_ceiling annotator_tests
     leaderboard   what came out: JSON, spreadsheet and sentences   Leaderboard Row leaderboard_csv finding
+    version_finding   the same about the judge in use              version_finding without_p
     curve         scores in points of the human scale              calibration_curve
     published     numbers printed in the papers                    published_for departure
     styles        one language model asked in several ways         (imported by name; `styles_run` asks)
@@ -25,3 +26,4 @@ from core.comparison.published import (
     published_datasets,
     published_for,
 )
+from core.comparison.version_finding import version_finding, without_p

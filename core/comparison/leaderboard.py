@@ -219,11 +219,15 @@ def _ends(interval: Interval | None) -> tuple[float | None, float | None]:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`headline` is the result, `details` what belongs beside it, `cautions` what makes it weaker than it looks."""
+    """`headline` is the result in one sentence, `basis` what it was measured by and on, `details` what belongs beside
+    it, `people` where the judge stands beside a person, `cautions` what makes it weaker than it looks.
+    """
 
     headline: str
     details: tuple[str, ...] = ()
     cautions: tuple[str, ...] = ()
+    basis: str = ""
+    people: str = ""
 
 
 def finding(board: Leaderboard, measure: str) -> Finding:
@@ -245,9 +249,13 @@ def finding(board: Leaderboard, measure: str) -> Finding:
         )
     best = defined[0]
     verb = "stands highest in agreement with people" if len(board.rows) > 1 else "agrees with people"
-    headline = f"{best.name} {verb}: {estimate(best.alignment)} ({measure}), {_items(board)}."
-    details = [*_standing(board, len(defined)), *_against_people(board, best, measure)]
-    return Finding(headline, tuple(details), tuple(_cautions(board, best)))
+    return Finding(
+        f"{best.name} {verb}: {estimate(best.alignment)}.",
+        tuple(_standing(board, len(defined))),
+        tuple(cautions(board, best)),
+        f"{measure}, {items_of(board)}.",
+        people_words(board, best, measure, best.name),
+    )
 
 
 def in_short(names: Sequence[str]) -> str:
@@ -257,7 +265,8 @@ def in_short(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def _items(board: Leaderboard) -> str:
+def items_of(board: Leaderboard) -> str:
+    """`on 60 items from 10 sources whose labels none of these judges has seen`."""
     pool = board.pool
     whole = f"on {pool.n_common:,} items from {board.n_sources:,} source{'' if board.n_sources == 1 else 's'}"
     if pool.mode == "all":
@@ -287,21 +296,22 @@ def _standing(board: Leaderboard, n_defined: int) -> list[str]:
     return sentences
 
 
-def _against_people(board: Leaderboard, best: Row, measure: str) -> list[str]:
-    """Where the best judge stands beside a person, against the same targets and no stronger than the interval."""
-    if best.people is None:
-        return [f"How well people agree with each other is not known, {NO_SINGLE_RATINGS}: {board.ceiling.reason}"]
-    words = beside_people_words(best.people, measure, judge=best.name)
-    return [f"{words} {margin_words()}" if best.people.standing == "level" else words]
+def people_words(board: Leaderboard, row: Row, measure: str, name: str) -> str:
+    """Where a judge, called `name`, stands beside a person, against the same targets and no stronger than it may."""
+    if row.people is None:
+        return f"How well people agree with each other is not known, {NO_SINGLE_RATINGS}: {board.ceiling.reason}"
+    words = beside_people_words(row.people, measure, judge=name)
+    return f"{words} {margin_words()}" if row.people.standing == "level" else words
 
 
-def _cautions(board: Leaderboard, best: Row) -> list[str]:
+def cautions(board: Leaderboard, best: Row) -> list[str]:
+    """What makes a finding about the judge `best` weaker than it looks."""
     sentences = []
     interval = best.alignment.interval
     if interval is None:
         sentences.append("There is no interval: it needs 2 sources or more, and values that vary between them.")
     elif interval.low <= 0.0 <= interval.high:
-        sentences.append("Its interval holds 0, so even the best judge may agree with people only by chance.")
+        sentences.append("Its interval holds 0, so even this judge may agree with people only by chance.")
     flattered = [row.name for row in board.rows if row.n_seen_used]
     if flattered:
         sentences.append(

@@ -126,10 +126,9 @@ def enter_measurement(work: RunWork, version: JudgeVersion, result: Calibration)
     other = line.default if line.default is not None and line.default.number != version.number else None
     gains = {} if other is None else _gains(work, other, result)
     held_out = gains.get("held-out")
-    accesses = list_held_out_accesses(store, run.project_id, run.golden_id, version.aspect)
-    before = line.held_out_comparisons(run.golden_id) + sum(access.why == EDIT_SCORED for access in accesses)
-    if held_out is not None and before:
-        held_out = replace(held_out, p=None, p_reason=seen_before(before))
+    seen = held_out_seen(store, run.project_id, run.golden_id, line)
+    if held_out is not None and seen.p_reason:
+        held_out = replace(held_out, p=None, p_reason=seen.p_reason)
     entry = VersionMeasured(
         version.number,
         run.run_id,
@@ -139,16 +138,33 @@ def enter_measurement(work: RunWork, version: JudgeVersion, result: Calibration)
         other.number if other is not None and gains else 0,
         gains.get("calibration"),
         held_out,
-        len(accesses) if opened else 0,
+        seen.looks if opened else 0,
         subject=version.aspect,
     )
     store.events.add(run.project_id, entry, store.actor, form=f"measured:{run.run_id}")
 
 
-def seen_before(times: int) -> str:
-    """Why a comparison carries no p."""
-    often = "once" if times == 1 else f"{times} times"
-    return f"versions were compared on these items {often} before, so a choice may rest on them"
+@dataclass(frozen=True, slots=True)
+class HeldOutSeen:
+    """How often the held-out items of a golden set were looked at, and how often something was compared on them."""
+
+    looks: int = 0
+    compared: int = 0
+
+    @property
+    def p_reason(self) -> str:
+        """Why a further comparison on them carries no p; "" where it carries one."""
+        if not self.compared:
+            return ""
+        often = "once" if self.compared == 1 else f"{self.compared} times"
+        return f"versions were compared on these items {often} before, so a choice may rest on them"
+
+
+def held_out_seen(store: Store, project_id: str, golden_id: str, line: JudgeLine, *, but: str = "") -> HeldOutSeen:
+    """Looks at the held-out items and comparisons on them, that of run `but` (the one in question) left out."""
+    accesses = list_held_out_accesses(store, project_id, golden_id, line.aspect)
+    edits = sum(access.why == EDIT_SCORED for access in accesses)
+    return HeldOutSeen(len(accesses), line.held_out_comparisons(golden_id, but=but) + edits)
 
 
 def _gains(work: RunWork, other: JudgeVersion, result: Calibration) -> Mapping[Side, Difference]:

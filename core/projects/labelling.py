@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from core.errors import AccessError, NotFoundError, UsageError
+from core.projects.judges_shown import judges_shown
 from core.projects.roles import requires
 from core.records import GoldenSet
 from core.review.agreement import (
@@ -76,7 +77,8 @@ def start_pass(store: Store, request: PassRequest) -> str:
 def _order(store: Store, request: PassRequest, golden: GoldenSet) -> tuple[int, ...]:
     judges, ratings = [], None
     if request.order == "disagreement":
-        judges = [row.judge for row in store.judges.all(request.project_id, request.golden_id, request.aspect)]
+        shown = judges_shown(store, request.project_id, request.golden_id, request.aspect)
+        judges = [row.judge for row in shown.entries]
         labels = store.labels.of_golden(request.project_id, request.golden_id)
         ratings = ratings_of(golden, labels, request.aspect).values
     return item_order(golden, request.order, seed=request.seed, limit=request.limit, judges=judges, ratings=ratings)
@@ -282,7 +284,9 @@ def others_said(store: Store, project_id: str, pass_id: str, item_id: str) -> Ot
         raise AccessError("What others said of this item is shown once you have rated it.")
     place = store.goldens.load(labelling.golden_id).item_ids.index(item_id)
     judges = [
-        row.judge for row in store.judges.all(project_id, labelling.golden_id) if row.judge.aspect in labelling.aspects
+        row.judge
+        for aspect in labelling.aspects
+        for row in judges_shown(store, project_id, labelling.golden_id, aspect).entries
     ]
     return OthersSaid(
         tuple(
@@ -293,7 +297,7 @@ def others_said(store: Store, project_id: str, pass_id: str, item_id: str) -> Ot
         tuple(
             (judge.name, judge.aspect, float(judge.values[place]))
             for judge in judges
-            if judge.aspect in labelling.aspects and not np.isnan(judge.values[place])
+            if not np.isnan(judge.values[place])
         ),
     )
 

@@ -264,10 +264,10 @@ class JudgeLine:
                 return version
         return None
 
-    def held_out_comparisons(self, golden_id: str) -> int:
-        """How many versions were compared on the held-out items of a golden set."""
+    def held_out_comparisons(self, golden_id: str, *, but: str = "") -> int:
+        """How often versions were compared on the held-out items of a golden set, run `but` left out."""
         return sum(
-            entry.golden_id == golden_id and entry.held_out_gain is not None
+            entry.golden_id == golden_id and entry.held_out_gain is not None and entry.run_id != but
             for version in self.versions
             for entry in version.measured
         )

@@ -82,4 +82,4 @@ def choose_in_url(
 
 def _to_url(name: str, key: str) -> None:
     chosen = {name: st.session_state[key]}
-    state.put_in_url(**({**chosen, "aspect": None, "item": None} if name == "golden" else chosen))
+    state.put_in_url(**({**chosen, "item": None} if name == "golden" else chosen))

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pandas as pd
 import streamlit as st
 
 from core import projects
 from core.comparison import unique_names
 from core.errors import ConcordError
-from core.project_records import GoldenSummary, JudgeEntry
+from core.project_records import GoldenSummary
 from pages.components import import_view, metrics_view, people, state, styles_view, tables
+from pages.components.compare_view import Compared
 from pages.components.page import Opened, link_to
 from pages.components.screens import plain
 
@@ -39,8 +38,9 @@ def draw_empty(golden: GoldenSummary, aspect: str) -> None:
     link_to("calibrate", "Calibrate a judge on it", icon=":material/tune:", golden=golden.golden_id)
 
 
-def draw_judges(page: Opened, golden: GoldenSummary, aspect: str, judges: Sequence[JudgeEntry]) -> None:
-    """What each judge is and where it came from; rename and remove."""
+def draw_judges(page: Opened, compared: Compared) -> None:
+    """What each judge is and where it came from, those that stand aside too; rename and remove."""
+    golden, aspect, judges = compared.view, compared.aspect, (*compared.shown.entries, *compared.shown.aside)
     names = dict(
         zip((entry.judge_id for entry in judges), unique_names([entry.judge for entry in judges]), strict=True)
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import streamlit as st
@@ -15,29 +15,63 @@ from core.records import Alignment
 from core.report.figures import measure_name
 from core.report.figures.comparison import JudgeMark, leaderboard_figure
 from core.stats import ALPHA, LEAST_SOURCES, STANDING_WORDS, BesidePeople, p_figure
-from pages.components import charts, state, tables
-from pages.components.compare_view import Compared
+from pages.components import charts, compare_view, state, tables
+from pages.components.compare_view import Compared, items_words
 from pages.components.screens import plain
 
 if TYPE_CHECKING:
     from core.report.figures import Drawing
 
 
-def draw_table(compared: Compared, published_figures: Sequence[Published] = ()) -> None:
-    """One row a judge, at one statistic and level, which the column's heading names."""
+MOST_ROWS, HIGHEST = 9, "beside the highest"
+FURTHER = frozenset(
+    (
+        *("no score", "groups", "MAE", "bias", "exact", "within 1", "quadratic kappa", "precision", "recall", "F1"),
+        *("kappa", "calls", "labels seen", "kind"),
+    )
+)
+"""Columns that stand in the table when asked for."""
+
+
+def draw_table(compared: Compared, published_figures: Sequence[Published] = (), *, columns: Sequence[str] = ()) -> None:
+    """One row a judge, at one statistic and level, which the column's heading names; `columns` beside the usual."""
     leaderboard = compared.leaderboard
-    heading = tables.measure_heading(Alignment(leaderboard.measure.statistic, leaderboard.measure.level, None, 0))
-    frame = judges_frame(leaderboard, heading, published_figures)
+    frame = judges_frame(leaderboard, heading_of(leaderboard), published_figures, **_beside(compared))
+    optional = set(_optional(frame, leaderboard))
+    shown = [name for name in frame.columns if name not in optional or name in columns]
     st.dataframe(
-        frame,
+        frame[shown],
         hide_index=True,
-        column_config=_columns(heading, leaderboard),
-        height=tables.height_for(len(frame), 16),
+        column_config=_columns(heading_of(leaderboard), leaderboard, _beside(compared)["beside"]),
+        height=tables.height_for(len(frame), MOST_ROWS),
         placeholder=tables.DASH,
         alt=f"Judges by {compared.measure}",
     )
-    st.caption(plain(_reading(leaderboard)))
-    with st.container(horizontal=True, gap="small"):
+    st.caption(plain(f"{items_words(leaderboard)} {_reading(leaderboard)}".strip()))
+
+
+def choose_columns(compared: Compared) -> tuple[str, ...]:
+    """Which of the further columns that have anything to tell a person wants to see."""
+    leaderboard = compared.leaderboard
+    frame = judges_frame(leaderboard, heading_of(leaderboard), **_beside(compared))
+    return compare_view.choose_columns(_optional(frame, leaderboard))
+
+
+def _optional(frame: pd.DataFrame, leaderboard: Leaderboard) -> list[str]:
+    """The columns that are shown when asked for; lost scores are always told."""
+    lost = any(row.cost.n_unscored for row in leaderboard.rows)
+    return [name for name in frame.columns if name in FURTHER and not (name == "no score" and lost)]
+
+
+def heading_of(leaderboard: Leaderboard) -> str:
+    """The heading of the column with the alignments."""
+    return tables.measure_heading(Alignment(leaderboard.measure.statistic, leaderboard.measure.level, None, 0))
+
+
+def draw_downloads(compared: Compared) -> None:
+    """The whole table as files, every column of it."""
+    leaderboard = compared.leaderboard
+    with st.popover("Download", icon=":material/download:"):
         for label, mime, data in (
             ("CSV", "text/csv", lambda: leaderboard_csv(leaderboard)),
             ("JSON", "application/json", lambda: json.dumps(leaderboard.as_json(), ensure_ascii=False, indent=1)),
@@ -66,15 +100,22 @@ def _reading(leaderboard: Leaderboard) -> str:
     return " ".join(notes)
 
 
-def judges_frame(leaderboard: Leaderboard, heading: str, published_figures: Sequence[Published] = ()) -> pd.DataFrame:
-    """The leaderboard as a frame; columns in which no judge has anything are left away."""
+def judges_frame(
+    leaderboard: Leaderboard,
+    heading: str,
+    published_figures: Sequence[Published] = (),
+    *,
+    subject: int = 0,
+    beside: str = HIGHEST,
+) -> pd.DataFrame:
+    """The leaderboard as a frame, differences beside row `subject`; columns where nobody has anything are left away."""
     rows, on_scale = leaderboard.rows, [row.on_scale for row in leaderboard.rows]
     columns: dict[str, Sequence[object]] = {
         "judge": [row.name for row in rows],
         heading: pd.Series([row.alignment.value for row in rows], dtype="float64"),
         "interval": [tables.interval_of(row.alignment) for row in rows],
         "printed": [_printed_words(row, leaderboard, published_figures) for row in rows] if published_figures else [],
-        "beside the highest": _beside_highest(leaderboard),
+        beside: _beside_subject(leaderboard, subject),
         "beside a person": [beside_person(row.people) for row in rows],
         "n": [row.alignment.n for row in rows],
         "no score": [row.cost.n_unscored for row in rows],
@@ -88,7 +129,7 @@ def judges_frame(leaderboard: Leaderboard, heading: str, published_figures: Sequ
         "recall": _floats([points.binary and points.binary.recall for points in on_scale]),
         "F1": _floats([points.binary and points.binary.f1 for points in on_scale]),
         "kappa": _floats([points.binary and points.binary.kappa for points in on_scale]),
-        "calls": _floats([row.calls_per_item for row in rows]),
+        "calls": _floats([row.calls_per_item or None for row in rows]),
         "labels seen": [row.cost.n_seen for row in rows] if any(row.cost.n_seen for row in rows) else [],
         "kind": [row.kind for row in rows],
         "why —": [row.alignment.reason for row in rows] if any(row.alignment.reason for row in rows) else [],
@@ -130,19 +171,29 @@ def _signed(value: float) -> str:
     return f"{round(value, 2) + 0.0:+.2f}".replace("-", "−")
 
 
-def _beside_highest(leaderboard: Leaderboard) -> list[str]:
-    """Each judge against the first row, in words."""
+def _beside(compared: Compared) -> dict[str, Any]:
+    """The row that the others stand beside, and the heading of the column that says how."""
+    version = compared.shown.version
+    named = version is not None and compared.has_own
+    return {"subject": compared.subject, "beside": f"beside version {version.number}" if named and version else HIGHEST}
+
+
+def _beside_subject(leaderboard: Leaderboard, subject: int) -> list[str]:
+    """Each judge against row `subject`, in words."""
     if leaderboard.pairwise is None:
         return []
-    words = ["highest" if leaderboard.rows[0].alignment.value is not None else ""]
-    for k, row in enumerate(leaderboard.rows[1:], 1):
-        p = float(leaderboard.pairwise.p_holm[0, k])
-        if row.alignment.value is None:
+    words = []
+    for k, row in enumerate(leaderboard.rows):
+        p = float(leaderboard.pairwise.p_holm[subject, k])
+        if k == subject:
+            words.append("" if row.alignment.value is None else "highest" if k == 0 else "itself")
+        elif row.alignment.value is None:
             words.append(tables.DASH)
         elif math.isnan(p):
-            words.append("no test")
+            words.append("no p")
         else:
-            words.append(f"{'worse' if p <= ALPHA else 'no clear difference'}, {p_figure(p)}")
+            told = "no clear difference" if p > ALPHA else "worse" if k > subject else "better"
+            words.append(f"{told}, {p_figure(p)}")
     return words
 
 
@@ -161,15 +212,15 @@ def _interval_help(leaderboard: Leaderboard) -> str:
     return next((interval.method for interval in intervals if interval is not None), "over sources")
 
 
-def _columns(heading: str, leaderboard: Leaderboard) -> dict[str, object]:
+def _columns(heading: str, leaderboard: Leaderboard, beside: str) -> dict[str, object]:
     config = st.column_config
     measure = measure_name(leaderboard.measure.statistic, leaderboard.measure.level)
     return {
-        "judge": config.TextColumn(width=196),
+        "judge": config.TextColumn(width=260),
         heading: config.NumberColumn(format="%.3f", width=126, help=f"alignment with people: {measure}"),
         "interval": config.TextColumn("95 % interval", width=108, help=_interval_help(leaderboard)),
-        "beside the highest": config.TextColumn(
-            width=184, help=f"paired test over sources, corrected after Holm; none under {LEAST_SOURCES} sources"
+        beside: config.TextColumn(
+            width=190, help=f"paired test over sources, corrected after Holm; none under {LEAST_SOURCES} sources"
         ),
         "beside a person": config.TextColumn(
             width=280,

@@ -21,7 +21,7 @@ from core.stats import (
 )
 from pages.components import state, tables
 from pages.components.compare_sections import choose_row
-from pages.components.compare_view import Compared
+from pages.components.compare_view import Compared, finding_of
 from pages.components.screens import plain
 
 Tests = tuple[AnnotatorTest | None, ...]
@@ -39,10 +39,8 @@ def draw(compared: Compared) -> None:
         )
         st.info(plain(why), icon=":material/group:")
         return
-    st.markdown(
-        "**Each judge and one person, both against the mean of the other raters.** The judge takes each rater's place "
-        "in turn, on the same items, so neither has the easier target."
-    )
+    st.markdown(plain(finding_of(compared).people))
+    st.caption("The judge takes each rater's place in turn, on the same items, so neither has the easier target.")
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         raters_are = st.segmented_control(
             "In the annotator test the raters are",

@@ -53,7 +53,7 @@ def draw_differences(compared: Compared) -> None:
         why = (
             "Judges on items of their own cannot be tested against each other: choose the same items for all."
             if leaderboard.pool.mode == "own"
-            else "It takes two judges with common items to compare. Add one under “Judges: add, rename”."
+            else "It takes two judges with common items to compare. Add one under “Add, rename”."
         )
         st.info(why, icon=":material/compare_arrows:")
         return
@@ -80,7 +80,8 @@ def _draw_sentences(leaderboard: Leaderboard, pairwise: PairwiseComparison) -> N
     noun = "difference is" if len(pairs) == 1 else "differences are"
     st.markdown(f"**{len(real)} of {len(pairs)} {noun} beyond chance**")
     if real:
-        st.text("\n".join(_pair_words(leaderboard, pairwise, i, j) for i, j in real))
+        with st.expander("In words", icon=":material/notes:"):
+            st.text("\n".join(_pair_words(leaderboard, pairwise, i, j) for i, j in real))
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
@@ -103,7 +104,7 @@ def _pair_words(leaderboard: Leaderboard, pairwise: PairwiseComparison, i: int, 
         return f"{first} and {second}: {pair.reason}"
     interval = "" if pair.interval is None else f" [{pair.interval.low:.2f}, {pair.interval.high:.2f}]"
     if np.isnan(p):
-        return f"{first} minus {second}: {pair.value:+.3f}{interval}, {NO_TEST}, n = {pair.n:,}"
+        return f"{first} minus {second}: {pair.value:+.3f}{interval}, {pair.p_reason or NO_TEST}, n = {pair.n:,}"
     if p <= ALPHA:
         sentence = f"{first} is {'better' if pair.value > 0 else 'worse'} than {second} by {pair.value:+.3f}{interval}"
     else:

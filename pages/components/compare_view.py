@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import streamlit as st
 
 from core import projects
-from core.comparison import Finding, ItemsMode, Leaderboard, Row, compare_table, finding, unique_names, usual_level
+from core.comparison import (
+    Finding,
+    ItemsMode,
+    Leaderboard,
+    Row,
+    compare_table,
+    finding,
+    unique_names,
+    usual_level,
+    version_finding,
+    without_p,
+)
 from core.project_records import GoldenSummary, JudgeEntry
+from core.projects.judges_shown import JudgesShown
 from core.records import STATISTICS, GoldenSet, Level, Measure, Statistic
 from core.report.figures import LEVEL_NAMES, STATISTIC_NAMES, measure_name
 from pages.components import state
-from pages.components.page import Opened
-from pages.components.screens import plain
+from pages.components.page import Opened, link_to
 
 SEED = 0
 NARROW = 0.25
@@ -53,6 +64,7 @@ class Compared:
     judges: tuple[JudgeEntry, ...]
     leaderboard: Leaderboard
     key: Hashable
+    shown: JudgesShown
 
     @property
     def measure(self) -> str:
@@ -62,6 +74,17 @@ class Compared:
         """The judge behind a row."""
         return self.judges[row.place]
 
+    @property
+    def has_own(self) -> bool:
+        """Whether the version in use is among the judges compared."""
+        return any(entry.judge_id == self.shown.own for entry in self.judges)
+
+    @property
+    def subject(self) -> int:
+        """The row that the others stand beside: of the version in use, else the highest."""
+        rows = enumerate(self.leaderboard.rows)
+        return next((k for k, row in rows if self.judge_of(row).judge_id == self.shown.own), 0)
+
 
 @st.cache_resource(max_entries=8, show_spinner="Reading the golden set …")
 def kept_golden(golden_id: str, _page: Opened) -> GoldenSet:
@@ -69,46 +92,50 @@ def kept_golden(golden_id: str, _page: Opened) -> GoldenSet:
     return projects.load_golden_set(_page.store, golden_id)
 
 
-def choose_measure(page: Opened, view: GoldenSummary, aspect: str, judges: Sequence[JudgeEntry]) -> Choice:
-    """Statistic, level and items, for `judges`; what differs from the usual stands in the URL."""
-    levels = _levels(view)
-    usual = usual_level(kept_golden(view.golden_id, page), aspect)
-    with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
-        held = hold("statistic", STATISTICS, "spearman")
-        st.segmented_control(
-            "Statistic",
-            STATISTICS,
-            required=True,
-            format_func=lambda statistic: STATISTIC_NAMES[statistic],
-            key=held.key,
-            on_change=keep,
-            args=(held,),
-        )
-        statistic: Statistic = held.value
-        held = hold("level", levels, usual if usual in levels else "dataset")
-        st.segmented_control(
-            "Level",
-            levels,
-            required=True,
-            format_func=lambda level: LEVEL_NAMES[level].removesuffix(" level"),
-            key=held.key,
-            on_change=keep,
-            args=(held,),
-            help="Dataset: one coefficient over all items. Sample: one a source, averaged. System: over system means.",
-        )
-        level: Level = held.value
-        held = hold("items", list(MODES), "unseen")
+def choose_measure(page: Opened, view: GoldenSummary, aspect: str, shown: JudgesShown) -> Chosen:
+    """Statistic, level and items: those in the URL, else what the judge in use was measured by, else the usual."""
+    levels, own = _levels(view), shown.measure
+    level = own.level if own is not None else usual_level(kept_golden(view.golden_id, page), aspect)
+    return Chosen(
+        hold("statistic", STATISTICS, own.statistic if own is not None else "spearman"),
+        hold("level", levels, level if level in levels else "dataset"),
+        hold("items", list(MODES), "unseen"),
+        levels,
+    )
+
+
+def draw_measure(chosen: Chosen) -> None:
+    """What the table is measured by and on, to be changed."""
+    with st.popover(measure_name(chosen.statistic.value, chosen.level.value), icon=":material/tune:"):
+        _draw_segments("Statistic", chosen.statistic, STATISTICS, STATISTIC_NAMES)
+        names = {level: LEVEL_NAMES[level].removesuffix(" level") for level in chosen.levels}
+        said = "Dataset: one coefficient over all items. Sample: one a source, averaged. System: over system means."
+        _draw_segments("Level", chosen.level, chosen.levels, names, said=said)
         st.selectbox(
             "Items",
             list(MODES),
             format_func=lambda mode: MODES[mode],
-            key=held.key,
+            key=chosen.items.key,
             on_change=keep,
-            args=(held,),
+            args=(chosen.items,),
             help=MODE_HELP,
             width=270,
         )
-    return Choice(tuple(judges), statistic, level, held.value)
+
+
+def _draw_segments(
+    label: str, held: Held, options: Sequence[str], names: Mapping[str, str], *, said: str | None = None
+) -> None:
+    st.segmented_control(
+        label,
+        options,
+        required=True,
+        format_func=lambda option: names[option],
+        key=held.key,
+        on_change=keep,
+        args=(held,),
+        help=said,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +148,19 @@ class Held:
     usual: str
 
 
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What the table is measured by and on, as it stands."""
+
+    statistic: Held
+    level: Held
+    items: Held
+    levels: Sequence[Level]
+
+
 def hold(name: str, options: Sequence[str], usual: str) -> Held:
     """The choice in the URL, else that of this session, else the usual one; put where its widget finds it."""
-    key, kept = state.widget(f"compare_{name}"), state.widget(f"compare_kept_{name}")
+    key, kept = state.widget(f"compare_{name}"), _kept(name)
     value = state.url_id(name) or st.session_state.get(kept)
     if value not in options:
         value = usual
@@ -135,8 +172,63 @@ def hold(name: str, options: Sequence[str], usual: str) -> Held:
 def keep(held: Held) -> None:
     """Takes what the widget of `held` says now into the URL and the session."""
     chosen = st.session_state[held.key]
-    st.session_state[state.widget(f"compare_kept_{held.name}")] = chosen
+    st.session_state[_kept(held.name)] = chosen
     state.put_in_url(**{held.name: None if chosen == held.usual else chosen})
+
+
+def _kept(name: str) -> str:
+    """Where this session keeps a choice for the project at hand."""
+    return state.widget(f"compare_kept_{state.project()}_{name}")
+
+
+def choose_columns(offered: Sequence[str]) -> tuple[str, ...]:
+    """Which of the columns `offered` a person wants beside the usual ones; in the URL and kept for the session."""
+    key, known = state.widget("compare_columns"), list(offered)
+    value = state.url_id("columns") or st.session_state.get(_kept("columns")) or ""
+    st.session_state[key] = [name for name in value.split(",") if name in known]
+    state.put_in_url(columns=value or None)
+    with st.popover("Columns", icon=":material/view_column:"):
+        chosen = st.pills(
+            "Columns beside the usual ones",
+            known,
+            selection_mode="multi",
+            key=key,
+            on_change=_keep_columns,
+            args=(key,),
+        )
+    return tuple(chosen)
+
+
+def _keep_columns(key: str) -> None:
+    value = ",".join(st.session_state[key])
+    st.session_state[_kept("columns")] = value
+    state.put_in_url(columns=value or None)
+
+
+def choose_versions(shown: JudgesShown) -> tuple[JudgeEntry, ...]:
+    """The judges to choose from: with the versions that stand aside where a person brings them in."""
+    if not shown.aside:
+        return shown.entries
+    earlier = shown.version is not None and all(
+        shown.version.number > other for other in (_number(shown, entry) for entry in shown.aside)
+    )
+    key = state.widget("compare_versions")
+    st.session_state[key] = (state.url_id("versions") or st.session_state.get(_kept("versions"))) == "all"
+    state.put_in_url(versions="all" if st.session_state[key] else None)
+    label = f"{'Earlier' if earlier else 'Other'} versions"
+    brought = st.toggle(label, key=key, on_change=_keep_versions, args=(key,))
+    return (*shown.entries, *shown.aside) if brought else shown.entries
+
+
+def _number(shown: JudgesShown, entry: JudgeEntry) -> int:
+    version = shown.line.of_run(entry.judge.run_id)
+    return 0 if version is None else version.number
+
+
+def _keep_versions(key: str) -> None:
+    value = "all" if st.session_state[key] else None
+    st.session_state[_kept("versions")] = value
+    state.put_in_url(versions=value)
 
 
 def _levels(view: GoldenSummary) -> list[Level]:
@@ -162,7 +254,7 @@ def choose_judges(view: GoldenSummary, aspect: str, judges: Sequence[JudgeEntry]
     if kept and not set(kept) <= set(names):  # one of them was removed
         st.session_state[key] = [judge_id for judge_id in kept if judge_id in names]
     shown = len(judges) - len(st.session_state.get(key) or ())
-    with st.popover(f"{shown} of {len(judges)} judges", icon=":material/filter_list:", width="stretch"):
+    with st.popover(f"{shown} of {len(judges)} judges", icon=":material/filter_list:"):
         out = st.multiselect(
             "Leave out of the comparison",
             list(names),
@@ -203,7 +295,7 @@ def narrow_words(judges: Sequence[JudgeEntry], choice: Choice) -> str:
     )
 
 
-def compare(page: Opened, view: GoldenSummary, aspect: str, choice: Choice) -> Compared:
+def compare(page: Opened, view: GoldenSummary, aspect: str, choice: Choice, shown: JudgesShown) -> Compared:
     """The leaderboard of a choice, computed once for its content."""
     golden = kept_golden(view.golden_id, page)
     key = (
@@ -213,14 +305,16 @@ def compare(page: Opened, view: GoldenSummary, aspect: str, choice: Choice) -> C
         choice.statistic,
         choice.level,
         choice.items,
+        shown.own,
+        shown.seen,
         SEED,
     )
-    return Compared(view, golden, aspect, choice.judges, _kept_board(key, golden, aspect, choice), key)
+    return Compared(view, golden, aspect, choice.judges, _kept_board(key, golden, aspect, choice, shown), key, shown)
 
 
 @st.cache_resource(max_entries=64, show_spinner="Comparing the judges …")
-def _kept_board(key: Hashable, _golden: GoldenSet, _aspect: str, _choice: Choice) -> Leaderboard:
-    return compare_table(
+def _kept_board(key: Hashable, _golden: GoldenSet, _aspect: str, _choice: Choice, _shown: JudgesShown) -> Leaderboard:
+    board = compare_table(
         _golden,
         _aspect,
         [entry.judge for entry in _choice.judges],
@@ -228,20 +322,39 @@ def _kept_board(key: Hashable, _golden: GoldenSet, _aspect: str, _choice: Choice
         items=_choice.items,
         seed=SEED,
     )
+    ids = [entry.judge_id for entry in _choice.judges]
+    return without_p(board, ids.index(_shown.own), _shown.seen.p_reason) if _shown.own in ids else board
 
 
-def draw_finding(compared: Compared) -> None:
-    """What the table says, and what makes it weaker than it looks."""
-    leaderboard = compared.leaderboard
-    said: Finding = finding(leaderboard, compared.measure)
-    with st.container(border=True):
-        st.subheader(plain(said.headline), anchor=False)
-        for sentence in said.details:
-            st.markdown(plain(sentence))
-        for sentence in said.cautions:
-            st.markdown(f":material/warning: {plain(sentence)}")
-        if words := items_words(leaderboard):
-            st.caption(plain(words))
+def finding_of(compared: Compared) -> Finding:
+    """What the table says of the version in use; where there is none, of the highest judge."""
+    shown, ids = compared.shown, [entry.judge_id for entry in compared.judges]
+    if shown.version is None or not compared.has_own:
+        return finding(compared.leaderboard, compared.measure)
+    return version_finding(
+        compared.leaderboard,
+        compared.measure,
+        f"Version {shown.version.number} of the judge",
+        ids.index(shown.own),
+        baseline=ids.index(shown.baseline) if shown.baseline in ids else None,
+        looks=shown.seen.looks,
+    )
+
+
+def draw_next(compared: Compared) -> None:
+    """The one next thing: sign the version off, measure it here, or read the report."""
+    shown, golden_id = compared.shown, compared.view.golden_id
+    default, where = shown.line.default, {"golden": golden_id, "aspect": compared.aspect}
+    if default is None:
+        link_to("calibrate", "Calibrate a judge", icon=":material/tune:", golden=golden_id)
+    elif default.on(golden_id) is None:
+        words = f"Measure version {default.number} here"
+        link_to("overview", words, icon=":material/play_arrow:", version=str(default.number), **where)
+    elif not default.in_force:
+        words = f"Sign off version {default.number}"
+        link_to("overview", words, icon=":material/verified:", version=str(default.number), **where)
+    else:
+        link_to("report", "Read the report", icon=":material/summarize:", **where)
 
 
 def items_words(leaderboard: Leaderboard) -> str:

@@ -74,6 +74,8 @@ URL_IDS = (
     "level",
     "items",
     "section",
+    "columns",
+    "versions",
     "tour",
     "view",
     "filter",

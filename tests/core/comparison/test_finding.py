@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from core.comparison import compare_table, finding
+from core.comparison import compare_table, finding, version_finding, without_p
 from core.comparison.leaderboard import in_short
 from core.records import Measure, Scale
 from core.stats.claims import estimate
@@ -25,16 +25,14 @@ def test_the_best_is_named_with_its_number_and_its_items(noisy):
     board = compare_table(golden, ASPECT, judges, Measure("spearman", "dataset"), resamples=300)
     stated = finding(board, MEASURE)
     best = board.rows[0].alignment
-    assert stated.headline.startswith(
-        f"noise 0.5 stands highest in agreement with people: {estimate(best)} ({MEASURE})"
-    )
-    assert "on 120 items from 30 sources whose labels none of these judges has seen" in stated.headline
+    assert stated.headline == f"noise 0.5 stands highest in agreement with people: {estimate(best)}."
+    assert stated.basis == f"{MEASURE}, on 120 items from 30 sources whose labels none of these judges has seen."
 
 
 def test_who_is_beaten_and_who_is_not_follows_the_corrected_p(noisy, judge_of):
     golden, judges = noisy(0.5, 4.0)
     twin = judge_of("twin", list(judges[0].values))
-    (standing, _) = finding_of(golden, [judges[0], judges[1], twin]).details
+    (standing,) = finding_of(golden, [judges[0], judges[1], twin]).details
     assert "significantly better than noise 4" in standing
     assert "not to be told apart from twin" in standing
 
@@ -43,7 +41,7 @@ def test_one_judge_is_not_called_the_best(noisy):
     golden, judges = noisy(1.0)
     stated = finding_of(golden, judges)
     assert "agrees with people" in stated.headline
-    assert "it has not seen" in stated.headline
+    assert "it has not seen" in stated.basis
     assert not any("better" in detail for detail in stated.details)
 
 
@@ -71,7 +69,7 @@ def test_the_judge_is_set_beside_one_person(golden_of, judge_of):
     ratings = truth + rng.normal(0, 1.0, (3, truth.size))
     golden = golden_of(list(ratings.mean(axis=0)), per_source=4, scale=Scale(-5, 10), ratings=ratings.tolist())
     judge = judge_of("one", list(truth + rng.normal(0, 0.95, truth.size)))
-    (words,) = finding_of(golden, [judge]).details
+    words = finding_of(golden, [judge]).people
     assert words.startswith("one agrees with these raters as well as one of them does")
     assert f"{MEASURE}, 600 items, 150 sources, 3 raters" in words
     assert words.endswith("needs the whole interval above −0.05.")
@@ -79,7 +77,7 @@ def test_the_judge_is_set_beside_one_person(golden_of, judge_of):
 
 def test_without_single_ratings_nothing_is_said_of_people(noisy):
     golden, judges = noisy(1.0)
-    (words,) = finding_of(golden, judges).details
+    words = finding_of(golden, judges).people
     assert "nothing can be said about the judge beside people" in words
     assert "only one label an item" in words
 
@@ -113,3 +111,32 @@ def test_many_names_are_cut_short():
     assert in_short(["a"]) == "a"
     assert in_short(["a", "b", "c"]) == "a, b and c"
     assert in_short(list("abcdef")) == "a, b, c and 3 others"
+
+
+def test_the_version_in_use_is_told_beside_no_criteria(noisy):
+    """Of two judges the better is the version: highest, shown better, its gain the paired difference of the table."""
+    golden, judges = noisy(0.5, 4.0)
+    board = compare_table(golden, ASPECT, judges, Measure("spearman", "dataset"), resamples=300)
+    stated = version_finding(board, MEASURE, "Version 2 of the judge", 0, baseline=1)
+    gain = board.pairwise.pair(0, 1)
+    assert stated.headline.startswith(
+        f"Version 2 of the judge agrees best with people, at {estimate(board.rows[0].alignment)}"
+    )
+    assert f"; beside no criteria {gain.value:+.2f} [" in stated.headline
+    assert "p < .001" in stated.headline
+    assert "seen" not in stated.headline
+    beaten = version_finding(board, MEASURE, "Version 2 of the judge", 1, baseline=None)
+    assert beaten.headline.startswith("Version 2 of the judge agrees with people at ")
+    assert "It is worse than noise 0.5" in beaten.details[0]
+
+
+def test_after_a_choice_on_these_items_the_gain_carries_no_p(noisy):
+    golden, judges = noisy(0.5, 4.0)
+    board = compare_table(golden, ASPECT, judges, Measure("spearman", "dataset"), resamples=300)
+    withheld = without_p(board, 0, "a choice may rest on them")
+    stated = version_finding(withheld, MEASURE, "Version 3 of the judge", 0, baseline=1, looks=4)
+    assert stated.headline.endswith(", no p (held-out items seen 4 times).")
+    assert "agrees best" not in stated.headline
+    assert stated.details == ("No p beside noise 4: a choice may rest on them.",)
+    assert np.isnan(withheld.pairwise.p_holm[0, 1])
+    assert not np.isnan(board.pairwise.p_holm[0, 1])  # the table that was handed in stays

@@ -14,9 +14,12 @@ from core.calibration.settings import CalibrationSettings
 from core.errors import AccessError, ConflictError, CriteriaError, JobError, NotFoundError, UsageError
 from core.people import Actor
 from core.projects.calibration import CalibrationRequest, sides_of
-from core.projects.judge_line import seen_before
+from core.projects.judge_line import HeldOutSeen
 from core.records import AspectLabels, GoldenSet
+from core.review.agreement import ratings_of
 from core.review.judge_versions import JudgeLine
+from core.review.passes import PassRequest
+from core.review.plan import LabelAspect, item_order
 from core.settings import Settings
 from core.store.store import Store
 
@@ -151,7 +154,7 @@ def test_the_second_comparison_on_held_out_items_carries_no_p(world: World) -> N
     assert first.held_out_gain is not None
     assert second.held_out_gain is not None
     assert first.held_out_gain.p is not None
-    assert (second.held_out_gain.p, second.held_out_gain.p_reason) == (None, seen_before(1))
+    assert (second.held_out_gain.p, second.held_out_gain.p_reason) == (None, HeldOutSeen(2, 1).p_reason)
     assert (first.looks, second.looks) == (2, 3)
 
 
@@ -283,3 +286,40 @@ def test_a_version_whose_judge_is_gone_says_so(world: World) -> None:
             aspect="fluency",
         )
         projects.make_version(world.store, world.settings, world.project_id, "fluency", [other], origin="criteria")
+
+
+def test_the_version_in_use_stands_for_all_versions(world: World) -> None:
+    """Compare and Label show it beside the judge without criteria; the version before it stands aside."""
+    first = projects.judges_shown(world.store, world.project_id, world.golden_id, ASPECT)
+    assert [entry.name for entry in first.entries if entry.judge_id == first.own] == [
+        "Judge, version 1 (waits for sign-off)"
+    ]
+    assert (first.aside, first.seen.p_reason) == ((), "")
+    world.make(world.edited)
+    projects.use_version(world.store, world.project_id, ASPECT, 2, decided=world.line.decided)
+    shown = projects.judges_shown(world.store, world.project_id, world.golden_id, ASPECT)
+    names = {entry.judge_id: entry.name for entry in shown.entries}
+    assert shown.version == world.line.current
+    assert names[shown.own] == "Judge, version 2 (in use)"
+    assert names[shown.baseline].endswith("· no criteria")
+    assert len(names) == 2
+    assert [entry.name for entry in shown.aside] == ["Judge, version 1 (waits for sign-off)"]
+    assert (shown.seen.looks, shown.seen.p_reason) == (2, "")  # its own comparison was the first
+    projects.rename_judge(world.store, world.project_id, shown.own, "House judge")
+    world.make(world.edit("Rate how relevant it is."))
+    again = projects.judges_shown(world.store, world.project_id, world.golden_id, ASPECT)
+    assert [entry.name for entry in again.entries if entry.judge_id == again.own] == ["House judge, version 2 (in use)"]
+    assert again.seen.compared == 1
+
+
+def test_labelling_where_judges_part_asks_the_version_in_use(world: World) -> None:
+    """Two versions and the judge without criteria: only one version counts."""
+    world.make(world.edited)
+    shown = projects.judges_shown(world.store, world.project_id, world.golden_id, ASPECT)
+    aspect = LabelAspect(ASPECT, world.store.goldens.load(world.golden_id).aspects[ASPECT].scale)
+    request = PassRequest(world.project_id, world.golden_id, "first", (aspect,), order="disagreement")
+    golden = projects.load_golden_set(world.store, world.golden_id)
+    judges, ratings = [entry.judge for entry in shown.entries], ratings_of(golden, [], ASPECT).values
+    pass_id = projects.start_pass(world.store, request)
+    expected = item_order(golden, "disagreement", judges=judges, ratings=ratings)
+    assert projects.get_pass(world.store, world.project_id, pass_id).plan.positions == expected

@@ -1,0 +1,98 @@
+"""What a leaderboard says of one judge, the version in use: its alignment, its gain, and where it stands."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from core.comparison.leaderboard import Finding, Leaderboard, cautions, finding, in_short, items_of, people_words
+from core.stats import ALPHA, claim
+from core.stats.claims import estimate, p_figure, signed, signed_range
+
+
+def version_finding(
+    board: Leaderboard, measure: str, name: str, place: int, *, baseline: int | None = None, looks: int = 0
+) -> Finding:
+    """The result of `board` about the judge at `place` among those given; `name` is "Version 2 of the judge".
+
+    `baseline` is the place of the same judge without criteria; `looks` how often the held-out items were seen.  Where
+    the judge is not among the rows, or has no alignment, it is the finding of the whole table.
+    """
+    at = next((k for k, row in enumerate(board.rows) if row.place == place), None)
+    if at is None or board.problem or board.pool.mode == "own" or board.rows[at].alignment.value is None:
+        return finding(board, measure)
+    row = board.rows[at]
+    headline = f"{name} {_verb(board, at)} {estimate(row.alignment)}{_gain(board, at, baseline)}"
+    if looks > 1 and baseline is not None:
+        headline += f" (held-out items seen {looks} times)"
+    return Finding(
+        f"{headline}.",
+        tuple(_others(board, at)),
+        tuple(cautions(board, row)),
+        f"{measure}, {items_of(board)}.",
+        people_words(board, row, measure, name),
+    )
+
+
+def without_p(board: Leaderboard, place: int, reason: str) -> Leaderboard:
+    """The same table, no difference of the judge at `place` with a p, for `reason`."""
+    if board.pairwise is None or not reason:
+        return board
+    at = next(k for k, row in enumerate(board.rows) if row.place == place)
+    holm, williams = board.pairwise.p_holm.copy(), board.pairwise.williams_p_holm.copy()
+    for matrix in (holm, williams):
+        matrix[at, :] = matrix[:, at] = np.nan
+    differences = {
+        pair: replace(difference, p=None, p_reason=reason) if at in pair else difference
+        for pair, difference in board.pairwise.differences.items()
+    }
+    pairwise = replace(board.pairwise, p_holm=holm, williams_p_holm=williams, differences=differences)
+    return replace(board, pairwise=pairwise)
+
+
+def _verb(board: Leaderboard, at: int) -> str:
+    """No stronger than the tests: best is who is shown to be better than all others."""
+    if at:
+        return "agrees with people at"
+    others = [k for k in range(1, len(board.rows)) if board.rows[k].alignment.value is not None]
+    if others and board.pairwise is not None:
+        beyond = [board.pairwise.p_holm[0, k] <= ALPHA for k in others]
+        return "agrees best with people, at" if all(beyond) else "stands highest in agreement with people, at"
+    return "agrees with people at"
+
+
+def _gain(board: Leaderboard, at: int, baseline: int | None) -> str:
+    """`; beside no criteria +0.12 [+0.05, +0.19], p = .004`; the p is the table's, corrected over its pairs."""
+    other = next((k for k, row in enumerate(board.rows) if row.place == baseline), None)
+    if other is None or board.pairwise is None:
+        return ""
+    pair = board.pairwise.pair(at, other)
+    if pair.value is None:
+        return ""
+    p = float(board.pairwise.p_holm[at, other])
+    ends = "" if pair.interval is None else f" {signed_range(pair.interval)}"
+    if np.isnan(p):
+        return f"; beside no criteria {signed(pair.value)}{ends}, no p"
+    says = p_figure(p) if claim(pair.value, pair.interval, p) != "open" else "not to be told from chance"
+    return f"; beside no criteria {signed(pair.value)}{ends}, {says}"
+
+
+def _others(board: Leaderboard, at: int) -> list[str]:
+    """Beside whom it is shown to be better or worse, and whom it cannot be told apart from."""
+    if board.pairwise is None:
+        return []
+    others = [k for k, row in enumerate(board.rows) if k != at and row.alignment.value is not None]
+    p = {k: float(board.pairwise.p_holm[at, k]) for k in others}
+    said = {
+        "better than": [k for k in others if p[k] <= ALPHA and k > at],
+        "worse than": [k for k in others if p[k] <= ALPHA and k < at],
+        "not to be told apart from": [k for k in others if p[k] > ALPHA],
+    }
+    parts = [f"{words} {in_short([board.rows[k].name for k in whom])}" for words, whom in said.items() if whom]
+    sentences = [f"It is {', and '.join(parts)} (paired over sources, Holm-corrected)."] if parts else []
+    untested = [k for k in others if np.isnan(p[k])]
+    if untested:
+        reason = board.pairwise.pair(at, untested[0]).p_reason
+        sentences.append(f"No p beside {in_short([board.rows[k].name for k in untested])}: {reason}.")
+    return sentences

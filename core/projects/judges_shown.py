@@ -1,0 +1,111 @@
+"""The judges of an aspect as screens show them: the version in use, others beside it, its versions aside."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from core.project_records import JudgeEntry
+from core.projects.judge_line import HeldOutSeen, held_out_seen, judge_line
+from core.records import Measure
+from core.review.judge_versions import JudgeLine, JudgeVersion, VersionState
+from core.store.store import Store
+
+STANDS: dict[VersionState, str] = {"current": "in use", "proposed": "waits for sign-off", "draft": "not measured yet"}
+"""What a version's state is called behind its number; the others are called as they are."""
+_MADE_NAME = re.compile(r" · (calibrated|version \d+)$")
+"""How a run names its judge; what is called otherwise, somebody renamed."""
+
+
+@dataclass(frozen=True)
+class JudgesShown:
+    """`entries`: judges that are no version of the judge, and one version of it; oldest first, versions named so.
+
+    `version` is the one among them (None where none was measured on this golden set), `own` its judge's id, `baseline`
+    the id of the same judge without criteria ("" where it is not here).  `aside` are the other versions, and the
+    judges without criteria of their calibrations.  `seen`: how often the held-out items were looked at.
+    """
+
+    line: JudgeLine
+    entries: tuple[JudgeEntry, ...]
+    aside: tuple[JudgeEntry, ...] = ()
+    version: JudgeVersion | None = None
+    own: str = ""
+    baseline: str = ""
+    seen: HeldOutSeen = field(default_factory=HeldOutSeen)
+
+    @property
+    def measure(self) -> Measure | None:
+        """What the judge in use was measured by; None without one."""
+        version = self.line.default or self.version
+        newest = None if version is None else version.newest
+        return None if newest is None else Measure(newest.calibration.statistic, newest.calibration.level)
+
+
+def judges_shown(store: Store, project_id: str, golden_id: str, aspect: str) -> JudgesShown:
+    """The judges of an aspect of a golden set, with the version in use in place of all versions.
+
+    Where that was not measured on this golden set the newest version that was stands for it, a retired one last.
+    """
+    listed, line = store.judges.all(project_id, golden_id, aspect), judge_line(store, project_id, aspect)
+    of_version = {entry.judge_id: version for entry in listed if (version := version_behind(line, entry)) is not None}
+    entries = [_named(entry, of_version) for entry in listed]
+    if not of_version:
+        return JudgesShown(line, tuple(entries))
+    version = _shown(line, list(of_version.values()))
+    own = _newest(entries, of_version, version, golden_id)
+    runs = {entry.judge.run_id for entry in entries if entry.judge.kind == "no criteria"}
+    elsewhere = {each.made.base_run for each in line.versions} - {version.made.base_run}
+    aside = {judge_id for judge_id in of_version if judge_id != own}
+    if version.made.base_run in runs:
+        aside |= {entry.judge_id for entry in entries if _is_baseline_of(entry, elsewhere)}
+    measured = version.on(golden_id)
+    return JudgesShown(
+        line,
+        tuple(entry for entry in entries if entry.judge_id not in aside),
+        tuple(entry for entry in entries if entry.judge_id in aside),
+        version,
+        own,
+        next((entry.judge_id for entry in entries if _is_baseline_of(entry, {version.made.base_run})), ""),
+        held_out_seen(store, project_id, golden_id, line, but=measured.run_id if measured else ""),
+    )
+
+
+def version_behind(line: JudgeLine, entry: JudgeEntry) -> JudgeVersion | None:
+    """The version whose measurement left this judge, or None."""
+    calibrated = entry.judge.kind == "calibrated" and entry.judge.run_id
+    return line.of_run(entry.judge.run_id) if calibrated else None
+
+
+def version_name(version: JudgeVersion) -> str:
+    """`version 2 (in use)`."""
+    return f"{version.name} ({STANDS.get(version.state, version.state)})"
+
+
+def _named(entry: JudgeEntry, of_version: Mapping[str, JudgeVersion]) -> JudgeEntry:
+    version = of_version.get(entry.judge_id)
+    if version is None:
+        return entry
+    who = "Judge" if _MADE_NAME.search(entry.name) else entry.name
+    return replace(entry, judge=replace(entry.judge, name=f"{who}, {version_name(version)}"))
+
+
+def _shown(line: JudgeLine, here: Sequence[JudgeVersion]) -> JudgeVersion:
+    if line.default is not None and any(version.number == line.default.number for version in here):
+        return line.default
+    return max(here, key=lambda version: (version.state != "retired", version.number))
+
+
+def _newest(
+    entries: Sequence[JudgeEntry], of_version: Mapping[str, JudgeVersion], version: JudgeVersion, golden_id: str
+) -> str:
+    """The judge of the last measurement of a version on a golden set; of an earlier one where that is removed."""
+    measured = version.on(golden_id)
+    ours = [entry for entry in entries if of_version.get(entry.judge_id) == version]
+    last = [entry for entry in ours if measured is not None and entry.judge.run_id == measured.run_id]
+    return (last or ours)[-1].judge_id
+
+
+def _is_baseline_of(entry: JudgeEntry, runs: set[str]) -> bool:
+    return entry.judge.kind == "no criteria" and entry.judge.run_id in runs
