@@ -25,11 +25,11 @@ from pages.components.screens import plain
 
 SECTIONS = {
     "table": "All judges",
-    "differences": "Which differences are real",
+    "differences": "Differences",
     "people": "Beside people",
     "items": "Item by item",
-    "curve": "On the human scale",
-    "brought": "What each part brings",
+    "curve": "Human scale",
+    "brought": "Parts",
     "papers": "Papers",
     "judges": "Add, rename",
 }

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from core.project_records import JudgeEntry
 from core.projects.judge_line import HeldOutSeen, held_out_seen, judge_line
-from core.records import Measure
+from core.records import JudgeScores, Measure
 from core.review.judge_versions import JudgeLine, JudgeVersion, VersionState
 from core.store.store import Store
 
@@ -70,6 +70,14 @@ def judges_shown(store: Store, project_id: str, golden_id: str, aspect: str) -> 
         next((entry.judge_id for entry in entries if _is_baseline_of(entry, {version.made.base_run})), ""),
         held_out_seen(store, project_id, golden_id, line, but=measured.run_id if measured else ""),
     )
+
+
+def as_compared(store: Store, project_id: str, entries: Sequence[JudgeEntry]) -> list[JudgeScores]:
+    """What `entries` gave; a judge whose run asked no model costs no call, whatever a judge of its make usually does."""
+    free = {run.run_id for run in store.runs.all(project_id) if not (run.usage.requests or run.usage.cached)}
+    return [
+        replace(entry.judge, calls_per_item=0.0) if entry.judge.run_id in free else entry.judge for entry in entries
+    ]
 
 
 def version_behind(line: JudgeLine, entry: JudgeEntry) -> JudgeVersion | None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 
 MOST_ROWS, HIGHEST = 9, "beside the highest"
+BAND = "Band: one person against the mean of the other raters; hollow dots: each judge against that same target."
 FURTHER = frozenset(
     (
         *("no score", "groups", "MAE", "bias", "exact", "within 1", "quadratic kappa", "precision", "recall", "F1"),
@@ -252,14 +253,10 @@ def draw_whiskers(compared: Compared, published_figures: Sequence[Published] = (
     if compared.leaderboard.problem:
         return
     same = tuple(published for published in published_figures if not departure(published, compared.leaderboard.measure))
-    n = "" if compared.leaderboard.pool.mode == "own" else f", n = {compared.leaderboard.pool.n_common:,} items"
-    band = (
-        ""
-        if _band(compared.leaderboard) is None
-        else "; band: one person against the mean of the other raters; hollow dots: each judge against that same target"
-    )
-    hollow = "; diamonds: printed in a paper, on all items of its data set" if same else ""
-    st.markdown(f"**{plain(compared.measure)}**{n}, with 95 % intervals{band}{hollow}")
+    reading = [] if _band(compared.leaderboard) is None else [BAND]
+    reading += ["Diamonds: printed in a paper, on all items of its data set."] if same else []
+    if reading:
+        st.caption(" ".join(reading))
     charts.place(
         _whisker_figure(compared.key, same, compared),
         key=f"compare_whiskers_{bool(same)}",  # drawn anew with the printed ones, not morphed

@@ -309,15 +309,15 @@ def compare(page: Opened, view: GoldenSummary, aspect: str, choice: Choice, show
         shown.seen,
         SEED,
     )
-    return Compared(view, golden, aspect, choice.judges, _kept_board(key, golden, aspect, choice, shown), key, shown)
+    return Compared(view, golden, aspect, choice.judges, _kept_board(key, page, golden, choice, shown), key, shown)
 
 
 @st.cache_resource(max_entries=64, show_spinner="Comparing the judges …")
-def _kept_board(key: Hashable, _golden: GoldenSet, _aspect: str, _choice: Choice, _shown: JudgesShown) -> Leaderboard:
+def _kept_board(key: Hashable, _page: Opened, _golden: GoldenSet, _choice: Choice, _shown: JudgesShown) -> Leaderboard:
     board = compare_table(
         _golden,
-        _aspect,
-        [entry.judge for entry in _choice.judges],
+        _shown.line.aspect,
+        projects.as_compared(_page.store, _page.project.project_id, _choice.judges),
         Measure(_choice.statistic, _choice.level),
         items=_choice.items,
         seed=SEED,

@@ -56,7 +56,7 @@ def test_replies_brought_in_are_compared_and_a_link_holds_the_view(
     page.goto(f"{own_url}/compare?project=sample&aspect=coherence")
     settle("Add judges")
     bring_in(page, settle, enter, replies_file(tmp_path, 0.5, 1), "close judge")
-    settle("Which differences are real")
+    settle("Differences")
     page.get_by_text("Add, rename", exact=True).click()
     settle("Add judges")
     bring_in(page, settle, enter, replies_file(tmp_path, 2.5, 2), "far judge")
@@ -67,7 +67,7 @@ def test_replies_brought_in_are_compared_and_a_link_holds_the_view(
     row = table.locator("tbody tr").filter(has_text="close judge").text_content() or ""
     assert re.search(r"0\.\d+ ?0\.\d\d to 0\.\d\dhighest", row), row  # value, interval, rank
 
-    page.get_by_text("Which differences are real", exact=True).click()
+    page.get_by_text("Differences", exact=True).click()
     page.get_by_text("In words", exact=True).click()
     expect(page.get_by_text(re.compile("close judge is better than far judge by")).first).to_be_visible(timeout=MS)
 

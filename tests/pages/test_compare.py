@@ -186,7 +186,7 @@ def test_an_item_opens_with_its_text_and_the_reply_as_letters(shelf: Place) -> N
 
 def test_a_scale_of_its_own_is_mapped(shelf: Place) -> None:
     shelf.add_judge("metric", 0.5, kind="metric", on_scale=False)
-    screen = choose_section(open_screen(SCREEN, **shelf.ids), "On the human scale")
+    screen = choose_section(open_screen(SCREEN, **shelf.ids), "curve")
     before, after = screen.metric[0].value, screen.metric[1].value
     assert before == "—"
     assert float(after.split()[0]) < 1.0
