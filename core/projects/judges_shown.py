@@ -73,7 +73,7 @@ def judges_shown(store: Store, project_id: str, golden_id: str, aspect: str) -> 
 
 
 def as_compared(store: Store, project_id: str, entries: Sequence[JudgeEntry]) -> list[JudgeScores]:
-    """What `entries` gave; a judge whose run asked no model costs no call, whatever a judge of its make usually does."""
+    """What `entries` gave; a judge whose run asked no model costs no call, whatever judges of its make do."""
     free = {run.run_id for run in store.runs.all(project_id) if not (run.usage.requests or run.usage.cached)}
     return [
         replace(entry.judge, calls_per_item=0.0) if entry.judge.run_id in free else entry.judge for entry in entries

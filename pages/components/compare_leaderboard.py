@@ -15,6 +15,7 @@ from core.records import Alignment
 from core.report.figures import measure_name
 from core.report.figures.comparison import JudgeMark, leaderboard_figure
 from core.stats import ALPHA, LEAST_SOURCES, STANDING_WORDS, BesidePeople, p_figure
+from core.stats.alignment import Difference
 from pages.components import charts, compare_view, state, tables
 from pages.components.compare_view import Compared, items_words
 from pages.components.screens import plain
@@ -37,7 +38,7 @@ FURTHER = frozenset(
 def draw_table(compared: Compared, published_figures: Sequence[Published] = (), *, columns: Sequence[str] = ()) -> None:
     """One row a judge, at one statistic and level, which the column's heading names; `columns` beside the usual."""
     leaderboard = compared.leaderboard
-    frame = judges_frame(leaderboard, heading_of(leaderboard), published_figures, **_beside(compared))
+    frame = _kept_frame(compared.key, tuple(published_figures), compared)
     optional = set(_optional(frame, leaderboard))
     shown = [name for name in frame.columns if name not in optional or name in columns]
     st.dataframe(
@@ -53,9 +54,14 @@ def draw_table(compared: Compared, published_figures: Sequence[Published] = (), 
 
 def choose_columns(compared: Compared) -> tuple[str, ...]:
     """Which of the further columns that have anything to tell a person wants to see."""
-    leaderboard = compared.leaderboard
-    frame = judges_frame(leaderboard, heading_of(leaderboard), **_beside(compared))
-    return compare_view.choose_columns(_optional(frame, leaderboard))
+    frame = _kept_frame(compared.key, (), compared)
+    return compare_view.choose_columns(_optional(frame, compared.leaderboard))
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def _kept_frame(key: Hashable, published_figures: tuple[Published, ...], _compared: Compared) -> pd.DataFrame:
+    leaderboard = _compared.leaderboard
+    return judges_frame(leaderboard, heading_of(leaderboard), published_figures, **_beside(_compared))
 
 
 def _optional(frame: pd.DataFrame, leaderboard: Leaderboard) -> list[str]:
@@ -191,11 +197,20 @@ def _beside_subject(leaderboard: Leaderboard, subject: int) -> list[str]:
         elif row.alignment.value is None:
             words.append(tables.DASH)
         elif math.isnan(p):
-            words.append("no p")
+            words.append(_difference_words(leaderboard.pairwise.pair(k, subject)))
         else:
             told = "no clear difference" if p > ALPHA else "worse" if k > subject else "better"
             words.append(f"{told}, {p_figure(p)}")
     return words
+
+
+def _difference_words(difference: Difference) -> str:
+    """`−0.12 [−0.20, −0.05]`: where there is no p."""
+    if difference.value is None:
+        return tables.DASH
+    interval = difference.interval
+    limits = "" if interval is None else f" [{_signed(interval.low)}, {_signed(interval.high)}]"
+    return f"{_signed(difference.value)}{limits}, no p"
 
 
 def _printed_words(row: Row, leaderboard: Leaderboard, published_figures: Sequence[Published]) -> str:

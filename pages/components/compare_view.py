@@ -268,8 +268,8 @@ def choose_judges(view: GoldenSummary, aspect: str, judges: Sequence[JudgeEntry]
 
 def _narrow(judges: Sequence[JudgeEntry]) -> list[JudgeEntry]:
     """Judges with scores for a small share of what the widest one scored: a pilot would cost all others their items."""
-    widest = max((entry.judge.n_scored for entry in judges), default=0)
-    return [entry for entry in judges if entry.judge.n_scored < NARROW * widest]
+    scored = [entry.judge.n_scored for entry in judges]
+    return [entry for entry, n in zip(judges, scored, strict=True) if n < NARROW * max(scored)]
 
 
 def _leave_out_narrow(key: str, judges: Sequence[JudgeEntry]) -> None:

@@ -115,7 +115,7 @@ def main() -> int:
             measure("4_criteria", options.reruns, **ids),
             *(
                 measure("6_compare", options.reruns, section=section, project=view.project_id, golden=view.golden_id)
-                for section in ("differences", "items", "curve", "brought", "judges")
+                for section in ("table", "differences", "items", "curve", "brought", "judges")
             ),
             measure("10_runs", options.reruns, project=view.project_id),
         ]

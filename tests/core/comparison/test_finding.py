@@ -137,6 +137,6 @@ def test_after_a_choice_on_these_items_the_gain_carries_no_p(noisy):
     stated = version_finding(withheld, MEASURE, "Version 3 of the judge", 0, baseline=1, looks=4)
     assert stated.headline.endswith(", no p (held-out items seen 4 times).")
     assert "agrees best" not in stated.headline
-    assert stated.details == ("No p beside noise 4: a choice may rest on them.",)
+    assert stated.details == ("No p: a choice may rest on them.",)
     assert np.isnan(withheld.pairwise.p_holm[0, 1])
     assert not np.isnan(board.pairwise.p_holm[0, 1])  # the table that was handed in stays
