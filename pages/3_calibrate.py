@@ -1,4 +1,4 @@
-"""Calibrate: start a calibration, watch drafts ranked by alignment while it runs, read the result."""
+"""Calibrate: what the newest calibration found, drafts ranked while one runs, and the form that starts another."""
 
 from typing import NoReturn
 
@@ -9,7 +9,7 @@ from core.errors import ConcordError
 from core.project_records import RunKind
 from core.projects.calibration import CalibrationRequest
 from core.projects.kinds import RunDetail
-from pages.components import forms, live, people, run_view, state
+from pages.components import calibration_view, forms, live, people, run_choice, run_view, state
 from pages.components.page import Opened, link_to, open_page, stop_with
 from pages.components.screens import SCREENS, Screen, plain
 
@@ -23,6 +23,7 @@ ELSEWHERE: dict[RunKind, tuple[str, Screen, tuple[str, ...]]] = {
     "repeval": ("read quality out of hidden states", "repeval", ("run",)),
     "fusion": ("fused judges", "fusion", ("run",)),
     "recheck": ("rechecked a judge on newer labels", "runs", ("run",)),
+    "version": ("measured a version of the judge", "overview", ("golden", "aspect")),
 }
 """Run of another kind → what it did, the screen of its result, and the ids by which that screen finds it."""
 
@@ -31,14 +32,9 @@ def show_run(page: Opened, run_id: str) -> None:
     try:
         view = run_view.read_run(page, run_id)
     except ConcordError as error:
-        link_to("calibrate", "Start a calibration", icon=":material/tune:")
         stop_with("This run cannot be shown.", str(error))
     if not isinstance(view.request, CalibrationRequest):
         point_elsewhere(view)
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.text(view.title)
-        st.space("stretch")
-        st.button("New calibration", icon=":material/add:", on_click=state.put_in_url, kwargs={"run": None})
     live.follow(lambda: run_view.read_run(page, run_id), lambda now: now.finished, lambda now: draw(page, now))
 
 
@@ -53,13 +49,10 @@ def point_elsewhere(view: RunDetail) -> NoReturn:
 
 
 def draw(page: Opened, view: RunDetail) -> None:
-    run_view.draw_status(page, view)
-    if view.calibration is not None:
-        run_view.draw_result(page, view, view.calibration)
-    if view.standing is not None:
-        run_view.draw_snapshot(view, view.standing)
-    elif not view.finished:
-        st.caption("Criteria appear here as soon as they are drafted. This tab can be closed; the run goes on.")
+    if view.calibration is None:
+        run_view.draw_going_on(page, view)
+    else:
+        calibration_view.draw(page, view, view.calibration)
 
 
 def show_form(page: Opened) -> None:
@@ -70,30 +63,22 @@ def show_form(page: Opened) -> None:
         )
         link_to("golden_set", "Bring in a golden set", icon=":material/upload_file:")
         st.stop()
-    show_going_on(page)
-    choice = forms.choose_calibration(page.settings, page.project.project_id, goldens, state.url_id("golden"))
+    wanted = state.url_id("golden"), state.url_id("aspect")
+    choice = forms.choose_calibration(page.settings, page.project.project_id, goldens, wanted)
     if choice.request is None:
         st.warning(plain(choice.missing), icon=":material/edit:")
         st.stop()
     st.subheader("Before the start", anchor=False)
     try:
         forms.show_estimate(projects.estimate(page.store, page.settings, choice.request))
+        kept = projects.keeping_sides(page.store, choice.request).split_from
     except ConcordError as error:
         stop_with("This calibration cannot be started as it stands.", str(error))
+    if words := calibration_view.kept_words(page, kept):
+        st.info(plain(words), icon=":material/call_split:")
     gate = people.gate(page, "reviewer")
     if st.button("Start the calibration", type="primary", icon=":material/play_arrow:", **gate):
         start(page, choice.request)
-
-
-def show_going_on(page: Opened) -> None:
-    runs = [run for run in projects.list_runs(page.store, page.project.project_id) if run.kind == "calibration"]
-    for run in [run for run in runs if not run.finished][:3]:
-        with st.container(border=True, horizontal=True, vertical_alignment="center"):
-            st.badge("going on", color="blue")
-            st.text(f"{run.title}: {run.phase} {run.message}".strip())
-            link_to("calibrate", "Watch it", icon=":material/visibility:", run=run.run_id)
-    if finished := next((run for run in runs if run.finished), None):
-        link_to("calibrate", f"Last run: {plain(finished.title)}", icon=":material/history:", run=finished.run_id)
 
 
 def start(page: Opened, request: CalibrationRequest) -> None:
@@ -101,15 +86,14 @@ def start(page: Opened, request: CalibrationRequest) -> None:
         run_id = projects.start_calibration(page.store, page.settings, request)
     except ConcordError as error:
         stop_with("The calibration was not started.", str(error))
-    state.put_in_url(run=run_id, golden=None)
-    st.rerun()
+    run_choice.show_started(run_id)
 
 
 page = open_page(
     "calibrate",
     intro="Criteria drafted from labels, ranked by agreement, refined, tested.",
 )
-if run_id := state.url_id("run"):
+if run_id := run_choice.choose_run(page, "calibration", new="New calibration"):
     show_run(page, run_id)
 else:
     show_form(page)

@@ -25,6 +25,7 @@ from core.projects.calibration import (
     judge_adapters,
     judge_file,
     judge_runs,
+    keeping_sides,
     start_calibration,
 )
 from core.projects.consent import allow_endpoint, endpoints_of_project, endpoints_of_run

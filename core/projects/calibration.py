@@ -58,7 +58,7 @@ def estimate(store: Store, settings: Settings, request: CalibrationRequest) -> E
     from core.judging.registry import make_judge
 
     golden = store.goldens.load(request.golden_id)
-    task, split = request.task(golden), _asked_split(store, _keeping_sides(store, request), golden)
+    task, split = request.task(golden), _asked_split(store, keeping_sides(store, request), golden)
     with closing(make_judge(request.judge_spec, settings, store.replies)) as judge:
         return estimate_of(golden, task, split, request.settings, judge)
 
@@ -67,7 +67,7 @@ def estimate(store: Store, settings: Settings, request: CalibrationRequest) -> E
 def start_calibration(store: Store, settings: Settings, request: CalibrationRequest) -> str:
     """Start a calibration (`start_run`).  NotFoundError for an unknown golden set, or one without that aspect."""
     golden, _ = require_aspect(store, request.golden_id, request.aspect)
-    request = _keeping_sides(store, request)
+    request = keeping_sides(store, request)
     return start_run(
         *(store, settings, "calibration", request),
         title=f"{request.aspect} · {golden.name} · {request.judge_spec}",
@@ -209,7 +209,7 @@ def carried_split(store: Store, earlier_id: str, golden: GoldenSet) -> Split:
     return grown_split(split, old, golden, aspect=earlier.aspect, fraction=share)
 
 
-def _keeping_sides(store: Store, request: CalibrationRequest) -> CalibrationRequest:
+def keeping_sides(store: Store, request: CalibrationRequest) -> CalibrationRequest:
     """The request with the run whose sides it keeps: that of the judge in use, where its line began on other labels."""
     line = judge_line(store, request.project_id, request.aspect)
     measured = [entry for version in line.versions for entry in version.measured]

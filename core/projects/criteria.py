@@ -5,7 +5,7 @@ What is logged of them, and what it adds up to, is in `core.review.criteria`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from core.errors import ConflictError, CriteriaError, UsageError
 from core.project_records import CriteriaEntry
@@ -31,6 +31,8 @@ from core.wording import merged
 
 _LONGEST_COMMENT = 5_000
 _LONGEST_SUBJECT = 200
+_AFTER_ALL = 1e12
+"""When criteria were made that are not kept yet: after all others, round by round."""
 
 
 def list_criteria(
@@ -49,12 +51,23 @@ def get_criteria(store: Store, project_id: str, criteria_id: str) -> CriteriaEnt
     return store.criteria.get(project_id, criteria_id)
 
 
-def criteria_names(store: Store, project_id: str, aspect: str) -> Mapping[str, str]:
-    """Criteria id → the name that people gave, else one proposed from the text; all of an aspect, no two alike."""
+def criteria_names(store: Store, project_id: str, aspect: str, beside: Iterable[Criteria] = ()) -> Mapping[str, str]:
+    """Criteria id → the name that people gave, else one proposed from the text; all of an aspect, no two alike.
+
+    `beside` are those of a run that goes on, which the project keeps once it has ended.
+    """
     given = {named.subject: named.name for named in store.events.all(project_id, CriteriaNamed)}
     texts = [
         NamedText(criteria.criteria_id, criteria.text, at, criteria.provenance.parents)
         for criteria, at in store.criteria.texts(project_id, aspect)
+    ]
+    known = {text.criteria_id for text in texts}
+    texts += [
+        NamedText(
+            criteria.criteria_id, criteria.text, _AFTER_ALL + criteria.provenance.round, criteria.provenance.parents
+        )
+        for criteria in beside
+        if criteria.criteria_id not in known
     ]
     return names_of(texts, given)
 

@@ -74,9 +74,9 @@ class _SnapshotFigures:
     race: Drawing | None
 
 
-def place_snapshot(view: RunDetail, snapshot: LeaderboardSnapshot) -> None:
-    """Every candidate with its interval beside the best-so-far curve."""
-    drawn = _snapshot_figures(view.run_id, view.version, view, snapshot)
+def place_snapshot(view: RunDetail, snapshot: LeaderboardSnapshot, names: Mapping[str, str]) -> None:
+    """Every candidate, by its name, with its interval beside the best-so-far curve."""
+    drawn = _snapshot_figures(view.run_id, view.version, tuple(names.items()), view, snapshot)
     left, right = st.columns(2, gap="medium")
     with left:
         st.markdown("**Every candidate** on calibration items, with its 95 % interval")
@@ -90,29 +90,31 @@ def place_snapshot(view: RunDetail, snapshot: LeaderboardSnapshot) -> None:
 
 
 @st.cache_resource(max_entries=32, show_spinner=False)
-def _snapshot_figures(run_id: str, version: int, _view: RunDetail, _snapshot: LeaderboardSnapshot) -> _SnapshotFigures:
+def _snapshot_figures(
+    run_id: str, version: int, named: tuple[tuple[str, str], ...], _view: RunDetail, _snapshot: LeaderboardSnapshot
+) -> _SnapshotFigures:
     """A version of a run gets its figures once."""
-    candidates = _snapshot.candidates
+    candidates, names = _snapshot.candidates, dict(named)
     measure, baseline = measure_of(candidates), baseline_of(candidates)
     made = sorted((c for c in candidates if c.status != "baseline"), key=_making)
     marks = [
-        figures.Mark(tables.name_of(c.criteria), c.alignment, WORDS.get(c.status, c.status), c.criteria.text)
+        figures.Mark(tables.name_of(c.criteria, names), c.alignment, WORDS.get(c.status, c.status), c.criteria.text)
         for c in made
     ]
     return _SnapshotFigures(
         figures.candidates_figure(marks, baseline, measure=measure, slots=slots_of(_view, len(made))),
         figures.best_so_far_figure(_snapshot, baseline, measure=measure),
-        _race_figure(candidates, measure),
+        _race_figure(candidates, names, measure),
     )
 
 
-def _race_figure(candidates: Sequence[Candidate], measure: str) -> Drawing | None:
+def _race_figure(candidates: Sequence[Candidate], names: Mapping[str, str], measure: str) -> Drawing | None:
     """None until some candidate has been measured on more than one batch of items."""
     if not any(len(candidate.trace) > 1 for candidate in candidates):
         return None
     lines = [
         figures.Race(
-            tables.name_of(candidate.criteria),
+            tables.name_of(candidate.criteria, names),
             WORDS.get(candidate.status, candidate.status),
             candidate.trace,
         )

@@ -50,15 +50,20 @@ class _Advanced:
 
 
 def choose_calibration(
-    settings: Settings, project_id: str, goldens: Sequence[GoldenSummary], preferred: str | None
+    settings: Settings, project_id: str, goldens: Sequence[GoldenSummary], wanted: tuple[str | None, str | None]
 ) -> CalibrationChoice:
-    """The whole start form: golden set, aspect, judge, and under "Advanced" all that has a good default."""
+    """The whole start form: golden set, aspect, judge, and under "Advanced" all that has a good default.
+
+    `wanted` are the golden set and the aspect to begin with, where there are such.
+    """
     left, right = st.columns([3, 2], gap="large")
     with left:
-        golden = _choose_golden(goldens, preferred)
+        golden = _choose_golden(goldens, wanted[0])
         names = [aspect.aspect for aspect in golden.aspects if aspect.n_labelled]
         if not names:
             return CalibrationChoice(None, "This golden set has no labels; a judge is calibrated on human labels.")
+        if wanted[1] in names:
+            st.session_state.setdefault(widget("aspect"), wanted[1])
         aspect = st.selectbox("Aspect to judge", names, key=widget("aspect"))
         spec = _choose_judge(settings)
     with right:

@@ -1,24 +1,23 @@
-"""One calibration on screen: status line, leaderboard, the picked candidate, and the result when there is one."""
+"""A run on screen: how far it is and what it costs, and a calibration's ranking while it goes on."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import streamlit as st
 
 from core import projects
-from core.calibration.records import Calibration, Candidate, LeaderboardSnapshot
+from core.calibration.records import Candidate, LeaderboardSnapshot
 from core.errors import ConcordError
 from core.project_records import Run, RunStatus
 from core.projects.kinds import RunDetail
-from core.records import Alignment
 from core.report.figures import describe, measure_name
-from core.stats import difference_figures
-from pages.components import charts, consent, people, review_view, runs_table, state, tables
-from pages.components.page import Opened, link_to
+from pages.components import charts, consent, people, runs_table, state, tables
+from pages.components.page import Opened, finding, link_to
 from pages.components.screens import draw_notice, plain
+from pages.components.tables import value_of
 
-PLAIN_JUDGES = {"offline": "offline, which is no LLM", "scripted": "scripted, a stand-in for demos"}
 BadgeColour = Literal["green", "red", "gray", "orange", "blue"]
 STATUS_COLOURS: dict[RunStatus, BadgeColour] = {
     "done": "green",
@@ -26,6 +25,12 @@ STATUS_COLOURS: dict[RunStatus, BadgeColour] = {
     "cancelled": "gray",
     "budget": "orange",
     "queued": "gray",
+}
+ENDED_WITHOUT: dict[RunStatus, str] = {
+    "failed": "failed",
+    "cancelled": "was cancelled",
+    "budget": "came to the end of its budget",
+    "done": "ended",
 }
 
 
@@ -92,124 +97,87 @@ def draw_status(page: Opened, view: Run) -> None:
         st.warning("No worker is alive yet: the run waits and then goes on. See Runs.", icon=":material/hourglass:")
 
 
-def draw_snapshot(view: RunDetail, snapshot: LeaderboardSnapshot) -> None:
-    """The ranking, the text of the picked candidate, and both figures."""
+# ── the ranking, while a run goes on and after ─────────────────────────────────────────────────────────────────
+
+
+def draw_going_on(page: Opened, view: RunDetail) -> None:
+    """A run without a result: the best so far in a sentence, how far it is, and the ranking as it changes."""
+    finding(_so_far(page, view))
+    draw_status(page, view)
+    if view.standing is not None and view.standing.candidates:
+        draw_ranking(page, view, view.standing)
+    elif not view.finished:
+        st.caption("Criteria appear here as soon as they are drafted. This tab can be closed; the run goes on.")
+
+
+def _so_far(page: Opened, view: RunDetail) -> str:
+    if view.status in ENDED_WITHOUT:
+        return f"The calibration of {view.aspect} {ENDED_WITHOUT[view.status]} before it had a result."
+    candidates = () if view.standing is None else view.standing.candidates
+    best = next((c for c in candidates if value_of(c.alignment) is not None), None)
+    if best is None:
+        return f"Calibrating {view.aspect}: criteria are being drafted and have no figures yet."
+    name = tables.name_of(best.criteria, names_of(page, view, candidates))
+    figure = describe(best.alignment)
+    return f"Calibrating {view.aspect}: “{name}” agrees best with people so far, at {figure} on calibration items."
+
+
+def names_of(page: Opened, view: Run, candidates: Sequence[Candidate]) -> Mapping[str, str]:
+    """Criteria id → name, for the criteria of a run and all others of its aspect."""
+    own = [candidate.criteria for candidate in candidates]
+    return projects.criteria_names(page.store, view.project_id, view.aspect, own)
+
+
+def draw_ranking(page: Opened, view: RunDetail, snapshot: LeaderboardSnapshot) -> None:
+    """The candidates best first, and the text of the picked one."""
     known = next((c.alignment for c in snapshot.candidates if c.alignment is not None), None)
-    heading = tables.measure_heading(known)
-    st.subheader("Ranking on the calibration items", anchor=False)
     if known is None:
-        waiting = "" if view.finished else " This tab can be closed; the run goes on."
-        st.caption(f"No candidate has been scored yet.{waiting}")
+        st.caption("No candidate has been scored yet.")
         return
-    method = known.interval.method if known.interval else ""
+    names, heading = names_of(page, view, snapshot.candidates), tables.measure_heading(known)
+    method = f" by {known.interval.method}" if known.interval else ""
     st.caption(
-        f"{measure_name(known.statistic, known.level)}; 95 % intervals{plain(f' by {method}') if method else ''}. "
-        "Ranks are on the items that choose the criteria; the result is measured on held-out items. "
-        "Mark a row to read it whole."
+        plain(
+            f"Ranking on calibration items, which choose the criteria: {measure_name(known.statistic, known.level)}, "
+            f"95 % intervals{method}. Mark a row to read it whole."
+        )
     )
     ids = [c.criteria.criteria_id for c in snapshot.candidates]
     picked = st.session_state.get(state.PICKED)
     state.hold_row(state.LEADERBOARD, state.LEADERBOARD_IDS, ids, picked)
     st.dataframe(
-        tables.leaderboard_frame(snapshot.candidates, heading),
+        tables.leaderboard_frame(snapshot.candidates, heading, names),
         key=state.LEADERBOARD,
         on_select=_pick,
         selection_mode="single-row",
         selection_default={"selection": {"rows": [ids.index(picked)] if picked in ids else []}},
         hide_index=True,
         column_config=tables.alignment_columns(heading),
-        row_height=tables.TALL_ROW,
-        height=tables.height_for(len(ids), 7, tables.TALL_ROW),
+        height=tables.height_for(len(ids), 12),
         placeholder=tables.DASH,
         alt="Leaderboard of criteria",
     )
     if picked in ids:
-        _draw_picked(view, snapshot.candidates[ids.index(picked)])
-    charts.place_snapshot(view, snapshot)
+        _draw_picked(view, snapshot.candidates[ids.index(picked)], names)
 
 
-def draw_result(page: Opened, view: RunDetail, result: Calibration) -> None:
-    """The final judge beside the judge without criteria, held-out first, with what flatters named."""
-    base = result.no_criteria.get("held_out")
-    with st.container(border=True):
-        st.subheader("Result", anchor=False)
-        st.text(_headline(view, result))
-        left, right = st.columns([2, 3], gap="large")
-        with left:
-            _result_numbers(result, base)
-        with right:
-            charts.place_sides(view, result)
-        st.caption(plain(result.work.words))
-        for warning in (*result.warnings, *result.work.left_out):
-            st.warning(plain(warning), icon=":material/warning:")
-        if result.problems:
-            st.text("Left out: " + "; ".join(f"{n} × {why}" for why, n in result.problems.items()))
-        with st.container(horizontal=True, gap="medium", vertical_alignment="center"):
-            st.download_button(
-                review_view.judge_file_label(page, view),
-                data=lambda: projects.judge_file(page.store, view.run_id),
-                file_name="judge.yaml",
-                mime="application/yaml",
-                icon=":material/download:",
-                type="primary",
-                on_click="ignore",
-            )
-            best = result.chosen[0].criteria_id if result.chosen else ""
-            link_to("criteria", "Read and edit the criteria", icon=":material/rule:", run=view.run_id, criteria=best)
-            parts = {"run": view.run_id, **({"criteria": best} if best else {})}
-            link_to("misaligned", "Where judge and people part", icon=":material/difference:", **parts)
-            beside = {"golden": view.golden_id, "aspect": view.aspect}
-            link_to("compare", "Compare it with other judges", icon=":material/leaderboard:", **beside)
+def draw_search(page: Opened, view: RunDetail, snapshot: LeaderboardSnapshot) -> None:
+    """How the ranking came about, in figures."""
+    charts.place_snapshot(view, snapshot, names_of(page, view, snapshot.candidates))
 
 
-def _headline(view: RunDetail, result: Calibration) -> str:
-    n = len(result.chosen)
-    judge = PLAIN_JUDGES.get(view.judge_spec, view.judge_spec)
-    what = "No criteria were chosen" if n == 0 else "One set of criteria" if n == 1 else f"The mean of {n} criteria"
-    return f"{what}; {result.task.aspect} on {result.task.scale}. Golden set: {result.golden_name}. Judge: {judge}."
-
-
-def _result_numbers(result: Calibration, base: Alignment | None) -> None:
-    held, flattering = result.held_out, result.calibration
-    st.metric(f"Held-out, {measure_name(held.statistic, held.level)}", describe(held))
-    st.text(
-        f"Held-out: {tables.describe_n(held)}\nHeld-out, no criteria: {tables.describe_n(base)}\n"
-        f"Calibration: {tables.describe_n(flattering)}"
-    )
-    gain = result.gain
-    figures = difference_figures(gain.value, gain.interval, gain.p)
-    st.text(f"Gain over no criteria, held-out: {figures}, n = {gain.n:,} that both scored")
-    if result.optimism is not None:
-        st.text(_optimism_words(result.optimism))
-
-
-def _optimism_words(optimism: float) -> str:
-    if optimism > 0:
-        return (
-            f"Calibration stands {optimism:.3f} above held-out: the criteria were chosen on those items, which "
-            "flatters. The held-out number is the one to quote."
-        )
-    return (
-        f"Held-out stands {-optimism:.3f} above calibration. The two sides hold other items, so this is no gain. "
-        "Quote held-out."
-    )
-
-
-def _draw_picked(view: RunDetail, candidate: Candidate) -> None:
+def _draw_picked(view: RunDetail, candidate: Candidate, names: Mapping[str, str]) -> None:
+    criteria = candidate.criteria
     with st.container(border=True):
         with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
             st.text(
-                f"{tables.name_of(candidate.criteria)} · {candidate.status} · {tables.describe_n(candidate.alignment)}"
+                f"{tables.name_of(criteria, names)} · {candidate.status} · {tables.describe_n(candidate.alignment)}"
             )
             st.space("stretch")
             link_to(
-                "criteria",
-                "Open in Criteria",
-                icon=":material/rule:",
-                run=view.run_id,
-                criteria=candidate.criteria.criteria_id,
+                "criteria", "Open in Criteria", icon=":material/rule:", run=view.run_id, criteria=criteria.criteria_id
             )
-        st.text(candidate.criteria.text or "No criteria: the judge is asked for a rating without any.")
+        st.text(criteria.text or "No criteria: the judge is asked for a rating without any.")
         if candidate.inner_gain is not None:
             st.caption(
                 f"{candidate.inner_gain:+.3f} against its parent on the inner fold, by which refinements are accepted; "

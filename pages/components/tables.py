@@ -279,10 +279,8 @@ def criteria_frame(
     )
 
 
-def leaderboard_frame(
-    candidates: Sequence[Candidate], heading: str, names: MappingOf[str, str] | None = None
-) -> pd.DataFrame:
-    """The live leaderboard; candidates come best first."""
+def leaderboard_frame(candidates: Sequence[Candidate], heading: str, names: MappingOf[str, str]) -> pd.DataFrame:
+    """The live leaderboard, criteria by their `names`; candidates come best first."""
     by_id = {c.criteria.criteria_id: name_of(c.criteria, names) for c in candidates}
     origins = [c.criteria.provenance for c in candidates]
     texts = telling_parts([c.criteria.text for c in candidates])
@@ -290,21 +288,23 @@ def leaderboard_frame(
     return pd.DataFrame(
         {
             "rank": range(1, len(candidates) + 1),
-            "criteria": [
-                text if c.criteria.text else "(no criteria: the baseline)"
-                for c, text in zip(candidates, texts, strict=True)
-            ],
+            "criteria": [name_of(c.criteria, names) for c in candidates],
             heading: pd.Series([value_of(c.alignment) for c in candidates], dtype="float64"),
             "interval": [interval_of(c.alignment) for c in candidates],
             "n": pd.array([None if c.alignment is None else c.alignment.n for c in candidates], dtype="Int64"),
             **({"unread": unread} if any(unread) else {}),
+            "status": [c.status for c in candidates],
             "calls": [c.calls for c in candidates],
             "round": [o.round for o in origins],
-            "status": [c.status for c in candidates],
-            "parent": [by_id.get(o.parents[0], o.parents[0][:7]) if o.parents else "" for o in origins],
-            "name": [name_of(c.criteria, names) for c in candidates],
+            "made from": [name_of_parent(o.parents, by_id | dict(names)) for o in origins],
+            "text": texts,
         }
     )
+
+
+def name_of_parent(parents: Sequence[str], names: MappingOf[str, str]) -> str:
+    """The name of the first of `parents`; "" for none, "—" for one that is not known here."""
+    return names.get(parents[0], DASH) if parents else ""
 
 
 def alignment_columns(heading: str) -> dict[str, Any]:
@@ -320,7 +320,8 @@ def alignment_columns(heading: str) -> dict[str, Any]:
         "calls": config.NumberColumn(format="localized", width=58),
         "round": config.NumberColumn(width=58),
         "status": config.TextColumn(width=80),
-        "parent": config.TextColumn(width=95),
+        "made from": config.TextColumn(width=180),
+        "text": config.TextColumn(width="large"),
     }
 
 

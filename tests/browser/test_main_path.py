@@ -20,7 +20,7 @@ def start_calibration(page: Page, url: str, settle: Settle, enter: Settle, round
 
     Every draft on every item and many rounds: long enough to be watched.
     """
-    page.goto(f"{url}/calibrate")
+    page.goto(f"{url}/calibrate?section=new")
     settle("Before the start")
     page.get_by_text("Advanced: presets").click()
     page.get_by_text("full: every draft on every item").click()
@@ -40,7 +40,7 @@ def mark_row(page: Page, row: int) -> None:
     """Marks a row (from 1) of the ranking, which is a canvas: by its place."""
     table = page.get_by_test_id("stDataFrame").first
     table.scroll_into_view_if_needed()
-    table.click(position={"x": 18, "y": 42 + 76 * row - 38})
+    table.click(position={"x": 18, "y": 42 + 36 * row - 18})
 
 
 def watch(page: Page) -> list[list[str]]:
@@ -66,14 +66,18 @@ def test_calibrate_edit_and_rescore(page: Page, app_url: str, settle: Settle, en
     run_id = start_calibration(page, app_url, settle, enter, rounds=12)
     rankings = watch(page)
     assert len(rankings) > 1, "the ranking did not move while the run went on"
-    settle("Held-out, Spearman rho")
-    assert re.search(r"Held-out, no criteria: \S+ \[.+\], n = \d+", page.get_by_test_id("stMain").inner_text())
+    settle("that is version 1 of the judge")
+    found = page.get_by_role("heading", name="Calibrated, the judge agrees with people at")
+    assert re.search(r"at \S+ \[.+\], without criteria at \S+; that is", found.inner_text())
     with page.expect_download() as download:
         page.get_by_role("button", name="Download judge.yaml").click()
     assert "format: concord-judge" in download.value.path().read_text()
 
+    page.get_by_text("Ranking", exact=True).click()
+    settle("Ranking on calibration items")
     mark_row(page, 1)
     settle("Open in Criteria")
+    page.get_by_text("What the judge follows", exact=True).click()
     page.get_by_text("Read and edit the criteria").click()
     settle("measured in full")
     page.get_by_role("button", name="Edit", exact=True).click()
@@ -103,11 +107,10 @@ def test_a_tab_closed_in_mid_run_finds_its_run_again(
     page.close()  # at once: the run takes several times as long as the next screen
     again = context.new_page()
     again.goto(f"{app_url}/calibrate")
-    settle("going on", again)
-    again.get_by_text("Watch it").first.click()
+    settle("Cancel", again)
     again.wait_for_url(re.compile(f"run={run_id}"))
     watch(again)
-    settle("Held-out, Spearman rho", again)
+    settle("Calibrated, the judge agrees", again)
 
 
 def test_the_menu_is_the_same_before_and_after_the_root_was_opened(page: Page, app_url: str, settle: Settle) -> None:

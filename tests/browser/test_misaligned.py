@@ -28,7 +28,7 @@ def opened_item(page: Page) -> str:
 
 def calibrate(page: Page, url: str, settle: Settle, choose: Callable[..., None]) -> None:
     """A quick calibration of the sample project's first aspect."""
-    page.goto(f"{url}/calibrate")
+    page.goto(f"{url}/calibrate?section=new")
     settle("Before the start")
     page.get_by_text("Advanced: presets").click()
     choose("Preset", "quick")

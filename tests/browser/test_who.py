@@ -77,7 +77,7 @@ def test_the_name_picked_last_outlives_reload_and_tab_but_not_the_browser(
 def test_no_link_says_who_its_reader_is_and_a_name_is_asked_for_before_the_first_change(
     page: Page, context: BrowserContext, app_url: str, settle: Settle, act_as: Callable[..., None]
 ) -> None:
-    page.goto(f"{app_url}/calibrate?rater=Lin")
+    page.goto(f"{app_url}/calibrate?rater=Lin&section=new")
     settle("Before the start")
     named(page, "")
     start = page.get_by_role("button", name="Start the calibration")

@@ -9,12 +9,12 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core import projects
+from core.calibration.settings import CalibrationSettings
 from core.projects.calibration import CalibrationRequest
-from tests.pages.making import Place, calibration, candidates, golden_of, standing
-from tests.pages.screen import button, has_button, metrics, open_screen, press, texts
+from tests.pages.making import Place, aligned, calibrate, calibration, candidates, golden_of, standing
+from tests.pages.screen import button, choose_section, has_button, labelled, metrics, open_screen, press, texts
 
 SCREEN = "3_calibrate"
-HELD_OUT = "Held-out, Spearman rho, sample level"
 
 
 @pytest.fixture
@@ -142,25 +142,69 @@ def test_unread_items_are_counted_in_the_ranking_where_there_are_any(place: Plac
     assert list(shown(some_unread).dataframe[0].value["unread"]) == [7, 0, 0]
 
 
-def test_a_finished_run_tells_held_out_beside_calibration(place: Place) -> None:
+def test_a_finished_run_opens_with_what_it_found(place: Place) -> None:
     kept = candidates(5, "kept")
     screen = shown(place.add_run("done", shown=standing(kept), outcome=calibration(kept)))
-    assert metrics(screen)[HELD_OUT] == "0.520 [0.42, 0.62]"
     page_text = texts(screen)
-    assert "0.090 above held-out" in page_text
-    assert "3 unread" in page_text
-    assert "offline, which is no LLM" in page_text
+    assert "Calibrated, the judge agrees with people at 0.520 [0.42, 0.62], without criteria at 0.210." in page_text
+    assert "Spearman rho, sample level, held-out, n = 72" in page_text
+    assert "offline judge, which is no LLM" in page_text
     assert "Only 80 labels on calibration" in page_text
     assert not [widget for widget in screen.button if widget.label in ("Cancel", "Resume")]
     assert [widget.label for widget in screen.download_button] == ["Download judge.yaml (not approved)"]
+    choose_section(screen, "All figures")
+    assert "0.090 above held-out" in texts(screen)
+    assert "3 unread" in screen.table[0].value["held-out"].iloc[0]
 
 
-def test_an_undefined_result_is_a_dash_with_its_reason(place: Place) -> None:
+def test_it_opens_on_the_newest_result_and_the_form_is_behind_a_press(place: Place) -> None:
+    kept = candidates(3, "kept")
+    older = place.add_run("done", shown=standing(kept), outcome=calibration(kept, held_out=aligned(0.4)))
+    place.add_run("done", shown=standing(kept), outcome=calibration(kept))
+    place.add_run("failed", error="The key was refused.")
+    screen = open_screen(SCREEN, project=place.project_id)
+    assert "agrees with people at 0.520" in texts(screen)
+    labelled(screen.selectbox, "Result").set_value(older).run()
+    assert "agrees with people at 0.400" in texts(screen)
+    press(screen, "New calibration")
+    assert has_button(screen, "Start the calibration")
+    press(screen, "Back to the results")
+    assert "agrees with people at 0.520" in texts(screen)
+    press(press(screen, "New calibration"), "Start the calibration")
+    assert "Waiting for a worker." in texts(screen)
+
+
+def test_the_finding_names_the_version_and_the_next_step_is_its_sign_off(place: Place) -> None:
+    run_id = calibrate(place, CalibrationSettings(preset="quick", rounds=0, resamples=50))
+    screen = open_screen(SCREEN, project=place.project_id)
+    assert "that is version 1 of the judge, waiting for sign-off." in texts(screen)
+    step = next(link for link in screen.get("link_button") if link.proto.label == "Sign off version 1")
+    assert "version=1" in step.proto.url
+    names = projects.criteria_names(place.store, place.project_id, "coherence")
+    chosen = projects.load_calibration(place.store, run_id).chosen
+    assert [names[criteria.criteria_id] for criteria in chosen] == [
+        part.label.replace("\\", "") for part in screen.expander
+    ]
+
+
+def test_on_newer_labels_known_sources_keep_their_side_and_the_form_says_so(place: Place) -> None:
+    calibrate(place, CalibrationSettings(preset="quick", rounds=0, resamples=50))
+    place.add_golden(golden_of(30, 6, name="more summaries"))
+    screen = open_screen(SCREEN, project=place.project_id, golden=place.golden_id)
+    assert "Sources known from summaries keep their side" in texts(screen)
+    press(screen, "Start the calibration")
+    kept = candidates(2, "kept")
+    split_from = place.request_of(place.newest("calibration")).split_from
+    request = CalibrationRequest(place.project_id, place.golden_id, "coherence", split_from=split_from)
+    screen = shown(place.add_run("done", request, shown=standing(kept), outcome=calibration(kept)))
+    assert "Sources known from summaries keep their side" in texts(screen)
+
+
+def test_an_undefined_result_is_said_with_its_reason(place: Place) -> None:
     kept = candidates(2, "kept")
     undefined = replace(kept[0].alignment, value=None, interval=None, reason="all scores are equal")
     screen = shown(place.add_run("done", outcome=calibration(kept, held_out=undefined)))
-    assert metrics(screen)[HELD_OUT] == "—"
-    assert "undefined: all scores are equal" in texts(screen)
+    assert "no defined agreement with people: all scores are equal." in texts(screen)
 
 
 def test_a_failed_run_says_why_and_can_be_resumed(place: Place) -> None:
@@ -195,13 +239,23 @@ def test_without_a_worker_the_screen_says_that_the_run_waits(place: Place) -> No
     assert "No worker is alive" in texts(shown(place.add_run("queued")))
 
 
-def test_a_run_that_goes_on_is_offered_to_whoever_comes_back(place: Place) -> None:
-    run_id = place.add_run("running", shown=standing(()))
+def test_a_run_that_goes_on_is_shown_to_whoever_comes_back(place: Place) -> None:
+    kept = candidates(3)
+    place.add_run("running", shown=standing(kept))
+    place.add_run("done", shown=standing(kept), outcome=calibration(kept))
     screen = open_screen(SCREEN, project=place.project_id)
-    assert "a calibration: revisit heat 2 of 4" in texts(screen)
-    press(screen, "Watch it")
-    assert screen.query_params["run"] == run_id
-    assert "Ranking on the calibration items" in texts(screen)
+    assert "agrees best with people so far, at 0.600 [0.50, 0.70] on calibration items" in texts(screen)
+    assert "Ranking on calibration items" in texts(screen)
+
+
+def test_criteria_go_by_names_while_they_are_ranked(place: Place) -> None:
+    board = shown(place.add_run("running", shown=standing(candidates(3)))).dataframe[0].value
+    assert list(board["criteria"]) == [
+        "Reward order of ideas, variant 0",
+        "Reward order of ideas, variant 1",
+        "Reward order of ideas, variant 2",
+        "No criteria",
+    ]
 
 
 def test_an_unchanged_run_is_read_once_however_often_the_screen_is_drawn(

@@ -1,0 +1,184 @@
+"""A finished calibration on screen: the finding and its chart, then its criteria, ranking, search and figures."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from core import projects
+from core.calibration.records import Calibration
+from core.projects.calibration import CalibrationRequest
+from core.projects.kinds import RunDetail
+from core.report.figures import describe, measure_name
+from core.review.judge_versions import JudgeVersion
+from core.stats import difference_figures
+from pages.components import charts, judge_view, review_view, run_view, runs_table, state, tables
+from pages.components.page import Opened, finding, link_to
+from pages.components.screens import plain
+
+FOLLOWS, RANKING, SEARCH, FIGURES = SECTIONS = (
+    "What the judge follows",
+    "Ranking",
+    "How the search went",
+    "All figures",
+)
+DIFFER = "Where judge and people part"
+STATES = {**judge_view.WORDS, "proposed": "waiting for sign-off"}
+
+
+def draw(page: Opened, view: RunDetail, result: Calibration) -> None:
+    """What the calibration found in a sentence and a chart, with the next step; the rest by sections."""
+    version = judge_view.line_of(page, view.aspect).of_run(view.run_id)
+    finding(sentence(result, version), step=lambda: _draw_next(view, version))
+    if view.status != "done":
+        run_view.draw_status(page, view)
+    st.caption(plain(_measured(view, result)))
+    for warning in result.warnings:
+        st.caption(f":material/warning: {plain(warning)}")
+    if words := sides_kept(page, view):
+        st.caption(f":material/call_split: {plain(words)}")
+    charts.place_sides(view, result)
+    section = st.segmented_control(
+        "More",
+        SECTIONS,
+        default=FOLLOWS,
+        required=True,
+        key=state.widget("calibration_section"),
+        label_visibility="collapsed",
+    )
+    if section == RANKING and view.standing is not None:
+        run_view.draw_ranking(page, view, view.standing)
+    elif section == SEARCH and view.standing is not None:
+        run_view.draw_search(page, view, view.standing)
+    elif section == FIGURES:
+        draw_figures(page, view, result)
+    else:
+        _draw_criteria(page, view, result, version)
+
+
+def sentence(result: Calibration, version: JudgeVersion | None) -> str:
+    """Calibrated beside without criteria, on held-out items, and which version of the judge it is."""
+    held, bare = result.held_out, result.no_criteria["held_out"].value
+    if held.value is None:
+        words = f"Calibrated, the judge has no defined agreement with people: {held.reason or 'too few items'}"
+    else:
+        words = f"Calibrated, the judge agrees with people at {describe(held)}, without criteria at "
+        words += tables.DASH if bare is None else f"{bare:.3f}"
+    if version is None:
+        return f"{words}."
+    return f"{words}; that is version {version.number} of the judge, {STATES[version.state]}."
+
+
+def sides_kept(page: Opened, view: RunDetail) -> str:
+    """That sources known from an earlier golden set kept their side, where they did; else ""."""
+    asked = view.request
+    return kept_words(page, asked.split_from) if isinstance(asked, CalibrationRequest) else ""
+
+
+def kept_words(page: Opened, split_from: str) -> str:
+    """What `CalibrationRequest.split_from` means, in a sentence; "" where it names no run."""
+    if not split_from:
+        return ""
+    earlier = run_view.read_run(page, split_from)
+    old = projects.get_golden(page.store, earlier.golden_id).name
+    return (
+        f"Sources known from {old} keep their side: those that chose criteria choose again, those held out stay held "
+        "out. Only new sources are divided."
+    )
+
+
+def _draw_next(view: RunDetail, version: JudgeVersion | None) -> None:
+    if version is not None:
+        waits = version.state == "proposed"
+        words = f"Sign off version {version.number}" if waits else f"Version {version.number}"
+        at = {"golden": view.golden_id, "aspect": view.aspect, "version": str(version.number)}
+        link_to("overview", words, icon=":material/verified:", **at)
+    else:
+        link_to("misaligned", DIFFER, icon=":material/difference:", run=view.run_id)
+
+
+def _measured(view: RunDetail, result: Calibration) -> str:
+    held, gain = result.held_out, result.gain
+    beside = difference_figures(gain.value, gain.interval, gain.p)
+    measure = f"{measure_name(held.statistic, held.level)}, held-out, n = {held.n:,}, 95 % intervals"
+    return f"{result.task.aspect} of {result.golden_name}. {measure}. Gain: {beside}. {_judge_words(view.judge_spec)}."
+
+
+def _judge_words(spec: str) -> str:
+    offline = spec == "offline"
+    return "The offline judge, which is no LLM" if offline else f"Judge: {runs_table.judge_words(spec)}"
+
+
+def _draw_criteria(page: Opened, view: RunDetail, result: Calibration, version: JudgeVersion | None) -> None:
+    """The criteria of the final judge by name, one of them whole."""
+    if not result.chosen:
+        st.info("No criteria did better than none, so none were chosen.", icon=":material/rule:")
+        return
+    names = run_view.names_of(page, view, result.candidates)
+    best = result.chosen[0].criteria_id
+    if len(result.chosen) > 1:
+        st.caption(f"Its score is the mean over these {len(result.chosen)} sets of criteria.")
+    for criteria in result.chosen:
+        name = plain(tables.name_of(criteria, names))
+        with st.expander(name, expanded=len(result.chosen) == 1, icon=":material/rule:"):
+            st.text(criteria.text)
+    with st.container(horizontal=True, gap="medium", vertical_alignment="center"):
+        link_to("criteria", "Read and edit the criteria", icon=":material/edit:", run=view.run_id, criteria=best)
+        if version is not None:  # else it is the next step above
+            link_to("misaligned", DIFFER, icon=":material/difference:", run=view.run_id, criteria=best)
+        beside = {"golden": view.golden_id, "aspect": view.aspect}
+        link_to("compare", "Compare it with other judges", icon=":material/leaderboard:", **beside)
+        _draw_file(page, view, result)
+
+
+def _draw_file(page: Opened, view: RunDetail, result: Calibration) -> None:
+    st.download_button(
+        review_view.judge_file_label(page, view),
+        data=lambda: projects.judge_file(page.store, view.run_id),
+        file_name="judge.yaml",
+        mime="application/yaml",
+        icon=":material/download:",
+        on_click="ignore",
+    )
+
+
+def draw_figures(page: Opened, view: RunDetail, result: Calibration) -> None:
+    """Every figure with its n, what flatters, what was left out, and what the run took."""
+    base, best = result.no_criteria, result.best_single
+    rows = {"the judge": (result.held_out, result.calibration)}
+    if len(result.chosen) > 1:
+        rows["best single criteria"] = (best["held_out"], best["calibration"])
+    rows["without criteria"] = (base["held_out"], base["calibration"])
+    st.table(
+        pd.DataFrame(
+            {
+                "held-out": [tables.describe_n(held) for held, _ in rows.values()],
+                "calibration": [tables.describe_n(chosen) for _, chosen in rows.values()],
+            },
+            index=list(rows),
+        )
+    )
+    gain = result.gain
+    figures = difference_figures(gain.value, gain.interval, gain.p)
+    st.text(f"Gain over no criteria, held-out: {figures}, n = {gain.n:,} that both scored")
+    if result.optimism is not None:
+        st.text(_optimism_words(result.optimism))
+    st.caption(plain(result.work.words))
+    for words in result.work.left_out:
+        st.warning(plain(words), icon=":material/warning:")
+    if result.problems:
+        st.text("Left out: " + "; ".join(f"{n} × {why}" for why, n in result.problems.items()))
+    if view.status == "done":
+        run_view.draw_status(page, view)
+
+
+def _optimism_words(optimism: float) -> str:
+    if optimism > 0:
+        return (
+            f"Calibration stands {optimism:.3f} above held-out: the criteria were chosen on those items, which "
+            "flatters. The held-out number is the one to quote."
+        )
+    return (
+        f"Held-out stands {-optimism:.3f} above calibration. The two sides hold other items, so this is no gain. "
+        "Quote held-out."
+    )
