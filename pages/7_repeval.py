@@ -1,4 +1,4 @@
-"""RepEval: text quality read out of a model's hidden states, layer by layer and token by token."""
+"""RepEval: the newest result (which layer and token tell quality), and the form that reads hidden states anew."""
 
 import streamlit as st
 
@@ -6,7 +6,7 @@ from core import projects
 from core.errors import ConcordError
 from core.projects.kinds import RunDetail
 from core.projects.repeval import RepEvalOutcome, RepEvalRequest
-from pages.components import chosen, live, people, repeval_form, repeval_view, run_view, state
+from pages.components import chosen, live, people, repeval_form, repeval_view, run_choice, run_view
 from pages.components.page import Opened, link_to, open_page, stop_with
 from pages.components.screens import plain
 
@@ -15,16 +15,10 @@ def show_run(page: Opened, run_id: str) -> None:
     try:
         view = run_view.read_run(page, run_id)
     except ConcordError as error:
-        link_to("repeval", "Start RepEval", icon=":material/grid_on:")
         stop_with("This run cannot be shown.", str(error))
     if not isinstance(view.request, RepEvalRequest):
         link_to("runs", "Open it in Runs", icon=":material/list_alt:", run=run_id)
         stop_with("This run is no RepEval.", "Choose a RepEval run, or start one.")
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.text(view.title)
-        st.space("stretch")
-        back = {"run": None, "golden": view.golden_id, "aspect": view.aspect}
-        st.button("New RepEval", icon=":material/add:", on_click=state.put_in_url, kwargs=back)
     live.follow(lambda: run_view.read_run(page, run_id), lambda now: now.finished, lambda now: draw(page, now))
 
 
@@ -36,14 +30,9 @@ def draw(page: Opened, view: RunDetail) -> None:
 
 
 def show_form(page: Opened) -> None:
-    left, right = st.columns([4, 3], gap="medium")
-    with left:
-        golden = chosen.choose_golden(page)
-    with right:
-        aspect = chosen.choose_aspect(page, golden)
-    runs = repeval_view.runs_of(page, golden.golden_id)
-    repeval_view.draw_runs(runs)
-    if not runs:
+    golden = chosen.choose_golden(page)
+    aspect = chosen.choose_aspect(page, golden)
+    if not repeval_view.runs_of(page, golden.golden_id):
         st.info(
             "No RepEval has been run on this golden set. The settings below work as they are: press the button. "
             "MiniLM comes with Concord, runs on any computer and needs no network.",
@@ -65,15 +54,14 @@ def start(page: Opened, request: RepEvalRequest) -> None:
         run_id = projects.start_repeval(page.store, page.settings, request)
     except ConcordError as error:
         stop_with("RepEval was not started.", str(error))
-    state.put_in_url(run=run_id)
-    st.rerun()
+    run_choice.show_started(run_id)
 
 
 page = open_page(
     "repeval",
     intro="Text quality read out of a model's hidden states. No calls.",
 )
-if run_id := state.url_id("run"):
+if run_id := run_choice.choose_run(page, "repeval", new="New RepEval"):
     show_run(page, run_id)
 else:
     show_form(page)

@@ -12,7 +12,7 @@ from core.calibration.records import Calibration
 from core.project_records import Run, Side
 from core.projects.roles import requires
 from core.projects.runs import RunWork, list_held_out_accesses, load_calibration
-from core.records import FloatArray, GoldenSet, Split
+from core.records import FloatArray, GoldenSet, Measure, Split
 from core.review.judge_versions import (
     JudgeLine,
     JudgeVersion,
@@ -98,6 +98,16 @@ def use_version(store: Store, project_id: str, aspect: str, number: int, *, reas
         decide_version(store, project_id, aspect, number, "approved", reason=reason, decided=decided)
         decided = judge_line(store, project_id, aspect).decided
     decide_version(store, project_id, aspect, number, "current", reason=reason, decided=decided)
+
+
+def usual_measure(store: Store, project_id: str, golden: GoldenSet, aspect: str) -> Measure:
+    """Statistic and level by which this project measures an aspect: those of the judge in use, else the usual ones."""
+    from core.comparison import usual_level
+
+    version = judge_line(store, project_id, aspect).default
+    if version is not None and version.newest is not None:
+        return version.newest.calibration.measure
+    return Measure("spearman", usual_level(golden, aspect))
 
 
 # ── what a finished run adds ─────────────────────────────────────────────────────────────────────────────────

@@ -19,7 +19,7 @@ from pages.components import charts, state, tables
 from pages.components.page import Opened
 from pages.components.screens import plain
 
-SHOWN = 5
+SHOWN = 3
 Place = tuple[int, str]
 
 
@@ -49,17 +49,25 @@ def picked(view: RunDetail, result: RepEvalResult) -> Place:
     return st.session_state[layer_key], st.session_state[token_key]
 
 
-def pick_point(run_id: str, result: RepEvalResult) -> None:
-    """A click on the map: its cell is the one looked at."""
+def hold(run_id: str, place: Place) -> None:
+    """Keeps the cell while the boxes are not drawn, which would forget it."""
+    for key, value in zip(_keys(run_id), place, strict=True):
+        st.session_state[key] = value
+
+
+def pick_point(run_id: str, result: RepEvalResult) -> bool:
+    """A click on the map: its cell is the one looked at; whether there is such a cell."""
     chart = st.session_state.get(f"repeval_heat_{run_id}")
     points = chart["selection"]["points"] if chart is not None else []
     data = next((point["customdata"] for point in points if point.get("customdata")), None)
     if data is None:
-        return
+        return False
     layer, token = int(data[0]), str(data[1])
-    if layer in result.layers and token in result.tokens:
-        layer_key, token_key = _keys(run_id)
-        st.session_state[layer_key], st.session_state[token_key] = layer, token
+    if layer not in result.layers or token not in result.tokens:
+        return False
+    layer_key, token_key = _keys(run_id)
+    st.session_state[layer_key], st.session_state[token_key] = layer, token
+    return True
 
 
 def draw(page: Opened, view: RunDetail, result: RepEvalResult, place: Place) -> None:

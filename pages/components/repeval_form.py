@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import get_args
 
 import streamlit as st
 
 from core import projects
-from core.comparison import usual_level
 from core.project_records import GoldenSummary
 from core.projects.repeval import METHOD_NAMES, RepEvalEstimate, RepEvalRequest
-from core.records import LEVELS, Level, Statistic
+from core.records import LEVELS, STATISTICS, Level, Statistic
 from core.repeval import EMBEDDED, Extraction, Method, ModelSpec, PairRule, RepEvalSettings, TextMode, templates
 from core.report.figures import LEVEL_NAMES, STATISTIC_NAMES
 from pages.components import compare_view, tables
@@ -46,8 +44,9 @@ def choose(page: Opened, golden: GoldenSummary, aspect: str) -> RepEvalRequest:
     with second:
         extraction = _texts(page, golden, aspect)
     with third:
-        usual = usual_level(compare_view.kept_golden(golden.golden_id, page), aspect)
-        settings = replace(_method(), level=usual)
+        known = compare_view.kept_golden(golden.golden_id, page)
+        usual = projects.usual_measure(page.store, page.project.project_id, known, aspect)
+        settings = replace(_method(), statistic=usual.statistic, level=usual.level)
     with st.expander("More choices: pairs, tokens, measure, split, steadiness", icon=":material/tune:"):
         return _more(
             page, RepEvalRequest(page.project.project_id, golden.golden_id, aspect, model, extraction, settings)
@@ -120,9 +119,11 @@ def _more(page: Opened, request: RepEvalRequest) -> RepEvalRequest:
     with middle:
         statistic: Statistic = st.selectbox(
             "Measure",
-            ["spearman", *[statistic for statistic in get_args(Statistic) if statistic != "spearman"]],
+            STATISTICS,
+            index=STATISTICS.index(settings.statistic),
             format_func=lambda statistic: STATISTIC_NAMES[statistic],
-            key=widget("repeval_statistic"),
+            key=widget(f"repeval_statistic_{request.golden_id[-12:]}_{request.aspect}"),
+            help="At first that of the judge in use.",
         )
         level: Level = st.selectbox(
             "Level",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -13,7 +12,7 @@ from core.project_records import Run
 from core.projects.kinds import RunDetail
 from core.projects.repeval import METHOD_NAMES, RepEvalOutcome, RepEvalRequest
 from core.repeval.records import RepEvalResult
-from core.report.figures import STATISTIC_NAMES, describe, measure_name
+from core.report.figures import describe, measure_name
 from core.report.figures.repeval import (
     Heat,
     heat_figure,
@@ -23,20 +22,22 @@ from core.report.figures.repeval import (
     wins_figure,
 )
 from pages.components import charts, repeval_cell, run_view, state, tables
-from pages.components.page import Opened, link_to
+from pages.components.page import Opened, finding, link_to
 from pages.components.screens import plain
 
 if TYPE_CHECKING:
     from core.report.figures import Drawing
 
-LAYERS, RANDOM, STEADY, PAIRS, RUNS = (
+LAYERS, CELL, RANDOM, STEADY, PAIRS, RUNS = SECTIONS = (
     "Over layers",
+    "Cell by cell",
     "Against random directions",
     "How steady is the choice",
     "Number of pairs",
     "Settings of all runs",
 )
-SECTIONS = (LAYERS, RANDOM, STEADY, PAIRS, RUNS)
+SECTION = state.widget("repeval_section")
+TOKEN_WORDS = {"first": "the first token", "mean": "the mean over all tokens", "-1": "the last token"}
 MOST_RUNS = 12
 
 
@@ -53,16 +54,14 @@ def runs_of(page: Opened, golden_id: str) -> list[Run]:
     return [run for run in runs if run.kind == "repeval" and run.golden_id == golden_id]
 
 
-def draw_runs(runs: Sequence[Run]) -> None:
-    """Links to what is going on and to the last ones that ended."""
-    for run in runs[:4]:
-        with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
-            st.badge(tables.status_words(run), color=run_view.STATUS_COLOURS.get(run.status, "blue"))
-            link_to("repeval", plain(run.title), icon=":material/grid_on:", run=run.run_id)
-
-
 def draw_status(page: Opened, view: RunDetail) -> None:
     """A run without a result: how far it is, how fast, or why it stopped; with the way to cancel or go on."""
+    went = run_view.ENDED_WITHOUT.get(view.status)
+    finding(
+        f"RepEval of {view.aspect} {went} before it had a result."
+        if went
+        else f"Reading hidden states for {view.aspect}: the map appears here when the texts are read."
+    )
     message = run_view.waiting_words(view) if view.status == "queued" else view.message
     if view.placement and view.status == "running":
         message = f"{message} · {view.placement}"
@@ -70,7 +69,7 @@ def draw_status(page: Opened, view: RunDetail) -> None:
     if not view.finished:
         texts = f"{view.calls:,} of {view.calls_expected:,} texts read" if view.calls_expected else "getting ready"
         st.progress(view.progress or 0.0, text=texts)
-        st.caption("The map appears here when the texts are read. This tab can be closed; the run goes on.")
+        st.caption("This tab can be closed; the run goes on.")
         if not projects.worker_alive(page.store):
             projects.ensure_worker(page.settings)
     if view.error:
@@ -81,77 +80,83 @@ def draw_status(page: Opened, view: RunDetail) -> None:
 
 
 def draw_result(page: Opened, view: RunDetail, outcome: RepEvalOutcome) -> None:
-    """The result in words and numbers, the map, the cell looked at, and the sections below."""
+    """The finding in a sentence, the map; the cell looked at and the rest behind sections."""
     result = outcome.result
-    _draw_headline(view, result)
-    st.subheader("Where quality shows: layer by token", anchor=False)
-    st.caption(
-        f"Validation alignment of every cell ({measure_of(result)}, n = {result.validation.n}). Thick frame: the best "
-        "cell. Dotted: averaged into the score. Grey and hatched: undefined. Click a cell to look into it."
-    )
+    finding(sentence(result), step=lambda: _draw_next(view))
+    st.caption(plain(_measured(result)))
     picked = repeval_cell.picked(view, result)
     heat = Heat.of(result, picked)
     charts.place_clickable(
         heat_figure(heat, measure=measure_of(result)),
         key=f"repeval_heat_{view.run_id}",
-        on_select=lambda: repeval_cell.pick_point(view.run_id, result),
+        on_select=lambda: _look_into(view.run_id, result),
         alt="Validation alignment by layer and token",
     )
-    repeval_cell.draw(page, view, result, picked)
-    section = st.segmented_control(
-        "More", SECTIONS, default=LAYERS, required=True, key=state.widget("repeval_section"), label_visibility="hidden"
-    )
-    if section == LAYERS:
-        _place(layers_figure(heat, measure=measure_of(result)), "layers", "Validation alignment over layers")
-    elif section == RANDOM:
+    st.session_state.setdefault(SECTION, LAYERS)
+    section = st.segmented_control("More", SECTIONS, required=True, key=SECTION, label_visibility="collapsed")
+    if section == CELL:
+        repeval_cell.draw(page, view, result, picked)
+        return
+    repeval_cell.hold(view.run_id, picked)
+    if section == RANDOM:
         _draw_random(result)
     elif section == STEADY:
         _draw_steady(outcome)
     elif section == PAIRS:
         _draw_pairs(outcome)
-    else:
+    elif section == RUNS:
         draw_settings(page, view)
-
-
-def _draw_headline(view: RunDetail, result: RepEvalResult) -> None:
-    with st.container(horizontal=True, gap="large"):
-        st.metric(f"Test, {STATISTIC_NAMES[result.settings.statistic]}", _value(result.test.value), width="content")
-        st.metric("Validation", _value(result.validation.value), width="content")
-        st.metric("Best cell", _cell_words(result), width="content")
-        percentile = None if result.random is None else result.random.percentile
-        shown = "—" if percentile is None else f"{percentile:.1f} %"
-        st.metric(
-            "Best cell above random",
-            shown,
-            width="content",
-            help="Share of random directions in the best cell that agree less with people than the projection there.",
-        )
-        st.metric("Tokens read", f"{int(result.states.get('tokens', 0)):,}", width="content")
-    st.markdown(plain(_in_words(result)))
-    if result.warnings:
-        st.caption(plain(" ".join(result.warnings)))
-    beside = {"golden": view.golden_id, "aspect": view.aspect}
-    with st.container(horizontal=True, gap="medium", vertical_alignment="center"):
-        st.badge("The score is a judge of this project now", icon=":material/check:", color="green")
-        link_to("compare", "Compare it with other judges", icon=":material/leaderboard:", **beside)
-        link_to("fusion", "Fuse it with others", icon=":material/merge:", **beside)
-
-
-def _in_words(result: RepEvalResult) -> str:
-    n = len(result.members)
-    what = f"The mean of the {n} best cells" if n > 1 else "The best cell"
-    test = result.test
-    sentence = f"{what} agrees with people on test items at {describe(test)} ({measure_of(result)}, n = {test.n})."
-    gap = result.optimism
-    if test.value is None:
-        return f"{sentence} Undefined: {test.reason}."
-    if gap is None:
-        return sentence
-    if gap > 0:
-        how = f"Validation said {gap:.3f} more: layer and token were chosen there, so believe the test figure."
     else:
-        how = f"Validation said {-gap:.3f} less, on other items: believe the test figure all the same."
-    return f"{sentence} {how}"
+        _place(layers_figure(heat, measure=measure_of(result)), "layers", "Validation alignment over layers")
+
+
+def _look_into(run_id: str, result: RepEvalResult) -> None:
+    """A click on the map opens its cell below."""
+    if repeval_cell.pick_point(run_id, result):
+        st.session_state[SECTION] = CELL
+
+
+def sentence(result: RepEvalResult) -> str:
+    """Test alignment, where it is read, and how that place stands among random projections."""
+    if result.test.value is None:
+        return f"Hidden states have no defined agreement with people on test items: {result.test.reason}."
+    words = f"Hidden states agree with people at {describe(result.test)}; the best place is {place_words(result)}"
+    random = result.random
+    if random is None or random.percentile is None:
+        return f"{words}."
+    return f"{words}, above {random.percentile:.0f} % of random projections there."
+
+
+def place_words(result: RepEvalResult) -> str:
+    """The best cell in words: "layer 4 of 6, the mean over all tokens"."""
+    return f"layer {result.chosen.layer} of {max(result.layers)}, {token_words(result.chosen.token)}"
+
+
+def token_words(token: str) -> str:
+    """A token of the map in words."""
+    if token in TOKEN_WORDS:
+        return TOKEN_WORDS[token]
+    return (
+        f"the token {-int(token)} from the end" if token.startswith("-") and token[1:].isdigit() else f"token {token}"
+    )
+
+
+def _measured(result: RepEvalResult) -> str:
+    """What the figure is, what flatters, and how to read the map."""
+    n, test = len(result.members), result.test
+    what = f"the mean of the {n} best cells" if n > 1 else "the best cell"
+    words = (
+        f"{measure_of(result)}, test, n = {test.n:,}, 95 % interval; {what}, {METHOD_NAMES[result.settings.method]}."
+    )
+    if result.optimism is not None:
+        words += f" Validation, on which layer and token were chosen: {describe(result.validation)}."
+    reading = "The map: validation alignment of every cell. Thick frame: the best. Dotted: in the mean. Click one."
+    return " ".join((words, *result.warnings, reading))
+
+
+def _draw_next(view: RunDetail) -> None:
+    beside = {"golden": view.golden_id, "aspect": view.aspect}
+    link_to("compare", "Compare it with other judges", icon=":material/leaderboard:", **beside)
 
 
 def _draw_random(result: RepEvalResult) -> None:

@@ -65,8 +65,8 @@ def test_a_cell_is_clicked_and_its_detail_read(page: Page, app_url: str, settle:
     page.keyboard.press("Escape")
     settle("labels to learn from")
     page.get_by_role("button", name="Read the hidden states").click()
-    expect(page.get_by_text("Where quality shows")).to_be_visible(timeout=RUN_MS)
-    settle("averaged into the score")
+    expect(page.get_by_text("Hidden states agree with people at")).to_be_visible(timeout=RUN_MS)
+    settle("Click one.")
 
     click_cell(page, layer=3, token=0, settle=settle, across=0.1, down=0.1)
     expect(facts(page)).to_contain_text(re.compile(r"test.*-?\d\.\d{3} \[.+\], n = \d+"))

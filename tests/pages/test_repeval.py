@@ -9,6 +9,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from core import projects
+from core.calibration.settings import CalibrationSettings
 from core.progress import Stage
 from core.projects.judges import MetricsRequest
 from core.projects.repeval import RepEvalOutcome, RepEvalRequest, judge_of
@@ -18,8 +19,8 @@ from core.repeval.states import Grid
 from core.settings import Settings
 from core.store.results import RESULT
 from core.store.store import Store
-from tests.pages.making import Place, golden_of
-from tests.pages.screen import HOSTILE, choose, choose_section, has_button, metrics, open_screen, press, texts
+from tests.pages.making import Place, calibrate, golden_of
+from tests.pages.screen import HOSTILE, choose, choose_section, has_button, labelled, open_screen, press, texts
 
 SCREEN = "7_repeval"
 N_SOURCES, PER_SOURCE = 20, 4
@@ -158,8 +159,11 @@ def test_the_result_and_a_cell_are_told_with_their_numbers(bench: Bench) -> None
     test = list(result.parts.test)
     rho = spearmanr(result.scores[test], bench.labels[test]).statistic
     screen = open_screen(SCREEN, project=bench.project_id, run=run_id)
-    assert metrics(screen)["Test, Spearman rho"] == f"{rho:.3f}"
-    assert metrics(screen)["Best cell"] == "layer 1, token -1"
+    finding = texts(screen)
+    assert f"Hidden states agree with people at {rho:.3f} [" in finding
+    assert "the best place is layer 1 of 1, the last token, above " in finding
+    assert " of random projections there." in finding
+    choose_section(screen, "Cell by cell")
     said = texts(screen).replace("\\", "")
     assert "the best cell on validation" in said
     assert HOSTILE not in texts(screen)
@@ -181,11 +185,32 @@ def test_the_result_and_a_cell_are_told_with_their_numbers(bench: Bench) -> None
 def test_a_redrawing_does_not_write_the_boxes_of_the_cell(bench: Bench) -> None:
     """What a run writes into a box takes back what a person chose there while it was drawn."""
     screen = open_screen(SCREEN, project=bench.project_id, run=bench.finished(QUICK, extras=False))
+    choose_section(screen, "Cell by cell")
     choose(screen, "Layer", 0)
-    choose_section(screen, "Against random directions")
+    screen.run()
     boxes = {box.label: box for box in screen.selectbox if box.label in ("Layer", "Token")}
     assert {label: box.value for label, box in boxes.items()} == {"Layer": 0, "Token": "-1"}
     assert not any(box.proto.set_value for box in boxes.values())
+    choose_section(screen, "Against random directions")
+    choose_section(screen, "Cell by cell")
+    assert labelled(screen.selectbox, "Layer").value == 0
+
+
+def test_it_opens_on_the_newest_result_and_the_form_is_behind_a_press(bench: Bench) -> None:
+    bench.finished(QUICK, extras=False)
+    screen = open_screen(SCREEN, project=bench.project_id)
+    assert "Hidden states agree with people at" in texts(screen)
+    assert not has_button(screen, "Read the hidden states")
+    press(press(screen, "New RepEval"), "Read the hidden states")
+    assert "waiting for a worker" in texts(screen)
+
+
+def test_statistic_and_level_follow_the_judge_in_use(bench: Bench) -> None:
+    chosen = CalibrationSettings(preset="quick", rounds=0, resamples=50, statistic="kendall", level="dataset")
+    calibrate(bench, chosen, "wit")
+    press(open_screen(SCREEN, **bench.ids), "Read the hidden states")
+    settings = bench.request_of(bench.newest("repeval")).settings
+    assert (settings.statistic, settings.level) == ("kendall", "dataset")
 
 
 def test_every_section_draws(bench: Bench) -> None:
@@ -222,7 +247,7 @@ def test_the_score_stands_among_the_judges_and_the_run_in_the_list(bench: Bench)
     run_id = bench.finished(QUICK, extras=False)
     (judge,) = projects.list_judges(bench.store, bench.project_id, bench.golden_id, "wit")
     assert (judge.judge.kind, judge.judge.run_id) == ("repeval", run_id)
-    screen = open_screen(SCREEN, **bench.ids)
+    screen = open_screen(SCREEN, **bench.ids, section="new")
     assert not [note for note in screen.info if "No RepEval" in note.value]
 
 
