@@ -4,66 +4,66 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from core.project_records import JudgeEntry
-from pages.components import chosen, fusion_keep, fusion_llm, fusion_sections, fusion_view, state
+from pages.components import chosen, fusion_choice, fusion_keep, fusion_llm, fusion_sections, fusion_view, state
+from pages.components.fusion_choice import Choice
 from pages.components.fusion_view import Fused
-from pages.components.page import Opened, link_to, open_page
+from pages.components.page import Opened, finding, open_page
 from pages.components.screens import plain
 
-BRINGS, ALIKE, CONTRADICT, LLM, PAPER, MORE = (
+BRINGS, TABLE, ALIKE, CONTRADICT, LLM, PAPER, MORE = SECTIONS = (
     "Without each part",
+    "All figures",
     "How alike the parts are",
     "Where they contradict",
     "Let a model fuse",
     "The paper's numbers",
     "More parts",
 )
-SECTIONS = (BRINGS, ALIKE, CONTRADICT, LLM, PAPER, MORE)
 
 
 def show(page: Opened) -> None:
-    left, right = st.columns([4, 3], gap="medium")
-    with left:
-        golden = chosen.choose_golden(page)
-    with right:
-        aspect = chosen.choose_aspect(page, golden)
+    golden = chosen.choose_golden(page)
+    aspect = chosen.choose_aspect(page, golden)
     judges = projects.list_judges(page.store, page.project.project_id, golden.golden_id, aspect)
     if len(judges) < 2:
         fusion_view.draw_empty(page, golden, aspect, len(judges))
         return
-    parts = fusion_view.choose_parts(golden, aspect, judges)
-    if len(parts) < 2:
-        st.info("Tick at least two judges: a fusion joins several.", icon=":material/merge:")
+    choice = fusion_choice.choice_of(page, golden, aspect, judges)
+    if len(choice.parts) < 2:
+        finding("A fusion joins at least two judges: choose its parts.")
+        fusion_choice.draw_choice(choice)
         fusion_view.draw_ways(page, golden, aspect)
         return
-    settings = fusion_view.choose_settings(page, golden, aspect)
     try:
-        fused = fusion_view.fuse(page, golden, aspect, judges=judges, chosen=parts, settings=settings)
+        fused = fusion_view.fuse(page, golden, aspect, judges=judges, choice=choice)
     except ConcordError as error:
-        st.warning(f"These judges cannot be fused.  \n{plain(str(error))}", icon=":material/block:")
+        finding("These judges cannot be fused.")
+        st.warning(plain(str(error)), icon=":material/block:")
+        fusion_choice.draw_choice(choice)
         fusion_view.draw_ways(page, golden, aspect)
         return
-    show_fusion(page, fused, judges)
+    show_fusion(page, fused, choice)
 
 
-def show_fusion(page: Opened, fused: Fused, judges: list[JudgeEntry]) -> None:
-    fusion_view.draw_finding(fused)
-    fusion_view.draw_table(fused)
-    with st.container(horizontal=True, gap="medium", vertical_alignment="center"):
-        fusion_keep.draw_keep(page, fused)
-        fusion_keep.draw_files(page, judges)
-        link_to("compare", "Every judge on Compare", icon=":material/leaderboard:", golden=fused.view.golden_id,
-                aspect=fused.aspect)  # fmt: skip
+def show_fusion(page: Opened, fused: Fused, choice: Choice) -> None:
+    finding(fusion_view.headline(fused), step=lambda: fusion_keep.draw_keep(page, fused))
+    fusion_view.draw_notes(fused)
+    fusion_view.draw_whiskers(fused)
+    fusion_choice.draw_choice(choice)
+    fusion_keep.draw_files(page, choice.judges)
     section = st.segmented_control(
         "More",
         SECTIONS,
         default=BRINGS,
         required=True,
         key=state.widget("fusion_section"),
-        label_visibility="hidden",
+        label_visibility="collapsed",
     )
     if section == BRINGS:
         fusion_sections.draw_parts(fused)
+    elif section == TABLE:
+        fusion_view.draw_table(fused)
+        fusion_choice.draw_kinds(choice)
     elif section == ALIKE:
         fusion_sections.draw_between(fused)
     elif section == CONTRADICT:

@@ -1,4 +1,4 @@
-"""What Fusion fuses: golden set, aspect, parts and measure as chosen; the table of parts and fusions, in words."""
+"""The fusions of the chosen parts: the finding in a sentence, one axis with intervals, the table behind it."""
 
 from __future__ import annotations
 
@@ -10,49 +10,20 @@ import pandas as pd
 import streamlit as st
 
 from core import projects
-from core.comparison import unique_names, usual_level
-from core.errors import ConcordError
-from core.fusion.estimators import METHODS, FusionMethod
 from core.fusion.stack import Fusion, FusionTable, StackSettings
-from core.metrics import make_metric
 from core.project_records import GoldenSummary, JudgeEntry
-from core.records import STATISTICS, Alignment, GoldenSet, JudgeKind, Level
-from core.report.figures import LEVEL_NAMES, STATISTIC_NAMES, measure_name
+from core.records import Alignment, GoldenSet, JudgeKind
+from core.report.figures import measure_name
 from core.report.figures.comparison import JudgeMark, leaderboard_figure
 from core.stats import NO_TEST, Difference, claim, p_figure
-from pages.components import charts, compare_view, metrics_view, state, tables
+from pages.components import charts, compare_view, metrics_view, tables
+from pages.components.fusion_choice import METHOD_WORDS, Choice, names_of
 from pages.components.page import Opened, link_to
 from pages.components.screens import plain
 
 if TYPE_CHECKING:
     from core.report.figures import Drawing
 
-METHOD_WORDS: dict[FusionMethod, str] = {
-    "average": "average",
-    "ridge": "ridge",
-    "nnls": "non-negative weights",
-}
-METHOD_HELP = (
-    "Average: the mean of the standardised scores of the parts that beat chance; no weights to learn. Ridge: weights "
-    "learnt from the labels, shrunk. Non-negative weights: learnt too, and no part may count against itself."
-)
-KINDS: dict[JudgeKind, str] = {
-    "calibrated": "calibrated judge",
-    "no criteria": "judge, no criteria",
-    "style": "judge, other style",
-    "imported": "brought in",
-    "metric": "metric",
-    "repeval": "hidden states",
-    "fused": "fused judge",
-}
-NEEDS: dict[JudgeKind, str] = {
-    "calibrated": "its judge",
-    "no criteria": "its judge",
-    "repeval": "its encoder",
-    "fused": "its parts",
-    "imported": "its scores",
-    "style": "its model",
-}
 LLM_FUSION = "LLM fusion"
 BESIDE: dict[str, JudgeKind] = {LLM_FUSION: "fused", "plain judge": "no criteria"}
 ROW = tables.ROW_HEIGHT + 1
@@ -109,104 +80,16 @@ def draw_ways(page: Opened, golden: GoldenSummary, aspect: str, *, opened: bool 
         metrics_view.draw(page, golden, aspect)
 
 
-def choose_parts(golden: GoldenSummary, aspect: str, judges: Sequence[JudgeEntry]) -> tuple[JudgeEntry, ...]:
-    """The judges as a table with a box before each judge; at first all but fusions and the plain judge."""
-    names = _names(judges)
-    frame = pd.DataFrame(
-        {
-            "part": [entry.judge.kind not in ("fused", "no criteria") for entry in judges],
-            "judge": [names[entry.judge_id] for entry in judges],
-            "kind": [KINDS[entry.judge.kind] for entry in judges],
-            "calls an item": pd.Series([entry.judge.calls_per_item for entry in judges], dtype="float64"),
-            "needs": [_needs(entry) for entry in judges],
-            "scored": [entry.judge.n_scored for entry in judges],
-            "labels seen": [len(entry.judge.seen) for entry in judges],
-            "what it is": [entry.judge.note for entry in judges],
-        }
-    )
-    config = st.column_config
-    key = state.widget(f"fusion_parts_{golden.golden_id[-12:]}_{aspect}_{hash(tuple(names)) & 0xFFFFFF:x}")
-    chosen = st.data_editor(
-        frame,
-        hide_index=True,
-        key=key,
-        disabled=[name for name in frame.columns if name != "part"],
-        height=tables.height_for(len(frame), 8, ROW),
-        placeholder=tables.DASH,
-        column_config={
-            "part": config.CheckboxColumn(width=64, help="take part in the fusion"),
-            "judge": config.TextColumn(width=250),
-            "kind": config.TextColumn(width=128),
-            "calls an item": config.NumberColumn(format="%.3g", width=96, help="what one score costs; — is not known"),
-            "needs": config.TextColumn(width=96, help="what scoring one more item takes, beside the text itself"),
-            "scored": config.NumberColumn(width=64),
-            "labels seen": config.NumberColumn(
-                width=90, help="labels that chose or fitted it; their sources are left aside for every part"
-            ),
-            "what it is": config.TextColumn(width="large"),
-        },
-    )
-    return tuple(entry for entry, ticked in zip(judges, chosen["part"], strict=True) if ticked)
-
-
-def _needs(entry: JudgeEntry) -> str:
-    """What scoring another item with it takes, as far as its kind tells."""
-    if entry.judge.kind != "metric":
-        return NEEDS.get(entry.judge.kind, tables.DASH)
-    if entry.name.startswith("metric_"):
-        return "the column"
-    try:
-        needs = make_metric(entry.name, aspect="quality").needs
-    except ConcordError:  # renamed meanwhile: nothing tells how it came about
-        return tables.DASH
-    return ", ".join(sorted(needs)) or "nothing"
-
-
-def choose_settings(page: Opened, view: GoldenSummary, aspect: str) -> StackSettings:
-    """Method, statistic, level and the share that weights are learnt on."""
-    levels: list[Level] = ["dataset", *(["sample"] if view.n_sources < view.n_items else [])]  # type: ignore[list-item]
-    levels += ["system"] if view.n_systems > 1 else []
-    usual = usual_level(compare_view.kept_golden(view.golden_id, page), aspect)
-    with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
-        method = st.segmented_control(
-            "Show the fusion by",
-            METHODS,
-            default="ridge",
-            required=True,
-            format_func=lambda method: METHOD_WORDS[method].removesuffix(" weights"),
-            key=state.widget("fusion_method"),
-            help=METHOD_HELP,
-        )
-        statistic = st.segmented_control(
-            "Statistic",
-            STATISTICS,
-            default="spearman",
-            required=True,
-            format_func=lambda statistic: STATISTIC_NAMES[statistic],
-            key=state.widget("fusion_statistic"),
-        )
-        level = st.segmented_control(
-            "Level",
-            levels,
-            default=usual if usual in levels else "dataset",
-            required=True,
-            format_func=lambda level: LEVEL_NAMES[level].removesuffix(" level"),
-            key=state.widget(f"fusion_level_{view.golden_id[-12:]}_{aspect}"),
-            help="Dataset: one coefficient over all items. Sample: one a source, averaged. System: over system means.",
-        )
-    return StackSettings(method=method, statistic=statistic, level=level)
-
-
 def fuse(
     page: Opened,
     view: GoldenSummary,
     aspect: str,
     *,
     judges: Sequence[JudgeEntry],
-    chosen: Sequence[JudgeEntry],
-    settings: StackSettings,
+    choice: Choice,
 ) -> Fused:
-    """Every fusion of the `chosen` of `judges`, the plain judges beside them, computed once for its content."""
+    """Every fusion of the chosen parts, the plain judges beside them, computed once for its content."""
+    chosen, settings = choice.parts, choice.settings
     taken = {entry.judge_id for entry in chosen}
     shown = [
         entry
@@ -214,7 +97,7 @@ def fuse(
         if entry.judge.kind == "no criteria" or (entry.judge.kind == "fused" and entry.judge.run_id)
     ]
     beside = [entry for entry in shown if entry.judge_id not in taken]
-    names = _names([*chosen, *beside])
+    names = names_of([*chosen, *beside])
     ids = tuple(entry.judge_id for entry in chosen), tuple(entry.judge_id for entry in beside)
     key = (view.golden_id, aspect, ids, tuple(names.values()), settings.statistic, settings.level)
     golden = compare_view.kept_golden(view.golden_id, page)
@@ -243,45 +126,43 @@ def _kept_table(
     )
 
 
-def draw_finding(fused: Fused) -> None:
-    """What the table says, in words for whoever looks over a shoulder."""
+def draw_notes(fused: Fused) -> None:
+    """What the figure of the finding is, and what is left out of it."""
     shown = fused.shown
-    with st.container(border=True):
-        st.subheader(plain(headline(fused)), anchor=False)
-        unseen = "whose labels none of the parts, and not the weights, have seen"
-        st.markdown(
-            plain(
-                f"{fused.measure} with people, on {len(shown.report):,} items {unseen}. {len(shown.fit):,} items of "
-                "other sources were used to fit and to choose."
-            )
-        )
-        for note in shown.notes:
-            st.markdown(f":material/info: {plain(note)}")
-        for name, why in shown.left_out.items():
-            st.markdown(f":material/block: {plain(f'{name} takes no part: {why}.')}")
-        for method, why in fused.table.failed.items():
-            st.markdown(f":material/block: {plain(f'No fusion by {METHOD_WORDS[method]}: {why}')}")
-        for name, why in fused.table.not_beside.items():
-            st.markdown(f":material/block: {plain(f'{name} is not in the table: {why}.')}")
+    words = [
+        f"{fused.measure}, n = {len(shown.report):,} items whose labels neither a part nor the weights have seen; "
+        f"{len(shown.fit):,} of other sources to fit on. The best part is that on the items to fit on.",
+        *shown.notes,
+        *(f"{name} takes no part: {why}." for name, why in shown.left_out.items()),
+        *(
+            f"No fusion by {METHOD_WORDS[method]}: {why}"
+            for method, why in fused.table.failed.items()
+            if method != fused.settings.method
+        ),
+        *(f"{name} is not beside them: {why}." for name, why in fused.table.not_beside.items()),
+    ]
+    st.caption(plain(" ".join(words)))
 
 
 def headline(fused: Fused) -> str:
-    """One sentence: the fusion beside the part that stood highest on the items to fit on."""
-    shown = fused.shown
+    """One sentence: the fusion by the chosen method beside the part that stood highest on the items to fit on."""
+    shown, asked = fused.shown, fused.settings.method
     value, against = shown.fused.value, shown.against_best
     how = METHOD_WORDS[shown.method]
+    failed = ""
+    if shown.method != asked:
+        failed = f"There is no fusion by {METHOD_WORDS[asked]}: {fused.table.failed[asked].removesuffix('.')}. "
     if value is None or against is None or against.value is None:
-        return f"The fusion ({how}) has no defined agreement on these items: {shown.fused.reason or 'too few items'}"
+        return f"{failed}Fused by {how}, the judges have no defined agreement: {shown.fused.reason or 'too few items'}."
     best = shown.parts[shown.best_part].value
-    beside = "—" if best is None else f"{best:.2f}"
+    beside = f"{shown.best_part} alone at {tables.DASH if best is None else f'{best:.2f}'}"
     tested = claim(against.value, against.interval, against.p)
-    part = f"{shown.best_part}, its highest part on the items to fit on"
-    if tested in ("higher", "lower"):
-        word = "better with people than" if tested == "higher" else "less with people than"
-        return f"The fusion ({how}) agrees {word} {part}: {value:.2f} against {beside}."
-    chance = "The difference may be chance"
-    said = f"The difference is not tested: {against.p_reason or NO_TEST}" if tested == "untested" else chance
-    return f"The fusion ({how}) reaches {value:.2f}; {part}, {beside}. {said}."
+    said = {
+        "higher": "a gain beyond chance",
+        "lower": "a loss beyond chance",
+        "untested": f"the difference is not tested: {against.p_reason or NO_TEST}",
+    }.get(tested, "the difference may be chance")
+    return f"{failed}Fused by {how}, the judges agree with people at {value:.2f}, the best part {beside}: {said}."
 
 
 def table_frame(fused: Fused) -> pd.DataFrame:
@@ -322,7 +203,7 @@ def difference_words(difference: Difference | None) -> str:
 
 
 def draw_table(fused: Fused) -> None:
-    """The one table, and the same with whiskers."""
+    """Fusions and parts with n, tests and roles."""
     frame = table_frame(fused)
     heading = frame.columns[1]
     config = st.column_config
@@ -349,7 +230,10 @@ def draw_table(fused: Fused) -> None:
         },
         alt=f"Fusions and their parts by {fused.measure}",
     )
-    st.markdown(f"**{plain(fused.measure)}**, n = {fused.shown.fused.n:,}, with 95 % intervals")
+
+
+def draw_whiskers(fused: Fused) -> None:
+    """Fusions, parts and the plain judge on one axis, with intervals."""
     charts.place(_whiskers(fused.key, fused), key="fusion_whiskers", alt=f"{fused.measure} of fusions and parts")
 
 
@@ -368,7 +252,3 @@ def _whiskers(key: Hashable, _fused: Fused) -> Drawing:
 
 def _height(alignment: Alignment) -> float:
     return -2.0 if alignment.value is None else alignment.value
-
-
-def _names(judges: Sequence[JudgeEntry]) -> dict[str, str]:
-    return dict(zip((entry.judge_id for entry in judges), unique_names([entry.judge for entry in judges]), strict=True))

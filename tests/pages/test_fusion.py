@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,7 @@ def full(shelf: Place) -> Place:
 
 
 def table(screen: AppTest) -> Any:
-    return frame_with(screen, "beside the best part")
+    return frame_with(choose_section(screen, "All figures"), "beside the best part")
 
 
 def test_one_table_holds_fusions_parts_and_the_plain_judge_at_one_measure(full: Place) -> None:
@@ -62,6 +63,40 @@ def test_one_table_holds_fusions_parts_and_the_plain_judge_at_one_measure(full: 
         assert result == pytest.approx(spearmanr(listed[name].judge.values[at], full.labels[at]).statistic)
 
 
+@pytest.mark.parametrize(("method", "word"), [("ridge", "ridge"), ("average", "average"), ("nnls", "non-negative")])
+def test_the_finding_speaks_of_the_chosen_method(full: Place, method: str, word: str) -> None:
+    screen = open_screen(SCREEN, **full.ids)
+    labelled(screen.segmented_control, "Show the fusion by").set_value(method).run()
+    frame = table(screen)
+    value = frame.loc[frame["judge"].str.startswith(f"fusion, {word}"), frame.columns[1]].iloc[0]
+    assert f"\nFused by {word}" in texts(screen)
+    assert f"the judges agree with people at {value:.2f}, the best part " in texts(screen)
+
+
+def test_a_chosen_method_that_fails_is_said_before_another_is_shown(
+    full: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compared = projects.compare_fusions
+
+    def without_ridge(*args: Any, **more: Any) -> Any:
+        made = compared(*args, **more)
+        left = {method: fusion for method, fusion in made.fusions.items() if method != "ridge"}
+        return replace(made, fusions=left, failed={"ridge": "Too few labels."})
+
+    monkeypatch.setattr(projects, "compare_fusions", without_ridge)
+    assert "There is no fusion by ridge: Too few labels. Fused by average" in texts(open_screen(SCREEN, **full.ids))
+
+
+def test_a_part_is_left_out_by_a_press_and_the_figures_follow(full: Place) -> None:
+    screen = open_screen(SCREEN, **full.ids)
+    parts = labelled(screen.pills, "Parts of the fusion")
+    assert sorted(parts.value) == sorted(["one", "two", f"three {HOSTILE}"])
+    parts.set_value(["one", "two"]).run()
+    assert set(table(screen).query("role == 'part'")["judge"]) == {"one", "two"}
+    labelled(screen.pills, "Parts of the fusion").set_value(["one"]).run()
+    assert "A fusion joins at least two judges" in texts(screen)
+
+
 def test_every_section_draws_and_shows_markup_as_letters(full: Place) -> None:
     screen = open_screen(SCREEN, **full.ids)
     for section in ("How alike the parts are", "Where they contradict", "Let a model fuse", "The paper's numbers"):
@@ -69,7 +104,7 @@ def test_every_section_draws_and_shows_markup_as_letters(full: Place) -> None:
     choose_section(screen, "Where they contradict")
     assert any(HOSTILE in text.value for text in screen.text)
     assert not [block for block in screen.markdown if HOSTILE in block.value]
-    assert "whose labels none of the parts" in texts(screen)
+    assert "whose labels neither a part nor the weights have seen" in texts(screen)
 
 
 def test_the_papers_levels_stand_in_tables_of_their_own(full: Place) -> None:
@@ -91,8 +126,7 @@ def test_a_fusion_is_kept_as_a_judge(full: Place) -> None:
     assert "Three in one is among the judges now" in texts(screen).replace("\\", "")
     kept = [judge for judge in projects.list_judges(full.store, full.project_id) if judge.judge.kind == "fused"]
     assert [judge.name for judge in kept] == ["Three in one"]
-    shelf_table = frame_with(screen, "labels seen")
-    assert not shelf_table.loc[shelf_table["judge"] == "Three in one", "part"].iloc[0]  # no part of itself
+    assert "Three in one" not in labelled(screen.pills, "Parts of the fusion").value  # no part of itself
 
 
 def test_without_judges_it_says_what_to_do(shelf: Place) -> None:
@@ -151,7 +185,7 @@ def test_every_labelled_aspect_is_rated_in_the_same_call(full: Place) -> None:
 def test_the_parts_say_what_they_need(full: Place) -> None:
     add(full, "overlap", 1.0)
     add(full, "hidden", 1.0, kind="repeval")
-    frame = frame_with(open_screen(SCREEN, **full.ids), "labels seen")
+    frame = frame_with(choose_section(open_screen(SCREEN, **full.ids), "All figures"), "labels seen")
     needs = dict(zip(frame["judge"], frame["needs"], strict=True))
     assert needs["overlap"] == "source"
     assert needs["hidden"] == "its encoder"
