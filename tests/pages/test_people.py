@@ -168,7 +168,7 @@ def test_a_picked_name_survives_other_screens_and_is_offered_again(store: Store,
 
 def test_two_sessions_write_under_two_names(store: Store, project: str) -> None:
     for name in ("Ada", "Bo"):
-        screen = type_name(run(prepared("3_calibrate", project=project)), name)
+        screen = type_name(run(prepared("3_calibrate", project=project, section="new")), name)
         press(screen, "Start the calibration")
     logged = projects.list_events(store, project)
     started = [event.actor for event in logged if event.sentence == "started a calibration (coherence)"]
