@@ -23,7 +23,7 @@ from core.store.store import Store
 OPENED = "a version of the judge was measured on them"
 
 
-@requires("reviewer")
+@requires("reviewer", "started measuring a version of the judge")
 def make_version(
     store: Store,
     settings: Settings,
@@ -61,7 +61,7 @@ def make_version(
     return _start(store, settings, replace(request, version=made_as))
 
 
-@requires("reviewer")
+@requires("reviewer", "started measuring a version of the judge")
 def measure_version(
     store: Store,
     settings: Settings,

@@ -12,7 +12,7 @@ from core.errors import JobError
 from core.project_records import JUDGES, WITH_RESULT, CriteriaAlignment, Run
 from core.projects.calibration import calibration_asked, judge_runs
 from core.projects.criteria import criteria_names
-from core.projects.judge_line import judge_line, seen_before
+from core.projects.judge_line import HeldOutSeen, judge_line
 from core.projects.labelling import list_passes
 from core.projects.meetings import list_meetings
 from core.projects.pass_results import decisions
@@ -147,7 +147,7 @@ def _seen_before(line: JudgeLine, run: Run, openings: Sequence[HeldOutAccess]) -
         return ""
     compared = [e for e in measured if e.golden_id == run.golden_id and e.held_out_gain and e.number < own.number]
     edits = [look for look in openings if look.why == EDIT_SCORED and look.at < own.at]
-    return seen_before(len(compared) + len(edits)) if compared or edits else ""
+    return HeldOutSeen(compared=len(compared) + len(edits)).p_reason
 
 
 def _decided(meetings: Sequence[Meeting]) -> dict[str, Decision]:
