@@ -135,7 +135,7 @@ from core.projects.project_list import (
     rows_left_out,
 )
 from core.projects.repeval import estimate_repeval, start_repeval
-from core.projects.reports import MeasuredJudge, measured_judges, report
+from core.projects.reports import measured_judges, report
 from core.projects.rescore import start_rescore
 from core.projects.roles import list_events, list_people, log_csv, log_page
 from core.projects.rounds import decide_proposal, edit_proposal, family_tree, list_proposals, round_cost, start_round

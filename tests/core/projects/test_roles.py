@@ -36,7 +36,7 @@ READING = """
     list_rechecks
     suggest_agenda losing_changes decided_criteria log_lines run_starters list_participants
     estimate_repeval
-    report
+    measured_judges report
     compare_fusions fuse_judges fused_file kept_fusion
     estimate_fusion list_plans propose_plan
     judge_adapters
