@@ -15,7 +15,7 @@ from core.errors import AccessError, ConflictError, CriteriaError, JobError, Not
 from core.people import Actor
 from core.projects.calibration import CalibrationRequest, sides_of
 from core.projects.judge_line import HeldOutSeen
-from core.records import AspectLabels, GoldenSet
+from core.records import AspectLabels, Criteria, GoldenSet
 from core.review.agreement import ratings_of
 from core.review.judge_versions import JudgeLine
 from core.review.passes import PassRequest
@@ -323,3 +323,29 @@ def test_labelling_where_judges_part_asks_the_version_in_use(world: World) -> No
     pass_id = projects.start_pass(world.store, request)
     expected = item_order(golden, "disagreement", judges=judges, ratings=ratings)
     assert projects.get_pass(world.store, world.project_id, pass_id).plan.positions == expected
+
+
+def test_an_approval_withdrawn_while_a_run_measures_the_version(world: World) -> None:
+    """The run ends and is entered; the version stays as people put it meanwhile."""
+    world.decide(1, "approved")
+    run_id = projects.measure_version(world.store, world.settings, world.project_id, ASPECT, 1)
+    world.decide(1, "proposed", "the labels were wrong")
+    assert world.drive(world.store, world.settings, run_id) == "done"
+    first = world.line.get(1)
+    assert (first.state, first.in_force, first.approval) == ("proposed", False, None)
+    assert first.newest is not None
+    assert first.newest.run_id == run_id
+    card = yaml.safe_load(projects.judge_file(world.store, run_id))
+    assert (card["approved"], card["judge_version"]["state"]) == (False, "proposed")
+
+
+def test_five_hundred_criteria_are_listed_with_their_versions_in_one_reading(world: World) -> None:
+    texts = [Criteria(f"Reward point {k}.", ASPECT) for k in range(500)]
+    world.store.criteria.add(world.project_id, world.golden_id, texts)
+    family = projects.family_tree(world.store, world.project_id, ASPECT, world.golden_id)
+    assert len(family) > 500
+    followed = {relative.criteria.criteria_id: relative.version for relative in family if relative.version}
+    assert set(followed) == set(world.line.get(1).criteria_ids)
+    with pytest.raises(UsageError, match="1 to 25 sets of criteria, not 500"):
+        ids = [criteria.criteria_id for criteria in texts]
+        projects.make_version(world.store, world.settings, world.project_id, ASPECT, ids, origin="criteria")
