@@ -64,6 +64,8 @@ def draw(page: Opened, run: Run, criteria_id: str, score: ItemScore, draw_note: 
             draw_evidence(view.item.target, reply)
         draw_note()
         _draw_reasons(view)
+        tried = {"section": "try", "item": score.item_id, "criteria": criteria_id, "run": run.run_id}
+        link_to("criteria", "Try criteria on it", icon=":material/science:", **tried)
         _draw_ratings(_ratings(run.golden_id, run.aspect, page).get(score.item_id, ()))
     if right is not None:
         with right, st.container(gap="xsmall"):
