@@ -63,7 +63,8 @@ def draw_judges(page: Opened, compared: Compared) -> None:
     with st.container(horizontal=True, gap="medium"):
         with st.popover("Rename or remove", icon=":material/edit:"):
             _draw_changes(page, names)
-        link_to("calibrate", "Calibrate another", icon=":material/tune:", golden=golden.golden_id)
+        link_to("calibrate", "Calibrate another", icon=":material/tune:", golden=golden.golden_id,
+                section="new")  # fmt: skip
     draw_adding(page, golden, aspect)
 
 

@@ -67,7 +67,7 @@ def draw_empty(page: Opened, golden: GoldenSummary, aspect: str, n_there: int) -
 def draw_ways(page: Opened, golden: GoldenSummary, aspect: str, *, opened: bool = False) -> None:
     """Links to whatever makes another part, and the metrics right here."""
     with st.container(horizontal=True, gap="medium"):
-        link_to("calibrate", "Calibrate a judge", icon=":material/tune:", golden=golden.golden_id)
+        link_to("calibrate", "Calibrate a judge", icon=":material/tune:", golden=golden.golden_id, section="new")
         link_to("repeval", "Read hidden states", icon=":material/grid_on:", golden=golden.golden_id, aspect=aspect)
         link_to(
             "compare",
