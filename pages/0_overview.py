@@ -27,7 +27,8 @@ def show(page: Opened) -> None:
         overview_view.draw_beginning(page)
         return
     golden = chosen.choose_golden(page)
-    aspect = chosen.choose_aspect(page, golden)
+    labelled = any(aspect.n_labelled for aspect in golden.aspects)
+    aspect = chosen.choose_aspect(page, golden) if labelled else ""
     try:
         now = projects.overview(page.store, page.project.project_id, golden.golden_id, aspect)
     except ConcordError as error:
@@ -36,29 +37,29 @@ def show(page: Opened) -> None:
 
 
 def show_standing(page: Opened, golden: GoldenSummary, now: Overview) -> None:
-    finding(overview_view.sentence(page, now), step=lambda: overview_view.draw_next(page, now))
+    key = state.widget("overview_part")
+    part, version = st.session_state.get(key) or NOW, choose_version(now)
+    shown = version if part == NOW else None
+    finding(overview_view.sentence(page, now), step=lambda: overview_view.draw_next(page, now, shown))
     if now.line.default is not None:
         st.caption(judge_view.measured_on(now.line.default))
     overview_view.draw_stages(now)
-    key = state.widget("overview_part")
-    st.segmented_control("Part", PARTS, default=NOW, required=True, key=key, label_visibility="collapsed")
-    part = st.session_state.get(key) or NOW
+    if now.line.versions or len(golden.aspects) > 1:
+        st.segmented_control("Part", PARTS, default=NOW, required=True, key=key, label_visibility="collapsed")
     if part == STORY:
         judge_view.draw_story(page, now.line)
     elif part == TWO:
         judge_view.draw_two(page, now.line)
     elif part == ALL:
         overview_view.draw_aspects(page, golden)
+    elif version is None:
+        overview_view.draw_waiting(page, now, None)
     else:
-        version = choose_version(now)
         left, right = st.columns([2, 3], gap="large")
         with left:
             overview_view.draw_waiting(page, now, version)
         with right:
-            if version is None:
-                st.info("No judge yet: a calibration drafts criteria and proposes the first.", icon=":material/tune:")
-            else:
-                judge_view.draw_version(page, golden, now.line, version)
+            judge_view.draw_version(page, golden, now.line, version)
 
 
 show(open_page("overview"))

@@ -6,20 +6,25 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from core.project_records import GoldenSummary
-from core.projects.analyses import list_rechecks
-from core.projects.criteria import list_criteria
+import numpy as np
+
+from core.people import Role
+from core.project_records import GoldenSummary, Run
+from core.projects.analyses import DatedRecheck, list_rechecks
 from core.projects.judge_line import judge_line
 from core.projects.labelling import still_rating
 from core.projects.meetings import list_meetings
-from core.projects.rounds import list_proposals
+from core.projects.rounds import open_proposals
 from core.projects.triage import list_triage
+from core.records import Alignment
 from core.review.criteria import Comment, CommentSettled
-from core.review.judge_versions import JudgeLine
+from core.review.judge_versions import JudgeLine, JudgeVersion
 from core.store.store import Store
 
 StageName = Literal["golden set", "labels", "calibration", "review", "approved", "in use"]
 Task = Literal["label", "sign off", "decide", "meet", "triage", "comment", "measure", "grow"]
+NEEDS: dict[Task, Role] = {"label": "annotator", "meet": "annotator"}
+"""The least role of those for whom a task waits; of all others it is reviewer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +38,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Something that waits for whoever looks: `n` of it, in `words`; `subject` is the id of what it is about."""
+    """What waits for whoever looks: `n` of it, all said in `words`; `subject` is the id of what it is about."""
 
     task: Task
     n: int
@@ -43,13 +48,17 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """Where the judge of `aspect` stands; `waiting` most urgent first, `line` the versions of the judge."""
+    """Where the judge of `aspect` stands; `waiting` most urgent first, `line` the versions of the judge.
+
+    `aspect` is "" where nothing is labelled yet.  `calibrating` is the calibration that goes on, or None.
+    """
 
     golden: GoldenSummary
     aspect: str
     stages: tuple[Stage, ...]
     waiting: tuple[Waiting, ...]
     line: JudgeLine
+    calibrating: Run | None = None
 
     @property
     def reached(self) -> Stage | None:
@@ -58,42 +67,81 @@ class Overview:
 
 
 def overview(store: Store, project_id: str, golden_id: str, aspect: str) -> Overview:
-    """Where the project stands on an aspect of a golden set, for whoever acts.  NotFoundError for unknown ids."""
+    """Where the project stands on an aspect of a golden set, for whoever acts.  NotFoundError for unknown ids.
+
+    `aspect` "" is for a golden set without labels.
+    """
     golden, line = store.goldens.get(golden_id), judge_line(store, project_id, aspect)
-    waiting = tuple(_waiting(store, project_id, golden, line))
-    return Overview(golden, aspect, tuple(_stages(store, project_id, golden, line, waiting)), waiting, line)
+    all_waiting = _waiting(store, project_id, golden, line)
+    waiting = tuple(each for each in all_waiting if store.actor.may(NEEDS.get(each.task, "reviewer")))
+    about = ("calibration", golden_id, aspect)
+    runs = [run for run in store.runs.all(project_id) if (run.kind, run.golden_id, run.aspect) == about]
+    checks = list_rechecks(store, project_id, aspect) if line.current is not None else ()
+    stages = tuple(_stages(golden, line, waiting, runs, checks))
+    calibrating = next((run for run in runs if not run.finished), None)
+    return Overview(golden, aspect, stages, waiting, line, calibrating)
+
+
+def people_beside(store: Store, version: JudgeVersion) -> Alignment | None:
+    """How well one person agrees with the others on the items that the figure of a version is of, by the same measure.
+
+    None where no item there was rated by two people, or the version has not been measured.
+    """
+    from core.comparison import human_ceiling
+    from core.projects.calibration import calibration_asked, sides_of
+
+    if version.newest is None:
+        return None
+    measured, evidence = version.newest, version.newest.evidence
+    golden = store.goldens.load(measured.golden_id)
+    sides = sides_of(store, measured.run_id, golden)
+    at = np.array(sides.held_out if evidence.side == "held-out" else sides.calibration, dtype=np.intp)
+    seed = calibration_asked(store, version.made.base_run).settings.seed
+    return human_ceiling(golden, version.aspect, at, evidence.alignment.measure, seed=seed).alignment
 
 
 def _stages(
-    store: Store, project_id: str, golden: GoldenSummary, line: JudgeLine, waiting: tuple[Waiting, ...]
+    golden: GoldenSummary,
+    line: JudgeLine,
+    waiting: tuple[Waiting, ...],
+    runs: list[Run],
+    checks: tuple[DatedRecheck, ...],
 ) -> Iterator[Stage]:
     summary, default = golden.aspect(line.aspect), line.default
     n_labelled = 0 if summary is None else summary.n_labelled
     yield Stage("golden set", True, _count(golden.n_items, "item"))
-    yield Stage("labels", n_labelled > 0, f"{_count(n_labelled, 'item')} labelled" if n_labelled else "")
-    yield Stage("calibration", bool(line.versions), _count(len(line.versions), "version") if line.versions else "")
+    yield Stage("labels", n_labelled > 0, f"{n_labelled:,} labelled" if n_labelled else "")
+    n_done = sum(run.status == "done" for run in runs)
+    versions = _count(len(line.versions), "version") if line.versions else f"{n_done:,} finished" if n_done else ""
+    yield Stage("calibration", bool(versions), versions)
     to_review = sum(each.n for each in waiting if each.task in ("decide", "comment", "sign off", "meet"))
     reviewed = default is not None and default.in_force
-    yield Stage("review", reviewed and not to_review, f"{to_review} open" if to_review else "nothing open")
+    yield Stage("review", reviewed and not to_review, f"{to_review:,} open" if to_review else "nothing open")
     approved = next((version for version in reversed(line.versions) if version.in_force), None)
     yield Stage("approved", approved is not None, "" if approved is None else approved.name)
-    checks = list_rechecks(store, project_id, line.aspect)
-    last = f"last check: {checks[-1].outcome.decision}" if checks else "not checked since"
-    yield Stage("in use", line.current is not None, last if line.current is not None else "")
+    if line.current is None:
+        yield Stage("in use", False)
+    else:
+        last = f"last check: {checks[-1].outcome.decision}" if checks else "not checked since"
+        yield Stage("in use", True, f"{line.current.name}, {last}")
 
 
 def _waiting(store: Store, project_id: str, golden: GoldenSummary, line: JudgeLine) -> Iterator[Waiting]:
     for rating in still_rating(store, project_id, golden.golden_id):
         if rating.n_open:
-            yield Waiting("label", rating.n_open, f"to label in {rating.name}", rating.pass_id)
+            words = f"{_count(rating.n_open, 'item')} to label in {rating.name}"
+            yield Waiting("label", rating.n_open, words, rating.pass_id)
     for version in line.waiting[:1]:
         yield Waiting("sign off", 1, f"{version.name} of the judge waits for sign-off", str(version.number))
-    for version in line.versions:
-        if version.state == "draft":
-            yield Waiting("measure", 1, f"{version.name} was made and not measured", str(version.number))
-    yield from _to_decide(store, project_id, (golden.golden_id, line.aspect))
-    if n_comments := _open_comments(store, project_id, line.aspect):
-        yield Waiting("comment", n_comments, "on criteria, not settled yet")
+    if drafts := [version for version in line.versions if version.state == "draft"]:
+        words = f"{drafts[-1].name} was made and not measured"
+        if len(drafts) > 1:
+            words = f"{len(drafts):,} versions were made and not measured"
+        yield Waiting("measure", len(drafts), words, str(drafts[-1].number))
+    yield from _to_decide(store, project_id, golden.golden_id, line.aspect)
+    if comments := _open_comments(store, project_id, line.aspect):
+        words = f"{_count(len(comments), 'comment')} on criteria, not settled yet"
+        yield Waiting("comment", len(comments), words, comments[-1].subject)
     if line.default is not None and line.default.on(golden.golden_id) is None:
         words = f"{line.default.name} of the judge was measured on other labels, not on {golden.name}"
         yield Waiting("grow", 1, words, str(line.default.number))
@@ -101,24 +149,25 @@ def _waiting(store: Store, project_id: str, golden: GoldenSummary, line: JudgeLi
         yield Waiting("triage", 1, "nobody has looked at the misaligned items yet")
 
 
-def _to_decide(store: Store, project_id: str, about: tuple[str, str]) -> Iterator[Waiting]:
+def _to_decide(store: Store, project_id: str, golden_id: str, aspect: str) -> Iterator[Waiting]:
     """Meetings that go on, and proposals of refinement rounds that nobody has decided on."""
     for meeting in list_meetings(store, project_id):
-        if meeting.closed_at is None and (meeting.golden_id, meeting.aspect) == about:
+        if meeting.closed_at is None and (meeting.golden_id, meeting.aspect) == (golden_id, aspect):
             n_open = sum(point.decision is None for point in meeting.points)
-            yield Waiting("meet", n_open, f"open in the meeting {meeting.name}", meeting.meeting_id)
-    for run in store.runs.all(project_id):
-        if (run.kind, run.golden_id, run.aspect) == ("round", *about):
-            n_open = sum(proposal.state == "open" for proposal in list_proposals(store, run.run_id))
-            if n_open:
-                yield Waiting("decide", n_open, "proposed by a round, to accept or reject", run.run_id)
+            words = f"{_count(n_open, 'point')} open in the meeting {meeting.name}"
+            yield Waiting("meet", n_open, words, meeting.meeting_id)
+    for run_id, n_open in open_proposals(store, project_id, golden_id, aspect).items():
+        yield Waiting("decide", n_open, f"{_count(n_open, 'proposal')} of a round to accept or reject", run_id)
 
 
-def _open_comments(store: Store, project_id: str, aspect: str) -> int:
-    ours = {entry.criteria_id for entry in list_criteria(store, project_id, aspect)}
-    settled = {entry.comment for entry in store.events.all(project_id, CommentSettled)}
+def _open_comments(store: Store, project_id: str, aspect: str) -> list[Comment]:
+    """Oldest first."""
     comments = store.events.all(project_id, Comment)
-    return sum(comment.subject in ours and comment.number not in settled for comment in comments)
+    if not comments:
+        return []
+    settled = {entry.comment for entry in store.events.all(project_id, CommentSettled)}
+    ours = {criteria.criteria_id for criteria, _ in store.criteria.texts(project_id, aspect)}
+    return [comment for comment in comments if comment.subject in ours and comment.number not in settled]
 
 
 def _count(n: int, noun: str) -> str:

@@ -178,10 +178,11 @@ def list_proposals(store: Store, run_id: str) -> list[ListedProposal]:
     decided = {decision.subject: decision for decision in store.events.all(run.project_id, ProposalDecided)}
     inner = _corrected([proposal.inner for proposal in result.proposals])
     whole = _corrected([proposal.calibration for proposal in result.proposals])
+    parent_ids = dict.fromkeys(proposal.parent_id for proposal in result.proposals)
+    parents = {name: store.criteria.get(run.project_id, name).criteria for name in parent_ids}
     listed = []
     for proposal, on_inner, on_whole in zip(result.proposals, inner, whole, strict=True):
-        parent = store.criteria.get(run.project_id, proposal.parent_id).criteria
-        entry = ListedProposal(run_id, proposal.criteria, parent, on_whole, on_inner)
+        entry = ListedProposal(run_id, proposal.criteria, parents[proposal.parent_id], on_whole, on_inner)
         if decision := decided.get(f"{run_id}:{proposal.criteria.criteria_id}"):
             entry = replace(
                 entry,
@@ -194,6 +195,18 @@ def list_proposals(store: Store, run_id: str) -> list[ListedProposal]:
             )
         listed.append(entry)
     return listed
+
+
+def open_proposals(store: Store, project_id: str, golden_id: str, aspect: str) -> dict[str, int]:
+    """Round → how many of its proposals nobody has decided on, newest first; rounds with none left out."""
+    decided = {decision.subject for decision in store.events.all(project_id, ProposalDecided)}
+    n_open = {}
+    for run in store.runs.all(project_id):
+        if (run.kind, run.golden_id, run.aspect) == ("round", golden_id, aspect):
+            result = store.results.read(run.run_id, RESULT, RoundResult)
+            ids = [] if result is None else [proposal.criteria.criteria_id for proposal in result.proposals]
+            n_open[run.run_id] = sum(f"{run.run_id}:{criteria_id}" not in decided for criteria_id in ids)
+    return {run_id: n for run_id, n in n_open.items() if n}
 
 
 @requires("reviewer")

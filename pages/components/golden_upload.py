@@ -95,9 +95,9 @@ def _draw_other_ways(page: Opened, *, empty: bool) -> None:
     if empty:
         left, right = st.columns(2, gap="medium")
         with left.container(border=True, height="stretch"):
-            _offer_sample(page)
+            offer_sample(page)
         with right.container(border=True, height="stretch"):
-            _offer_demo(page)
+            offer_demo(page)
     with st.expander("A public set of human ratings", icon=":material/public:"):
         _draw_public_sets()
     whole = st.expander("A whole project from another installation", icon=":material/input:", on_change="rerun")
@@ -106,7 +106,7 @@ def _draw_other_ways(page: Opened, *, empty: bool) -> None:
             transfer_view.bring_in_project(page)
 
 
-def _offer_sample(page: Opened) -> None:
+def offer_sample(page: Opened) -> None:
     st.markdown("**No file at hand?** Try it on 144 made-up summaries with simulated labels.")
     gate = people.gate(page, "reviewer")
     if st.button("Add the sample summaries", icon=":material/article:", key=state.widget("add_sample"), **gate):
@@ -114,7 +114,7 @@ def _offer_sample(page: Opened) -> None:
         _open(golden_id, "The sample summaries are in this project. Calibrate a judge on them next.")
 
 
-def _offer_demo(page: Opened) -> None:
+def offer_demo(page: Opened) -> None:
     st.markdown("**Only looking?** The demo is a finished project, from labels to a calibrated judge.")
     demo = next((one for one in projects.list_projects(page.store) if is_demo(one.project_id)), None)
     if demo is None:

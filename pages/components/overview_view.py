@@ -8,8 +8,8 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError
 from core.project_records import GoldenSummary
-from core.projects.overview import Overview, StageName, Task, Waiting
-from core.records import Alignment, Measure
+from core.projects.overview import Overview, StageName, Task, Waiting, people_beside
+from core.records import Alignment
 from core.report.figures import describe
 from core.review.judge_versions import JudgeVersion
 from pages.components import judge_view, people, state, tables
@@ -28,59 +28,70 @@ TASKS: dict[Task, tuple[Screen, str, str]] = {
     "label": ("label", "Go on labelling", "labelling"),
     "sign off": ("overview", "Look and sign off", "version"),
     "measure": ("overview", "Measure it", "version"),
-    "decide": ("misaligned", "Decide", "round"),
+    "decide": ("misaligned", "Accept or reject", "round"),
     "meet": ("criteria", "Join the meeting", "meeting"),
-    "comment": ("criteria", "Read them", ""),
+    "comment": ("criteria", "Read the last", "criteria"),
     "triage": ("misaligned", "Look at them", ""),
     "grow": ("overview", "", ""),
 }
 """Task → screen, words, and what its subject is called in the URL."""
+MOST_WAITING = 6
 
 
 def sentence(page: Opened, now: Overview) -> str:
     """The judge in use beside the human ceiling, or how far the project has come."""
-    version = now.line.default
-    if version is None or version.newest is None:
-        return f"No judge of {now.aspect} yet: {now.golden.name} has {now.stages[1].figure or 'no labels'}."
-    words = judge_view.finding_of(version)
-    people_at = _ceiling(now.golden.golden_id, now.aspect, version.newest.evidence.alignment.measure, page)
-    return f"{words}." if people_at is None else f"{words}, one person with the others at {describe(people_at)}."
+    version, name = now.line.default, now.golden.name
+    if version is not None and version.newest is not None:
+        words = judge_view.finding_of(version)
+        people_at = _people_beside(page.project.project_id, version.newest.run_id, version, page)
+        return f"{words}." if people_at is None else f"{words}, one person with the others at {describe(people_at)}."
+    if not now.aspect:
+        return f"{name} has {now.stages[0].figure} and no labels yet: a judge is measured against people."
+    if now.calibrating is not None:
+        return f"A calibration of {now.aspect} is going on; it proposes the first version of the judge."
+    if now.stages[2].done:
+        return f"No judge of {now.aspect} yet: a calibration has finished, its criteria can be made the judge."
+    return f"No judge of {now.aspect} yet: {name} has {now.stages[1].figure} items."
 
 
 @st.cache_resource(max_entries=32, show_spinner=False)
-def _ceiling(golden_id: str, aspect: str, measure: Measure, _page: Opened) -> Alignment | None:
-    from core.api.measures import ceiling
-
+def _people_beside(project_id: str, run_id: str, _version: JudgeVersion, _page: Opened) -> Alignment | None:
+    """Kept, because what a run measured does not change."""
     try:
-        golden = projects.load_golden_set(_page.store, golden_id)
-        return ceiling(golden, aspect, statistic=measure.statistic, level=measure.level).leave_one_out.alignment
+        return people_beside(_page.store, _version)
     except ConcordError:
         return None
 
 
 def draw_stages(now: Overview) -> None:
     """The way from the golden set to a judge in use, a place a stage."""
-    at = {"golden": now.golden.golden_id, "aspect": now.aspect}
-    for column, stage in zip(st.columns(len(now.stages), gap="small"), now.stages, strict=True):
-        with column, st.container(border=True, height=104, gap="small"):
-            icon = ":material/check_circle:" if stage.done else ":material/radio_button_unchecked:"
-            link_to(PLACES[stage.name], stage.name.capitalize(), icon=icon, **at)
-            st.caption(plain(stage.figure or "not yet"))
+    at = _at(now)
+    with st.container(key="stages"):
+        for stage in now.stages:
+            with st.container(border=True, gap=None, height="stretch"):
+                icon = ":material/check_circle:" if stage.done else ":material/radio_button_unchecked:"
+                link_to(PLACES[stage.name], stage.name.capitalize(), icon=icon, **at)
+                st.caption(plain(stage.figure or "not yet"))
 
 
-def draw_next(page: Opened, now: Overview) -> None:
-    """The one next action."""
-    at = {"golden": now.golden.golden_id, "aspect": now.aspect}
-    if now.waiting and now.waiting[0].task in ("sign off", "measure"):
-        return  # its buttons are in view
-    if now.waiting and now.waiting[0].task != "triage":
-        _draw_way(page, now, now.waiting[0], place="head")
-    elif now.line.default is None:
-        link_to("calibrate", "Calibrate a judge", icon=":material/tune:", **at)
+def draw_next(page: Opened, now: Overview, shown: JudgeVersion | None) -> None:
+    """The one next action; where it is to sign off version `shown`, its buttons are in view."""
+    at, first = _at(now), now.waiting[0] if now.waiting else None
+    if first is not None and first.task != "triage":
+        if not _in_view(first, shown):
+            _draw_way(page, now, first, place="head")
+    elif not now.aspect:
+        link_to("label", "Have people label it", icon=":material/edit_note:", **at)
     elif now.line.current is not None:
         link_to("report", "Take the judge away", icon=":material/download:", section="judge", **at)
-    else:
+    elif now.line.default is not None:
         link_to("misaligned", "See where they differ", icon=":material/difference:", **at)
+    elif now.calibrating is not None:
+        link_to("calibrate", "Watch it", icon=":material/tune:", run=now.calibrating.run_id)
+    elif now.stages[2].done:
+        link_to("criteria", "Choose criteria", icon=":material/rule:", **at)
+    else:
+        link_to("calibrate", "Calibrate a judge", icon=":material/tune:", **at)
 
 
 def draw_waiting(page: Opened, now: Overview, shown: JudgeVersion | None) -> None:
@@ -88,17 +99,25 @@ def draw_waiting(page: Opened, now: Overview, shown: JudgeVersion | None) -> Non
     st.subheader("Waits for you", anchor=False)
     if not now.waiting:
         st.caption("Nothing. Edit criteria, look at misaligned items, or label more to make the judge better.")
-    for waiting in now.waiting:
+    for waiting in now.waiting[:MOST_WAITING]:
         with st.container(horizontal=True, vertical_alignment="center", gap="small", border=True):
-            words = waiting.words if waiting.n == 1 else f"{waiting.n:,} {waiting.words}"
-            st.markdown(plain(words[:1].upper() + words[1:]), width="stretch")
-            in_view = waiting.task in ("sign off", "measure") and shown and waiting.subject == str(shown.number)
-            if not in_view:
+            st.markdown(plain(waiting.words[:1].upper() + waiting.words[1:]), width="stretch")
+            if not _in_view(waiting, shown):
                 _draw_way(page, now, waiting, place="list")
+    if len(now.waiting) > MOST_WAITING:
+        st.caption(f"and {len(now.waiting) - MOST_WAITING:,} more")
+
+
+def _in_view(waiting: Waiting, shown: JudgeVersion | None) -> bool:
+    return waiting.task in ("sign off", "measure") and shown is not None and waiting.subject == str(shown.number)
+
+
+def _at(now: Overview) -> dict[str, str]:
+    return {"golden": now.golden.golden_id} | ({"aspect": now.aspect} if now.aspect else {})
 
 
 def _draw_way(page: Opened, now: Overview, waiting: Waiting, *, place: str) -> None:
-    at = {"golden": now.golden.golden_id, "aspect": now.aspect}
+    at = _at(now)
     if waiting.task == "grow":
         version = now.line.get(int(waiting.subject))
         st.button(
@@ -112,7 +131,7 @@ def _draw_way(page: Opened, now: Overview, waiting: Waiting, *, place: str) -> N
         return
     screen, words, name = TASKS[waiting.task]
     ids = at | ({name: waiting.subject} if name and waiting.subject else {})
-    link_to(screen, words, icon=":material/arrow_forward:", **ids)
+    link_to(screen, words, icon=":material/arrow_forward:", key=place, **ids)
 
 
 def draw_aspects(page: Opened, golden: GoldenSummary) -> None:
@@ -137,18 +156,16 @@ def draw_aspects(page: Opened, golden: GoldenSummary) -> None:
 
 
 def draw_beginning(page: Opened) -> None:
-    """An empty project: the ways to begin."""
+    """An empty project: three ways to begin, a press each."""
+    from pages.components import golden_upload
+
     finding("A judge begins with texts that people have rated.")
-    ways: tuple[tuple[str, str, str], ...] = (
-        ("Your own data", "A table of texts with human labels: CSV, JSON lines, Parquet, Excel.", "Bring in a file"),
-        ("Label texts first", "Texts without labels: bring them in and label them by keys.", "Bring in texts"),
-        ("Look around first", "In the demo project all is done once, from labels to a judge in use.", ""),
-    )
-    for column, (title, words, label) in zip(st.columns(3, gap="medium"), ways, strict=True):
-        with column, st.container(border=True, height=190):
-            st.subheader(title, anchor=False)
-            st.markdown(words)
-            if label:
-                link_to("golden_set", label, icon=":material/upload_file:", section=state.UPLOAD_SECTION)
-            else:
-                st.caption("Choose it under Project in the menu.")
+    with st.container(key="ways"):
+        with st.container(border=True, height="stretch"):
+            st.markdown("**Your own data.** A table of texts, with human labels or to be labelled here by keys.")
+            icon = ":material/upload_file:"
+            link_to("golden_set", "Bring in a file", icon=icon, section=state.UPLOAD_SECTION)
+        with st.container(border=True, height="stretch"):
+            golden_upload.offer_sample(page)
+        with st.container(border=True, height="stretch"):
+            golden_upload.offer_demo(page)

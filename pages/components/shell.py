@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import streamlit as st
-from starlette.responses import HTMLResponse
+from starlette.responses import HTMLResponse, RedirectResponse
 from streamlit import file_util
 
 from pages.components.screens import SCREENS
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
 HERE = Path(__file__).parent
+FIRST = next(iter(SCREENS))
+"""Stands at the root; its own address leads there."""
 _SERVER = 'window.__streamlit = { BACKEND_BASE_URL: new URL(".", location.href).href };'
 """The server is where the page's own files are: both are asked for beside the screen's address."""
 
@@ -32,7 +34,11 @@ class OwnShell:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["method"] in ("GET", "HEAD") and _is_screen(scope["path"]):
+        asked = scope["type"] == "http" and scope["method"] in ("GET", "HEAD")
+        if asked and _below_root(scope["path"]) == FIRST:
+            query = scope["query_string"].decode("latin-1")
+            await RedirectResponse(f"{_base()}/?{query}")(scope, receive, send)
+        elif asked and _below_root(scope["path"]) in ("", *SCREENS):
             await HTMLResponse(shell(), headers={"Cache-Control": "no-cache"})(scope, receive, send)
         else:
             await self._app(scope, receive, send)
@@ -49,6 +55,11 @@ def shell() -> str:
     return page.replace("</head>", f"<style>\n{css}</style>\n<script>\n{_SERVER}\n{js}</script>\n</head>", 1)
 
 
-def _is_screen(path: str) -> bool:
+def _below_root(path: str) -> str:
+    return path.removeprefix(_base()).removeprefix("/")
+
+
+def _base() -> str:
+    """Below which path the app stands, e.g. `/concord`; "" for the root."""
     base = str(st.get_option("server.baseUrlPath") or "").strip("/")
-    return path.removeprefix(f"/{base}").removeprefix("/") in ("", *SCREENS)
+    return f"/{base}" if base else ""

@@ -110,6 +110,7 @@ def main() -> int:
         ids = {"project": view.project_id, "run": view.run_id}
         n = 0 if view.standing is None else len(view.standing.candidates)
         figures = [
+            measure("0_overview", options.reruns, project=view.project_id, golden=view.golden_id, aspect="coherence"),
             measure("1_golden_set", options.reruns, project=view.project_id),
             measure("3_calibrate", options.reruns, **ids),
             measure("4_criteria", options.reruns, **ids),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -11,7 +12,7 @@ from core.people import Actor
 from core.review.judge_versions import JudgeLine
 from core.settings import Settings
 from core.store.store import Store
-from tests.pages.making import Calibrated, Place
+from tests.pages.making import Calibrated, Place, golden_of
 from tests.pages.screen import HOSTILE, as_sent, has_button, open_screen, press, texts
 
 CALIBRATED = True
@@ -82,7 +83,20 @@ def test_an_approval_is_withdrawn_with_a_reason(store: Store, line: Callable[[],
     assert line().get(1).state == "proposed"
 
 
-def test_an_empty_project_says_how_to_begin(empty: Place) -> None:
+def test_an_empty_project_begins_in_a_press(empty: Place) -> None:
     screen = open_screen("0_overview", project=empty.project_id)
     assert "Your own data" in texts(screen)
-    assert "Look around first" in texts(screen)
+    assert "demo" in texts(screen)
+    press(screen, "Add the sample summaries")
+    assert "No judge of coherence yet: summaries has 144 labelled items." in texts(screen)
+
+
+def test_a_golden_set_without_labels_says_what_to_do(empty: Place) -> None:
+    empty.add_golden(replace(golden_of(name="bare"), aspects={}))
+    screen = open_screen("0_overview", project=empty.project_id)
+    assert "bare has 144 items and no labels yet" in texts(screen)
+
+
+def test_a_long_aspect_is_said_whole(empty: Place) -> None:
+    empty.add_golden(golden_of(aspects=["x" * 100]))
+    assert f"No judge of {'x' * 100} yet" in texts(open_screen("0_overview", project=empty.project_id))

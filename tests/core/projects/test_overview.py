@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from core import projects
 from core.calibration.settings import CalibrationSettings
 from core.people import Actor
 from core.projects.calibration import CalibrationRequest
-from core.projects.overview import Overview
+from core.projects.overview import Overview, people_beside
 from core.records import GoldenSet, Scale
 from core.review.passes import PassRequest
 from core.review.plan import LabelAspect
@@ -54,5 +55,42 @@ def test_the_way_from_a_golden_set_to_a_judge_in_use(
     last = now()
     assert all(stage.done for stage in last.stages)
     assert last.reached is None
-    assert [stage.figure for stage in last.stages][-2:] == ["version 1", "not checked since"]
+    assert [stage.figure for stage in last.stages][-2:] == ["version 1", "version 1, not checked since"]
+    beside = people_beside(store, last.line.get(1))  # on the held-out items, as the judge's own figure is
+    assert last.line.get(1).newest is not None
+    assert beside is None or beside.n <= last.line.get(1).newest.evidence.alignment.n  # type: ignore[union-attr]
+    annotator = projects.overview(store.acting(Actor("Cy", "annotator")), project_id, golden_id, ASPECT)
+    assert annotator.waiting == ()  # nothing that somebody who only labels could do
+    store.close()
+
+
+def test_a_golden_set_without_labels_and_a_comment_that_waits(
+    tmp_path: Path, drive: Callable[..., str], golden: GoldenSet
+) -> None:
+    settings = Settings(home=tmp_path, worker="external", worker_id="w")
+    store = projects.open_store(settings)
+    ann = store.acting(Actor("Ann", "reviewer"))
+    project_id = projects.create_project(store, "p").project_id
+    bare = projects.add_golden(store, project_id, replace(golden, name="bare", aspects={}))
+    first = projects.overview(ann, project_id, bare, "")
+    assert [stage.done for stage in first.stages] == [True, False, False, False, False, False]
+    assert first.waiting == ()
+
+    golden_id = projects.add_golden(store, project_id, golden)
+    chosen = CalibrationSettings(preset="quick", rounds=0, resamples=0)
+    request = CalibrationRequest(project_id, golden_id, ASPECT, settings=chosen)
+    run_id = projects.start_calibration(store, settings, request)
+    going = projects.overview(ann, project_id, golden_id, ASPECT)
+    assert going.calibrating is not None
+    assert going.calibrating.run_id == run_id
+    assert drive(store, settings, run_id) == "done"
+    now = projects.overview(ann, project_id, golden_id, ASPECT)
+    assert now.calibrating is None
+    (criteria_id, *_) = now.line.versions[0].criteria_ids
+    projects.add_comment(ann, project_id, criteria_id, "Too long.", line=1)
+    waiting = {each.task: each for each in projects.overview(ann, project_id, golden_id, ASPECT).waiting}
+    assert (waiting["comment"].words, waiting["comment"].subject) == (
+        "1 comment on criteria, not settled yet",
+        criteria_id,
+    )
     store.close()

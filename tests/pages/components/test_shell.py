@@ -19,6 +19,11 @@ def test_the_root_and_the_screens_alone_are_answered(path: str, ours: bool) -> N
     assert answer.text == shell() or not ours
 
 
+def test_the_address_of_the_first_screen_leads_to_the_root() -> None:
+    answer = TestClient(Starlette(middleware=[Middleware(OwnShell)])).get("/overview?project=p", follow_redirects=False)
+    assert (answer.status_code, answer.headers["location"]) == (307, "/?project=p")
+
+
 def test_the_page_is_streamlits_with_our_name_icon_and_server() -> None:
     page = shell()
     assert "<title>Concord</title>" in page
