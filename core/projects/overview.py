@@ -123,7 +123,7 @@ def _stages(
         yield Stage("in use", False)
     else:
         last = f"last check: {checks[-1].outcome.decision}" if checks else "not checked since"
-        yield Stage("in use", True, f"{line.current.name}, {last}")
+        yield Stage("in use", True, last if line.current is approved else f"{line.current.name}, {last}")
 
 
 def _waiting(store: Store, project_id: str, golden: GoldenSummary, line: JudgeLine) -> Iterator[Waiting]:

@@ -28,9 +28,9 @@ TASKS: dict[Task, tuple[Screen, str, str]] = {
     "label": ("label", "Go on labelling", "labelling"),
     "sign off": ("overview", "Look and sign off", "version"),
     "measure": ("overview", "Measure it", "version"),
-    "decide": ("misaligned", "Accept or reject", "round"),
+    "decide": ("misaligned", "Go through the proposals", "round"),
     "meet": ("criteria", "Join the meeting", "meeting"),
-    "comment": ("criteria", "Read the last", "criteria"),
+    "comment": ("criteria", "Read the last comment", "criteria"),
     "triage": ("misaligned", "Look at them", ""),
     "grow": ("overview", "", ""),
 }
