@@ -91,7 +91,7 @@ def _draw_make_form(
         f"At most {estimate.calls:,} scores{cost}; what was asked before is not paid again. "
         f"It is measured beside the judge in use, and you decide then."
     )
-    note = st.text_input("What changed (optional)", max_chars=300, key=f"{name}_note")
+    st.text_input("What changed (optional)", max_chars=300, key=f"{name}_note")
     st.button(
         "Measure it",
         type="primary",
@@ -99,20 +99,18 @@ def _draw_make_form(
         key=f"{name}_start",
         on_click=_make,
         args=(page, line, criteria_ids),
-        kwargs={"origin": origin, "note": note or "", "held_out": held_out},
+        kwargs={"origin": origin, "name": name},
         **people.gate(page, "reviewer"),
     )
 
 
-def _make(
-    page: Opened, line: JudgeLine, criteria_ids: Sequence[str], *, origin: VersionOrigin, note: str, held_out: bool
-) -> None:
+def _make(page: Opened, line: JudgeLine, criteria_ids: Sequence[str], *, origin: VersionOrigin, name: str) -> None:
     try:
         run_id = projects.make_version(
             *(page.store, page.settings, page.project.project_id, line.aspect, criteria_ids),
             origin=origin,
-            note=note,
-            held_out=held_out,
+            note=st.session_state.get(f"{name}_note") or "",  # as it stands at the press, which it may have come with
+            held_out=bool(st.session_state.get(f"{name}_held_out", True)),
             seen=line.seen,
         )
         run = projects.run_view(page.store, run_id)

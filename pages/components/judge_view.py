@@ -23,6 +23,7 @@ from pages.components.screens import plain
 
 COLOURS = {"draft": "gray", "proposed": "orange", "approved": "blue", "current": "green", "retired": "gray"}
 SOON = 0.3
+STORY_ROWS = 6
 
 
 def line_of(page: Opened, aspect: str) -> JudgeLine:
@@ -262,7 +263,9 @@ def _text(page: Opened, criteria_id: str) -> str:
 
 def draw_story(page: Opened, line: JudgeLine) -> None:
     """Every version, newest first: who made it and why, what it brought, who signed it off."""
-    for version in reversed(line.versions):
+    n_pages = -(-len(line.versions) // STORY_ROWS)
+    first = STORY_ROWS * (st.pagination(n_pages, key=state.widget("story_page")) - 1) if n_pages > 1 else 0
+    for version in line.versions[::-1][first : first + STORY_ROWS]:
         with st.container(border=True):
             with st.container(horizontal=True, vertical_alignment="center", gap="small"):
                 st.markdown(f"**Version {version.number}**", width="content")
@@ -286,9 +289,10 @@ def draw_two(page: Opened, line: JudgeLine) -> None:
         )
         return
     numbers = [version.number for version in line.versions]
+    newer = max(2, (line.default or line.versions[-1]).number)
     left, right = st.columns(2, gap="medium")
-    first = left.selectbox("Version", numbers, index=len(numbers) - 2, key=state.widget("version_first"))
-    second = right.selectbox("beside version", numbers, index=len(numbers) - 1, key=state.widget("version_second"))
+    first = left.selectbox("Version", numbers, index=newer - 2, key=state.widget("version_first"))
+    second = right.selectbox("beside version", numbers, index=newer - 1, key=state.widget("version_second"))
     for column, number in ((left, first), (right, second)):
         measured = line.get(number).newest
         evidence = None if measured is None else measured.evidence

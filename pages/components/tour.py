@@ -56,46 +56,47 @@ class Step:
 
 STEPS = (
     Step(
+        "overview",
+        "Where the judge of a newsroom's house style stands: version 2 came of an edit that a meeting took, gains over "
+        "version 1 on items it never saw, was approved, and is in use. The next stops show how it came about.",
+    ),
+    Step(
         "golden_set",
-        "A golden set: 240 push notifications, rated for the house style of a newsroom by three simulated raters. "
-        "Everything is measured against these labels. How well the raters agree with each other is the ceiling that a "
-        "judge can be expected to reach.",
+        "240 push notifications, rated for house style by three simulated raters. Everything is measured against these "
+        "labels; how well the raters agree with each other is the most that a judge can be expected to reach.",
         lambda demo: {"golden": demo.golden_id},
     ),
     Step(
         "label",
-        "Here people rate, blind to judges and to each other, by the number keys: say a name to try. Progress shows "
-        "how their agreement grows, Decide the items on which they part.",
+        "Here people rate by the number keys, blind to judges and to each other: say a name to try.",
         lambda demo: {},
     ),
     Step(
         "calibrate",
-        "A finished calibration: criteria drafted from labelled examples, ranked by how well the judge then agrees "
-        "with people. No outsider knows a house style: without criteria the judge goes by taste. The figure to trust "
-        "is the one on held-out items, which chose nothing.",
+        "The judge drafted criteria from labelled examples and ranked them by how well it then agrees with people. No "
+        "outsider knows a house style: without criteria it goes by taste and agrees far less.",
         lambda demo: {"run": demo.run("calibration", "scripted")},
     ),
     Step(
         "criteria",
-        "Criteria are documents: versions with word by word changes, comments, sign-off, meetings with votes. Somebody "
-        "added the rule that no draft had found, the result first; the new text was scored beside the old, and gains.",
+        "The edit: somebody added what no draft had found, that the result comes first, and saw at once what it mended "
+        "and broke. “Make this the judge” turns any text here into the next version.",
         lambda demo: {"rescore": demo.run("rescore")},
     ),
     Step(
         "misaligned",
-        "The items on which judge and people part most. Some were looked at: was the judge wrong, or the label? "
-        "Those that were picked fed the next round of refinement.",
+        "The items on which judge and people part most. Was the judge wrong, or the label? What is picked here teaches "
+        "the next round of refining.",
         lambda demo: {"run": demo.run("calibration", "scripted")},
     ),
     Step(
         "compare",
-        "Every judge on the same unseen items, with intervals, beside the human ceiling: what criteria bring over "
-        "general taste, and what is still missing.",
+        "The two versions and the others on the same unseen items, beside the people themselves: what the edit "
+        "brought, and what is still missing.",
     ),
     Step(
         "repeval",
-        "House style read out of a small model's hidden states, without a single call: which layer and which token "
-        "know it, and what do random directions reach?",
+        "House style read out of a small model's hidden states, without a single call: which layer and token know it?",
         lambda demo: {"run": demo.run("repeval")},
     ),
     Step(
@@ -104,14 +105,13 @@ STEPS = (
     ),
     Step(
         "report",
-        "One page to hand on: what was judged, how the criteria came about, what the judge reaches, and its limits. "
-        "Here the calibrated judge leaves as a file, to be used anywhere. Drift tells whether it still agrees with "
-        "people on labels that came later.",
+        "One page on the judge in use, to hand on. Under “Judge file” it leaves as judge.yaml, which names its version "
+        "and who approved it; “Drift” tells whether it still agrees with people later.",
     ),
     Step(
         "runs",
-        "What ran, what it cost, and the log of who changed what. Under “Demo” above you can replay the "
-        "calibration from recorded replies. To start with your own data, make a new project at the left.",
+        "What ran, and the log of who changed what. Now go back to Overview: “Start with your own data”, or replay the "
+        "calibration under “Demo” in the menu.",
         lambda demo: {},
     ),
 )
@@ -229,7 +229,7 @@ def _draw_actions(settings: Settings, store: Store) -> None:
             projects.reset_demo(store, settings)
             state.leave_project()
             state.leave_notice("The demo is as it came.", good=True)
-            _go("golden_set")
+            _go("overview")
     except ConcordError as error:
         _refused(error)
 

@@ -40,9 +40,8 @@ def own_file() -> bytes:
         repeated = (source + system) % 5
         names = [WORDS[(source + place) % len(WORDS)] for place in range(5)]
         text = " ".join(f"The {name} was seen again." for name in names[: 5 - repeated]) + " It was seen." * repeated
-        lines.append(
-            f"z{number},a{source},p{system},Article {source} tells about the {names[0]} at length.,{text},{5 - repeated}"
-        )
+        article = f"Article {source} tells about the {names[0]} at length."
+        lines.append(f"z{number},a{source},p{system},{article},{text},{5 - repeated}")
     return "\n".join(lines).encode()
 
 

@@ -59,7 +59,7 @@ def watch(page: Page) -> list[list[str]]:
 
 def test_calibrate_edit_and_rescore(page: Page, app_url: str, settle: Settle, enter: Settle, known_as: Settle) -> None:
     known_as(app_url, "Ada")
-    page.goto(app_url)
+    page.goto(f"{app_url}/golden_set")
     settle("Next:")
     page.get_by_text("Calibrate a judge on it").click()
     settle("Before the start")
@@ -129,7 +129,7 @@ def test_hostile_names_do_nothing(
     page.on("dialog", lambda dialog: abroad.append(dialog.message))
     page.on("request", lambda request: abroad.append(request.url) if "evil" in request.url else None)
     known_as(app_url)
-    page.goto(app_url)
+    page.goto(f"{app_url}/golden_set")
     settle("Next:")
     name = "<img src=//evil.example/x onerror=alert(1)> ![x](http://evil.example/y)"
     page.get_by_role("button", name="New project").click()

@@ -84,8 +84,22 @@ def test_every_stop_is_a_screen_with_something_of_the_demo(store: Store) -> None
     runs = tuple(reversed(projects.list_runs(store, DEMO_PROJECT)))
     finished = tour.Finished(runs[0].golden_id, runs[0].aspect, runs)
     for step in tour.STEPS:
+        assert len(step.words.split()) <= 50, step.screen
+        assert step.words.count(". ") <= 2, step.screen
         assert all(step.ids(finished).values()), step.screen
     assert finished.run("calibration", "scripted") == runs[0].run_id
+
+
+def test_the_first_stop_says_what_is_so_of_the_judge(store: Store) -> None:
+    line = projects.judge_line(store, DEMO_PROJECT, "house_style")
+    assert line.current is not None
+    assert line.current.number == 2
+    assert line.current.made.origin == "meeting"
+    gain = line.current.newest.held_out_gain if line.current.newest else None
+    assert gain is not None
+    assert (gain.value or 0) > 0
+    assert "version 2" in tour.STEPS[0].words
+    assert "version 2 came of an edit" in "".join(block.value for block in opened(tour="1").markdown)
 
 
 def test_own_data_begin_in_a_new_project(store: Store) -> None:
