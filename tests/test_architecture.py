@@ -82,6 +82,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
             "core.repeval",
         ),
         *("core.report", "core.settings", "core.stats", "core.store"),
+        "core.review.judge_versions",
     ),
     "core.version": (),
     "core.__main__": ("core.cli",),
