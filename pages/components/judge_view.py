@@ -141,7 +141,7 @@ def _draw_effect(version: JudgeVersion) -> None:
             {
                 before: [describe(gain.b if gain else None) for gain, _ in rows.values()],
                 f"version {version.number}": [describe(alignment) for _, alignment in rows.values()],
-                "n": [tables.describe_n(alignment) for _, alignment in rows.values()],
+                "n": [tables.DASH if alignment is None else f"{alignment.n:,}" for _, alignment in rows.values()],
             },
             index=list(rows),
         )

@@ -85,6 +85,14 @@ def start_rescore(project: Project) -> dict[str, str]:
     return {"rescore": press(screen, "Save and re-score").query_params["rescore"]}
 
 
+def start_version(project: Project) -> dict[str, str]:
+    """Makes the edit of the re-scoring the judge."""
+    screen = press(project.place.screen("criteria", run=project.calibration), "Newest edit")
+    screen.session_state[f"form_make_{screen.query_params['criteria']}"] = True  # a click on "Make this the judge"
+    press(screen.run(), "Measure it")
+    return {"golden": project.golden, "aspect": ASPECT, "version": "2"}
+
+
 def start_trial(project: Project) -> dict[str, str]:
     screen = project.place.screen("criteria", run=project.calibration, section="try")
     return {"run": project.calibration, "trial": press(screen, "Try").query_params["trial"]}
@@ -177,6 +185,7 @@ KINDS = {
     "calibration": Kind(start_calibration, "calibrate", after=""),
     "rescore": Kind(start_rescore, "criteria"),
     "round": Kind(start_round, "misaligned"),
+    "version": Kind(start_version, "overview", after="rescore"),
     "trial": Kind(start_trial, "criteria", asks_once=True),
     "ablation": Kind(start_ablation, "compare"),
     "metrics": Kind(start_metrics, "compare", asks_a_model=False),
