@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -24,7 +24,7 @@ from core.review.judge_versions import (
     line_from,
 )
 from core.review.log import given_reason
-from core.review.triage import EDIT_SCORED
+from core.review.triage import EDIT_SCORED, HeldOutAccess
 from core.store.codec import unpack
 from core.store.store import Store
 
@@ -136,7 +136,8 @@ def enter_measurement(work: RunWork, version: JudgeVersion, result: Calibration)
     other = line.default if line.default is not None and line.default.number != version.number else None
     gains = {} if other is None else _gains(work, other, result)
     held_out = gains.get("held-out")
-    seen = held_out_seen(store, run.project_id, run.golden_id, line)
+    accesses = list_held_out_accesses(store, run.project_id, run.golden_id, line.aspect)
+    seen = HeldOutSeen.of(line, run.golden_id, accesses)
     if held_out is not None and seen.p_reason:
         held_out = replace(held_out, p=None, p_reason=seen.p_reason)
     entry = VersionMeasured(
@@ -161,6 +162,14 @@ class HeldOutSeen:
     looks: int = 0
     compared: int = 0
 
+    @classmethod
+    def of(
+        cls, line: JudgeLine, golden_id: str, accesses: Sequence[HeldOutAccess], *, before: int | None = None
+    ) -> HeldOutSeen:
+        """All looks so far, and the comparisons of versions and edits that came before entry `before` of the log."""
+        edits = sum(access.why == EDIT_SCORED and (before is None or access.number < before) for access in accesses)
+        return cls(len(accesses), line.held_out_comparisons(golden_id, before=before) + edits)
+
     @property
     def p_reason(self) -> str:
         """Why a further comparison on them carries no p; "" where it carries one."""
@@ -168,13 +177,6 @@ class HeldOutSeen:
             return ""
         often = "once" if self.compared == 1 else f"{self.compared} times"
         return f"versions were compared on these items {often} before, so a choice may rest on them"
-
-
-def held_out_seen(store: Store, project_id: str, golden_id: str, line: JudgeLine, *, but: str = "") -> HeldOutSeen:
-    """Looks at the held-out items and comparisons on them, that of run `but` (the one in question) left out."""
-    accesses = list_held_out_accesses(store, project_id, golden_id, line.aspect)
-    edits = sum(access.why == EDIT_SCORED for access in accesses)
-    return HeldOutSeen(len(accesses), line.held_out_comparisons(golden_id, but=but) + edits)
 
 
 def _gains(work: RunWork, other: JudgeVersion, result: Calibration) -> Mapping[Side, Difference]:

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from core.project_records import JudgeEntry
-from core.projects.judge_line import HeldOutSeen, held_out_seen, judge_line
+from core.projects.judge_line import HeldOutSeen, judge_line
+from core.projects.runs import list_held_out_accesses
 from core.records import JudgeScores, Measure
 from core.review.judge_versions import JudgeLine, JudgeVersion, VersionState
 from core.store.store import Store
@@ -61,6 +62,7 @@ def judges_shown(store: Store, project_id: str, golden_id: str, aspect: str) -> 
     if version.made.base_run in runs:
         aside |= {entry.judge_id for entry in entries if _is_baseline_of(entry, elsewhere)}
     measured = version.on(golden_id)
+    accesses = list_held_out_accesses(store, project_id, golden_id, aspect)
     return JudgesShown(
         line,
         tuple(entry for entry in entries if entry.judge_id not in aside),
@@ -68,7 +70,7 @@ def judges_shown(store: Store, project_id: str, golden_id: str, aspect: str) -> 
         version,
         own,
         next((entry.judge_id for entry in entries if _is_baseline_of(entry, {version.made.base_run})), ""),
-        held_out_seen(store, project_id, golden_id, line, but=measured.run_id if measured else ""),
+        HeldOutSeen.of(line, golden_id, accesses, before=measured.number if measured else None),
     )
 
 

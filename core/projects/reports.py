@@ -26,7 +26,7 @@ from core.report.words import RUN_WORDS, VERSION_WORDS, day
 from core.review.judge_versions import JudgeLine, JudgeVersion, VersionMeasured
 from core.review.log import Action
 from core.review.meetings import Decision, Meeting
-from core.review.triage import EDIT_SCORED, HeldOutAccess, Triage
+from core.review.triage import HeldOutAccess, Triage
 from core.store.results import RESULT
 from core.store.store import Store
 
@@ -143,11 +143,7 @@ def _seen_before(line: JudgeLine, run: Run, openings: Sequence[HeldOutAccess]) -
     """Why what this run brought carries no p: versions or edits were compared on these held-out items before it."""
     measured = [entry for entry in line.story if isinstance(entry, VersionMeasured)]
     own = next((entry for entry in measured if entry.run_id == run.run_id), None)
-    if own is None:
-        return ""
-    compared = [e for e in measured if e.golden_id == run.golden_id and e.held_out_gain and e.number < own.number]
-    edits = [look for look in openings if look.why == EDIT_SCORED and look.at < own.at]
-    return HeldOutSeen(compared=len(compared) + len(edits)).p_reason
+    return "" if own is None else HeldOutSeen.of(line, run.golden_id, openings, before=own.number).p_reason
 
 
 def _decided(meetings: Sequence[Meeting]) -> dict[str, Decision]:

@@ -264,10 +264,12 @@ class JudgeLine:
                 return version
         return None
 
-    def held_out_comparisons(self, golden_id: str, *, but: str = "") -> int:
-        """How often versions were compared on the held-out items of a golden set, run `but` left out."""
+    def held_out_comparisons(self, golden_id: str, *, before: int | None = None) -> int:
+        """How often versions were compared on the held-out items of a golden set, before entry `before` of the log."""
         return sum(
-            entry.golden_id == golden_id and entry.held_out_gain is not None and entry.run_id != but
+            entry.golden_id == golden_id
+            and entry.held_out_gain is not None
+            and (before is None or entry.number < before)
             for version in self.versions
             for entry in version.measured
         )

@@ -19,15 +19,26 @@ EVERY_RUN_OF = "aspect:"
 
 
 def wanted_run(page: Opened) -> str:
-    """The run in the URL, else the newest finished one; empty (all criteria) where other criteria are linked."""
+    """The run in the URL, else the newest finished one; empty (all criteria) where other criteria are linked.
+
+    Where nothing is, the criteria of a judge in use are opened.
+    """
     runs = _calibrations(page)
     wanted = state.url_id("run")
     if wanted not in runs:
-        linked = state.url_id("criteria") or state.url_id("rescore")
+        linked = state.url_id("criteria") or state.url_id("rescore") or _in_use(page)
         finished = (run_id for run_id in runs if runs[run_id].status == "done")
         wanted = EVERY_RUN if linked else next(finished, next(iter(runs), EVERY_RUN))
     state.put_in_url(run=wanted or None)
     return wanted or EVERY_RUN
+
+
+def _in_use(page: Opened) -> str | None:
+    """The first criteria of a judge in use, put into the URL; None where none is."""
+    lines = projects.judge_lines(page.store, page.project.project_id).values()
+    criteria_id = next((line.current.criteria_ids[0] for line in lines if line.current is not None), None)
+    state.put_in_url(criteria=criteria_id)
+    return criteria_id
 
 
 def _calibrations(page: Opened) -> dict[str, Run]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -181,8 +180,8 @@ def test_after_a_comparison_on_held_out_a_gain_carries_no_p(world, report):
     assert report.gain.p == report.calibration.gain.p is not None and report.seen_before == ""
     line, (looked,) = report.line, report.openings
     measured = line.versions[0].measured[0]
-    early = replace(looked, why=EDIT_SCORED, at=measured.at - timedelta(minutes=1))
-    late = replace(looked, why=EDIT_SCORED, at=measured.at + timedelta(minutes=1))
+    early = replace(looked, why=EDIT_SCORED, number=measured.number - 1)
+    late = replace(looked, why=EDIT_SCORED, number=measured.number + 1)
     assert reports._seen_before(line, report.run, [late]) == ""
     assert "once before" in reports._seen_before(line, report.run, [early, late])
     changed = replace(report, seen_before=reports._seen_before(line, report.run, [early]), openings=(early, late))
