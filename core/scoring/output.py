@@ -103,12 +103,13 @@ class Done:
 class Checkpoint:
     """The part and the progress file of one output, from where an earlier call stopped; `finish` when all is in.
 
-    `again` drops what is kept and starts with `header`.  JobError when another process is writing, or what is kept
-    belongs to another input, judge or choice of options, or was changed by somebody.
+    `again` drops what is kept and starts with `header`; so does another input, judge or choice of options where
+    nothing that is kept was scored.  JobError when another process is writing, or what is kept belongs to another
+    scoring that has scores, or was changed by somebody.
     """
 
     def __init__(self, out: Path, identity: Mapping[str, Any], header: str = "", *, again: bool = False) -> None:
-        self.out, self.identity, self.done = out, dict(identity), Done()
+        self.out, self.identity, self.header, self.done = out, dict(identity), header, Done()
         self.part = out.with_name(f"{out.name}.part")
         self.progress = out.with_name(f"{out.name}.progress.json")
         try:
@@ -122,10 +123,7 @@ class Checkpoint:
             if not _locked(self._file):
                 raise JobError(f"{self.part}: another scoring is writing to it. Wait for it, or give another --out.")
             if again or not self.progress.exists():
-                with self._on_disk():
-                    self.progress.unlink(missing_ok=True)
-                    self._file.truncate(0)
-                self.add(Batch(header, 0, 0))
+                self._start()
             else:
                 self._go_on()
         except BaseException:
@@ -168,8 +166,17 @@ class Checkpoint:
         with replacing(self.progress) as part:
             part.write_text(json.dumps(body, ensure_ascii=False, allow_nan=False), encoding="utf-8")
 
+    def _start(self) -> None:
+        with self._on_disk():
+            self.progress.unlink(missing_ok=True)
+            self._file.truncate(0)
+        self.add(Batch(self.header, 0, 0))
+
     def _go_on(self) -> None:
         kept, done = self._kept()
+        if not done.n_scored and kept["identity"] != self.identity:
+            self._start()  # there is no score to lose: what failed may be corrected
+            return
         if kept.get("version") != VERSION:
             raise JobError(f"{self.progress}: was written by another version of Concord. {_FROM_THE_START}")
         for name, words in _CHANGED.items():

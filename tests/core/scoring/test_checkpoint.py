@@ -58,7 +58,7 @@ def test_goes_on_and_cuts_off_what_was_not_entered(out: Path) -> None:
     [("input", "the input file has changed"), ("judge", "the judge file has changed"), ("options", "other options")],
 )
 def test_another_input_judge_or_option_is_refused(out: Path, part: str, words: str) -> None:
-    first = opened(out, 0)
+    first = opened(out, 1)
     first.close()
     kept, other = first.part.read_bytes(), IDENTITY | {part: {"digest": "z"}}
     with pytest.raises(JobError, match=rf"v.jsonl.part holds 1 verdicts .*{words}.*--again"):
@@ -67,6 +67,17 @@ def test_another_input_judge_or_option_is_refused(out: Path, part: str, words: s
     fresh = Checkpoint(out, other, again=True)
     assert fresh.done.items == 0
     fresh.close()
+
+
+@pytest.mark.parametrize("lines", [(), (0,)])
+@pytest.mark.parametrize("part", ["input", "judge", "options"])
+def test_a_scoring_that_scored_nothing_may_be_corrected(out: Path, part: str, lines: tuple[int, ...]) -> None:
+    opened(out, *lines).close()  # a wrong key, say: no item, or none with a score
+    corrected = Checkpoint(out, IDENTITY | {part: {"digest": "z"}}, "other header\n")
+    assert (corrected.done.items, corrected.done.calls) == (0, 0)
+    corrected.add(Batch("line\n", 1, 1), 1)
+    corrected.finish()
+    assert out.read_text("utf-8") == "other header\nline\n"
 
 
 @pytest.mark.parametrize(
