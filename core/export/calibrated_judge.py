@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -98,7 +99,7 @@ class CalibratedJudge(LoadedJudge):
             )
         return _in_order(items, self._joined(matrix), lacking)
 
-    async def score_async(self, items: Sequence[Item], *, explain: bool = False) -> Verdicts:
+    async def score_async(self, items: Sequence[Item], *, explain: bool = False, of_more: bool = False) -> Verdicts:
         """As `score`, without holding up the event loop.
 
         A judge behind an endpoint awaits its replies, so that any number of calls may be under way at once; any
@@ -106,8 +107,8 @@ class CalibratedJudge(LoadedJudge):
         """
         judge = self.judge
         if not isinstance(judge, LLMJudge) or not judge.awaits:
-            return await super().score_async(items, explain=explain)
-        lacking = _lacking_parts(items, self.needs, self.task)
+            return await asyncio.to_thread(self.score, items, explain=explain, of_more=of_more)
+        lacking = _lacking_parts(items, self.needs, self.task, of_more=of_more)
         usable = [item for item in items if item.item_id not in lacking]
         with self._asked():
             matrix = await judge.score_async(self.task, usable, self.criteria, explain=explain) if usable else None

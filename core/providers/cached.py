@@ -16,9 +16,10 @@ import asyncio
 import json
 import queue
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from core.providers.base import (
     AsyncProvider,
@@ -41,6 +42,8 @@ class CachedProvider:
     def __init__(self, inner: Provider, store: ReplyStore) -> None:
         self.inner = inner
         self.store = store
+        self._lock = threading.Lock()
+        self._writer: _Writer | None = None
 
     @property
     def endpoint(self) -> str:
@@ -53,17 +56,17 @@ class CachedProvider:
         """
         batch = _Batch(requests, self.endpoint, on_reply)
         if missing := self._deliver_known(batch):
-            writer = _Writer(self.store)
+            with self._keeping() as keeping:
 
-            def arrived(index: int, reply: Reply) -> None:
-                writer.add(missing[index], reply)
-                self._deliver(batch, writer.take_kept())
+                def arrived(index: int, reply: Reply) -> None:
+                    keeping.add(missing[index], reply)
+                    self._deliver(batch, keeping.take())
 
-            try:
-                self.inner.complete([batch.request(key) for key in missing], on_reply=arrived)
-            finally:
-                writer.finish()
-            self._deliver(batch, writer.take_kept())
+                try:
+                    self.inner.complete([batch.request(key) for key in missing], on_reply=arrived)
+                finally:
+                    keeping.finish()
+                self._deliver(batch, keeping.take())
         return batch.replies()
 
     async def complete_async(self, requests: Sequence[Request], *, on_reply: OnReply | None = None) -> list[Reply]:
@@ -73,16 +76,31 @@ class CachedProvider:
             return await asyncio.to_thread(self.complete, requests, on_reply=on_reply)
         batch = _Batch(requests, self.endpoint, on_reply)
         if missing := await asyncio.to_thread(self._deliver_known, batch):
-            writer = _Writer(self.store)
-            try:
-                await inner.complete_async(
-                    [batch.request(key) for key in missing],
-                    on_reply=lambda index, reply: writer.add(missing[index], reply),
-                )
-            finally:
-                await asyncio.to_thread(writer.finish)
-            self._deliver(batch, writer.take_kept())
+            with self._keeping() as keeping:
+                try:
+                    await inner.complete_async(
+                        [batch.request(key) for key in missing],
+                        on_reply=lambda index, reply: keeping.add(missing[index], reply),
+                    )
+                finally:
+                    await asyncio.to_thread(keeping.finish)
+                self._deliver(batch, keeping.take())
         return batch.replies()
+
+    @contextmanager
+    def _keeping(self) -> Iterator[_Keeping]:
+        """One writer serves all batches under way: each alone would wait for the others' commits."""
+        with self._lock:
+            writer = self._writer = self._writer or _Writer(self.store)
+            writer.n_batches += 1
+        try:
+            yield _Keeping(writer)
+        finally:
+            with self._lock:
+                writer.n_batches -= 1
+                if writer.n_batches == 0 and self._writer is writer:
+                    self._writer = None
+                    writer.end()
 
     def close(self) -> None:
         self.inner.close()
@@ -131,64 +149,85 @@ class _Batch:
 
 
 class _Writer:
-    """A thread that commits what has queued up, in groups; `take_kept` gives what is safe by now."""
+    """A thread that commits what has queued up, in groups, for all batches that are under way."""
 
     def __init__(self, store: ReplyStore) -> None:
+        self.n_batches = 0
+        self.error: Exception | None = None
         self._store = store
-        self._queue: queue.SimpleQueue[tuple[str, Reply] | None] = queue.SimpleQueue()
-        self._kept: queue.SimpleQueue[tuple[str, Reply]] = queue.SimpleQueue()
-        self._error: Exception | None = None
+        self._queue: queue.SimpleQueue[_Arrived | threading.Event | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="concord-replies", daemon=True)
         self._thread.start()
 
+    def add(self, entry: _Arrived | threading.Event) -> None:
+        """Queue a reply, or an event to be set when all that came before is committed or lost to `error`."""
+        self._queue.put(entry)
+
+    def end(self) -> None:
+        self._queue.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        ended = False
+        while not ended:
+            group = [self._queue.get()]
+            while not self._queue.empty():
+                group.append(self._queue.get())
+            ended = None in group
+            self._commit([entry for entry in group if isinstance(entry, _Arrived)])
+            for entry in group:
+                if isinstance(entry, threading.Event):
+                    entry.set()
+
+    def _commit(self, group: Sequence[_Arrived]) -> None:
+        if not group or self.error is not None:
+            return
+        try:
+            self._store.put_replies([(k, reply_to_json(r)) for _, k, r in group if isinstance(r, Completion)])
+            failures = [(k, json.dumps({"failure": r.message})) for _, k, r in group if isinstance(r, Failure)]
+            if failures and isinstance(self._store, RunAnswers):
+                self._store.put_failures(failures)
+        except Exception as error:  # handed to the batches, which raise it
+            self.error = error
+            return
+        for kept, key, reply in group:
+            kept.put((key, reply))
+
+
+class _Arrived(NamedTuple):
+    """A reply, and where to put it when it is committed."""
+
+    kept: queue.SimpleQueue[tuple[str, Reply]]
+    key: str
+    reply: Reply
+
+
+class _Keeping:
+    """The replies of one batch on their way through the writer; `take` gives what is safe by now."""
+
+    def __init__(self, writer: _Writer) -> None:
+        self._writer = writer
+        self._kept: queue.SimpleQueue[tuple[str, Reply]] = queue.SimpleQueue()
+
     def add(self, key: str, reply: Reply) -> None:
         """Queue a reply; raises what the store raised for an earlier one, so that no more are paid for."""
-        if self._error is not None:
-            raise self._error
-        self._queue.put((key, reply))
+        if self._writer.error is not None:
+            raise self._writer.error
+        self._writer.add(_Arrived(self._kept, key, reply))
 
-    def take_kept(self) -> list[tuple[str, Reply]]:
+    def take(self) -> list[tuple[str, Reply]]:
         committed = []
         while not self._kept.empty():
             committed.append(self._kept.get())
         return committed
 
     def finish(self) -> None:
-        """Commit the rest and end the thread; raises what the store raised."""
-        self._queue.put(None)
-        self._thread.join()
-        if self._error is not None:
-            raise self._error
-
-    def _run(self) -> None:
-        while (group := self._next_group()) is not None:
-            try:
-                completions = [(key, reply_to_json(reply)) for key, reply in group if isinstance(reply, Completion)]
-                self._store.put_replies(completions)
-                failures = [
-                    (key, json.dumps({"failure": reply.message})) for key, reply in group if isinstance(reply, Failure)
-                ]
-                if failures and isinstance(self._store, RunAnswers):
-                    self._store.put_failures(failures)
-            except Exception as error:  # handed to the calling thread, which raises it
-                self._error = error
-                return
-            for entry in group:
-                self._kept.put(entry)
-
-    def _next_group(self) -> list[tuple[str, Reply]] | None:
-        """Everything queued by now, waiting for at least one; None after the last."""
-        first = self._queue.get()
-        if first is None:
-            return None
-        group = [first]
-        while not self._queue.empty():
-            entry = self._queue.get()
-            if entry is None:
-                self._queue.put(None)
-                break
-            group.append(entry)
-        return group
+        """Wait until all is committed; raises what the store raised."""
+        committed = threading.Event()
+        self._writer.add(committed)
+        committed.wait()
+        if self._writer.error is not None:
+            raise self._writer.error
 
 
 def reply_to_json(reply: Completion) -> str:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import multiprocessing
 import os
 import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -23,6 +24,7 @@ from core.errors import ConcordError, JobError, JudgeError, UsageError
 from core.export import CalibratedJudge
 from core.export.fused_judge import FusedJudge
 from core.files import write_text
+from core.judging.llm import LLMJudge
 from core.judging.offline.features import forget_items
 from core.progress import SILENT, Progress, Stage
 from core.providers.base import ReplyStore
@@ -33,8 +35,11 @@ from core.scoring.output import Batch, Checkpoint, header, is_csv, verdict_batch
 BATCH = 400
 """Items scored between two checkpoints, by a judge that computes."""
 
-REMOTE_BATCH = 100
-"""The same for a judge that asks an endpoint: what a killed process may have asked for in vain, were there no cache."""
+REMOTE_BATCH = 32
+"""Calls between two checkpoints, by a judge that asks an endpoint."""
+
+CALLS_AHEAD = 4_096
+"""Calls that are taken up after the oldest one without an answer, so that it holds up no others."""
 
 WORTH_PROCESSES = 4_000
 """Items from which starting further processes pays."""
@@ -189,11 +194,10 @@ def _score_rest(
     """Score what is not done yet, as much of it as the budget pays for; an error says that nothing is lost."""
     left = items.n_items - checkpoint.done.items
     wanted = left if affordable is None else min(left, affordable)
-    batches = _limited(items.batches(REMOTE_BATCH if judge.judge.is_llm else BATCH, checkpoint.done.items), wanted)
-    n_processes = _n_processes(request.workers, wanted) if judge.judge.spec == "offline" else 1
+    batches = _limited(items.batches(_batch_size(judge), checkpoint.done.items), wanted)
     progress.publish(Stage("scoring", "scoring", checkpoint.done.items, items.n_items))
     try:
-        with closing(_scored(request, judge, batches, n_processes)) as scored:
+        with closing(_scored(request, judge, batches, wanted)) as scored:
             for batch in scored:
                 checkpoint.add(batch, batch.n_items * len(judge.criteria))
                 progress.publish(Stage("scoring", "scoring", checkpoint.done.items, items.n_items))
@@ -247,6 +251,71 @@ def _check_unchanged(items: ItemFile, n_scored: int) -> None:
         )
 
 
+# ── batches under way, taken in their order ──────────────────────────────────────────────────────────────────
+
+_Submit = Callable[[Sequence[Item]], "Future[Batch | str]"]
+
+
+def _batch_size(judge: CalibratedJudge) -> int:
+    """Items between two checkpoints."""
+    return max(1, REMOTE_BATCH // _calls_an_item(judge)) if isinstance(judge.judge, LLMJudge) else BATCH
+
+
+def _calls_an_item(judge: CalibratedJudge) -> int:
+    samples = judge.judge.sampling.samples if isinstance(judge.judge, LLMJudge) else 1
+    return max(1, len(judge.criteria) * samples)
+
+
+def _scored(
+    request: ScoreRequest, judge: CalibratedJudge, batches: Iterator[Sequence[Item]], n_items: int
+) -> Generator[Batch]:
+    """The scored batches of `n_items` items in their order, however long one takes."""
+    n_processes = _n_processes(request.workers, n_items) if judge.judge.spec == "offline" else 1
+    if n_processes > 1:
+        with _processes(request, n_processes) as submit:
+            yield from _in_order(batches, submit, 2 * n_processes)  # each works on one while the next lies ready
+    elif isinstance(judge.judge, LLMJudge) and judge.judge.awaits:
+        with _loop(request, judge) as submit:
+            ahead = CALLS_AHEAD // (_batch_size(judge) * _calls_an_item(judge))
+            yield from _in_order(batches, submit, max(2, ahead))
+    else:
+        yield from (score_batch(judge, batch, request) for batch in batches)
+
+
+def _in_order(batches: Iterator[Sequence[Item]], submit: _Submit, ahead: int) -> Iterator[Batch]:
+    """What comes of the batches, of which at most `ahead` are under way or wait for an earlier one."""
+    waiting = deque[Future[Batch | str]]()
+    for batch in batches:
+        waiting.append(submit(batch))
+        while waiting and (len(waiting) >= ahead or waiting[0].done()):
+            yield _result(waiting.popleft())
+    while waiting:
+        yield _result(waiting.popleft())
+
+
+@contextmanager
+def _loop(request: ScoreRequest, judge: CalibratedJudge) -> Iterator[_Submit]:
+    """An event loop in a thread of its own, whatever the caller's does; what is under way at the end is cancelled."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=_run_forever, args=(loop,), name="concord-score", daemon=True)
+    thread.start()
+
+    async def score(items: Sequence[Item]) -> Batch | str:
+        verdicts = await judge.score_async(items, explain=request.explain, of_more=True)
+        return verdict_batch(verdicts, judge.marks, request.out)
+
+    try:
+        yield lambda batch: asyncio.run_coroutine_threadsafe(score(batch), loop)
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+
+
+def _run_forever(loop: asyncio.AbstractEventLoop) -> None:
+    with asyncio.Runner(loop_factory=lambda: loop) as runner:
+        runner.get_loop().run_forever()
+
+
 # ── several processes, for a judge that computes: one that waits for an endpoint needs no second core ─────────
 
 _CONTEXT: Any = multiprocessing.get_context(
@@ -263,22 +332,11 @@ def _start_fork_server() -> None:
         forkserver.ensure_running()
 
 
-def _scored(
-    request: ScoreRequest, judge: CalibratedJudge, batches: Iterator[Sequence[Item]], n_processes: int
-) -> Generator[Batch]:
-    """The scored batches in their order."""
-    if n_processes < 2:
-        yield from (score_batch(judge, batch, request) for batch in batches)
-        return
-    waiting = deque[Future[Batch | str]]()
-    with ProcessPoolExecutor(n_processes, _CONTEXT, _begin) as pool:
+@contextmanager
+def _processes(request: ScoreRequest, n: int) -> Iterator[_Submit]:
+    with ProcessPoolExecutor(n, _CONTEXT, _begin) as pool:
         try:
-            for batch in batches:
-                waiting.append(pool.submit(_score_there, request, batch))
-                if len(waiting) >= 2 * n_processes:  # each works on one while the next lies ready
-                    yield _result(waiting.popleft())
-            while waiting:
-                yield _result(waiting.popleft())
+            yield lambda batch: pool.submit(_score_there, request, batch)
         finally:
             pool.shutdown(cancel_futures=True)
 
