@@ -26,17 +26,17 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from core.judging import reply_patterns as patterns
+from core.judging.reply_context import is_of_a_part, is_of_the_aspect, is_quoted, is_supposed, leads_its_line
 from core.judging.reply_patterns import Grammar, cased, grammar, levelled, matched_value, out_of, plain
 from core.records import Scale, UnscoredReason
 from core.verdicts import Reading
 
-PARSER = "concord.v1"
+PARSER = "concord.v2"
 """Name and version of this reader, as judge files state it: one that reads some reply otherwise gets a new number."""
 
 STRUCTURED, ALONE, LABELLED, PROSE, QUOTED = 4, 3, 2, 1, 0
 """The ranks (above)."""
 
-_SENTENCE, _LINE, _BULLET = 120, 1_000, 40
 _TAIL, _CLOSING, _BEFORE = 120, 48, 24
 """Characters looked back over."""
 
@@ -103,7 +103,24 @@ def _in_text(reply: str, scale: Scale, aspect: str) -> list[Statement]:
         stated += from_any_name(text, scale)
     if not any(statement.rank > PROSE for statement in stated):
         stated += from_prose(text, forms, scale)
-    return stated
+    return _without_parts(text, stated, forms)
+
+
+def _without_parts(text: str, stated: list[Statement], grammar: Grammar) -> list[Statement]:
+    """Less the marks for parts of the aspect ("structure: 5", "a 3 for transitions") after a verdict on the aspect."""
+    if grammar.own is None or len(stated) < 2:
+        return stated
+    parts = {statement for statement in stated if is_of_a_part(text, statement.start, statement.end, grammar.own)}
+    starts = [
+        statement.start
+        for statement in stated
+        if statement not in parts
+        and statement.rank > QUOTED
+        and is_of_the_aspect(text, statement.start, statement.end, grammar.own)
+    ]
+    if not starts:
+        return stated
+    return [statement for statement in stated if statement not in parts or statement.start < min(starts)]
 
 
 def _silence(reply: str, scale: Scale, aspect: str) -> UnscoredReason:
@@ -250,9 +267,9 @@ def from_labels(text: str, grammar: Grammar, scale: Scale) -> Iterator[Statement
         start = match.start() - (len(before[0]) if before else 0)
         if (before and before["final"]) or leads_its_line(text, start):
             yield Statement(ALONE, start, match.end(), value)
-        elif _is_quoted(text, start):
+        elif is_quoted(text, start):
             yield Statement(QUOTED, start, match.end(), value)
-        elif not _is_supposed(text, start, match.end()):
+        elif not is_supposed(text, start, match.end()):
             yield Statement(LABELLED, start, match.end(), value)
 
 
@@ -320,7 +337,8 @@ def from_prose(text: str, grammar: Grammar, scale: Scale) -> list[Statement]:
 
     Statements in English; in German, Spanish and French where English finds none; at last a number in brackets.
     """
-    english = [*_in_prose(text, grammar.prose, scale), *_in_prose(text, grammar.ratio, scale)]
+    forms = (grammar.prose, grammar.making, grammar.ratio)
+    english = [statement for form in forms for statement in _in_prose(text, form, scale)]
     return english or [*_in_prose(text, grammar.other_prose, scale)] or [*_in_brackets(text, scale)]
 
 
@@ -331,8 +349,8 @@ def _in_prose(text: str, pattern: re.Pattern[str], scale: Scale) -> Iterator[Sta
         if value is None or not patterns.NO_COUNT.match(text, match.end()):
             continue
         fits = value <= 10 * max(scale.high, 1) or match.groupdict().get("top") is not None
-        if fits and not _is_supposed(text, match.start(), match.end()):
-            yield Statement(QUOTED if _is_quoted(text, match.start()) else PROSE, *match.span(), value)
+        if fits and not is_supposed(text, match.start(), match.end()):
+            yield Statement(QUOTED if is_quoted(text, match.start()) else PROSE, *match.span(), value)
 
 
 def _in_brackets(text: str, scale: Scale) -> Iterator[Statement]:
@@ -365,35 +383,3 @@ def from_chinese(text: str, scale: Scale) -> list[Statement]:
             for match in pattern.finditer(text):
                 stated += _valued(match, PROSE, scale) if not defines(match) else ()
     return stated
-
-
-# ── what stands around a value ───────────────────────────────────────────────────────────────────────────────
-
-
-def _is_supposed(text: str, start: int, end: int) -> bool:
-    """Whether [start, end) is a supposition ("a 5 would need ...", "would be a 5 if ...", "rather than a 5")."""
-    floor = max(0, start - _SENTENCE)
-    sentence = max(text.rfind(mark, floor, start) for mark in (". ", "\n", "! ", "? ")) + 1
-    before = text[max(sentence, floor) : start]
-    if patterns.SUPPOSED_AFTER.match(text, end):
-        return True
-    if patterns.MILD_WOULD.search(before) and " if " not in before:
-        return False
-    return bool(patterns.SUPPOSED_BEFORE.search(before))
-
-
-def _is_quoted(text: str, start: int) -> bool:
-    """Whether an odd number of double quotes opens before `start` on its line, or a quote stands right before it."""
-    floor = max(0, start - _LINE)
-    line = text[max(floor, text.rfind("\n", floor, start) + 1) : start]
-    return line.count('"') % 2 == 1 or line.endswith((' "', " '", "('", '("'))
-
-
-def leads_its_line(text: str, start: int) -> bool:
-    """Whether nothing but a bullet, a number, or the quote and brace of a JSON field stand before `start`."""
-    floor = max(0, start - _BULLET)
-    head = text.rfind("\n", floor, start) + 1
-    if head == 0 and floor > 0:
-        return False
-    before = text[head:start].strip("{,[|-+>•()0123456789. \t")
-    return not before or (before in ('"', "'") and bool(patterns.JSON_NAME.match(text, start)))

@@ -89,6 +89,7 @@ _OTHER_FILLERS = (
     "resumen|este|esta|solo|que|respuesta|puntuacion|nota|calificacion|est|une|les|ce|cette|cet|texte|resume|serait|a|"
     "lui|pour|du|reponse|score|par|finale|final|globale|donc|to|se|als|fur|daher"
 )
+_NOT_QUITE = "".join(rf"(?<!\b{word} )" for word in ("from", "without", "by", "before", "almost", "nearly", "not"))
 _TENSES = "final|finale|global|globale|general|generale|total|totale"
 
 LINE = re.compile(
@@ -163,6 +164,22 @@ SUPPOSED_AFTER = re.compile(
     r"(?:wurde|ware|brauchte|hiesse|bedeutet)\b|(?:requeriria|necesitaria|significa|seria para)\b|"
     r"(?:exigerait|demanderait|signifie|serait pour)\b)"
 )
+BEFORE_VALUE = re.compile(r"(?P<word>[^\W\d_]{2,30})(?:'s)?[\s:=(]{0,4}\Z")
+AFTER_VALUE = re.compile(
+    r"(?:\s{0,3}/\s{0,3}\d+)?\s{0,3}(?:points?\s{1,3})?(?:for|on|in\s{1,3}terms\s{1,3}of|regarding)\s{1,3}"
+    r"(?:(?:the|its|their|overall)\s{1,3}){0,2}(?P<word>[^\W\d_]{2,30})\b"
+)
+"""What a mark is given for: the word before it, or after it."""
+NO_PARTS = frozenset(
+    f"{_FILLERS}|{_NAMES}|i|we|you|he|she|they|them|me|us|and|or|but|so|thus|hence|therefore|then|which|would|could|"
+    "can|will|do|does|are|be|been|has|have|had|in|by|than|not|from|my|our|your|very|quite|rather|clear|firm|mere|weak|"
+    "whole|all|these|those|such|both|each|any|some|one|two|three|four|five|reply|answer|passage|document|story|output|"
+    "conversation|dialogue|being|reasons|reason|following|because|since|scale|get|gets|give|gives|given|rate|rated|"
+    "rates|score|scored|scores|earn|earns|deserve|deserves|receive|receives|assign|assigned|say|grade|graded|final|now|"
+    "also|still|finally|ultimately|overall|perhaps|maybe|probably|likely|conclusion|summary|mine|however|though".split(
+        "|"
+    )
+)
 JSON_NAME = re.compile(r"[\w ]{1,40}[\"']\s{0,3}:")
 
 # Letters of multiple choice: A is the low end of the scale, B the next, and so on
@@ -217,6 +234,8 @@ class Grammar:
     label: re.Pattern[str]
     tag: re.Pattern[str]
     prose: re.Pattern[str]
+    making: re.Pattern[str]
+    own: re.Pattern[str] | None
     other_prose: re.Pattern[str]
     ratio: re.Pattern[str]
     scale_range: re.Pattern[str]
@@ -239,6 +258,13 @@ def grammar(low: float, high: float, aspect: str) -> Grammar:
             rf"\b(?:{_VERBS}{'|' + own if own else ''})\b(?:\s{{1,3}}(?:{fillers})\b){{0,7}}"
             rf"\s{{1,3}}[\"']?{OUT_OF}{NO_RANGE}(?!\s{{0,3}}:)"
         ),
+        making=re.compile(
+            rf"{_NOT_QUITE}\bmak(?:es|ing)\s{{1,3}}(?:it|(?:this|that|the)(?:\s{{1,3}}\w{{1,20}})?)\s{{1,3}}an?\s{{1,3}}"
+            rf"(?:(?:{fillers}|clear|firm|mere|weak)\s{{1,3}}){{0,3}}{OUT_OF}{NO_RANGE}"
+            rf"(?=\s{{0,3}}(?:[.;!)]|$)|\s{{1,3}}(?:for|on|in|in\s{{1,3}}terms\s{{1,3}}of|regarding)\s{{1,3}}"
+            rf"(?:the\s{{1,3}}|its\s{{1,3}}|overall\s{{1,3}}){{0,2}}(?:{own or 'quality'})\b)"
+        ),
+        own=re.compile(rf"\b{own}\b") if own else None,
         other_prose=re.compile(
             rf"\b(?:{_OTHER_VERBS})\b(?:\s{{1,3}}(?:{_OTHER_FILLERS})\b){{0,8}}\s{{1,3}}[\"']?{OUT_OF}{NO_RANGE}(?!\s{{0,3}}:)"
         ),

@@ -108,7 +108,29 @@ LAST_OR_STRONGEST = [
     ("Score: 4\nAnswer: yes", 4),  # no value of this scale, and not said to be none
 ]
 
+OF_THE_ASPECT = [
+    ("The summary flows well, making it a perfect 5 in terms of coherence.", 5),
+    ("It is easy to follow, making it a perfect 5 in terms of coherence. It has 2 small gaps.", 5),
+    ("It loses its thread, which makes it a 2 on coherence.", 2),
+    ("The parts hang together, making this text a solid four.", 4),
+    ("I rate the coherence 4. Its structure rates a 5, its transitions rate a 2.", 4),
+    ("The coherence is a 4. Structure scores a 5 and transitions score a 2.", 4),
+    ("The coherence of the text deserves a 4. Structure: 5. Transitions: 3.", 4),
+    ("Coherence 4/5. Structure 5/5, transitions 2/5.", 4),
+    ("I give it a 4 for coherence. I give it a 2 for transitions.", 4),
+    ("The coherence score: 4. Breakdown: flow score: 5, logic score: 2.", 4),
+    ("Coherence: 4\nScore: 5 for structure\nScore: 3 for transitions", 4),
+    ("Structure rates a 5, transitions rate a 2. For coherence I give it a 4.", 4),
+    ("Coherence looks like a score of 3 at first. Structure rates a 5. Overall I give it a 4.", 4),
+    ("Coherence: 3\nOn reflection there is more to it.\nRating: 2", 2),
+    ("Coherence: 3\nStructure: 5\nFinal score: 4", 4),
+]
+
 NOT_STATED = [
+    "Better links would make it a perfect 5 in terms of coherence.",
+    "Its gaps keep it from making it a perfect 5 in terms of coherence.",
+    "It is clear, making it one of the best.",
+    "It rambles, making it a 2 hour read.",
     "The text has its merits.",
     "On a scale of 1-5, with 1 the lowest.",
     "The article of 1998 names 3 people.",
@@ -135,7 +157,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("reply", "value"), STATED + LAST_OR_STRONGEST)
+@pytest.mark.parametrize(("reply", "value"), STATED + LAST_OR_STRONGEST + OF_THE_ASPECT)
 def test_a_stated_rating_is_read(reply: str, value: float) -> None:
     reading = read_rating(reply, FIVE, "coherence")
     assert (reading.value, reading.reason) == (value, None)
