@@ -43,13 +43,21 @@ def score(
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes for a judge that computes; by default one a core.")
     ] = None,
+    keep_unread: Annotated[
+        bool, typer.Option("--keep-unread", help="Do not ask again what an earlier, stopped call left unread.")
+    ] = False,
+    most_unread: Annotated[
+        float, typer.Option(min=0, max=1, help="Stop when a larger share of the items comes back unread.")
+    ] = 0.5,
     as_json: JsonFlag = False,
 ) -> None:
     """Apply a calibrated judge to items, in constant memory; a stopped one goes on where it was."""
     from core.export.judge_reading import is_fused_file
     from core.scoring import ScoreRequest, score_file, score_fused
 
-    request = ScoreRequest(items, judge_file, out, judge, accept_edited, explain, budget, again, workers)
+    request = ScoreRequest(
+        *(items, judge_file, out, judge, accept_edited, explain, budget, again, workers, keep_unread, most_unread)
+    )
     if is_fused_file(judge_file):
         fused = score_fused(request)
         tell(*_fused_scores(fused, out), as_json)
@@ -179,6 +187,7 @@ def _score_body(scored: ScoredFile, out: Path) -> dict[str, Any]:
         "reasons": dict(scored.reasons),
         "calls": scored.calls,
         "resumed_from": scored.n_before,
+        "asked_again": scored.n_again,
         "seconds": round(scored.seconds, 3),
         "items_per_second": None if pace is None else round(pace, 1),
         "marks": list(scored.marks),
@@ -192,7 +201,12 @@ def _score_words(body: dict[str, Any]) -> list[str]:
     unscored = f", {body['n_unscored']} unscored{f' ({reasons})' if reasons else ''}"
     pace = f", {body['items_per_second']:,.0f} items/s" if body["items_per_second"] else ""
     went_on = f"Went on after {body['resumed_from']:,} items of an earlier call."
-    lines = [*([went_on] if body["resumed_from"] else []), *notes(*body["marks"])]
+    again = f"{body['asked_again']:,} of them had been left unread and were asked again."
+    lines = [
+        *([went_on] if body["resumed_from"] else []),
+        *([again] if body["asked_again"] else []),
+        *notes(*body["marks"]),
+    ]
     if body["finished"]:
         return [f"{body['n_scored']} of {body['n_items']} items scored{unscored}: {body['out']}{pace}", *lines]
     return [

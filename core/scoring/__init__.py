@@ -3,12 +3,15 @@
 ::
 
     score_file(ScoreRequest(items, judge_file, out)) -> ScoredFile
+    ask_again(ScoreRequest(items, judge_file, out)) -> ScoredFile     what a finished scoring left unread
 
     item_file   a first look at all rows: findings, unique ids, how many      validate_items(path) -> ItemFile
     output      lines, and what is done so far, kept beside the output; resumed, and finished by a rename
+    mending     what an earlier call left unread, among the lines that are kept
     run         all of it, on several cores where that pays
 """
 
-from core.scoring.run import FusedScores, ScoredFile, ScoreRequest, score_file, score_fused
+from core.scoring.request import FusedScores, ScoredFile, ScoreRequest
+from core.scoring.run import ask_again, score_file, score_fused
 
-__all__ = ["FusedScores", "ScoreRequest", "ScoredFile", "score_file", "score_fused"]
+__all__ = ["FusedScores", "ScoreRequest", "ScoredFile", "ask_again", "score_file", "score_fused"]

@@ -155,6 +155,13 @@ class Checkpoint:
             self.part.replace(self.out)
             self.progress.unlink(missing_ok=True)
 
+    def drop(self) -> None:
+        """Leave nothing behind: the output was made another way."""
+        with self._on_disk():
+            self._file.close()
+            self.progress.unlink(missing_ok=True)
+            self.part.unlink(missing_ok=True)
+
     def close(self) -> None:
         """Let the part go.  Safe to call twice."""
         with suppress(OSError):  # what could not be flushed is no part of what is done

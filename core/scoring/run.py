@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import multiprocessing
 import os
 import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
 from functools import cache
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +24,16 @@ from core.data import load_items
 from core.errors import ConcordError, JobError, JudgeError, UsageError
 from core.export import CalibratedJudge
 from core.export.fused_judge import FusedJudge
-from core.files import write_text
+from core.files import replacing, write_text
 from core.judging.llm import LLMJudge
 from core.judging.offline.features import forget_items
 from core.progress import SILENT, Progress, Stage
 from core.providers.base import ReplyStore
-from core.records import Finding, Item
+from core.records import Item
 from core.scoring.item_file import ItemFile, check_needs, file_digest, validate_items
+from core.scoring.mending import UNREAD, Mended, check_unread, rows_of, unread_items
 from core.scoring.output import Batch, Checkpoint, header, is_csv, verdict_batch
+from core.scoring.request import FusedScores, ScoredFile, ScoreRequest, affordable_items
 
 BATCH = 400
 """Items scored between two checkpoints, by a judge that computes."""
@@ -50,67 +53,6 @@ SMALL_ITEM = 250
 MOST_WORKERS = 16
 
 
-@dataclass(frozen=True)
-class ScoreRequest:
-    """Score the items of `items` with `judge_file` into `out` (JSON lines, or CSV where the name ends in .csv).
-
-    `judge` scores with another judge than the one calibrated with ("" for that one); `accept_edited` takes a judge
-    file that was changed after its export.  `budget` is the most calls to make now (one per criteria and item);
-    `again` drops what an earlier scoring into `out` left behind.  `workers` None takes all cores for a judge that
-    computes.
-    """
-
-    items: Path
-    judge_file: Path
-    out: Path
-    judge: str = ""
-    accept_edited: bool = False
-    explain: bool = False
-    budget: int | None = None
-    again: bool = False
-    workers: int | None = None
-
-
-@dataclass(frozen=True)
-class ScoredFile:
-    """What a scoring came to.  `finished` False: the budget ended it, and `out` is not there yet.
-
-    `n_before` items were scored by earlier calls; `reasons` count why items are unscored.
-    """
-
-    n_items: int
-    n_done: int
-    n_scored: int
-    n_before: int
-    calls: int
-    finished: bool
-    seconds: float
-    marks: tuple[str, ...] = ()
-    reasons: Mapping[str, int] = field(default_factory=dict)
-    findings: tuple[Finding, ...] = ()
-
-    @property
-    def n_unscored(self) -> int:
-        return self.n_done - self.n_scored
-
-    @property
-    def per_second(self) -> float | None:
-        """Items scored a second by this call, from start to end; None where it scored none."""
-        fresh = self.n_done - self.n_before
-        return fresh / self.seconds if fresh and self.seconds > 0 else None
-
-
-@dataclass(frozen=True)
-class FusedScores:
-    """What scoring with a fused judge came to: `used` parts could be computed, `missing` says why others not."""
-
-    n_items: int
-    n_scored: int
-    used: tuple[str, ...]
-    missing: Mapping[str, str]
-    marks: tuple[str, ...]
-
-
 def score_file(request: ScoreRequest, *, replies: ReplyStore | None = None, progress: Progress = SILENT) -> ScoredFile:
     """Score a file, going on where an earlier call with the same `out` stopped.
 
@@ -125,27 +67,97 @@ def score_file(request: ScoreRequest, *, replies: ReplyStore | None = None, prog
             _start_fork_server()
         items = validate_items(request.items, lambda n: progress.publish(Stage("reading", "reading", n, 0)))
         check_needs(items, judge.needs)
-        affordable = _affordable(request.budget, len(judge.criteria))
+        affordable = affordable_items(request.budget, len(judge.criteria))
         identity = _identity(request, items, judge)
         with closing(Checkpoint(request.out, identity, header(request.out), again=request.again)) as checkpoint:
             before = checkpoint.done.items
             _score_rest(request, judge, items, checkpoint, affordable, progress=progress)
-            if finished := checkpoint.done.items >= items.n_items:
-                _check_unchanged(items, checkpoint.done.items)
-                checkpoint.finish()
-    done = checkpoint.done
+            done, mended = checkpoint.done, Mended(n_scored=checkpoint.done.n_scored, reasons=checkpoint.done.reasons)
+            if finished := done.items >= items.n_items:
+                _check_unchanged(items, done.items)
+                left = None if affordable is None else affordable - (done.items - before)
+                if before and not request.keep_unread and not UNREAD.isdisjoint(done.reasons) and left != 0:
+                    with replacing(request.out) as place:
+                        mended = _mend(request, judge, items, checkpoint.part, place, n_rows=before, most=left)
+                    checkpoint.drop()
+                else:
+                    checkpoint.finish()
     return ScoredFile(
         items.n_items,
         done.items,
-        done.n_scored,
+        mended.n_scored,
         before,
-        done.calls,
+        done.calls + mended.n_asked * len(judge.criteria),
         finished,
         time.perf_counter() - started,
         judge.marks,
-        dict(done.reasons.most_common()),
+        dict(mended.reasons.most_common()),
         items.findings,
+        mended.n_asked,
     )
+
+
+def ask_again(request: ScoreRequest, *, replies: ReplyStore | None = None) -> ScoredFile:
+    """Ask again what the finished scoring into `out` left unread; every other line of `out` stays as it is.
+
+    JobError where `out` is not there or was made of other items; errors of the judge as `score_file`, and `out` is then
+    as it was.
+    """
+    if not request.out.is_file():
+        raise JobError(f"{request.out}: is not there. Score into it first; then what was unread can be asked again.")
+    started = time.perf_counter()
+    with closing(open_judge(request, replies)) as judge:
+        items = validate_items(request.items)
+        check_needs(items, judge.needs)
+        most = affordable_items(request.budget, len(judge.criteria))
+        with replacing(request.out) as place:
+            mended = _mend(request, judge, items, request.out, place, n_rows=items.n_items, most=most)
+            _check_unchanged(items, mended.n_items)
+    calls, seconds = mended.n_asked * len(judge.criteria), time.perf_counter() - started
+    return ScoredFile(
+        *(items.n_items, mended.n_items, mended.n_scored, mended.n_items, calls, True, seconds),
+        marks=judge.marks,
+        reasons=dict(mended.reasons.most_common()),
+        findings=items.findings,
+        n_again=mended.n_asked,
+    )
+
+
+def _mend(
+    request: ScoreRequest,
+    judge: CalibratedJudge,
+    items: ItemFile,
+    old: Path,
+    new: Path,
+    *,
+    n_rows: int,
+    most: int | None,
+) -> Mended:
+    """Write the lines of `old` to `new`, of the first `n_rows` at most `most` that are unread asked again."""
+    as_csv, head, mended = is_csv(request.out), header(request.out), Mended()
+    with (
+        old.open(encoding="utf-8", newline="\n") as looked,
+        old.open(encoding="utf-8", newline="\n") as lines,
+        new.open("w", encoding="utf-8", newline="\n") as file,
+    ):
+        if any(other.readline() != head for other in (looked, lines) if head):
+            raise JobError(f"{old}: does not begin with the header that Concord writes. Add --again to score anew.")
+        each = chain.from_iterable(items.batches(BATCH))
+        unread = islice(unread_items(each, islice(rows_of(looked, as_csv=as_csv), n_rows), as_csv=as_csv), most)
+        batches = iter(lambda: tuple(islice(unread, _batch_size(judge))), ())
+        with closing(_scored(request, judge, batches, 0)) as scored:
+            fresh = chain.from_iterable(rows_of(io.StringIO(b.text, newline="\n"), as_csv=as_csv) for b in scored)
+            file.write(head)
+            for place, row in enumerate(rows_of(lines, as_csv=as_csv)):
+                if row.reason in UNREAD and place < n_rows and mended.n_asked != most:
+                    mended.n_asked += 1
+                    now = next(fresh)
+                else:
+                    now = row
+                mended.count(now)
+                file.write(now.text)
+            deque(fresh, maxlen=0)  # looks at the items after the last unread one, too
+    return mended
 
 
 def score_fused(request: ScoreRequest) -> FusedScores:
@@ -192,7 +204,7 @@ def _score_rest(
     progress: Progress,
 ) -> None:
     """Score what is not done yet, as much of it as the budget pays for; an error says that nothing is lost."""
-    left = items.n_items - checkpoint.done.items
+    first, left = checkpoint.done, items.n_items - checkpoint.done.items
     wanted = left if affordable is None else min(left, affordable)
     batches = _limited(items.batches(_batch_size(judge), checkpoint.done.items), wanted)
     progress.publish(Stage("scoring", "scoring", checkpoint.done.items, items.n_items))
@@ -201,6 +213,7 @@ def _score_rest(
             for batch in scored:
                 checkpoint.add(batch, batch.n_items * len(judge.criteria))
                 progress.publish(Stage("scoring", "scoring", checkpoint.done.items, items.n_items))
+                check_unread(request, judge, first, checkpoint.done)
     except ConcordError as error:
         n = checkpoint.done.items
         if n and str(checkpoint.part) not in str(error):
@@ -215,17 +228,6 @@ def _limited(batches: Iterator[tuple[Item, ...]], n_items: int) -> Iterator[Sequ
     while n_items > 0 and (batch := next(batches, None)):
         yield batch[:n_items]
         n_items -= len(batch)
-
-
-def _affordable(budget: int | None, n_criteria: int) -> int | None:
-    """How many items a budget pays for; UsageError for one that does not pay for a single item."""
-    if budget is None:
-        return None
-    if budget < n_criteria:
-        raise UsageError(
-            f"--budget {budget} pays for no item: each takes {n_criteria} calls, one for each of the judge's criteria."
-        )
-    return budget // n_criteria
 
 
 def _identity(request: ScoreRequest, items: ItemFile, judge: CalibratedJudge) -> dict[str, Any]:

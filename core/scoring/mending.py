@@ -1,0 +1,96 @@
+"""What an earlier call left unread among the lines of an output, and the lines with what came when it was asked again.
+
+The output is read as a stream, beside the items that it was made of; every other line stays as it is.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from core.errors import JobError, JudgeError
+from core.export import CalibratedJudge
+from core.judging.llm import LLMJudge
+from core.records import Item
+from core.scoring.output import COLUMNS, Done
+from core.scoring.request import ScoreRequest
+from core.spreadsheets import safe_cell
+
+UNREAD = frozenset(("no verdict", "out of range", "refused", "empty", "truncated", "provider error"))
+"""Reasons that another answer may take away; a missing input stays missing."""
+
+
+class Row(NamedTuple):
+    """A line of an output; `reason` is "" where it holds a score."""
+
+    text: str
+    item_id: str
+    reason: str
+
+
+ENOUGH_ITEMS = 50
+"""Items from which the share of unread ones stops a scoring."""
+
+
+@dataclass
+class Mended:
+    """What the lines of an output count up to, after `n_asked` of them were asked again."""
+
+    n_asked: int = 0
+    n_items: int = 0
+    n_scored: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)
+
+    def count(self, row: Row) -> None:
+        self.n_items += 1
+        self.n_scored += not row.reason
+        self.reasons.update([row.reason] if row.reason else ())
+
+
+def rows_of(lines: Iterable[str], *, as_csv: bool) -> Iterator[Row]:
+    """The verdicts in `lines` (CSV without its header).  JobError for what is no verdict."""
+    try:
+        if as_csv:
+            for cells in csv.reader(lines):
+                row = dict(zip(COLUMNS, cells, strict=True))
+                text = io.StringIO()
+                csv.writer(text, lineterminator="\n").writerow(cells)
+                yield Row(text.getvalue(), row["item_id"], "" if row["score"] else row["reason"] or "no verdict")
+        else:
+            for line in lines:
+                body = json.loads(line)
+                reason = "" if body["score"] is not None else str(body.get("reason") or "no verdict")
+                yield Row(line, str(body["item_id"]), reason)
+    except (ValueError, KeyError, TypeError) as error:
+        raise JobError(f"The output holds a line that is no verdict ({error}). Add --again to score anew.") from error
+
+
+def unread_items(items: Iterable[Item], rows: Iterable[Row], *, as_csv: bool) -> Iterator[Item]:
+    """The items of the rows that are unread.  JobError where an item and the row in its place are not the same."""
+    for item, row in zip(items, rows, strict=False):
+        if row.item_id != (str(safe_cell(item.item_id)) if as_csv else item.item_id):
+            raise JobError(
+                f"The output has item {row.item_id!r} where the input has {item.item_id!r}: it was made of other "
+                "items. Add --again to score anew."
+            )
+        if row.reason in UNREAD:
+            yield item
+
+
+def check_unread(request: ScoreRequest, judge: CalibratedJudge, first: Done, now: Done) -> None:
+    """JudgeError when too many of the items that were scored since `first` came back unread."""
+    n, reasons = now.items - first.items, now.reasons - first.reasons
+    unread = sum(count for reason, count in reasons.items() if reason in UNREAD)
+    if not isinstance(judge.judge, LLMJudge) or n < ENOUGH_ITEMS or unread <= request.most_unread * n:
+        return
+    words = ", ".join(f"{count:,} {reason}" for reason, count in reasons.most_common() if reason in UNREAD)
+    raise JudgeError(
+        f"{judge.judge.spec}: {unread:,} of the first {n:,} items came back unread ({words}); at most "
+        f'{request.most_unread:.0%} may. Look at the replies ("raw" in the output), mend the endpoint or the judge\'s '
+        "settings, and run the same command again: it asks those again at the end. --most-unread sets the limit."
+    )

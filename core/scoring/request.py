@@ -1,0 +1,87 @@
+"""What a scoring is asked for, and what it came to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from core.errors import UsageError
+from core.records import Finding
+
+
+@dataclass(frozen=True)
+class ScoreRequest:
+    """Score the items of `items` with `judge_file` into `out` (JSON lines, or CSV where the name ends in .csv).
+
+    `judge` scores with another judge than the one calibrated with ("" for that one); `accept_edited` takes a judge
+    file that was changed after its export.  `budget` is the most calls to make now (one per criteria and item);
+    `again` drops what an earlier scoring into `out` left behind.  `workers` None takes all cores for a judge that
+    computes.  What an earlier call left unread is asked again at the end, unless `keep_unread`; a judge that asks an
+    endpoint stops when more than `most_unread` of the items of this call, a share from 0 to 1, came back unread.
+    """
+
+    items: Path
+    judge_file: Path
+    out: Path
+    judge: str = ""
+    accept_edited: bool = False
+    explain: bool = False
+    budget: int | None = None
+    again: bool = False
+    workers: int | None = None
+    keep_unread: bool = False
+    most_unread: float = 0.5
+
+
+@dataclass(frozen=True)
+class ScoredFile:
+    """What a scoring came to.  `finished` False: the budget ended it, and `out` is not there yet.
+
+    `n_before` items were scored by earlier calls, `n_again` of them were unread and asked again by this one; `reasons`
+    count why items are unscored.
+    """
+
+    n_items: int
+    n_done: int
+    n_scored: int
+    n_before: int
+    calls: int
+    finished: bool
+    seconds: float
+    marks: tuple[str, ...] = ()
+    reasons: Mapping[str, int] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
+    n_again: int = 0
+
+    @property
+    def n_unscored(self) -> int:
+        return self.n_done - self.n_scored
+
+    @property
+    def per_second(self) -> float | None:
+        """Items scored a second by this call, from start to end; None where it scored none."""
+        fresh = self.n_done - self.n_before
+        return fresh / self.seconds if fresh and self.seconds > 0 else None
+
+
+@dataclass(frozen=True)
+class FusedScores:
+    """What scoring with a fused judge came to: `used` parts could be computed, `missing` says why others not."""
+
+    n_items: int
+    n_scored: int
+    used: tuple[str, ...]
+    missing: Mapping[str, str]
+    marks: tuple[str, ...]
+
+
+def affordable_items(budget: int | None, n_criteria: int) -> int | None:
+    """How many items a budget pays for; UsageError for one that does not pay for a single item."""
+    if budget is None:
+        return None
+    if budget < n_criteria:
+        raise UsageError(
+            f"--budget {budget} pays for no item: each takes {n_criteria} calls, one for each of the judge's criteria."
+        )
+    return budget // n_criteria
