@@ -10,6 +10,8 @@
 | `CONCORD_REMOTE_CODE` | none | models whose own Python RepEval may run: `ORG/MODEL@COMMIT` or folders, by commas |
 | `CONCORD_RAY` | none | Ray cluster that reads hidden states: `auto`, or `HOST:PORT` of its head |
 | `CONCORD_CONCURRENCY` | `64` | requests in flight to one endpoint |
+| `CONCORD_REQUESTS_PER_MINUTE` | as the endpoint allows | most requests a minute to one endpoint |
+| `CONCORD_TOKENS_PER_MINUTE` | as the endpoint allows | most tokens a minute, of prompts and replies |
 | `CONCORD_PRICES` | none | JSON file: model → [dollars per million prompt tokens, … completion tokens] |
 | `CONCORD_MAX_UPLOAD_MB` | `200` | largest golden file accepted; packed ones unpack to 32 MB and 100 × their size |
 | `CONCORD_DEMO` | `on` | `on`: a new store opens with the demo project; `off`: without it |
@@ -47,6 +49,8 @@ class Settings:
     remote_code: tuple[str, ...] = ()
     ray: str = ""
     concurrency: int = 64
+    requests_per_minute: int | None = None
+    tokens_per_minute: int | None = None
     prices: Path | None = None
     max_upload_mb: int = 200
     demo: bool = False
@@ -73,6 +77,8 @@ class Settings:
             remote_code=_listed(env.get("CONCORD_REMOTE_CODE") or ""),
             ray=_ray_address(env.get("CONCORD_RAY") or ""),
             concurrency=_positive(env, "CONCORD_CONCURRENCY", 64),
+            requests_per_minute=_given_number(env, "CONCORD_REQUESTS_PER_MINUTE"),
+            tokens_per_minute=_given_number(env, "CONCORD_TOKENS_PER_MINUTE"),
             prices=Path(prices).expanduser() if prices else None,
             max_upload_mb=_positive(env, "CONCORD_MAX_UPLOAD_MB", 200),
             demo=_switch(env, "CONCORD_DEMO"),
@@ -145,9 +151,14 @@ def _switch(env: Mapping[str, str], name: str) -> bool:
 
 
 def _positive(env: Mapping[str, str], name: str, default: int) -> int:
+    given = _given_number(env, name)
+    return default if given is None else given
+
+
+def _given_number(env: Mapping[str, str], name: str) -> int | None:
     raw = env.get(name)
     if not raw:
-        return default
+        return None
     if not raw.isdigit() or int(raw) < 1:
         raise UsageError(f"{name} must be a whole number of at least 1, not {raw!r}.")
     return int(raw)

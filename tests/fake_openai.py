@@ -5,9 +5,11 @@
 It listens on 127.0.0.1 only, prints its base URL as the first line, and writes one line for every request into the
 log: the SHA-256 of the body.  `GET /stats` tells how many requests came, how many were answered, and how many were in
 flight at once.  It does `n`, logprobs (a made-up distribution) and JSON schemas; `--refuse n,logprobs` answers 400 to
-those named (also response_format, system), `--ignore` leaves them aside without a word, `--choke` answers 500, `--hang`
-does not answer.  Faults: html, garbage (200, no JSON), no-choices, filter, no-number, out-of-scale, truncated, strict
-(refuses `seed` and `max_tokens`), long (400, prompt too long), hang, or any status from 400 to 599.
+those named (also response_format, system, temperature, top_p, seed, max_tokens), `--ignore` leaves them aside without a
+word, `--choke` answers 500, `--hang` does not answer.  `--thinks 2000` spends so many hidden tokens first, out of the
+limit of the request; `--per-second 3` answers 429 to more than that, with `--retry-after 1` or without.  Faults: html,
+garbage (200, no JSON), no-choices, filter, no-number, out-of-scale, truncated, strict (refuses `seed` and
+`max_tokens`), quota (429), long (400, prompt too long), hang, or any status from 400 to 599.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ import hashlib
 import json
 import sys
 import threading
-from collections import Counter
+import time
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,6 +35,7 @@ from core.providers.base import Completion, Failure, Message, Request
 from core.providers.scripted import ScriptedProvider
 
 MODEL = "fake-judge"
+REFUSABLE = frozenset({"n", "logprobs", "response_format", "temperature", "top_p", "seed", "max_tokens"})
 SWITCHES = ("refuse", "ignore", "choke", "hang")
 TEXTS = {
     "no-number": "A text with merits and faults.",
@@ -62,6 +66,14 @@ class FakeOpenAI:
     choke: frozenset[str] = frozenset()
     hang: frozenset[str] = frozenset()
     most_logprobs: int = 20
+    thinks: int = 0
+    thinks_in: str = "reasoning"
+    per_second: float = 0.0
+    retry_after: str = ""
+    headers: dict[str, str] = field(default_factory=dict)
+    fault_every: int = 1
+    too_fast: int = 0
+    admitted: deque[float] = field(default_factory=deque)
     repeats: Counter[str] = field(default_factory=Counter)
 
     def application(self) -> web.Application:
@@ -88,11 +100,26 @@ class FakeOpenAI:
         try:
             body = json.loads(raw)
             await asyncio.sleep(self._delay(body))
-            response = await self._answer(body, self.fault if number > self.fault_after else "")
+            faulty = number > self.fault_after and number % self.fault_every == 0
+            response = self._too_fast() or await self._answer(body, self.fault if faulty else "")
             self.answered += response.status == 200
             return response
         finally:
             self.in_flight -= 1
+
+    def _too_fast(self) -> web.Response | None:
+        """429 beyond `per_second` requests in a second."""
+        now = time.monotonic()
+        while self.admitted and self.admitted[0] <= now - 1.0:
+            self.admitted.popleft()
+        if self.per_second and len(self.admitted) >= self.per_second:
+            self.too_fast += 1
+            refused = _error(429, "Rate limit reached for requests.", code="rate_limit_exceeded")
+            if self.retry_after:
+                refused.headers["retry-after"] = self.retry_after
+            return refused
+        self.admitted.append(now)
+        return None
 
     def _note(self, raw: bytes, authorization: str) -> None:
         self.keys.add(authorization)
@@ -120,13 +147,15 @@ class FakeOpenAI:
                 return _error(
                     400, "This model's maximum context length is 4096 tokens.", code="context_length_exceeded"
                 )
+            case "quota":
+                return _error(429, "You exceeded your current quota, please check your plan.", "insufficient_quota")
             case "strict" if refused := next((name for name in ("seed", "max_tokens") if name in body), None):
                 return _error(400, f"Unsupported parameter: '{refused}'.", code="unsupported_parameter", param=refused)
         if self.hang & _extras(body):
             await asyncio.sleep(3600)
         if (refused := self._refused(body)) is not None:
             return refused
-        return web.json_response(self._completion(body, fault))
+        return web.json_response(self._completion(body, fault), headers=self.headers)
 
     def _refused(self, body: dict[str, Any]) -> web.Response | None:
         asked = _extras(body)
@@ -144,13 +173,16 @@ class FakeOpenAI:
         body = {name: value for name, value in body.items() if name not in self.ignore}
         replies = [self._reply(body, sample) for sample in self._samples(body)]
         choices = [_choice(index, reply, fault) for index, reply in enumerate(replies)]
+        limit = body.get("max_completion_tokens", body.get("max_tokens", self.thinks))
+        for choice in choices if self.thinks else ():
+            _think(choice, self.thinks_in, cut_off=limit <= self.thinks)
         return {
             "id": "chatcmpl-fake",
             "object": "chat.completion",
             "created": 1,
             "model": body["model"],
             "choices": [] if fault == "no-choices" else choices,
-            "usage": _usage(replies),
+            "usage": _usage(replies, min(limit, self.thinks)),
         }
 
     def _samples(self, body: dict[str, Any]) -> range:
@@ -180,7 +212,18 @@ class FakeOpenAI:
 def _extras(body: dict[str, Any]) -> set[str]:
     """What `body` asks for that not every endpoint does."""
     system = {"system"} if any(message["role"] == "system" for message in body["messages"]) else set()
-    return system | {name for name in ("n", "logprobs", "response_format") if name in body}
+    return system | (body.keys() & REFUSABLE)
+
+
+def _think(choice: dict[str, Any], place: str, *, cut_off: bool) -> None:
+    """Put thoughts with numbers that are no verdict into the reply; nothing else is left where they are cut off."""
+    message, thoughts = choice["message"], "A 1 at first sight. Score: 1? Rating: 2."
+    if cut_off:
+        choice["finish_reason"], message["content"] = "length", ""
+    if place == "inline":
+        message["content"] = f"<think>{thoughts}" + ("" if cut_off else f"</think>{message['content']}")
+    elif place:
+        message[place] = thoughts
 
 
 def _choice(index: int, reply: Completion, fault: str) -> dict[str, Any]:
@@ -204,10 +247,11 @@ def _choice(index: int, reply: Completion, fault: str) -> dict[str, Any]:
     return choice
 
 
-def _usage(replies: list[Completion]) -> dict[str, Any]:
+def _usage(replies: list[Completion], thought: int) -> dict[str, Any]:
     prompt = replies[0].usage.prompt_tokens
-    completion = sum(reply.usage.completion_tokens for reply in replies)
+    completion = sum(reply.usage.completion_tokens + thought for reply in replies)
     return {
+        "completion_tokens_details": {"reasoning_tokens": thought * len(replies)},
         "prompt_tokens": prompt,
         "completion_tokens": completion,
         "total_tokens": prompt + completion,
@@ -269,10 +313,14 @@ def main() -> None:
     parser.add_argument("--fault-after", type=int, default=0, help="so many requests are answered well first")
     parser.add_argument("--log", type=Path, default=None)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--thinks", type=int, default=0)
+    parser.add_argument("--per-second", type=float, default=0.0)
+    parser.add_argument("--retry-after", default="")
     for switch in SWITCHES:
         parser.add_argument(f"--{switch}", default="", help="comma-separated: n, logprobs, response_format, system")
     options = parser.parse_args()
     fake = FakeOpenAI(options.latency_ms / 1000, options.fault, options.fault_after, options.log, options.seed)
+    fake.thinks, fake.per_second, fake.retry_after = options.thinks, options.per_second, options.retry_after
     for switch in SWITCHES:
         setattr(fake, switch, frozenset(filter(None, getattr(options, switch).split(","))))
     announce = lambda port: print(f"http://127.0.0.1:{port}/v1", flush=True)  # noqa: E731

@@ -239,11 +239,18 @@ class ClosedProvider:
         """Nothing to release."""
 
 
-def openai_provider(base_url: str, *, api_key: str | None, concurrency: int, prices: Mapping[str, Price]) -> Provider:
+def openai_provider(base_url: str, *, api_key: str | None, settings: Settings, prices: Mapping[str, Price]) -> Provider:
     """A provider for an OpenAI-compatible endpoint; the SDK is imported only here."""
     from core.providers.openai_api import OpenAIProvider
 
-    return OpenAIProvider(base_url, api_key=api_key, concurrency=concurrency, prices=prices)
+    return OpenAIProvider(
+        base_url,
+        api_key=api_key,
+        concurrency=settings.concurrency,
+        requests_per_minute=settings.requests_per_minute,
+        tokens_per_minute=settings.tokens_per_minute,
+        prices=prices,
+    )
 
 
 def _openai(
@@ -271,7 +278,7 @@ def _provider(model: str, base_url: str, settings: Settings, gate: Gate, prices:
             f"The judge openai:{model} asks OpenAI's own endpoint, and there is no key.",
             hint="Set OPENAI_API_KEY, or name another endpoint: openai:MODEL@http://127.0.0.1:8000/v1.",
         )
-    return openai_provider(base_url, api_key=api_key, concurrency=settings.concurrency, prices=prices)
+    return openai_provider(base_url, api_key=api_key, settings=settings, prices=prices)
 
 
 def _recorded(path: Path, sampling: Sampling | None, gate: Gate) -> Judge:

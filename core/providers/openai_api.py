@@ -1,10 +1,10 @@
 """Completions from any OpenAI-compatible endpoint.
 
-The SDK does the retries (never wrapped in a second layer).  Requests go out in the order of submission with a
-bounded number in flight; samples of one prompt are asked for in one request (`n`) where the endpoint does that, and
-stay replies of their own.  The very first request of each kind goes alone: it shows a wrong key or URL at once, which
-optional parameters the endpoint refuses, and whether it does `n`, logprobs and JSON.  One that does not costs a second
-request, never the run.
+Retries are made here and nowhere else (the SDK's are off), so that a 429 slows everybody down (`pace`) instead of
+ending the run.  Requests go out in the order of submission with a bounded number in flight; samples of one prompt are
+asked for in one request (`n`) where the endpoint does that, and stay replies of their own.  The very first request of
+each kind goes alone: it shows a wrong key or URL at once, which optional parameters the endpoint refuses, and whether
+it does `n`, logprobs and JSON.  One that does not costs a second request, never the run.
 """
 
 from __future__ import annotations
@@ -12,27 +12,31 @@ from __future__ import annotations
 import asyncio
 import logging
 import queue
-import threading
+import random
 from collections import deque
-from collections.abc import Coroutine, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 import httpx2
 import openai
 from openai import AsyncOpenAI, DefaultAioHttpClient
 
-from core.providers.base import Failure, OnReply, Reply, Request
+from core.providers.base import Completion, Failure, OnReply, Reply, Request
+from core.providers.loop_thread import LoopThread
 from core.providers.openai_errors import (
     as_provider_error,
     concerns_everything,
     concerns_one_request,
     may_be_about_extras,
     refuses_parameter,
+    used_up_quota,
+    worth_another_try,
 )
+from core.providers.pace import FIRST_WAIT, Pace, wait_asked_for
 from core.providers.wire import (
     MOST_AT_ONCE,
+    NO_CHOICES,
     Capabilities,
     NotACompletionError,
     Price,
@@ -41,20 +45,21 @@ from core.providers.wire import (
 )
 
 log = logging.getLogger(__name__)
-T = TypeVar("T")
 
 FAILURES_IN_A_ROW = 8
 """So many failed requests with no answer between them mean that the endpoint is down, not that one reply is bad."""
 
 _NO_KEY = "none"
 _CONNECT_SECONDS = 10.0
+_LONGEST_BACKOFF = 8.0
 
 
 class OpenAIProvider:
     """Asks the chat completions of `base_url`; thread-safe; connections live until `close`.
 
-    `concurrency` bounds the requests in flight over all threads, `timeout` is in seconds for one attempt,
-    `max_retries` are the SDK's (429, 408, 409, 5xx, connection errors, with exponential waits).
+    `concurrency` bounds the requests in flight over all threads, `timeout` is in seconds for one attempt.  After
+    408, 409, 5xx, a lost connection or a reply that is no completion a request is sent again `max_retries` times with
+    growing waits; after 429 as often as it takes, unless nothing else comes for `patience` seconds.
     """
 
     def __init__(
@@ -65,6 +70,9 @@ class OpenAIProvider:
         concurrency: int = 64,
         timeout: float = 120.0,
         max_retries: int = 5,
+        patience: float = 600.0,
+        requests_per_minute: int | None = None,
+        tokens_per_minute: int | None = None,
         prices: Mapping[str, Price] | None = None,
     ) -> None:
         self.endpoint = base_url.rstrip("/")
@@ -72,13 +80,20 @@ class OpenAIProvider:
         self.concurrency = concurrency
         self.timeout = timeout
         self.max_retries = max_retries
+        self.patience = patience
+        self.requests_per_minute = requests_per_minute
+        self.tokens_per_minute = tokens_per_minute
         self.prices = prices or {}
-        self.capabilities = Capabilities()
-        self._loop = _LoopThread("concord-openai")
+        self._capabilities: dict[str, Capabilities] = {}
+        self._loop = LoopThread("concord-openai")
         self._session: _Session | None = None
 
     def __repr__(self) -> str:
         return f"OpenAIProvider({self.endpoint!r})"
+
+    def capabilities(self, model: str) -> Capabilities:
+        """What has been learnt of `model` at this endpoint."""
+        return self._capabilities.setdefault(model, Capabilities())
 
     def complete(self, requests: Sequence[Request], *, on_reply: OnReply | None = None) -> list[Reply]:
         """Replies in the order of `requests`; `on_reply` runs in the calling thread as each arrives.
@@ -122,7 +137,13 @@ class OpenAIProvider:
         """The replies; raises what ended the batch, without the task group around it."""
         session = self._session
         if session is None:
-            session = self._session = _Session(self._client(), asyncio.Semaphore(self.concurrency))
+            pace = Pace(
+                self.concurrency,
+                requests_per_minute=self.requests_per_minute,
+                tokens_per_minute=self.tokens_per_minute,
+                patience=self.patience,
+            )
+            session = self._session = _Session(self._client(), pace)
         batch, waiting = _Batch([_UNANSWERED] * len(requests), on_reply), deque(_prompts(requests))
         try:
             async with asyncio.TaskGroup() as group:
@@ -143,7 +164,7 @@ class OpenAIProvider:
             api_key=self._api_key or _NO_KEY,
             base_url=self.endpoint,
             timeout=timeout,
-            max_retries=self.max_retries,
+            max_retries=0,
             http_client=DefaultAioHttpClient(timeout=timeout),
         )
         client.organization = client.project = None  # taken from the environment, which only Settings reads
@@ -152,8 +173,7 @@ class OpenAIProvider:
     async def _work(self, group: asyncio.TaskGroup, session: _Session, waiting: deque[_Prompt], batch: _Batch) -> None:
         while waiting:
             prompt = waiting.popleft()
-            async with session.slots:
-                replies = await self._answer(session, prompt, batch)
+            replies = await self._answer(session, prompt, batch)
             if replies is None:
                 return
             for place, reply in zip(prompt.places, replies, strict=False):
@@ -173,21 +193,22 @@ class OpenAIProvider:
             if (shape := self._shape(prompt)) not in session.probed:
                 replies = await self._judged(session, prompt, batch)
                 session.probed.add(shape)
-                if not self.capabilities.unproven(request_body(prompt.request, self.capabilities)):
+                known = self.capabilities(prompt.request.model)
+                if not known.unproven(request_body(prompt.request, known)):
                     session.probed.add(self._shape(prompt))  # what was refused just now was left out and answered
                 return replies
         return await self._judged(session, prompt, batch)
 
     def _shape(self, prompt: _Prompt) -> tuple[object, ...]:
         """The model and the optional parts that a request sends: what has to be tried out once."""
-        body = request_body(prompt.request, self.capabilities, len(prompt.places))
+        body = request_body(prompt.request, self.capabilities(prompt.request.model), len(prompt.places))
         roles = {message["role"] for message in body["messages"]}
         return prompt.request.model, frozenset(body), frozenset(roles), body.get("top_logprobs", 0)
 
     async def _judged(self, session: _Session, prompt: _Prompt, batch: _Batch) -> list[Reply]:
         """The replies, or a `Failure` each for an error that leaves the rest worth asking; raises for the others."""
         try:
-            replies = await self._send(session.client, prompt)
+            replies = await self._send(session, prompt)
         except (openai.OpenAIError, NotACompletionError) as error:
             mapped = as_provider_error(
                 error, endpoint=self.endpoint, request=prompt.request, has_key=self._api_key is not None
@@ -200,51 +221,81 @@ class OpenAIProvider:
         session.ever_answered = True
         return replies
 
-    async def _send(self, client: AsyncOpenAI, prompt: _Prompt) -> list[Reply]:
+    async def _send(self, session: _Session, prompt: _Prompt) -> list[Reply]:
+        model = prompt.request.model
+        known = self.capabilities(model)
         while True:
-            body = request_body(prompt.request, self.capabilities, len(prompt.places))
+            body = request_body(prompt.request, known, len(prompt.places))
             try:
-                return await self._post(client, body)
+                return await self._post(session, body)
             except openai.APIStatusError as error:
-                named = refuses_parameter(error) and self.capabilities.named_in(error.message, error.param, body)
+                named = refuses_parameter(error) and known.named_in(error.message, error.param, body)
                 if named:
-                    self._go_on_without({named})
+                    self._go_on_without(model, {named})
                     continue
-                if not may_be_about_extras(error) or not self.capabilities.unproven(body):
+                if not may_be_about_extras(error) or not known.unproven(body):
                     raise
             except openai.APITimeoutError:
                 if "n" not in body:
                     raise
-                self._go_on_without({"n"})  # a slow server may do one at a time in time
+                self._go_on_without(model, {"n"})  # a slow server may do one at a time in time
                 continue
             except NotACompletionError:
-                if not self.capabilities.unproven(body):
+                if not known.unproven(body):
                     raise
-            return await self._with_less(client, body)
+            return await self._with_less(session, body)
 
-    async def _with_less(self, client: AsyncOpenAI, body: dict[str, Any]) -> list[Reply]:
+    async def _with_less(self, session: _Session, body: dict[str, Any]) -> list[Reply]:
         """Ask again without what the endpoint has not shown to do; what an answer comes without was the trouble."""
-        tries = self.capabilities.lesser(body)
+        tries = self.capabilities(body["model"]).lesser(body)
         for missing, lesser in tries:
             try:
-                replies = await self._post(client, lesser)
+                replies = await self._post(session, lesser)
             except (openai.APIStatusError, NotACompletionError):
                 if missing == tries[-1][0]:
                     raise
                 continue
-            self._go_on_without(missing)
+            self._go_on_without(body["model"], missing)
             return replies
         raise AssertionError("there is an extra to leave out")
 
-    async def _post(self, client: AsyncOpenAI, body: dict[str, Any]) -> list[Reply]:
-        response = await client.post("/chat/completions", body=body, cast_to=httpx2.Response)
-        replies = read_completions(response.content, self.prices.get(body["model"]))
-        self.capabilities.learn_from_answer(body, replies)
-        return replies[: body.get("n", 1)]
+    async def _post(self, session: _Session, body: dict[str, Any]) -> list[Reply]:
+        """The replies to `body`, sent again where that may help; raises what the last attempt came to."""
+        failed = 0
+        while True:
+            begun = await session.pace.begin()
+            try:
+                replies = await self._once(session, body, begun)
+                if replies != [NO_CHOICES] or failed >= self.max_retries:
+                    self.capabilities(body["model"]).learn_from_answer(body, replies)
+                    return replies[: body.get("n", 1)]
+                asked = None
+            except openai.RateLimitError as error:
+                asked = wait_asked_for(error.response.headers)
+                if used_up_quota(error) or not session.pace.refused(begun, asked):
+                    raise
+                continue
+            except (openai.APIStatusError, openai.APIConnectionError, NotACompletionError) as error:
+                if failed >= self.max_retries or not worth_another_try(error, known=session.ever_answered):
+                    raise
+                asked = wait_asked_for(error.response.headers) if isinstance(error, openai.APIStatusError) else None
+            finally:
+                session.pace.end()
+            await asyncio.sleep(asked or min(_LONGEST_BACKOFF, FIRST_WAIT * 2.0**failed) * random.uniform(0.75, 1.0))
+            failed += 1
 
-    def _go_on_without(self, names: set[str]) -> None:
-        self.capabilities.refuse(names)
-        log.warning("%s does not take %s; going on without", self.endpoint, ", ".join(sorted(names)))
+    async def _once(self, session: _Session, body: dict[str, Any], begun: int) -> list[Reply]:
+        response = await session.client.post("/chat/completions", body=body, cast_to=httpx2.Response)
+        replies = read_completions(response.content, self.prices.get(body["model"]))
+        usages = [reply.usage for reply in replies if isinstance(reply, Completion)]
+        tokens = sum(usage.prompt_tokens + usage.completion_tokens for usage in usages)
+        session.pace.answered(begun, response.headers, tokens)
+        return replies
+
+    def _go_on_without(self, model: str, names: set[str]) -> None:
+        if names - self.capabilities(model).refused:
+            self.capabilities(model).refuse(names)
+            log.warning("%s does not take %s; going on without", self.endpoint, ", ".join(sorted(names)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,10 +324,10 @@ def _prompts(requests: Sequence[Request]) -> list[_Prompt]:
 
 @dataclass
 class _Session:
-    """What lives in the event loop: the client, the slots, and what has been learnt of the endpoint."""
+    """What lives in the event loop: the client, its pace, and what has been tried out at the endpoint."""
 
     client: AsyncOpenAI
-    slots: asyncio.Semaphore
+    pace: Pace
     probing: asyncio.Lock = field(default_factory=asyncio.Lock)
     probed: set[tuple[object, ...]] = field(default_factory=set)
     failed_in_a_row: int = 0
@@ -312,41 +363,3 @@ def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
     while isinstance(cause, BaseExceptionGroup):
         cause = cause.exceptions[0]
     return cause
-
-
-class _LoopThread:
-    """One event loop in a thread of its own, so that synchronous callers share long-lived connections.
-
-    The thread starts with the first `submit`, which may come from any thread.
-    """
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._lock = threading.Lock()
-        self._running: tuple[asyncio.AbstractEventLoop, threading.Thread] | None = None
-
-    @property
-    def started(self) -> bool:
-        return self._running is not None
-
-    def submit(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
-        """Run `coroutine` in the loop; cancelling the future cancels the coroutine."""
-        with self._lock:
-            if self._running is None:
-                loop = asyncio.new_event_loop()
-                self._running = loop, threading.Thread(target=_run_forever, args=(loop,), name=self._name, daemon=True)
-                self._running[1].start()
-            return asyncio.run_coroutine_threadsafe(coroutine, self._running[0])
-
-    def stop(self) -> None:
-        """End the loop and its thread; what still runs there is cancelled.  A later `submit` starts a fresh one."""
-        with self._lock:
-            running, self._running = self._running, None
-        if running is not None:
-            running[0].call_soon_threadsafe(running[0].stop)
-            running[1].join()
-
-
-def _run_forever(loop: asyncio.AbstractEventLoop) -> None:
-    with asyncio.Runner(loop_factory=lambda: loop) as runner:
-        runner.get_loop().run_forever()

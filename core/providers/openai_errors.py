@@ -9,10 +9,16 @@ import openai
 
 from core.errors import AuthError, BadReplyError, EndpointDownError, ModelNotFoundError, ProviderError, RateLimitError
 from core.providers.base import Request
+from core.providers.pace import wait_asked_for
 from core.providers.wire import NotACompletionError
 
 PER_REQUEST_CODES = frozenset({"context_length_exceeded", "content_filter", "string_above_max_length"})
-_REFUSES = re.compile(r"support|unknown|unrecogni[sz]ed|unexpected|extra|permitted|not allowed", re.IGNORECASE)
+_REFUSES = re.compile(
+    r"support|unknown|unrecogni[sz]ed|unexpected|extra|permitted|allowed|cannot|can ?not|can't|must|only|invalid|"
+    r"incompatible|deprecated|disabled|not enabled|removed|not accept",
+    re.IGNORECASE,
+)
+_NO_QUOTA = re.compile(r"insufficient.quota|exceeded your current quota|billing|credit balance", re.IGNORECASE)
 _ECHO_WINDOW = 20
 _DETAIL_LENGTH = 200
 
@@ -39,17 +45,27 @@ def as_provider_error(error: Exception, *, endpoint: str, request: Request, has_
 
 
 def _as_status_error(error: openai.APIStatusError, where: str, request: Request, has_key: bool) -> ProviderError:
-    if error.status_code in (401, 403):
+    if error.status_code in (401, 403) and not used_up_quota(error):
         return _refused_key(where, error.status_code, has_key)
     if error.status_code == 404:
         return ModelNotFoundError(
             f"{where} answered 404: it knows no such model or path.",
             hint="Check the model's name and that the URL ends where the API starts (often /v1).",
         )
-    if error.status_code == 429:
+    if used_up_quota(error):
         return RateLimitError(
-            f"{where} still answered 429 (too many requests, or the quota is used up) after the retries.",
-            hint="Wait or raise the quota, lower CONCORD_CONCURRENCY, and start again: replies so far are kept.",
+            f"{where}: the quota of this key is used up ({error.status_code}, insufficient_quota); waiting does not "
+            "help.",
+            hint="Add credit or raise the spending limit at the endpoint, or use another key, and start again: replies "
+            "so far are kept.",
+        )
+    if error.status_code == 429:
+        wait = wait_asked_for(error.response.headers)
+        told = f" It asks for a wait of {wait:,.0f} s." if wait else ""
+        return RateLimitError(
+            f"{where} still answered 429 (too many requests) after waiting, with no other answer between.{told}",
+            hint="Start again later, or set CONCORD_REQUESTS_PER_MINUTE to what the endpoint allows, or lower "
+            "CONCORD_CONCURRENCY: replies so far are kept.",
         )
     if error.status_code >= 500:
         return EndpointDownError(
@@ -71,14 +87,33 @@ def refuses_parameter(error: openai.APIStatusError) -> bool:
     return error.status_code in (400, 422) and not concerns_one_request(error) and bool(_REFUSES.search(error.message))
 
 
+def used_up_quota(error: Exception) -> bool:
+    """Whether there is no credit left (often told as 429), which no waiting changes."""
+    if not isinstance(error, openai.APIStatusError) or error.status_code not in (402, 403, 429):
+        return False
+    return error.status_code == 402 or bool(_NO_QUOTA.search(f"{error.code} {error.type} {error.message}"))
+
+
+def worth_another_try(error: Exception, *, known: bool) -> bool:
+    """Whether the same request may be answered a little later; `x-should-retry` is obeyed.
+
+    A web page from an endpoint that is not `known` to answer is a wrong URL.
+    """
+    if isinstance(error, openai.APIStatusError):
+        told = error.response.headers.get("x-should-retry")
+        return told == "true" or (told != "false" and (error.status_code in (408, 409) or error.status_code >= 500))
+    return known or not (isinstance(error, NotACompletionError) and "HTML" in str(error))
+
+
 def may_be_about_extras(error: openai.APIStatusError) -> bool:
     """Whether asking for less may help: not where the key, the load or this one prompt is the trouble."""
-    return error.status_code not in (401, 403, 429) and not concerns_one_request(error)
+    return error.status_code not in (401, 402, 403, 429) and not concerns_one_request(error)
 
 
 def concerns_everything(error: Exception) -> bool:
-    """Whether one such error is enough to stop: the key, the model or the path is wrong."""
-    return isinstance(error, openai.AuthenticationError | openai.PermissionDeniedError | openai.NotFoundError)
+    """Whether one such error is enough to stop: the key, the model, the path or the quota."""
+    wrong = openai.AuthenticationError | openai.PermissionDeniedError | openai.NotFoundError | openai.RateLimitError
+    return isinstance(error, wrong) or used_up_quota(error)
 
 
 def _refused_key(where: str, status: int, has_key: bool) -> AuthError:

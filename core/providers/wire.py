@@ -34,6 +34,9 @@ LOGPROB_PLACES = 16
 """Tokens of a reply whose logprobs are kept: a bare rating stands near the start."""
 
 
+NO_CHOICES = Failure("The endpoint sent a completion without choices.")
+
+
 class NotACompletionError(ValueError):
     """The body of a 200 reply is not the JSON of a chat completion (a proxy's HTML page, say)."""
 
@@ -166,7 +169,7 @@ def read_completions(body: bytes, price: Price | None) -> list[Reply]:
     if choices is None:
         raise NotACompletionError("JSON without the field 'choices'")
     if not choices:
-        return [Failure("The endpoint sent a completion without choices.")]
+        return [NO_CHOICES]
     shares = _shares(read_usage(reply.get("usage"), price), choices, price)
     return [_completion(choice, share) for choice, share in zip(choices, shares, strict=True)]
 

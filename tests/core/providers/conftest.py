@@ -21,7 +21,7 @@ def make(server: RunningServer) -> Iterator[Make]:
     made: list[OpenAIProvider] = []
 
     def make_one(**changes: Any) -> OpenAIProvider:
-        settings = {"concurrency": 8, "timeout": 10.0, "max_retries": 0} | changes
+        settings = {"concurrency": 8, "timeout": 10.0, "max_retries": 0, "patience": 0.0} | changes
         made.append(OpenAIProvider(settings.pop("base_url", server.base_url), **settings))
         return made[-1]
 

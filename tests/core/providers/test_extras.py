@@ -6,6 +6,7 @@ import json
 import logging
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -42,7 +43,7 @@ def test_samples_of_a_prompt_go_in_one_request(make: Make, server: RunningServer
     assert [body["n"] for body in server.fake.bodies] == [5] * 6
     assert len(texts(replies)) == 30
     assert len(set(texts(replies[:5]))) > 1, "samples differ"
-    assert provider.capabilities.proven == {"n"}
+    assert provider.capabilities("m").proven == {"n"}
 
 
 def test_samples_of_two_prompts_in_turns_are_told_apart(make: Make, server: RunningServer) -> None:
@@ -74,7 +75,7 @@ def test_where_an_extra_is_not_done_replies_come_without_it(
     provider, n = make(), 5 if extra == "n" else 1
     replies = [reply for _ in range(4) for reply in provider.complete(samples(n, **EXTRAS[extra]))]
     assert len(texts(replies)) == 4 * n
-    assert extra in provider.capabilities.refused
+    assert extra in provider.capabilities("m").refused
     assert not any(reply.logprobs for reply in replies if isinstance(reply, Completion))
     asked = [extra in body for body in server.fake.bodies]
     most = 2 if extra == "logprobs" and how != "ignore" else 1  # fewer of them were tried first
@@ -94,7 +95,7 @@ def test_several_samples_that_take_too_long_are_asked_for_one_by_one(make: Make,
     server.fake.hang = frozenset({"n"})
     provider = make(timeout=0.4)
     assert len(texts(provider.complete(samples(3)))) == 3
-    assert "n" in provider.capabilities.refused
+    assert "n" in provider.capabilities("m").refused
 
 
 def test_the_samples_that_a_single_prompt_lacks_are_asked_for_at_once(make: Make, server: RunningServer) -> None:
@@ -151,7 +152,7 @@ def test_fewer_logprobs_are_asked_for_before_none(make: Make, server: RunningSer
     provider = make()
     replies = provider.complete([r for n in range(3) for r in samples(1, NUMBER.format(n), logprobs=20)])
     assert all(isinstance(reply, Completion) for reply in replies)
-    assert provider.capabilities.most_logprobs == FEWER_LOGPROBS
+    assert provider.capabilities("m").most_logprobs == FEWER_LOGPROBS
     assert all(isinstance(reply, Completion) and reply.logprobs for reply in replies)
 
 
@@ -160,7 +161,7 @@ def test_one_extra_that_chokes_the_server_does_not_take_the_others_along(make: M
     provider = make()
     replies = provider.complete([r for n in range(4) for r in samples(3, NUMBER.format(n), logprobs=20)])
     assert len(texts(replies)) == 12
-    assert provider.capabilities.refused == {"n"}
+    assert provider.capabilities("m").refused == {"n"}
     assert all(reply.logprobs for reply in replies if isinstance(reply, Completion))
 
 
@@ -186,10 +187,10 @@ def test_an_endpoint_that_fails_anyway_is_no_finding_about_extras(
     provider = make()
     with pytest.raises(error):
         provider.complete(samples(3, logprobs=20))
-    assert provider.capabilities == Capabilities()
+    assert provider.capabilities("m") == Capabilities()
     server.fake.fault = ""
     assert len(texts(provider.complete(samples(3, logprobs=20)))) == 3
-    assert provider.capabilities.proven == {"n", "logprobs"}
+    assert provider.capabilities("m").proven == {"n", "logprobs"}
 
 
 def test_a_prompt_that_is_too_long_fails_for_all_its_samples_and_teaches_nothing(
@@ -199,7 +200,7 @@ def test_a_prompt_that_is_too_long_fails_for_all_its_samples_and_teaches_nothing
     provider = make()
     assert all(isinstance(reply, Failure) for reply in provider.complete(samples(4)))
     assert server.fake.requests == 1
-    assert provider.capabilities == Capabilities()
+    assert provider.capabilities("m") == Capabilities()
 
 
 def test_what_is_refused_is_logged_without_the_prompt(make: Make, server: RunningServer, caplog: Any) -> None:
@@ -219,14 +220,37 @@ def test_what_is_refused_is_logged_without_the_prompt(make: Make, server: Runnin
         ("Unknown field `top_logprobs`", None, "logprobs"),
         ("logprobs are not supported with this model", "top_logprobs", "logprobs"),
         ("System role not supported", None, "system"),
+        ("`temperature` and `top_p` cannot both be specified for this model.", None, "top_p"),
+        ("`temperature` is deprecated for this model.", None, "temperature"),
+        ("temperature: may only be set to 1 when thinking is enabled", None, "temperature"),
+        ("'max_tokens' is not supported with this model. Use 'max_completion_tokens'.", None, "max_tokens"),
         ("Unsupported content in line 3", None, None),
         ("Unsupported content: 'one\\n\\ntwo'", None, None),
     ],
 )
 def test_refusals_in_the_words_of_real_servers(message: str, param: str | None, named: str | None) -> None:
-    request = Request("m", (Message("system", "s"), Message("user", "u")), 1.0, 64, logprobs=FEWER_LOGPROBS)
+    request = Request("m", (Message("system", "s"), Message("user", "u")), 1.0, 64, 0.9, logprobs=FEWER_LOGPROBS)
     capabilities = Capabilities()
     assert capabilities.named_in(message, param, request_body(request, capabilities, 2)) == named
+
+
+@pytest.mark.parametrize(
+    "name", ["temperature", "top_p", "max_tokens", "n", "logprobs", "response_format", "seed", "system"]
+)
+def test_each_parameter_refused_is_learnt_once_and_for_its_model_alone(
+    make: Make, server: RunningServer, name: str
+) -> None:
+    server.fake.refuse = frozenset({name})
+    messages = (Message("system", "You are careful."), Message("user", NUMBER.format(0)))
+    one = Request("m", messages, 1.0, 64, 0.9, 7, json_schema=SCHEMA, logprobs=FEWER_LOGPROBS)
+    asked = [replace(one, seed=seed, sample=k) for seed in range(4) for k in range(2)]
+    provider = make()
+    assert len(texts(provider.complete(asked))) == 8
+    assert provider.capabilities("m").refused - {"response_format"} == {name} - {"response_format"}
+    assert provider.capabilities("another") == Capabilities()
+    assert server.fake.requests == 1 + (8 if name == "n" else 4), "one refusal, and no answer paid for twice"
+    assert len(texts(provider.complete([replace(one, seed=9)]))) == 1
+    assert server.fake.requests == server.fake.answered + 1
 
 
 def _with_logprobs(logprobs: object) -> bytes:

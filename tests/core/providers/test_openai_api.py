@@ -183,7 +183,7 @@ def test_parameters_the_endpoint_refuses_are_left_out_once_known(make: Make, ser
     requests = [Request("m", (Message("user", f"Prompt {n}"),), 1.0, 64, seed=n) for n in range(10)]
     provider = make()
     assert all(isinstance(reply, Completion) for reply in provider.complete(requests))
-    assert provider.capabilities.refused == {"seed", "max_tokens"}
+    assert provider.capabilities("m").refused == {"seed", "max_tokens"}
     assert server.fake.requests == 12, "two refusals, both on the first request"
     assert all(body["max_completion_tokens"] == 64 and "seed" not in body for body in server.fake.bodies[2:])
 

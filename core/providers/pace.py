@@ -1,0 +1,158 @@
+"""How fast an endpoint is asked: as many requests at once as it takes, no sooner than it allows.
+
+A 429 takes away a place in flight and makes everybody wait; answers give the places back one by one.  Where one at a
+time is still too fast, requests keep a distance that grows with each refusal and shrinks while there is none.  So a
+strict endpoint makes a run slow, and never ends it: that is for one that answers nothing but 429 for `patience`
+seconds, or asks for a wait of more than `LONGEST_WAIT`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import email.utils
+import logging
+import math
+import random
+import re
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+log = logging.getLogger(__name__)
+
+LONGEST_WAIT = 3600.0
+"""Seconds that an endpoint may ask for, with no answer between; more is for people to decide."""
+
+FIRST_WAIT, LONGEST_OWN_WAIT = 0.5, 30.0
+"""Seconds waited where the endpoint does not say how long: doubled each time."""
+
+TOLD_FROM = 5.0
+"""Seconds of waiting from which it is told in the log."""
+
+_CALM, _CALM_PACE = 4, 16
+_LEAST_GAP, _MOST_GAP = 0.02, 60.0
+_DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?")
+
+
+class Pace:
+    """Lives in one event loop.  `most` bounds the requests in flight; the rates are settings, None for no bound."""
+
+    def __init__(
+        self,
+        most: int,
+        *,
+        requests_per_minute: int | None = None,
+        tokens_per_minute: int | None = None,
+        patience: float = 600.0,
+    ) -> None:
+        self.most = self.limit = most
+        self.patience = patience
+        self.in_flight = 0
+        self._tokens_per_minute = tokens_per_minute
+        self._least_gap = self._gap = 60.0 / requests_per_minute if requests_per_minute else 0.0
+        self._open_at = 0.0
+        self._turn = asyncio.Lock()
+        self._freed = asyncio.Event()
+        self._epoch = self._in_a_row = self._calm = 0
+        self._waited = self._asked = 0.0
+
+    async def begin(self) -> int:
+        """Wait for a place, in the order of the calls; the number goes back into `answered` or `refused`."""
+        async with self._turn:
+            while self.in_flight >= self.limit:
+                self._freed.clear()
+                await self._freed.wait()
+            while (wait := self._open_at - time.monotonic()) > 0:
+                await asyncio.sleep(wait)
+            if self._gap:
+                self._open_at = time.monotonic() + self._gap
+            self.in_flight += 1
+            return self._epoch
+
+    def end(self) -> None:
+        """Give the place back, whatever came of the request."""
+        self.in_flight -= 1
+        self._freed.set()
+
+    def answered(self, begun: int, headers: Mapping[str, str], tokens: int) -> None:
+        """An answer came: go faster by and by, and keep to what its headers allow."""
+        now = time.monotonic()
+        if begun == self._epoch:
+            self._in_a_row, self._waited, self._asked = 0, 0.0, 0.0
+            self._calm += 1
+        if self.limit < self.most and self._calm >= _CALM * self.limit:
+            self.limit, self._calm = min(self.most, self.limit + max(1, self.limit // 4)), 0
+        elif self._gap > self._least_gap and self._calm >= _CALM_PACE:
+            slower = self._gap * 0.8
+            self._gap, self._calm = max(self._least_gap, slower if slower > _LEAST_GAP else 0.0), 0
+        if self._tokens_per_minute:
+            self._open_at = max(self._open_at, now) + 60.0 * tokens / self._tokens_per_minute
+        if (wait := used_up(headers)) is not None:
+            self._open_at = max(self._open_at, now + min(wait, LONGEST_WAIT))
+
+    def refused(self, begun: int, asked: float | None) -> bool:
+        """A 429 came, asking for a wait of so many seconds; False when it is no use to try again."""
+        crowded = self.limit > 1 and self.in_flight > 1
+        self.limit = max(1, min(self.limit, self.in_flight) - 1)
+        self._calm = 0
+        if begun != self._epoch:  # sent before others were refused: nothing new
+            return self.patience > 0
+        if not crowded or self._gap > self._least_gap:
+            self._gap = min(_MOST_GAP, max(2 * _LEAST_GAP, 1.5 * self._gap))
+        own = min(LONGEST_OWN_WAIT, FIRST_WAIT * 2.0 ** min(self._in_a_row, 10)) * random.uniform(0.8, 1.0)
+        wait = asked or own
+        self._asked += asked or 0.0
+        self._waited += 0.0 if asked else own
+        if self._waited > self.patience or self._asked > LONGEST_WAIT or not self.patience:
+            return False
+        self._epoch += 1
+        self._in_a_row += 1
+        self._open_at = max(self._open_at, time.monotonic() + wait)
+        if wait >= TOLD_FROM:
+            log.warning("The endpoint answers 429 (too many requests): waiting %.0f s.", wait)
+        return True
+
+
+def wait_asked_for(headers: Mapping[str, str]) -> float | None:
+    """Seconds that `retry-after-ms` or `retry-after` (a number or a date) asks for; None where nothing usable."""
+    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        try:
+            wait = float(headers[name]) / unit
+        except (KeyError, ValueError):
+            continue
+        return wait if wait > 0 and not math.isnan(wait) else None
+    try:
+        moment = email.utils.parsedate_to_datetime(headers["retry-after"])
+    except (KeyError, ValueError, TypeError, OverflowError):
+        return None
+    return _until(moment)
+
+
+def used_up(headers: Mapping[str, str]) -> float | None:
+    """Seconds until there are requests and tokens again, where the headers say that none are left."""
+    waits = []
+    for kind in ("requests", "tokens"):
+        for remaining, reset in (
+            (f"x-ratelimit-remaining-{kind}", f"x-ratelimit-reset-{kind}"),
+            (f"anthropic-ratelimit-{kind}-remaining", f"anthropic-ratelimit-{kind}-reset"),
+        ):
+            if headers.get(remaining, "").strip() == "0" and (wait := _seconds(headers.get(reset, ""))):
+                waits.append(wait)
+    return max(waits, default=None)
+
+
+def _seconds(text: str) -> float | None:
+    """Of "12ms", "6m0s", "1.5" or an RFC 3339 date; None for anything else or what is past."""
+    text = text.strip()
+    if text and (parts := _DURATION.fullmatch(text)):
+        days, hours, minutes, seconds, thousandths = (float(part or 0) for part in parts.groups())
+        return ((days * 24 + hours) * 60 + minutes) * 60 + seconds + thousandths / 1000
+    try:
+        return float(text) if text.replace(".", "", 1).isdigit() else _until(datetime.fromisoformat(text))
+    except ValueError:
+        return None
+
+
+def _until(moment: datetime) -> float | None:
+    wait = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() - time.time()
+    return wait if wait > 0 else None

@@ -1,0 +1,149 @@
+"""Endpoints that allow a few requests at a time: a run gets slow, and every request is answered in the end."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
+import pytest
+
+from core.errors import RateLimitError
+from core.providers.base import Completion, Failure, Message, Request
+from core.providers.pace import LONGEST_WAIT, Pace, used_up, wait_asked_for
+from tests.core.providers.conftest import Make
+from tests.fake_openai import RunningServer
+
+
+def asked(n: int) -> list[Request]:
+    return [Request("fake-judge", (Message("user", f"Prompt {k}."),), 0.0, 64) for k in range(n)]
+
+
+@pytest.mark.parametrize("retry_after", ["", "1", "0"])
+def test_three_requests_a_second_are_slow_and_never_the_end(
+    make: Make, server: RunningServer, retry_after: str
+) -> None:
+    server.fake.per_second, server.fake.retry_after = 3, retry_after
+    replies = make(concurrency=64, patience=60.0).complete(asked(12))
+    assert all(isinstance(reply, Completion) for reply in replies)
+    assert server.fake.answered == 12, "nothing is answered twice"
+    assert server.fake.too_fast < 60, "refusals are few once the pace is known"
+
+
+def test_more_at_once_than_allowed_falls_and_rises_again(make: Make, server: RunningServer) -> None:
+    server.fake.per_second, server.fake.latency = 8, 0.02
+    provider = make(concurrency=32, patience=60.0)
+    assert len(provider.complete(asked(14))) == 14
+    server.fake.per_second = server.fake.most_in_flight = 0
+    provider.complete(asked(200))
+    assert server.fake.most_in_flight > 4
+
+
+@pytest.mark.parametrize("at_once", [4])
+def test_places_are_taken_by_refusals_and_given_back_by_answers(at_once: int) -> None:
+    async def burst(pace: Pace, n: int) -> None:
+        begun = [await pace.begin() for _ in range(n)]
+        for each in begun[at_once:]:
+            assert pace.refused(each, 0.01)
+            pace.end()
+        for each in begun[:at_once]:
+            pace.answered(each, {}, 10)
+            pace.end()
+
+    async def run() -> list[int]:
+        pace, limits = Pace(64), []
+        await burst(pace, 64)
+        limits.append(pace.limit)
+        for _ in range(3000):
+            begun = await pace.begin()
+            pace.answered(begun, {}, 10)
+            pace.end()
+        return [*limits, pace.limit]
+
+    assert asyncio.run(run()) == [at_once, 64]
+
+
+def test_a_quota_that_is_used_up_is_told_at_once(make: Make, server: RunningServer) -> None:
+    server.fake.fault = "quota"
+    with pytest.raises(RateLimitError, match=r"quota of this key is used up.*Add credit"):
+        make(max_retries=5, patience=60.0).complete(asked(5))
+    assert server.fake.requests == 1
+
+
+def test_a_longer_wait_than_an_hour_is_told_and_not_slept_through(make: Make, server: RunningServer) -> None:
+    server.fake.per_second, server.fake.retry_after = 1, str(int(LONGEST_WAIT) + 60)
+    with pytest.raises(RateLimitError, match="wait of 3,660 s"):
+        make(patience=60.0).complete(asked(3))
+
+
+def test_waits_over_two_minutes_are_kept() -> None:
+    async def run() -> float:
+        pace = Pace(4)
+        assert pace.refused(await pace.begin(), 130.0)
+        pace.end()
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(pace.begin(), 0.05)
+        return pace._open_at - time.monotonic()
+
+    assert 129 < asyncio.run(run()) <= 130
+
+
+def test_an_endpoint_that_says_nothing_but_429_ends_the_run_after_its_patience() -> None:
+    async def run() -> bool:
+        pace = Pace(4, patience=0.8)
+        first = pace.refused(await pace.begin(), None)
+        pace.end()
+        assert first
+        return pace.refused(await pace.begin(), None)
+
+    assert asyncio.run(run()) is False
+
+
+def test_settings_bound_requests_and_tokens_a_minute(make: Make) -> None:
+    started = time.monotonic()
+    make(requests_per_minute=600).complete(asked(6))
+    assert 0.5 <= time.monotonic() - started < 3
+    started = time.monotonic()
+    make(tokens_per_minute=6000, concurrency=1).complete(asked(6))
+    assert time.monotonic() - started >= 0.3
+
+
+def test_headers_that_nothing_is_left_are_waited_for(make: Make, server: RunningServer) -> None:
+    server.fake.headers = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "200ms"}
+    started = time.monotonic()
+    make(concurrency=4).complete(asked(3))
+    assert time.monotonic() - started >= 0.2
+
+
+@pytest.mark.parametrize("fault", ["garbage", "no-choices", "503", "html"])
+def test_a_bad_reply_now_and_then_is_asked_for_again(make: Make, server: RunningServer, fault: str) -> None:
+    server.fake.fault, server.fake.fault_every = fault, 4
+    replies = make(max_retries=3, concurrency=4).complete(asked(10))
+    assert all(isinstance(reply, Completion) for reply in replies)
+    assert server.fake.requests <= 15
+
+
+def test_no_choices_for_good_is_a_failure_of_that_request(make: Make, server: RunningServer) -> None:
+    server.fake.fault = "no-choices"
+    (reply,) = make(max_retries=1).complete(asked(1))
+    assert isinstance(reply, Failure)
+    assert server.fake.requests == 2
+
+
+def test_what_headers_say() -> None:
+    assert wait_asked_for({"retry-after": "7"}) == 7
+    assert wait_asked_for({"retry-after-ms": "250", "retry-after": "7"}) == 0.25
+    soon = wait_asked_for({"retry-after": format_datetime(datetime.now(UTC) + timedelta(seconds=300), usegmt=True)})
+    assert soon is not None
+    assert 290 < soon <= 300
+    for nothing in ({}, {"retry-after": "0"}, {"retry-after": "-3"}, {"retry-after": "nan"}, {"retry-after": "soon"}):
+        assert wait_asked_for(nothing) is None
+    left = "x-ratelimit-remaining-tokens"
+    for text, seconds in (("6m0s", 360), ("12ms", 0.012), ("1.5s", 1.5), ("1h2m3s", 3723), ("20", 20)):
+        assert used_up({left: "0", "x-ratelimit-reset-tokens": text}) == pytest.approx(seconds)
+    for remaining, text in (("-1", "6m0s"), ("0", "0"), ("0", "oops"), ("3", "6m0s"), ("0", "")):
+        assert used_up({left: remaining, "x-ratelimit-reset-tokens": text}) is None
+    reset = (datetime.now(UTC) + timedelta(seconds=60)).isoformat()
+    headers = {"anthropic-ratelimit-requests-remaining": "0", "anthropic-ratelimit-requests-reset": reset}
+    assert 55 < (used_up(headers) or 0) <= 60
