@@ -66,6 +66,7 @@ class FakeOpenAI:
     choke: frozenset[str] = frozenset()
     hang: frozenset[str] = frozenset()
     most_logprobs: int = 20
+    most_tokens: int = 10_000_000
     thinks: int = 0
     thinks_in: str = "reasoning"
     per_second: float = 0.0
@@ -165,6 +166,8 @@ class FakeOpenAI:
             return _error(400, "System role not supported")
         if names := sorted(self.refuse & asked):
             return _error(400, f"Unsupported parameter: '{names[0]}'.", code="unsupported_parameter", param=names[0])
+        if body.get("max_tokens", body.get("max_completion_tokens", 0)) > self.most_tokens:
+            return _error(400, f"max_tokens is too large. This model has a context length of {self.most_tokens}.")
         if body.get("top_logprobs", 0) > self.most_logprobs and "logprobs" not in self.ignore:
             return _error(400, f"Invalid value: top_logprobs must be at most {self.most_logprobs}.")
         return None

@@ -21,6 +21,7 @@ from core.calibration.records import Calibration, Phase, WorkDone
 from core.calibration.revisit import STEP_CALLS, Order, revisit
 from core.calibration.settings import CalibrationSettings
 from core.data.split import KnownTexts, few_held_out, few_labels
+from core.errors import JudgeError
 from core.judging.base import DraftBatch
 from core.records import (
     Alignment,
@@ -84,6 +85,8 @@ def calibration(
     run.publish("draft", 0, f"drafting {plan.drafts} criteria")
     requests = draft_requests(judge.golden, pool.items.labels, pool.items.positions, settings)
     drafts = _ask(run, judge.draft, spread(requests, plan.drafts))
+    if requests and plan.drafts and not drafts:
+        raise _none_readable("draft", run.problems)
     pool.add(drafts)
     revisited = revisit(judge, pool, drafts, run.order, phase="revisit", round_=0, share=plan.share)
     if revisited.out_of_budget:
@@ -166,6 +169,11 @@ def _ask(
     return new.criteria
 
 
+def _none_readable(what: str, problems: Counter[str]) -> JudgeError:
+    reasons = "; ".join(f"{count} × {problem}" for problem, count in problems.most_common(3))
+    return JudgeError(f"There is not one {what} that can be read, so there is nothing to calibrate: {reasons}")
+
+
 def _refine_round(run: _Run, round_: int) -> None:
     """One round: parents are the top K, children race, pass the gate, and join the pool (001 steps 9-15)."""
     pool = run.pool
@@ -212,6 +220,8 @@ def _report(run: _Run, judge_state: Mapping[str, Any]) -> Calibration:
         done = start + len(positions)
         run.publish("held-out", pool.rounds_done, f"{done} of {held_out.n} held-out items scored")
     result = _result(run, chosen, baseline, held_out, judge_state)
+    if np.isnan(result.scores.values).all() and result.problems:
+        raise _none_readable("score", run.problems)
     run.publish("done", pool.rounds_done, "done", final=True)
     return result
 
@@ -245,6 +255,7 @@ def _result(
     remarks = [
         *([] if claim(gain.value, gain.interval, gain.p) == "higher" else [gain_words(gain)]),
         *unread_warning(scores),
+        *run.judge.judge.remarks,
         *([f"Map to the human scale: {to_people.reason}."] if to_people.reason else []),
     ]
     return Calibration(
@@ -267,7 +278,7 @@ def _result(
         calls=pool.budget.calls,
         usage=pool.budget.usage,
         work=_work_done(run, held_out.n),
-        judge_state=judge_state,
+        judge_state=judge_state and {**judge_state, **run.judge.judge.as_state()},
         warnings=(*run.warnings, *remarks),
         stopped_early=" ".join(run.cut),
         problems=dict(run.problems),

@@ -26,8 +26,9 @@ from core.comparison.styles import (
 )
 from core.errors import JudgeError
 from core.judging.base import OnProgress
-from core.judging.llm import LLMJudge, verdict_of
+from core.judging.llm import LLMJudge
 from core.judging.registry import NAMED, Gate, language_model
+from core.judging.replies import verdict_of
 from core.judging.styles import Style, sampling_of
 from core.progress import SILENT, Progress
 from core.providers.base import Completion, OnReply, Provider, Reply, ReplyStore, Request

@@ -102,6 +102,9 @@ class JudgeDescription(Part):
         None, max_length=200, description="Which revision of the model: a commit of its weights or a dated snapshot."
     )
     sampling: SamplingEntry | None = None
+    sent_without: list[str] = Field(
+        [], description="What of the sampling was not sent when the judge was calibrated: its endpoint did not take it."
+    )
     scaling: ScalingEntry | None = None
     limits: LimitsEntry | None = None
 

@@ -28,9 +28,10 @@ from core.fusion.plan import (
     plan_messages,
     read_plan,
 )
-from core.judging.llm import LLMJudge, total_usage
+from core.judging.llm import LLMJudge
 from core.judging.parse import read_rating
 from core.judging.render import KINDS, SCORING, item_block, neutral, range_words
+from core.judging.replies import total_usage
 from core.progress import SILENT, Progress, Stage
 from core.providers.base import Completion, Failure, Message, Reply, Request
 from core.records import FloatArray, Item, JudgeScores, Scale, Scored, Task, Unscored, UnscoredReason, Usage, Verdict

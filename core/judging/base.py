@@ -112,6 +112,11 @@ class Judge(Protocol):
         """One plain sentence for screens and files on what this judge is (the offline one says it is no LLM)."""
         ...
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What has to be known of how its scores came about so far, in sentences; nothing for most judges."""
+        return ()
+
     def prepare(self, task: Task, items: Sequence[Item]) -> Self:
         """Learn what needs no labels (feature scaling) from calibration items; most judges learn nothing."""
         return self

@@ -5,16 +5,14 @@ The words of the prompts are made in `render`, a rating is read out of a reply i
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
 from core.errors import UsageError
-from core.judging.base import CallEstimate, DraftBatch, Drafted, DraftRequest, Judge, OnProgress, RefineRequest
-from core.judging.parse import read_rating
+from core.judging.base import CallEstimate, DraftBatch, DraftRequest, Judge, OnProgress, RefineRequest
+from core.judging.first_replies import FIRST_DRAFTS, FIRST_RATINGS, FirstReplies
 from core.judging.render import (
     ScoreFrame,
     draft_messages,
@@ -23,11 +21,20 @@ from core.judging.render import (
     shortened_parts,
     steps_messages,
 )
+from core.judging.replies import (
+    drafted_from,
+    reading_of,
+    sent_otherwise,
+    total_usage,
+    unread_because,
+    verdict_of,
+    written,
+)
 from core.judging.styles import MOST_STEPS, REPLY_TOKENS, Sampling
-from core.judging.weighted import LOGPROBS, require_weightable, weighted_rating, weights_in_words
-from core.providers.base import AsyncProvider, Completion, Failure, Message, Provider, Reply, Request
-from core.records import Criteria, Item, Provenance, Scored, Task, Unscored, Usage, Verdict
-from core.verdicts import Reading, Scores, mean_verdict
+from core.judging.weighted import LOGPROBS, require_weightable
+from core.providers.base import AsyncProvider, Completion, Message, Provider, Reply, Request
+from core.records import Criteria, Item, Scored, Task, Unscored, Usage, Verdict
+from core.verdicts import Scores
 
 CHARACTERS_PER_TOKEN = 4
 CHARACTERS_PER_WORD = 6
@@ -74,6 +81,8 @@ class LLMJudge(Judge):
         self.sampling = sampling or Sampling()
         self._cost_of = cost_of
         self.n_unweighted = 0
+        self._first = FirstReplies(f"{model} at {provider.endpoint}")
+        self._without: set[str] = set()
 
     @property
     def is_llm(self) -> bool:
@@ -107,8 +116,10 @@ class LLMJudge(Judge):
         verdicts: list[list[Verdict]] = [[] for _ in criteria]
         usage, samples, n_replies = Usage(), self.sampling.samples, 0
 
-        def arrived(_index: int = 0, _reply: Reply | None = None) -> None:
+        def arrived(_index: int = 0, reply: Reply | None = None) -> None:
             nonlocal n_replies
+            if reply is not None and not self._first.settled:
+                self._first.note(unread_because(reading_of(reply, task)), FIRST_RATINGS)
             n_replies += 1
             if on_progress is not None and n_replies % samples == 0:
                 on_progress(n_replies // samples, len(items) * len(criteria))
@@ -200,6 +211,7 @@ class LLMJudge(Judge):
                 verdict = verdict_of(item_id, own, task, weighted=self.sampling.weighted, notes=notes)
             verdicts[cell.column].append(verdict)
             self.n_unweighted += verdict.n_unweighted if isinstance(verdict, Scored) else 0
+        self._note_sent(replies)
         return total_usage(replies)
 
     # ── writing ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -224,12 +236,18 @@ class LLMJudge(Judge):
         requests: Sequence[DraftRequest | RefineRequest],
         messages: Sequence[tuple[Message, ...]],
     ) -> DraftBatch:
+        def arrived(_index: int, reply: Reply) -> None:
+            if not self._first.settled:
+                self._first.note(written(reply, task.aspect)[1], FIRST_DRAFTS)
+
         replies = self.provider.complete(
             [
                 Request(self.model, prompt, r.temperature, r.max_tokens, seed=r.seed, sample=r.provenance.sample)
                 for r, prompt in zip(requests, messages, strict=True)
-            ]
+            ],
+            on_reply=arrived,
         )
+        self._note_sent(replies)
         drafted = tuple(
             drafted_from(reply, task.aspect, request.provenance)
             for reply, request in zip(replies, requests, strict=True)
@@ -243,7 +261,7 @@ class LLMJudge(Judge):
         `Sampling.steps`.  A reply that cannot be used gives "" with the problem in words; ProviderError as `score`.
         """
         replies = self.provider.complete([Request(self.model, steps_messages(task, criteria), 0.0, STEPS_TOKENS)])
-        text, problem = _written(replies[0], task.aspect)
+        text, problem = written(replies[0], task.aspect)
         if len(text) > MOST_STEPS:
             text, problem = "", f"The steps were {len(text):,} characters long; {MOST_STEPS:,} are the most."
         return WrittenSteps(text, problem, total_usage(replies))
@@ -276,72 +294,25 @@ class LLMJudge(Judge):
 
     def with_sampling(self, sampling: Sampling) -> LLMJudge:
         """The same model asked in another way, over the same connections; what the endpoint can do stays known."""
-        return LLMJudge(self.provider, self.model, spec=self.spec, sampling=sampling, cost_of=self._cost_of)
+        other = LLMJudge(self.provider, self.model, spec=self.spec, sampling=sampling, cost_of=self._cost_of)
+        other._first = self._first
+        return other
+
+    def _note_sent(self, replies: Sequence[Reply]) -> None:
+        self._without.update(name for reply in replies if isinstance(reply, Completion) for name in reply.without)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What of the sampling the endpoint did not take, in a sentence; nothing where all was sent as asked."""
+        return sent_otherwise(self._without, self.sampling)
 
     def as_state(self) -> Mapping[str, Any]:
-        """What `judging.registry.restore_judge` needs; the key is not among it."""
-        return {"spec": self.spec, "model": self.model, "sampling": self.sampling.as_state()}
+        """What `judging.registry.restore_judge` needs, and what was not sent; the key is not among it."""
+        state = {"spec": self.spec, "model": self.model, "sampling": self.sampling.as_state()}
+        return state | ({"sent_without": sorted(self._without)} if self._without else {})
 
     def close(self) -> None:
         self.provider.close()
-
-
-# ── replies → verdict ────────────────────────────────────────────────────────────────────────────────────────
-
-
-def verdict_of(
-    item_id: str, replies: Sequence[Reply], task: Task, *, weighted: bool = False, notes: Sequence[str] = ()
-) -> Verdict:
-    """The mean of the readable replies, or Unscored with the reason of the first that was not.
-
-    With `weighted` each readable reply counts with its probability-weighted score, and with its read rating where it
-    came without probabilities; the explanation says which.  `notes` are put after it.
-    """
-    readings = [_read(reply, task) for reply in replies]
-    raw = tuple(reply.text for reply in replies if isinstance(reply, Completion))
-    read = [
-        (reply, reading)
-        for reply, reading in zip(replies, readings, strict=True)
-        if isinstance(reply, Completion) and reading.value is not None
-    ]
-    unread = [reading for reading in readings if reading.value is None]
-    weights = [weighted_rating(reply, reading, task.scale) if weighted else None for reply, reading in read]
-    counted = [Reading(w.value) if w else reading for w, (_, reading) in zip(weights, read, strict=True)]
-    lines = [_reasons(reply.text) for reply, _ in read[:1]]
-    if weighted:
-        stated = [reading.value for _, reading in read if reading.value is not None]
-        lines += weights_in_words(weights, stated, task.scale)
-    verdict = mean_verdict(item_id, [*counted, *unread], explanation="\n".join([*lines, *notes]), raw=raw)
-    if weighted and isinstance(verdict, Scored):
-        return replace(verdict, n_unweighted=weights.count(None))
-    return verdict
-
-
-def _read(reply: Reply, task: Task) -> Reading:
-    if isinstance(reply, Failure):
-        return Reading(None, "provider error", detail=reply.message)
-    reading = read_rating(reply.text, task.scale, task.aspect, reply.finish)
-    if reading.reason == "out of range":
-        return replace(reading, detail=f"The reply states a number outside {task.scale}.")
-    return reading
-
-
-def _reasons(reply: str) -> str:
-    """What a reply gives for its rating: the words of a JSON reply's reasons, else the whole of it."""
-    try:
-        fields = json.loads(reply)
-    except (ValueError, RecursionError):
-        return reply.strip()
-    reasons = [fields.get(name) for name in ("reasons", "analysis")] if isinstance(fields, dict) else []
-    return next((words.strip() for words in reasons if isinstance(words, str) and words.strip()), reply.strip())
-
-
-def total_usage(replies: Sequence[Reply]) -> Usage:
-    """The usage of all completions among `replies`."""
-    return sum((reply.usage for reply in replies if isinstance(reply, Completion)), Usage())
-
-
-# ── what a model writes ──────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,39 +322,3 @@ class WrittenSteps:
     text: str
     problem: str = ""
     usage: Usage = field(default_factory=Usage)
-
-
-_THOUGHT = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
-_FENCE = re.compile(r"\A```\w*\n(?P<inside>.*?)\n?```\Z", re.DOTALL)
-_TITLES = ("criteria", "scoring criteria", "steps", "evaluation steps")
-
-
-def drafted_from(reply: Reply, aspect: str, provenance: Provenance) -> Drafted:
-    """The criteria in a reply, without the wrapping that models add against instructions."""
-    text, problem = _written(reply, aspect)
-    return Drafted(None, problem) if problem else Drafted(Criteria(text, aspect, provenance))
-
-
-def _written(reply: Reply, aspect: str) -> tuple[str, str]:
-    """(text, "") or ("", why there is none)."""
-    if isinstance(reply, Failure):
-        return "", reply.message
-    if reply.finish == "length":
-        return "", "The reply was cut off at the token limit."
-    if reply.finish == "refusal":
-        return "", "The model refused."
-    text = unwrapped(reply.text, aspect)
-    return (text, "") if text else ("", "The reply was empty.")
-
-
-def unwrapped(text: str, aspect: str) -> str:
-    """`text` without thoughts, a code fence around it, or a first line that only announces what follows."""
-    text = _THOUGHT.sub("", text).strip()
-    if fenced := _FENCE.match(text):
-        text = fenced["inside"].strip()
-    first, _, rest = text.partition("\n")
-    title = re.sub(r"[#*_:\s]+", " ", first).strip().lower()
-    announces = first.rstrip("* ").endswith(":") and any(word in title for word in ("criteria", "here ", "steps"))
-    if rest.strip() and (announces or title in (f"criteria for {aspect.lower()}", *_TITLES)):
-        text = rest.strip()
-    return text

@@ -74,7 +74,9 @@ class TokenLogprobs:
 class Completion:
     """A reply: `finish` is "stop", "length" (truncated) or "refusal"; `cached` when it came from the store.
 
-    `logprobs` holds the first tokens of the reply where they were asked for and given, else nothing.
+    `logprobs` holds the first tokens of the reply where they were asked for and given, else nothing.  `thinking` counts
+    the tokens of thoughts, which are no part of `text` where the endpoint keeps them apart; they are among the usage.
+    `without` names what was asked for and could not be sent, since the endpoint refuses or ignores it.
     """
 
     text: str
@@ -82,6 +84,8 @@ class Completion:
     usage: Usage
     cached: bool = False
     logprobs: tuple[TokenLogprobs, ...] = ()
+    thinking: int = 0
+    without: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

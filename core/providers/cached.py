@@ -235,6 +235,10 @@ def reply_to_json(reply: Completion) -> str:
     fields: dict[str, Any] = {"text": reply.text, "finish": reply.finish, "usage": asdict(reply.usage)}
     if reply.logprobs:
         fields["logprobs"] = [[place.token, place.top] for place in reply.logprobs]
+    if reply.thinking:
+        fields["thinking"] = reply.thinking
+    if reply.without:
+        fields["without"] = reply.without
     return json.dumps(fields)
 
 
@@ -245,7 +249,14 @@ def reply_from_json(stored: str) -> Completion:
         TokenLogprobs(token, tuple((str(other), float(logprob)) for other, logprob in top))
         for token, top in fields.get("logprobs", ())
     )
-    return Completion(fields["text"], fields["finish"], Usage(**fields["usage"]), logprobs=logprobs)
+    return Completion(
+        fields["text"],
+        fields["finish"],
+        Usage(**fields["usage"]),
+        logprobs=logprobs,
+        thinking=int(fields.get("thinking", 0)),
+        without=tuple(map(str, fields.get("without", ()))),
+    )
 
 
 def as_cached(reply: Completion) -> Completion:

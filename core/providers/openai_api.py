@@ -15,7 +15,7 @@ import queue
 import random
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import httpx2
@@ -37,9 +37,12 @@ from core.providers.pace import FIRST_WAIT, Pace, wait_asked_for
 from core.providers.wire import (
     MOST_AT_ONCE,
     NO_CHOICES,
+    ROOM_TO_THINK,
     Capabilities,
     NotACompletionError,
     Price,
+    cut_off_thinking,
+    left_out,
     read_completions,
     request_body,
 )
@@ -50,6 +53,7 @@ FAILURES_IN_A_ROW = 8
 """So many failed requests with no answer between them mean that the endpoint is down, not that one reply is bad."""
 
 _NO_KEY = "none"
+_NEWER_LIMIT = "max_completion_tokens"
 _CONNECT_SECONDS = 10.0
 _LONGEST_BACKOFF = 8.0
 
@@ -217,6 +221,8 @@ class OpenAIProvider:
                 batch.over = True
                 raise mapped from None
             return [Failure(str(mapped))] * len(prompt.places)
+        if names := left_out(prompt.request, self.capabilities(prompt.request.model)):
+            replies = [replace(reply, without=names) if isinstance(reply, Completion) else reply for reply in replies]
         session.failed_in_a_row = 0
         session.ever_answered = True
         return replies
@@ -227,7 +233,7 @@ class OpenAIProvider:
         while True:
             body = request_body(prompt.request, known, len(prompt.places))
             try:
-                return await self._post(session, body)
+                return await self._with_room(session, prompt.request, body, await self._post(session, body))
             except openai.APIStatusError as error:
                 named = refuses_parameter(error) and known.named_in(error.message, error.param, body)
                 if named:
@@ -244,6 +250,27 @@ class OpenAIProvider:
                 if not known.unproven(body):
                     raise
             return await self._with_less(session, body)
+
+    async def _with_room(
+        self, session: _Session, request: Request, body: dict[str, Any], replies: list[Reply]
+    ) -> list[Reply]:
+        """Ask again with a higher token limit where thoughts used it up; both requests are counted.
+
+        What the model needs is kept for those that follow.
+        """
+        known, limit = self.capabilities(request.model), "max_tokens" if "max_tokens" in body else _NEWER_LIMIT
+        for room in ROOM_TO_THINK:
+            if request.max_tokens + room <= body[limit] or not any(map(cut_off_thinking, replies)):
+                continue
+            try:
+                again = await self._post(session, body | {limit: request.max_tokens + room})
+            except openai.APIStatusError:  # more than its context holds: what came is what there is
+                return replies
+            if room > known.room:
+                known.room = room
+                log.warning("%s thinks: its replies may take %d tokens more than asked for", request.model, room)
+            replies = list(map(_better, replies, again))
+        return replies
 
     async def _with_less(self, session: _Session, body: dict[str, Any]) -> list[Reply]:
         """Ask again without what the endpoint has not shown to do; what an answer comes without was the trouble."""
@@ -296,6 +323,13 @@ class OpenAIProvider:
         if names - self.capabilities(model).refused:
             self.capabilities(model).refuse(names)
             log.warning("%s does not take %s; going on without", self.endpoint, ", ".join(sorted(names)))
+
+
+def _better(before: Reply, after: Reply) -> Reply:
+    """The reply that was not cut off, with what both have cost."""
+    if not isinstance(before, Completion) or not isinstance(after, Completion):
+        return before if isinstance(before, Completion) else after
+    return replace(after if cut_off_thinking(before) else before, usage=before.usage + after.usage)
 
 
 @dataclass(frozen=True, slots=True)

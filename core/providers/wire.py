@@ -30,6 +30,11 @@ FEWER_LOGPROBS = 5
 
 MANY_LOGPROBS = "so many logprobs"
 
+ROOM_TO_THINK = (4096, 16384)
+"""Tokens added to the limit where a model's thoughts use it up; the second where the first are not enough."""
+
+CHARACTERS_PER_TOKEN = 4
+
 LOGPROB_PLACES = 16
 """Tokens of a reply whose logprobs are kept: a bare rating stands near the start."""
 
@@ -49,12 +54,13 @@ class Capabilities:
     `max_tokens` is sent as `max_completion_tokens` (newer OpenAI models want that), a refused system message is put
     before the first user message, a refused `response_format` leaves the reply to the free-text reader, without
     `logprobs` the rating is read, and without `n` every sample is a request of its own.  `proven` holds those of
-    `EXTRAS` that an answer has shown to work.
+    `EXTRAS` that an answer has shown to work, `room` is added to the token limit for a model that thinks.
     """
 
     refused: set[str] = field(default_factory=set)
     proven: set[str] = field(default_factory=set)
     most_logprobs: int = MOST_LOGPROBS
+    room: int = 0
 
     def unproven(self, body: Mapping[str, Any]) -> set[str]:
         """The extras in `body` of which it is not known yet whether the endpoint does them."""
@@ -116,7 +122,7 @@ def request_body(request: Request, capabilities: Capabilities, samples: int = 1)
         "model": request.model,
         "messages": [{"role": message.role, "content": message.content} for message in request.messages],
         "temperature": request.temperature,
-        "max_tokens": request.max_tokens,
+        "max_tokens": request.max_tokens + capabilities.room,
     }
     if request.top_p < 1.0:
         body["top_p"] = request.top_p
@@ -131,6 +137,20 @@ def request_body(request: Request, capabilities: Capabilities, samples: int = 1)
     if samples > 1:
         body["n"] = samples
     return without(body, capabilities.refused)
+
+
+def left_out(request: Request, capabilities: Capabilities) -> tuple[str, ...]:
+    """What `request` asks for and the endpoint does not take; `n` is no loss, each sample is asked for by itself."""
+    if not capabilities.refused:
+        return ()
+    asked = request_body(request, Capabilities())
+    asked |= dict.fromkeys(message["role"] for message in asked["messages"])
+    return tuple(sorted(capabilities.refused & asked.keys()))
+
+
+def cut_off_thinking(reply: Reply) -> bool:
+    """Whether thoughts used up the token limit, so that there is no answer, or only the beginning of one."""
+    return isinstance(reply, Completion) and reply.finish == "length" and bool(reply.thinking or not reply.text)
 
 
 def without(body: Mapping[str, Any], names: set[str]) -> dict[str, Any]:
@@ -171,7 +191,8 @@ def read_completions(body: bytes, price: Price | None) -> list[Reply]:
     if not choices:
         return [NO_CHOICES]
     shares = _shares(read_usage(reply.get("usage"), price), choices, price)
-    return [_completion(choice, share) for choice, share in zip(choices, shares, strict=True)]
+    told = _count(_part(reply.get("usage"), "completion_tokens_details", dict), "reasoning_tokens") // len(choices)
+    return [_completion(choice, share, told) for choice, share in zip(choices, shares, strict=True)]
 
 
 def _part(value: object, name: str, kind: type[T]) -> T | None:
@@ -203,7 +224,7 @@ def _shares(usage: Usage, choices: Sequence[object], price: Price | None) -> lis
     ]
 
 
-def _completion(choice: object, usage: Usage) -> Reply:
+def _completion(choice: object, usage: Usage, thinking: int) -> Reply:
     message = _part(choice, "message", dict)
     if message is None:
         return Failure("The endpoint sent a completion without a message.")
@@ -215,8 +236,15 @@ def _completion(choice: object, usage: Usage) -> Reply:
     text = message.get("content")
     if text is not None and not isinstance(text, str):
         return Failure("The endpoint sent a completion whose content is not text.")
-    logprobs = _logprobs(_part(_part(choice, "logprobs", dict), "content", list) or [])
-    return Completion(_encodable(text or ""), "length" if finish == "length" else "stop", usage, logprobs=logprobs)
+    text = _encodable(text or "")
+    inline = _THOUGHT in text[:_OPENING].lower()
+    logprobs = () if inline else _logprobs(_part(_part(choice, "logprobs", dict), "content", list) or [])
+    thoughts = text if inline else _part(message, "reasoning", str) or _part(message, "reasoning_content", str) or ""
+    thinking = thinking or -(-len(thoughts) // CHARACTERS_PER_TOKEN)
+    return Completion(text, "length" if finish == "length" else "stop", usage, logprobs=logprobs, thinking=thinking)
+
+
+_THOUGHT, _OPENING = "<think", 20
 
 
 def _logprobs(content: Sequence[object]) -> tuple[TokenLogprobs, ...]:
@@ -241,10 +269,14 @@ def _alternative(entry: object) -> tuple[str, float] | None:
 
 
 def read_usage(raw: object, price: Price | None) -> Usage:
-    """`Usage` of one request; tokens are 0 and the cost None when the endpoint does not tell them."""
+    """`Usage` of one request; tokens are 0 and the cost None when the endpoint does not tell them.
+
+    Thoughts are paid for as replies are; where they stand in the total alone, they are taken from there.
+    """
     if not isinstance(raw, dict):
         return Usage(requests=1)
-    prompt, completion = _count(raw, "prompt_tokens"), _count(raw, "completion_tokens")
+    prompt = _count(raw, "prompt_tokens")
+    completion = max(_count(raw, "completion_tokens"), _count(raw, "total_tokens") - prompt)
     return Usage(
         requests=1,
         prompt_tokens=prompt,

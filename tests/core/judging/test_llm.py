@@ -12,7 +12,8 @@ import pytest
 
 from core.errors import CancelledRunError, UsageError
 from core.judging.base import DraftRequest, Exemplar, Misaligned, RefineRequest
-from core.judging.llm import STEPS_TOKENS, LLMJudge, drafted_from, unwrapped
+from core.judging.llm import STEPS_TOKENS, LLMJudge
+from core.judging.replies import drafted_from, unwrapped
 from core.judging.styles import SCHEMAS, STYLE_FORMS, Sampling, StyleForm
 from core.judging.weighted import LOGPROBS
 from core.providers.base import Completion, Failure, Reply, Request, TokenLogprobs

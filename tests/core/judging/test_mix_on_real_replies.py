@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from core.judging.llm import verdict_of
+from core.judging.replies import verdict_of
 from core.providers.base import Completion
 from core.records import Measure, Scale, Scored, Task, Usage
 from core.stats import LabelledItems, align

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.judging.llm import verdict_of
 from core.judging.parse import read_rating
+from core.judging.replies import verdict_of
 from core.judging.weighted import Weighted, weighted_rating
 from core.providers.base import Completion, Failure, TokenLogprobs
 from core.records import Scale, Scored, Task, Usage

@@ -1,0 +1,45 @@
+"""The first replies of a judge: where not one of them can be read, going on would only cost."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from core.errors import JudgeError
+
+FIRST_RATINGS, FIRST_DRAFTS = 16, 8
+"""So many replies in which nothing could be read, with none that could before them, end a run."""
+
+CUT_OFF_THINKING = (
+    "cut off while thinking: the token limit was used up before an answer. Raise max_tokens, or have the model think "
+    "less (reasoning effort)."
+)
+CUT_OFF = "cut off at the token limit. Raise max_tokens."
+
+
+class FirstReplies:
+    """Counts why replies could not be read until the first that could; shared by all styles of one judge."""
+
+    def __init__(self, who: str) -> None:
+        self._who = who
+        self._problems: Counter[str] = Counter()
+        self._any_read = False
+
+    @property
+    def settled(self) -> bool:
+        """Whether a reply was read, so that no more need be looked at."""
+        return self._any_read
+
+    def note(self, problem: str, most: int) -> None:
+        """One more reply, with why it could not be read ("" where it could).  JudgeError at the last of `most`."""
+        if not problem:
+            self._any_read = True
+        if self._any_read:
+            return
+        self._problems[problem] += 1
+        n = self._problems.total()
+        if n >= most:
+            reasons = "; ".join(f"{count} × {words}" for words, count in self._problems.most_common(3))
+            raise JudgeError(
+                f"Stopped early: none of the first {n} replies of {self._who} could be read. {reasons} Nothing more is "
+                "asked; put this right and start again."
+            )

@@ -1,0 +1,134 @@
+"""Models that think: hidden tokens eat the limit, parameters are refused, and thoughts are no verdict."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from core.errors import JudgeError
+from core.judging.first_replies import FIRST_RATINGS
+from core.judging.llm import LLMJudge
+from core.judging.replies import reading_of
+from core.judging.styles import Sampling
+from core.judging.thoughts import without_thoughts
+from core.providers.base import Completion, Message, Request
+from core.providers.cached import reply_from_json, reply_to_json
+from core.providers.openai_api import OpenAIProvider
+from core.providers.wire import Price, read_completions
+from core.records import Criteria, Item, Scale, Task, Unscored, Usage
+from tests.core.providers.conftest import Make
+from tests.fake_openai import RunningServer
+
+TASK = Task("coherence", "source_target", Scale(1, 5))
+ITEMS = [Item(f"i{n}", f"Text {n}.", source="Source.") for n in range(40)]
+CRITERIA = [Criteria("Texts must be coherent.", "coherence")]
+
+
+@pytest.fixture
+def judge(server: RunningServer) -> Iterator[LLMJudge]:
+    provider = OpenAIProvider(server.base_url, concurrency=4, max_retries=0)
+    made = LLMJudge(provider, "m", spec="openai:m")
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("place", ["reasoning", "reasoning_content", "inline", ""])
+def test_a_thinking_model_that_refuses_temperature_scores_every_item(
+    server: RunningServer, judge: LLMJudge, place: str
+) -> None:
+    fake = server.fake
+    assert judge.score(TASK, ITEMS[:1], CRITERIA).calls == 1
+    assert judge.remarks == ()
+    fake.refuse = frozenset({"temperature", "max_tokens"})
+    plain = judge.with_sampling(Sampling(max_tokens=512 + 4096)).score(TASK, ITEMS, CRITERIA).values
+    fake.repeats.clear()
+    fake.thinks, fake.thinks_in = 2000, place
+    fake.requests = fake.answered = 0
+    thinking = LLMJudge(OpenAIProvider(server.base_url, concurrency=4, max_retries=0), "m", spec="openai:m")
+    scores = thinking.score(TASK, ITEMS, CRITERIA)
+    thinking.close()
+    assert (scores.values == plain).all(), "thoughts hold other numbers, which are never the verdict"
+    assert fake.requests == len(ITEMS) + 3, "two refusals and one reply without room, all on the first item"
+    assert scores.usage.requests == len(ITEMS) + 1, "what was paid for in vain is counted"
+    assert scores.usage.completion_tokens > 2000 * len(ITEMS)
+    assert thinking.as_state()["sent_without"] == ["max_tokens", "temperature"]
+    assert any("temperature 0" in remark for remark in thinking.remarks)
+
+
+def test_more_thoughts_than_any_room_end_the_run_early(server: RunningServer, judge: LLMJudge) -> None:
+    server.fake.thinks = 1_000_000
+    with pytest.raises(JudgeError, match=r"none of the first 16 replies.*cut off while thinking.*max_tokens"):
+        judge.score(TASK, ITEMS, CRITERIA)
+    assert server.fake.answered <= FIRST_RATINGS + 6 + 2
+
+
+@pytest.mark.parametrize("fault", ["no-number", "out-of-scale", "filter", "truncated"])
+def test_a_run_whose_first_replies_say_nothing_stops_and_tells_why(
+    server: RunningServer, judge: LLMJudge, fault: str
+) -> None:
+    server.fake.fault = fault
+    with pytest.raises(JudgeError, match="Stopped early: none of the first 16 replies"):
+        judge.score(TASK, ITEMS, CRITERIA)
+    assert server.fake.requests <= FIRST_RATINGS + 10
+    time.sleep(0.2)  # what was under way at the end
+    server.fake.fault_after, server.fake.requests = 1, 0
+    again = LLMJudge(judge.provider, "m", spec="openai:m").score(TASK, ITEMS, CRITERIA)
+    assert int((again.values > 0).sum()) == 1, "one that was read is enough to go on"
+
+
+def test_an_empty_reply_at_the_limit_is_cut_off_while_thinking() -> None:
+    reading = reading_of(Completion("", "length", Usage()), TASK)
+    assert reading.reason == "truncated"
+    assert "cut off while thinking" in reading.detail
+    assert "max_tokens" in reading.detail
+    cut = reading_of(Completion("<think>A 3? Score: 3", "length", Usage()), TASK)
+    assert (cut.value, cut.reason) == (None, "truncated")
+
+
+@pytest.mark.parametrize(
+    ("reply", "rating"),
+    [
+        ('<think>{"score": 1}</think>Score: 4', 4.0),
+        ("Rating: 2? No.</think>\n\nScore: 4", 4.0),
+        ("<THINKING>Score: 1</THINKING> 4", 4.0),
+        ("<think>Score: 1", None),
+        ("<think>a</think>Score: 4<think>Score: 2", 4.0),
+    ],
+)
+def test_thoughts_are_never_the_verdict(reply: str, rating: float | None) -> None:
+    assert reading_of(Completion(reply, "stop", Usage()), TASK).value == rating
+    assert len(without_thoughts(reply)) == len(reply), "what follows keeps its place"
+
+
+def test_tokens_of_thoughts_are_counted_and_priced() -> None:
+    body: dict[str, Any] = {
+        "choices": [{"finish_reason": "stop", "message": {"content": "4", "reasoning": "x" * 40}}],
+        "usage": {"prompt_tokens": 10, "completion_tokens": 1, "total_tokens": 111},
+    }
+    (reply,) = read_completions(json.dumps(body).encode(), Price(1.0, 10.0))
+    assert isinstance(reply, Completion)
+    assert (reply.text, reply.thinking, reply.usage.completion_tokens) == ("4", 10, 101)
+    assert reply.usage.cost == pytest.approx((10 + 1010) / 1e6)
+    kept = Completion("4", "stop", Usage(), thinking=10, without=("temperature",))
+    assert reply_from_json(reply_to_json(kept)) == kept
+
+
+def test_room_is_not_asked_for_again_where_the_context_is_too_small(make: Make, server: RunningServer) -> None:
+    server.fake.thinks, server.fake.most_tokens = 2000, 1000
+    provider = make()
+    asked = [Request("m", (Message("user", f"Prompt {n}"),), 0.0, 512) for n in range(3)]
+    replies = provider.complete(asked)
+    assert all(isinstance(reply, Completion) and reply.finish == "length" for reply in replies)
+    assert server.fake.answered == 3
+
+
+def test_an_unscored_item_says_what_helps(server: RunningServer, judge: LLMJudge) -> None:
+    server.fake.thinks = 1_000_000
+    scores = judge.score(TASK, ITEMS[:1], CRITERIA)
+    ((lost,),) = scores.unscored.values()
+    assert isinstance(lost, Unscored)
+    assert "cut off while thinking" in lost.detail
