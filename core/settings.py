@@ -12,6 +12,8 @@
 | `CONCORD_CONCURRENCY` | `64` | requests in flight to one endpoint |
 | `CONCORD_REQUESTS_PER_MINUTE` | as the endpoint allows | most requests a minute to one endpoint |
 | `CONCORD_TOKENS_PER_MINUTE` | as the endpoint allows | most tokens a minute, of prompts and replies |
+| `CONCORD_MAX_TOKENS` | `512` | longest reply of a judge named without a judge file; thoughts get room of their own |
+| `CONCORD_REASONING_EFFORT` | the model's | how long a judge thinks: `low`, `medium`, `high` or what it allows |
 | `CONCORD_PRICES` | none | JSON file: model → [dollars per million prompt tokens, … completion tokens] |
 | `CONCORD_MAX_UPLOAD_MB` | `200` | largest golden file accepted; packed ones unpack to 32 MB and 100 × their size |
 | `CONCORD_DEMO` | `on` | `on`: a new store opens with the demo project; `off`: without it |
@@ -24,6 +26,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -51,6 +54,8 @@ class Settings:
     concurrency: int = 64
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None
+    max_tokens: int | None = None
+    reasoning_effort: str = ""
     prices: Path | None = None
     max_upload_mb: int = 200
     demo: bool = False
@@ -79,6 +84,8 @@ class Settings:
             concurrency=_positive(env, "CONCORD_CONCURRENCY", 64),
             requests_per_minute=_given_number(env, "CONCORD_REQUESTS_PER_MINUTE"),
             tokens_per_minute=_given_number(env, "CONCORD_TOKENS_PER_MINUTE"),
+            max_tokens=_given_number(env, "CONCORD_MAX_TOKENS"),
+            reasoning_effort=_word(env.get("CONCORD_REASONING_EFFORT") or ""),
             prices=Path(prices).expanduser() if prices else None,
             max_upload_mb=_positive(env, "CONCORD_MAX_UPLOAD_MB", 200),
             demo=_switch(env, "CONCORD_DEMO"),
@@ -148,6 +155,12 @@ def _switch(env: Mapping[str, str], name: str) -> bool:
     if raw not in ("on", "off"):
         raise UsageError(f"{name} must be 'on' or 'off', not {raw!r}.")
     return raw == "on"
+
+
+def _word(raw: str) -> str:
+    if not re.fullmatch(r"[a-z]{0,20}", raw):
+        raise UsageError(f"CONCORD_REASONING_EFFORT must be a word such as low, medium or high, not {raw!r}.")
+    return raw
 
 
 def _positive(env: Mapping[str, str], name: str, default: int) -> int:

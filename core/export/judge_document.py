@@ -102,6 +102,7 @@ class JudgeDescription(Part):
         None, max_length=200, description="Which revision of the model: a commit of its weights or a dated snapshot."
     )
     sampling: SamplingEntry | None = None
+    effort: str = Field("", max_length=20, description="How long the model was asked to think; empty for its own way.")
     sent_without: list[str] = Field(
         [], description="What of the sampling was not sent when the judge was calibrated: its endpoint did not take it."
     )

@@ -10,10 +10,10 @@ FIRST_RATINGS, FIRST_DRAFTS = 16, 8
 """So many replies in which nothing could be read, with none that could before them, end a run."""
 
 CUT_OFF_THINKING = (
-    "cut off while thinking: the token limit was used up before an answer. Raise max_tokens, or have the model think "
-    "less (reasoning effort)."
+    "cut off while thinking: the token limit was used up before an answer. Raise max_tokens (CONCORD_MAX_TOKENS; "
+    "in a judge file judge.sampling.max_tokens), or have the model think less (CONCORD_REASONING_EFFORT)."
 )
-CUT_OFF = "cut off at the token limit. Raise max_tokens."
+CUT_OFF = "cut off at the token limit. Raise max_tokens (CONCORD_MAX_TOKENS)."
 
 
 class FirstReplies:

@@ -74,11 +74,13 @@ class LLMJudge(Judge):
         spec: str,
         sampling: Sampling | None = None,
         cost_of: CostOf | None = None,
+        effort: str = "",
     ) -> None:
         self.provider = provider
         self.model = model
         self.spec = spec
         self.sampling = sampling or Sampling()
+        self.effort = effort
         self._cost_of = cost_of
         self.n_unweighted = 0
         self._first = FirstReplies(f"{model} at {provider.endpoint}")
@@ -194,6 +196,7 @@ class LLMJudge(Judge):
                 sample=place.sample,
                 json_schema=place.schema,
                 logprobs=LOGPROBS if how.weighted else 0,
+                effort=self.effort,
             )
             for place in how.places
         ]
@@ -242,7 +245,15 @@ class LLMJudge(Judge):
 
         replies = self.provider.complete(
             [
-                Request(self.model, prompt, r.temperature, r.max_tokens, seed=r.seed, sample=r.provenance.sample)
+                Request(
+                    self.model,
+                    prompt,
+                    r.temperature,
+                    max(r.max_tokens, self.sampling.max_tokens),
+                    seed=r.seed,
+                    sample=r.provenance.sample,
+                    effort=self.effort,
+                )
                 for r, prompt in zip(requests, messages, strict=True)
             ],
             on_reply=arrived,
@@ -260,7 +271,9 @@ class LLMJudge(Judge):
         From the task and the criteria alone, at temperature 0; to be shown, edited and kept, then put into force as
         `Sampling.steps`.  A reply that cannot be used gives "" with the problem in words; ProviderError as `score`.
         """
-        replies = self.provider.complete([Request(self.model, steps_messages(task, criteria), 0.0, STEPS_TOKENS)])
+        replies = self.provider.complete(
+            [Request(self.model, steps_messages(task, criteria), 0.0, STEPS_TOKENS, effort=self.effort)]
+        )
         text, problem = written(replies[0], task.aspect)
         if len(text) > MOST_STEPS:
             text, problem = "", f"The steps were {len(text):,} characters long; {MOST_STEPS:,} are the most."
@@ -294,7 +307,9 @@ class LLMJudge(Judge):
 
     def with_sampling(self, sampling: Sampling) -> LLMJudge:
         """The same model asked in another way, over the same connections; what the endpoint can do stays known."""
-        other = LLMJudge(self.provider, self.model, spec=self.spec, sampling=sampling, cost_of=self._cost_of)
+        other = LLMJudge(
+            self.provider, self.model, spec=self.spec, sampling=sampling, cost_of=self._cost_of, effort=self.effort
+        )
         other._first = self._first
         return other
 
@@ -308,7 +323,8 @@ class LLMJudge(Judge):
 
     def as_state(self) -> Mapping[str, Any]:
         """What `judging.registry.restore_judge` needs, and what was not sent; the key is not among it."""
-        state = {"spec": self.spec, "model": self.model, "sampling": self.sampling.as_state()}
+        state: dict[str, Any] = {"spec": self.spec, "model": self.model, "sampling": self.sampling.as_state()}
+        state |= {"effort": self.effort} if self.effort else {}
         return state | ({"sent_without": sorted(self._without)} if self._without else {})
 
     def close(self) -> None:

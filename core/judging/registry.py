@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -214,7 +214,8 @@ def restore_judge(
         sampling = Sampling.from_state(state.get("sampling", {}))
     except UsageError as error:
         raise JudgeError(f"The kept judge {shown(spec)}: {error}") from error
-    return make_judge(spec, settings, replies, sampling=sampling, gate=gate)
+    asked_as_then = replace(settings, reasoning_effort=str(state.get("effort", "")))
+    return make_judge(spec, asked_as_then, replies, sampling=sampling, gate=gate)
 
 
 def endpoint_of(spec: JudgeSpec, settings: Settings) -> str:
@@ -254,7 +255,11 @@ def openai_provider(base_url: str, *, api_key: str | None, settings: Settings, p
 
 
 def _openai(
-    spec: JudgeSpec, settings: Settings, replies: ReplyStore | None, sampling: Sampling | None, gate: Gate
+    spec: JudgeSpec,
+    settings: Settings,
+    replies: ReplyStore | None,
+    sampling: Sampling | None,
+    gate: Gate,
 ) -> Judge:
     model, base_url = spec.model, endpoint_of(spec, settings)
     prices = load_prices(settings.prices)
@@ -262,7 +267,8 @@ def _openai(
         with_cache(_provider(model, base_url, settings, gate, prices), replies),
         model,
         spec=f"openai:{model}" if base_url == OPENAI_URL else f"openai:{model}@{base_url}",
-        sampling=sampling,
+        sampling=sampling or (Sampling(max_tokens=settings.max_tokens) if settings.max_tokens else None),
+        effort=settings.reasoning_effort,
         cost_of=prices[model].cost if model in prices else None,
     )
 

@@ -96,6 +96,7 @@ def sent_otherwise(names: Collection[str], sampling: Sampling) -> tuple[str, ...
         "temperature": f"refuses the temperature {sampling.temperature:g}: its replies are drawn at its own, so "
         "a second scoring may differ",
         "top_p": f"refuses top_p {sampling.top_p:g}: its replies are drawn from all tokens",
+        "reasoning_effort": "takes no reasoning effort: the model thinks as long as it likes",
         "logprobs": "tells no token probabilities: the ratings that it states count instead",
         "response_format": "takes no JSON schema: its replies are read as text",
     }

@@ -27,6 +27,7 @@ class Request:
     Requests of a batch that differ in `sample` alone are one prompt asked several times: a provider may ask for them
     together (see `prompt`), and each has a key of its own all the same.  `logprobs` asks for so many of the likeliest
     tokens in each place, 0 for none; an endpoint that cannot tell them leaves them out of the completion.
+    `effort` says how long a model should think, "" leaves it to the model.
     """
 
     model: str
@@ -38,6 +39,7 @@ class Request:
     sample: int = 0
     json_schema: str = ""
     logprobs: int = 0
+    effort: str = ""
 
     @property
     def prompt(self) -> Request:
@@ -59,6 +61,8 @@ class Request:
         ]
         if self.logprobs:  # a reply without them is no answer here; keys from before there were any stay as they are
             parts.append({"logprobs": self.logprobs})
+        if self.effort:
+            parts.append({"effort": self.effort})
         return content_digest("reply", parts)
 
 

@@ -20,7 +20,7 @@ T = TypeVar("T")
 EXTRAS = ("response_format", "logprobs", "n")
 """What many endpoints do not do; a run goes on without each of them."""
 
-OPTIONAL = ("seed", "top_p", "temperature", "max_tokens", *EXTRAS)
+OPTIONAL = ("reasoning_effort", "seed", "top_p", "temperature", "max_tokens", *EXTRAS)
 MOST_AT_ONCE = 20
 """Samples asked for in one request at most."""
 
@@ -126,6 +126,8 @@ def request_body(request: Request, capabilities: Capabilities, samples: int = 1)
     }
     if request.top_p < 1.0:
         body["top_p"] = request.top_p
+    if request.effort:
+        body["reasoning_effort"] = request.effort
     if request.seed is not None:
         body["seed"] = request.seed
     if request.json_schema:

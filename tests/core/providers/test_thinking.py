@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from core.errors import JudgeError
+from core.errors import JudgeError, UsageError
 from core.judging.first_replies import FIRST_RATINGS
 from core.judging.llm import LLMJudge
+from core.judging.registry import make_judge, restore_judge
 from core.judging.replies import reading_of
 from core.judging.styles import Sampling
 from core.judging.thoughts import without_thoughts
@@ -20,6 +22,7 @@ from core.providers.cached import reply_from_json, reply_to_json
 from core.providers.openai_api import OpenAIProvider
 from core.providers.wire import Price, read_completions
 from core.records import Criteria, Item, Scale, Task, Unscored, Usage
+from core.settings import Settings
 from tests.core.providers.conftest import Make
 from tests.fake_openai import RunningServer
 
@@ -132,3 +135,20 @@ def test_an_unscored_item_says_what_helps(server: RunningServer, judge: LLMJudge
     ((lost,),) = scores.unscored.values()
     assert isinstance(lost, Unscored)
     assert "cut off while thinking" in lost.detail
+
+
+def test_settings_say_how_long_replies_and_thoughts_may_be(server: RunningServer) -> None:
+    env = {"CONCORD_MAX_TOKENS": "3000", "CONCORD_REASONING_EFFORT": "low"}
+    made = make_judge(f"openai:m@{server.base_url}", Settings.from_environment(env))
+    made.score(TASK, ITEMS[:1], CRITERIA)
+    made.close()
+    assert {body["max_tokens"] for body in server.fake.bodies} == {3000}
+    assert {body["reasoning_effort"] for body in server.fake.bodies} == {"low"}
+    assert made.as_state()["effort"] == "low"
+    again = restore_judge(made.as_state(), Settings())
+    assert again.as_state() == made.as_state(), "a judge is asked as it was, whatever is set here"
+    again.close()
+    plain = Request("m", (Message("user", "Prompt"),), 0.0, 64)
+    assert replace(plain, effort="low").key("e") != plain.key("e"), "another effort is another reply"
+    with pytest.raises(UsageError, match="CONCORD_REASONING_EFFORT"):
+        Settings.from_environment({"CONCORD_REASONING_EFFORT": "very much"})
