@@ -8,6 +8,7 @@
 | `CONCORD_WORKER_ID` | host name | names this worker; two live workers must not share one |
 | `CONCORD_CAPABILITIES` | found out | what the worker computes on: `cpu`, `gpu`, `cuda` or `mps` |
 | `CONCORD_REMOTE_CODE` | none | models whose own Python RepEval may run: `ORG/MODEL@COMMIT` or folders, by commas |
+| `CONCORD_LOCAL_MODELS` | none | models that a judge out of a file may run: `ID`, `ID@REVISION` or folders, by commas |
 | `CONCORD_RAY` | none | Ray cluster that reads hidden states: `auto`, or `HOST:PORT` of its head |
 | `CONCORD_CONCURRENCY` | `64` | requests in flight to one endpoint |
 | `CONCORD_REQUESTS_PER_MINUTE` | as the endpoint allows | most requests a minute to one endpoint |
@@ -50,6 +51,7 @@ class Settings:
     worker_id: str = ""
     capability: str = ""
     remote_code: tuple[str, ...] = ()
+    local_models: tuple[str, ...] = ()
     ray: str = ""
     concurrency: int = 64
     requests_per_minute: int | None = None
@@ -80,6 +82,7 @@ class Settings:
             worker_id=env.get("CONCORD_WORKER_ID") or socket.gethostname(),
             capability=capability_named(env.get("CONCORD_CAPABILITIES") or "", "CONCORD_CAPABILITIES"),
             remote_code=_listed(env.get("CONCORD_REMOTE_CODE") or ""),
+            local_models=_listed(env.get("CONCORD_LOCAL_MODELS") or ""),
             ray=_ray_address(env.get("CONCORD_RAY") or ""),
             concurrency=_positive(env, "CONCORD_CONCURRENCY", 64),
             requests_per_minute=_given_number(env, "CONCORD_REQUESTS_PER_MINUTE"),

@@ -156,8 +156,10 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "core.store",
     ),
     "core.providers": (),
+    "core.providers.one_pass": ("core.repeval.model",),
+    "core.providers.transformers_local": ("core.providers", "core.repeval.model"),
     "core.judging": ("core.data.verdict_files", "core.providers.base"),
-    "core.judging.registry": ("core.judging", "core.providers", "core.settings"),
+    "core.judging.registry": ("core.judging", "core.providers", "core.repeval.model", "core.settings"),
     "core.calibration": (
         "core.judging",
         "core.stats",
@@ -209,7 +211,10 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     ),
     **dict.fromkeys(
         ("torch", "transformers", "nltk", "rouge_score", "bert_score", "sentence_transformers"),
-        ("core.repeval.model", "core.repeval.reader", "core.metrics"),
+        (
+            *("core.repeval.model", "core.repeval.reader", "core.metrics"),
+            *("core.providers.one_pass", "core.providers.transformers_local"),
+        ),
     ),
     "ray": ("core.repeval.cluster",),
     **dict.fromkeys(("pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib"), ()),

@@ -51,7 +51,7 @@ def read_scale(text: str) -> Scale:
 
 def reply_cache(spec: str) -> ReplyStore | None:
     """The store as reply cache for a judge whose calls cost something; None for one that computes or a stand-in."""
-    if not spec.startswith("openai:"):
+    if not spec.startswith(("openai:", "hf:")):
         return None
     from core import projects
     from core.settings import Settings

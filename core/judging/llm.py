@@ -49,7 +49,7 @@ CostOf = Callable[[int, int], float]
 
 
 @dataclass(frozen=True, slots=True)
-class _Cell:
+class Cell:
     """An item beside one of the criteria (its position), and how many samples are asked for."""
 
     column: int
@@ -153,16 +153,16 @@ class LLMJudge(Judge):
 
     def _chunks(
         self, task: Task, items: Sequence[Item], criteria: Sequence[Criteria]
-    ) -> Iterator[tuple[list[_Cell], list[Request]]]:
+    ) -> Iterator[tuple[list[Cell], list[Request]]]:
         """Every item with all criteria, item by item, and what is asked for them; nothing is asked about no text."""
         self._check(task)
-        cells: list[_Cell] = []
+        cells: list[Cell] = []
         requests: list[Request] = []
         for item in items:
             frames = {prompt: self._frame(task, item, prompt) for prompt in self.sampling.prompts}
             for column, each in enumerate(criteria):
                 samples = self._samples(frames, each.text) if item.target.strip() else []
-                cells.append(_Cell(column, item, len(samples)))
+                cells.append(Cell(column, item, len(samples)))
                 requests += samples
             if len(requests) >= CALLS_PER_CHUNK:
                 yield cells, requests
@@ -202,7 +202,7 @@ class LLMJudge(Judge):
         ]
 
     def _read(
-        self, task: Task, cells: Sequence[_Cell], replies: Sequence[Reply], verdicts: Sequence[list[Verdict]]
+        self, task: Task, cells: Sequence[Cell], replies: Sequence[Reply], verdicts: Sequence[list[Verdict]]
     ) -> Usage:
         """Add each cell's verdict, out of its own replies, to those of its criteria; what the replies cost."""
         left = iter(replies)

@@ -3,6 +3,7 @@
 =============================  =====================================================================================
 `offline`                      the embedded judge: no key, no weights, no network
 `openai:MODEL[@BASE_URL]`      any OpenAI-compatible endpoint; the key comes from OPENAI_API_KEY
+`hf:ID_OR_PATH[@REVISION]`     a causal language model in this process: a Hugging Face id or a folder (safetensors)
 `recorded:FILE`                replays a file of replies or scores, or a recording of a session with an endpoint
 `scripted[:SEED]`              the stand-in for tests and demos
 `scripted:newsroom`            the simulated reader of the demo's notifications
@@ -38,16 +39,23 @@ from core.settings import Settings
 
 # ── what a SPEC says ─────────────────────────────────────────────────────────────────────────────────────────
 
-Kind = Literal["offline", "openai", "recorded", "scripted"]
-FORMS = ("offline", "openai:MODEL", "openai:MODEL@BASE_URL", "recorded:FILE", "scripted", "scripted:SEED")
+Kind = Literal["offline", "openai", "hf", "recorded", "scripted"]
+FORMS = (
+    *("offline", "openai:MODEL", "openai:MODEL@BASE_URL", "hf:ID_OR_PATH", "hf:ID@REVISION"),
+    *("recorded:FILE", "scripted", "scripted:SEED"),
+)
 NEWSROOM = "newsroom"
 _URL = re.compile("@http", re.IGNORECASE)
+_HF = re.compile(r"(?P<model>[^@]+|[./~\\].*?)(?:@(?P<revision>[\w.-]+))?")
 _SPEC = re.compile(r"openai:[^\s\"']+")
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeSpec:
-    """A spec in its parts.  `base_url` is "" for this installation's usual endpoint; it is not checked here."""
+    """A spec in its parts.  `base_url` is "" for this installation's usual endpoint; it is not checked here.
+
+    `revision` pins a branch, tag or commit of a model in the process, "" for its main branch.
+    """
 
     kind: Kind
     model: str = ""
@@ -55,6 +63,7 @@ class JudgeSpec:
     file: str = ""
     seed: int = 0
     script: str = ""
+    revision: str = ""
 
 
 def parse_spec(spec: str) -> JudgeSpec:
@@ -67,6 +76,8 @@ def parse_spec(spec: str) -> JudgeSpec:
         return JudgeSpec("offline")
     if kind == "openai" and rest:
         return _openai_spec(rest)
+    if kind == "hf" and (local := _HF.fullmatch(rest)):
+        return JudgeSpec("hf", local["model"], revision=local["revision"] or "")
     if kind == "recorded" and rest:
         return JudgeSpec("recorded", file=rest)
     if kind == "scripted" and rest == NEWSROOM:
@@ -134,10 +145,15 @@ KeyFor = Callable[[str, Settings], str | None]
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """`key_for` decides on an endpoint; `files` says whether a spec may name any file of this machine."""
+    """`key_for` decides on an endpoint; `files` says whether a spec may name any file of this machine.
+
+    `models`: whether it may name any model to be run here, out of a folder or downloaded; else only those that this
+    installation lists.
+    """
 
     key_for: KeyFor
     files: bool = True
+    models: bool = False
 
 
 def endpoint_of_file(base_url: str) -> tuple[str, bool]:
@@ -156,7 +172,7 @@ def _silent(base_url: str, settings: Settings) -> str | None:
     raise ConsentError(f"What {base_url} replied to this is not kept here, and looking at it sends nothing.", base_url)
 
 
-NAMED = Gate(lambda base_url, settings: settings.openai_api_key)
+NAMED = Gate(lambda base_url, settings: settings.openai_api_key, models=True)
 """For a judge that a person named here and now: in a command, in a form, in a call."""
 
 CAREFUL = Gate(_careful)
@@ -183,7 +199,7 @@ def make_judge(
 
     `gate` decides whether the endpoint may be asked, and who gets the key: `NAMED` where a person names this judge here
     and now.  UsageError for a malformed spec, AuthError when OpenAI's own endpoint is meant and there is no key,
-    JudgeError for a file that the gate keeps shut.
+    JudgeError for a file or a model that the gate keeps shut.
     """
     parsed = parse_spec(spec)
     match parsed.kind:
@@ -193,6 +209,8 @@ def make_judge(
             return OfflineJudge()
         case "openai":
             return _openai(parsed, settings, replies, sampling, gate)
+        case "hf":
+            return _local(parsed, settings, replies, sampling, gate)
         case "recorded":
             return _recorded(Path(parsed.file), sampling, gate)
         case "scripted":
@@ -287,6 +305,26 @@ def _provider(model: str, base_url: str, settings: Settings, gate: Gate, prices:
     return openai_provider(base_url, api_key=api_key, settings=settings, prices=prices)
 
 
+def _local(
+    spec: JudgeSpec, settings: Settings, replies: ReplyStore | None, sampling: Sampling | None, gate: Gate
+) -> Judge:
+    """Nothing is read, downloaded or imported before the first request."""
+    from core.judging.local import LocalJudge
+    from core.providers.transformers_local import LocalProvider
+    from core.repeval.model import ModelSpec
+
+    name = f"{spec.model}@{spec.revision}" if spec.revision else spec.model
+    if not gate.models and name not in settings.local_models:
+        raise ConsentError(
+            f"The judge hf:{name} comes out of a file, and a file alone brings no model into this process: nothing was "
+            f"read or downloaded. If you want that model, name it yourself (--judge hf:{name}), or let this "
+            f"installation list it: CONCORD_LOCAL_MODELS={name}",
+            f"hf:{name}",
+        )
+    provider = with_cache(LocalProvider(ModelSpec(spec.model, spec.revision or None)), replies)
+    return LocalJudge(provider, spec.model, spec=f"hf:{name}", sampling=sampling)
+
+
 def _recorded(path: Path, sampling: Sampling | None, gate: Gate) -> Judge:
     """What ships with Concord is named from its root, wherever the program was started."""
     file = path if path.is_file() or path.is_absolute() else _ROOT / path
@@ -336,6 +374,6 @@ def language_model(
     judge.close()
     kind = "offline judge is no language model" if spec == "offline" else "file holds no language model to ask"
     raise UsageError(
-        f"The {kind}: there are no styles to ask it in. Choose an endpoint (openai:MODEL@BASE_URL), or scripted, the "
-        "stand-in for demonstrations."
+        f"The {kind}: there are no styles to ask it in. Choose an endpoint (openai:MODEL@BASE_URL), a model "
+        "in the process (hf:ID_OR_PATH), or scripted, the stand-in for demonstrations."
     )

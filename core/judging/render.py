@@ -31,6 +31,9 @@ REFINE_PROMPT = "refine.v1"
 CHOSEN_REFINE_PROMPT = "refine.v2"
 STEPS_PROMPT = "steps.v1"
 
+MOST_NUMBERS = 21
+"""Ratings that a prompt lists one by one, such as those from -10 to 10."""
+
 _CRITERIA_HERE = "\x00"
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\ud800-\udfff]")
 _HEADING = re.compile(r"\s*(?:#+(?:\s+|\Z)|#{2,})+")
@@ -210,17 +213,21 @@ def range_words(scale: Scale) -> str:
 
 def whole_ratings(scale: Scale) -> tuple[int, ...]:
     """The ratings of a scale of whole numbers, each one digit; empty where the scale has others (decimals, 10, -1)."""
+    return whole_numbers(scale) if scale.low >= 0 and scale.high <= 9 else ()
+
+
+def whole_numbers(scale: Scale) -> tuple[int, ...]:
+    """The ratings of a scale of whole numbers, `MOST_NUMBERS` at most; empty where it has others, or more."""
     step = 1.0 if scale.step is None else scale.step
     if step < 1 or not all(float(end).is_integer() for end in (scale.low, scale.high, step)):
         return ()
-    if scale.low < 0 or scale.high > 9:
-        return ()
-    return tuple(range(int(scale.low), int(scale.high) + 1, int(step)))
+    numbers = range(int(scale.low), int(scale.high) + 1, int(step))
+    return tuple(numbers) if len(numbers) <= MOST_NUMBERS else ()
 
 
 def whole_words(scale: Scale) -> str:
     """The whole ratings of a scale in words, to follow "a number"; empty where it has none."""
-    ratings = whole_ratings(scale)
+    ratings = whole_numbers(scale)
     if not ratings:
         return ""
     return f"from {ratings[0]} (lowest) to {ratings[-1]} (highest): one of {', '.join(map(str, ratings))}"

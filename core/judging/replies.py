@@ -13,7 +13,7 @@ from core.judging.parse import read_rating
 from core.judging.styles import Sampling
 from core.judging.thoughts import without_thoughts
 from core.judging.weighted import weighted_rating, weights_in_words
-from core.providers.base import Completion, Failure, Reply
+from core.providers.base import OFF_SCALE, Completion, Failure, Reply
 from core.records import Criteria, Provenance, Scored, Task, Usage, Verdict
 from core.verdicts import Reading, mean_verdict
 
@@ -52,6 +52,8 @@ def reading_of(reply: Reply, task: Task) -> Reading:
     """The rating in `reply`, thoughts left aside, or why there is none."""
     if isinstance(reply, Failure):
         return Reading(None, "provider error", detail=reply.message)
+    if reply.finish == OFF_SCALE:
+        return Reading(None, "no verdict", detail=reply.text)
     answer = without_thoughts(reply.text)
     start = len(answer) - len(answer.lstrip()) if answer != reply.text else 0
     reading = read_rating(answer[start:], task.scale, task.aspect, reply.finish)

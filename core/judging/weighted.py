@@ -2,7 +2,8 @@
 
 Where the endpoint tells the likeliest tokens in the place of the rating, it is sum p(s) · s over the ratings s of the
 scale, with the probabilities renormalised to those that stand on the scale.  Only ratings of one digit stand in one
-token with every tokenizer, so the scale must be of whole numbers from 0 to 9.
+token with every tokenizer, so the scale must be of whole numbers from 0 to 9.  A model in the process knows its own
+tokens: there other whole numbers do as well.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from core.errors import UsageError
-from core.judging.render import whole_ratings
+from core.judging.render import whole_numbers, whole_ratings
 from core.providers.base import Completion, TokenLogprobs
 from core.records import Scale
 from core.verdicts import Reading
@@ -51,7 +52,7 @@ def weighted_rating(reply: Completion, reading: Reading, scale: Scale) -> Weight
 
     That is so without logprobs, and where the rating read is none of the whole ratings ("3.5").
     """
-    ratings = {str(rating): float(rating) for rating in whole_ratings(scale)}
+    ratings = {str(rating): float(rating) for rating in whole_numbers(scale)}
     place = None if reading.value is None else _place(reply, reading, ratings)
     if place is None:
         return None

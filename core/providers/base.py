@@ -27,7 +27,8 @@ class Request:
     Requests of a batch that differ in `sample` alone are one prompt asked several times: a provider may ask for them
     together (see `prompt`), and each has a key of its own all the same.  `logprobs` asks for so many of the likeliest
     tokens in each place, 0 for none; an endpoint that cannot tell them leaves them out of the completion.
-    `effort` says how long a model should think, "" leaves it to the model.
+    `effort` says how long a model should think, "" leaves it to the model.  `numbers` asks a model in the process for
+    the probabilities of these answers instead of a written reply.
     """
 
     model: str
@@ -40,6 +41,7 @@ class Request:
     json_schema: str = ""
     logprobs: int = 0
     effort: str = ""
+    numbers: tuple[str, ...] = ()
 
     @property
     def prompt(self) -> Request:
@@ -63,7 +65,13 @@ class Request:
             parts.append({"logprobs": self.logprobs})
         if self.effort:
             parts.append({"effort": self.effort})
+        if self.numbers:
+            parts.append({"numbers": self.numbers})
         return content_digest("reply", parts)
+
+
+OFF_SCALE = "off_scale"
+"""How a weighed reply finishes whose probability lay elsewhere than on the numbers; its text says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +84,9 @@ class TokenLogprobs:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A reply: `finish` is "stop", "length" (truncated) or "refusal"; `cached` when it came from the store.
+    """A reply; `cached` when it came from the store.
+
+    `finish` is "stop", "length" (truncated), "refusal" or `OFF_SCALE`.
 
     `logprobs` holds the first tokens of the reply where they were asked for and given, else nothing.  `thinking` counts
     the tokens of thoughts, which are no part of `text` where the endpoint keeps them apart; they are among the usage.

@@ -28,6 +28,7 @@ EMBEDDED = "minilm"
 Device = Literal["auto", "cpu", "cuda", "mps"]
 Precision = Literal["auto", "float32", "bfloat16", "float16"]
 PRECISIONS = ("float32", "bfloat16", "float16")
+CAUSAL = "causal language"
 LONGEST = 1_000_000  # tokenizers without a limit report numbers beyond this
 SIGNS = ("/dev/nvidiactl", "/dev/nvidia0", "/dev/kfd", "/dev/dxg")  # NVIDIA, AMD, and both under Windows' Linux
 TOOLS = ("nvidia-smi", "rocm-smi")
@@ -170,6 +171,61 @@ def load_model(spec: ModelSpec, code: CodeAllowed = ()) -> LoadedModel:
         model = AutoModel.from_pretrained(place_of(spec.name), use_safetensors=True, dtype=dtype, **_common(spec, code))
     pad_id = getattr(model.config.get_text_config(), "pad_token_id", None)
     return LoadedModel(facts, model.to(device).eval(), device, pad_id or 0)
+
+
+def describe_causal(spec: ModelSpec) -> ModelFacts:
+    """As `describe`; JudgeError also for a model that is no causal language model or has Python of its own."""
+    from transformers import AutoConfig
+    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+
+    with loading(spec.name, CAUSAL):
+        config = AutoConfig.from_pretrained(place_of(spec.name), **_common(spec, ()))
+    causal = config.model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and not getattr(config, "is_encoder_decoder", False)
+    if causal and not (facts := describe(spec)).encoder:
+        return facts
+    raise JudgeError(
+        f"The model {spec.name} ({config.model_type}) is no {CAUSAL} model: it cannot write. Choose a decoder, such as "
+        "an instruction-tuned Llama, Qwen or Mistral, as safetensors."
+    )
+
+
+def load_causal_model(spec: ModelSpec) -> tuple[LoadedModel, Any]:
+    """The causal language model of `spec` with its head, on its device, and its tokenizer.
+
+    Python of its own never runs.  Where torch finds several GPUs the layers are spread over them.  Raises like
+    `describe_causal`, and JudgeError for pickled or missing weights.
+    """
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    facts, device = describe_causal(spec), choose_device(spec.device)
+    options = _common(spec, ()) | {"dtype": getattr(torch, choose_precision(spec, device))}
+    spread = device == "cuda" and torch.cuda.device_count() > 1
+    if spread:
+        options["device_map"] = "auto"
+    with loading(spec.name, CAUSAL):
+        tokenizer = load_tokenizer(spec)
+        loaded: Any = AutoModelForCausalLM.from_pretrained(
+            place_of(spec.name), use_safetensors=True, output_loading_info=True, **options
+        )
+    model, report = loaded
+    if missing := sorted(report["missing_keys"]):
+        raise JudgeError(
+            f"The model {spec.name} lacks weights ({', '.join(missing[:3])}): what it says would be random. Choose a "
+            f"checkpoint of a {CAUSAL} model."
+        )
+    model = model.eval() if spread else model.to(device).eval()
+    return LoadedModel(facts, model, device, tokenizer.pad_token_id or 0), tokenizer
+
+
+def is_out_of_memory(problem: BaseException) -> bool:
+    """Whether the device had no memory left: torch has one class for CUDA; CPU and MPS tell by wording."""
+    import torch
+
+    message = str(problem).lower()
+    return isinstance(problem, torch.OutOfMemoryError | MemoryError) or any(
+        words in message for words in ("out of memory", "not enough memory", "can't allocate memory")
+    )
 
 
 def find_capability() -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.repeval.model import LoadedModel
+from core.repeval.model import LoadedModel, is_out_of_memory
 from core.repeval.states import Grid, token_offset
 
 if TYPE_CHECKING:
@@ -59,11 +59,8 @@ class StateReader:
 
         try:
             return self.read(rows)
-        except (RuntimeError, MemoryError) as problem:  # torch has one class for CUDA; CPU and MPS tell by wording
-            message = str(problem).lower()
-            if not isinstance(problem, torch.OutOfMemoryError | MemoryError) and not any(
-                words in message for words in ("out of memory", "not enough memory", "can't allocate memory")
-            ):
+        except (RuntimeError, MemoryError) as problem:
+            if not is_out_of_memory(problem):
                 raise
         if torch.cuda.is_available():
             torch.cuda.empty_cache()

@@ -68,7 +68,7 @@ def test_openai_itself_needs_a_key() -> None:
 
 
 @pytest.mark.parametrize(
-    "spec", ["", "openai", "openai:", "offline:1", "scripted:x", "scripted:", "hf:some/model", "gpt-x", "recorded:"]
+    "spec", ["", "openai", "openai:", "offline:1", "scripted:x", "scripted:", "hf:", "gpt-x", "recorded:"]
 )
 def test_a_bad_spec_lists_what_there_is(spec: str) -> None:
     with pytest.raises(UsageError) as caught:

@@ -29,6 +29,7 @@ from core.judging.render import (
     shortened,
     shortened_parts,
     steps_messages,
+    whole_numbers,
     whole_ratings,
     whole_words,
 )
@@ -243,7 +244,7 @@ def test_steps_are_asked_for_from_the_task_and_the_criteria() -> None:
 )
 def test_the_whole_ratings_of_a_scale(scale: Scale, ratings: tuple[int, ...]) -> None:
     assert whole_ratings(scale) == ratings
-    assert bool(whole_words(scale)) == bool(ratings)
+    assert bool(whole_words(scale)) == bool(whole_numbers(scale))
 
 
 def test_a_long_text_loses_its_middle_and_says_how_much() -> None:

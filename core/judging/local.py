@@ -1,0 +1,54 @@
+"""The judge whose model runs in this process: ratings weighed in one pass, or written like any other model's.
+
+Weighed is the default: the probabilities of the scale's numbers in the place of the answer give the expected score for
+the price of one forward pass (G-Eval, section 2).  Any other form is generated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from core.errors import UsageError
+from core.judging.llm import Cell, LLMJudge
+from core.judging.render import MOST_NUMBERS, whole_numbers
+from core.judging.styles import Sampling
+from core.providers.base import Provider, Request
+from core.records import Criteria, Item, Task
+
+ONE_PASS = Sampling("score_only", weighted=True)
+
+
+class LocalJudge(LLMJudge):
+    """Judges with a causal language model in the process; `sampling` is `ONE_PASS` where none is given."""
+
+    def __init__(self, provider: Provider, model: str, *, spec: str, sampling: Sampling | None = None) -> None:
+        super().__init__(provider, model, spec=spec, sampling=sampling or ONE_PASS, cost_of=lambda _prompt, _reply: 0.0)
+
+    @property
+    def notice(self) -> str:
+        return f"Scores come from the language model {self.model}, which runs in Concord's own process."
+
+    def with_sampling(self, sampling: Sampling) -> LocalJudge:
+        """The same model asked in another way."""
+        return LocalJudge(self.provider, self.model, spec=self.spec, sampling=sampling)
+
+    def _check(self, task: Task) -> None:
+        scale = task.scale
+        if self.sampling.weighted and not whole_numbers(scale):
+            raise UsageError(
+                f"One pass weighs the whole numbers of a scale, {MOST_NUMBERS} at most, and this one is {scale}"
+                f"{'' if scale.step is None else f' in steps of {scale.step:g}'}. Take a form with a written rating, "
+                "such as rate_explain."
+            )
+
+    def _chunks(
+        self, task: Task, items: Sequence[Item], criteria: Sequence[Criteria]
+    ) -> Iterator[tuple[list[Cell], list[Request]]]:
+        """As of any judge; a weighed rating is asked for by its numbers."""
+        numbers = tuple(map(str, whole_numbers(task.scale))) if self.sampling.weighted else ()
+        for cells, requests in super()._chunks(task, items, criteria):
+            yield (
+                cells,
+                [replace(request, logprobs=0, numbers=numbers) for request in requests] if numbers else requests,
+            )

@@ -1,0 +1,306 @@
+"""What a causal model would say next, for many prompts: one forward pass, and what prompts share is read once.
+
+A rating need not be written to be known: the probabilities of the scale's numbers in the place of the answer say more
+than any one of them, at the price of a single pass (G-Eval's expectation).  `NumberTokens` says by which tokens a
+tokenizer writes the numbers, `NextTokens` reads their probabilities.  Prompts that begin alike (one item under several
+criteria) share the keys and values of their beginning.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from core.errors import JudgeError
+from core.records import FloatArray, IntArray
+from core.repeval.model import LoadedModel, is_out_of_memory, token_batches
+
+BATCH_TOKENS = {"cpu": 1024, "mps": 8_192, "cuda": 32_768}
+"""Tokens in one forward pass, padding counted."""
+
+EXPANDED = 8
+"""The keys and values that a batch may hold after its beginnings were spread, as a multiple of its tokens."""
+
+MOST_NODES = 32
+MOST_TOGETHER = 64
+_MARKS = "\u2581\u0120\u010a \n"  # how tokenizers write a space or a line end in front of a word
+
+Path = tuple[int, ...]
+
+
+# ── numbers as tokens ────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class NumberTokens:
+    """`paths` are, for each of the numbers, the token sequences that write it.
+
+    With and without a space in front, as the vocabulary has them.  `nodes` are the beginnings after which the model is
+    asked for the next token; a single one, (), where every number is one token.
+    """
+
+    numbers: tuple[str, ...]
+    paths: tuple[tuple[Path, ...], ...]
+
+    @cached_property
+    def nodes(self) -> tuple[Path, ...]:
+        """The proper beginnings of all paths, the shortest first."""
+        beginnings = {path[:n] for paths in self.paths for path in paths for n in range(len(path))}
+        return tuple(sorted(beginnings, key=lambda node: (len(node), node)))
+
+    @cached_property
+    def columns(self) -> tuple[int, ...]:
+        """Every token of a path."""
+        return tuple(sorted({token for paths in self.paths for path in paths for token in path}))
+
+    def weigh(self, table: FloatArray) -> FloatArray:
+        """(n_numbers,) probabilities out of (n_nodes, n_columns): of each column's token after each node.
+
+        A number that others begin with ("1" beside "10") counts as far as none of these goes on.
+        """
+        row = {node: k for k, node in enumerate(self.nodes)}
+        column = {token: k for k, token in enumerate(self.columns)}
+        follows: dict[Path, set[int]] = {}
+        for path in (path for paths in self.paths for path in paths):
+            for n, token in enumerate(path):
+                follows.setdefault(path[:n], set()).add(token)
+
+        def of(path: Path) -> float:
+            steps = [table[row[path[:n]], column[token]] for n, token in enumerate(path)]
+            goes_on = sum(table[row[path], column[token]] for token in follows.get(path, ()))
+            return float(np.prod(steps) * max(0.0, 1.0 - goes_on))
+
+        return np.array([sum(of(path) for path in paths) for paths in self.paths])
+
+
+def number_tokens(tokenizer: Any, numbers: Sequence[str], name: str) -> NumberTokens:
+    """How the tokenizer of the model `name` writes `numbers`.  JudgeError where it cannot, or only in too many ways."""
+    spelt: dict[str, list[int]] = {}
+    for token, index in tokenizer.get_vocab().items():
+        spelt.setdefault(token.strip(_MARKS), []).append(index)
+    built = NumberTokens(tuple(numbers), tuple(_paths(tokenizer, spelt, number, name) for number in numbers))
+    if len(built.nodes) > MOST_NODES:
+        raise JudgeError(
+            f"The tokenizer of {name} writes the numbers {numbers[0]} to {numbers[-1]} with {len(built.nodes)} "
+            f"beginnings; one pass weighs {MOST_NODES} at most. Ask for a written rating (weighted off)."
+        )
+    return built
+
+
+def _paths(tokenizer: Any, spelt: dict[str, list[int]], number: str, name: str) -> tuple[Path, ...]:
+    if whole := spelt.get(number):
+        return tuple((index,) for index in sorted(whole))
+    tokens = tokenizer.convert_ids_to_tokens(tokenizer(number, add_special_tokens=False)["input_ids"])
+    parts = [part for token in tokens if (part := token.strip(_MARKS))]
+    if "".join(parts) != number or not all(part in spelt for part in parts):
+        raise JudgeError(
+            f"The tokenizer of {name} has no tokens for the number {number}: its probability cannot be read. Ask for a "
+            "written rating (weighted off), or choose another model."
+        )
+    inner = tokenizer.convert_tokens_to_ids(parts[1:])
+    return tuple((first, *inner) for first in sorted(spelt[parts[0]]))
+
+
+# ── the pass ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Together:
+    """Prompts (their positions) whose first `shared` tokens are the same; 0 for one that stands alone."""
+
+    members: IntArray
+    shared: int
+
+
+def together(rows: Sequence[IntArray]) -> list[Together]:
+    """Neighbouring prompts that have at least half of their tokens in common; every prompt keeps a token of its own."""
+    groups: list[Together] = []
+    start, shared = 0, 0
+    for k in range(1, len(rows) + 1):
+        if k < len(rows) and k - start < MOST_TOGETHER:
+            first, row = rows[start], rows[k]
+            n = min(len(first), len(row), *([shared] if shared else []))
+            other = np.flatnonzero(first[:n] != row[:n])
+            common = min(int(other[0]) if other.size else n, len(first) - 1, len(row) - 1)
+            if 2 * common >= max(len(first), len(row)):
+                shared = common
+                continue
+        groups.append(Together(np.arange(start, k), shared))
+        start, shared = k, 0
+    return groups
+
+
+class NextTokens:
+    """Probabilities of next tokens by one model.
+
+    `shares` turns False, for good, when the model's cache cannot be shared: what it gives for the first group of
+    prompts is held against separate passes.  `n_halved` counts the batches that memory did not suffice for.
+    """
+
+    def __init__(self, loaded: LoadedModel, budget: int = 0) -> None:
+        self.loaded, self.budget = loaded, budget or BATCH_TOKENS[loaded.device]
+        self.shares = True
+        self.n_halved = 0
+        self._checked = False
+        self._takes = set(inspect.signature(loaded.model.forward).parameters)
+
+    def read(self, rows: Sequence[Sequence[int]], columns: Sequence[int]) -> Iterator[tuple[IntArray, FloatArray]]:
+        """(positions, (n, n_columns) probabilities of the tokens `columns` after each of these rows), batch by batch.
+
+        JudgeError when memory does not suffice for a single row.
+        """
+        arrays = [np.asarray(row, dtype=np.int64) for row in rows]
+        groups = together(arrays) if self.shares else [Together(np.array([k]), 0) for k in range(len(arrays))]
+        waiting = self._batches(arrays, groups)[::-1]
+        while waiting:
+            batch = waiting.pop()
+            values = self._or_none(arrays, batch, list(columns))
+            if values is not None:
+                yield np.concatenate([group.members for group in batch]), values
+                continue
+            if len(batch) == 1 and not batch[0].shared:
+                raise JudgeError(
+                    f"The device {self.loaded.device} ran out of memory on a single prompt of "
+                    f"{len(arrays[batch[0].members[0]])} tokens. Use a smaller model or another device."
+                )
+            self.n_halved, self.budget = self.n_halved + 1, max(1, self.budget // 2)
+            if len(batch) == 1:
+                batch = [Together(np.array([k]), 0) for k in batch[0].members]
+            left = [*batch, *(group for later in waiting[::-1] for group in later)]
+            waiting = self._batches(arrays, left)[::-1]
+
+    def _or_none(self, rows: list[IntArray], batch: list[Together], columns: list[int]) -> FloatArray | None:
+        """None when the device has too little memory for the batch."""
+        import torch
+
+        try:
+            with torch.inference_mode():
+                return self._read(rows, batch, columns)
+        except (RuntimeError, MemoryError) as problem:
+            if not is_out_of_memory(problem):
+                raise
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+        return None
+
+    def _batches(self, rows: list[IntArray], groups: list[Together]) -> list[list[Together]]:
+        """Groups of like length together, the longest first, within the budget; those that share nothing apart."""
+        alone = [group for group in groups if not group.shared]
+        lengths = [len(rows[group.members[0]]) for group in alone]
+        batches = [[alone[k] for k in batch] for batch in token_batches(lengths, self.budget)]
+        current: list[Together] = []
+        for group in sorted((group for group in groups if group.shared), key=lambda group: -group.shared):
+            if current and not self._fits(rows, [*current, group]):
+                batches.append(current)
+                current = []
+            current.append(group)
+        return [*batches, current] if current else batches
+
+    def _fits(self, rows: list[IntArray], groups: list[Together]) -> bool:
+        n_rows = sum(len(group.members) for group in groups)
+        prefix = max(group.shared for group in groups)
+        suffix = max(len(rows[k]) - group.shared for group in groups for k in group.members)
+        return (
+            len(groups) * prefix + n_rows * suffix <= self.budget
+            and n_rows * (prefix + suffix) <= EXPANDED * self.budget
+        )
+
+    def _read(self, rows: list[IntArray], batch: list[Together], columns: list[int]) -> FloatArray:
+        apart = [rows[k] for group in batch for k in group.members]
+        if not self.shares or not batch[0].shared:
+            return self._apart(apart, columns)
+        if self._checked:
+            return self._shared(rows, batch, columns)
+        self._checked = True
+        n_first = len(batch[0].members)
+        right = self._apart(apart[:n_first], columns)
+        try:
+            values = self._shared(rows, batch, columns)
+        except (AttributeError, NotImplementedError, TypeError, ValueError, IndexError):
+            values = np.full((len(apart), len(columns)), math.nan)
+        exact = next(self.loaded.model.parameters()).element_size() >= 4
+        self.shares = bool(np.abs(values[:n_first] - right).max(initial=0.0) <= (1e-4 if exact else 0.1))
+        return values if self.shares else np.concatenate([self._apart([row], columns) for row in apart])
+
+    def _apart(self, rows: Sequence[IntArray], columns: list[int]) -> FloatArray:
+        """One pass over whole prompts, filled on the left."""
+        ids, mask = self.filled(rows, left=True)
+        positions = (mask.cumsum(dim=1) - 1).clamp(min=0)
+        logits = self._logits(ids, mask, positions, 1, use_cache=False)
+        return self._chosen(logits[:, -1], columns)
+
+    def _shared(self, rows: list[IntArray], batch: list[Together], columns: list[int]) -> FloatArray:
+        """The beginnings first, filled on the left; then every ending, filled on the right, after its beginning."""
+        import torch
+        from transformers import DynamicCache
+
+        ids, mask = self.filled([rows[group.members[0]][: group.shared] for group in batch], left=True)
+        cache = DynamicCache(config=self.loaded.model.config)
+        positions = (mask.cumsum(dim=1) - 1).clamp(min=0)
+        self._logits(ids, mask, positions, 1, past_key_values=cache, use_cache=True)
+        owner = np.repeat(np.arange(len(batch)), [len(group.members) for group in batch])
+        owners: Any = torch.from_numpy(owner).to(ids.device)
+        cache.reorder_cache(owners)
+        endings = [rows[k][group.shared :] for group in batch for k in group.members]
+        ids, own = self.filled(endings, left=False)
+        starts = mask.sum(dim=1)[owners]
+        positions = starts[:, None] + torch.arange(ids.shape[1], device=ids.device)
+        last, place = torch.unique(own.sum(dim=1) - 1, return_inverse=True)
+        mask = torch.cat([mask[owners], own], dim=1)
+        logits = self._logits(ids, mask, positions, last, past_key_values=cache, use_cache=True)
+        return self._chosen(logits[torch.arange(len(ids), device=logits.device), place.to(logits.device)], columns)
+
+    def _logits(self, ids: Any, mask: Any, positions: Any, keep: Any, **options: Any) -> Any:
+        """(n, kept, vocabulary): at the last token where `keep` is 1, else at the places that it lists."""
+        if "position_ids" in self._takes:
+            options["position_ids"] = positions
+        kept = "logits_to_keep" in self._takes
+        if kept:
+            options["logits_to_keep"] = keep
+        logits = self.loaded.model(input_ids=ids, attention_mask=mask, **options).logits
+        return logits if kept or isinstance(keep, int) else logits[:, keep]
+
+    def filled(self, rows: Sequence[IntArray], *, left: bool) -> tuple[Any, Any]:
+        """Token ids and mask (n, longest) on the device."""
+        import torch
+
+        longest = max(len(row) for row in rows)
+        lengths = np.array([len(row) for row in rows])[:, None]
+        places = np.arange(longest)[None, :]
+        mask = places >= longest - lengths if left else places < lengths
+        ids = np.full(mask.shape, self.loaded.pad_id, dtype=np.int64)
+        ids[mask] = np.concatenate(rows)
+        device = self.loaded.model.device
+        return torch.from_numpy(ids).to(device), torch.from_numpy(mask.astype(np.int64)).to(device)
+
+    def _chosen(self, logits: Any, columns: list[int]) -> FloatArray:
+        values: FloatArray = logits.float().softmax(dim=-1)[:, columns].double().cpu().numpy()
+        return values
+
+
+OnRow = Callable[[int, FloatArray], None]
+
+
+def weigh(
+    reader: NextTokens, rows: Sequence[Sequence[int]], numbers: NumberTokens, on_row: OnRow, *, block: int = 1024
+) -> None:
+    """Hand each prompt's (n_numbers,) probabilities to `on_row(position, …)` as they are known.
+
+    JudgeError as `NextTokens.read`.  `block` prompts are in hand at a time.
+    """
+    nodes = numbers.nodes
+    for start in range(0, len(rows), block):
+        asked = [[*row, *node] for row in rows[start : start + block] for node in nodes]
+        tables = np.full((len(asked) // len(nodes), len(nodes), len(numbers.columns)), math.nan)
+        for positions, values in reader.read(asked, numbers.columns):
+            prompt, node = np.divmod(positions, len(nodes))
+            tables[prompt, node] = values
+            for k in np.unique(prompt):
+                if not np.isnan(tables[k]).any():
+                    on_row(start + int(k), numbers.weigh(tables[k]))

@@ -1,0 +1,174 @@
+"""A model in the process as a judge: weighed in one pass by default, written when asked, drafting and refining."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.errors import ConsentError, JudgeError, ModelNotFoundError, UsageError
+from core.judging.base import DraftRequest, Exemplar
+from core.judging.local import ONE_PASS, LocalJudge
+from core.judging.registry import NAMED, language_model, make_judge, parse_spec, restore_judge
+from core.judging.styles import Sampling
+from core.providers.base import Completion, Failure, Message, Request
+from core.providers.transformers_local import LocalProvider, prompt_rows
+from core.records import Criteria, Item, Provenance, Scale, Scored, Task, Unscored
+from core.repeval.model import ModelSpec
+from core.settings import Settings
+from tests.core.local_models import save_model, tokenizer
+
+TASK = Task("coherence", "single", Scale(1, 5))
+ITEMS = [Item(f"i{k}", f"The council met {k} times. " * (k + 1)) for k in range(5)]
+CRITERIA = [Criteria("Be brief.", "coherence"), Criteria("Nothing may be invented.", "coherence")]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_model(tmp_path_factory.mktemp("sure"))
+
+
+def _judge(folder: Path, **how: Any) -> LocalJudge:
+    judge = make_judge(f"hf:{folder}", Settings(), gate=NAMED, **how)
+    assert isinstance(judge, LocalJudge)
+    return judge
+
+
+@pytest.mark.parametrize(
+    ("spec", "model", "revision"),
+    [
+        ("hf:org/model", "org/model", ""),
+        ("hf:org/model@0123abc", "org/model", "0123abc"),
+        ("hf:/a folder/m", "/a folder/m", ""),
+        ("hf:./m", "./m", ""),
+    ],
+)
+def test_specs(spec: str, model: str, revision: str) -> None:
+    parsed = parse_spec(spec)
+    assert (parsed.kind, parsed.model, parsed.revision) == ("hf", model, revision)
+
+
+def test_the_score_is_the_expectation_over_the_scales_numbers(folder: Path) -> None:
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    judge = _judge(folder)
+    assert judge.sampling == ONE_PASS
+    scores = judge.score(TASK, ITEMS, CRITERIA, explain=True)
+    model = AutoModelForCausalLM.from_pretrained(folder)
+    numbers = tokenizer().convert_tokens_to_ids(["1", "2", "3", "4", "5"])
+    for column, criteria in enumerate(CRITERIA):
+        (messages,) = judge.prompts(TASK, ITEMS[2], criteria)
+        ids = tokenizer()(f"{messages[0].content}\n\nNumber:", return_tensors="pt")["input_ids"]
+        with torch.inference_mode():
+            shares = model(ids).logits[0, -1].softmax(-1)[numbers]
+        expected = float((shares * torch.arange(1, 6)).sum() / shares.sum())
+        assert scores.values[column, 2] == pytest.approx(expected, abs=1e-5)
+    verdict = scores.explained[2]
+    assert isinstance(verdict, Scored)
+    assert "of it on the scale 1-5" in verdict.explanation
+    assert verdict.n_unweighted == 0
+    assert (scores.usage.requests, scores.usage.cost) == (10, 0.0)
+
+
+def test_a_scale_up_to_ten_is_weighed_and_one_of_decimals_refused(folder: Path) -> None:
+    judge = _judge(folder)
+    values = judge.score(Task("a", "single", Scale(0, 10)), ITEMS, CRITERIA).values
+    assert ((values > 0) & (values < 10)).all()
+    with pytest.raises(UsageError, match=r"whole numbers of a scale.*steps of 0\.5.*rate_explain"):
+        judge.score(Task("a", "single", Scale(1, 5, step=0.5)), ITEMS, CRITERIA)
+
+
+def test_a_model_that_means_no_number_leaves_items_unscored_with_the_reason(tmp_path: Path) -> None:
+    scores = _judge(save_model(tmp_path, sure=0.0)).score(TASK, ITEMS, CRITERIA[:1])
+    unscored = scores.unscored[CRITERIA[0].criteria_id]
+    assert len(unscored) == len(ITEMS)
+    assert all(isinstance(each, Unscored) and each.reason == "no verdict" for each in unscored)
+    assert "of the probability in the place of the answer lay on the numbers 1 to 5" in unscored[0].detail
+
+
+def test_a_written_form_reads_what_the_model_writes(folder: Path) -> None:
+    """The tiny model writes digits only: whatever they are, nothing is made up."""
+    judge = _judge(folder, sampling=Sampling("score_only", samples=2, temperature=1.0, max_tokens=3))
+    first, again = (judge.score(TASK, ITEMS, CRITERIA, explain=True) for _ in range(2))
+    for verdict, other in zip(first.explained, again.explained, strict=True):
+        assert verdict.raw == other.raw  # the same draw
+        assert all(set(text) <= set("0123456789") for text in verdict.raw)
+        assert not isinstance(verdict, Scored) or 1 <= verdict.value <= 5
+
+
+def test_drafts_are_written_by_the_same_model(folder: Path) -> None:
+    request = DraftRequest((Exemplar(ITEMS[0], 3.0),), 1.0, 8, 7, Provenance("draft", sample=1))
+    batch = _judge(folder).draft(TASK, [request])
+    assert batch.calls == 1
+    assert batch.drafted[0].criteria is not None or batch.drafted[0].problem
+
+
+def test_samples_differ_and_what_is_fixed_is_asked_once(folder: Path) -> None:
+    provider = LocalProvider(ModelSpec(str(folder)))
+    asked = Request("m", (Message("user", "Say numbers"),), 1.0, 12)
+    drawn = provider.complete([Request("m", asked.messages, 1.0, 12, sample=k) for k in range(4)])
+    texts = {reply.text for reply in drawn if isinstance(reply, Completion)}
+    assert len(texts) > 1
+    fixed = provider.complete([Request("m", asked.messages, 0.0, 12, sample=k) for k in range(3)])
+    assert len({id(reply) for reply in fixed}) == 1
+    seen: list[int] = []
+    provider.complete([asked, asked], on_reply=lambda index, _: seen.append(index))
+    assert seen == [0, 1]
+
+
+def test_too_long_a_prompt_is_one_failure(tmp_path: Path) -> None:
+    provider = LocalProvider(ModelSpec(str(save_model(tmp_path, context=64))))
+    long, short = (Request("m", (Message("user", text),), 0.0, 4, numbers=("1", "2")) for text in ("x" * 99, "x"))
+    failed, answered = provider.complete([long, short])
+    assert isinstance(failed, Failure)
+    assert "reads 64" in failed.message
+    assert isinstance(answered, Completion)
+
+
+def test_a_chat_template_is_filled_in_and_its_marks_cannot_be_forged(tmp_path: Path) -> None:
+    from transformers import AutoTokenizer
+
+    words = AutoTokenizer.from_pretrained(save_model(tmp_path, chat=True))
+    messages = (Message("system", "Judge."), Message("user", "Text </s><s>[x]"))
+    (row,) = prompt_rows(words, [Request("m", messages, 0.0, 4)])
+    assert words.decode(row) == "[system]Judge.\n[user]Text < /s>< s>[x]\n[assistant]"
+
+
+def test_the_state_brings_the_judge_back_and_a_file_alone_brings_no_model(folder: Path) -> None:
+    judge = _judge(folder)
+    state = judge.as_state()
+    with pytest.raises(ConsentError, match=r"nothing was read or downloaded.*--judge hf:.*CONCORD_LOCAL_MODELS"):
+        restore_judge(state, Settings())
+    for settings, how in ((Settings(), {"gate": NAMED}), (Settings(local_models=(str(folder),)), {})):
+        again = restore_judge(state, settings, **how)
+        assert isinstance(again, LocalJudge)
+        assert (again.spec, again.sampling) == (judge.spec, judge.sampling)
+    assert language_model(judge.spec, Settings(), gate=NAMED).with_sampling(Sampling()).sampling == Sampling()
+
+
+def _refused(folder: Path) -> JudgeError:
+    with pytest.raises(JudgeError) as caught:
+        _judge(folder).score(TASK, ITEMS, CRITERIA)
+    return caught.value
+
+
+def test_models_that_cannot_judge_are_refused_in_words(tmp_path: Path, folder: Path) -> None:
+    import torch
+    from transformers import BertConfig, BertModel, T5Config, T5ForConditionalGeneration
+
+    missing = _refused(tmp_path / "missing")
+    assert isinstance(missing, ModelNotFoundError)
+    small = {"vocab_size": 300, "num_hidden_layers": 1, "hidden_size": 8, "intermediate_size": 8}
+    BertModel(BertConfig(num_attention_heads=2, **small)).save_pretrained(tmp_path / "bert")
+    t5 = T5Config(vocab_size=300, d_model=8, d_ff=8, num_layers=1, num_heads=2, d_kv=4, decoder_start_token_id=0)
+    T5ForConditionalGeneration(t5).save_pretrained(tmp_path / "t5")
+    for kind in ("bert", "t5"):
+        tokenizer().save_pretrained(tmp_path / kind)
+        assert "is no causal language model" in str(_refused(tmp_path / kind))
+    pickled = save_model(tmp_path / "pickled")
+    (weights,) = pickled.glob("*.safetensors")
+    weights.unlink()
+    torch.save({}, pickled / "pytorch_model.bin")
+    assert "not read" in str(_refused(pickled))

@@ -1,0 +1,67 @@
+"""Tiny causal models with random weights, built in code: one that answers with digits, one that does not."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+TEMPLATE = (
+    "{% for message in messages %}[{{ message['role'] }}]{{ message['content'] }}\n{% endfor %}"
+    "{% if add_generation_prompt %}[assistant]{% endif %}"
+)
+DIGITS = "0123456789"
+
+
+@cache
+def tokenizer() -> Any:
+    """Byte level, without merges: a token a byte; `<s>` before every text."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
+    from transformers import PreTrainedTokenizerFast
+
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    vocabulary = {token: i for i, token in enumerate(["<pad>", "<s>", "</s>", *alphabet])}
+    built = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
+    built.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    built.decoder = decoders.ByteLevel()
+    built.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
+    return PreTrainedTokenizerFast(tokenizer_object=built, pad_token="<pad>", bos_token="<s>", eos_token="</s>")
+
+
+def save_model(folder: Path, *, sure: float = 20.0, chat: bool = False, context: int = 4096, **config: Any) -> Path:
+    """A Llama of 4 layers in `folder`; `sure` pulls its answers to digits, 0 leaves them to chance."""
+    import torch
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    words = tokenizer()
+    shape = LlamaConfig(
+        vocab_size=len(words),
+        **{
+            "hidden_size": 32,
+            "intermediate_size": 64,
+            "num_hidden_layers": 4,
+            "num_attention_heads": 4,
+            "num_key_value_heads": 2,
+            "max_position_embeddings": context,
+            "pad_token_id": 0,
+            "bos_token_id": 1,
+            "eos_token_id": 2,
+            "tie_word_embeddings": False,
+            **config,
+        },
+    )
+    with torch.random.fork_rng(), torch.no_grad():
+        torch.manual_seed(0)
+        model = LlamaForCausalLM(shape)
+        for parameter in model.parameters():
+            if parameter.ndim > 1:
+                torch.nn.init.normal_(parameter, std=0.3)
+        if sure:  # one dimension of every state is large, and digits point that way
+            model.model.embed_tokens.weight[:, 0] = 30.0
+            model.lm_head.weight[:, 0] = 0.0
+            model.lm_head.weight[words.convert_tokens_to_ids(list(DIGITS)), 0] = sure / 5.0
+    model.save_pretrained(folder)
+    words.save_pretrained(folder)
+    if chat:
+        (folder / "chat_template.jinja").write_text(TEMPLATE, encoding="utf-8")
+    return folder

@@ -1,0 +1,145 @@
+"""One pass: what prompts share is read once, and the numbers are those of separate passes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from core.errors import JudgeError
+from core.providers.one_pass import NextTokens, NumberTokens, number_tokens, together, weigh
+from core.repeval.model import ModelSpec, load_causal_model
+from tests.core.local_models import save_model, tokenizer
+
+ITEMS = ("The council met on Monday. " * 5, "A dog. " * 20, "Rain fell on the hills and in the valley. " * 4)
+CRITERIA = ("Be brief.", "Nothing may be invented here.", "x", "Every sentence has a verb and a subject.")
+
+
+@pytest.fixture(scope="module")
+def loaded(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return load_causal_model(ModelSpec(str(save_model(tmp_path_factory.mktemp("m")))))
+
+
+def _rows() -> list[list[int]]:
+    texts = [f"{item}\nRule: {rule}\nNumber:" for item in ITEMS for rule in CRITERIA]
+    return [list(row) for row in tokenizer()(texts)["input_ids"]]
+
+
+def _read(reader: NextTokens, rows: list[list[int]], columns: tuple[int, ...]) -> Any:
+    values = np.full((len(rows), len(columns)), np.nan)
+    for positions, batch in reader.read(rows, columns):
+        assert np.isnan(values[positions]).all()  # every prompt once
+        values[positions] = batch
+    return values
+
+
+@pytest.mark.parametrize("budget", [1, 300, 2000, 100_000])
+def test_shared_beginnings_give_the_numbers_of_separate_passes(loaded: Any, budget: int) -> None:
+    import torch
+
+    model, rows = loaded[0], _rows()
+    columns = tuple(range(0, 200, 3))
+    reader = NextTokens(model, budget)
+    values = _read(reader, rows, columns)
+    assert reader.shares
+    with torch.inference_mode():
+        for row, got in zip(rows, values, strict=True):
+            right = model.model(torch.tensor([row])).logits[0, -1].softmax(-1)[list(columns)].numpy()
+            assert got == pytest.approx(right, abs=1e-5)
+
+
+def test_what_stands_together_shares_half_of_its_tokens_and_keeps_one_of_its_own() -> None:
+    rows = [np.array(row) for row in ([1, 2, 3, 4], [1, 2, 3, 4], [1, 2, 3, 9], [7, 7, 7, 7], [7, 1, 1, 1])]
+    groups = together(rows)
+    assert [(group.members.tolist(), group.shared) for group in groups] == [([0, 1, 2], 3), ([3], 0), ([4], 0)]
+    assert together([]) == []
+
+
+def test_a_cache_that_cannot_be_shared_is_found_out(loaded: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The wrong numbers of a first shared pass are never used, and no second one is tried."""
+    reader, rows = NextTokens(loaded[0], 2000), _rows()
+    right = _read(NextTokens(loaded[0], 1), rows, (40, 41))
+    tried = []
+
+    def wrong(_rows: Any, batch: Any, columns: list[int]) -> Any:
+        tried.append(batch)
+        return np.full((sum(len(group.members) for group in batch), len(columns)), 0.5)
+
+    monkeypatch.setattr(reader, "_shared", wrong)
+    assert _read(reader, rows, (40, 41)) == pytest.approx(right, abs=1e-6)
+    assert (len(tried), reader.shares) == (1, False)
+
+
+def test_memory_that_runs_out_halves_the_batches(loaded: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    reader, rows = NextTokens(loaded[0], 4000), _rows()
+    right = _read(NextTokens(loaded[0], 4000), rows, (40, 41))
+    logits = reader._logits
+
+    def tight(ids: Any, *rest: Any, **options: Any) -> Any:
+        if ids.numel() > 300:
+            raise RuntimeError("CUDA out of memory")
+        return logits(ids, *rest, **options)
+
+    monkeypatch.setattr(reader, "_logits", tight)
+    assert _read(reader, rows, (40, 41)) == pytest.approx(right, abs=1e-6)
+    assert reader.n_halved > 0
+    monkeypatch.setattr(reader, "_logits", lambda ids, *_, **__: tight(ids.repeat(100, 100)))
+    with pytest.raises(JudgeError, match="single prompt"):
+        _read(reader, rows, (40,))
+
+
+def test_a_number_that_others_begin_with_counts_as_far_as_it_ends() -> None:
+    """Tokens 1 and 2 are "1" and "0": P(1) = .6 x (1 - .25), P(10) = .6 x .25; token 3 is "2", with .1 in two ways."""
+    numbers = NumberTokens(("1", "2", "10"), (((1,),), ((3,), (4,)), ((1, 2),)))
+    assert numbers.nodes == ((), (1,))
+    assert numbers.columns == (1, 2, 3, 4)
+    table = np.array([[0.6, 0.0, 0.1, 0.05], [0.3, 0.25, 0.1, 0.0]])
+    assert numbers.weigh(table) == pytest.approx([0.45, 0.15, 0.15])
+
+
+def test_numbers_of_several_tokens_add_up_to_what_the_model_would_write(loaded: Any) -> None:
+    import torch
+
+    model, words = loaded
+    numbers = number_tokens(words, [str(n) for n in range(11)], "tiny")
+    assert len(numbers.nodes) == 2  # the beginning, and "1"
+    row = _rows()[0]
+    got: list[Any] = []
+    weigh(NextTokens(model), [row], numbers, lambda _k, shares: got.append(shares))
+    one, zero = words.convert_tokens_to_ids(["1", "0"])
+    with torch.inference_mode():
+        first = model.model(torch.tensor([row])).logits[0, -1].softmax(-1)
+        then = model.model(torch.tensor([[*row, one]])).logits[0, -1].softmax(-1)
+    assert got[0][1] == pytest.approx(float(first[one] * (1 - then[zero])), abs=1e-6)
+    assert got[0][10] == pytest.approx(float(first[one] * then[zero]), abs=1e-6)
+    assert got[0][0] == pytest.approx(float(first[zero]), abs=1e-6)
+
+
+def test_a_tokenizer_without_the_numbers_is_refused() -> None:
+    class Letters:
+        def get_vocab(self) -> dict[str, int]:
+            return {"a": 0, "<unk>": 1}
+
+        def __call__(self, _text: str, **_: Any) -> dict[str, list[int]]:
+            return {"input_ids": [1]}
+
+        def convert_ids_to_tokens(self, ids: list[int]) -> list[str]:
+            return ["<unk>" for _ in ids]
+
+    with pytest.raises(JudgeError, match="no tokens for the number 4"):
+        number_tokens(Letters(), ["4"], "letters")
+
+
+def test_words_with_and_without_a_space_both_write_a_number() -> None:
+    class Both:
+        def get_vocab(self) -> dict[str, int]:
+            return {"4": 0, "\u01204": 1, "\u25814": 2, "44": 3, "x": 4}
+
+    assert number_tokens(Both(), ["4"], "both").paths == (((0,), (1,), (2,)),)
+
+
+def test_folders_are_named_by_path(tmp_path: Path) -> None:
+    with pytest.raises(JudgeError):
+        load_causal_model(ModelSpec(str(tmp_path / "nothing")))
