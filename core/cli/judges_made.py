@@ -49,7 +49,9 @@ def calibrate(
     golden: Golden,
     *,
     aspect: AspectOption,
-    judge: Annotated[str, typer.Option(help="offline, openai:MODEL[@BASE_URL], scripted[:SEED].")] = "offline",
+    judge: Annotated[
+        str, typer.Option(help="offline, openai:MODEL[@BASE_URL], hf:ID_OR_PATH, scripted[:SEED].")
+    ] = "offline",
     preset: Annotated[str, typer.Option(help="summarisation, data-to-text, hallucination, quick.")] = "summarisation",
     revisit: Annotated[Literal["racing", "full"], typer.Option()] = "racing",
     rounds: Annotated[int, typer.Option(help="Refinement rounds.")] = 1,

@@ -1,4 +1,4 @@
-"""Tiny causal models with random weights, built in code: one that answers with digits, one that does not."""
+"""Tiny causal models with random weights, built in code: one that answers with ratings, one that does not."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ TEMPLATE = (
     "{% for message in messages %}[{{ message['role'] }}]{{ message['content'] }}\n{% endfor %}"
     "{% if add_generation_prompt %}[assistant]{% endif %}"
 )
-DIGITS = "0123456789"
+RATINGS = "12345"
 
 
 @cache
@@ -28,8 +28,8 @@ def tokenizer() -> Any:
     return PreTrainedTokenizerFast(tokenizer_object=built, pad_token="<pad>", bos_token="<s>", eos_token="</s>")
 
 
-def save_model(folder: Path, *, sure: float = 20.0, chat: bool = False, context: int = 4096, **config: Any) -> Path:
-    """A Llama of 4 layers in `folder`; `sure` pulls its answers to digits, 0 leaves them to chance."""
+def save_model(folder: Path, *, sure: bool = True, chat: bool = False, context: int = 4096, **config: Any) -> Path:
+    """A Llama of 4 layers in `folder`; if `sure` it says ratings from 1 to 5 until it ends, else anything."""
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
 
@@ -56,10 +56,11 @@ def save_model(folder: Path, *, sure: float = 20.0, chat: bool = False, context:
         for parameter in model.parameters():
             if parameter.ndim > 1:
                 torch.nn.init.normal_(parameter, std=0.3)
-        if sure:  # one dimension of every state is large, and digits point that way
+        if sure:  # one dimension of every state is large, and ratings point that way, the end a little less
             model.model.embed_tokens.weight[:, 0] = 30.0
             model.lm_head.weight[:, 0] = 0.0
-            model.lm_head.weight[words.convert_tokens_to_ids(list(DIGITS)), 0] = sure / 5.0
+            model.lm_head.weight[words.convert_tokens_to_ids(list(RATINGS)), 0] = 4.0
+            model.lm_head.weight[words.eos_token_id, 0] = 3.9
     model.save_pretrained(folder)
     words.save_pretrained(folder)
     if chat:

@@ -81,7 +81,7 @@ def test_a_scale_up_to_ten_is_weighed_and_one_of_decimals_refused(folder: Path) 
 
 
 def test_a_model_that_means_no_number_leaves_items_unscored_with_the_reason(tmp_path: Path) -> None:
-    scores = _judge(save_model(tmp_path, sure=0.0)).score(TASK, ITEMS, CRITERIA[:1])
+    scores = _judge(save_model(tmp_path, sure=False)).score(TASK, ITEMS, CRITERIA[:1])
     unscored = scores.unscored[CRITERIA[0].criteria_id]
     assert len(unscored) == len(ITEMS)
     assert all(isinstance(each, Unscored) and each.reason == "no verdict" for each in unscored)
@@ -89,7 +89,7 @@ def test_a_model_that_means_no_number_leaves_items_unscored_with_the_reason(tmp_
 
 
 def test_a_written_form_reads_what_the_model_writes(folder: Path) -> None:
-    """The tiny model writes digits only: whatever they are, nothing is made up."""
+    """The tiny model writes ratings only: whatever they are, nothing is made up."""
     judge = _judge(folder, sampling=Sampling("score_only", samples=2, temperature=1.0, max_tokens=3))
     first, again = (judge.score(TASK, ITEMS, CRITERIA, explain=True) for _ in range(2))
     for verdict, other in zip(first.explained, again.explained, strict=True):
