@@ -164,12 +164,20 @@ def endpoint_of_file(base_url: str) -> tuple[str, bool]:
     return (checked_base_url(base_url), trusted_with_the_key(base_url, None)) if base_url else ("", True)
 
 
+_NOT_SHOWN = "What {0} replied to this is not kept here, and looking at it sends nothing."
+_NOT_RUN = (
+    "The judge {0} comes out of a file, and a file alone brings no model into this process: nothing was read or "
+    "downloaded. If you want that model, name it yourself (--judge {0}), or let this installation list it: "
+    "CONCORD_LOCAL_MODELS={name}"
+)
+
+
 def _careful(base_url: str, settings: Settings) -> str | None:
     return settings.openai_api_key if trusted_with_the_key(base_url, settings.openai_base_url) else None
 
 
 def _silent(base_url: str, settings: Settings) -> str | None:
-    raise ConsentError(f"What {base_url} replied to this is not kept here, and looking at it sends nothing.", base_url)
+    raise ConsentError(_NOT_SHOWN.format(base_url), base_url)
 
 
 NAMED = Gate(lambda base_url, settings: settings.openai_api_key, models=True)
@@ -308,21 +316,20 @@ def _provider(model: str, base_url: str, settings: Settings, gate: Gate, prices:
 def _local(
     spec: JudgeSpec, settings: Settings, replies: ReplyStore | None, sampling: Sampling | None, gate: Gate
 ) -> Judge:
-    """Nothing is read, downloaded or imported before the first request."""
+    """Nothing is read, downloaded or imported before the first request, and without consent not then either."""
     from core.judging.local import LocalJudge
-    from core.providers.transformers_local import LocalProvider
-    from core.repeval.model import ModelSpec
 
     name = f"{spec.model}@{spec.revision}" if spec.revision else spec.model
-    if not gate.models and name not in settings.local_models:
-        raise ConsentError(
-            f"The judge hf:{name} comes out of a file, and a file alone brings no model into this process: nothing was "
-            f"read or downloaded. If you want that model, name it yourself (--judge hf:{name}), or let this "
-            f"installation list it: CONCORD_LOCAL_MODELS={name}",
-            f"hf:{name}",
-        )
-    provider = with_cache(LocalProvider(ModelSpec(spec.model, spec.revision or None)), replies)
-    return LocalJudge(provider, spec.model, spec=f"hf:{name}", sampling=sampling)
+    inner: Provider
+    if gate.models or (gate.key_for is not _silent and name in settings.local_models):
+        from core.providers.transformers_local import LocalProvider
+        from core.repeval.model import ModelSpec
+
+        inner = LocalProvider(ModelSpec(spec.model, spec.revision or None))
+    else:
+        words = _NOT_SHOWN if gate.key_for is _silent else _NOT_RUN
+        inner = ClosedProvider(f"hf:{name}", ConsentError(words.format(f"hf:{name}", name=name), f"hf:{name}"))
+    return LocalJudge(with_cache(inner, replies), spec.model, spec=f"hf:{name}", sampling=sampling)
 
 
 def _recorded(path: Path, sampling: Sampling | None, gate: Gate) -> Judge:

@@ -10,7 +10,7 @@ import pytest
 from core.errors import ConsentError, JudgeError, ModelNotFoundError, UsageError
 from core.judging.base import DraftRequest, Exemplar
 from core.judging.local import ONE_PASS, LocalJudge
-from core.judging.registry import NAMED, language_model, make_judge, parse_spec, restore_judge
+from core.judging.registry import NAMED, SILENT, language_model, make_judge, parse_spec, restore_judge
 from core.judging.styles import Sampling
 from core.providers.base import Completion, Failure, Message, Request
 from core.providers.transformers_local import LocalProvider, prompt_rows
@@ -139,8 +139,12 @@ def test_a_chat_template_is_filled_in_and_its_marks_cannot_be_forged(tmp_path: P
 def test_the_state_brings_the_judge_back_and_a_file_alone_brings_no_model(folder: Path) -> None:
     judge = _judge(folder)
     state = judge.as_state()
+    closed, looked_at = restore_judge(state, Settings()), restore_judge(state, Settings(), gate=SILENT)
+    assert closed.estimate(TASK, ITEMS, 10).cost == 0.0
     with pytest.raises(ConsentError, match=r"nothing was read or downloaded.*--judge hf:.*CONCORD_LOCAL_MODELS"):
-        restore_judge(state, Settings())
+        closed.score(TASK, ITEMS, CRITERIA)
+    with pytest.raises(ConsentError, match="looking at it sends nothing"):
+        looked_at.score(TASK, ITEMS, CRITERIA)
     for settings, how in ((Settings(), {"gate": NAMED}), (Settings(local_models=(str(folder),)), {})):
         again = restore_judge(state, settings, **how)
         assert isinstance(again, LocalJudge)
