@@ -1,0 +1,168 @@
+"""A model in the process as a judge: one pass beside writing the score, and eight criteria beside one.
+
+    python tests/bench/bench_local.py [--json] [--size tiny|100m|1b|7b] [--items N] [--rounds 2]
+
+Random weights of a Llama's shape on the best device of this machine (bfloat16 on CUDA, float32 elsewhere); items of 600
+tokens, criteria of 60.  Both sides of a ratio take turns, so that a slow moment of the machine hits both.  `prefill`
+says how many prompt tokens a second one pass reads, and which share of this machine's own matrix product that is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from core.judging.local import ONE_PASS, LocalJudge
+from core.judging.render import score_frame
+from core.judging.styles import Sampling
+from core.providers.one_pass import NextTokens
+from core.providers.transformers_local import LocalProvider, Ready
+from core.records import Criteria, Item, Scale, Task
+from core.repeval.model import LoadedModel, ModelFacts, ModelSpec, choose_device, choose_precision
+
+TASK = Task("coherence", "single", Scale(1, 5))
+WORDS = [f"word{k}" for k in range(500)]
+REPLY = 90  # tokens of a usual reply: the number and a few sentences (judging.styles.REPLY_TOKENS)
+SIZES = {
+    "tiny": {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4},
+    "100m": {"hidden_size": 768, "intermediate_size": 2048, "num_hidden_layers": 12, "num_attention_heads": 12},
+    "1b": {"hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 16, "num_attention_heads": 32},
+    "7b": {"hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 32, "num_attention_heads": 32},
+}
+
+
+def text_of(n_tokens: int, seed: int) -> str:
+    """So many words, each a token."""
+    return " ".join(random.Random(seed).choices(WORDS, k=n_tokens))
+
+
+def tokenizer() -> Any:
+    """A token a word, with every word of the prompts."""
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    splitter = pre_tokenizers.Whitespace()
+    frame = score_frame(TASK, Item("i", "x"), ONE_PASS.prompt).messages("x")[0].content + " Number:"
+    words = dict.fromkeys([*"0123456789", *WORDS, *(word for word, _ in splitter.pre_tokenize_str(frame))])
+    vocabulary = {word: k for k, word in enumerate(["<pad>", "<unk>", *words])}
+    built = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
+    built.pre_tokenizer = splitter
+    return PreTrainedTokenizerFast(tokenizer_object=built, pad_token="<pad>", unk_token="<unk>")
+
+
+def judge_of(size: str) -> tuple[LocalJudge, int, str]:
+    """A judge with random weights, how many they are, and the device."""
+    import torch
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    spec = ModelSpec("random")
+    device = choose_device("auto")
+    config = LlamaConfig(vocab_size=8_000, max_position_embeddings=4_096, tie_word_embeddings=False, **SIZES[size])
+    torch.manual_seed(0)
+    torch.set_default_dtype(getattr(torch, choose_precision(spec, device)))
+    with torch.device(device):
+        model = LlamaForCausalLM(config).eval()
+    torch.set_default_dtype(torch.float32)
+    facts = ModelFacts("random", "", "random", config.num_hidden_layers + 1, config.hidden_size, False, 4_096)
+    loaded = LoadedModel(facts, model, device)
+    provider = LocalProvider(spec)
+    provider._model = Ready(loaded, tokenizer(), NextTokens(loaded), threading.Lock(), {})
+    n_weights = sum(parameter.numel() for parameter in model.parameters())
+    return LocalJudge(provider, "random", spec="hf:random"), n_weights, device
+
+
+def seconds(work: Callable[[], Any], device: str) -> float:
+    import torch
+
+    started = time.perf_counter()
+    work()
+    if device == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter() - started
+
+
+def products_per_second(device: str) -> float:
+    """Floating-point operations a second of a large matrix product in the format that the model runs in."""
+    import torch
+
+    n = 8_192 if device == "cuda" else 2_048
+    left = torch.randn(n, n, device=device, dtype=getattr(torch, choose_precision(ModelSpec("random"), device)))
+    best = min(seconds(lambda: left @ left, device) for _ in range(5))
+    return 2.0 * n**3 / best
+
+
+def measure(size: str, n_items: int, rounds: int) -> dict[str, Any]:
+    judge, n_weights, device = judge_of(size)
+    n_items = n_items or (128 if device == "cuda" else 3)
+    items = [Item(f"i{k}", text_of(600, k)) for k in range(n_items)]
+    criteria = [Criteria(text_of(60, 1_000 + k), "coherence") for k in range(8)]
+    written = judge.with_sampling(Sampling("rate_explain", max_tokens=REPLY))
+    few = judge.with_sampling(Sampling("score_only", max_tokens=4))
+    work: dict[str, Callable[[], Any]] = {
+        "one_pass": lambda: judge.score(TASK, items, criteria[:1]),
+        "written": lambda: written.score(TASK, items, criteria[:1]),
+        "written_number_only": lambda: few.score(TASK, items, criteria[:1]),
+        "one_criterion": lambda: judge.score(TASK, items[:1], criteria[:1]),
+        "eight_criteria": lambda: judge.score(TASK, items[:1], criteria),
+        "eight_written": lambda: written.score(TASK, items[:1], criteria),
+    }
+    work["eight_criteria"]()  # the first shared pass is held against separate ones
+    work["one_pass"]()
+    best = {name: min(seconds(each, device) for _ in range(rounds)) for name, each in work.items()}
+    n_tokens = judge.score(TASK, items, criteria[:1]).usage.prompt_tokens
+    speed = n_tokens / best["one_pass"]
+    return {
+        "device": device,
+        "weights": n_weights,
+        "items": n_items,
+        "prompt_tokens": n_tokens / n_items,
+        "seconds": {name: round(value, 3) for name, value in best.items()},
+        "one_pass_beside_written": round(best["written"] / best["one_pass"], 2),
+        "one_pass_beside_number_only": round(best["written_number_only"] / best["one_pass"], 2),
+        "eight_beside_eight_written": round(best["eight_written"] / best["eight_criteria"], 2),
+        "eight_criteria_beside_one": round(best["eight_criteria"] / best["one_criterion"], 2),
+        "prefill": {
+            "tokens_per_second": round(speed, 1),
+            "share_of_matrix_product": round(2 * n_weights * speed / products_per_second(device), 3),
+        },
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--size", choices=SIZES, default="100m")
+    parser.add_argument("--items", type=int, default=0)
+    parser.add_argument("--rounds", type=int, default=2)
+    chosen = parser.parse_args()
+    figures = measure(chosen.size, chosen.items, chosen.rounds)
+    if chosen.json:
+        print(json.dumps(figures))
+        return
+    print(
+        f"{figures['weights'] / 1e6:.0f} M weights on {figures['device']}, "
+        f"{figures['prompt_tokens']:.0f} tokens a prompt"
+    )
+    print(
+        f"one pass: {figures['one_pass_beside_written']} x the items a second of writing a usual reply (wanted: 3 or "
+        f"more), {figures['one_pass_beside_number_only']} x of a bare number; with 8 criteria "
+        f"{figures['eight_beside_eight_written']} x"
+    )
+    print(f"8 criteria on one item: {figures['eight_criteria_beside_one']} x the time of one (wanted: 2.5 or less)")
+    print(
+        f"one pass reads {figures['prefill']['tokens_per_second']:,.0f} tokens a second, "
+        f"{figures['prefill']['share_of_matrix_product']:.0%} of the matrix product"
+    )
+
+
+if __name__ == "__main__":
+    main()
