@@ -7,7 +7,7 @@ from core.project_records import Run
 from core.projects.analyses import RecheckRequest
 from pages.components import consent, live, log_view, people_view, run_view, runs_table, state, tables
 from pages.components.log_view import pages_of
-from pages.components.page import Opened, link_to, open_page
+from pages.components.page import Opened, finding, link_to, open_page
 from pages.components.screens import plain
 
 RUNS, LOG, PEOPLE = "Runs", "Log", "People"
@@ -23,7 +23,7 @@ def draw(page: Opened, runs: list[Run]) -> None:
         st.info("Nothing has been run in this project yet.", icon=":material/list_alt:")
         link_to("calibrate", "Start a calibration", icon=":material/tune:")
         return
-    st.header(plain(runs_table.finding(runs)), anchor=False)
+    finding(runs_table.finding(runs))
     draw_worker(page)
     shown = draw_place(runs)
     ids = [run.run_id for run in shown]

@@ -14,7 +14,7 @@ from core.data.summary import sentence
 from core.project_records import GoldenSummary
 from core.records import GoldenSet
 from pages.components import charts, label_blind, state, tables
-from pages.components.page import Opened, link_to
+from pages.components.page import Opened, finding, link_to
 from pages.components.screens import plain
 
 PAGE_ROWS, MOST_PICTURES = 100, 4
@@ -59,7 +59,7 @@ def draw(page: Opened, goldens: Sequence[GoldenSummary]) -> None:
     golden = _picked(goldens)
     sees = not golden.aspects or label_blind.may_see(page, golden.golden_id)
     glance = _glance(golden.golden_id, page)
-    st.markdown(f"#### {plain(golden.name)}: {plain(glance.words if sees else glance.blind)}")
+    finding(f"{golden.name}: {glance.words if sees else glance.blind}")
     _draw_age(page, goldens, golden)
     _draw_next(page, golden, glance)
     if sees:

@@ -211,9 +211,9 @@ def finding(selection: Selection) -> str:
     if not count.misaligned:
         return f"**Judge and people agree on all {count.n_items} calibration items.**{unread}"
     return (
-        f"**Judge and people part on {count.misaligned} of {count.n_items:,} items**: ▲ {count.lenient} too lenient, "
-        f"▼ {count.strict} too strict. Of the {count.misaligned}, {count.triaged} triaged, "
-        f"{count.picked_misaligned} picked{elsewhere}.{unread}"
+        f"**Judge and people disagree on {count.misaligned} of {count.n_items:,} items**: "
+        f"▲ {count.lenient} too lenient, ▼ {count.strict} too strict. "
+        f"Of the {count.misaligned}, {count.triaged} triaged, {count.picked_misaligned} picked{elsewhere}.{unread}"
     )
 
 

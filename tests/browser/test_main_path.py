@@ -82,6 +82,7 @@ def test_calibrate_edit_and_rescore(page: Page, app_url: str, settle: Settle, en
     settle("measured in full")
     page.get_by_role("button", name="Edit", exact=True).click()
     settle("Save and re-score")
+    page.set_viewport_size({"width": 1440, "height": 900})
     text = page.get_by_label("Criteria", exact=True)
     before = text.input_value()
     assert before
