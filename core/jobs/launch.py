@@ -140,7 +140,8 @@ def settings_from_json(text: str) -> Settings:
     """Settings that `settings_as_json` wrote."""
     body = json.loads(text)
     prices = body.pop("prices")
-    body |= {"home": Path(body["home"]), "remote_code": tuple(body["remote_code"])}
+    body |= {name: tuple(body[name]) for name in ("remote_code", "local_models")}
+    body["home"] = Path(body["home"])
     return Settings(**body | {"prices": Path(prices) if prices else None})
 
 

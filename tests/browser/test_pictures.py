@@ -58,7 +58,7 @@ def test_a_screen_without_a_clickable_plot_fetches_no_plot_library(page: Page, d
         said = pictures(page).first.get_attribute("alt") or ""
         assert re.search(r"\d", said), f"{screen}: the picture says no figure in words"
     assert not [url for url in asked if "plotly" in url.lower()]
-    page.goto(f"{demo_url}/misaligned?project=demo")
+    page.goto(f"{demo_url}/misaligned?project=demo&section=plot")
     expect(page.locator(".js-plotly-plot .point").first).to_be_visible()
     assert [url for url in asked if "plotly" in url.lower()]
 
@@ -77,7 +77,7 @@ def test_pictures_take_the_colours_of_the_page(browser: Browser, demo_url: str) 
 def test_a_clickable_plot_moves_nothing_when_it_is_drawn(page: Page, demo_url: str) -> None:
     held: list[Route] = []
     page.route(re.compile("plotly", re.IGNORECASE), lambda route: held.append(route))  # noqa: PLW0108  # no builtin
-    page.goto(f"{demo_url}/misaligned?project=demo")
+    page.goto(f"{demo_url}/misaligned?project=demo&section=plot")
     waiting = page.locator("[data-testid=stElementContainer]:has([data-testid=stSkeleton])").first
     expect(waiting).to_be_visible()
     rest(page)

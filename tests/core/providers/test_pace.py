@@ -12,6 +12,7 @@ import pytest
 from core.errors import RateLimitError
 from core.providers.base import Completion, Failure, Message, Request
 from core.providers.pace import LONGEST_WAIT, Pace, used_up, wait_asked_for
+from tests.awaiting import awaited
 from tests.core.providers.conftest import Make
 from tests.fake_openai import RunningServer
 
@@ -61,7 +62,7 @@ def test_places_are_taken_by_refusals_and_given_back_by_answers(at_once: int) ->
             pace.end()
         return [*limits, pace.limit]
 
-    assert asyncio.run(run()) == [at_once, 64]
+    assert awaited(run()) == [at_once, 64]
 
 
 def test_a_quota_that_is_used_up_is_told_at_once(make: Make, server: RunningServer) -> None:
@@ -86,7 +87,7 @@ def test_waits_over_two_minutes_are_kept() -> None:
             await asyncio.wait_for(pace.begin(), 0.05)
         return pace._open_at - time.monotonic()
 
-    assert 129 < asyncio.run(run()) <= 130
+    assert 129 < awaited(run()) <= 130
 
 
 def test_an_endpoint_that_says_nothing_but_429_ends_the_run_after_its_patience() -> None:
@@ -97,7 +98,7 @@ def test_an_endpoint_that_says_nothing_but_429_ends_the_run_after_its_patience()
         assert first
         return pace.refused(await pace.begin(), None)
 
-    assert asyncio.run(run()) is False
+    assert awaited(run()) is False
 
 
 def test_settings_bound_requests_and_tokens_a_minute(make: Make) -> None:

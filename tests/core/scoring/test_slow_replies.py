@@ -16,6 +16,7 @@ from aiohttp import web
 from core.progress import Shown
 from core.scoring import ScoreRequest, score_file
 from core.store.store import Store
+from tests.awaiting import awaited
 from tests.fake_openai import MODEL, FakeOpenAI, RunningServer
 
 N_ITEMS = 300
@@ -68,7 +69,7 @@ def test_it_runs_in_a_program_with_an_event_loop_of_its_own(request_: ScoreReque
     async def notebook() -> int:
         return score_file(request_).n_scored
 
-    assert asyncio.run(notebook()) == N_ITEMS
+    assert awaited(notebook()) == N_ITEMS
 
 
 def test_stopped_it_ends_at_once_whatever_is_under_way(request_: ScoreRequest, waits: Any, store: Store) -> None:
