@@ -2,6 +2,7 @@
 // their place where the widget they pressed is taken away.
 (() => {
   const settled = 300; // ms in which figures find their height once the script rests
+  const answered = 10_000; // ms in which a server that is asked for another screen begins to draw it
   let releasing = 0;
   let pressed = ""; // class of the widget that had the focus last, while keys are used
   let byKeys = false;
@@ -28,6 +29,18 @@
     releasing = setTimeout(release, settled);
     requestAnimationFrame(refocus);
   }).observe(document, { subtree: true, attributes: true, attributeFilter: ["data-test-script-state"] });
+
+  // Streamlit empties the page when a link to another screen is followed, before its script is said to run.
+  const follow = () => {
+    hold();
+    releasing = setTimeout(release, answered);
+  };
+  document.addEventListener("click", (event) => {
+    const link = event.target instanceof Element ? event.target.closest("a[href]") : null;
+    const elsewhere = event.ctrlKey || event.metaKey || event.shiftKey || link?.target === "_blank";
+    if (link && !elsewhere && link.origin === location.origin && link.pathname !== location.pathname) follow();
+  }, true);
+  addEventListener("popstate", follow, true);
 
   document.addEventListener("focusin", ({ target }) => {
     const widget = target.closest('[class*="st-key-"]');

@@ -12,6 +12,9 @@ document.addEventListener(
   true,
 );
 
+// Nobody types there: the page, or its main part, where frame.js puts the focus when what had it is taken away.
+const nowhere = (at) => at === document.body || at?.matches("[data-testid=stMain]");
+
 export default function ({ data }) {
   let tries = 0;
   const settle = () => {
@@ -24,7 +27,7 @@ export default function ({ data }) {
     for (const one of document.querySelectorAll(BOXES)) one.inputMode = "decimal"; // the keypad of a phone
     const at = document.activeElement;
     if (at !== box && at.matches(BOXES)) at.blur();
-    if (box !== null && document.activeElement === document.body) box.focus();
+    if (box !== null && nowhere(document.activeElement)) box.focus();
   };
   let timer = setTimeout(settle);
   return () => clearTimeout(timer);

@@ -142,7 +142,9 @@ def test_a_typed_number_is_of_its_item_alone(
     page.keyboard.press("Control+z")
     page.keyboard.type("4")  # and never kept
     leave(page)
+    page.get_by_test_id("stMain").focus()  # where the frame puts the focus when the box goes before the next is there
     strike(page, "ArrowRight", then="3 of 4 · 1 done")
+    expect(box(page)).to_be_focused()
     expect(box(page)).to_have_value("")
     leave(page)
     strike(page, "ArrowLeft", then="2 of 4 · 1 done")

@@ -32,7 +32,8 @@ ASPECT, OTHER_ASPECT = "coherence", "fluency"
 N_SOURCES, N_SYSTEMS = 10, 4
 NEWER_SOURCES = 6
 LATENCY = 0.02
-ENDED = ("done", "failed", "cancelled", "stopped at the budget")
+ENDED = ("done", "failed", "cancelled", "cut by the budget")
+CALLS = re.compile(r"[\d,]+ calls, [\d,]+ sent and [\d,]+ from stored replies")
 MONEY = re.compile(r"\$[\d.,]*\d|\([\d,]+ sent, [\d,]+ from replies kept earlier\)|[\d,]+ tokens")
 
 
@@ -94,7 +95,10 @@ def start_version(project: Project) -> dict[str, str]:
 
 
 def start_trial(project: Project) -> dict[str, str]:
+    """With words of its own: what a re-scoring or a version was answered is not asked for again."""
     screen = project.place.screen("criteria", run=project.calibration, section="try")
+    text = labelled(screen.text_area, "Criteria to try")
+    text.set_value(f"{text.value}\nTake a point off where a sentence leads nowhere.").run()
     return {"run": project.calibration, "trial": press(screen, "Try").query_params["trial"]}
 
 
@@ -248,10 +252,12 @@ class Bench:
         endpoint.hold_after(calm.answered.total() // 2, failures=min(1, calm.n_failed))
         address = KINDS[kind].start(project)
         place.start_worker()
-        place.until(lambda: endpoint.holding and endpoint.waiting > 0, "half of the answers")
-        place.until_idle()
-        place.kill_worker()
-        endpoint.lose_waiting()
+        try:
+            place.until(lambda: endpoint.holding and endpoint.waiting > 0, "half of the answers")
+            place.until_idle()
+            place.kill_worker()
+        finally:
+            endpoint.lose_waiting()  # else no later run would be answered
         return address
 
     def _killed_in_slow_motion(self, project: Project, kind: str) -> dict[str, str]:
@@ -272,9 +278,8 @@ class Bench:
         place, result = project.place, KINDS[kind].result
         place.until(lambda: newest(place)["status"] in ENDED, f"the end of the {kind}")
         shown = result(project, address) if callable(result) else place.screen(result, **address)
-        runs = place.screen("runs")
-        spent = {metric.label: metric.value for metric in runs.metric if metric.label != "Took"}
         lines = words(shown)
+        spent = spent_on_newest(place)
         spent["in the result"] = " ".join(MONEY.findall("\n".join(lines)))
         status = f"{newest(place)['status']} {newest(place)['error']}".strip()
         return Ending(status, spent, without_money(lines), self._endpoint.times_answered - before)
@@ -337,6 +342,17 @@ def newest(place: Place) -> dict[str, Any]:
     """The newest run as Runs shows it."""
     runs: pd.DataFrame = place.runs()
     return dict(runs.iloc[0])
+
+
+def spent_on_newest(place: Place) -> dict[str, str]:
+    """Calls and cost in the row of the newest run, and on the card above how many of the calls were sent."""
+    row = newest(place)
+    spent = {name: str(row[name]) for name in ("calls", "cost") if not pd.isna(row.get(name))}
+    cards = [block.value for block in place.screen("runs").markdown if "Finished" in block.value]
+    spent["sent"] = " ".join(CALLS.findall("\n".join(cards)))
+    if row["status"] == "done" and "calls" in spent:
+        assert spent["sent"].startswith(f"{int(row['calls']):,} calls"), f"the card is not of the newest run: {cards}"
+    return spent
 
 
 def without_money(lines: list[str]) -> list[str]:
