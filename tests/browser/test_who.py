@@ -210,11 +210,11 @@ def test_a_deep_link_survives_signing_in_once(
     kept(page)
     page.goto(url)  # once: the root is the root again
     settle("Ann (ann@example.org)")
-    expect(page.get_by_role("heading", name="Golden set", level=1)).to_be_visible()
+    expect(page.get_by_role("heading", name="Overview", level=1)).to_be_visible()
     assert re.fullmatch(rf"{url}/(\?project=\w+)?", page.url)
     page.get_by_role("button", name="Sign out").click()
     settle("Sign in to go on.")
     page.wait_for_url(f"{url}/")
     kept(page)  # whoever signs in next begins at the root
     sign_in(page, settle)
-    expect(page.get_by_role("heading", name="Golden set", level=1)).to_be_visible()
+    expect(page.get_by_role("heading", name="Overview", level=1)).to_be_visible()
