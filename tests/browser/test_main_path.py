@@ -33,7 +33,7 @@ def start_calibration(page: Page, url: str, settle: Settle, enter: Settle, round
 def top_rows(page: Page) -> list[str]:
     """The first rows of the ranking, read from the table that the canvas keeps for screen readers."""
     rows = page.locator("[data-testid=stDataFrame] canvas table tbody tr")
-    return [row.text_content() or "" for row in rows.all()[:5]]
+    return rows.all_text_contents()[:5]  # at once: the table may go while it is read
 
 
 def mark_row(page: Page, row: int) -> None:
