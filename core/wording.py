@@ -1,4 +1,4 @@
-"""Word diff of two criteria texts, and their union: pure, from the standard library; screens and reports draw it."""
+"""What is said of texts and counts: the word diff of two criteria texts, their union, a count with its noun."""
 
 from __future__ import annotations
 
@@ -38,6 +38,11 @@ def merged(first: str, second: str) -> str:
     known = {_bare(line) for line in first.splitlines()}
     extra = [line for line in second.strip().splitlines() if line.strip() and _bare(line) not in known]
     return "\n".join([first.strip(), *extra]) if extra else first.strip()
+
+
+def counted(n: int, noun: str, many: str = "") -> str:
+    """``"1 item"``, ``"1,600 items"``."""
+    return f"{n:,} {noun if n == 1 else many or f'{noun}s'}"
 
 
 def _bare(line: str) -> str:

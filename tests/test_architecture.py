@@ -37,7 +37,6 @@ PREVIEWS = (
     "core.metrics",
     *(f"core.fusion.{name}" for name in ("estimators", "items", "plan", "stack")),
     "core.stats",
-    "core.wording",
     "core.quotations",
     "core.report",
 )  # pure
@@ -56,6 +55,7 @@ ANYWHERE = (
         "core.owner_only",
         "core.progress",
         "core.verdicts",
+        "core.wording",
     ),
 )
 
@@ -119,7 +119,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
             "core.review",
         ),  # the records they hold
         *("core.report.figures", "core.calibration", "core.comparison", "core.data"),
-        *("core.spreadsheets", "core.stats", "core.version", "core.wording"),
+        *("core.spreadsheets", "core.stats", "core.version"),
     ),
     "core.records": (),
     "core.verdicts": (),
@@ -170,7 +170,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "core.comparison.styles_run": (
         *("core.comparison.styles", "core.judging", "core.stats", "core.settings", "core.providers.base"),
     ),
-    "core.review": ("core.stats", "core.wording"),
+    "core.review": ("core.stats",),
     "core.data.public_sets": ("core.data", "core.providers.downloads"),
     "core.metrics": ("core.judging.base", "core.judging.offline.text", "core.repeval"),
     "core.fusion": (
@@ -187,7 +187,6 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "core.review",
         "core.stats",
         "core.version",
-        "core.wording",
     ),
     "core.demo": EVERYTHING,  # makes a project as a person would: over `core.projects`
     "core.jobs": (

@@ -11,6 +11,7 @@ import typer
 from core.cli.options import Golden, JsonFlag
 from core.cli.output import notes, place, progress_bar, tell
 from core.errors import UsageError
+from core.wording import counted
 
 if TYPE_CHECKING:
     from core.data.public_sets import Benchmark
@@ -81,13 +82,13 @@ def _catalogue_words(catalogue: Sequence[Benchmark]) -> list[str]:
 
 
 def _fetched_words(body: dict[str, Any]) -> list[str]:
-    sizes = f"{_count(body['n_items'], 'item')} of {_count(body['n_sources'], 'source')}"
-    systems = _count(body["n_systems"], "system") if body["n_systems"] else "systems not named"
+    sizes = f"{counted(body['n_items'], 'item')} of {counted(body['n_sources'], 'source')}"
+    systems = counted(body["n_systems"], "system") if body["n_systems"] else "systems not named"
     lines = [f"{body['title']}: {sizes}, {systems}, written to {body['out']}"]
     for aspect, facts in body["aspects"].items():
         low, high = facts["scale"]
-        raters = _count(facts["n_raters"], "rater") if facts["n_raters"] else "no individual ratings"
-        lines.append(f"  {aspect}: {_count(facts['n_labelled'], 'label')} on {low:g} to {high:g}, {raters}")
+        raters = counted(facts["n_raters"], "rater") if facts["n_raters"] else "no individual ratings"
+        lines.append(f"  {aspect}: {counted(facts['n_labelled'], 'label')} on {low:g} to {high:g}, {raters}")
     for file in body["files"]:
         size = f"{file['n_bytes'] / 1e6:,.2f} MB, sha256 {file['sha256'][:12]}…"
         compared = _COMPARED.get(file["checked"], "with nothing to compare it with")
@@ -95,12 +96,8 @@ def _fetched_words(body: dict[str, Any]) -> list[str]:
         lines.append(f"{file['file']}: {size} {compared}{pinned} ({file['address']})")
     lines += notes(*body["notes"])
     if body["warnings"]:
-        lines.append(f"{_count(len(body['warnings']), 'warning')}: python -m core check {body['out']} shows them.")
+        lines.append(f"{counted(len(body['warnings']), 'warning')}: python -m core check {body['out']} shows them.")
     return [*lines, f"Licence: {body['licence']}", f"Cite: {body['citation']}"]
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _check_words(report: dict[str, Any]) -> list[str]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from core.data.split import has_sources, source_digest, text_digest
 from core.records import GoldenSet
+from core.wording import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +27,14 @@ class Grown:
         """One sentence: what it adds to the older set of that name."""
         if not self.known:
             return f"It shares no source with {older}."
-        added = [_count(n, "new source") for n in (len(self.new),) if n]
-        added += [_count(n, "new text") for n in (self.n_new_items,) if n]
+        added = [counted(n, "new source") for n in (len(self.new),) if n]
+        added += [counted(n, "new text") for n in (self.n_new_items,) if n]
         more = sum(n for n in self.labels_added.values() if n > 0)
         fewer = -sum(n for n in self.labels_added.values() if n < 0)
-        added += [_count(more, "more label")] if more else []
-        kept = f"{_count(len(self.known), 'source')} known from {older}"
-        lost = [_count(self.n_gone, "source") + " left out"] if self.n_gone else []
-        lost += [_count(fewer, "label") + " fewer"] if fewer else []
+        added += [counted(more, "more label")] if more else []
+        kept = f"{counted(len(self.known), 'source')} known from {older}"
+        lost = [counted(self.n_gone, "source") + " left out"] if self.n_gone else []
+        lost += [counted(fewer, "label") + " fewer"] if fewer else []
         head = f"It adds {_listed(added)} to {kept}" if added else f"It has the same texts: {kept}"
         return f"{head}{'; ' + _listed(lost) if lost else ''}."
 
@@ -65,10 +66,6 @@ def _sources(golden: GoldenSet, *, by_source: bool) -> dict[str, set[str]]:
     for item in golden.items:
         texts.setdefault(item.source_id, set()).add(source_digest(item, by_source=by_source))
     return texts
-
-
-def _count(n: int, what: str) -> str:
-    return f"{n:,} {what}{'' if n == 1 else 's'}"
 
 
 def _listed(parts: list[str]) -> str:

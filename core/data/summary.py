@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from core.records import GoldenSet
+from core.wording import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +23,9 @@ def sentence(golden: GoldenSet, *, labels: bool = True) -> str:
 
     `labels` False says nothing of what the labels are, for somebody who is still to give theirs.
     """
-    words = _count(len(golden.items), "item")
-    words += f" from {_count(golden.n_systems, 'system')}" if golden.n_systems else ""
-    words += f" over {_count(golden.n_sources, 'source')}" if golden.n_sources < len(golden.items) else ""
+    words = counted(len(golden.items), "item")
+    words += f" from {counted(golden.n_systems, 'system')}" if golden.n_systems else ""
+    words += f" over {counted(golden.n_sources, 'source')}" if golden.n_sources < len(golden.items) else ""
     if not golden.aspects:
         return f"{words}; no labels yet."
     words += f", {people}" if (people := people_each(golden)) else ""
@@ -77,7 +78,3 @@ def _steps(value: float, low: float, step: float) -> float:
     """How far a value is from the next level, in steps."""
     steps = (value - low) / step
     return steps - round(steps)
-
-
-def _count(n: int, what: str) -> str:
-    return f"{n:,} {what}{'' if n == 1 else 's'}"

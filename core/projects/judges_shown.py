@@ -10,11 +10,9 @@ from core.project_records import JudgeEntry
 from core.projects.judge_line import HeldOutSeen, judge_line
 from core.projects.runs import list_held_out_accesses
 from core.records import JudgeScores, Measure
-from core.review.judge_versions import JudgeLine, JudgeVersion, VersionState
+from core.review.judge_versions import JudgeLine, JudgeVersion
 from core.store.store import Store
 
-STANDS: dict[VersionState, str] = {"current": "in use", "proposed": "waits for sign-off", "draft": "not measured yet"}
-"""What a version's state is called behind its number; the others are called as they are."""
 _MADE_NAME = re.compile(r" · (calibrated|version \d+)$")
 """How a run names its judge; what is called otherwise, somebody renamed."""
 
@@ -88,17 +86,12 @@ def version_behind(line: JudgeLine, entry: JudgeEntry) -> JudgeVersion | None:
     return line.of_run(entry.judge.run_id) if calibrated else None
 
 
-def version_name(version: JudgeVersion) -> str:
-    """`version 2 (in use)`."""
-    return f"{version.name} ({STANDS.get(version.state, version.state)})"
-
-
 def _named(entry: JudgeEntry, of_version: Mapping[str, JudgeVersion]) -> JudgeEntry:
     version = of_version.get(entry.judge_id)
     if version is None:
         return entry
     who = "Judge" if _MADE_NAME.search(entry.name) else entry.name
-    return replace(entry, judge=replace(entry.judge, name=f"{who}, {version_name(version)}"))
+    return replace(entry, judge=replace(entry.judge, name=f"{who}, {version.label}"))
 
 
 def _shown(line: JudgeLine, here: Sequence[JudgeVersion]) -> JudgeVersion:

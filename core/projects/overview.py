@@ -20,6 +20,7 @@ from core.records import Alignment
 from core.review.criteria import Comment, CommentSettled
 from core.review.judge_versions import JudgeLine, JudgeVersion
 from core.store.store import Store
+from core.wording import counted
 
 StageName = Literal["golden set", "labels", "calibration", "review", "approved", "in use"]
 Task = Literal["label", "sign off", "decide", "meet", "triage", "comment", "measure", "grow"]
@@ -109,10 +110,10 @@ def _stages(
 ) -> Iterator[Stage]:
     summary, default = golden.aspect(line.aspect), line.default
     n_labelled = 0 if summary is None else summary.n_labelled
-    yield Stage("golden set", True, _count(golden.n_items, "item"))
+    yield Stage("golden set", True, counted(golden.n_items, "item"))
     yield Stage("labels", n_labelled > 0, f"{n_labelled:,} labelled" if n_labelled else "")
     n_done = sum(run.status == "done" for run in runs)
-    versions = _count(len(line.versions), "version") if line.versions else f"{n_done:,} finished" if n_done else ""
+    versions = counted(len(line.versions), "version") if line.versions else f"{n_done:,} finished" if n_done else ""
     yield Stage("calibration", bool(versions), versions)
     to_review = sum(each.n for each in waiting if each.task in ("decide", "comment", "sign off", "meet"))
     reviewed = default is not None and default.in_force
@@ -129,7 +130,7 @@ def _stages(
 def _waiting(store: Store, project_id: str, golden: GoldenSummary, line: JudgeLine) -> Iterator[Waiting]:
     for rating in still_rating(store, project_id, golden.golden_id):
         if rating.n_open:
-            words = f"{_count(rating.n_open, 'item')} to label in {rating.name}"
+            words = f"{counted(rating.n_open, 'item')} to label in {rating.name}"
             yield Waiting("label", rating.n_open, words, rating.pass_id)
     for version in line.waiting[:1]:
         yield Waiting("sign off", 1, f"{version.name} of the judge waits for sign-off", str(version.number))
@@ -140,7 +141,7 @@ def _waiting(store: Store, project_id: str, golden: GoldenSummary, line: JudgeLi
         yield Waiting("measure", len(drafts), words, str(drafts[-1].number))
     yield from _to_decide(store, project_id, golden.golden_id, line.aspect)
     if comments := _open_comments(store, project_id, line.aspect):
-        words = f"{_count(len(comments), 'comment')} on criteria, not settled yet"
+        words = f"{counted(len(comments), 'comment')} on criteria, not settled yet"
         yield Waiting("comment", len(comments), words, comments[-1].subject)
     if line.default is not None and line.default.on(golden.golden_id) is None:
         words = f"{line.default.name} of the judge was measured on other labels, not on {golden.name}"
@@ -154,10 +155,10 @@ def _to_decide(store: Store, project_id: str, golden_id: str, aspect: str) -> It
     for meeting in list_meetings(store, project_id):
         if meeting.closed_at is None and (meeting.golden_id, meeting.aspect) == (golden_id, aspect):
             n_open = sum(point.decision is None for point in meeting.points)
-            words = f"{_count(n_open, 'point')} open in the meeting {meeting.name}"
+            words = f"{counted(n_open, 'point')} open in the meeting {meeting.name}"
             yield Waiting("meet", n_open, words, meeting.meeting_id)
     for run_id, n_open in open_proposals(store, project_id, golden_id, aspect).items():
-        yield Waiting("decide", n_open, f"{_count(n_open, 'proposal')} of a round to accept or reject", run_id)
+        yield Waiting("decide", n_open, f"{counted(n_open, 'proposal')} of a round to accept or reject", run_id)
 
 
 def _open_comments(store: Store, project_id: str, aspect: str) -> list[Comment]:
@@ -168,7 +169,3 @@ def _open_comments(store: Store, project_id: str, aspect: str) -> list[Comment]:
     settled = {entry.comment for entry in store.events.all(project_id, CommentSettled)}
     ours = {criteria.criteria_id for criteria, _ in store.criteria.texts(project_id, aspect)}
     return [comment for comment in comments if comment.subject in ours and comment.number not in settled]
-
-
-def _count(n: int, noun: str) -> str:
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"

@@ -22,8 +22,8 @@ from core.projects.runs import list_held_out_accesses, load_calibration
 from core.projects.triage import list_triage
 from core.records import Alignment, Usage
 from core.report.facts import CostLine, CriteriaFact, History, PassFact, Report, RoundFact, reproduce
-from core.report.words import RUN_WORDS, VERSION_WORDS, day
-from core.review.judge_versions import JudgeLine, JudgeVersion, VersionMeasured
+from core.report.words import RUN_WORDS, day
+from core.review.judge_versions import STATE_WORDS, JudgeLine, JudgeVersion, VersionMeasured
 from core.review.log import Action
 from core.review.meetings import Decision, Meeting
 from core.review.triage import HeldOutAccess, Triage
@@ -48,7 +48,7 @@ class MeasuredJudge:
         missing = "" if self.held_out else ", not measured on held-out items"
         if self.version is None:
             return f"calibration of {day(self.run.created_at)}{missing}"
-        return f"{self.version.name} ({VERSION_WORDS[self.version.state]}{missing})"
+        return f"{self.version.name} ({STATE_WORDS[self.version.state]}{missing})"
 
 
 def measured_judges(store: Store, project_id: str, golden_id: str, aspect: str) -> tuple[MeasuredJudge, ...]:

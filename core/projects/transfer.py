@@ -36,6 +36,7 @@ from core.store.schema import HEAD
 from core.store.store import Store
 from core.store.transfer import UNFINISHED, Arrival
 from core.version import VERSION
+from core.wording import counted
 
 _FILE = "recorded:"
 _SMALL = 10_000_000
@@ -70,19 +71,15 @@ class Holdings:
     def words(self) -> str:
         """In one line, for people."""
         parts = [
-            _count(self.goldens, "golden set") + f" with {_count(self.items, 'item')}",
-            _count(self.runs, "run"),
+            counted(self.goldens, "golden set") + f" with {counted(self.items, 'item')}",
+            counted(self.runs, "run"),
             f"{self.criteria:,} criteria",
-            _count(self.judges, "judge"),
-            _count(self.labels, "label"),
-            _count(self.log, "entry", "entries") + " in the log",
-            "no replies" if self.replies is None else _count(self.replies, "reply", "replies"),
+            counted(self.judges, "judge"),
+            counted(self.labels, "label"),
+            counted(self.log, "entry", "entries") + " in the log",
+            "no replies" if self.replies is None else counted(self.replies, "reply", "replies"),
         ]
         return ", ".join(parts)
-
-
-def _count(n: int, singular: str, plural: str = "") -> str:
-    return f"{n:,} {singular if n == 1 else plural or singular + 's'}"
 
 
 @dataclass(frozen=True, slots=True)

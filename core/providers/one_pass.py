@@ -12,14 +12,14 @@ import inspect
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from core.errors import JudgeError
 from core.records import FloatArray, IntArray
-from core.repeval.model import LoadedModel, is_out_of_memory, token_batches
+from core.repeval.model import LoadedModel, token_batches, unless_memory_ends
 
 BATCH_TOKENS = {"cpu": 1024, "mps": 8_192, "cuda": 32_768}
 """Tokens in one forward pass, padding counted."""
@@ -160,7 +160,7 @@ class NextTokens:
         waiting = self._batches(arrays, groups)[::-1]
         while waiting:
             batch = waiting.pop()
-            values = self._or_none(arrays, batch, list(columns))
+            values = unless_memory_ends(partial(self._read, arrays, batch, list(columns)))
             if values is not None:
                 yield np.concatenate([group.members for group in batch]), values
                 continue
@@ -174,20 +174,6 @@ class NextTokens:
                 batch = [Together(np.array([k]), 0) for k in batch[0].members]
             left = [*batch, *(group for later in waiting[::-1] for group in later)]
             waiting = self._batches(arrays, left)[::-1]
-
-    def _or_none(self, rows: list[IntArray], batch: list[Together], columns: list[int]) -> FloatArray | None:
-        """None when the device has too little memory for the batch."""
-        import torch
-
-        try:
-            with torch.inference_mode():
-                return self._read(rows, batch, columns)
-        except (RuntimeError, MemoryError) as problem:
-            if not is_out_of_memory(problem):
-                raise
-        if torch.cuda.is_available():
-            torch.cuda.empty_cache()
-        return None
 
     def _batches(self, rows: list[IntArray], groups: list[Together]) -> list[list[Together]]:
         """Groups of like length together, the longest first, within the budget; those that share nothing apart."""

@@ -12,7 +12,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -37,9 +37,9 @@ from core.repeval.model import (
     choose_device,
     choose_precision,
     describe_causal,
-    is_out_of_memory,
     load_causal_model,
     token_batches,
+    unless_memory_ends,
 )
 
 LEAST_ON_SCALE = 0.5
@@ -180,7 +180,7 @@ class _Answers:
         waiting = batches(positions)
         while waiting:
             batch = waiting.pop()
-            texts = self._written_or_none(batch)
+            texts = unless_memory_ends(partial(self._written, batch))
             if texts is not None:
                 for k, (text, finish, n_tokens) in zip(batch, texts, strict=True):
                     self.deliver(k, Completion(text, finish, _usage(len(self.rows[k]), n_tokens)))
@@ -192,18 +192,6 @@ class _Answers:
                 )
             budget = len(batch) * max(len(self.rows[k]) + room for k in batch) // 2
             waiting = batches([*batch, *(k for later in waiting[::-1] for k in later)])
-
-    def _written_or_none(self, batch: list[int]) -> list[tuple[str, str, int]] | None:
-        import torch
-
-        try:
-            return self._written(batch)
-        except (RuntimeError, MemoryError) as problem:
-            if not is_out_of_memory(problem):
-                raise
-        if torch.cuda.is_available():
-            torch.cuda.empty_cache()
-        return None
 
     def _written(self, batch: list[int]) -> list[tuple[str, str, int]]:
         """(text, finish, tokens) of every reply; what is drawn depends on the requests of the batch alone."""

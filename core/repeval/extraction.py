@@ -13,7 +13,7 @@ import hashlib
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -34,6 +34,7 @@ from core.repeval.model import (
     load_model,
     load_tokenizer,
     token_batches,
+    unless_memory_ends,
 )
 from core.repeval.reader import StateReader
 from core.repeval.states import (
@@ -242,7 +243,7 @@ def compute(plan: StatePlan, load: Loader | None = None, rows: IntArray | None =
     while waiting:
         batch = waiting.pop()
         started = time.perf_counter()
-        values = reader.read_or_none([plan.prompts[row] for row in batch])
+        values = unless_memory_ends(partial(reader.read, [plan.prompts[row] for row in batch]))
         if values is None:
             longest = max(len(plan.prompts[row]) for row in batch)
             if len(batch) == 1:

@@ -11,11 +11,11 @@ import hashlib
 import platform
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from core.records import IntArray
 EMBEDDED = "minilm"
 """The encoder that comes as a package (all-MiniLM-L6-v2, 22 M weights, 6 blocks of 384): works with no network."""
 
+Value = TypeVar("Value")
 Device = Literal["auto", "cpu", "cuda", "mps"]
 Precision = Literal["auto", "float32", "bfloat16", "float16"]
 PRECISIONS = ("float32", "bfloat16", "float16")
@@ -226,6 +227,24 @@ def is_out_of_memory(problem: BaseException) -> bool:
     return isinstance(problem, torch.OutOfMemoryError | MemoryError) or any(
         words in message for words in ("out of memory", "not enough memory", "can't allocate memory")
     )
+
+
+def unless_memory_ends(compute: Callable[[], Value]) -> Value | None:
+    """What `compute` gives without gradients, or None when the device has too little memory for it.
+
+    The error is dropped before the caller tries again, and with it the tensors that its traceback holds.
+    """
+    import torch
+
+    try:
+        with torch.inference_mode():
+            return compute()
+    except (RuntimeError, MemoryError) as problem:
+        if not is_out_of_memory(problem):
+            raise
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+    return None
 
 
 def find_capability() -> str:

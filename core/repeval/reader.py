@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.repeval.model import LoadedModel, is_out_of_memory
+from core.repeval.model import LoadedModel
 from core.repeval.states import Grid, token_offset
 
 if TYPE_CHECKING:
@@ -49,22 +49,6 @@ class StateReader:
                 layers = [pick(hidden[number]) for number in self.grid.layers]
             states: SingleArray = torch.stack(layers, dim=1).cpu().numpy()
         return states
-
-    def read_or_none(self, rows: Sequence[Sequence[int]]) -> SingleArray | None:
-        """The same, or None when the device has too little memory for the batch.
-
-        The error is dropped before the caller tries again, and with it the tensors that its traceback holds.
-        """
-        import torch
-
-        try:
-            return self.read(rows)
-        except (RuntimeError, MemoryError) as problem:
-            if not is_out_of_memory(problem):
-                raise
-        if torch.cuda.is_available():
-            torch.cuda.empty_cache()
-        return None
 
     def _watched(self, inputs: dict[str, Any], pick: _Picker) -> list[torch.Tensor] | None:
         """The picked states of each layer, or None when a block was passed other than once, or in another shape."""

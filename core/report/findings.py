@@ -24,7 +24,8 @@ from core.stats import (
     gain_words,
     margin_words,
 )
-from core.stats.claims import claim, counted, estimate, number, p_figure, signed, signed_range
+from core.stats.claims import claim, estimate, number, p_figure, signed, signed_range
+from core.wording import counted
 
 Standing = Literal["above", "level", "below", "open", "alone", "none", "undefined"]
 WEAK: tuple[Standing, ...] = ("open", "none", "undefined", "below")

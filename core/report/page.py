@@ -21,7 +21,7 @@ from core.report import plots, words
 from core.report.facts import History, Report
 from core.report.figures import Drawing
 from core.report.findings import brings, headline, limits, sign_off
-from core.review.judge_versions import ORIGINS
+from core.review.judge_versions import ORIGINS, STATE_WORDS
 from core.wording import Piece, word_diff
 
 _FOLDER = Path(__file__).parent / "templates"
@@ -87,7 +87,7 @@ def _rendered(template: str, report: Report, **more: Any) -> str:
             policy=_policy(css),
             origin=words.ORIGIN_WORDS,
             made=ORIGINS,
-            state=words.VERSION_WORDS,
+            state=STATE_WORDS,
             kind=words.KIND_WORDS[report.golden.kind],
             **more,
         )

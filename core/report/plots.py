@@ -16,7 +16,7 @@ from core.report.figures.svg import Drawing
 from core.report.figures.whiskers import Row, whiskers
 from core.report.measured import Labels, OnTheScale, SourceSpread
 from core.report.words import measure
-from core.stats.claims import counted
+from core.wording import counted
 
 WIDTH = 680
 MOST_ROWS, MOST_JUDGES = 30, 14

@@ -7,8 +7,8 @@ from datetime import datetime
 from core.records import Alignment
 from core.report.figures.style import measure_name
 from core.report.figures.svg import legible
-from core.review.judge_versions import VersionState
-from core.stats.claims import DASH, counted, estimate, number, range_words, signed, signed_range
+from core.stats.claims import DASH, estimate, number, range_words, signed, signed_range
+from core.wording import counted
 
 KIND_WORDS = {
     "single": "single texts",
@@ -36,15 +36,6 @@ RUN_WORDS = {
     "fusion": "fusion",
     "recheck": "rechecks of an exported judge",
     "trial": "criteria tried on one item",
-}
-
-
-VERSION_WORDS: dict[VersionState, str] = {
-    "draft": "not measured yet",
-    "proposed": "waits for sign-off",
-    "approved": "approved",
-    "current": "in use",
-    "retired": "retired",
 }
 
 

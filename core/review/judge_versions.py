@@ -18,7 +18,7 @@ from typing import ClassVar, Literal
 
 from core.errors import NotFoundError, UsageError
 from core.records import Alignment
-from core.review.log import Entry
+from core.review.log import IMPORTED, Entry
 from core.stats import Difference
 
 VersionState = Literal["draft", "proposed", "approved", "current", "retired"]
@@ -31,8 +31,14 @@ DECISIONS: dict[VersionState, tuple[VersionState, ...]] = {
     "retired": ("proposed",),
 }
 """State → what a person can make of it.  To take `current` or `approved` back to proposed withdraws the approval."""
-IMPORTED_ROLE = " (imported)"
-"""Stands behind the role of whoever did something before the project was brought here."""
+STATE_WORDS: dict[VersionState, str] = {
+    "draft": "not measured yet",
+    "proposed": "waits for sign-off",
+    "approved": "approved",
+    "current": "in use",
+    "retired": "retired",
+}
+"""What a state is called where people read of it."""
 MOST_CRITERIA, LONGEST_NOTE, LONGEST_REASON = 25, 300, 2_000
 ORIGINS: dict[VersionOrigin, str] = {
     "calibration": "proposed by a calibration",
@@ -185,6 +191,11 @@ class JudgeVersion:
         return f"version {self.number}"
 
     @property
+    def label(self) -> str:
+        """`version 2 (in use)`."""
+        return f"{self.name} ({STATE_WORDS[self.state]})"
+
+    @property
     def in_force(self) -> bool:
         """Whether somebody here approved it and nobody has withdrawn that."""
         return self.state in ("approved", "current")
@@ -294,7 +305,7 @@ def line_from(aspect: str, entries: Iterable[VersionEntry], *, imported: bool = 
             measured[k].append(entry)
             states[k] = "proposed" if states[k] == "draft" else states[k]
         else:
-            if imported and entry.role.endswith(IMPORTED_ROLE) and entry.state in ("approved", "current"):
+            if imported and entry.role.endswith(IMPORTED) and entry.state in ("approved", "current"):
                 elsewhere[k] = entry
                 continue
             decisions[k].append(entry)

@@ -10,6 +10,8 @@ from typing import Any, ClassVar
 from core.errors import UsageError
 
 UNWRITTEN = datetime.fromtimestamp(0, UTC)
+IMPORTED = " (imported)"
+"""Stands behind the role of who did something before the project was brought here; no action writes it."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from core.records import Alignment, Interval
+from core.wording import counted
 
 if TYPE_CHECKING:
     from core.stats.alignment import Difference
@@ -230,8 +231,3 @@ def estimate(alignment: Alignment | None) -> str:
 def signed_range(interval: Interval | None) -> str:
     """``"[−0.03, +0.15]"`` or "—"."""
     return DASH if interval is None else f"[{signed(interval.low)}, {signed(interval.high)}]"
-
-
-def counted(n: int, noun: str, many: str = "") -> str:
-    """``"1 item"``, ``"1,600 items"``."""
-    return f"{n:,} {noun if n == 1 else many or f'{noun}s'}"

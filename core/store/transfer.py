@@ -21,15 +21,13 @@ import sqlalchemy as sa
 
 from core.errors import StoreError
 from core.people import Actor
-from core.review.log import Action
+from core.review.log import IMPORTED, Action
 from core.store import schema
 from core.store.database import Database, in_our_words
 from core.store.layout import LAYOUT, OF_THE_WORKER, Row, decode, encode
 from core.store.log import body_text
 from core.store.reconnecting import Part, only_once
 
-IMPORTED = " (imported)"
-"""Stands behind the role of who did something before the project was brought here; no action writes it."""
 UNFINISHED = ("queued", "running")
 RUN_ID = re.compile(r"(?<![0-9A-Za-z])r[0-9a-f]{12}(?![0-9A-Za-z])")
 _SETTLED = "comment settled"  # the one kind of event that names another event by its number

@@ -16,6 +16,7 @@ from core.projects.analyses import Ablation, AblationRequest
 from core.records import Interval
 from core.report.figures import describe, measure_name
 from core.report.figures.analyses import ablation_figure, variant_name
+from core.wording import counted
 from pages.components import charts, consent, forms, live, people, run_view, state, tables
 from pages.components.page import Opened
 from pages.components.screens import plain
@@ -134,9 +135,7 @@ def _accesses_words(page: Opened, run: Run) -> str:
     if not counts:
         return ""
     reasons = "; ".join(f"{n} × {why}" for why, n in counts.items())
-    return (
-        f"The held-out items of this aspect were opened {tables.count_words(len(accesses), 'time')} so far: {reasons}."
-    )
+    return f"The held-out items of this aspect were opened {counted(len(accesses), 'time')} so far: {reasons}."
 
 
 def ablation_frame(ablation: Ablation) -> pd.DataFrame:

@@ -10,7 +10,7 @@ from core.calibration.records import Calibration
 from core.projects.calibration import CalibrationRequest
 from core.projects.kinds import RunDetail
 from core.report.figures import describe, measure_name
-from core.review.judge_versions import JudgeVersion
+from core.review.judge_versions import STATE_WORDS, JudgeVersion
 from core.stats import difference_figures
 from pages.components import charts, judge_view, review_view, run_view, runs_table, state, tables
 from pages.components.page import Opened, finding, link_to
@@ -23,7 +23,6 @@ FOLLOWS, RANKING, SEARCH, FIGURES = SECTIONS = (
     "All figures",
 )
 DIFFER = "Where judge and people part"
-STATES = {**judge_view.WORDS, "proposed": "waiting for sign-off"}
 
 
 def draw(page: Opened, view: RunDetail, result: Calibration) -> None:
@@ -66,7 +65,7 @@ def sentence(result: Calibration, version: JudgeVersion | None) -> str:
         words += tables.DASH if bare is None else f"{bare:.3f}"
     if version is None:
         return f"{words}."
-    return f"{words}; that is version {version.number} of the judge, {STATES[version.state]}."
+    return f"{words}; that is version {version.number} of the judge ({STATE_WORDS[version.state]})."
 
 
 def sides_kept(page: Opened, view: RunDetail) -> str:

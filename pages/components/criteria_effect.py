@@ -15,7 +15,7 @@ from core.projects.rescore import MOST_CHANGED, ChangedItem, PairedDifference, R
 from core.records import Alignment
 from core.report.figures import measure_name
 from core.stats import claim, difference_figures
-from core.wording import word_diff
+from core.wording import counted, word_diff
 from pages.components import diff_view, live, run_view, state, tables
 from pages.components.page import Opened, link_to
 from pages.components.screens import plain
@@ -106,7 +106,7 @@ def counts(changed: Sequence[ChangedItem]) -> str:
     """`6 items fixed, 13 broken`."""
     mended = sum(item.now == "mended" for item in changed)
     most = f" of the {MOST_CHANGED} that moved most" if len(changed) == MOST_CHANGED else ""
-    return f"{tables.count_words(mended, 'item')} fixed, {len(changed) - mended} broken{most}"
+    return f"{counted(mended, 'item')} fixed, {len(changed) - mended} broken{most}"
 
 
 # ── on the screen ────────────────────────────────────────────────────────────────────────────────────────────

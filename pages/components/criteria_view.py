@@ -11,6 +11,7 @@ from core.errors import ConcordError
 from core.project_records import CriteriaAlignment, CriteriaEntry
 from core.report.figures import describe, measure_name
 from core.review.criteria import Review
+from core.wording import counted
 from pages.components import criteria_names, judge_view, review_view, tables
 from pages.components.criteria_effect import difference_words
 from pages.components.page import Opened, link_to
@@ -62,7 +63,7 @@ def _shown(line: str) -> str:
 def origin_words(view: CriteriaEntry) -> str:
     """What made these criteria, in a sentence."""
     origin = view.provenance
-    labelled, misaligned = (tables.count_words(origin.size, f"{kind} item") for kind in ("labelled", "misaligned"))
+    labelled, misaligned = (counted(origin.size, f"{kind} item") for kind in ("labelled", "misaligned"))
     note = f" Note: {origin.note}" if origin.note else ""
     return {
         "none": "No criteria were given.",

@@ -12,6 +12,7 @@ from core.errors import ConcordError
 from core.fusion.plan import FusionRequest, FusionRunView
 from core.projects.kinds import RunDetail
 from core.review.log import FusionPlanSaved
+from core.wording import counted
 from pages.components import live, people, state, tables
 from pages.components.fusion_view import Fused
 from pages.components.page import Opened, link_to
@@ -87,7 +88,7 @@ def _draw_plan(page: Opened, request: FusionRequest, versions: list[FusionPlanSa
             "Propose from measured agreement", icon=":material/insights:", on_click=_propose, args=(page, request, key)
         )
         if versions:
-            with st.popover(f"{tables.count_words(len(versions), 'version')} kept", icon=":material/history:"):
+            with st.popover(f"{counted(len(versions), 'version')} kept", icon=":material/history:"):
                 for version in versions:
                     st.markdown(plain(f"Version {version.number}, by {version.actor or 'somebody'} ({version.origin})"))
                     st.text(version.text)

@@ -16,6 +16,7 @@ from core.data.summary import sentence
 from core.errors import ConcordError
 from core.project_records import GoldenItem, is_demo
 from core.records import GoldenSet, Scale
+from core.wording import counted
 from pages.components import charts, mapping, people, state, tables, transfer_view
 from pages.components.page import Opened, stop_with
 from pages.components.screens import plain
@@ -238,7 +239,7 @@ def _draw_finding(built: BuiltGolden) -> None:
         first = next(finding for finding in built.findings if finding.severity == "error")
         st.error(f"This cannot be used yet. {plain(first.message)}  \n{read}", icon=":material/error:")
     elif n_warnings:
-        words = tables.count_words(n_warnings, "warning")
+        words = counted(n_warnings, "warning")
         st.warning(f"{read} It can be used, with {words} under “What was found”.", icon=":material/warning:")
     else:
         st.success(f"{read} It can be used.", icon=":material/check_circle:")

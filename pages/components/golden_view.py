@@ -13,6 +13,7 @@ from core.data.split import ENOUGH, LEAST, calibration_labels
 from core.data.summary import sentence
 from core.project_records import GoldenSummary
 from core.records import GoldenSet
+from core.wording import counted
 from pages.components import charts, label_blind, state, tables
 from pages.components.page import Opened, finding, link_to
 from pages.components.screens import plain
@@ -117,7 +118,7 @@ def _draw_next(page: Opened, golden: GoldenSummary, glance: Glance) -> None:
     if not golden.aspects:
         words = "**Next:** have people label these items. No judge can be calibrated on them before."
     elif not calibrate:
-        labels = tables.count_words(n, "label")
+        labels = counted(n, "label")
         words = f"**Next:** label more. A calibration would have {labels} to choose by; {LEAST} are needed."
     elif n < ENOUGH:
         words = (

@@ -9,6 +9,7 @@ from core.errors import ConcordError
 from core.project_records import CriteriaEntry
 from core.projects.items import ExplainedItem, ItemScore
 from core.records import Item
+from core.wording import counted
 from pages.components import state, tables
 from pages.components.page import Opened, link_to
 from pages.components.screens import plain
@@ -47,7 +48,7 @@ def _count_words(scored: tuple[ItemScore, ...]) -> str:
     counts = ", ".join(f"{words.count(name)} {name}" for name in ("aligned", "too lenient", "too strict"))
     shown = f" The {MOST_ITEMS} with the largest gaps are listed." if len(scored) > MOST_ITEMS else ""
     return (
-        f"{tables.count_words(len(scored), 'calibration item')}: {counts}{f', {unread} unread' if unread else ''}. "
+        f"{counted(len(scored), 'calibration item')}: {counts}{f', {unread} unread' if unread else ''}. "
         f"The gap is in standard deviations of each side; under {tables.ALIGNED_GAP:g} counts as aligned.{shown}"
     )
 

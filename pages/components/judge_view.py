@@ -12,11 +12,10 @@ from core.errors import ConcordError
 from core.project_records import GoldenSummary
 from core.projects.kinds import RunDetail
 from core.report.figures import describe, measure_name
-from core.report.words import VERSION_WORDS as WORDS
-from core.review.judge_versions import ORIGINS, JudgeLine, JudgeVersion, VersionState
+from core.review.judge_versions import ORIGINS, STATE_WORDS, JudgeLine, JudgeVersion, VersionState
 from core.stats import claim, difference_figures
 from core.stats.alignment import Difference
-from core.wording import word_diff
+from core.wording import counted, word_diff
 from pages.components import diff_view, live, people, run_view, state, tables
 from pages.components.page import Opened, link_to
 from pages.components.screens import plain
@@ -44,7 +43,7 @@ def draw_version(page: Opened, golden: GoldenSummary, line: JudgeLine, version: 
         run = projects.version_run(page.store, page.project.project_id, line.aspect, version.number)
         if run is not None and run.status != "done":
             _follow(page, run.run_id)
-        if words := gain_words(version):
+        if words := gain_words(page, version):
             st.markdown(plain(words))
         _draw_buttons(page, line, version)
         if version.newest is not None:
@@ -54,14 +53,14 @@ def draw_version(page: Opened, golden: GoldenSummary, line: JudgeLine, version: 
 
 def draw_state(version: JudgeVersion) -> None:
     """Where it stands, as a badge; an approval from elsewhere is said and counts for nobody."""
-    st.badge(WORDS[version.state], color=COLOURS[version.state])  # type: ignore[arg-type]
+    st.badge(STATE_WORDS[version.state], color=COLOURS[version.state])  # type: ignore[arg-type]
     if version.imported_approval is not None and not version.in_force:
         st.badge("approved where it came from", color="gray")
 
 
 def state_words(version: JudgeVersion | None) -> str:
     """E.g. "version 2, in use"; that there is none yet where no version follows the criteria."""
-    return "no version yet" if version is None else f"{version.name}, {WORDS[version.state]}"
+    return "no version yet" if version is None else f"{version.name}, {STATE_WORDS[version.state]}"
 
 
 def draw_follower(page: Opened, aspect: str, criteria_id: str) -> None:
@@ -97,10 +96,11 @@ def measured_on(version: JudgeVersion) -> str:
     evidence = version.newest.evidence
     measure = measure_name(evidence.alignment.statistic, evidence.alignment.level)
     side = "held-out items" if evidence.side == "held-out" else "calibration items, which flatter"
-    return f"{measure}, {side}, n = {evidence.alignment.n:,}, 95 % interval"
+    unread = f" ({evidence.alignment.n_unscored:,} more without a score)" if evidence.alignment.n_unscored else ""
+    return f"{measure}, {side}, n = {evidence.alignment.n:,}{unread}, 95 % interval"
 
 
-def gain_words(version: JudgeVersion) -> str:
+def gain_words(page: Opened, version: JudgeVersion) -> str:
     """What a version brought beside the one it was compared with, in a sentence; "" where it was beside none."""
     measured = version.newest
     if measured is None or not measured.beside:
@@ -119,8 +119,11 @@ def gain_words(version: JudgeVersion) -> str:
         "untested": "untested",
         "undefined": "undefined",
     }[claim(gain.value, gain.interval, gain.p)]
-    looks = f" Held-out items seen {measured.looks} times." if on_held_out and measured.looks > 1 else ""
-    return f"Beside version {measured.beside}: {figures} on {where} (n = {gain.n:,}): {says}.{looks}"
+    seen = ""
+    if on_held_out:
+        looks = projects.list_held_out_accesses(page.store, page.project.project_id, measured.golden_id, version.aspect)
+        seen = f" The held-out items were seen {counted(len(looks), 'time')}."
+    return f"Beside version {measured.beside}: {figures} on {where} (n = {gain.n:,}): {says}.{seen}"
 
 
 def _without_p(gain: Difference) -> str:
@@ -195,7 +198,7 @@ def _decide(page: Opened, line: JudgeLine, version: JudgeVersion, to: VersionSta
     where = (page.store, page.project.project_id, line.aspect, version.number)
     _said(
         lambda: projects.decide_version(*where, to, reason=reason, decided=line.decided),
-        f"{version.name}: {WORDS[to]}.",
+        f"{version.name}: {STATE_WORDS[to]}.",
     )
 
 
@@ -275,7 +278,7 @@ def draw_story(page: Opened, line: JudgeLine) -> None:
             measured = version.newest
             if measured is not None:
                 where = f"{measured.evidence.side}, n = {measured.evidence.alignment.n:,}"
-                st.markdown(plain(f"{describe(measured.evidence.alignment)} ({where}). {gain_words(version)}"))
+                st.markdown(plain(f"{describe(measured.evidence.alignment)} ({where}). {gain_words(page, version)}"))
             for decision in version.decisions:
                 why = f": “{decision.reason}”" if decision.reason else ""
                 st.caption(plain(f"{decision.actor or 'Somebody'} {decision.did}, {tables.ago(decision.at)}{why}"))

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import streamlit as st
 
 from core import projects
-from pages.components import state, tables
+from core.wording import counted
+from pages.components import state
 from pages.components.page import Opened, link_to
 from pages.components.screens import plain
 
@@ -18,7 +19,7 @@ def may_see(page: Opened, golden_id: str, aspects: Sequence[str] | None = None) 
     key = state.widget(f"label_seen_{page.project.project_id}_{golden_id}_{page.actor.name}")
     if not rating or st.session_state.get(key):
         return True
-    left = f"{tables.count_words(rating[0].n_open, 'item')} left in {rating[0].name}"
+    left = f"{counted(rating[0].n_open, 'item')} left in {rating[0].name}"
     st.info(
         plain(f"You still rate: {left}. The labels of these items are hidden, so that yours are your own."),
         icon=":material/visibility_off:",

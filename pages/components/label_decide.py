@@ -13,6 +13,7 @@ from core.review.agreement import Disagreement, PassSummary
 from core.review.passes import LabelPass
 from core.review.plan import LabelAspect
 from core.store.store import Store
+from core.wording import counted
 from pages.components import label_item, people, state, tables
 from pages.components.screens import plain
 
@@ -30,7 +31,7 @@ def draw(store: Store, passed: LabelPass) -> None:
         _draw_decided(seen)
         return
     st.markdown(
-        f"**{tables.count_words(len(seen.queue), 'item')} to decide.** Here raters lie more than one step of the scale "
+        f"**{counted(len(seen.queue), 'item')} to decide.** Here raters lie more than one step of the scale "
         "apart (a tenth of its range where it has no steps), or somebody's triage called the label wrong."
     )
     waiting = {(disagreement.aspect, disagreement.item_id): disagreement for disagreement in seen.queue}

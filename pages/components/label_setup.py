@@ -10,7 +10,8 @@ from core.project_records import GoldenSummary
 from core.records import Scale
 from core.review.passes import PassRequest
 from core.review.plan import MOST_RATERS, LabelAspect, Order
-from pages.components import drafts, label_view, people, state, tables
+from core.wording import counted
+from pages.components import drafts, label_view, people, state
 from pages.components.page import Opened, link_to
 from pages.components.screens import plain
 
@@ -162,8 +163,7 @@ def _choose_earlier(
         (
             labels.pass_id,
             labels.rater,
-        ): f"{labels.rater} in {names.get(labels.pass_id, labels.pass_id)}: "
-        f"{tables.count_words(labels.n_items, 'item')}"
+        ): f"{labels.rater} in {names.get(labels.pass_id, labels.pass_id)}: {counted(labels.n_items, 'item')}"
         for labels in earlier
     }
     chosen = st.multiselect(

@@ -15,6 +15,7 @@ from core.report.figures.trends import growth_figure
 from core.review.agreement import AspectAgreement, Combine, PassSummary
 from core.review.passes import LabelPass
 from core.store.store import Store
+from core.wording import counted
 from pages.components import charts, label_item, label_view, people, state, tables
 from pages.components.page import link_to
 from pages.components.screens import plain
@@ -53,8 +54,8 @@ def draw_progress(store: Store, passed: LabelPass) -> None:
     _draw_agreement(passed, agreement, also)
     st.markdown(
         f"**{seen.n_touched:,} of {seen.n_items:,} items** have a label; "
-        f"{tables.count_words(len(passed.raters), 'rater')} of {passed.plan.n_raters} planned joined; "
-        f"{tables.count_words(len(seen.queue), 'item')} to decide."
+        f"{counted(len(passed.raters), 'rater')} of {passed.plan.n_raters} planned joined; "
+        f"{counted(len(seen.queue), 'item')} to decide."
     )
     by_rater, link = st.tabs(["By rater", "Link for raters"])
     with by_rater:
@@ -187,7 +188,7 @@ def draw_freeze(store: Store, passed: LabelPass) -> None:
     )
     if seen.queue:
         st.warning(
-            f"{tables.count_words(len(seen.queue), 'item')} still to decide: frozen now, the mean of their raters "
+            f"{counted(len(seen.queue), 'item')} still to decide: frozen now, the mean of their raters "
             "stands for them.",
             icon=":material/balance:",
         )
@@ -211,7 +212,7 @@ def _choose_combine(store: Store, passed: LabelPass) -> Combine:
     """What becomes of golden labels: kept, unless a person chooses to replace them; says which that would be."""
     where = (store, passed.project_id, passed.pass_id)
     changed = {way: projects.replaced_labels(*where, way) for way in ("decided", "replace")}
-    counts = {way: f" ({tables.count_words(len(changed[way]), 'golden label')})" for way in changed}
+    counts = {way: f" ({counted(len(changed[way]), 'golden label')})" for way in changed}
     combine: Combine = st.radio(
         "Golden labels that these items have already",
         [way for way in COMBINE_WORDS if way == "fill" or changed[way]],

@@ -12,7 +12,8 @@ from core.errors import ConcordError
 from core.project_records import is_demo
 from core.review.passes import LabelPass
 from core.store.store import Store
-from pages.components import label_item, label_session, label_who, people, state, tables
+from core.wording import counted
+from pages.components import label_item, label_session, label_who, people, state
 from pages.components.label_shown import Assignment
 from pages.components.page import Opened
 from pages.components.screens import plain
@@ -131,7 +132,7 @@ def held(page: Opened, passed: LabelPass) -> bool:
     first = rating[0]
     st.info(
         plain(
-            f"You still rate: {tables.count_words(first.n_open, 'item')} left in {first.name}. Golden labels and what "
+            f"You still rate: {counted(first.n_open, 'item')} left in {first.name}. Golden labels and what "
             "others said stay hidden from you until then, so that your labels are your own."
         ),
         icon=":material/visibility_off:",

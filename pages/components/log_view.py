@@ -11,6 +11,7 @@ import streamlit as st
 from core import projects
 from core.projects.log_words import LogLine
 from core.review.log import LogPage
+from core.wording import counted
 from pages.components import people, state, tables
 from pages.components.page import Opened
 
@@ -119,7 +120,7 @@ def _offer_file(page: Opened) -> None:
 def _draw_place(log: LogPage) -> None:
     """How much there is, and the way to the other pages; new entries push the older ones down."""
     with st.container(width="content"):
-        st.caption(f"{tables.count_words(log.n, 'action')}, newest first")
+        st.caption(f"{counted(log.n, 'action')}, newest first")
         pages_of(max(1, -(-log.n // ROWS)))
 
 

@@ -11,8 +11,8 @@ from core import projects
 from core.errors import ConcordError
 from core.projects.meetings import DecidedCriteria
 from core.review.meetings import Meeting, Point
-from core.wording import word_diff
-from pages.components import diff_view, meeting_votes, state, tables
+from core.wording import counted, word_diff
+from pages.components import diff_view, meeting_votes, state
 from pages.components.page import Opened
 from pages.components.screens import plain
 
@@ -24,7 +24,7 @@ def draw(page: Opened, meeting: Meeting, make_judge: MakeJudge, read_points: Cal
     """`make_judge` draws what leads from decided criteria to a judge; `read_points` turns to the first point."""
     taken = projects.decided_criteria(page.store, page.project.project_id, meeting.meeting_id)
     decided = sum(point.decision is not None and point.decision.verdict != "postponed" for point in meeting.points)
-    n = tables.count_words(len(meeting.points), "point")
+    n = counted(len(meeting.points), "point")
     words = {0: "no text was taken", 1: "one text was taken"}.get(len(taken), f"{len(taken)} texts were taken")
     st.header(f"{decided} of {n} decided; {words}", anchor=False)
     for decision in taken:

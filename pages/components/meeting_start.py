@@ -10,6 +10,7 @@ from core import projects
 from core.errors import ConcordError
 from core.project_records import GoldenSummary
 from core.review.meetings import AgendaItem, Meeting
+from core.wording import counted
 from pages.components import meeting_votes, people, review_view, state, tables
 from pages.components.page import Opened, link_to
 from pages.components.screens import plain
@@ -80,7 +81,7 @@ def _draw_form(page: Opened, golden: GoldenSummary, aspect: str) -> None:
             link_to("misaligned", "Triage misaligned items", icon=":material/difference:")
     with st.form(state.widget("meeting_form")):
         with st.container(horizontal=True, vertical_alignment="center"):
-            n = tables.count_words(len(first), "point")
+            n = counted(len(first), "point")
             st.markdown(
                 f"**{n} on the agenda**: take out what can wait" if first else "**What is to be talked about?**"
             )
@@ -104,7 +105,7 @@ def _draw_agenda(golden: GoldenSummary, first: Sequence[AgendaItem], rest: Seque
     """A box for each point, those that the figures speak against folded away; returns the boxes' keys."""
     keys = [_draw_point(golden, point, k, ticked=True) for k, point in enumerate(first)]
     if rest:
-        n = tables.count_words(len(rest), "more proposal")
+        n = counted(len(rest), "more proposal")
         with st.expander(f"{n}, left out: alignment is lower with {'it' if len(rest) == 1 else 'them'}"):
             keys += [_draw_point(golden, point, len(first) + k, ticked=False) for k, point in enumerate(rest)]
     return keys
@@ -150,7 +151,7 @@ def _draw_meetings(title: str, meetings: Sequence[Meeting]) -> None:
         over, decided = meeting.closed_at is not None, sum(point.decision is not None for point in meeting.points)
         with st.container(border=True, horizontal=True, vertical_alignment="center", gap="medium"):
             st.markdown(f"**{plain(meeting.name)}** · {plain(meeting.aspect)}", width="content")
-            n = tables.count_words(len(meeting.points), "point")
+            n = counted(len(meeting.points), "point")
             st.caption(plain(f"{review_view.when(meeting.began_at)}, {decided} of {n} decided"))
             st.space("stretch")
             st.button(

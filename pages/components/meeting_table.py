@@ -13,7 +13,7 @@ from core.projects.rounds import ListedProposal
 from core.records import Item
 from core.report.figures import measure_name
 from core.review.meetings import Meeting, Point
-from core.wording import word_diff
+from core.wording import counted, word_diff
 from pages.components import criteria_names, criteria_view, diff_view, label_item, state, tables
 from pages.components.page import Opened
 from pages.components.screens import plain
@@ -91,7 +91,7 @@ def _draw_change(page: Opened, point: Point) -> None:
         st.markdown(f"**All calibration items**: {plain(words(proposal.calibration))}")
     elif item.text:
         st.text(item.text)
-    made_from = tables.count_words(len(new.provenance.item_ids), "item")
+    made_from = counted(len(new.provenance.item_ids), "item")
     part = st.expander(f"What it was made from: {made_from}; and the text in full", on_change="rerun")
     if part.open:
         with part:

@@ -14,7 +14,8 @@ from core.project_records import GoldenSummary
 from core.projects.judges import MetricsRequest, MetricsResult
 from core.projects.kinds import RunDetail
 from core.records import GoldenSet
-from pages.components import live, people, run_view, state, tables
+from core.wording import counted
+from pages.components import live, people, run_view, state
 from pages.components.page import Opened
 from pages.components.screens import plain
 from pages.components.state import widget
@@ -72,7 +73,7 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
     problem = _problem(chosen, aspect)
     if problem:
         st.warning(plain(problem), icon=":material/edit:")
-    label = f"Compute {tables.count_words(len(chosen), 'metric')}" if chosen else "Compute"
+    label = f"Compute {counted(len(chosen), 'metric')}" if chosen else "Compute"
     gate = people.gate(page, "reviewer", disabled=not chosen or bool(problem))
     if st.button(label, type="primary", icon=":material/calculate:", **gate):
         _start(page, MetricsRequest(page.project.project_id, golden.golden_id, aspect, tuple(chosen), every))

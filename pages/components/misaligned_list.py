@@ -17,6 +17,7 @@ from core.projects.items import MISALIGNED_FROM, ItemScore
 from core.records import Scale
 from core.report.figures.misaligned import Middle, Spot, misaligned_figure
 from core.review.triage import TRIAGE_VERDICTS, Triage
+from core.wording import counted
 from pages.components import charts, misaligned_filters, misaligned_view, people, state, tables
 from pages.components.misaligned_filters import FilteredItems
 from pages.components.misaligned_selection import ITEMS, Selection
@@ -127,7 +128,7 @@ def _triage(selection: Selection, seen: Mapping[str, int], words: str, said: Map
         misaligned_view.remember(selection, f"Nothing was saved: {error}", {}, good=False)
         return
     refused = " ".join(f"{item_id} was left alone: {why}" for item_id, why in result.refused.items())
-    done = f"{tables.count_words(len(result.numbers), 'item')}: {words}."
+    done = f"{counted(len(result.numbers), 'item')}: {words}."
     misaligned_view.remember(selection, f"{done} {refused}".strip(), result.numbers, good=not refused)
 
 

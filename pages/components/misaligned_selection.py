@@ -15,6 +15,7 @@ from core.projects.items import ItemScore
 from core.projects.rescore import ChangedItem
 from core.projects.triage import count_triage
 from core.review.triage import Triage
+from core.wording import counted
 from pages.components import state, tables
 from pages.components.chosen import choose_in_url, distinct
 from pages.components.page import Opened, link_to
@@ -224,5 +225,5 @@ def draw_accesses(selection: Selection) -> None:
     )
     st.caption(
         "Calibration items only; held-out items stay closed. "
-        f"This held-out set has been opened {tables.count_words(len(accesses), 'time')}."
+        f"This held-out set has been opened {counted(len(accesses), 'time')}."
     )

@@ -18,6 +18,7 @@ from core import projects
 from core.errors import ConcordError
 from core.projects.items import ItemScore
 from core.review.triage import TRIAGE_VERDICTS, Triage, TriageVerdict
+from core.wording import counted
 from pages.components import misaligned_filters, misaligned_item, people, state, tables
 from pages.components.misaligned_filters import FilteredItems
 from pages.components.misaligned_selection import Selection, finding
@@ -265,5 +266,5 @@ def undo(selection: Selection, last: Last) -> None:
         except ConcordError as error:
             kept.append(f"{item_id}: {error}")
     n = len(last.numbers) - len(kept)
-    said = f"Taken back: {last.said}" if len(last.numbers) == 1 else f"Taken back on {tables.count_words(n, 'item')}."
+    said = f"Taken back: {last.said}" if len(last.numbers) == 1 else f"Taken back on {counted(n, 'item')}."
     remember(selection, " ".join(["Not taken back:", *kept]) if kept else said, {}, good=not kept)

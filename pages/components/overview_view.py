@@ -11,7 +11,7 @@ from core.project_records import GoldenSummary
 from core.projects.overview import Overview, StageName, Task, Waiting, people_beside
 from core.records import Alignment
 from core.report.figures import describe
-from core.review.judge_versions import JudgeVersion
+from core.review.judge_versions import STATE_WORDS, JudgeVersion
 from pages.components import judge_view, people, state, tables
 from pages.components.page import Opened, finding, link_to
 from pages.components.screens import Screen, plain
@@ -147,7 +147,7 @@ def draw_aspects(page: Opened, golden: GoldenSummary) -> None:
                 "aspect": aspect.aspect,
                 "labelled": aspect.n_labelled,
                 "judge": "—" if version is None else f"version {version.number}",
-                "state": "—" if version is None else judge_view.WORDS[version.state],
+                "state": "—" if version is None else STATE_WORDS[version.state],
                 "agreement": "—" if evidence is None else describe(evidence.alignment),
                 "on": "—" if evidence is None else evidence.side,
             }

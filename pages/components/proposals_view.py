@@ -13,7 +13,7 @@ from core.projects.kinds import RunDetail
 from core.projects.rescore import PairedDifference
 from core.projects.rounds import ListedProposal, ProposalState, RoundRequest
 from core.stats import NO_TEST, claim
-from core.wording import word_diff
+from core.wording import counted, word_diff
 from pages.components import criteria_judge, criteria_names, criteria_view, diff_view, drafts, people, state, tables
 from pages.components.misaligned_selection import ITEMS, NOW_ALIGNED, NOW_MISALIGNED, Selection, change_words
 from pages.components.page import link_to
@@ -39,8 +39,7 @@ def draw(selection: Selection, run: RunDetail) -> None:
         picked = next((proposal.criteria.criteria_id for proposal in proposals if proposal.state == "open"), ids[0])
     n_open = sum(proposal.state == "open" for proposal in proposals)
     st.markdown(
-        f"**{tables.count_words(len(proposals), 'proposal')}**, {n_open} to decide, largest difference "
-        "on the inner fold first"
+        f"**{counted(len(proposals), 'proposal')}**, {n_open} to decide, largest difference on the inner fold first"
     )
     state.hold_row(state.PROPOSALS, state.PROPOSALS_IDS, ids, picked)
     names = criteria_names.names_of(selection.page, run.aspect)

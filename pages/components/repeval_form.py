@@ -12,6 +12,7 @@ from core.projects.repeval import METHOD_NAMES, RepEvalEstimate, RepEvalRequest
 from core.records import LEVELS, STATISTICS, Level, Statistic
 from core.repeval import EMBEDDED, Extraction, Method, ModelSpec, PairRule, RepEvalSettings, TextMode, templates
 from core.report.figures import LEVEL_NAMES, STATISTIC_NAMES
+from core.wording import counted
 from pages.components import compare_view, tables
 from pages.components.page import Opened
 from pages.components.screens import plain
@@ -196,7 +197,7 @@ def draw_estimate(page: Opened, request: RepEvalRequest) -> None:
     pairs = f", {estimate.n_pairs} pairs" if request.settings.uses_pairs else ""
     st.markdown(
         plain(
-            f"{tables.count_words(estimate.n_texts, 'text')} of {estimate.n_words:,} words to read. "
+            f"{counted(estimate.n_texts, 'text')} of {estimate.n_words:,} words to read. "
             f"{estimate.n_train} labels to learn from{pairs}, {estimate.n_validation} to choose layer and token, "
             f"{estimate.n_test} to tell the result on. {_duration(request, estimate)}"
         )

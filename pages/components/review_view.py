@@ -13,6 +13,7 @@ from core.errors import ConcordError
 from core.project_records import CriteriaEntry
 from core.projects.kinds import RunDetail
 from core.review.criteria import Comment, Review
+from core.wording import counted
 from pages.components import people, state, tables
 from pages.components.page import Opened
 from pages.components.screens import plain
@@ -45,7 +46,7 @@ def draw_badges(review: Review) -> None:
     if review.locked:
         st.badge(plain(f"locked by {review.locked_by}"), color="orange", icon=":material/lock:")
     if n := sum(not comment.settled_by for comment in review.comments):
-        st.badge(tables.count_words(n, "open comment"), color="blue", icon=":material/comment:")
+        st.badge(counted(n, "open comment"), color="blue", icon=":material/comment:")
 
 
 def when(moment: datetime) -> str:

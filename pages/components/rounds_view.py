@@ -12,6 +12,7 @@ from core.data.split import few_labels
 from core.errors import ConcordError
 from core.project_records import CriteriaEntry, Run
 from core.projects.rounds import RoundRequest, RoundResult
+from core.wording import counted
 from pages.components import consent, live, people, proposals_view, run_view, state, tables
 from pages.components.chosen import distinct
 from pages.components.criteria_list import run_words
@@ -72,9 +73,7 @@ def _draw_done(selection: Selection, run: Run) -> None:
         run_view.draw_status(selection.page, view)
         return
     took = None if view.finished_at is None else tables.seconds_taken(view, view.finished_at)
-    spent = (
-        f"{tables.count_words(view.calls, 'call')}, cost {tables.money(view.usage.cost)}, took {tables.duration(took)}"
-    )
+    spent = f"{counted(view.calls, 'call')}, cost {tables.money(view.usage.cost)}, took {tables.duration(took)}"
     st.caption(plain(f"Finished {tables.ago(view.finished_at)}: {spent}. Judge: {view.judge_spec}."))
     if result.problems:
         st.text("Left out: " + "; ".join(f"{n} × {why}" for why, n in result.problems.items()))
@@ -234,7 +233,7 @@ def _draw_cost(selection: Selection, request: RoundRequest) -> None:
     proposals = n_parents * request.settings.per_parent
     price = f", about {tables.money(cost)} by what a call of the calibration cost" if cost is not None else ""
     st.markdown(
-        plain(f"At most {tables.count_words(proposals, 'proposal')} and {tables.count_words(calls, 'call')}{price}."),
+        plain(f"At most {counted(proposals, 'proposal')} and {counted(calls, 'call')}{price}."),
         width="content",
     )
 

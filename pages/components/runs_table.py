@@ -12,6 +12,7 @@ import streamlit as st
 
 from core.project_records import Run
 from core.projects.log_words import run_words
+from core.wording import counted
 from pages.components import tables
 
 NOBODY = "nobody named"
@@ -108,12 +109,12 @@ def finding(runs: Sequence[Run], now: datetime | None = None) -> str:
     elif running:
         said.append(f"{len(running)} runs are going on")
     if waiting:
-        said.append(f"{tables.count_words(len(waiting), 'run')} {'waits' if len(waiting) == 1 else 'wait'}")
+        said.append(f"{counted(len(waiting), 'run')} {'waits' if len(waiting) == 1 else 'wait'}")
     if not said:
         last = runs[0]
         when = tables.ago(last.finished_at or last.updated_at, moment)
         said.append(f"Nothing is running; the newest run, {_article(run_words(last))}, {_ended(last)} {when}")
-    failed = tables.count_words(len(stopped), "run")
+    failed = counted(len(stopped), "run")
     return ". ".join([*said, *([f"{failed} failed and can be resumed"] if stopped else [])]) + "."
 
 

@@ -192,11 +192,6 @@ def gap_words(item: ItemScore) -> str:
     return f"unread: {item.reason}" if item.side == "unread" else item.side
 
 
-def count_words(n: int, noun: str) -> str:
-    """`1 error`, `2 errors`."""
-    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
-
-
 def status_words(run: Run) -> str:
     if run.cancelling and not run.finished:
         return "cancelling"

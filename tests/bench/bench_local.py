@@ -75,6 +75,7 @@ def judge_of(size: str) -> tuple[LocalJudge, int, str]:
     facts = ModelFacts("random", "", "random", config.num_hidden_layers + 1, config.hidden_size, False, 4_096)
     loaded = LoadedModel(facts, model, device)
     provider = LocalProvider(spec)
+    provider.__dict__["endpoint"] = "random"  # there is no folder to describe
     provider._model = Ready(loaded, tokenizer(), NextTokens(loaded), threading.Lock(), {})
     n_weights = sum(parameter.numel() for parameter in model.parameters())
     return LocalJudge(provider, "random", spec="hf:random"), n_weights, device

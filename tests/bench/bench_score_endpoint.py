@@ -26,7 +26,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from openai import AsyncOpenAI, DefaultAioHttpClient
+from bench_llm import bare_loop
 
 import core
 from core.progress import Shown
@@ -88,23 +88,6 @@ def bodies_of(request: ScoreRequest) -> list[dict[str, Any]]:
     ]
 
 
-async def bare_loop(base_url: str, bodies: list[dict[str, Any]], concurrency: int) -> float:
-    """Seconds that `concurrency` workers over the SDK take for `bodies`."""
-    async with AsyncOpenAI(
-        api_key="none", base_url=base_url, max_retries=5, timeout=60, http_client=DefaultAioHttpClient(timeout=60)
-    ) as client:
-        order = iter(bodies)
-
-        async def work() -> None:
-            for body in order:
-                reply = await client.chat.completions.create(**body)
-                assert reply.choices[0].message.content
-
-        started = time.perf_counter()
-        await asyncio.gather(*(work() for _ in range(concurrency)))
-        return time.perf_counter() - started
-
-
 def resident_mb() -> float:
     pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
@@ -135,7 +118,7 @@ def measure(base_url: str, options: argparse.Namespace, folder: Path, store: Sto
     n_calls = 0
     for number in range(options.rounds):
         bodies = bodies_of(replace(blank, items=write_items(folder / f"bare{number}.jsonl", options.items)))
-        walls["bare"].append(asyncio.run(bare_loop(base_url, bodies, options.concurrency)))
+        walls["bare"].append(asyncio.run(bare_loop(base_url, bodies, options.concurrency)).wall)
         request = replace(blank, items=write_items(folder / f"own{number}.jsonl", options.items))
         started = time.perf_counter()
         scored = score_file(request, replies=store.replies)

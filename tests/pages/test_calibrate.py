@@ -177,7 +177,7 @@ def test_it_opens_on_the_newest_result_and_the_form_is_behind_a_press(place: Pla
 def test_the_finding_names_the_version_and_the_next_step_is_its_sign_off(place: Place) -> None:
     run_id = calibrate(place, CalibrationSettings(preset="quick", rounds=0, resamples=50))
     screen = open_screen(SCREEN, project=place.project_id)
-    assert "that is version 1 of the judge, waiting for sign-off." in texts(screen)
+    assert "that is version 1 of the judge (waits for sign-off)." in texts(screen)
     step = next(link for link in screen.get("link_button") if link.proto.label == "Sign off version 1")
     assert "version=1" in step.proto.url
     names = projects.criteria_names(place.store, place.project_id, "coherence")

@@ -16,6 +16,7 @@ from core.data.verdict_files.recording import Entry, Recording, Shape
 from core.errors import UsageError
 from core.records import Finding, FloatArray, JudgeScores, Scale, UnscoredReason
 from core.verdicts import Verdicts
+from core.wording import counted
 
 Use = Literal["replies", "scores"]
 Take = Literal["map", "own"]
@@ -276,14 +277,14 @@ def _matching(preview: ImportPreview) -> Iterator[Finding]:
         item_id, rows = next(iter(preview.doubled.items()))
         yield Finding(
             "error",
-            f"{_count(len(preview.doubled), 'item stands', 'items stand')} more than once: {item_id!r} in rows "
+            f"{counted(len(preview.doubled), 'item stands', 'items stand')} more than once: {item_id!r} in rows "
             f"{' and '.join(map(str, rows[:4]))}. Keep one row an item, or choose the column that numbers its samples.",
             row=rows[-1],
         )
     if preview.unknown:
         yield Finding(
             "warning",
-            f"{_count(preview.n_unknown, 'item id of the file is', 'item ids of the file are')} not in the golden set "
+            f"{counted(preview.n_unknown, 'item id of the file is', 'item ids of the file are')} not in the golden set "
             f"and {'plays' if preview.n_unknown == 1 else 'play'} no part: {_first(preview.unknown)}",
         )
     if preview.without_row:
@@ -310,7 +311,7 @@ def _numbers(preview: ImportPreview) -> Iterator[Finding]:
     stated, tally = preview.stated_scale, preview.tally
     if tally.n_words:
         low, high = ("0", "1") if preview.choices.any_number else (f"{stated.low:g}", f"{stated.high:g}")
-        taken = _count(
+        taken = counted(
             tally.n_words, "word of judgement was taken as a number", "words of judgement were taken as numbers"
         )
         yield Finding("note", f"{taken}: Good and its like {high}, Bad {low}.")
@@ -346,10 +347,6 @@ def _out_of_range(preview: ImportPreview) -> str:
         f"{tally.unread['out of range']:,} of {tally.n:,} {preview.use}{range_of} lie outside {preview.stated_scale} "
         f"and are not used.{hint} If the judge was given another scale, say which, or take the numbers as they are."
     )
-
-
-def _count(n: int, singular: str, plural: str) -> str:
-    return f"{n:,} {singular if n == 1 else plural}"
 
 
 def _listed(names: Sequence[str]) -> str:

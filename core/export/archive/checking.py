@@ -23,11 +23,10 @@ from core.people import ROLES
 from core.records import Criteria, JudgeScores, Scale
 from core.review import KINDS
 from core.review.criteria import Comment, CommentSettled
-from core.review.log import Action, Entry
+from core.review.log import IMPORTED, Action, Entry
 from core.review.passes import LabelPass
 from core.store.layout import LAYOUT, Row, decode
 from core.store.schema import metadata
-from core.store.transfer import IMPORTED
 
 Shapes = Mapping[tuple[str, str], Any]
 """(kind of run, "request" or name of a document) → the record that it is."""

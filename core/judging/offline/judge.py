@@ -34,6 +34,7 @@ from core.judging.offline.language import doubled
 from core.judging.offline.text import Text, cut
 from core.records import Criteria, FloatArray, Item, Scale, Scored, Task, Unscored, Usage
 from core.verdicts import Scores, Verdicts
+from core.wording import counted
 
 PROGRESS_EVERY = 200
 """Items measured between two calls of `on_progress`."""
@@ -258,7 +259,7 @@ def shares(raw: FloatArray) -> FloatArray:
 def _evidence(key: str, text: Text, item: Item, task: Task) -> str:
     """What in the item a concept rests on, in words; "" where there is nothing to point at."""
     if key in ("length", "moderate", "sentence_length", "sentence_count"):
-        return f"{len(text.words)} words in {_count(len(text.sentences), 'sentence')}"
+        return f"{len(text.words)} words in {counted(len(text.sentences), 'sentence')}"
     if key == "repetition":
         twice = doubled(text)
         return _listed("repeated", _repeated_phrases(text)) + (f"; {twice} doubled" if twice else "")
@@ -278,13 +279,13 @@ def _source_evidence(key: str, text: Text, item: Item) -> str:
         return _listed("not in the source", unseen) or "every content word is in the source"
     if key == "names":
         new = grounding.unseen_names(text, source) + grounding.unseen_numbers(text, source)
-        return _listed(f"{_count(len(new), 'name or number', 'names or numbers')} not in the source", new)
+        return _listed(f"{counted(len(new), 'name or number', 'names or numbers')} not in the source", new)
     if key == "coverage":
         words, stems = source.text.words, source.text.stems
         left_out = [words[stems.index(stem)] for stem in source.salient[:8] if stem not in text.stems]
         return _listed("frequent words of the source left out", left_out)
     if key in ("copying", "splices"):
-        longest = _count(grounding.longest_copy(text, source), "word")
+        longest = counted(grounding.longest_copy(text, source), "word")
         return f"longest passage taken over: {longest} of {len(text.words)}"
     return ""
 
@@ -300,7 +301,7 @@ def _data_evidence(key: str, text: Text, item: Item) -> str:
     data = data_of(item.source)
     if key == "slots_told":
         missing = [f"{slot.name} {slot.value}".strip() for slot in exchange.missing_slots(text, data)]
-        return _listed("not voiced", missing) or f"all {_count(len(data.slots), 'piece')} voiced"
+        return _listed("not voiced", missing) or f"all {counted(len(data.slots), 'piece')} voiced"
     return _listed("not in the data", exchange.extra_words(text, data)) if key == "slots_extra" else ""
 
 
@@ -319,7 +320,3 @@ def _listed(what: str, parts: list[str]) -> str:
     if not parts:
         return ""
     return f"{what}: {', '.join(parts[:5])}" + (f" and {len(parts) - 5} more" if len(parts) > 5 else "")
-
-
-def _count(n: int, noun: str, many: str = "") -> str:
-    return f"{n} {noun if n == 1 else many or noun + 's'}"

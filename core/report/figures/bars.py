@@ -11,7 +11,7 @@ from core.records import AspectLabels, FloatArray, Scale
 from core.report.figures.axes import HALF
 from core.report.figures.style import BLUE, QUIET
 from core.report.figures.svg import Drawing, box, drawing, line, shortened, words
-from core.stats.claims import counted
+from core.wording import counted
 
 _MOST_STEPS, _PARTS = 11, 10
 _NUMBER = 5.0

@@ -31,7 +31,8 @@ from core.report.figures.style import (
 )
 from core.report.figures.svg import Drawing, drawing, mark, path, words
 from core.report.figures.whiskers import Row, whiskers
-from core.stats.claims import DASH, counted, number, p_figure, signed, signed_range
+from core.stats.claims import DASH, number, p_figure, signed, signed_range
+from core.wording import counted
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
