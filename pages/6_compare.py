@@ -55,7 +55,7 @@ def show_compared(page: Opened, golden: GoldenSummary, aspect: str, shown: Judge
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         compare_view.draw_measure(measured)
         offered = compare_view.choose_versions(shown)
-        judges = compare_view.choose_judges(golden, aspect, offered)
+        judges = compare_view.choose_judges(golden, aspect, offered, shown.own)
         choice = Choice(judges, measured.statistic.value, measured.level.value, measured.items.value)
         compared = compare_view.compare(page, golden, aspect, choice, shown)
         columns: tuple[str, ...] = ()
@@ -64,7 +64,7 @@ def show_compared(page: Opened, golden: GoldenSummary, aspect: str, shown: Judge
             compare_leaderboard.draw_downloads(compared)
     with above:
         draw_finding(compared)
-    if aside := compare_view.narrow_words(offered, choice):
+    if aside := compare_view.aside_words(offered, choice, shown.own):
         st.caption(plain(aside))
     st.segmented_control(
         "More",

@@ -13,7 +13,7 @@
 Pure: judges are `core.records.JudgeScores`, whoever made them.
 """
 
-from core.comparison.common_items import ItemsMode, item_pool, unique_names, usual_level
+from core.comparison.common_items import ItemsMode, costly, item_pool, unique_names, usual_level
 from core.comparison.compare import annotator_tests, compare_table, human_ceiling
 from core.comparison.curve import CalibrationCurve, calibration_curve
 from core.comparison.leaderboard import Finding, Leaderboard, Row, finding, leaderboard_csv
@@ -26,4 +26,4 @@ from core.comparison.published import (
     published_datasets,
     published_for,
 )
-from core.comparison.version_finding import version_finding, without_p
+from core.comparison.version_finding import version_finding, with_planned, without_p

@@ -17,6 +17,9 @@ ItemsMode = Literal["unseen", "own", "all"]
 """`unseen`: the same items for every judge, whose labels none of them has seen.  `own`: each judge on all that it
 scored and has not seen, so on items of its own.  `all`: the same items for every judge, seen labels among them."""
 
+MOST_TAKEN = 1 / 3
+"""Share of another judge's items that a judge may take away from the comparison before it stands aside."""
+
 ITEMS_MODES: tuple[ItemsMode, ...] = ("unseen", "own", "all")
 
 
@@ -89,6 +92,20 @@ def item_pool(golden: GoldenSet, aspect: str, judges: Sequence[JudgeScores], mod
         n_unscored=int((labelled & ~anybody_saw & ~common).sum()),
         costs=tuple(costs),
     )
+
+
+def costly(judges: Sequence[JudgeScores], about: int | None = None) -> tuple[int, ...]:
+    """Places of the judges that would each take too many items away: those seen by it, or without a score from it.
+
+    Counted are the items that judge `about` scored and has not seen (None: the judge with most of them).
+    """
+    if not judges:
+        return ()
+    positions = np.arange(judges[0].values.size)
+    honest = np.stack([~np.isnan(judge.values) & ~np.isin(positions, judge.seen) for judge in judges])
+    reference = honest[int(honest.sum(axis=1).argmax()) if about is None else about]
+    taken = reference.sum() - (honest & reference).sum(axis=1)
+    return tuple(np.flatnonzero(taken > MOST_TAKEN * reference.sum()).tolist())
 
 
 def usual_level(golden: GoldenSet, aspect: str) -> Level:

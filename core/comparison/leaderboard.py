@@ -99,7 +99,8 @@ class Leaderboard:
     """Judges best first, the undefined last.
 
     `pairwise` is in the order of `rows`; None where nothing is common to them (mode `own`, no common item, one
-    judge).  `problem` says why there is nothing to compare on; empty otherwise.
+    judge).  `problem` says why there is nothing to compare on; empty otherwise.  `planned` are the places of the two
+    judges whose comparison was decided on beforehand: its p is its own, not corrected over the table.
     """
 
     golden: str
@@ -113,6 +114,7 @@ class Leaderboard:
     n_sources: int
     n_systems: int
     problem: str = ""
+    planned: tuple[int, int] | None = None
 
     @property
     def comparable(self) -> bool:
@@ -154,6 +156,7 @@ class Leaderboard:
         for i, j in combinations(range(len(self.rows)), 2):
             pair: dict[str, Any] = {"first": self.rows[i].name, "second": self.rows[j].name}
             pair |= {"difference": pairwise.pair(i, j).as_json(), "p_holm": _known(pairwise.p_holm[i, j])}
+            pair["planned"] = {self.rows[i].place, self.rows[j].place} == set(self.planned or ())
             if self.williams_applies:
                 pair["williams_p_holm"] = _known(pairwise.williams_p_holm[i, j])
             pairs.append(pair)

@@ -35,6 +35,16 @@ def version_finding(
     )
 
 
+def with_planned(board: Leaderboard, place: int, other: int) -> Leaderboard:
+    """The same table, the judges at these places compared as planned beforehand: by the p of that pair alone."""
+    rows = [k for k, row in enumerate(board.rows) if row.place in (place, other)]
+    if board.pairwise is None or len(rows) != 2:
+        return board
+    own, holm = board.pairwise.pair(*rows).p, board.pairwise.p_holm.copy()
+    holm[tuple(rows)] = holm[tuple(rows[::-1])] = np.nan if own is None else own
+    return replace(board, pairwise=replace(board.pairwise, p_holm=holm), planned=(place, other))
+
+
 def without_p(board: Leaderboard, place: int, reason: str) -> Leaderboard:
     """The same table, no difference of the judge at `place` with a p, for `reason`."""
     if board.pairwise is None or not reason:
@@ -63,7 +73,7 @@ def _verb(board: Leaderboard, at: int) -> str:
 
 
 def _gain(board: Leaderboard, at: int, baseline: int | None) -> str:
-    """`; beside no criteria +0.12 [+0.05, +0.19], p = .004`; the p is the table's, corrected over its pairs."""
+    """`; beside no criteria +0.12 [+0.05, +0.19], p = .004`."""
     other = next((k for k, row in enumerate(board.rows) if row.place == baseline), None)
     if other is None or board.pairwise is None:
         return ""
@@ -82,7 +92,12 @@ def _others(board: Leaderboard, at: int) -> list[str]:
     """Beside whom it is shown to be better or worse, and whom it cannot be told apart from."""
     if board.pairwise is None:
         return []
-    others = [k for k, row in enumerate(board.rows) if k != at and row.alignment.value is not None]
+    planned = set(board.planned or ())
+    others = [
+        k
+        for k, row in enumerate(board.rows)
+        if k != at and row.alignment.value is not None and row.place not in planned
+    ]
     p = {k: float(board.pairwise.p_holm[at, k]) for k in others}
     said = {
         "better than": [k for k in others if p[k] <= ALPHA and k > at],
@@ -90,7 +105,8 @@ def _others(board: Leaderboard, at: int) -> list[str]:
         "not to be told apart from": [k for k in others if p[k] > ALPHA],
     }
     parts = [f"{words} {in_short([board.rows[k].name for k in whom])}" for words, whom in said.items() if whom]
-    sentences = [f"It is {', and '.join(parts)} (paired over sources, Holm-corrected)."] if parts else []
+    but = "; beside no criteria was planned, so its p is its own" if planned else ""
+    sentences = [f"It is {', and '.join(parts)} (paired over sources, Holm-corrected{but})."] if parts else []
     untested = [k for k in others if np.isnan(p[k])]
     if untested:
         reason = board.pairwise.pair(at, untested[0]).p_reason

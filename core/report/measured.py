@@ -13,7 +13,7 @@ import numpy as np
 
 from core.calibration.proposals import standardised_gap
 from core.calibration.records import Calibration
-from core.comparison import CalibrationCurve, Leaderboard, Row, calibration_curve, compare_table, human_ceiling
+from core.comparison import CalibrationCurve, Leaderboard, Row, calibration_curve, compare_table, costly, human_ceiling
 from core.comparison.leaderboard import HumanCeiling
 from core.data import load_golden
 from core.errors import AspectError, UsageError
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from core.review.triage import Triage, TriageVerdict
 
 
-_NARROW = 0.25
 """Share of the widest judge's scored items under which a judge would cost all others too many of theirs."""
 _MOST_POINTS, _MOST_SYSTEMS = 1_000, 60
 _MIN_GROUP = 3
@@ -100,7 +99,7 @@ class Judged:
 class JudgeTable:
     """Every judge of the registry on the items that none has seen; `ours` is the row of this report's judge.
 
-    `aside` are those that scored too few items to stand beside the rest.
+    `aside` are those that would take too many items from ours: seen by them, or without a score from them.
     """
 
     board: Leaderboard
@@ -126,16 +125,16 @@ def judge_table(judged: Judged, registry: Sequence[JudgeScores]) -> JudgeTable:
     own = (judge for judge in registry if judge.run_id == judged.run_id and judge.kind == "calibrated")
     ours = next(own, judged.scores)
     others = [judge for judge in registry if judge is not ours]
-    least = _NARROW * max(judge.n_scored for judge in (ours, *others))
+    aside = set(costly([ours, *others], 0))
     board = compare_table(
         judged.golden,
         judged.aspect,
-        [ours, *(judge for judge in others if judge.n_scored >= least)],
+        [ours, *(judge for k, judge in enumerate(others, 1) if k not in aside)],
         calibration.held_out.measure,
         seed=calibration.settings.seed,
     )
     place = next(k for k, row in enumerate(board.rows) if row.place == 0)
-    return JudgeTable(board, place, tuple(judge.name for judge in others if judge.n_scored < least))
+    return JudgeTable(board, place, tuple(judge.name for k, judge in enumerate(others, 1) if k in aside))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,12 @@ from core.comparison import (
     Leaderboard,
     Row,
     compare_table,
+    costly,
     finding,
     unique_names,
     usual_level,
     version_finding,
+    with_planned,
     without_p,
 )
 from core.project_records import GoldenSummary, JudgeEntry
@@ -29,8 +31,6 @@ from pages.components import state
 from pages.components.page import Opened, link_to
 
 SEED = 0
-NARROW = 0.25
-"""Share of the widest judge's scored items under which a judge stands aside until a person puts it in."""
 MOST_NAMED = 4
 MODES: dict[ItemsMode, str] = {
     "unseen": "same unseen items for all",
@@ -241,15 +241,18 @@ def _levels(view: GoldenSummary) -> list[Level]:
     return levels
 
 
-def choose_judges(view: GoldenSummary, aspect: str, judges: Sequence[JudgeEntry]) -> tuple[JudgeEntry, ...]:
-    """All judges but those a person leaves out; a new one takes part at once, unless it scored few items."""
+def choose_judges(view: GoldenSummary, aspect: str, judges: Sequence[JudgeEntry], own: str) -> tuple[JudgeEntry, ...]:
+    """All judges but those a person leaves out; a new one takes part at once, unless it takes many items away.
+
+    `own` is the id of the judge in use, "" for none.
+    """
     if len(judges) < 2:
         return tuple(judges)
     key = state.widget(f"compare_out_{view.golden_id[-12:]}_{aspect}")
     names = dict(
         zip((entry.judge_id for entry in judges), unique_names([entry.judge for entry in judges]), strict=True)
     )
-    _leave_out_narrow(key, judges)
+    _leave_out_costly(key, judges, own)
     kept = st.session_state.get(key)
     if kept and not set(kept) <= set(names):  # one of them was removed
         st.session_state[key] = [judge_id for judge_id in kept if judge_id in names]
@@ -266,32 +269,33 @@ def choose_judges(view: GoldenSummary, aspect: str, judges: Sequence[JudgeEntry]
     return tuple(entry for entry in judges if entry.judge_id not in out)
 
 
-def _narrow(judges: Sequence[JudgeEntry]) -> list[JudgeEntry]:
-    """Judges with scores for a small share of what the widest one scored: a pilot would cost all others their items."""
-    scored = [entry.judge.n_scored for entry in judges]
-    return [entry for entry, n in zip(judges, scored, strict=True) if n < NARROW * max(scored)]
+def _costly(judges: Sequence[JudgeEntry], own: str) -> list[JudgeEntry]:
+    """Judges that would cost the one in use many of its items: a pilot, or what was fitted on held-out labels."""
+    ids = [entry.judge_id for entry in judges]
+    places = costly([entry.judge for entry in judges], ids.index(own) if own in ids else None)
+    return [judges[place] for place in places]
 
 
-def _leave_out_narrow(key: str, judges: Sequence[JudgeEntry]) -> None:
-    """Leaves each narrow judge out once; a person who puts it back in is not overruled."""
-    known = st.session_state.setdefault(f"{key}_narrow", set())
-    fresh = [entry.judge_id for entry in _narrow(judges) if entry.judge_id not in known]
+def _leave_out_costly(key: str, judges: Sequence[JudgeEntry], own: str) -> None:
+    """Leaves each costly judge out once; a person who puts it back in is not overruled."""
+    known = st.session_state.setdefault(f"{key}_costly", set())
+    fresh = [entry.judge_id for entry in _costly(judges, own) if entry.judge_id not in known]
     if fresh:
         known.update(fresh)
         st.session_state[key] = [*(st.session_state.get(key) or ()), *fresh]
 
 
-def narrow_words(judges: Sequence[JudgeEntry], choice: Choice) -> str:
-    """Which judges stand aside because they scored few items, and how to put them in; empty where none does."""
+def aside_words(judges: Sequence[JudgeEntry], choice: Choice, own: str) -> str:
+    """Which judges stand aside because of the items they would cost, and how to put them in; "" where none does."""
     compared = {entry.judge_id for entry in choice.judges}
-    aside = [entry for entry in _narrow(judges) if entry.judge_id not in compared]
+    aside = [entry for entry in _costly(judges, own) if entry.judge_id not in compared]
     if not aside:
         return ""
-    named = "; ".join(f"{entry.name} ({entry.judge.n_scored:,})" for entry in aside[:MOST_NAMED])
+    named = "; ".join(entry.name for entry in aside[:MOST_NAMED])
     more = f" and {len(aside) - MOST_NAMED} more" if len(aside) > MOST_NAMED else ""
     return (
-        f"Standing aside because of few scored items, since only on those could all be compared: {named}{more}. "
-        f"“{len(compared)} of {len(judges)} judges” above puts them in."
+        f"Aside, because it would cost the others over a third of their items: {named}{more}. "
+        f"“{len(compared)} of {len(judges)} judges” puts it in."
     )
 
 
@@ -323,7 +327,12 @@ def _kept_board(key: Hashable, _page: Opened, _golden: GoldenSet, _choice: Choic
         seed=SEED,
     )
     ids = [entry.judge_id for entry in _choice.judges]
-    return without_p(board, ids.index(_shown.own), _shown.seen.p_reason) if _shown.own in ids else board
+    if _shown.own not in ids:
+        return board
+    own = ids.index(_shown.own)
+    if _shown.baseline in ids:
+        board = with_planned(board, own, ids.index(_shown.baseline))
+    return without_p(board, own, _shown.seen.p_reason)
 
 
 def finding_of(compared: Compared) -> Finding:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from core.comparison import compare_table, finding, version_finding, without_p
+from core.comparison import compare_table, finding, version_finding, with_planned, without_p
 from core.comparison.leaderboard import in_short
 from core.records import Measure, Scale
 from core.stats.claims import estimate
@@ -140,3 +140,17 @@ def test_after_a_choice_on_these_items_the_gain_carries_no_p(noisy):
     assert stated.details == ("No p: a choice may rest on them.",)
     assert np.isnan(withheld.pairwise.p_holm[0, 1])
     assert not np.isnan(board.pairwise.p_holm[0, 1])  # the table that was handed in stays
+
+
+def test_the_planned_comparison_has_its_own_p_and_is_said_once(noisy: Any) -> None:
+    golden, judges = noisy(0.5, 1.0, 4.0)
+    board = compare_table(golden, ASPECT, judges, Measure("spearman", "dataset"), resamples=300)
+    places = (board.rows[0].place, board.rows[1].place)
+    planned = with_planned(board, *places)
+    own = board.pairwise.pair(0, 1).p
+    assert planned.pairwise.p_holm[0, 1] == planned.pairwise.p_holm[1, 0] == own
+    assert planned.pairwise.p_holm[0, 2] == board.pairwise.p_holm[0, 2]
+    assert [pair["planned"] for pair in planned.as_json()["pairs"]] == [True, False, False]
+    stated = version_finding(planned, MEASURE, "Version 2 of the judge", places[0], baseline=places[1])
+    assert stated.details[0].count(board.rows[1].name) == 0
+    assert with_planned(board, 0, 7) is board
