@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from core.cli.options import AspectOption, JsonFlag
+from core.cli.options import AspectOption, JsonFlag, settings_and_store
 from core.cli.output import alignment_words, notes, number, tell
 from core.errors import UsageError
 
 if TYPE_CHECKING:
     from core.calibration.records import LeaderboardSnapshot
     from core.projects.consent import AskedEndpoint
-    from core.settings import Settings
-    from core.store.store import Store
 
 commands = typer.Typer(add_completion=False)
 _ROOT = Path(__file__).parents[2]
@@ -87,7 +85,7 @@ def export_project(
     """Write a whole project to one zip: golden sets, runs, criteria, labels, decisions, log. Never a key."""
     from core import projects
 
-    settings, store = _here()
+    settings, store = settings_and_store()
     chosen = projects.find_project(store, project)
     exported = projects.export_project(store, settings, chosen.project_id, out, replies=not without_replies)
     body = {
@@ -120,7 +118,7 @@ def import_project(
     """
     from core import projects
 
-    settings, store = _here()
+    settings, store = settings_and_store()
     imported = projects.import_project(store, settings, file, name=name)
     body = {
         "project": imported.project_id,
@@ -155,7 +153,7 @@ def allow_endpoint(
     """Let an imported project send the texts of its items to an endpoint, or list the endpoints that its runs ask."""
     from core import projects
 
-    settings, store = _here()
+    settings, store = settings_and_store()
     project_id = projects.find_project(store, project).project_id
     if endpoint:
         projects.allow_endpoint(store, settings, project_id, endpoint, with_key=with_key)
@@ -182,7 +180,7 @@ def demo(
             raise UsageError("--replay stands alone: it runs in the terminal and keeps nothing.")
         _replay(as_json)
         return
-    settings, store = _here()
+    settings, store = settings_and_store()
     project = projects.reset_demo(store, settings) if reset else projects.ensure_demo(store, settings)
     projects.ensure_sample_project(store)
     sets = [golden.name for golden in projects.list_goldens(store, project.project_id)]
@@ -245,15 +243,6 @@ def _ranking(now: LeaderboardSnapshot) -> Any:
         words = " ".join(candidate.criteria.text.split()) or "(no criteria)"
         table.add_row(number(value), candidate.status, words[:_WIDTH])
     return table
-
-
-def _here() -> tuple[Settings, Store]:
-    """The settings of the environment, and their store."""
-    from core import projects
-    from core.settings import Settings
-
-    settings = Settings.from_environment()
-    return settings, projects.open_store(settings)
 
 
 def _endpoint_json(endpoint: AskedEndpoint) -> dict[str, Any]:

@@ -13,6 +13,8 @@ from core.errors import UsageError
 if TYPE_CHECKING:
     from core.providers.base import ReplyStore
     from core.records import Level, Scale
+    from core.settings import Settings
+    from core.store.store import Store
 
 Golden = Annotated[Path, typer.Argument(help="Golden set: CSV, JSONL (.gz), Parquet or XLSX.")]
 AspectOption = Annotated[str, typer.Option("--aspect", help="The human_<aspect> to use.")]
@@ -57,3 +59,12 @@ def reply_cache(spec: str) -> ReplyStore | None:
     from core.settings import Settings
 
     return projects.open_store(Settings.from_environment()).replies
+
+
+def settings_and_store() -> tuple[Settings, Store]:
+    """The settings of the environment, and their store."""
+    from core import projects
+    from core.settings import Settings
+
+    settings = Settings.from_environment()
+    return settings, projects.open_store(settings)

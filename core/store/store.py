@@ -42,6 +42,7 @@ from core.store.replies import Blocks, Replies
 from core.store.results import Results
 from core.store.runs import Runs, Workers
 from core.store.transfer import Transfers
+from core.store.upkeep import Upkeep
 
 
 class Store:
@@ -63,6 +64,7 @@ class Store:
         self.drafts = Drafts(self._database)
         self.events = Events(self._database)
         self.transfers = Transfers(self._database)
+        self.upkeep = Upkeep(self._database)
         self.actor = LOCAL
         self.workers = Workers(self._database)
 
