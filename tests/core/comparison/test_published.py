@@ -30,6 +30,8 @@ AVERAGES = [
     ("SummEval", "Table 2", "UniEval (continual)", "kendall", 0.377),
     ("SummEval", "Table 2", "GPT-4", "spearman", 0.493),
     ("SummEval", "Table 2", "AutoCalibrate (GPT-4)", "spearman", 0.529),
+    ("SummEval", "Table 8", "AutoCalibrate (GPT-4), auto-CoT", "spearman", 0.523),
+    ("SummEval", "Table 8", "AutoCalibrate (GPT-4), no CoT", "spearman", 0.523),
     ("SummEval", "Table 1", "G-Eval-4, no CoT", "kendall", 0.407),
 ]
 
