@@ -194,3 +194,25 @@ def test_ci_runs_the_command_of_the_readme() -> None:
     assert "-r tests/requirements.txt" in block[1]
     assert block[1].endswith("-m pytest")
     assert "<!-- test-command -->" in (ROOT / ".ci" / "run").read_text("utf-8")
+
+
+# ── the papers, item by item ─────────────────────────────────────────────────────────────────────────────────
+
+PAPERS = ROOT / "core" / "comparison" / "README.md"
+
+
+@pytest.mark.parametrize("row", table(PAPERS.read_text("utf-8")), ids=lambda row: f"{row[0]}: {row[1]}")
+def test_an_item_of_a_paper_is_where_the_table_says(row: list[str]) -> None:
+    """Every file exists, every command knows its options, every name in Python is there."""
+    import core
+
+    _, _, where, how = row
+    files = re.findall(r"\]\(([^)]+)\)", where)
+    assert files or where == "—"
+    assert [name for name in files if not (PAPERS.parent / name).exists()] == []
+    for code in re.findall(r"`([^`]+)`", how):
+        if code.startswith("core."):
+            assert hasattr(core, code.removeprefix("core."))
+        elif command := command_line().commands.get(code.split()[0]):
+            known = {option for parameter in command.params for option in parameter.opts}
+            assert {word for word in code.split() if word.startswith("--")} <= known
