@@ -114,6 +114,8 @@ from core.projects.pass_results import (
     freeze_labels,
     pass_summary,
     passes_to_merge,
+    rated_in,
+    ratings_to_merge,
     replaced_labels,
 )
 from core.projects.project_list import (

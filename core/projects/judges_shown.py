@@ -11,6 +11,7 @@ from core.projects.judge_line import HeldOutSeen, judge_line
 from core.projects.runs import list_held_out_accesses
 from core.records import JudgeScores, Measure
 from core.review.judge_versions import JudgeLine, JudgeVersion
+from core.review.passes import LabelsFrozen, passes_behind
 from core.store.store import Store
 
 _MADE_NAME = re.compile(r" · (calibrated|version \d+)$")
@@ -23,7 +24,8 @@ class JudgesShown:
 
     `version` is the one among them (None where none was measured on this golden set), `own` its judge's id, `baseline`
     the id of the same judge without criteria ("" where it is not here).  `aside` are the other versions, and the
-    judges without criteria of their calibrations.  `seen`: how often the held-out items were looked at.
+    judges without criteria of their calibrations.  `seen`: how often the held-out items were looked at.  `rated_in`:
+    the labelling passes that ceiling and annotator test are of.
     """
 
     line: JudgeLine
@@ -33,6 +35,7 @@ class JudgesShown:
     own: str = ""
     baseline: str = ""
     seen: HeldOutSeen = field(default_factory=HeldOutSeen)
+    rated_in: tuple[str, ...] = ("",)
 
     @property
     def measure(self) -> Measure | None:
@@ -48,10 +51,11 @@ def judges_shown(store: Store, project_id: str, golden_id: str, aspect: str) -> 
     Where that was not measured on this golden set the newest version that was stands for it, a retired one last.
     """
     listed, line = store.judges.all(project_id, golden_id, aspect), judge_line(store, project_id, aspect)
+    passes = passes_behind(store.events.all(project_id, LabelsFrozen, golden_id), aspect)
     of_version = {entry.judge_id: version for entry in listed if (version := version_behind(line, entry)) is not None}
     entries = [_named(entry, of_version) for entry in listed]
     if not of_version:
-        return JudgesShown(line, tuple(entries))
+        return JudgesShown(line, tuple(entries), rated_in=passes)
     version = _shown(line, list(of_version.values()))
     own = _newest(entries, of_version, version, golden_id)
     runs = {entry.judge.run_id for entry in entries if entry.judge.kind == "no criteria"}
@@ -69,6 +73,7 @@ def judges_shown(store: Store, project_id: str, golden_id: str, aspect: str) -> 
         own,
         next((entry.judge_id for entry in entries if _is_baseline_of(entry, {version.made.base_run})), ""),
         HeldOutSeen.of(line, golden_id, accesses, before=measured.number if measured else None),
+        passes,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from core.errors import AccessError, UsageError
 from core.projects.labelling import get_pass, list_passes, still_rating
@@ -13,6 +14,7 @@ from core.review.agreement import (
     AspectAgreement,
     Combine,
     PassSummary,
+    RatedBy,
     ReplacedLabel,
     agreement,
     labelled_golden,
@@ -21,8 +23,19 @@ from core.review.agreement import (
     summary,
 )
 from core.review.log import given_reason
-from core.review.passes import Adjudicated, Label, LabelPass
+from core.review.passes import Adjudicated, Label, LabelPass, LabelsFrozen, RatedIn, passes_behind
 from core.store.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Mergeable:
+    """Single ratings of an aspect that a golden set holds already: of which passes ("" is its file), and how many
+    items are rated by the pass to be frozen alone, and merged with them."""
+
+    aspect: str
+    passes: tuple[str, ...]
+    alone: RatedBy
+    merged: RatedBy
 
 
 @requires("reviewer")
@@ -105,20 +118,61 @@ def decisions(store: Store, project_id: str, pass_id: str) -> dict[tuple[str, st
     }
 
 
-@requires("reviewer", "froze the labels of a pass")
-def freeze_labels(store: Store, project_id: str, pass_id: str, *, name: str, combine: Combine = "fill") -> str:
+@requires("reviewer")
+def freeze_labels(
+    store: Store, project_id: str, pass_id: str, *, name: str, combine: Combine = "fill", merge: bool = False
+) -> str:
     """A new golden set with the labels of a pass, its single ratings and its decisions; returns its id.
 
-    Golden labels are kept unless `combine` says otherwise.  The golden set that was labelled stays as it is.
-    UsageError when nobody has labelled anything, or nothing would change.
+    Golden labels are kept unless `combine` says otherwise.  With `merge` the single ratings that the golden set holds
+    already (of earlier passes, or of its file) count beside those of the pass.  The golden set that was labelled stays
+    as it is.  UsageError when nobody has labelled anything, or nothing would change.
     """
-    golden, frozen = _frozen(store, project_id, pass_id, name, combine)
+    golden, frozen = _frozen(store, project_id, pass_id, name, combine, merge=merge)
     if frozen.aspects == golden.aspects:
         raise UsageError(
             "Every item that was labelled or decided has a golden label already, and those are kept, so freezing would "
             "change nothing. Choose to replace golden labels, or label items that have none."
         )
-    return store.goldens.add(project_id, frozen)
+    labelling = get_pass(store, project_id, pass_id)
+    rated_in = _rated_in(store, labelling, golden, frozen)
+    golden_id = store.goldens.add(project_id, frozen)
+    store.events.add(project_id, LabelsFrozen(labelling.name, pass_id, rated_in, subject=golden_id), store.actor)
+    return golden_id
+
+
+def rated_in(store: Store, project_id: str, golden_id: str, aspect: str) -> tuple[str, ...]:
+    """The names of the labelling passes whose single ratings of an aspect a golden set holds; "" is its file.
+
+    Ceiling and Alt-Test on the golden set are of these.  Where it has no single ratings, what is said is of none.
+    """
+    return passes_behind(store.events.all(project_id, LabelsFrozen, golden_id), aspect)
+
+
+@requires("reviewer")
+def ratings_to_merge(store: Store, project_id: str, pass_id: str, combine: Combine) -> tuple[Mergeable, ...]:
+    """Of each aspect of the pass for which `merge` of `freeze_labels` would make a difference, what it would add."""
+    golden, alone = _frozen(store, project_id, pass_id, "", combine)
+    _, merged = _frozen(store, project_id, pass_id, "", combine, merge=True)
+    offered = []
+    for aspect in get_pass(store, project_id, pass_id).aspects:
+        apart, together = RatedBy.of(alone, aspect), RatedBy.of(merged, aspect)
+        if apart != together:
+            offered.append(Mergeable(aspect, rated_in(store, project_id, golden.digest, aspect), apart, together))
+    return tuple(offered)
+
+
+def _rated_in(store: Store, labelling: LabelPass, golden: GoldenSet, frozen: GoldenSet) -> tuple[RatedIn, ...]:
+    """Of every aspect of the frozen golden set that has single ratings, the passes that they are of."""
+    own, old = set(frozen.ratings) - set(golden.ratings), set(golden.ratings)
+    origins = []
+    for aspect in frozen.aspects:
+        new = any(rating.aspect == aspect for rating in own)
+        kept = any(rating.aspect == aspect and rating in old for rating in frozen.ratings)
+        earlier = rated_in(store, labelling.project_id, golden.digest, aspect) if kept else ()
+        if new or earlier:
+            origins.append(RatedIn(aspect, tuple(dict.fromkeys((*earlier, *([labelling.name] if new else []))))))
+    return tuple(origins)
 
 
 @requires("reviewer")
@@ -127,7 +181,9 @@ def replaced_labels(store: Store, project_id: str, pass_id: str, combine: Combin
     return replaced(*_frozen(store, project_id, pass_id, "", combine))
 
 
-def _frozen(store: Store, project_id: str, pass_id: str, name: str, combine: Combine) -> tuple[GoldenSet, GoldenSet]:
+def _frozen(
+    store: Store, project_id: str, pass_id: str, name: str, combine: Combine, *, merge: bool = False
+) -> tuple[GoldenSet, GoldenSet]:
     """The golden set that was labelled, and with the labels of the pass."""
     labelling = get_pass(store, project_id, pass_id)
     golden = store.goldens.load(labelling.golden_id)
@@ -138,6 +194,7 @@ def _frozen(store: Store, project_id: str, pass_id: str, name: str, combine: Com
         name=" ".join(name.split()) or f"{golden.name}, labelled",
         combine=combine,
         decided=decisions(store, project_id, pass_id),
+        merge=merge,
     )
     return golden, frozen
 

@@ -26,11 +26,11 @@ from core.report.words import RUN_WORDS, day
 from core.review.judge_versions import STATE_WORDS, JudgeLine, JudgeVersion, VersionMeasured
 from core.review.log import Action
 from core.review.meetings import Decision, Meeting
+from core.review.passes import LabelsFrozen
 from core.review.triage import HeldOutAccess, Triage
 from core.store.results import RESULT
 from core.store.store import Store
 
-_FROZE = "froze the labels of a pass"
 _MOST_CRITERIA = 60
 
 
@@ -163,11 +163,7 @@ def _verdicts(store: Store, project_id: str, golden_id: str, aspect: str) -> dic
 
 def _passes(store: Store, project_id: str, golden_id: str, aspect: str) -> Iterator[PassFact]:
     """The passes whose labels made this golden set, and those over it, oldest first."""
-    frozen = {
-        str(event.about.get("pass_id", ""))
-        for event in store.events.all(project_id, Action, golden_id)
-        if event.done == _FROZE
-    }
+    frozen = {entry.pass_id for entry in store.events.all(project_id, LabelsFrozen, golden_id)}
     for labelling in reversed(list_passes(store, project_id)):
         concerned = labelling.pass_id in frozen or labelling.golden_id == golden_id
         if concerned and any(plan_aspect.aspect == aspect for plan_aspect in labelling.plan.aspects):

@@ -28,7 +28,7 @@ from core.review import anchors, criteria, highlights, judge_versions, log, meet
 from core.review.log import Entry
 
 _ALL: tuple[type[Entry], ...] = (
-    *(passes.LabelPass, passes.RaterJoined, passes.RaterStopped, passes.Adjudicated),
+    *(passes.LabelPass, passes.RaterJoined, passes.RaterStopped, passes.Adjudicated, passes.LabelsFrozen),
     *(anchors.AnchorsSet, highlights.Highlighted),
     *(triage.Triage, triage.HeldOutAccess),
     *(criteria.Comment, criteria.CommentSettled, criteria.LockChange, criteria.EarlierState, criteria.ProposalDecided),

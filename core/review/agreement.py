@@ -235,11 +235,13 @@ def labelled_golden(
     name: str,
     combine: Combine = "fill",
     decided: Decided | None = None,
+    merge: bool = False,
 ) -> GoldenSet:
     """A new golden set with these labels: single ratings kept, gold = their mean or what was `decided`.
 
     Golden labels stay with "fill", which only fills gaps; "decided" puts decisions in their place, "replace" decisions
-    and new labels.  UsageError when nothing was labelled or decided.
+    and new labels.  Single ratings that were there before stay beside the new ones only with `merge`, or where none of
+    the new ones counts.  UsageError when nothing was labelled or decided.
     """
     if not decided and not any(label.value is not None for label in labels):
         raise UsageError("Nobody has given a label yet, so there is nothing to freeze.")
@@ -259,13 +261,36 @@ def labelled_golden(
             for item, a, b in zip(golden.items, new, before, strict=True)
             if a is not None and (combine == "replace" or b is None)
         }
-        ratings = [rating for rating in ratings if rating.aspect != aspect.aspect or rating.item_id not in taken]
-        ratings += [
+        own = [
             Rating(label.item_id, label.rater, aspect.aspect, label.value, label.comment)
             for label in labels
             if label.aspect == aspect.aspect and label.value is not None and label.item_id in taken
         ]
+        if own:
+            ratings = [
+                rating
+                for rating in ratings
+                if rating.aspect != aspect.aspect or (merge and rating.item_id not in taken)
+            ]
+        ratings += own
     return replace(golden, name=name, aspects=gold, ratings=tuple(ratings))
+
+
+@dataclass(frozen=True, slots=True)
+class RatedBy:
+    """How many items have a single rating of an aspect, and how many of them by two people or more."""
+
+    n_items: int
+    n_double: int
+
+    @classmethod
+    def of(cls, golden: GoldenSet, aspect: str) -> RatedBy:
+        """Over the single ratings that a golden set holds."""
+        raters: dict[str, set[str]] = {}
+        for rating in golden.ratings:
+            if rating.aspect == aspect:
+                raters.setdefault(rating.item_id, set()).add(rating.rater_id)
+        return cls(len(raters), sum(len(names) > 1 for names in raters.values()))
 
 
 def _first(*values: float | None) -> float | None:

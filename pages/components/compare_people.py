@@ -8,6 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from core.comparison import annotator_tests
+from core.review.passes import rated_words
 from core.stats import (
     EPSILONS,
     NO_SINGLE_RATINGS,
@@ -40,7 +41,12 @@ def draw(compared: Compared) -> None:
         st.info(plain(why), icon=":material/group:")
         return
     st.markdown(plain(finding_of(compared).people))
-    st.caption("The judge takes each rater's place in turn, on the same items, so neither has the easier target.")
+    st.caption(
+        plain(
+            f"People: the single ratings of {rated_words(compared.shown.rated_in)}. The judge takes each rater's place "
+            "in turn, on the same items, so neither has the easier target."
+        )
+    )
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         raters_are = st.segmented_control(
             "In the annotator test the raters are",

@@ -13,7 +13,7 @@ from core import projects
 from core.errors import ConcordError
 from core.report.figures.trends import growth_figure
 from core.review.agreement import AspectAgreement, Combine, PassSummary
-from core.review.passes import LabelPass
+from core.review.passes import LabelPass, rated_words
 from core.store.store import Store
 from core.wording import counted
 from pages.components import charts, label_item, label_view, people, state, tables
@@ -195,6 +195,7 @@ def draw_freeze(store: Store, passed: LabelPass) -> None:
     combine: Combine = "fill"
     if any(aspect.aspect in golden.aspects for aspect in passed.plan.aspects):
         combine = _choose_combine(store, passed)
+    merge = _choose_merge(store, passed, combine)
     gate = people.gate(store, "reviewer")
     with st.container(horizontal=True, vertical_alignment="bottom"):
         name = st.text_input(
@@ -205,7 +206,7 @@ def draw_freeze(store: Store, passed: LabelPass) -> None:
         )
         pressed = st.button("Freeze these labels", type="primary", icon=":material/ac_unit:", **gate)
     if pressed:
-        _freeze(store, passed, name, combine)
+        _freeze(store, passed, name, combine, merge=merge)
 
 
 def _choose_combine(store: Store, passed: LabelPass) -> Combine:
@@ -234,9 +235,30 @@ def _choose_combine(store: Store, passed: LabelPass) -> Combine:
     return combine
 
 
-def _freeze(store: Store, passed: LabelPass, name: str, combine: Combine) -> None:
+def _choose_merge(store: Store, passed: LabelPass, combine: Combine) -> bool:
+    """Whether single ratings that are there already count beside those of the pass; only where there are any."""
+    offered = projects.ratings_to_merge(store, passed.project_id, passed.pass_id, combine)
+    if not offered:
+        return False
+    others = rated_words(tuple(dict.fromkeys(name for mergeable in offered for name in mergeable.passes)))
+    merge = st.toggle(
+        f"Merge with the single ratings of {plain(others)}",
+        key=state.widget(f"label_merge_{passed.pass_id}"),
+        help="Agreement, ceiling and annotator test on the new golden set are of the passes whose single ratings it "
+        "holds. The golden labels are the same either way.",
+    )
+    for mergeable in offered:
+        here = mergeable.merged if merge else mergeable.alone
+        whose = "Merged" if merge else f"{passed.name} alone"
+        rated = f"{counted(here.n_items, 'item')} with single ratings, {here.n_double:,} by two people or more"
+        st.caption(plain(f"{whose}, {mergeable.aspect}: {rated}."))
+    return merge
+
+
+def _freeze(store: Store, passed: LabelPass, name: str, combine: Combine, *, merge: bool) -> None:
+    where = (store, passed.project_id, passed.pass_id)
     try:
-        golden_id = projects.freeze_labels(store, passed.project_id, passed.pass_id, name=name, combine=combine)
+        golden_id = projects.freeze_labels(*where, name=name, combine=combine, merge=merge)
     except ConcordError as error:
         st.error(plain(f"Nothing was frozen: {error}"), icon=":material/error:")
         return

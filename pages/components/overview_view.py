@@ -12,6 +12,7 @@ from core.projects.overview import Overview, StageName, Task, Waiting, people_be
 from core.records import Alignment
 from core.report.figures import describe
 from core.review.judge_versions import STATE_WORDS, JudgeVersion
+from core.review.passes import rated_words
 from pages.components import judge_view, people, state, tables
 from pages.components.page import Opened, finding, link_to
 from pages.components.screens import Screen, plain
@@ -44,7 +45,11 @@ def sentence(page: Opened, now: Overview) -> str:
     if version is not None and version.newest is not None:
         words = judge_view.finding_of(version)
         people_at = _people_beside(page.project.project_id, version.newest.run_id, version, page)
-        return f"{words}." if people_at is None else f"{words}, one person with the others at {describe(people_at)}."
+        if people_at is None:
+            return f"{words}."
+        passes = projects.rated_in(page.store, page.project.project_id, version.newest.golden_id, version.aspect)
+        where = f" in {rated_words(passes)}" if any(passes) else ""
+        return f"{words}, one person with the others{where} at {describe(people_at)}."
     if not now.aspect:
         return f"{name} has {now.stages[0].figure} and no labels yet: a judge is measured against people."
     if now.calibrating is not None:

@@ -43,7 +43,7 @@ READING = """
     criteria_names draft_of others_drafting
     endpoints_of_project endpoints_of_run
     rows_left_out usual_measure measured_judges judges_shown keeping_sides as_compared
-    earlier_labels still_rating trial_items team_progress get_anchors my_highlights passes_to_merge
+    earlier_labels still_rating trial_items team_progress get_anchors my_highlights passes_to_merge rated_in
 """
 SPEAKING = """
     add_comment cast_vote others_said save_comment save_label save_triage settle_comment join_pass
@@ -65,7 +65,7 @@ CHANGING = """
     decide_version make_version measure_version use_version
     start_replay
     drop_draft keep_draft
-    set_anchors item_highlights agreement_over
+    set_anchors item_highlights agreement_over ratings_to_merge
 """
 LEAST: dict[str, Role] = {
     **dict.fromkeys(READING.split(), "viewer"),

@@ -13,7 +13,8 @@ from core import projects
 from core.errors import AccessError, NotFoundError, UsageError
 from core.people import Actor
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Scale
-from core.review.passes import OthersSaid, PassRequest, SavedLabel, TeamProgress
+from core.review.agreement import RatedBy
+from core.review.passes import LabelsFrozen, OthersSaid, PassRequest, SavedLabel, TeamProgress
 from core.review.plan import LabelAspect
 from core.store.store import Store
 
@@ -443,3 +444,39 @@ def test_agreement_is_of_one_pass_unless_several_are_named(store: Store, request
         projects.agreement_over(store, project, [pass_id, third], "a")
     with pytest.raises(UsageError, match="same golden set"):
         projects.agreement_over(store, project, [pass_id], "c")
+
+
+def test_single_ratings_of_two_passes_are_merged_by_choice_and_named(store: Store) -> None:
+    """i0 and i1 are rated in the first pass, i2 and i3 in the second, by the same two people."""
+    project = projects.create_project(store, "p").project_id
+    items = tuple(Item(f"i{k}", f"text {k}", f"s{k}") for k in range(4))
+    golden_id = projects.add_golden(store, project, GoldenSet("g", "single", items, {}))
+
+    def rated(golden_id: str, name: str, values: dict[str, float]) -> str:
+        plan = PassRequest(project, golden_id, name, (FIVE,), 2, 4, 1, order="file")
+        pass_id = projects.start_pass(store, plan)
+        for rater in ("Ann", "Bo"):
+            _rate(store, rater, (project, pass_id), values)
+        return pass_id
+
+    first = rated(golden_id, "first", {"i0": 1.0, "i1": 5.0})
+    assert projects.ratings_to_merge(store, project, first, "fill") == ()
+    once = projects.freeze_labels(store, project, first, name="once")
+    assert (projects.rated_in(store, project, golden_id, "a"), projects.rated_in(store, project, once, "a")) == (
+        ("",),
+        ("first",),
+    )
+    second = rated(once, "second", {"i2": 2.0, "i3": 4.0})
+    (offered,) = projects.ratings_to_merge(store, project, second, "fill")
+    assert (offered.aspect, offered.passes) == ("a", ("first",))
+    assert (offered.alone, offered.merged) == (RatedBy(2, 2), RatedBy(4, 4))
+    apart = projects.freeze_labels(store, project, second, name="apart")
+    merged = projects.freeze_labels(store, project, second, name="merged", merge=True)
+    assert projects.rated_in(store, project, apart, "a") == ("second",)
+    assert projects.rated_in(store, project, merged, "a") == ("first", "second")
+    sets = [projects.load_golden_set(store, frozen) for frozen in (apart, merged)]
+    assert sets[0].aspects["a"].values == sets[1].aspects["a"].values == (1.0, 5.0, 2.0, 4.0)
+    assert projects.judges_shown(store, project, merged, "a").rated_in == ("first", "second")
+    assert [line.did for line in projects.log_lines(store, project, store.events.all(project, LabelsFrozen))] == [
+        f"froze the labels of {name}" for name in ("first", "second", "second")
+    ]
