@@ -26,11 +26,6 @@ def show(page: Opened) -> None:
         label_view.draw_task(page, passes)
         return
     if not passes:
-        st.info(
-            "Nothing is being labelled in this project. A labelling pass says which items people rate, on which "
-            "aspects, and how many rate the same ones. Begin one here.",
-            icon=":material/edit_note:",
-        )
         ask_name(page)
         label_setup.draw(page)
         return

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from textwrap import shorten
+
 import streamlit as st
 
 from core import projects
@@ -12,7 +14,7 @@ from core.review.passes import PassRequest
 from core.review.plan import MOST_RATERS, LabelAspect, Order
 from core.wording import counted
 from pages.components import drafts, label_view, people, state
-from pages.components.page import Opened, link_to
+from pages.components.page import Opened, finding, link_to
 from pages.components.screens import plain
 
 ORDER_WORDS: dict[Order, str] = {
@@ -22,8 +24,8 @@ ORDER_WORDS: dict[Order, str] = {
 }
 STEPS = {"whole numbers": 1.0, "halves": 0.5, "any number": None}
 USUAL_ITEMS, USUAL_SHARED = 50, 20
-BLIND = "Nobody sees judges or what others said."
 OPEN = "Everybody sees judges and what others said: agreement will look better than it is."
+SHORT = 60
 
 
 def draw(page: Opened) -> None:
@@ -36,21 +38,40 @@ def draw(page: Opened) -> None:
         )
         link_to("golden_set", "Bring in a file", icon=":material/upload_file:", section=state.UPLOAD_SECTION)
         return
-    golden = _choose_golden(goldens)
-    aspects = _choose_aspects(golden)
-    request = _choose_work(page, golden, aspects)
-    if not aspects:
-        st.info("Choose or type at least one aspect: what people are to rate, such as coherence.")
-        return
-    st.markdown(_what_it_means(request, golden))
+    said = st.container()  # the finding, which says what is chosen below it
+    with st.container(key="label_choices", horizontal=True, vertical_alignment="bottom", gap="medium"):
+        golden = _choose_golden(goldens)
+        names = _choose_names(golden)
+        raters = _number(golden, "raters", "People", low=1, high=MOST_RATERS, usual=1, words="More may join later.")
+        most = golden.n_items
+        items = _number(golden, "items", "Items", low=1, high=most, usual=USUAL_ITEMS, words="The first in the order.")
+    with st.expander("Scale, order, instructions, name", icon=":material/tune:"):
+        aspects = tuple(_describe_aspect(golden, name) for name in names)
+        request = _choose_rest(page, golden, aspects, raters, items)
+    with said:
+        if not aspects:
+            finding("What are people to rate? Choose or type an aspect, such as coherence.")
+            return
+        finding(_what_it_means(request, golden), step=lambda: _draw_begin(page, request))
+    if not request.blind:
+        st.warning(OPEN, icon=":material/visibility:")
+
+
+def _draw_begin(page: Opened, request: PassRequest) -> None:
     st.button(
-        "Begin this pass",
+        "Begin labelling" if _is_alone(request) else "Begin this pass",
         type="primary",
         icon=":material/play_arrow:",
+        key=state.widget("label_begin"),
         on_click=_begin,
         args=(page, request),
         **people.gate(page, "reviewer"),
     )
+
+
+def _is_alone(request: PassRequest) -> bool:
+    """Whether whoever begins the pass is the one who labels."""
+    return request.n_raters == 1
 
 
 def _choose_golden(goldens: list[GoldenSummary]) -> GoldenSummary:
@@ -61,22 +82,29 @@ def _choose_golden(goldens: list[GoldenSummary]) -> GoldenSummary:
         list(by_id),
         index=list(by_id).index(wanted) if wanted in by_id else 0,
         key=state.widget("label_golden"),
+        width=320,
         format_func=lambda golden_id: f"{by_id[golden_id].name} ({by_id[golden_id].n_items:,} items)",
     )
     return by_id[chosen]
 
 
-def _choose_aspects(golden: GoldenSummary) -> tuple[LabelAspect, ...]:
+def _choose_names(golden: GoldenSummary) -> tuple[str, ...]:
+    """The aspects to rate, known ones or new; each once."""
     known = [aspect.aspect for aspect in golden.aspects]
     names = st.multiselect(
-        "Aspects to rate, one or several a pass",
+        "Aspects to rate",
         known,
         default=known[:1],
         key=state.widget(f"label_aspects_{golden.golden_id}"),
         accept_new_options=True,
         placeholder="Choose, or type a new one and press Enter",
     )
-    return tuple(_describe_aspect(golden, " ".join(name.split())) for name in names if name.strip())
+    return tuple(dict.fromkeys(trimmed for name in names if (trimmed := " ".join(name.split()))))
+
+
+def _number(golden: GoldenSummary, name: str, label: str, *, low: int, high: int, usual: int, words: str) -> int:
+    key, high = state.widget(f"label_{name}_{golden.golden_id}"), max(low, high)
+    return int(st.number_input(label, low, high, min(usual, high), key=key, help=words, width=130))
 
 
 def _describe_aspect(golden: GoldenSummary, name: str) -> LabelAspect:
@@ -102,24 +130,18 @@ def usual_steps(scale: Scale) -> str:
     return next((words for words, width in STEPS.items() if width == step), "any number")
 
 
-def _choose_work(page: Opened, golden: GoldenSummary, aspects: tuple[LabelAspect, ...]) -> PassRequest:
-    n = golden.n_items
-
-    def number(label: str, name: str, words: str, *, low: int, high: int, usual: int) -> int:
-        key = state.widget(f"label_{name}_{golden.golden_id}")
-        return int(st.number_input(label, low, max(low, high), min(usual, max(low, high)), key=key, help=words))
-
-    left, right = st.columns(2, gap="medium")
-    with left:
-        items = number("How many items", "items", "Those that the order puts first.", low=1, high=n, usual=USUAL_ITEMS)
-        raters = number(
-            "How many people label", "raters", "More may join; they add overlap.", low=1, high=MOST_RATERS, usual=2
-        )
-    with right:
-        words = "Rated by all, so that agreement shows early."
-        shared = number("Items for everybody first", "shared", words, low=0, high=items, usual=USUAL_SHARED)
-        words = "1 covers most items for the same work."
-        overlap = number("People for each item afterwards", "overlap", words, low=1, high=raters, usual=1)
+def _choose_rest(
+    page: Opened, golden: GoldenSummary, aspects: tuple[LabelAspect, ...], raters: int, items: int
+) -> PassRequest:
+    """What has a usual answer: who rates the same items, what counts already, in which order, and what people read."""
+    shared, overlap = items, 1
+    if raters > 1:
+        with st.container(horizontal=True, gap="medium"):
+            words = "Rated by all, so that agreement shows early."
+            label = "Items for everybody first"
+            shared = _number(golden, "shared", label, low=0, high=items, usual=USUAL_SHARED, words=words)
+            words, label = "1 covers most items for the same work.", "People for each item afterwards"
+            overlap = _number(golden, "overlap", label, low=1, high=raters, usual=1, words=words)
     take_over = _choose_earlier(page, golden, aspects)
     order = st.segmented_control(
         "Order",
@@ -130,11 +152,13 @@ def _choose_work(page: Opened, golden: GoldenSummary, aspects: tuple[LabelAspect
         key=state.widget("label_order"),
     )
     blind = st.toggle("Blind: nobody sees judges or what others said", value=True, key=state.widget("label_blind"))
-    name = st.text_input("Name of the pass", value="First pass", max_chars=120, key=state.widget("label_name"))
     words = _instructions(page)
     label = "Instructions, shown to everybody who labels"
     instructions = st.text_area(label, value=words.text, height=90, max_chars=5_000, key=words.key)
     drafts.watch(page, words, "until the pass begins")
+    n_begun = len(projects.list_passes(page.store, page.project.project_id))
+    usual = "First pass" if not n_begun else f"Pass {n_begun + 1}"
+    name = st.text_input("Name of the pass", value=usual, max_chars=120, key=state.widget(f"label_name_{n_begun}"))
     return PassRequest(
         project_id=page.project.project_id,
         golden_id=golden.golden_id,
@@ -183,14 +207,18 @@ def _instructions(page: Opened) -> drafts.Editing:
 
 
 def _what_it_means(request: PassRequest, golden: GoldenSummary) -> str:
+    """What is rated on which scale, by how many, and how much work that is."""
     n = min(request.limit or golden.n_items, golden.n_items)
     shared = min(request.shared, n)
     each = shared + -(-(n - shared) * request.overlap // request.n_raters)
     total = shared * request.n_raters + (n - shared) * request.overlap
-    return (
-        f"**{n:,} items, {total:,} ratings in all**: each of {request.n_raters} labels {each:,} at most, "
-        f"the first {shared} the same for everybody. {BLIND if request.blind else OPEN}"
+    aspects = ", ".join(
+        f"{aspect.aspect} ({aspect.scale.low:g} to {aspect.scale.high:g})" for aspect in request.aspects
     )
+    what = f"{counted(n, 'item')} of {shorten(golden.name, SHORT, placeholder=' …')}, rated for {shorten(aspects, 120)}"
+    if _is_alone(request):
+        return f"{what} by you alone"
+    return f"{what} by {request.n_raters} people: {total:,} ratings, at most {each:,} each"
 
 
 def _begin(page: Opened, request: PassRequest) -> None:
@@ -200,8 +228,11 @@ def _begin(page: Opened, request: PassRequest) -> None:
         state.leave_notice(f"The pass was not begun: {error}", good=False)
         return
     drafts.done(page, _instructions(page))
-    state.leave_notice(
-        f"{' '.join(request.name.split())} has begun. Under Progress stands the address to send.", good=True
-    )
+    name = " ".join(request.name.split())
+    if _is_alone(request):
+        projects.join_pass(page.store, page.project.project_id, pass_id)
+        state.leave_notice(f"{name} has begun.", good=True)
+    else:
+        state.leave_notice(f"{name} has begun. Under Progress stands the address to send.", good=True)
     state.put_in_url(labelling=pass_id, golden=None)
     st.session_state[state.LABEL_VIEW] = label_view.LABEL

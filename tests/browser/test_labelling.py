@@ -26,18 +26,20 @@ SELECT = """([start, end]) => {
 def begin_pass(page: Page, url: str, settle: Settle, enter: Settle, name: str, aspects: tuple[str, ...] = ()) -> None:
     """A pass of one's own over the sample project, with more aspects than the usual one where named."""
     page.goto(f"{url}/label")
-    expect(page.get_by_text(re.compile("Nothing is being labelled|^New pass$"))).to_be_visible()
+    expect(page.get_by_text(re.compile("^Aspects to rate$|^New pass$"))).to_be_visible()
     say_name(page, "Rev")
     if page.get_by_text("New pass", exact=True).count():
         page.get_by_text("New pass", exact=True).click()
     settle("Items to label")
     for aspect in aspects:
-        field = page.get_by_label("Aspects to rate, one or several a pass")
+        field = page.get_by_label("Aspects to rate")
         field.fill(aspect)
         field.press("Enter")
         settle(aspect)
         field.press("Escape")
+    page.get_by_text("Scale, order, instructions, name").click()
     enter(page.get_by_label("Name of the pass"), name)
+    enter(page.get_by_label("People", exact=True), "2")
     page.get_by_role("button", name="Begin this pass").click()
     settle(f"{name} has begun")
 

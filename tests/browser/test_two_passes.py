@@ -258,6 +258,7 @@ def _is_held(page: Page) -> None:
 def _second_pass(page: Page, place: Place, drawn_anew: Anew) -> str:
     """Begun on the screen: whole steps although the golden labels are means; Bo's earlier labels taken over."""
     view(page, "New pass", "Items to label")
+    page.get_by_text("Scale, order, instructions, name").click()
     expect(page.get_by_role("combobox", name="in", exact=True)).to_have_value("whole numbers")
     field = page.get_by_role("combobox", name="Labels of earlier passes to take over")
     field.click()
@@ -268,6 +269,9 @@ def _second_pass(page: Page, place: Place, drawn_anew: Anew) -> str:
     page.get_by_text("as in the file").click()
     with drawn_anew(page):
         page.get_by_label("Name of the pass").fill("Second look")
+        page.keyboard.press("Tab")
+    with drawn_anew(page):
+        page.get_by_label("People", exact=True).fill("2")
         page.keyboard.press("Tab")
     page.get_by_role("button", name="Begin this pass").click()
     told(page, "Second look has begun")

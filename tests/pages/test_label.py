@@ -89,26 +89,49 @@ def test_a_project_without_items_says_where_they_come_from(store: Store) -> None
     assert "There is nothing to label yet" in texts(screen)
 
 
-def test_a_pass_is_begun_from_the_form(store: Store, asked: PassRequest, open_label: Open) -> None:
+def finding_of(screen: AppTest) -> str:
+    """What stands first on the screen, without the title."""
+    return str(screen.header[0].value).replace("\\", "")
+
+
+def test_one_press_begins_a_pass_of_ones_own_and_shows_its_first_item(
+    store: Store, asked: PassRequest, open_label: Open
+) -> None:
     screen = open_label()
-    assert "Nothing is being labelled" in texts(screen)
+    assert "6 items of g, rated for clarity (1 to 5) by you alone" in finding_of(screen)
+    press(screen, "Begin labelling")
+    (view,) = projects.list_passes(store, asked.project_id)
+    assert (view.name, view.raters, view.assigned("Ann")) == ("First pass", ("Ann",), view.plan.positions)
+    assert place_of(screen) == "1 of 6 · 0 done"
+
+
+def test_a_pass_of_several_is_begun_from_the_form(store: Store, asked: PassRequest, open_label: Open) -> None:
+    screen = open_label()
+    screen.number_input(key=f"form_label_raters_{asked.golden_id}").set_value(2).run()
     # 6 items, 20 asked for everybody but there are 6: two people label 6 each
-    assert "6 items, 12 ratings in all: each of 2 labels 6 at most" in texts(screen).replace("*", "")
+    assert "by 2 people: 12 ratings, at most 6 each" in finding_of(screen)
     screen.number_input(key=f"form_label_shared_{asked.golden_id}").set_value(2).run()
-    assert "6 items, 8 ratings in all: each of 2 labels 4 at most" in texts(screen).replace("*", "")
-    screen.text_input(key="form_label_name").set_value(HOSTILE).run()
+    assert "by 2 people: 8 ratings, at most 4 each" in finding_of(screen)
+    screen.text_input(key="form_label_name_0").set_value(HOSTILE).run()
     press(screen, "Begin this pass")
     (view,) = projects.list_passes(store, asked.project_id)
     assert (view.name, view.plan.shared, view.plan.n_raters) == (" ".join(HOSTILE.split()), 2, 2)
     assert view.plan.aspects == (LabelAspect("clarity", Scale(1, 5, 1.0, given=True)),)
-    assert screen.query_params["labelling"] == view.pass_id
+    assert (screen.query_params["labelling"], view.raters) == (view.pass_id, ())
     assert "You are **Ann**" in texts(screen)
+
+
+def test_without_an_aspect_there_is_nothing_to_begin(asked: PassRequest, open_label: Open) -> None:
+    screen = open_label()
+    screen.multiselect(key=f"form_label_aspects_{asked.golden_id}").set_value([]).run()
+    assert "What are people to rate?" in finding_of(screen)
+    assert not [button for button in screen.button if button.label.startswith("Begin")]
 
 
 def test_a_plan_that_makes_no_sense_is_refused_in_words(store: Store, open_label: Open) -> None:
     screen = open_label()
-    screen.text_input(key="form_label_name").set_value("  ").run()
-    press(screen, "Begin this pass")
+    screen.text_input(key="form_label_name_0").set_value("  ").run()
+    press(screen, "Begin labelling")
     assert "The pass was not begun: A labelling pass has a name" in texts(screen)
 
 
@@ -120,7 +143,7 @@ def test_a_second_pass_takes_earlier_labels_over_by_choice_alone(
     earlier = screen.multiselect(key=state.widget(f"label_earlier_{asked.golden_id}"))
     assert (earlier.options, earlier.value) == (["Ann in first: 3 items", "Bo in first: 3 items"], [])
     earlier.set_value([(rated, "Bo")]).run()
-    press(screen, "Begin this pass")
+    press(screen, "Begin labelling")
     second = projects.list_passes(store, asked.project_id)[0]
     assert second.pass_id != rated
     assert {row.rater for row in store.labels.current(asked.project_id, second.pass_id)} == {"Bo"}
@@ -144,7 +167,7 @@ def test_instructions_are_kept_until_the_pass_begins(store: Store, asked: PassRe
     projects.keep_draft(ann, asked.project_id, "instructions", f"Read {HOSTILE} first.")
     screen = open_label(who="Ann")
     assert [one.value for one in screen.text_area] == [f"Read {HOSTILE} first."]
-    press(screen, "Begin this pass")
+    press(screen, "Begin labelling")
     (begun,) = projects.list_passes(store, asked.project_id)
     assert begun.plan.instructions == f"Read {HOSTILE} first."
     assert projects.draft_of(ann, asked.project_id, "instructions") is None

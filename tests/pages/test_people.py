@@ -349,7 +349,7 @@ def test_who_signs_out_sees_nothing_more(store: Store, project: str) -> None:
 
 # ── what roles see ───────────────────────────────────────────────────────────────────────────────────────────
 
-STARTS = {"3_calibrate": "Start the calibration", "2_label": "Begin this pass"}
+STARTS = {"3_calibrate": "Start the calibration", "2_label": "Begin labelling"}
 
 
 @pytest.mark.parametrize("who", ["vi", "ann"])
