@@ -111,7 +111,7 @@ def read_and_edit(page: Opened, view: CriteriaEntry, entries: list[CriteriaEntry
     left, right = st.columns(2, gap="medium")
     with left, st.container(border=True):
         draw_text(page, view, review, names[view.criteria_id])
-    with right:
+    with right, st.container(key="effect"):
         criteria_effect.draw(page, view, names, rescore_id)
         review_view.draw_comments(page, view, review)
     criteria_list.choose_run(page, view)

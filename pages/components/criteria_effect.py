@@ -169,7 +169,7 @@ def _draw_words(page: Opened, view: CriteriaEntry, parent_id: str | None) -> Non
     except ConcordError:
         st.caption("Its parent is not kept in this project.")
         return
-    diff_view.draw(word_diff(parent.text, view.text))
+    diff_view.draw(word_diff(parent.text, view.text), changed_only=True)
     link_to("criteria", "Its parent", icon=":material/arrow_upward:", criteria=parent_id)
 
 
