@@ -62,7 +62,13 @@ from core.projects.fusion import (
 )
 from core.projects.items import explain_item, item_changes, item_scores
 from core.projects.judge_line import decide_version, judge_line, judge_lines, use_version, usual_measure
-from core.projects.judge_versions import estimate_version, make_version, measure_version, version_run
+from core.projects.judge_versions import (
+    estimate_version,
+    in_place_of_parent,
+    make_version,
+    measure_version,
+    version_run,
+)
 from core.projects.judges import (
     add_judge,
     get_judge,

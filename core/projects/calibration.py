@@ -93,7 +93,9 @@ def run_calibration(work: RunWork) -> Calibration:
     work.add_criteria(list(every.values()))
     work.add_alignments(criteria_alignments(work, result))
     bare = [candidate.criteria.criteria_id for candidate in result.candidates if candidate.status == "baseline"]
-    for scores in judges_of(result, golden, work.run.run_id, work.scores(bare)):
+    run_id = work.run.run_id
+    final = final_judge(result, golden, run_id, f"{spec_of(result)} · calibrated")
+    for scores in (final, *bare_judges(result, run_id, work.scores(bare))):
         work.add_judge(scores)
     propose(work, result)
     return result
@@ -115,13 +117,10 @@ def final_judge(result: Calibration, golden: GoldenSet, run_id: str, name: str) 
     )
 
 
-def judges_of(result: Calibration, golden: GoldenSet, run_id: str, bare: ScoreMatrix) -> list[JudgeScores]:
-    """The judges that a calibration leaves to be compared: the final one, and the same without criteria.
-
-    The final judge has seen the labels of the calibration items; the one without criteria has seen none.
-    """
+def bare_judges(result: Calibration, run_id: str, bare: ScoreMatrix) -> list[JudgeScores]:
+    """The same judge without criteria, with which a calibration or a version is compared; it has seen no labels."""
     spec = spec_of(result)
-    plain = [
+    return [
         JudgeScores(
             name=f"{spec} · no criteria",
             kind="no criteria",
@@ -134,7 +133,6 @@ def judges_of(result: Calibration, golden: GoldenSet, run_id: str, bare: ScoreMa
         )
         for name, row in zip(bare.criteria_ids, bare.values, strict=True)
     ]
-    return [final_judge(result, golden, run_id, f"{spec} · calibrated"), *plain]
 
 
 def spec_of(result: Calibration) -> str:

@@ -9,7 +9,14 @@ from dataclasses import replace
 from core.calibration.records import Calibration, Estimate
 from core.errors import CriteriaError, JobError, UsageError
 from core.project_records import Run
-from core.projects.calibration import calibration_asked, carried_split, criteria_alignments, final_judge, sides_of
+from core.projects.calibration import (
+    bare_judges,
+    calibration_asked,
+    carried_split,
+    criteria_alignments,
+    final_judge,
+    sides_of,
+)
 from core.projects.consent import gate_of, require_consent
 from core.projects.judge_line import VersionRequest, enter_measurement, judge_line, version_asked
 from core.projects.project_list import require_aspect
@@ -124,6 +131,26 @@ def estimate_version(
         )
 
 
+def in_place_of_parent(store: Store, project_id: str, aspect: str, criteria_id: str) -> tuple[str, ...]:
+    """The criteria of the judge in use with these in place of what they were made of; () where that changes nothing.
+
+    It stands for the nearest ancestors among them; a judge of one set of criteria is simply followed by these.
+    """
+    version = judge_line(store, project_id, aspect).default
+    ids = version.criteria_ids if version is not None else ()
+    if len(ids) < 2 or criteria_id in ids:
+        return ()
+    seen: set[str] = set()
+    parents = store.criteria.get(project_id, criteria_id).parents
+    while parents and not set(parents) & set(ids):
+        seen.update(parents)
+        known = [store.criteria.get(project_id, parent) for parent in parents]
+        parents = tuple({name for entry in known for name in entry.parents} - seen)
+    if not parents:
+        return ()
+    return tuple(dict.fromkeys(criteria_id if known in parents else known for known in ids))
+
+
 def run_version_measurement(work: RunWork) -> Calibration:
     """Score what is missing, measure the version, and enter it beside the one in use."""
     from core.calibration.loop import measure
@@ -139,6 +166,10 @@ def run_version_measurement(work: RunWork) -> Calibration:
     work.add_alignments(criteria_alignments(work, result))
     name = f"{work.run.judge_spec} · version {request.version}"
     work.add_judge(final_judge(result, golden, work.run.run_id, name))
+    if not _has_baseline(work, request):
+        bare = [candidate.criteria.criteria_id for candidate in result.candidates if candidate.status == "baseline"]
+        for baseline in bare_judges(result, work.run.run_id, work.scores(bare)):
+            work.add_judge(baseline)
     version = judge_line(work.store, request.project_id, request.aspect).get(request.version)
     enter_measurement(work, version, result)
     return result
@@ -163,6 +194,12 @@ def _start(store: Store, settings: Settings, request: VersionRequest) -> str:
         judge_spec=spec,
         opens=OPENED if request.held_out else "",
     )
+
+
+def _has_baseline(work: RunWork, request: VersionRequest) -> bool:
+    """Whether the calibration of the version has left the judge without criteria on this golden set."""
+    listed = work.store.judges.all(request.project_id, work.run.golden_id, request.aspect)
+    return any(entry.judge.kind == "no criteria" and entry.judge.run_id == request.run_id for entry in listed)
 
 
 def _checked(store: Store, project_id: str, aspect: str, criteria_ids: Sequence[str]) -> tuple[str, ...]:

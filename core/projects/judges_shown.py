@@ -58,11 +58,11 @@ def judges_shown(store: Store, project_id: str, golden_id: str, aspect: str) -> 
         return JudgesShown(line, tuple(entries), rated_in=passes)
     version = _shown(line, list(of_version.values()))
     own = _newest(entries, of_version, version, golden_id)
-    runs = {entry.judge.run_id for entry in entries if entry.judge.kind == "no criteria"}
-    elsewhere = {each.made.base_run for each in line.versions} - {version.made.base_run}
     aside = {judge_id for judge_id in of_version if judge_id != own}
-    if version.made.base_run in runs:
-        aside |= {entry.judge_id for entry in entries if _is_baseline_of(entry, elsewhere)}
+    baselines = _baselines(line, entries)
+    baseline = _baseline(baselines, version, golden_id)
+    if baseline:
+        aside |= baselines.keys() - {baseline}
     measured = version.on(golden_id)
     accesses = list_held_out_accesses(store, project_id, golden_id, aspect)
     return JudgesShown(
@@ -71,7 +71,7 @@ def judges_shown(store: Store, project_id: str, golden_id: str, aspect: str) -> 
         tuple(entry for entry in entries if entry.judge_id in aside),
         version,
         own,
-        next((entry.judge_id for entry in entries if _is_baseline_of(entry, {version.made.base_run})), ""),
+        baseline,
         HeldOutSeen.of(line, golden_id, accesses, before=measured.number if measured else None),
         passes,
     )
@@ -115,5 +115,22 @@ def _newest(
     return (last or ours)[-1].judge_id
 
 
-def _is_baseline_of(entry: JudgeEntry, runs: set[str]) -> bool:
-    return entry.judge.kind == "no criteria" and entry.judge.run_id in runs
+def _baselines(line: JudgeLine, entries: Sequence[JudgeEntry]) -> dict[str, str]:
+    """Id of each judge without criteria that a calibration or a measurement of the line left → that run."""
+    runs = {entry.run_id for version in line.versions for entry in version.measured}
+    runs |= {version.made.base_run for version in line.versions}
+    return {
+        entry.judge_id: entry.judge.run_id
+        for entry in entries
+        if entry.judge.kind == "no criteria" and entry.judge.run_id in runs
+    }
+
+
+def _baseline(baselines: Mapping[str, str], version: JudgeVersion, golden_id: str) -> str:
+    """The judge without criteria of the calibration of a version, else of its last measurement here; "" for none."""
+    measured = version.on(golden_id)
+    for run_id in (version.made.base_run, measured.run_id if measured is not None else ""):
+        for judge_id, left_by in baselines.items():
+            if left_by == run_id:
+                return judge_id
+    return ""

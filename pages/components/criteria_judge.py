@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import streamlit as st
 from streamlit.errors import StreamlitPageNotFoundError
@@ -11,7 +11,8 @@ from core import projects
 from core.errors import ConcordError
 from core.project_records import CriteriaEntry
 from core.projects.judge_line import VersionRequest
-from core.review.judge_versions import JudgeLine, VersionOrigin
+from core.review.judge_versions import JudgeLine, JudgeVersion, VersionOrigin
+from core.wording import counted
 from pages.components import judge_view, people, state, tables
 from pages.components.page import Opened, link_to
 from pages.components.screens import SCREENS, plain
@@ -48,7 +49,8 @@ def draw_make(
         except StreamlitPageNotFoundError:  # this screen's file was opened on its own, as a test does
             state.put_in_url(**made)
     line, name = judge_view.line_of(page, aspect), state.widget(f"make_{key or '_'.join(criteria_ids)}")
-    known = next((version for version in reversed(line.versions) if version.criteria_ids == tuple(criteria_ids)), None)
+    ways = _ways(page, aspect, criteria_ids)
+    known = next((version for version in reversed(line.versions) if _is_made_of(line, version, criteria_ids)), None)
     if known is not None:
         link_to(
             "overview",
@@ -67,12 +69,38 @@ def draw_make(
     )
     if form.open:
         with form:
-            _draw_make_form(page, line, criteria_ids, origin, name)
+            _draw_make_form(page, line, ways, origin, name)
+
+
+def _is_made_of(line: JudgeLine, version: JudgeVersion, criteria_ids: Sequence[str]) -> bool:
+    """Whether these criteria are a version, or what a person put into one."""
+    if version.criteria_ids == tuple(criteria_ids):
+        return True
+    parent = line.get(version.made.parent).criteria_ids if version.made.parent else ()
+    new = set(version.criteria_ids) - set(parent)
+    return version.made.origin != "calibration" and new == set(criteria_ids)
+
+
+def _ways(page: Opened, aspect: str, criteria_ids: Sequence[str]) -> dict[tuple[str, ...], str]:
+    """Criteria of the next version → what that is in words, the usual way first: an edit of one of several keeps the
+    others."""
+    alone = tuple(criteria_ids)
+    if len(alone) != 1:
+        return {alone: ""}
+    beside = projects.in_place_of_parent(page.store, page.project.project_id, aspect, alone[0])
+    if not beside:
+        return {alone: ""}
+    others = counted(len(beside) - 1, "other set of criteria", "other sets of criteria")
+    swapped = f"in place of its parent, beside {others}" if len(beside) > 1 else "in place of its parents"
+    return {beside: swapped, alone: "alone"}
 
 
 def _draw_make_form(
-    page: Opened, line: JudgeLine, criteria_ids: Sequence[str], origin: VersionOrigin, name: str
+    page: Opened, line: JudgeLine, ways: Mapping[tuple[str, ...], str], origin: VersionOrigin, name: str
 ) -> None:
+    criteria_ids = next(iter(ways))
+    if len(ways) > 1:
+        criteria_ids = st.radio("The judge follows it", list(ways), format_func=ways.__getitem__, key=f"{name}_way")
     held_out = st.checkbox(
         "Also on held-out items",
         value=True,

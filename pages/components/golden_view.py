@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import streamlit as st
 
 from core import projects
-from core.data import grown
+from core.data.grown import Grown, grown
 from core.data.split import ENOUGH, LEAST, calibration_labels
 from core.data.summary import sentence
 from core.project_records import GoldenSummary
@@ -18,7 +18,7 @@ from pages.components import charts, label_blind, state, tables
 from pages.components.page import Opened, finding, link_to
 from pages.components.screens import plain
 
-PAGE_ROWS, MOST_PICTURES = 100, 4
+PAGE_ROWS, MOST_PICTURES, MOST_RELATED = 100, 4, 12
 LABELS, ITEMS, GROUPS = "Labels", "Items", "Sources and systems"
 
 
@@ -45,8 +45,8 @@ def _glance(golden_id: str, _page: Opened) -> Glance:
 
 
 @st.cache_data(max_entries=32, show_spinner=False)
-def _grown_words(older_id: str, newer_id: str, older: str, _page: Opened) -> str:
-    return grown(_kept_golden(older_id, _page), _kept_golden(newer_id, _page)).words(older)
+def _grown(older_id: str, newer_id: str, _page: Opened) -> Grown:
+    return grown(_kept_golden(older_id, _page), _kept_golden(newer_id, _page))
 
 
 @st.cache_resource(max_entries=16, show_spinner=False)
@@ -96,17 +96,19 @@ def _line(number: int, golden: GoldenSummary) -> str:
 
 
 def _draw_age(page: Opened, goldens: Sequence[GoldenSummary], golden: GoldenSummary) -> None:
-    """What it adds to the one before it, or a newer one to it; which rows of its file were left out."""
-    ids = [one.golden_id for one in goldens]
+    """What it adds to the one before it that shares sources, or a newer one to it; which rows were left out."""
+    ids = [known.golden_id for known in goldens]
     place = ids.index(golden.golden_id)
-    if place:
-        newest = goldens[0]
-        words = _grown_words(golden.golden_id, newest.golden_id, "this one", page)
-        st.markdown(plain(f"{newest.name} is newer. {words}"))
-    elif len(goldens) > 1:
-        before = goldens[1]
-        words = _grown_words(before.golden_id, golden.golden_id, before.name, page)
-        st.markdown(plain(f"The newest of {len(goldens)}. {words}"))
+    newer = [known for known in goldens[:place][:MOST_RELATED] if _grown(golden.golden_id, known.golden_id, page).known]
+    older = [
+        known for known in goldens[place + 1 :][:MOST_RELATED] if _grown(known.golden_id, golden.golden_id, page).known
+    ]
+    if newer:
+        words = _grown(golden.golden_id, newer[0].golden_id, page).words("this one")
+        st.markdown(plain(f"{newer[0].name} is newer. {words}"))
+    elif older:
+        words = _grown(older[0].golden_id, golden.golden_id, page).words(older[0].name)
+        st.markdown(plain(f"The newest of {len(older) + 1}. {words}"))
     if left_out := projects.rows_left_out(page.store, page.project.project_id, golden.golden_id):
         st.markdown(f"Frozen without {plain(left_out[:200])} of its file.")
 

@@ -227,31 +227,34 @@ def _said(act: Callable[[], object], done: str) -> None:
 
 
 def _draw_texts(page: Opened, line: JudgeLine, version: JudgeVersion) -> None:
-    """The criteria it follows: one text against what it was made of, else each by its name."""
+    """The criteria it follows: the one text that changed against what it was made of, the others by their names."""
     names = projects.criteria_names(page.store, page.project.project_id, line.aspect)
-    texts = [_text(page, criteria_id) for criteria_id in version.criteria_ids]
-    if len(texts) == 1 and (before := _made_of(page, line, version)):
+    after, before = _changed(page, line, version)
+    if before:
         st.caption(plain(f"What changed against “{names.get(before, 'its parent')}”"))
-        diff_view.draw(word_diff(_text(page, before), texts[0]))
-        return
-    for criteria_id, text in zip(version.criteria_ids, texts, strict=True):
-        with st.expander(plain(names.get(criteria_id, "Criteria")), expanded=len(texts) == 1):
-            st.text(text)
+        diff_view.draw(word_diff(_text(page, before), _text(page, after)))
+    others = [criteria_id for criteria_id in version.criteria_ids if not before or criteria_id != after]
+    for criteria_id in others:
+        with st.expander(plain(names.get(criteria_id, "Criteria")), expanded=len(version.criteria_ids) == 1):
+            st.text(_text(page, criteria_id))
             link_to("criteria", "Open it", icon=":material/rule:", criteria=criteria_id)
 
 
-def _made_of(page: Opened, line: JudgeLine, version: JudgeVersion) -> str:
-    """Id of the one set of criteria that those of a version are read against: of the version before, else their own
-    parent's; "" for none."""
-    parent = line.get(version.made.parent) if 0 < version.made.parent < version.number else None
-    if parent is not None and len(parent.criteria_ids) == 1:
-        return parent.criteria_ids[0]
+def _changed(page: Opened, line: JudgeLine, version: JudgeVersion) -> tuple[str, str]:
+    """The one set of criteria that is new in a version, and what it is read against: what it took the place of, else
+    its own parent; "" where several are new, or nothing came before."""
+    ids = version.criteria_ids
+    parent = line.get(version.made.parent).criteria_ids if 0 < version.made.parent < version.number else ()
+    new = [criteria_id for criteria_id in ids if criteria_id not in parent]
+    gone = [criteria_id for criteria_id in parent if criteria_id not in ids]
+    if len(new) != 1:
+        return "", ""
+    if len(gone) == 1:
+        return new[0], gone[0]
     try:
-        return next(
-            iter(projects.get_criteria(page.store, page.project.project_id, version.criteria_ids[0]).parents), ""
-        )
+        return new[0], next(iter(projects.get_criteria(page.store, page.project.project_id, new[0]).parents), "")
     except ConcordError:
-        return ""
+        return "", ""
 
 
 def _text(page: Opened, criteria_id: str) -> str:

@@ -100,6 +100,10 @@ def edit_and_score(walk: Walk, settle: Settle) -> str:
     walk.write(text, edited)
     walk.button("Save and re-score")
     settle("fixed, ")
+    for metric in walk.page.get_by_test_id("stMetric").all():  # alignment before and after, where the page stands
+        place = metric.bounding_box()
+        assert place is not None
+        assert 0 < place["y"] < place["y"] + place["height"] < 720
     return edited
 
 
@@ -131,7 +135,7 @@ def test_an_edit_becomes_the_approved_judge_that_is_taken_away(
     with page.expect_download() as download:
         walk.press(file)
     judge = yaml.safe_load(download.value.path().read_text())
-    assert [criteria["text"] for criteria in judge["criteria"]] == [edited]
+    assert edited in [criteria["text"] for criteria in judge["criteria"]]
     assert judge["approved"] is True
     assert judge["judge_version"]["number"] == 2
     assert judge["judge_version"]["note"] == "says nothing twice"

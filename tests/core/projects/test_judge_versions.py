@@ -246,10 +246,37 @@ def test_the_line_goes_on_when_labels_grow(world: World, golden: GoldenSet) -> N
     assert any(k >= n for k in after.held_out)
     assert world.line.get(1).on(golden_id) is not None
     assert world.line.get(1).on(world.golden_id) is not None
+    shown = projects.judges_shown(world.store, world.project_id, golden_id, ASPECT)
+    kinds = {entry.judge_id: entry.judge.kind for entry in shown.entries}
+    assert (kinds[shown.own], kinds[shown.baseline], len(kinds)) == ("calibrated", "no criteria", 2)
+    second = world.make(world.edited, golden_id=golden_id)  # each leaves one; that of the version shown is compared
+    projects.use_version(world.store, world.project_id, ASPECT, 2, decided=world.line.decided)
+    shown = projects.judges_shown(world.store, world.project_id, golden_id, ASPECT)
+    assert [entry.judge.run_id for entry in shown.entries] == [second, second]
+    assert {entry.judge.run_id for entry in shown.aside} == {run_id}
+    at_home = projects.judges_shown(world.store, world.project_id, world.golden_id, ASPECT)
+    assert [entry.judge.kind for entry in at_home.entries].count("no criteria") == 1
     chosen = CalibrationSettings(preset="quick", rounds=0, resamples=0, ensemble=1)
     request = CalibrationRequest(world.project_id, golden_id, ASPECT, settings=chosen)
     again = projects.start_calibration(world.store, world.settings, request)
     assert sides_of(world.store, again, grown) == after
+
+
+def test_an_edit_takes_the_place_of_its_parent_in_an_ensemble(world: World) -> None:
+    calibration, where = projects.load_calibration(world.store, world.run_id), (world.store, world.project_id, ASPECT)
+    parent = calibration.chosen[0].criteria_id
+    texts = [candidate.criteria for candidate in calibration.candidates if candidate.criteria.text]
+    beside = next(criteria.criteria_id for criteria in texts if criteria.criteria_id != parent)
+    assert projects.in_place_of_parent(*where, world.edited) == ()  # the judge follows one set of criteria
+    run_id = projects.make_version(world.store, world.settings, *where[1:], [parent, beside], origin="criteria")
+    assert world.drive(world.store, world.settings, run_id) == "done"
+    projects.use_version(*where, 2, decided=world.line.decided)
+    assert projects.in_place_of_parent(*where, world.edited) == (world.edited, beside)
+    again = world.edit("Shorter.")  # an edit of the edit
+    assert projects.in_place_of_parent(*where, again) == (again, beside)
+    merged = projects.merge_criteria(world.store, world.project_id, parent, beside)
+    assert projects.in_place_of_parent(*where, merged) == (merged,)
+    assert projects.in_place_of_parent(*where, beside) == ()
 
 
 def test_imported_approvals_are_shown_and_count_for_nobody(world: World, tmp_path: Path) -> None:

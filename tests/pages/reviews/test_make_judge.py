@@ -60,7 +60,22 @@ def test_an_accepted_proposal_is_made_the_judge(store: Store, reviewed: Any) -> 
     screen.session_state[state.RATER] = "Ann"
     run(screen)
     made = make_judge(screen, store, reviewed.project_id, accepted)
-    assert (made.made.origin, made.criteria_ids) == ("proposal", (accepted,))
+    assert (made.made.origin, accepted in made.criteria_ids) == ("proposal", True)
+
+
+def test_an_edit_of_one_of_several_takes_its_place_unless_it_is_to_be_alone(
+    store: Store, reviewed: Any, edit: str, open_criteria: Open
+) -> None:
+    first = projects.judge_line(store, reviewed.project_id, ASPECT).get(1).criteria_ids
+    screen = open_criteria("Ann", criteria=edit)
+    screen.session_state[f"form_make_{edit}"] = True
+    run(screen)
+    (way,) = [radio for radio in screen.radio if radio.label == "The judge follows it"]
+    assert way.options == ["in place of its parent, beside 2 other sets of criteria", "alone"]
+    assert way.value == tuple(edit if known == reviewed.best else known for known in first)
+    way.set_value((edit,)).run()
+    press(screen, "Measure it")
+    assert projects.judge_line(store, reviewed.project_id, ASPECT).get(2).criteria_ids == (edit,)
 
 
 def test_who_is_second_sees_it_and_overwrites_nothing(

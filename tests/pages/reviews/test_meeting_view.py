@@ -139,7 +139,7 @@ def test_an_accepted_change_is_made_the_judge_where_it_was_decided(
     )
     assert (proposal.state, proposal.decided_by) == ("accepted", "Ann")
     made = make_judge(screen, store, reviewed.project_id, item.subject_id)
-    assert (made.made.origin, made.made.actor, made.criteria_ids) == ("meeting", "Ann", (item.subject_id,))
+    assert (made.made.origin, made.made.actor, made.criteria_ids[0]) == ("meeting", "Ann", item.subject_id)
 
 
 def test_what_was_accepted_leads_on_from_the_end_of_the_meeting(
