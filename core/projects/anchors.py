@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from core.errors import UsageError
 from core.projects.labelling import get_pass
 from core.projects.roles import requires
 from core.review.anchors import Anchor, Anchors, AnchorsSet, anchors_from
 from core.review.highlights import Highlighted, Span, find_span, highlights_from, with_span
+from core.review.passes import LabelsFrozen
 from core.store.store import Store
 
 
 def get_anchors(store: Store, project_id: str, golden_id: str, aspect: str) -> Anchors:
-    """What each level of the aspect means, where somebody has written that."""
-    return anchors_from(store.events.all(project_id, AnchorsSet, golden_id), aspect)
+    """What each level of the aspect means, where somebody has written that.
+
+    A golden set that was frozen from a labelling pass keeps what was written of the one that was labelled, until
+    somebody writes anew.
+    """
+    entries = store.events.all(project_id, AnchorsSet, golden_id)
+    now = anchors_from(entries, aspect)
+    earlier, seen = golden_id, {golden_id}
+    while not any(entry.aspect == aspect for entry in entries):
+        frozen = store.events.all(project_id, LabelsFrozen, earlier)
+        earlier = get_pass(store, project_id, frozen[-1].pass_id).golden_id if frozen else earlier
+        if earlier in seen:
+            return now
+        seen.add(earlier)
+        entries = store.events.all(project_id, AnchorsSet, earlier)
+    return replace(anchors_from(entries, aspect), number=now.number)
 
 
 @requires("reviewer")

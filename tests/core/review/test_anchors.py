@@ -43,6 +43,24 @@ def test_anchors_are_what_was_written_last_of_an_aspect(store: Store, where: tup
     assert log == [f"wrote what the levels of the scale mean ({aspect})" for aspect in "aba"]
 
 
+def test_anchors_follow_into_the_golden_set_that_a_pass_is_frozen_into(
+    store: Store, where: tuple[str, str], pass_id: str
+) -> None:
+    project, ann = where[0], store.acting(Actor("Ann"))
+    projects.set_anchors(ann, *where, "a", {1: "poor", 5: "good"})
+    projects.join_pass(ann, project, pass_id)
+    projects.save_label(ann, project, pass_id, "i0", {"a": 4.0}, form="f")
+    frozen = projects.freeze_labels(ann, project, pass_id, name="frozen")
+    kept = projects.get_anchors(store, project, frozen, "a")
+    assert (kept.texts, kept.actor, kept.number) == ({1.0: "poor", 5.0: "good"}, "Ann", 0)
+    assert projects.get_anchors(store, project, frozen, "b").texts == {}
+    other = projects.set_anchors(store, project, frozen, "b", {0: "no"}, expected=kept.number)
+    assert projects.get_anchors(store, project, frozen, "a").texts == kept.texts
+    projects.set_anchors(store, project, frozen, "a", {1: "", 5: ""}, expected=other.number)
+    assert projects.get_anchors(store, project, frozen, "a").texts == {}  # taken away here, and only here
+    assert projects.get_anchors(store, *where, "a").texts == kept.texts
+
+
 @pytest.mark.parametrize("anchors", [[(1.0, "x" * 201)], [(1.0, "a"), (1.0, "b")], [(float("nan"), "a")]])
 def test_anchors_that_make_no_sense_are_refused(anchors: list[tuple[float, str]]) -> None:
     with pytest.raises(UsageError):
