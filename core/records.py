@@ -273,7 +273,10 @@ Verdict = Scored | Unscored
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What was asked and what it cost.  `requests` were sent, `cached` came from the store; cost None = unknown."""
+    """What was asked and what it cost.  `requests` were sent, `cached` came from the store; cost None = unknown.
+
+    A sum costs nobody knows what if any of its requests does; where nothing was sent there is nothing to know.
+    """
 
     requests: int = 0
     cached: int = 0
@@ -283,7 +286,8 @@ class Usage:
     cached_prompt_tokens: int = 0
 
     def __add__(self, other: Usage) -> Usage:
-        cost = None if self.cost is None and other.cost is None else (self.cost or 0.0) + (other.cost or 0.0)
+        priced = [usage.cost for usage in (self, other) if usage.cost is not None or usage.requests]
+        cost = None if None in priced or not priced else sum(filter(None, priced), 0.0)
         counts = [count.name for count in fields(self) if count.name != "cost"]
         return Usage(cost=cost, **{name: getattr(self, name) + getattr(other, name) for name in counts})
 

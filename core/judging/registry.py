@@ -32,9 +32,9 @@ from core.providers import newsroom
 from core.providers.base import OnReply, Provider, Reply, ReplyStore, Request
 from core.providers.cached import with_cache
 from core.providers.endpoints import OPENAI_URL, checked_base_url, trusted_with_the_key
+from core.providers.prices import Price, load_prices
 from core.providers.recorded import RecordedProvider, read_recording
 from core.providers.scripted import ScriptedProvider
-from core.providers.wire import Price, load_prices
 from core.settings import Settings
 
 # ── what a SPEC says ─────────────────────────────────────────────────────────────────────────────────────────

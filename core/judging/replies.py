@@ -78,8 +78,8 @@ def _reasons(reply: str) -> str:
 
 
 def total_usage(replies: Sequence[Reply]) -> Usage:
-    """The usage of all completions among `replies`."""
-    return sum((reply.usage for reply in replies if isinstance(reply, Completion)), Usage())
+    """The usage of all `replies`, of those that came to nothing as well."""
+    return sum((reply.usage for reply in replies), Usage())
 
 
 def unread_because(reading: Reading) -> str:

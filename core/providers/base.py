@@ -8,7 +8,7 @@ for what makes going on pointless: a refused key, an unknown model, an endpoint 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
 
 from core.records import Usage, content_digest
@@ -104,9 +104,13 @@ class Completion:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """This one request could not be answered (content filter, malformed reply); the others were."""
+    """This one request could not be answered (content filter, malformed reply); the others were.
+
+    `usage` is what it cost all the same: an endpoint may charge for what its filter withholds.
+    """
 
     message: str
+    usage: Usage = field(default_factory=Usage)
 
 
 Reply = Completion | Failure

@@ -142,7 +142,7 @@ class _Batch:
             self._replies[index] = reply
             if self._on_reply is not None:
                 self._on_reply(index, reply)
-            reply = as_cached(reply) if isinstance(reply, Completion) else reply
+            reply = as_cached(reply) if isinstance(reply, Completion) else Failure(reply.message)
 
     def replies(self) -> list[Reply]:
         return [self._replies[index] for index in range(len(self._requests))]
@@ -184,7 +184,7 @@ class _Writer:
             return
         try:
             self._store.put_replies([(k, reply_to_json(r)) for _, k, r in group if isinstance(r, Completion)])
-            failures = [(k, json.dumps({"failure": r.message})) for _, k, r in group if isinstance(r, Failure)]
+            failures = [(k, _failure_to_json(r)) for _, k, r in group if isinstance(r, Failure)]
             if failures and isinstance(self._store, RunAnswers):
                 self._store.put_failures(failures)
         except Exception as error:  # handed to the batches, which raise it
@@ -259,6 +259,12 @@ def reply_from_json(stored: str) -> Completion:
     )
 
 
+def _failure_to_json(failure: Failure) -> str:
+    """With what it cost, where that is anything."""
+    fields: dict[str, Any] = {"failure": failure.message}
+    return json.dumps(fields if failure.usage == Usage() else fields | {"usage": asdict(failure.usage)})
+
+
 def as_cached(reply: Completion) -> Completion:
     """The same text, marked as found: nothing sent, nothing paid (cost 0, or None where the price is unknown)."""
     usage = Usage(cached=1, cost=None if reply.usage.cost is None else 0.0)
@@ -269,7 +275,8 @@ def _as_it_counted(text: str, paid: bool, *, again: bool) -> Reply:
     """A run's own answer: what it paid for with its cost, unless it has counted since the run was taken up."""
     stored = json.loads(text)
     if "failure" in stored:
-        return Failure(stored["failure"])
+        paid_for = Usage(**stored["usage"]) if "usage" in stored and paid and not again else Usage()
+        return Failure(stored["failure"], paid_for)
     reply = reply_from_json(text)
     return reply if paid and not again else as_cached(reply)
 

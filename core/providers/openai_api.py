@@ -28,24 +28,28 @@ from core.providers.openai_errors import (
     as_provider_error,
     concerns_everything,
     concerns_one_request,
+    first_error,
     may_be_about_extras,
     refuses_parameter,
     used_up_quota,
     worth_another_try,
 )
 from core.providers.pace import FIRST_WAIT, Pace, wait_asked_for
+from core.providers.prices import Price
 from core.providers.wire import (
     MOST_AT_ONCE,
-    NO_CHOICES,
     ROOM_TO_THINK,
     Capabilities,
     NotACompletionError,
-    Price,
+    better_reply,
+    came_empty,
+    charged,
     cut_off_thinking,
     left_out,
     read_completions,
     request_body,
 )
+from core.records import Usage
 
 log = logging.getLogger(__name__)
 
@@ -153,7 +157,7 @@ class OpenAIProvider:
             async with asyncio.TaskGroup() as group:
                 self._start(group, session, waiting, batch)
         except BaseExceptionGroup as errors:
-            raise _first(errors) from None
+            raise first_error(errors) from None
         return batch.replies
 
     def _start(self, group: asyncio.TaskGroup, session: _Session, waiting: deque[_Prompt], batch: _Batch) -> None:
@@ -269,7 +273,7 @@ class OpenAIProvider:
             if room > known.room:
                 known.room = room
                 log.warning("%s thinks: its replies may take %d tokens more than asked for", request.model, room)
-            replies = list(map(_better, replies, again))
+            replies = list(map(better_reply, replies, again))
         return replies
 
     async def _with_less(self, session: _Session, body: dict[str, Any]) -> list[Reply]:
@@ -288,15 +292,15 @@ class OpenAIProvider:
 
     async def _post(self, session: _Session, body: dict[str, Any]) -> list[Reply]:
         """The replies to `body`, sent again where that may help; raises what the last attempt came to."""
-        failed = 0
+        failed, for_nothing = 0, Usage()
         while True:
             begun = await session.pace.begin()
             try:
                 replies = await self._once(session, body, begun)
-                if replies != [NO_CHOICES] or failed >= self.max_retries:
+                if not came_empty(replies) or failed >= self.max_retries:
                     self.capabilities(body["model"]).learn_from_answer(body, replies)
-                    return replies[: body.get("n", 1)]
-                asked = None
+                    return charged(replies[: body.get("n", 1)], for_nothing)
+                for_nothing, asked = for_nothing + replies[0].usage, None
             except openai.RateLimitError as error:
                 asked = wait_asked_for(error.response.headers)
                 if used_up_quota(error) or not session.pace.refused(begun, asked):
@@ -314,8 +318,7 @@ class OpenAIProvider:
     async def _once(self, session: _Session, body: dict[str, Any], begun: int) -> list[Reply]:
         response = await session.client.post("/chat/completions", body=body, cast_to=httpx2.Response)
         replies = read_completions(response.content, self.prices.get(body["model"]))
-        usages = [reply.usage for reply in replies if isinstance(reply, Completion)]
-        tokens = sum(usage.prompt_tokens + usage.completion_tokens for usage in usages)
+        tokens = sum(reply.usage.prompt_tokens + reply.usage.completion_tokens for reply in replies)
         session.pace.answered(begun, response.headers, tokens)
         return replies
 
@@ -323,13 +326,6 @@ class OpenAIProvider:
         if names - self.capabilities(model).refused:
             self.capabilities(model).refuse(names)
             log.warning("%s does not take %s; going on without", self.endpoint, ", ".join(sorted(names)))
-
-
-def _better(before: Reply, after: Reply) -> Reply:
-    """The reply that was not cut off, with what both have cost."""
-    if not isinstance(before, Completion) or not isinstance(after, Completion):
-        return before if isinstance(before, Completion) else after
-    return replace(after if cut_off_thinking(before) else before, usage=before.usage + after.usage)
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,10 +386,3 @@ class _Batch:
 
 
 _UNANSWERED = Failure("The request was not answered.")
-
-
-def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    cause: BaseException = group
-    while isinstance(cause, BaseExceptionGroup):
-        cause = cause.exceptions[0]
-    return cause

@@ -136,3 +136,11 @@ def _detail(error: openai.APIStatusError, request: Request) -> str:
         message[start : start + _ECHO_WINDOW] in prompt for start in range(max(1, len(message) - _ECHO_WINDOW + 1))
     )
     return "" if echoed else f" It says: {message}"
+
+
+def first_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """What ended a task group."""
+    cause: BaseException = group
+    while isinstance(cause, BaseExceptionGroup):
+        cause = cause.exceptions[0]
+    return cause

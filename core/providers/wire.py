@@ -6,13 +6,12 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
-from pathlib import Path
 from typing import Any, TypeVar
 
-from core.errors import UsageError
 from core.providers.base import Completion, Failure, Reply, Request, TokenLogprobs
+from core.providers.prices import Price
 from core.records import Usage
 
 T = TypeVar("T")
@@ -39,7 +38,7 @@ LOGPROB_PLACES = 16
 """Tokens of a reply whose logprobs are kept: a bare rating stands near the start."""
 
 
-NO_CHOICES = Failure("The endpoint sent a completion without choices.")
+NO_CHOICES = "The endpoint sent a completion without choices."
 
 
 class NotACompletionError(ValueError):
@@ -155,6 +154,22 @@ def cut_off_thinking(reply: Reply) -> bool:
     return isinstance(reply, Completion) and reply.finish == "length" and bool(reply.thinking or not reply.text)
 
 
+def better_reply(before: Reply, after: Reply) -> Reply:
+    """The reply that was not cut off, with what both have cost."""
+    first = isinstance(before, Completion) and (not isinstance(after, Completion) or not cut_off_thinking(before))
+    return replace(before if first else after, usage=before.usage + after.usage)
+
+
+def came_empty(replies: Sequence[Reply]) -> bool:
+    """Whether a 200 reply held no choices, which may be no more than a hiccup."""
+    return isinstance(replies[0], Failure) and replies[0].message == NO_CHOICES
+
+
+def charged(replies: list[Reply], usage: Usage) -> list[Reply]:
+    """`replies`, the first of which carries `usage` too: what earlier attempts have cost."""
+    return replies if usage == Usage() else [replace(replies[0], usage=replies[0].usage + usage), *replies[1:]]
+
+
 def without(body: Mapping[str, Any], names: set[str]) -> dict[str, Any]:
     """`body` without these optional parts, or with what stands for them in their place."""
     dropped = names | {"top_logprobs"} if "logprobs" in names else names
@@ -180,8 +195,8 @@ def _without_system(messages: Sequence[Mapping[str, str]]) -> list[dict[str, str
 def read_completions(body: bytes, price: Price | None) -> list[Reply]:
     """The choices of a 200 reply, at least one; the first carries the request and its prompt tokens.
 
-    `Failure` where the endpoint answered but gave no text (content filter, no choices); `NotACompletionError` when
-    the body is something else altogether.
+    `Failure` where the endpoint answered but gave no text (content filter, no choices), paid for like any other;
+    `NotACompletionError` when the body is something else altogether.
     """
     try:
         reply = json.loads(body)
@@ -190,9 +205,10 @@ def read_completions(body: bytes, price: Price | None) -> list[Reply]:
     choices = _part(reply, "choices", list)
     if choices is None:
         raise NotACompletionError("JSON without the field 'choices'")
+    usage = read_usage(reply.get("usage"), price)
     if not choices:
-        return [NO_CHOICES]
-    shares = _shares(read_usage(reply.get("usage"), price), choices, price)
+        return [Failure(NO_CHOICES, usage)]
+    shares = _shares(usage, choices, price)
     told = _count(_part(reply.get("usage"), "completion_tokens_details", dict), "reasoning_tokens") // len(choices)
     return [_completion(choice, share, told) for choice, share in zip(choices, shares, strict=True)]
 
@@ -213,31 +229,31 @@ def _shares(usage: Usage, choices: Sequence[object], price: Price | None) -> lis
         return [usage]
     lengths = [1 + len(_part(_part(choice, "message", dict), "content", str) or "") for choice in choices]
     bounds = [usage.completion_tokens * length // sum(lengths) for length in accumulate(lengths, initial=0)]
-    prompts = [usage.prompt_tokens, *(0 for _ in choices[1:])]
+    prompts = [(usage.prompt_tokens, usage.cached_prompt_tokens), *((0, 0) for _ in choices[1:])]
     return [
         Usage(
             requests=int(k == 0),
             prompt_tokens=prompt,
             completion_tokens=end - start,
-            cost=None if price is None or usage.cost is None else price.cost(prompt, end - start),
-            cached_prompt_tokens=usage.cached_prompt_tokens if k == 0 else 0,
+            cost=None if price is None or usage.cost is None else price.cost(prompt, end - start, cached),
+            cached_prompt_tokens=cached,
         )
-        for k, (prompt, (start, end)) in enumerate(zip(prompts, pairwise(bounds), strict=True))
+        for k, ((prompt, cached), (start, end)) in enumerate(zip(prompts, pairwise(bounds), strict=True))
     ]
 
 
 def _completion(choice: object, usage: Usage, thinking: int) -> Reply:
     message = _part(choice, "message", dict)
     if message is None:
-        return Failure("The endpoint sent a completion without a message.")
+        return Failure("The endpoint sent a completion without a message.", usage)
     finish = _part(choice, "finish_reason", str)
     if finish == "content_filter":
-        return Failure("The endpoint's content filter withheld the reply.")
+        return Failure("The endpoint's content filter withheld the reply.", usage)
     if refusal := _part(message, "refusal", str):
         return Completion(_encodable(refusal), "refusal", usage)
     text = message.get("content")
     if text is not None and not isinstance(text, str):
-        return Failure("The endpoint sent a completion whose content is not text.")
+        return Failure("The endpoint sent a completion whose content is not text.", usage)
     text = _encodable(text or "")
     inline = _THOUGHT in text[:_OPENING].lower()
     logprobs = () if inline else _logprobs(_part(_part(choice, "logprobs", dict), "content", list) or [])
@@ -279,12 +295,13 @@ def read_usage(raw: object, price: Price | None) -> Usage:
         return Usage(requests=1)
     prompt = _count(raw, "prompt_tokens")
     completion = max(_count(raw, "completion_tokens"), _count(raw, "total_tokens") - prompt)
+    cached = min(prompt, _count(raw.get("prompt_tokens_details"), "cached_tokens"))
     return Usage(
         requests=1,
         prompt_tokens=prompt,
         completion_tokens=completion,
-        cost=None if price is None else price.cost(prompt, completion),
-        cached_prompt_tokens=_count(raw.get("prompt_tokens_details"), "cached_tokens"),
+        cost=None if price is None else price.cost(prompt, completion, cached),
+        cached_prompt_tokens=cached,
     )
 
 
@@ -309,48 +326,3 @@ def _looks_like(body: bytes) -> str:
     if not start:
         return "an empty body"
     return "an HTML page" if start.startswith((b"<!doctype", b"<html", b"<")) else "text that is no JSON"
-
-
-# ── prices: a file of the user's, model → [prompt, completion] dollars per million tokens ────────────────────────
-
-PER_MILLION = 1_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Price:
-    """Dollars per million tokens."""
-
-    prompt: float
-    completion: float
-
-    def cost(self, prompt_tokens: int, completion_tokens: int) -> float:
-        """Dollars for that many tokens."""
-        return (prompt_tokens * self.prompt + completion_tokens * self.completion) / PER_MILLION
-
-
-def load_prices(path: Path | None) -> Mapping[str, Price]:
-    """Model → `Price` from the file that `CONCORD_PRICES` names; empty when none is set.
-
-    UsageError when the file cannot be read or an entry is not two non-negative numbers.
-    """
-    if path is None:
-        return {}
-    try:
-        table = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UsageError(f"CONCORD_PRICES: {path} cannot be read as JSON: {error}") from error
-    if not isinstance(table, dict):
-        raise UsageError(f"CONCORD_PRICES: {path} must hold one JSON object, model → [prompt, completion].")
-    return {model: _price(path, model, entry) for model, entry in table.items()}
-
-
-def _price(path: Path, model: str, entry: object) -> Price:
-    match entry:
-        case [int() | float() as prompt, int() | float() as completion] if all(
-            math.isfinite(value) and value >= 0 for value in (prompt, completion)
-        ):
-            return Price(float(prompt), float(completion))
-    raise UsageError(
-        f"CONCORD_PRICES: {path}, model {model!r}: expected [prompt, completion] in dollars per million tokens, "
-        f"two numbers of at least 0, not {entry!r}."
-    )

@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from core.errors import AuthError, EndpointDownError
 from core.providers.base import Completion, Failure, Message, Reply, Request, TokenLogprobs
 from core.providers.cached import CachedProvider, reply_from_json, reply_to_json
+from core.providers.prices import Price
 from core.providers.scripted import reply_to
-from core.providers.wire import FEWER_LOGPROBS, MOST_AT_ONCE, Capabilities, Price, read_completions, request_body
+from core.providers.wire import FEWER_LOGPROBS, MOST_AT_ONCE, Capabilities, read_completions, request_body
 from core.records import Usage
 from tests.core.providers.conftest import Make
 from tests.fake_openai import RunningServer

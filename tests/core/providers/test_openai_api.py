@@ -19,7 +19,7 @@ from core.errors import (
 )
 from core.providers.base import Completion, Failure, Message, Reply, Request
 from core.providers.openai_api import FAILURES_IN_A_ROW
-from core.providers.wire import Price
+from core.providers.prices import Price
 from tests.core.providers.conftest import Make
 from tests.fake_openai import RunningServer
 
@@ -45,6 +45,13 @@ def test_replies_come_in_order_with_usage_and_price(make: Make, server: RunningS
         assert reply.usage.cached_prompt_tokens == prompt // 2
         cost = (prompt * 2.0 + reply.usage.completion_tokens * 10.0) / 1_000_000
         assert reply.usage.cost == pytest.approx(cost, abs=1e-15)
+    (discounted,) = make(prices={"fake-judge": Price(2.0, 10.0, cached=0.2)}).complete(requests[:1])
+    told = discounted.usage
+    # half of the prompt is from the endpoint's cache: (tokens - cached) x 2 + cached x 0.2 + completion x 10
+    fresh = told.prompt_tokens - told.cached_prompt_tokens
+    cost = (fresh * 2.0 + told.cached_prompt_tokens * 0.2 + told.completion_tokens * 10.0) / 1_000_000
+    assert told.cached_prompt_tokens > 0
+    assert told.cost == pytest.approx(cost, abs=1e-15)
     (unpriced,) = make(prices={"another": Price(1.0, 1.0)}).complete(requests[:1])
     assert unpriced.usage.cost is None, "unknown, not nothing"
 

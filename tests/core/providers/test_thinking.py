@@ -20,7 +20,8 @@ from core.judging.thoughts import without_thoughts
 from core.providers.base import Completion, Message, Request
 from core.providers.cached import reply_from_json, reply_to_json
 from core.providers.openai_api import OpenAIProvider
-from core.providers.wire import Price, read_completions
+from core.providers.prices import Price
+from core.providers.wire import read_completions
 from core.records import Criteria, Item, Scale, Task, Unscored, Usage
 from core.settings import Settings
 from tests.core.providers.conftest import Make

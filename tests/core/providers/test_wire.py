@@ -13,7 +13,8 @@ import pytest
 from core.errors import UsageError
 from core.providers.base import Completion, Failure, Message, Request
 from core.providers.openai_errors import as_provider_error
-from core.providers.wire import NotACompletionError, Price, load_prices, read_completions
+from core.providers.prices import Price, load_prices
+from core.providers.wire import NotACompletionError, read_completions
 from core.records import Usage
 
 

@@ -1,0 +1,115 @@
+"""What tokens cost: the table that ships, cached tokens and thoughts, what a filter withheld, and files of nonsense."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from core.errors import UsageError
+from core.providers import prices
+from core.providers.base import Failure, Request
+from core.providers.cached import CachedProvider
+from core.providers.prices import Price, list_price, load_prices
+from core.providers.wire import read_completions
+from core.records import Usage
+from core.store.store import Store
+from tests.core.providers.conftest import Make
+from tests.core.providers.test_answered import new_run
+from tests.fake_openai import RunningServer
+
+OPENAI, ANTHROPIC = "https://api.openai.com/v1", "https://api.anthropic.com/v1"
+TABLE = yaml.safe_load(Path(prices.__file__).with_suffix(".yaml").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("part", TABLE, ids=lambda part: f"{part['url']} {part['read']}")
+def test_every_price_that_ships_says_where_and_when_it_was_read(part: dict[str, Any]) -> None:
+    assert part["source"]
+    assert date(2025, 1, 1) < part["read"] < date(2027, 1, 1)
+    for model, price in part["models"].items():
+        found = list_price(part["url"], model)
+        assert found == Price(**price)
+        assert 0 < (found.cached or 0) < found.prompt < found.completion
+
+
+def test_no_model_is_priced_twice() -> None:
+    models = [(part["url"], model) for part in TABLE for model in part["models"]]
+    assert len(models) == len(set(models))
+
+
+def test_a_list_price_holds_at_its_own_endpoint_and_for_dated_snapshots() -> None:
+    assert list_price(OPENAI, "gpt-4o-mini-2024-07-18") == list_price(OPENAI, "gpt-4o-mini") is not None
+    assert list_price(ANTHROPIC, "claude-haiku-4-5-20251001") == Price(1.0, 5.0, 0.1)
+    assert list_price("http://127.0.0.1:8000/v1", "gpt-4o-mini") is None
+    assert list_price(OPENAI, "a-model-of-tomorrow") is None
+
+
+def test_cached_tokens_cost_less_and_never_more_than_there_are() -> None:
+    price = Price(10.0, 50.0, cached=1.0)
+    assert price.cost(1_000_000, 0, 790_000) == pytest.approx(0.21 * 10 + 0.79)
+    assert price.cost(1_000_000, 0, 5_000_000) == pytest.approx(1.0)
+    assert Price(10.0, 50.0).cost(1_000_000, 0, 790_000) == pytest.approx(10.0)
+
+
+def test_thoughts_are_paid_for_as_output_wherever_the_endpoint_counts_them() -> None:
+    choices = [{"message": {"content": "Score: 3"}, "finish_reason": "stop"}]
+    within = {"prompt_tokens": 10, "completion_tokens": 2010, "completion_tokens_details": {"reasoning_tokens": 2000}}
+    beside = {"prompt_tokens": 10, "completion_tokens": 10, "total_tokens": 2020}
+    for usage in (within, beside):
+        (reply,) = read_completions(json.dumps({"choices": choices, "usage": usage}).encode(), Price(0.0, 1.0))
+        assert reply.usage.cost == pytest.approx(2010 / 1_000_000)
+
+
+def test_what_a_filter_withheld_is_paid_for_and_told_again_by_a_run_that_goes_on(
+    make: Make, server: RunningServer, requests: list[Request], store: Store
+) -> None:
+    server.fake.fault, run = "filter", new_run(store)
+    provider = CachedProvider(make(prices={"fake-judge": Price(2.0, 10.0)}), store.replies.of_run(*run))
+    (withheld,) = provider.complete(requests[:1])
+    assert isinstance(withheld, Failure)
+    assert withheld.usage.requests == 1
+    assert withheld.usage.cost is not None
+    assert withheld.usage.cost > 0
+    (resumed,) = CachedProvider(make(), store.replies.of_run(*run)).complete(requests[:1])
+    assert resumed == withheld
+    assert server.fake.requests == 1
+
+
+def test_empty_choices_are_paid_for_however_often_they_come(
+    make: Make, server: RunningServer, requests: list[Request]
+) -> None:
+    server.fake.fault, server.fake.fault_after = "no-choices", 0
+    (failed,) = make(prices={"fake-judge": Price(2.0, 10.0)}, max_retries=1).complete(requests[:1])
+    assert isinstance(failed, Failure)
+    assert failed.usage.requests == server.fake.requests == 2
+
+
+def test_a_sum_with_an_unknown_price_is_unknown() -> None:
+    known, unknown, nothing = Usage(requests=1, cost=0.5), Usage(requests=1), Usage(cached=4)
+    assert (known + known).cost == 1.0
+    assert (known + unknown).cost is None
+    assert (unknown + known + known).cost is None
+    assert (nothing + known).cost == 0.5
+    assert (Usage() + nothing).cost is None
+
+
+@pytest.mark.parametrize(
+    "entry", [[1], [1, 2, 3], ["1", "2"], [-1, 2], [1, float("nan")], [True, 2], {}, None, [1e400, 1], "a" * 5000]
+)
+def test_nonsense_in_the_price_file_is_told_with_the_model(tmp_path: Path, entry: object) -> None:
+    file = tmp_path / "prices.json"
+    file.write_text(json.dumps({"fine": [1, 2], "my-model": entry}), encoding="utf-8")
+    with pytest.raises(UsageError, match="my-model") as caught:
+        load_prices(file)
+    assert len(str(caught.value)) < 500 + len(str(file))
+
+
+@pytest.mark.parametrize("text", ["", "[", "[" * 100_000, "[1, 2]", "\x00"])
+def test_a_price_file_that_is_no_table_is_told(tmp_path: Path, text: str) -> None:
+    (tmp_path / "prices.json").write_text(text, encoding="utf-8")
+    with pytest.raises(UsageError, match="CONCORD_PRICES"):
+        load_prices(tmp_path / "prices.json")
