@@ -176,13 +176,13 @@ class Lines(NamedTuple):
 class _Directions:
     """Variant k is the sum of the products with the first k of `directions_` (n_cells, n_variants, dim)."""
 
-    directions_: CellStates
+    directions_: FloatArray
 
     def score(self, states: CellStates) -> FloatArray:
         return np.cumsum(_project(self.directions_, states), axis=1)
 
     def lines(self) -> Lines:
-        sums = np.cumsum(self.directions_, axis=1, dtype=np.float64)
+        sums = np.cumsum(self.directions_, axis=1)
         return Lines(sums.astype(np.float32), np.zeros(sums.shape[:2]))
 
 
@@ -201,7 +201,7 @@ class PaperPCA(_Directions):
         gaps = _gaps(states, training)
         directions, ratios = principal_components(gaps, self.components)
         signs = majority_signs(_project(directions, gaps))
-        self.directions_ = directions * (signs * ratios)[..., None].astype(np.float32)
+        self.directions_ = directions * (signs * ratios)[..., None]
         return self
 
 
@@ -216,12 +216,12 @@ class PublishedPCA(_Directions):
         self.seed = seed
 
     def fit(self, states: CellStates, training: Training) -> Self:
-        flips = np.random.default_rng(self.seed).choice([-1.0, 1.0], size=len(training.good)).astype(np.float32)
+        flips = np.random.default_rng(self.seed).choice([-1.0, 1.0], size=len(training.good))
         gaps = _gaps(states, training)
         turned = gaps * flips[:, None]
         even = turned.shape[1] // 2 * 2
         directions, _ = principal_components(turned[:, :even:2] - turned[:, 1:even:2], 1)
-        self.directions_ = directions * majority_signs(_project(directions, gaps))[..., None].astype(np.float32)
+        self.directions_ = directions * majority_signs(_project(directions, gaps))[..., None]
         return self
 
 
@@ -229,8 +229,7 @@ class MeanDifference(_Directions):
     """The mean of good − bad over the pairs: what centring takes away from `PaperPCA`."""
 
     def fit(self, states: CellStates, training: Training) -> Self:
-        mean = _gaps(states, training).mean(axis=1, keepdims=True, dtype=np.float64)
-        self.directions_ = mean.astype(np.float32)
+        self.directions_ = _gaps(states, training).mean(axis=1, keepdims=True)
         return self
 
 
@@ -310,7 +309,7 @@ class Ridge:
 Projection = PaperPCA | PublishedPCA | MeanDifference | PaperSVM | Ridge
 
 
-def principal_components(differences: CellStates, components: int) -> tuple[CellStates, FloatArray]:
+def principal_components(differences: FloatArray, components: int) -> tuple[FloatArray, FloatArray]:
     """((n_cells, k, dim) unit directions, (n_cells, k) explained-variance ratios) of (n_cells, m, dim), centred.
 
     k = min(components, m − 1).  From the m x m matrix of inner products, because m is small and dim is not; directions
@@ -321,13 +320,13 @@ def principal_components(differences: CellStates, components: int) -> tuple[Cell
         raise UsageError(f"Principal components need at least 2 differences and 1 component; {m}, {components} came.")
     k = min(components, m - 1)
     centred = differences - differences.mean(axis=1, keepdims=True)
-    inner = (centred @ centred.transpose(0, 2, 1)).astype(np.float64)
+    inner = centred @ centred.transpose(0, 2, 1)
     values, vectors = np.linalg.eigh(inner)
     total = np.trace(inner, axis1=1, axis2=2)[:, None]
     values, vectors = values[:, ::-1][:, :k], vectors[:, :, ::-1][:, :, :k]
     real = values > SMALLEST_SHARE * np.maximum(total, np.finfo(np.float64).tiny)
     inverse = np.where(real, 1.0 / np.sqrt(np.where(real, values, 1.0)), 0.0)
-    directions = (vectors * inverse[:, None, :]).transpose(0, 2, 1).astype(np.float32) @ centred
+    directions = (vectors * inverse[:, None, :]).transpose(0, 2, 1) @ centred
     return directions, np.where(real, values / np.where(total > 0, total, 1.0), 0.0)
 
 
@@ -341,14 +340,22 @@ def majority_signs(gaps: FloatArray | CellStates) -> FloatArray:
     return np.asarray(np.where(signs == 0, 1.0, signs), dtype=np.float64)
 
 
-def _gaps(states: CellStates, training: Training) -> CellStates:
+def _gaps(states: CellStates, training: Training) -> FloatArray:
     """(n_cells, m, dim) good − bad of the pairs."""
-    return states[:, training.good] - states[:, training.bad]
+    return states[:, training.good].astype(np.float64) - states[:, training.bad]
 
 
-def _project(directions: CellStates, states: CellStates) -> FloatArray:
-    """(n_cells, k, n_items) inner products."""
-    return (directions @ states.transpose(0, 2, 1)).astype(np.float64)
+def _project(directions: FloatArray | CellStates, states: FloatArray | CellStates) -> FloatArray:
+    """(n_cells, k, n_items) inner products, in double precision.
+
+    States of one cell may differ little beside what they share (the embeddings of a last token, say): single precision
+    would then decide the order of near-equal scores, and whole groups of items change places.  Cell by cell, so that
+    the copy stays in the processor's cache.
+    """
+    products = np.empty((len(states), directions.shape[1], states.shape[1]))
+    for cell, product in enumerate(products):
+        np.matmul(directions[cell].astype(np.float64), states[cell].T.astype(np.float64), out=product)
+    return products
 
 
 def _ridge(

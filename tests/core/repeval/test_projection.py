@@ -38,6 +38,19 @@ def task(dim: int, seed: int = 0) -> tuple[np.ndarray, Training]:
     return states.astype(np.float32), training
 
 
+def test_states_that_differ_little_keep_the_order_of_double_precision() -> None:
+    """As the embeddings of a last token: one vector that all texts share, and small differences beside it."""
+    states, training = task(60)
+    states[0] = 1_000 + states[0] / 500
+    x = states[0].astype(np.float64)
+    differences = x[training.good] - x[training.bad]
+    pca = PCA(3).fit(differences)
+    gaps = differences @ pca.components_.T
+    expected = x @ pca.components_.T @ (np.sign(np.sign(gaps).sum(axis=0)) * pca.explained_variance_ratio_)
+    scores = PaperPCA(3).fit(states, training).score(states)[0, 2]
+    np.testing.assert_array_equal(np.argsort(scores), np.argsort(expected))
+
+
 @pytest.mark.parametrize("dim", [6, 60])
 def test_paper_pca_is_weighted_signed_components(dim: int) -> None:
     states, training = task(dim)
