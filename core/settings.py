@@ -17,6 +17,8 @@
 | `CONCORD_REASONING_EFFORT` | the model's | how long a judge thinks: `low`, `medium`, `high` or what it allows |
 | `CONCORD_PRICES` | none | JSON file: model → [dollars per million prompt tokens, … completion tokens] |
 | `CONCORD_MAX_UPLOAD_MB` | `200` | largest golden file accepted; packed ones unpack to 32 MB and 100 × their size |
+| `CONCORD_LOG` | `text` | log lines of the worker: `text`, or `json`; never a key, never an item's text |
+| `CONCORD_TELEMETRY` | none | `otlp`: traces and counts of runs go where the usual `OTEL_…` variables say |
 | `CONCORD_DEMO` | `on` | `on`: a new store opens with the demo project; `off`: without it |
 | `CONCORD_ROLES` | none | JSON file: e-mail address → viewer, annotator, reviewer or admin; `*` for all others |
 | `OPENAI_API_KEY` | none | key for OpenAI-compatible endpoints; never stored, logged or shown |
@@ -61,6 +63,8 @@ class Settings:
     prices: Path | None = None
     max_upload_mb: int = 200
     demo: bool = False
+    log_form: Literal["text", "json"] = "text"
+    telemetry: Literal["", "otlp"] = ""
     roles: Mapping[str, Role] = field(default_factory=dict)
     roles_file: str = ""
     openai_api_key: str | None = field(default=None, repr=False)
@@ -92,6 +96,8 @@ class Settings:
             prices=Path(prices).expanduser() if prices else None,
             max_upload_mb=_positive(env, "CONCORD_MAX_UPLOAD_MB", 200),
             demo=_switch(env, "CONCORD_DEMO"),
+            log_form="json" if _one_of(env, "CONCORD_LOG", ("text", "json")) == "json" else "text",
+            telemetry="otlp" if _one_of(env, "CONCORD_TELEMETRY", ("", "otlp")) else "",
             roles=_roles(env.get("CONCORD_ROLES")),
             roles_file=env.get("CONCORD_ROLES") or "",
             openai_api_key=env.get("OPENAI_API_KEY") or None,
@@ -158,6 +164,14 @@ def _switch(env: Mapping[str, str], name: str) -> bool:
     if raw not in ("on", "off"):
         raise UsageError(f"{name} must be 'on' or 'off', not {raw!r}.")
     return raw == "on"
+
+
+def _one_of(env: Mapping[str, str], name: str, allowed: tuple[str, ...]) -> str:
+    raw = env.get(name) or allowed[0]
+    if raw not in allowed:
+        known = " or ".join(repr(word) for word in allowed if word)
+        raise UsageError(f"{name} must be {known}, not {raw!r}.")
+    return raw
 
 
 def _word(raw: str) -> str:

@@ -54,6 +54,7 @@ ANYWHERE = (
         "core.json_form",
         "core.owner_only",
         "core.progress",
+        "core.telemetry",
         "core.verdicts",
         "core.wording",
     ),
@@ -128,6 +129,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "core.errors": (),
     "core.files": (),
     "core.progress": (),
+    "core.telemetry": (),
     "core.json_form": (),
     "core.settings": ("core.people",),
     "core.wording": (),
@@ -216,9 +218,10 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
         ),
     ),
     "ray": ("core.repeval.cluster",),
+    "opentelemetry": ("core.telemetry",),
     **dict.fromkeys(("pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib"), ()),
 }
-HEAVY = {"torch", "transformers", "ray", "nltk", "rouge_score", "bert_score", "sentence_transformers"}
+HEAVY = {"opentelemetry", "torch", "transformers", "ray", "nltk", "rouge_score", "bert_score", "sentence_transformers"}
 NAMES_THAT_SAY_NOTHING = {"utils", "util", "helpers", "helper", "common", "misc", "manager"}
 
 

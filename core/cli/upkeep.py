@@ -32,6 +32,24 @@ def storage(as_json: JsonFlag = False) -> None:
 
 
 @commands.command()
+def health(as_json: JsonFlag = False) -> None:
+    """Whether work gets done: the database answers, a worker lives, there is room.  Exit 0 yes, 1 no."""
+    from core.projects.upkeep import health as looked_at
+
+    settings, store = settings_and_store()
+    now = looked_at(store, settings)
+    body = asdict(now) | {"workers": list(now.workers), "trouble": list(now.trouble)}
+    lines = [
+        f"{counted(now.n_running, 'run')} running, {now.n_queued:,} queued (longest {now.longest_wait:,.0f} s); "
+        f"{counted(len(now.workers), 'worker')} alive; {_megabytes(now.free_bytes)} free.",
+        *(f"Trouble: {sentence}." for sentence in now.trouble),
+    ]
+    tell(body, lines, as_json)
+    if now.trouble:
+        raise typer.Exit(1)
+
+
+@commands.command()
 def prune(
     *,
     days: Annotated[

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotYet
@@ -32,6 +33,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Literal, Self, TypeVar
 
+from core import telemetry
 from core.errors import CallAgainError, CancelledRunError, ConcordError, LostRunError
 from core.progress import Snapshot, Stage
 from core.project_records import ALIVE_SECONDS, WITH_RESULT, Run, Worker
@@ -216,6 +218,7 @@ class Queue:
         self._active: dict[str, Wants] = {}
         self._changed = threading.Condition()
         self._stopping = threading.Event()
+        self._said: Counter[str] | None = None
 
     def launch(self) -> None:
         """Queue again what this worker left unfinished when it was killed."""
@@ -234,11 +237,19 @@ class Queue:
         """Take queued runs, oldest first, and queue again what lost workers left."""
         active = self._store.runs.active()
         workers = self._store.workers.all() if active else []
+        self._say_how_many(active)
         for run in reversed(active):
             if run.status == "running":
                 self._pass_on_if_lost(run)
             elif run.not_before <= run.now and self._has_room_for(run, workers):
                 self._take(run)
+
+    def _say_how_many(self, active: Sequence[Run]) -> None:
+        counts = Counter(str(run.status) for run in active)
+        if counts != self._said:
+            for status in ("queued", "running"):
+                telemetry.level("concord.runs.now", counts[status], status=status)
+            self._said = counts
 
     @property
     def idle(self) -> bool:
@@ -276,7 +287,9 @@ class Queue:
     def _do(self, run: Run) -> None:
         """Do a run to its end and write down how it ended, unless it is another worker's by now."""
         try:
-            status, error = self._to_the_end(run)
+            with telemetry.span("run", run=run.run_id, kind=run.kind, attempt=run.attempt):
+                status, error = self._to_the_end(run)
+            telemetry.count("concord.runs", kind=run.kind, status=status or "passed on")
             if status:
                 message = "done" if status in WITH_RESULT else status
                 self._store.runs.finish(run.run_id, run.attempt, status, message=message, error=error)

@@ -22,6 +22,7 @@ import time
 from pathlib import Path
 from types import FrameType
 
+from core import telemetry
 from core.errors import ConcordError, JobError
 from core.jobs.launch import FileLock, lock_file, settings_from_json, watch_file
 from core.jobs.queue import Queue
@@ -46,6 +47,9 @@ def run_worker(settings: Settings, *, linger: float | None = None) -> None:
 
     JobError when this `CONCORD_HOME` or this worker id has a live worker already.
     """
+    telemetry.log_to_stderr(settings.log_form)
+    if settings.telemetry:
+        telemetry.watch("concord-worker")
     lock = FileLock(lock_file(settings))
     if not lock.acquire():
         raise JobError(f"A worker already runs on {settings.home}; one is enough, it runs several jobs at once.")
@@ -54,6 +58,7 @@ def run_worker(settings: Settings, *, linger: float | None = None) -> None:
         with owner_only(), open_store(settings) as store:
             _Worker(settings, store, linger).run()
     finally:
+        telemetry.send_off()
         lock.release()
 
 
@@ -152,8 +157,6 @@ def _lives(pid: int) -> bool:
 
 def main() -> None:
     """Entry of the process that the app starts: settings come as JSON on standard input."""
-    logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    log.setLevel(logging.INFO)
     settings = settings_from_json(sys.stdin.read())
     if hasattr(os, "nice"):
         os.nice(BEHIND_THE_SCREENS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -14,8 +15,9 @@ from core.projects.roles import requires
 from core.settings import Settings
 from core.store.store import Store
 from core.store.upkeep import Held, Pruned
+from core.wording import counted
 
-DAY = 86_400.0
+DAY, LEAST_FREE = 86_400.0, 200_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,41 @@ def storage(store: Store, settings: Settings) -> tuple[Held, ...]:
     oldest = min((at for _, _, at in states), default=None)
     files = Held("hidden states", len(states), sum(size for _, size, _ in states), oldest)
     return tuple(sorted((*store.upkeep.held(), files), key=lambda held: -held.n_bytes))
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """Whether work gets done here: runs that wait and run, live workers, room on the disk of `CONCORD_HOME`."""
+
+    n_queued: int
+    n_running: int
+    longest_wait: float
+    workers: tuple[str, ...]
+    free_bytes: int
+
+    @property
+    def trouble(self) -> tuple[str, ...]:
+        """What keeps work from being done, in sentences; empty when all is well."""
+        said = []
+        if self.n_queued and not self.workers:
+            said.append(f"{counted(self.n_queued, 'run')} queued and no worker is alive")
+        if self.free_bytes < LEAST_FREE:
+            said.append(f"only {self.free_bytes / 1e6:,.0f} MB are free on the disk of CONCORD_HOME")
+        return tuple(said)
+
+
+def health(store: Store, settings: Settings) -> Health:
+    """How things stand now.  StoreError where the database cannot be reached."""
+    active = store.runs.active()
+    queued = [run for run in active if run.status == "queued"]
+    waited = [(run.now - run.updated_at).total_seconds() for run in queued]
+    return Health(
+        len(queued),
+        len(active) - len(queued),
+        max(waited, default=0.0),
+        tuple(worker.worker_id for worker in store.workers.alive()),
+        shutil.disk_usage(settings.home).free,
+    )
 
 
 @requires("admin")

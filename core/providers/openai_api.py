@@ -22,6 +22,7 @@ import httpx2
 import openai
 from openai import AsyncOpenAI, DefaultAioHttpClient
 
+from core import telemetry
 from core.providers.base import Completion, Failure, OnReply, Reply, Request
 from core.providers.loop_thread import LoopThread
 from core.providers.openai_errors import (
@@ -292,8 +293,10 @@ class OpenAIProvider:
 
     async def _post(self, session: _Session, body: dict[str, Any]) -> list[Reply]:
         """The replies to `body`, sent again where that may help; raises what the last attempt came to."""
-        failed, for_nothing = 0, Usage()
+        failed, sent, for_nothing = 0, 0, Usage()
         while True:
+            telemetry.count("concord.retries", min(sent, 1), model=body["model"])
+            sent += 1
             begun = await session.pace.begin()
             try:
                 replies = await self._once(session, body, begun)
@@ -318,7 +321,13 @@ class OpenAIProvider:
     async def _once(self, session: _Session, body: dict[str, Any], begun: int) -> list[Reply]:
         response = await session.client.post("/chat/completions", body=body, cast_to=httpx2.Response)
         replies = read_completions(response.content, self.prices.get(body["model"]))
-        tokens = sum(reply.usage.prompt_tokens + reply.usage.completion_tokens for reply in replies)
+        prompt, written = (
+            sum(getattr(reply.usage, name) for reply in replies) for name in ("prompt_tokens", "completion_tokens")
+        )
+        tokens = prompt + written
+        telemetry.count("concord.calls", model=body["model"])
+        telemetry.count("concord.tokens", prompt, model=body["model"], of="prompt")
+        telemetry.count("concord.tokens", written, model=body["model"], of="completion")
         session.pace.answered(begun, response.headers, tokens)
         return replies
 

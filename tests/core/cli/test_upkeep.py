@@ -9,7 +9,7 @@ import pytest
 
 from core import projects
 from core.settings import Settings
-from tests.core.cli.conftest import Run, Say
+from tests.core.cli.conftest import SUMMARIES, Run, Say
 
 REPLY = '{"text": "4", "finish": "stop", "usage": {"prompt_tokens": 900, "completion_tokens": 2}}'
 
@@ -70,3 +70,19 @@ def test_a_backup_is_restored_elsewhere_and_never_mixed(
     with projects.open_store(Settings.from_environment()) as store:
         assert [project.name for project in projects.list_projects(store)] == ["mine"]
         assert store.replies.get_replies(["k"]) == {"k": REPLY}
+
+
+def test_health_says_whether_work_gets_done(run: Run, kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code, body = run("health")
+    assert (code, body["n_queued"], body["workers"], body["trouble"]) == (0, 0, [], [])
+    from core.data import load_golden
+
+    with projects.open_store(Settings.from_environment()) as store:
+        (project,) = projects.list_projects(store)
+        golden_id = store.goldens.add(project.project_id, load_golden(Path(SUMMARIES)))
+        store.runs.add(project.project_id, golden_id, "calibration", "t", "coherence", "offline", "{}")
+    code, body = run("health")
+    assert (code, body["trouble"]) == (1, ["1 run queued and no worker is alive"])
+    with projects.open_store(Settings.from_environment()) as store:
+        store.workers.enter("w", "here", 1)
+    assert run("health")[1]["workers"] == ["w"]
