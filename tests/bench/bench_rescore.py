@@ -29,7 +29,7 @@ from core.calibration.settings import CalibrationSettings  # noqa: E402
 from core.projects.calibration import CalibrationRequest  # noqa: E402
 from core.settings import Settings  # noqa: E402
 
-LIMIT_SECONDS = 2.0
+LIMIT_SECONDS = 1.0
 WISHES = (
     "repeat themselves",
     "invent names",
@@ -91,8 +91,8 @@ def main() -> int:
             browser.close()
     median = sorted(times)[len(times) // 2]
     print("seconds from the press to the result:", ", ".join(f"{time_:.2f}" for time_ in times))
-    print(f"median {median:.2f} s, worst {max(times):.2f} s; the limit is {LIMIT_SECONDS:.0f} s")
-    return 0 if max(times) <= LIMIT_SECONDS else 1
+    print(f"median {median:.2f} s, worst {max(times):.2f} s; the limit of the median is {LIMIT_SECONDS:.0f} s")
+    return 0 if median <= LIMIT_SECONDS else 1
 
 
 if __name__ == "__main__":
