@@ -10,7 +10,8 @@ from pages.components.fusion_view import Fused
 from pages.components.page import Opened, finding, open_page
 from pages.components.screens import plain
 
-BRINGS, TABLE, ALIKE, CONTRADICT, LLM, PAPER, MORE = SECTIONS = (
+CHART, BRINGS, TABLE, ALIKE, CONTRADICT, LLM, PAPER, MORE = SECTIONS = (
+    "Fusion and parts",
     "Without each part",
     "All figures",
     "How alike the parts are",
@@ -31,7 +32,7 @@ def show(page: Opened) -> None:
     choice = fusion_choice.choice_of(page, golden, aspect, judges)
     if len(choice.parts) < 2:
         finding("A fusion joins at least two judges: choose its parts.")
-        fusion_choice.draw_choice(choice)
+        fusion_choice.draw_parts(choice)
         fusion_view.draw_ways(page, golden, aspect)
         return
     try:
@@ -48,22 +49,23 @@ def show(page: Opened) -> None:
 def show_fusion(page: Opened, fused: Fused, choice: Choice) -> None:
     finding(fusion_view.headline(fused), step=lambda: fusion_keep.draw_keep(page, fused))
     fusion_view.draw_notes(fused)
-    fusion_view.draw_whiskers(fused)
-    fusion_choice.draw_choice(choice)
-    fusion_keep.draw_files(page, choice.judges)
+    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+        fusion_choice.draw_choice(choice)
+        fusion_keep.draw_files(page, choice.judges)
     section = st.segmented_control(
         "More",
         SECTIONS,
-        default=BRINGS,
+        default=CHART,
         required=True,
         key=state.widget("fusion_section"),
         label_visibility="collapsed",
     )
-    if section == BRINGS:
+    if section == CHART:
+        fusion_view.draw_whiskers(fused)
+    elif section == BRINGS:
         fusion_sections.draw_parts(fused)
     elif section == TABLE:
         fusion_view.draw_table(fused)
-        fusion_choice.draw_kinds(choice)
     elif section == ALIKE:
         fusion_sections.draw_between(fused)
     elif section == CONTRADICT:
@@ -73,7 +75,8 @@ def show_fusion(page: Opened, fused: Fused, choice: Choice) -> None:
     elif section == PAPER:
         fusion_sections.draw_published(fused)
     else:
-        fusion_view.draw_ways(page, fused.view, fused.aspect, opened=True)
+        fusion_choice.draw_kinds(choice)
+        fusion_view.draw_ways(page, fused.view, fused.aspect)
 
 
 show(

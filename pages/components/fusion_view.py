@@ -13,7 +13,7 @@ from core import projects
 from core.fusion.stack import Fusion, FusionTable, StackSettings
 from core.project_records import GoldenSummary, JudgeEntry
 from core.records import Alignment, GoldenSet, JudgeKind
-from core.report.figures import measure_name
+from core.report.figures import describe, measure_name
 from core.report.figures.comparison import JudgeMark, leaderboard_figure
 from core.stats import NO_TEST, Difference, claim, p_figure
 from pages.components import charts, compare_view, metrics_view, tables
@@ -147,22 +147,22 @@ def draw_notes(fused: Fused) -> None:
 def headline(fused: Fused) -> str:
     """One sentence: the fusion by the chosen method beside the part that stood highest on the items to fit on."""
     shown, asked = fused.shown, fused.settings.method
-    value, against = shown.fused.value, shown.against_best
+    against = shown.against_best
     how = METHOD_WORDS[shown.method]
     failed = ""
     if shown.method != asked:
         failed = f"There is no fusion by {METHOD_WORDS[asked]}: {fused.table.failed[asked].removesuffix('.')}. "
-    if value is None or against is None or against.value is None:
+    if shown.fused.value is None or against is None or against.value is None:
         return f"{failed}Fused by {how}, the judges have no defined agreement: {shown.fused.reason or 'too few items'}."
-    best = shown.parts[shown.best_part].value
-    beside = f"{shown.best_part} alone at {tables.DASH if best is None else f'{best:.2f}'}"
+    beside = f"{shown.best_part} alone at {describe(shown.parts[shown.best_part])}"
     tested = claim(against.value, against.interval, against.p)
     said = {
         "higher": "a gain beyond chance",
         "lower": "a loss beyond chance",
         "untested": f"the difference is not tested: {against.p_reason or NO_TEST}",
     }.get(tested, "the difference may be chance")
-    return f"{failed}Fused by {how}, the judges agree with people at {value:.2f}, the best part {beside}: {said}."
+    fused_at = describe(shown.fused)
+    return f"{failed}Fused by {how}, the judges agree with people at {fused_at}, the best part {beside}: {said}."
 
 
 def table_frame(fused: Fused) -> pd.DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -70,7 +71,7 @@ def test_the_finding_speaks_of_the_chosen_method(full: Place, method: str, word:
     frame = table(screen)
     value = frame.loc[frame["judge"].str.startswith(f"fusion, {word}"), frame.columns[1]].iloc[0]
     assert f"\nFused by {word}" in texts(screen)
-    assert f"the judges agree with people at {value:.2f}, the best part " in texts(screen)
+    assert re.search(rf"the judges agree with people at {value:.3f} \[.+\], the best part .+ alone at ", texts(screen))
 
 
 def test_a_chosen_method_that_fails_is_said_before_another_is_shown(
@@ -185,7 +186,7 @@ def test_every_labelled_aspect_is_rated_in_the_same_call(full: Place) -> None:
 def test_the_parts_say_what_they_need(full: Place) -> None:
     add(full, "overlap", 1.0)
     add(full, "hidden", 1.0, kind="repeval")
-    frame = frame_with(choose_section(open_screen(SCREEN, **full.ids), "All figures"), "labels seen")
+    frame = frame_with(choose_section(open_screen(SCREEN, **full.ids), "More parts"), "labels seen")
     needs = dict(zip(frame["judge"], frame["needs"], strict=True))
     assert needs["overlap"] == "source"
     assert needs["hidden"] == "its encoder"
