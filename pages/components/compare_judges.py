@@ -24,7 +24,7 @@ KINDS = {
     "fused": "several judges fused",
 }
 
-REPLIES, METRICS, STYLES = "A judge's replies or scores", "Classical metrics", "Judging styles"
+HERE, REPLIES, METRICS, STYLES = "The judges", "A judge's replies or scores", "Classical metrics", "Judging styles"
 WAYS = (REPLIES, METRICS, STYLES)
 
 
@@ -39,8 +39,24 @@ def draw_empty(golden: GoldenSummary, aspect: str) -> None:
 
 
 def draw_judges(page: Opened, compared: Compared) -> None:
-    """What each judge is and where it came from, those that stand aside too; rename and remove."""
-    golden, aspect, judges = compared.view, compared.aspect, (*compared.shown.entries, *compared.shown.aside)
+    """What each judge is, to be renamed or removed, and the ways to add more; only what is chosen is drawn."""
+    first = REPLIES if import_view.waiting() else HERE
+    part = st.segmented_control(
+        "Add judges, or change those here",
+        (HERE, *WAYS),
+        default=first,
+        required=True,
+        key=state.widget("compare_add"),
+    )
+    if part == HERE:
+        _draw_listed(page, compared)
+    else:
+        _draw_way(page, compared.view, compared.aspect, part)
+
+
+def _draw_listed(page: Opened, compared: Compared) -> None:
+    """Each judge with where it came from, those that stand aside too."""
+    judges = (*compared.shown.entries, *compared.shown.aside)
     names = dict(
         zip((entry.judge_id for entry in judges), unique_names([entry.judge for entry in judges]), strict=True)
     )
@@ -56,29 +72,26 @@ def draw_judges(page: Opened, compared: Compared) -> None:
             }
         ),
         hide_index=True,
-        height=tables.height_for(len(judges), 8),
+        height=tables.height_for(len(judges)),
         column_config={"what it is": st.column_config.TextColumn(width="large")},
         alt="Judges of this golden set and aspect",
     )
-    with st.container(horizontal=True, gap="medium"):
+    with st.container(horizontal=True, gap="medium", vertical_alignment="center"):
         with st.popover("Rename or remove", icon=":material/edit:"):
             _draw_changes(page, names)
-        link_to("calibrate", "Calibrate another", icon=":material/tune:", golden=golden.golden_id,
+        link_to("calibrate", "Calibrate another", icon=":material/tune:", golden=compared.view.golden_id,
                 section="new")  # fmt: skip
-    draw_adding(page, golden, aspect)
 
 
 def draw_adding(page: Opened, golden: GoldenSummary, aspect: str) -> None:
-    """The ways to add judges; only the chosen one is drawn."""
-    st.markdown("**Add judges**")
+    """The ways to add judges where there is none."""
     way = st.segmented_control(
-        "Add judges",
-        WAYS,
-        default=WAYS[0],
-        required=True,
-        key=state.widget("compare_add"),
-        label_visibility="collapsed",
+        "Add judges", WAYS, default=WAYS[0], required=True, key=state.widget("compare_add_first")
     )
+    _draw_way(page, golden, aspect, way)
+
+
+def _draw_way(page: Opened, golden: GoldenSummary, aspect: str, way: str) -> None:
     if way == REPLIES:
         import_view.draw(page, golden, aspect)
     elif way == METRICS:

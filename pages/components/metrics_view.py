@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import streamlit as st
@@ -43,7 +43,7 @@ def _offers(golden_id: str, _page: Opened) -> tuple[Offer, ...]:
 
 
 def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
-    """The list to choose from, "Compute", progress while it runs, then what was entered and what was left out."""
+    """What can be computed, to choose from; "Compute" with its cost; the run, then what was entered and left out."""
     _draw_run(page, golden)
     try:
         offers = _offers(golden.golden_id, page)
@@ -58,25 +58,53 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
     )
     last = st.session_state.get(state.METRICS_RUN, "")  # a start makes new boxes: a browser would keep the old ones set
     prefix = f"metrics_{golden.golden_id[-12:]}_{last}"
-    columns = [offer for offer in offers if offer.name.startswith(COLUMN_PREFIX)]
-    chosen = _choose("Computed here", [offer for offer in offers if offer not in columns], there, prefix)
+    possible = [offer for offer in offers if not offer.missing]
+    columns = [offer for offer in possible if offer.name.startswith(COLUMN_PREFIX)]
+    chosen = _choose("Computed here", [offer for offer in possible if offer not in columns], there, prefix)
     chosen += _choose("Columns of the file that was brought in", columns, there, prefix)
-    typed = st.text_input(
-        "Others, with a model of your own",
-        key=widget(f"{prefix}_models"),
-        placeholder="bertscore:MODEL, nli:FOLDER",
-        help="A Hugging Face id or a folder on the worker's machine, after nli:, regressor:, bertscore:, bartscore:, "
-        "unieval: or seahorse:. Several are parted by commas.",
-    )
+    if words := missing_words([offer for offer in offers if offer.missing]):
+        st.caption(plain(words))
+    with st.expander("With a model of your own", icon=":material/deployed_code:"):
+        typed = st.text_input(
+            "Others, parted by commas",
+            key=widget(f"{prefix}_models"),
+            placeholder="bertscore:MODEL, nli:FOLDER",
+            help="A Hugging Face id or a folder on the worker's machine, after nli:, regressor:, bertscore:, "
+            "bartscore:, unieval: or seahorse:.",
+        )
     chosen += [name.strip() for name in typed.split(",") if name.strip()]
-    every = st.toggle("For every labelled aspect", value=True, key=widget(f"{prefix}_every"))
+    n_labelled = sum(1 for labelled in golden.aspects if labelled.n_labelled)
+    every = n_labelled < 2 or st.toggle(
+        f"For all {n_labelled} labelled aspects", value=True, key=widget(f"{prefix}_every")
+    )
     problem = _problem(chosen, aspect)
     if problem:
         st.warning(plain(problem), icon=":material/edit:")
     label = f"Compute {counted(len(chosen), 'metric')}" if chosen else "Compute"
     gate = people.gate(page, "reviewer", disabled=not chosen or bool(problem))
-    if st.button(label, type="primary", icon=":material/calculate:", **gate):
+    with st.container(horizontal=True, gap="medium", vertical_alignment="center"):
+        pressed = st.button(label, type="primary", icon=":material/calculate:", **gate)
+        st.text(cost_words(chosen, {offer.name: offer.cost for offer in offers}, golden.n_items))
+    if pressed:
         _start(page, MetricsRequest(page.project.project_id, golden.golden_id, aspect, tuple(chosen), every))
+
+
+def missing_words(offers: Sequence[Offer]) -> str:
+    """What cannot be computed on this golden set, by reason; "" where there is nothing."""
+    by_reason: dict[str, list[str]] = {}
+    for offer in offers:
+        by_reason.setdefault(offer.missing, []).append(offer.name)
+    if not by_reason:
+        return ""
+    return "Not here: " + "; ".join(f"{', '.join(names)} ({reason})" for reason, names in by_reason.items()) + "."
+
+
+def cost_words(chosen: Sequence[str], costs: Mapping[str, str], n_items: int) -> str:
+    """What computing the chosen metrics takes; one that is not in `costs` runs a model of the person's own."""
+    if not chosen:
+        return "Nothing is chosen yet. No metric calls a judge."
+    known = dict.fromkeys(costs.get(name, "a model of your own: slow without a GPU") for name in chosen)
+    return f"{n_items:,} items each, no calls. " + " ".join(f"{words[:1].upper()}{words[1:]}." for words in known)
 
 
 def _offer(metric: Metric, golden: GoldenSet) -> Offer:
@@ -99,15 +127,14 @@ def _choose(title: str, offers: Sequence[Offer], there: Iterable[str], prefix: s
 
 
 def _offered(offer: Offer, there: bool, prefix: str) -> bool:
-    """One metric: its box, greyed where it cannot be computed, and what it measures or lacks."""
+    """One metric: its box and what it measures."""
     with st.container(gap="xxsmall"):
         picked = st.checkbox(
             plain(f"{offer.name} (among the judges)" if there else offer.name),
             key=widget(f"{prefix}_{offer.name}"),
-            disabled=bool(offer.missing),
             help=plain(f"Needs: {offer.needs}. Cost: {offer.cost}."),
         )
-        st.caption(plain(f"Not possible: {offer.missing}." if offer.missing else offer.measures))
+        st.caption(plain(offer.measures))
     return picked
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import streamlit as st
@@ -15,7 +15,7 @@ from core.project_records import CriteriaEntry, GoldenSummary
 from core.records import LEVELS, Level, Statistic
 from core.report.figures import LEVEL_NAMES, STATISTIC_NAMES
 from core.settings import Settings
-from pages.components import forms, state, tables
+from pages.components import criteria_names, forms, state, tables
 from pages.components.page import Opened
 from pages.components.screens import plain
 
@@ -61,19 +61,26 @@ def choose_styles(page: Opened, golden: GoldenSummary, aspect: str) -> StylesCho
     left, middle, right = st.columns(3, gap="large")
     with left:
         spec = _choose_judge(page.settings)
-        aspects = st.multiselect(
-            "Aspects",
-            labelled,
-            default=[aspect] if aspect in labelled else labelled[:1],
-            key=_key(golden, f"aspects_{aspect}"),
-            persist_state="session",
-        )
     with middle:
-        styles, problem = _choose_styles()
+        forms_chosen, samples, heat = _choose_forms()
     with right:
-        extent = _choose_extent(golden, aspects)
-    with_steps, steps = _choose_steps(page, golden, aspects)
-    criteria = _choose_criteria(page, golden, aspects)
+        n_items = _choose_items(golden, aspect)
+    with st.expander("Advanced: persona, criteria, steps, measure, budget", icon=":material/settings:"):
+        left, middle, right = st.columns(3, gap="large")
+        with left:
+            aspects = st.multiselect(
+                "Aspects",
+                labelled,
+                default=[aspect] if aspect in labelled else labelled[:1],
+                key=_key(golden, f"aspects_{aspect}"),
+                persist_state="session",
+            )
+            criteria = _choose_criteria(page, golden, aspects)
+        with middle:
+            styles, problem = _choose_styles(forms_chosen, samples, heat)
+        with right:
+            extent = _choose_extent(n_items)
+        with_steps, steps = _choose_steps(page, golden, aspects)
     if not spec:
         return StylesChoice(None, "Name the model that the endpoint serves.")
     if problem or not aspects or not styles:
@@ -124,17 +131,15 @@ def _choose_judge(settings: Settings) -> str:
         type="url",
     ).strip()
     if not (settings.openai_api_key or settings.openai_base_url or base):
-        st.info(
-            "No endpoint is configured. Type the base URL of any OpenAI-compatible server above (vLLM and llama.cpp "
-            "serve one), or set OPENAI_API_KEY where the app and the worker run. To see how it works without one, "
-            "choose the scripted demo.",
-            icon=":material/power:",
+        st.caption(
+            "No endpoint is configured: type the base URL of any OpenAI-compatible server, or set OPENAI_API_KEY where "
+            "app and worker run. The scripted demo needs neither."
         )
     return "" if not model else f"openai:{model}@{base}" if base else f"openai:{model}"
 
 
-def _choose_styles() -> tuple[tuple[Style, ...], str]:
-    """Every chosen form with every chosen persona, or the reason why they do not fit together."""
+def _choose_forms() -> tuple[list[StyleForm], int, float]:
+    """Output forms, samples and temperature: what tells the styles apart."""
     chosen = st.multiselect(
         "Output forms",
         STYLE_FORMS,
@@ -155,7 +160,22 @@ def _choose_styles() -> tuple[tuple[Style, ...], str]:
         persist_state="session",
         help="Several samples need about 1.",
     )
-    top_p = left.number_input(
+    if samples > 1 and heat == 0:
+        st.caption("At temperature 0 all samples of an item are much the same: raise it, or take one sample.")
+    return chosen, samples, float(heat)
+
+
+def _choose_styles(chosen: Sequence[StyleForm], samples: int, heat: float) -> tuple[tuple[Style, ...], str]:
+    """Every chosen form with every chosen persona, or the reason why they do not fit together."""
+    personas = st.multiselect(
+        "Persona",
+        PERSONAS,
+        default=["none"],
+        key=state.widget("styles_personas"),
+        persist_state="session",
+        format_func=PERSONA_NAMES.__getitem__,
+    )
+    top_p = st.number_input(
         "Top-p",
         0.05,
         1.0,
@@ -164,16 +184,6 @@ def _choose_styles() -> tuple[tuple[Style, ...], str]:
         key=state.widget("styles_top_p"),
         persist_state="session",
         help="1 keeps every token.",
-    )
-    if samples > 1 and heat == 0:
-        st.caption("At temperature 0 all samples of an item are much the same: raise it, or take one sample.")
-    personas = st.multiselect(
-        "Persona",
-        PERSONAS,
-        default=["none"],
-        key=state.widget("styles_personas"),
-        persist_state="session",
-        format_func=PERSONA_NAMES.__getitem__,
     )
     weighted = st.checkbox(
         "Weigh the bare score by probability",
@@ -189,10 +199,9 @@ def _choose_styles() -> tuple[tuple[Style, ...], str]:
     return tuple(styles), ""
 
 
-def _choose_extent(golden: GoldenSummary, aspects: Sequence[str]) -> _Extent:
-    n_labelled = max(
-        (aspect.n_labelled for aspect in golden.aspects if aspect.aspect in aspects), default=golden.n_items
-    )
+def _choose_items(golden: GoldenSummary, aspect: str) -> int | None:
+    """How many items are asked; None for all that are labelled."""
+    n_labelled = next((known.n_labelled for known in golden.aspects if known.aspect == aspect), golden.n_items)
     extent = st.radio(
         "How much of the golden set",
         ["pilot", "all"],
@@ -200,25 +209,22 @@ def _choose_extent(golden: GoldenSummary, aspects: Sequence[str]) -> _Extent:
         persist_state="session",
         format_func={"pilot": "a pilot: few items first", "all": f"all {n_labelled:,} labelled items"}.__getitem__,
     )
-    n_items = None
-    if extent == "pilot":
-        usual = max(2, min(50, n_labelled))
-        n_items = int(
-            st.number_input(
-                "Items of the pilot", 2, max(2, n_labelled), usual, key=_key(golden, "items"), persist_state="session"
-            )
+    if extent != "pilot":
+        return None
+    return int(
+        st.number_input(
+            "Items of the pilot",
+            2,
+            max(2, n_labelled),
+            max(2, min(50, n_labelled)),
+            key=_key(golden, "items"),
+            persist_state="session",
+            help="Whole sources are drawn until so many items are in. With several samples it forecasts the rest.",
         )
-        st.caption("Whole sources are drawn until so many items are in. With several samples it forecasts the rest.")
-    budget = st.number_input(
-        "Budget in calls",
-        1,
-        None,
-        None,
-        key=state.widget("styles_budget"),
-        persist_state="session",
-        placeholder="no limit",
     )
-    seed = st.number_input("Seed", 0, 2**31 - 1, 0, key=state.widget("styles_seed"), persist_state="session")
+
+
+def _choose_extent(n_items: int | None) -> _Extent:
     statistic: Statistic = st.selectbox(
         "Statistic",
         ["spearman", "pearson", "kendall"],
@@ -233,6 +239,17 @@ def _choose_extent(golden: GoldenSummary, aspects: Sequence[str]) -> _Extent:
         persist_state="session",
         format_func=lambda level: "as the set allows" if level is None else LEVEL_NAMES[level],
     )
+    left, right = st.columns(2)
+    budget = left.number_input(
+        "Budget in calls",
+        1,
+        None,
+        None,
+        key=state.widget("styles_budget"),
+        persist_state="session",
+        placeholder="no limit",
+    )
+    seed = right.number_input("Seed", 0, 2**31 - 1, 0, key=state.widget("styles_seed"), persist_state="session")
     return _Extent(n_items, None if budget is None else int(budget), int(seed), statistic, level)
 
 
@@ -279,7 +296,8 @@ def _choose_criteria(page: Opened, golden: GoldenSummary, aspects: Sequence[str]
     chosen: dict[str, str] = {}
     for aspect in aspects:
         known = projects.list_criteria(page.store, page.project.project_id, aspect, golden.golden_id)
-        names = {entry.criteria_id: _criteria_name(entry) for entry in known[:MOST_CRITERIA] if entry.text}
+        given = criteria_names.names_of(page, aspect)
+        names = {entry.criteria_id: _criteria_words(entry, given) for entry in known[:MOST_CRITERIA] if entry.text}
         if not names:
             continue
         names = {"": "none: the aspect's name alone", **names}
@@ -295,9 +313,8 @@ def _choose_criteria(page: Opened, golden: GoldenSummary, aspects: Sequence[str]
     return chosen
 
 
-def _criteria_name(entry: CriteriaEntry) -> str:
-    """Its first words, and where it stood; drawn by Streamlit as plain text in a list."""
+def _criteria_words(entry: CriteriaEntry, names: Mapping[str, str]) -> str:
+    """Its name, and its alignment on held-out; drawn by Streamlit as plain text in a list."""
     alignment = next((held_out.alignment for held_out in entry.alignments if held_out.side == "held-out"), None)
-    words = tables.one_line(entry.text)
-    short = words if len(words) <= 70 else f"{words[:70]} …"
-    return short if alignment is None or alignment.value is None else f"{short} ({alignment.value:.3f} on held-out)"
+    name = tables.name_of(entry.criteria, names)
+    return name if alignment is None or alignment.value is None else f"{name} ({alignment.value:.3f} on held-out)"

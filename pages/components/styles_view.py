@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -16,10 +16,11 @@ from core.comparison.styles import StyleCell, StylesEstimate, StylesRequest, Sty
 from core.errors import ConcordError
 from core.project_records import GoldenSummary, Run
 from core.projects.kinds import RunDetail
-from core.report.figures import Mark, measure_name
+from core.report.figures import Mark, describe, measure_name
 from core.report.figures.trends import forecast_figure, styles_figure
 from core.stats.pilot import Forecast
-from pages.components import charts, live, people, run_view, state, tables
+from core.wording import counted
+from pages.components import charts, criteria_names, live, people, run_view, state, tables
 from pages.components.page import Opened
 from pages.components.screens import plain
 from pages.components.styles_form import choose_styles
@@ -45,13 +46,13 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
         return
     if runs:
         _draw_run(page, run_view.read_run(page, _choose_run(runs, golden).run_id), aspect)
-    else:
-        st.markdown(
-            "One model can be asked in many ways: for the bare number, for reasons before or after it, several times, "
-            "by steps it wrote itself. Each way costs differently and agrees with people differently. Choose some, "
-            "try them on a few items, and see."
-        )
-    st.subheader("A new grid of styles", anchor=False)
+        with st.expander("A new grid of styles", icon=":material/add:"):
+            _offer(page, golden, aspect)
+        return
+    st.markdown(
+        "One model can be asked in many ways; each costs differently and agrees with people differently. Choose some "
+        "and try them on a few items."
+    )
     _offer(page, golden, aspect)
 
 
@@ -77,15 +78,15 @@ def _follow(page: Opened, run_id: str, aspect: str) -> None:
 
 def _draw_run(page: Opened, run: RunDetail, aspect: str) -> None:
     """Status with progress and time left, and the styles that are finished so far."""
-    st.text(run.title)
-    run_view.draw_status(page, run)
     styles = run.outcome if isinstance(run.outcome, StylesView) else projects.styles_so_far(page.store, run.run_id)
+    if not run.finished or styles is None or not styles.cells:
+        run_view.draw_status(page, run)
     if styles is None or not styles.cells:
         if not run.finished:
             st.caption("Styles appear here one by one. This tab can be closed; the run goes on.")
         return
     for cell_aspect in sorted({cell.aspect for cell in styles.cells}, key=lambda name: (name != aspect, name)):
-        _draw_aspect(run, cell_aspect, [cell for cell in styles.cells if cell.aspect == cell_aspect])
+        _draw_aspect(page, run, cell_aspect, [cell for cell in styles.cells if cell.aspect == cell_aspect])
     if styles.unfinished:
         lines = [f"{style.name} on {style.aspect}: {style.reason}." for style in styles.unfinished]
         st.warning(plain("\n".join(["Not run:", *lines])), icon=":material/warning:")
@@ -96,13 +97,15 @@ def _draw_run(page: Opened, run: RunDetail, aspect: str) -> None:
         if part.open:
             for name, text in styles.steps.items():
                 part.text(f"{name}\n{text}")
+    if run.finished:
+        run_view.draw_status(page, run)
 
 
-def _draw_aspect(run: RunDetail, aspect: str, cells: Sequence[StyleCell]) -> None:
-    """The table of one aspect with its figures; all of it at one statistic and level on the same items."""
+def _draw_aspect(page: Opened, run: RunDetail, aspect: str, cells: Sequence[StyleCell]) -> None:
+    """What was found of one aspect, with table and figures; all of it at one statistic and level on the same items."""
     first = cells[0]
     measure = measure_name(first.alignment.statistic, first.alignment.level)
-    st.subheader(plain(aspect), anchor=False)
+    st.subheader(plain(highest_words(aspect, cells)), anchor=False)
     method = f" by {first.alignment.interval.method}" if first.alignment.interval else ""
     seen = f" Of the {first.n_asked:,} items asked, {first.n_seen:,} that the criteria saw are left out." * bool(
         first.n_seen
@@ -114,7 +117,7 @@ def _draw_aspect(run: RunDetail, aspect: str, cells: Sequence[StyleCell]) -> Non
         )
     )
     st.dataframe(
-        cells_frame(cells, measure),
+        cells_frame(cells, measure, criteria_names.names_of(page, aspect)),
         hide_index=True,
         height=tables.height_for(len(cells)),
         placeholder=tables.DASH,
@@ -141,6 +144,19 @@ def _draw_aspect(run: RunDetail, aspect: str, cells: Sequence[StyleCell]) -> Non
             alt="Alignment against samples",
         )
         st.text("\n".join(words for name, forecast in forecasts if (words := enough_words(name, forecast))))
+
+
+def highest_words(aspect: str, cells: Sequence[StyleCell]) -> str:
+    """The style that stands highest on an aspect, beside what the cheapest stands at."""
+    measured = [cell for cell in cells if cell.alignment.value is not None]
+    if not measured:
+        return f"{aspect}: no style has a defined agreement with people"
+    highest = max(measured, key=lambda cell: cell.alignment.value or 0.0)
+    cheapest = min(measured, key=lambda cell: cell.calls)
+    said = f"{aspect}: “{highest.name}” stands highest at {describe(highest.alignment)}, {highest.calls:,} calls"
+    if cheapest.calls < highest.calls:
+        said += f"; “{cheapest.name}” at {describe(cheapest.alignment)} takes {cheapest.calls:,}"
+    return said
 
 
 @st.cache_resource(max_entries=32, show_spinner=False)
@@ -175,12 +191,12 @@ def enough_words(name: str, forecast: Forecast) -> str:
     )
 
 
-def cells_frame(cells: Sequence[StyleCell], measure: str) -> pd.DataFrame:
-    """The table of results; None where undefined, which is drawn as "—"."""
+def cells_frame(cells: Sequence[StyleCell], measure: str, names: Mapping[str, str]) -> pd.DataFrame:
+    """The table of results, criteria by their `names`; None where undefined, which is drawn as "—"."""
     return pd.DataFrame(
         {
             "style": [cell.name for cell in cells],
-            "criteria": [cell.criteria_id or "none" for cell in cells],
+            "criteria": [names.get(cell.criteria_id, tables.DASH) if cell.criteria_id else "none" for cell in cells],
             measure: pd.Series([cell.alignment.value for cell in cells], dtype="float64"),
             "95 % interval": [tables.interval_of(cell.alignment) for cell in cells],
             "items": [cell.alignment.n for cell in cells],
@@ -225,16 +241,21 @@ def _offer(page: Opened, golden: GoldenSummary, aspect: str) -> None:
     except ConcordError as error:
         st.warning(plain(str(error)), title="This grid cannot be started as it stands", icon=":material/warning:")
         return
-    _show_estimate(estimate)
-    st.button(
-        "Start the grid",
-        type="primary",
-        icon=":material/play_arrow:",
-        key=state.widget("styles_start"),
-        on_click=_start,
-        args=(page, choice.request),
-        **people.gate(page, "reviewer", disabled=not any(cell.affordable for cell in estimate.cells)),
-    )
+    with st.container(horizontal=True, gap="medium", vertical_alignment="center"):
+        st.button(
+            "Start the grid",
+            type="primary",
+            icon=":material/play_arrow:",
+            key=state.widget("styles_start"),
+            on_click=_start,
+            args=(page, choice.request),
+            **people.gate(page, "reviewer", disabled=not any(cell.affordable for cell in estimate.cells)),
+        )
+        st.text(estimate_words(estimate))
+    for note in estimate.notes:
+        st.caption(plain(note))
+    with st.expander("Style by style", icon=":material/table_rows:"):
+        _draw_cells(estimate)
 
 
 @st.cache_resource(max_entries=16, show_spinner="Counting calls and tokens …")
@@ -243,8 +264,14 @@ def _estimate(asked: str, _page: Opened, _request: StylesRequest) -> StylesEstim
     return projects.estimate_styles(_page.store, _page.settings, _request)
 
 
-def _show_estimate(estimate: StylesEstimate) -> None:
+def estimate_words(estimate: StylesEstimate) -> str:
+    """`At most 108 calls, about 41,000 tokens, $0.02.`; "—" where the price cannot be known."""
     tokens = None if estimate.prompt_tokens is None else estimate.prompt_tokens + (estimate.completion_tokens or 0)
+    told = "" if tokens is None else f", about {tokens:,} tokens"
+    return f"At most {counted(estimate.calls, 'call')}{told}, price {tables.money(estimate.cost)}."
+
+
+def _draw_cells(estimate: StylesEstimate) -> None:
     st.dataframe(
         estimate_frame(estimate),
         hide_index=True,
@@ -257,12 +284,6 @@ def _show_estimate(estimate: StylesEstimate) -> None:
         },
         alt="What each style will ask for",
     )
-    with st.container(horizontal=True, gap="medium"):
-        st.metric("Calls, at most", f"{estimate.calls:,}", width="content")
-        st.metric("Tokens, about", tables.DASH if tokens is None else f"{tokens:,}", width="content")
-        st.metric("Price, about", tables.money(estimate.cost), width="content")
-    for note in estimate.notes:
-        st.info(plain(note), icon=":material/info:")
 
 
 def estimate_frame(estimate: StylesEstimate) -> pd.DataFrame:

@@ -59,6 +59,7 @@ def test_replies_brought_in_are_compared_and_a_link_holds_the_view(
     settle("Differences")
     page.get_by_text("Add, rename", exact=True).click()
     settle("Add judges")
+    page.get_by_text("A judge's replies or scores", exact=True).click()
     bring_in(page, settle, enter, replies_file(tmp_path, 2.5, 2), "far judge")
 
     page.get_by_text("All judges", exact=True).click()

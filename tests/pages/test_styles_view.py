@@ -21,7 +21,7 @@ from core.stats.pilot import Forecast, ForecastPoint
 from core.store.store import Store
 from pages.components import styles_view
 from tests.pages.making import Place
-from tests.pages.screen import HOSTILE, ROOT, choose, draw, has_button, labelled, metrics, texts
+from tests.pages.screen import HOSTILE, ROOT, choose, draw, has_button, labelled, texts
 
 SEVERAL = Style("score_only", samples=3, temperature=1.0)
 
@@ -84,7 +84,7 @@ def test_the_estimate_follows_the_form_and_the_grid_starts(place: Grids) -> None
     frame = page.dataframe[0].value
     assert frame["calls"].tolist() == [288, 288]
     assert frame["budget"].tolist() == ["within", "left out"]  # the steps are a call, 289 and 288 exceed 400
-    assert metrics(page)["Calls, at most"] == "289"
+    assert any(line.value.startswith("At most 289 calls") for line in page.text)
     request = place.started(page)
     assert [style.form for style in request.styles] == ["analyze_rate", "mix"]
     assert (request.auto_steps, request.n_items, request.budget, request.judge_spec) == (True, None, 400, "scripted")
@@ -126,7 +126,9 @@ def test_the_result_shows_table_forecast_and_what_was_not_run(place: Grids) -> N
     assert "What more samples would bring" in page_text or "No forecast for" in page_text
     assert "mix on coherence" in page_text.replace("\\", "")
     assert "stand" in page_text
-    assert page.subheader[-1].value == "A new grid of styles"
+    best = max(result.cells, key=lambda cell: cell.alignment.value or 0.0)
+    assert f"“{best.name}” stands highest at {best.alignment.value:.3f} [" in page.subheader[0].value.replace("\\", "")
+    assert "A new grid of styles" in [part.label for part in page.expander]
 
 
 def test_a_running_grid_shows_what_is_finished(place: Grids) -> None:
@@ -188,14 +190,25 @@ def test_an_undefined_alignment_is_no_zero(place: Grids) -> None:
     result = place.result(place.request(SEVERAL))
     undefined = replace(result.cells[0].alignment, value=None, interval=None, reason="all scores are equal")
     cell = replace(result.cells[0], alignment=undefined)
-    frame = styles_view.cells_frame([cell], "m")
+    frame = styles_view.cells_frame([cell], "m", {})
     assert np.isnan(frame["m"][0])
     assert frame["95 % interval"][0] == "—"
     assert frame["why none"][0] == "all scores are equal"
-    assert "why none" not in styles_view.cells_frame(result.cells, "m")
+    assert "why none" not in styles_view.cells_frame(result.cells, "m", {})
 
 
 def test_hostile_aspects_are_drawn_letter_by_letter(place: Grids) -> None:
     labels = replace(place.golden.aspects["coherence"], aspect=HOSTILE)
     place.add_golden(GoldenSet("hostile", place.golden.kind, place.golden.items, {HOSTILE: labels}))
     assert ":red[no]" not in "".join(str(part.label) for part in place.show(HOSTILE).text_area)
+
+
+def test_criteria_stand_in_the_table_by_name(place: Grids) -> None:
+    followed = Criteria("Reward brevity.", "coherence", Provenance("given"))
+    place.add_criteria(followed)
+    request = place.request(SEVERAL)
+    result = place.result(request)
+    cell = replace(result.cells[0], criteria_id=followed.criteria_id)
+    place.add_run("done", request, outcome=replace(result, cells=(cell,)))
+    (shown,) = place.show().dataframe[0].value["criteria"]
+    assert shown == projects.criteria_names(place.store, place.project_id, "coherence")[followed.criteria_id]

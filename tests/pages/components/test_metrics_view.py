@@ -34,13 +34,22 @@ def box(screen: AppTest, name: str):  # type: ignore[no-untyped-def]
     return next(one for one in screen.checkbox if one.label.replace("\\", "").split(" (")[0] == name)
 
 
-def test_what_is_missing_is_greyed_with_its_reason(screen: AppTest) -> None:
-    assert not box(screen, "overlap").disabled
+def test_what_can_be_computed_is_offered_and_the_rest_named_with_its_reason(screen: AppTest) -> None:
+    offered = [one.label.replace("\\", "") for one in screen.checkbox]
+    assert {"overlap", "metric_ter"} <= set(offered)
     assert "Share of the target's words found in the source." in texts(screen)
-    assert box(screen, "rouge1").disabled
-    assert "Not possible: no item of this golden set has references." in texts(screen)
-    assert not box(screen, "metric_ter").disabled
+    assert "rouge1" not in offered
+    (said,) = [line.value for line in screen.caption if "no item of this golden set has references" in line.value]
+    assert "rouge1" in said
+    assert "overlap," not in said
     assert button(screen, "Compute").disabled, "nothing is chosen yet"
+
+
+def test_what_it_takes_stands_beside_the_button(screen: AppTest) -> None:
+    box(screen, "overlap").check().run()
+    assert "4 items each, no calls. Free; about a second for 1,000 items." in [line.value for line in screen.text]
+    screen.text_input[0].set_value("nli:a").run()
+    assert any("A model of your own" in line.value for line in screen.text)
 
 
 def test_a_choice_is_computed_and_texts(
