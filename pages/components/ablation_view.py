@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 def draw_ablation(page: Opened, run: Run) -> None:
     """The ablation table of a finished calibration, or the way to it: estimate, button, progress."""
-    st.subheader("With and without each part", anchor=False)
     last = projects.last_ablation(page.store, run.run_id)
     if last is not None and not last.finished:
         live.follow(

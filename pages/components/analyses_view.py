@@ -18,7 +18,7 @@ from core.records import STATISTICS
 from core.report.figures import STATISTIC_NAMES, describe
 from core.report.figures.analyses import length_figure, pattern_figure, size_figure
 from core.wording import word_diff
-from pages.components import charts, criteria_names, diff_view, state, tables
+from pages.components import charts, criteria_names, diff_view, run_choice, state, tables
 from pages.components.ablation_view import draw_ablation, signed
 from pages.components.chosen import distinct
 from pages.components.page import Opened, link_to
@@ -29,10 +29,15 @@ if TYPE_CHECKING:
 
 
 SCOPES: tuple[Scope, ...] = ("complete", "common")
+PARTS, LOOKS, CASE = QUESTIONS = (
+    "With and without each part",
+    "What the criteria looked like",
+    "Before and after refining",
+)
 
 
 def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
-    """Ablations, analyses and a before/after case of one finished calibration of `aspect` on `golden`."""
+    """One question at a time about a finished calibration of `aspect` on `golden`."""
     runs = projects.calibrations_of(page.store, page.project.project_id, golden.golden_id, aspect)
     if not runs:
         st.info(
@@ -42,23 +47,36 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
         )
         link_to("calibrate", "Start a calibration", icon=":material/tune:", golden=golden.golden_id)
         return
-    run = _choose_run(golden, aspect, runs)
+    with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
+        question = st.segmented_control(
+            "Question",
+            QUESTIONS,
+            default=PARTS,
+            required=True,
+            key=state.widget("analyses_question"),
+        )
+        run = _choose_run(page, golden, aspect, runs)
     try:
-        draw_ablation(page, run)
-        _draw_candidates(page, run)
-        _draw_case(page, run)
+        if question == PARTS:
+            draw_ablation(page, run)
+        elif question == LOOKS:
+            _draw_candidates(page, run)
+        else:
+            _draw_case(page, run)
     except ConcordError as error:
         st.error(plain(str(error)), title="This calibration cannot be analysed", icon=":material/error:")
 
 
-def _choose_run(golden: GoldenSummary, aspect: str, runs: list[Run]) -> Run:
-    by_id = {run.run_id: run for run in runs}
+def _choose_run(page: Opened, golden: GoldenSummary, aspect: str, runs: list[Run]) -> Run:
+    """A calibration: at first the one behind the judge in use, else the newest."""
+    by_id = {run.run_id: run for run in (*run_choice.behind_judge_in_use(page, runs), *runs)}
     words = distinct({run_id: _run_words(run) for run_id, run in by_id.items()})
     chosen = st.selectbox(
         "Calibration",
         list(by_id),
         key=state.widget(f"analyses_run_{golden.golden_id}_{aspect}"),
         format_func=lambda run_id: words[run_id],
+        width=420,
     )
     return by_id[chosen]
 
@@ -93,7 +111,6 @@ def _run_words(run: Run) -> str:
 
 
 def _draw_candidates(page: Opened, run: Run) -> None:
-    st.subheader("What the criteria looked like", anchor=False)
     drawn = {scope: _analysed(page, run.run_id, scope) for scope in SCOPES}
     scope: Scope = "complete"
     if drawn["common"].analyses.pool.n_items == drawn["complete"].analyses.pool.n_items:
@@ -189,7 +206,6 @@ def _p(p: float) -> str:
 
 
 def _draw_case(page: Opened, run: Run) -> None:
-    st.subheader("Before and after refinement", anchor=False)
     refinements = {refinement.criteria.criteria_id: refinement for refinement in _refinements(page, run.run_id)}
     if not refinements:
         st.caption("No refinement was scored on all calibration items in this calibration.")

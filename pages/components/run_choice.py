@@ -17,10 +17,11 @@ NEW = "new"
 
 
 def choose_run(page: Opened, kind: RunKind, *, new: str) -> str | None:
-    """Id of the run to show: that in the URL, else the newest; None where one is to be started.
+    """Id of the run to show: that in the URL, else the one that matters most; None where one is to be started.
 
-    The newest that goes on comes before the newest with a result, and that before one that failed; a golden set and an
-    aspect in the URL narrow them.  Beside the title the others can be chosen, and `new` opens the form.
+    The newest that goes on comes first, then the calibration behind the judge in use (of other kinds: the newest result
+    on its aspect), then the newest with a result, then one that failed; a golden set and an aspect in the URL narrow
+    them.  Beside the title the others can be chosen, and `new` opens the form.
     """
     runs = [run for run in projects.list_runs(page.store, page.project.project_id) if run.kind == kind]
     named = state.url_id("run")
@@ -29,7 +30,7 @@ def choose_run(page: Opened, kind: RunKind, *, new: str) -> str | None:
     elif state.url_id("section") == NEW:
         shown = None
     else:
-        shown = _newest([run for run in runs if _is_about(run)])
+        shown = _foremost(page, [run for run in runs if _is_about(run)])
     with page.head or st.container():
         if shown is None:
             if runs:
@@ -63,7 +64,17 @@ def _is_about(run: Run) -> bool:
     return golden in (None, run.golden_id) and aspect in (None, run.aspect)
 
 
-def _newest(runs: Sequence[Run]) -> str | None:
+def _foremost(page: Opened, runs: Sequence[Run]) -> str | None:
     going_on = [run for run in runs if not run.finished]
     with_result = [run for run in runs if run.status in ("done", "budget")]
-    return next((run.run_id for run in (*going_on, *with_result, *runs)), None)
+    return next((run.run_id for run in (*going_on, *behind_judge_in_use(page, with_result), *with_result, *runs)), None)
+
+
+def behind_judge_in_use(page: Opened, runs: Sequence[Run]) -> list[Run]:
+    """Those of `runs` that a judge in use rests on; where none of them is a calibration, those on its aspect."""
+    if len(runs) < 2:
+        return []
+    lines = projects.judge_lines(page.store, page.project.project_id).values()
+    in_use = [line.current for line in lines if line.current is not None]
+    calibrations, aspects = {version.made.base_run for version in in_use}, {version.aspect for version in in_use}
+    return [run for run in runs if (run.run_id in calibrations if run.kind == "calibration" else run.aspect in aspects)]

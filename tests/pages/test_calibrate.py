@@ -174,6 +174,18 @@ def test_it_opens_on_the_newest_result_and_the_form_is_behind_a_press(place: Pla
     assert "Waiting for a worker." in texts(screen)
 
 
+def test_it_opens_on_the_calibration_behind_the_judge_in_use(place: Place) -> None:
+    behind = calibrate(place, CalibrationSettings(preset="quick", rounds=0, resamples=50))
+    where = (place.store, place.project_id, "coherence")
+    projects.use_version(*where, 1, decided=projects.judge_line(*where).decided)
+    kept = candidates(3, "kept")
+    newer = place.add_run("done", shown=standing(kept), outcome=calibration(kept))
+    assert open_screen(SCREEN, project=place.project_id).query_params["run"] == behind
+    where = (place.store, place.project_id, "coherence", 1, "retired")
+    projects.decide_version(*where, reason="Worse.", decided=projects.judge_line(*where[:3]).decided)
+    assert open_screen(SCREEN, project=place.project_id).query_params["run"] == newer
+
+
 def test_the_finding_names_the_version_and_the_next_step_is_its_sign_off(place: Place) -> None:
     run_id = calibrate(place, CalibrationSettings(preset="quick", rounds=0, resamples=50))
     screen = open_screen(SCREEN, project=place.project_id)

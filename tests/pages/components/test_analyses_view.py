@@ -12,7 +12,7 @@ from core import projects
 from core.demo.build import do_here
 from core.settings import Settings
 from core.store.store import Store
-from tests.pages.screen import HOSTILE_ASPECT, as_sent, draw, frame_with, has_button, press, texts
+from tests.pages.screen import HOSTILE_ASPECT, as_sent, choose, draw, frame_with, has_button, press, texts
 
 CALIBRATED = True  # every test begins in a copy of that home
 
@@ -68,12 +68,13 @@ def test_the_button_starts_a_run_whose_table_stands_beside_its_figure_and_says_w
     assert "1 × an ablation measured variants on them" in words
     assert "p is corrected (Holm) over the" in words
     assert "left out: with evaluation steps" in words.lower()
-    assert len(screen.get("image")) == 4
+    assert len(screen.get("image")) == 1
     assert not has_button(screen, "Run the ablations")
 
 
 def test_complete_candidates_and_all_on_their_first_items_are_never_mixed(show: Callable[..., AppTest]) -> None:
-    screen = show()
+    screen = choose(show(), "Question", "What the criteria looked like")
+    assert len(screen.get("image")) == 3
     choice = screen.radio[0]
     complete, common = choice.options
     assert "complete: scored on all 48 items" in complete
@@ -90,7 +91,7 @@ def test_complete_candidates_and_all_on_their_first_items_are_never_mixed(show: 
 def test_the_case_study_tells_r_rho_and_tau_before_and_after(
     show: Callable[..., AppTest], store: Store, calibrated: Any
 ) -> None:
-    screen = show()
+    screen = choose(show(), "Question", "Before and after refining")
     case = projects.case_study(store, calibrated.run_id)
     assert case is not None
     table = frame_with(screen, "before")
