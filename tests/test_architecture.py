@@ -186,6 +186,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "core.metrics",
         "core.data",
         "core.judging",
+        "core.repeval",
         "core.review",
         "core.stats",
         "core.version",

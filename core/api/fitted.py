@@ -9,12 +9,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from core.api.loading import allowed_repeval
 from core.comparison import usual_level
 from core.data.split import task_of
-from core.errors import UsageError
+from core.export.judge_writing import yaml_text
+from core.export.repeval_file import repeval_card
+from core.export.repeval_judge import RepEvalJudge
 from core.files import json_lines, write_json, write_text
-from core.metrics import Metric, fitted_repeval
-from core.records import GoldenSet, Item, Level, Scored, Statistic
+from core.judging.registry import NAMED
+from core.records import GoldenSet, Item, Level, Statistic
 from core.repeval import (
     Extraction,
     Method,
@@ -44,42 +47,37 @@ class FittedRepEval:
     states: States = field(repr=False)
 
     @cached_property
-    def _rater(self) -> Metric:
-        scorer = scorer_of(self.golden, self.states, self.result)
-        if scorer is None:
-            raise UsageError(
-                f"{self.result.method} compares texts in pairs and leaves no direction that could rate another text. "
-                "Its scores of the golden set are in result.scores; fit with ridge or mean-difference to rate other "
-                "items."
-            )
-        return fitted_repeval("repeval", scorer.as_json())
+    def card(self) -> dict[str, Any]:
+        """The content of `repeval.yaml`."""
+        return repeval_card(self.golden, self.result, scorer_of(self.golden, self.states, self.result))
+
+    @cached_property
+    def judge(self) -> RepEvalJudge:
+        """The judge that `core.load_judge` makes of the saved `repeval.yaml`; its model needs no further leave."""
+        metric = allowed_repeval("repeval", self.card["scorer"], Settings.from_environment(), NAMED)
+        return RepEvalJudge.of(self.card, metric)
 
     def score(self, items: Sequence[Item]) -> Verdicts:
-        """One verdict per item, in order; higher is better, on no scale of the people's.
+        """One verdict per item, in order; `value` is higher for better, `calibrated` on the scale of the people.
 
-        On the items that it was fitted on they equal `result.scores`, but for rounding.  The model is loaded with the
-        first items and held.  UsageError for paper-svm, which rates only the texts of its own golden set, and where no
-        item has the text that is read beside the target.
+        On the items that it was fitted on the values equal `result.scores`, but for rounding.  The model is loaded with
+        the first items and held.  GoldenError where no item has the text that is read beside the target.
         """
-        if not items:
-            return Verdicts()
-        scores = self._rater.score(items)
-        unscored = {verdict.item_id: verdict for verdict in scores.unscored}
-        values = zip((item.item_id for item in items), scores.values.tolist(), strict=True)
-        return Verdicts(unscored.get(item_id) or Scored(item_id, value) for item_id, value in values)
+        return self.judge.score(items)
 
     def as_json(self, out: str = "") -> dict[str, Any]:
         """What `repeval --json` prints; `out` is the folder it was written to."""
         return self.result.as_json() | {"out": out}
 
     def save(self, folder: Path | str) -> dict[str, Any]:
-        """Write `heatmap.html`, `scores.jsonl` and `summary.json` into `folder`; return the last."""
+        """Write `repeval.yaml`, `heatmap.html`, `scores.jsonl` and `summary.json` into `folder`; return the last."""
         out, body = Path(folder), self.as_json(str(folder))
         parts = {k: name for name in ("train", "validation", "test") for k in getattr(self.result.parts, name)}
         rows = (
             {"item_id": item_id, "score": value, "part": parts.get(k)}
             for k, (item_id, value) in enumerate(zip(self.golden.item_ids, self.result.scores.tolist(), strict=True))
         )
+        write_text(out / "repeval.yaml", yaml_text(self.card))
         write_text(out / "heatmap.html", heat_page(self.result))
         write_text(out / "scores.jsonl", json_lines(rows))
         write_json(out / "summary.json", body)

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from core.api.fused_parts import FusionInput, Gathered, gather
-from core.api.loading import restored
+from core.api.loading import allowed_repeval, restored
 from core.calibration.settings import CalibrationSettings, SplitKind
 from core.comparison import usual_level
 from core.data.split import KnownTexts, task_of
@@ -52,7 +52,12 @@ class FusedRun:
     def judge(self) -> FusedJudge:
         """The fused judge, made at the first use: it scores as `core.load_judge` does with the saved `fused.yaml`."""
         here, replies = self.inputs.settings, self.inputs.replies
-        return FusedJudge.of(self._card(), lambda card: restored(card, here, replies, "fusion"), where="fusion")
+        return FusedJudge.of(
+            self._card(),
+            lambda card: restored(card, here, replies, "fusion"),
+            lambda name, state: allowed_repeval(name, state, here, NAMED),
+            where="fusion",
+        )
 
     def score(self, items: Sequence[Item], *, metrics: Mapping[str, Sequence[float | None]] | None = None) -> Verdicts:
         """One verdict per item, in order; `metrics` are the numbers for parts that are handed in.

@@ -20,8 +20,9 @@ from core.comparison import usual_level
 from core.data.split import KnownTexts, task_of, text_digest
 from core.data.verdict_files import load_recording, match
 from core.errors import ConcordError, UsageError
-from core.export import judge_card, read_card
+from core.export import judge_card
 from core.export.fused_file import FusedPart
+from core.export.judge_reading import kind_of_file, open_file
 from core.fusion.items import FusionSplit, cross_fitted, seen_sources
 from core.judging.offline.judge import OfflineJudge
 from core.judging.parse import read_rating
@@ -151,12 +152,14 @@ def _repeval(inputs: FusionInput, _: Gathered) -> Part:
     note = f"RepEval, taught on {len(inputs.split.calibration)} items and scored out of fold there."
     judge = JudgeScores("repeval", "repeval", inputs.aspect, values, on_scale=False, note=note, calls_per_item=0.0)
     scorer = scorer_of(golden, states, fits[0])  # fitted on all of them: that comes first
-    fitted = None if scorer is None else scorer.as_json()
-    return judge, FusedPart(name="repeval", higher_is_better=True, repeval=fitted)
+    return judge, FusedPart(name="repeval", higher_is_better=True, repeval=scorer.as_json())
 
 
 def _judge_file(inputs: FusionInput, gathered: Gathered, *, name: str, path: Path) -> Part:
-    card, items = read_card(path), inputs.golden.items
+    kind, items = kind_of_file(path), inputs.golden.items
+    if kind == "fusion":
+        raise UsageError(f"{path}: is a fused judge itself; name its parts instead.")
+    card = open_file(path, kind).card
     own_aspect = str(card["task"]["aspect"])
     if own_aspect != inputs.aspect:
         gathered.notes.append(f"{name} was calibrated on {own_aspect}, not on {inputs.aspect}.")
@@ -165,6 +168,11 @@ def _judge_file(inputs: FusionInput, gathered: Gathered, *, name: str, path: Pat
     with closing(load_judge(path, replies=inputs.replies)) as judge:
         verdicts = judge.score(items)
     note = f"The judge of {path.name}."
+    if kind == "repeval":
+        part = JudgeScores(
+            *(name, "repeval", inputs.aspect, verdicts.values, verdicts.unscored, seen), on_scale=False, note=note
+        )
+        return part, FusedPart(name=name, higher_is_better=True, repeval=card["scorer"])
     part = JudgeScores(name, "calibrated", inputs.aspect, verdicts.values, verdicts.unscored, seen, note=note)
     return part, FusedPart(name=name, higher_is_better=True, judge=dict(card))
 

@@ -15,16 +15,18 @@ from typing import Any
 from core.errors import ConsentError, JudgeError, UsageError
 from core.export.calibrated_judge import CalibratedJudge
 from core.export.fused_judge import FusedJudge
-from core.export.judge_reading import is_fused_file, open_file
+from core.export.judge_reading import kind_of_file, open_file
 from core.export.loaded import LoadedJudge
+from core.export.repeval_judge import RepEvalJudge
 from core.judging.base import Judge
 from core.judging.parse import PARSER
-from core.judging.registry import CAREFUL, NAMED, Gate, endpoint_of, make_judge, parse_spec, restore_judge
+from core.judging.registry import CAREFUL, NAMED, NOT_RUN, Gate, endpoint_of, make_judge, parse_spec, restore_judge
 from core.judging.styles import Sampling
+from core.metrics import Metric, fitted_repeval
 from core.providers.base import ReplyStore
 from core.settings import Settings
 
-__all__ = ["EDITED", "load_judge", "restored"]
+__all__ = ["EDITED", "allowed_repeval", "load_judge", "restored"]
 
 EDITED = "The file of this judge was changed after its export, and whoever loaded it accepted that."
 OTHER = (
@@ -49,28 +51,69 @@ def load_judge(
     replies: ReplyStore | None = None,
     accept_edited: bool = False,
 ) -> LoadedJudge:
-    """The judge in a `judge.yaml` or a `fused.yaml`, ready to score; its key, if it needs one, is the environment's.
+    """The judge in a `judge.yaml`, `fused.yaml` or `repeval.yaml`; its key, if it needs one, is the environment's.
 
     `judge` scores with another judge (a SPEC or a Judge) than the one it was calibrated with, asked in the same way;
-    `marks` of what comes back then says so.  `replies` keeps a remote judge's replies.  A file that was changed after
-    its export is refused unless `accept_edited`, and marked then.  JudgeError for anything wrong with the file,
-    UsageError for a `judge` that is of no known form, or that is given for a fused file.
+    `marks` of what comes back then says so.  For a RepEval file it is ``hf:ID_OR_PATH``: where the very model that the
+    score was fitted on lies here, and a person's leave to load it.  `replies` keeps a remote judge's replies.  A file
+    that was changed after its export is refused unless `accept_edited`, and marked then.  JudgeError for anything wrong
+    with the file, UsageError for a `judge` that is of no known form, or that is given for a fused file.
     """
-    settings = Settings.from_environment()
-    fused = is_fused_file(path)
-    if fused and judge is not None:
+    settings, kind = Settings.from_environment(), kind_of_file(path)
+    if kind == "fusion" and judge is not None:
         raise UsageError(f"{path}: is a fused judge, which holds its own judges; load it without judge=.")
-    file = open_file(path, "fusion" if fused else "judge", accept_edited=accept_edited)
+    file = open_file(path, kind, accept_edited=accept_edited)
     marks = (EDITED,) if file.edited else ()
-    if fused:
+    if kind == "fusion":
         return FusedJudge.of(
-            file.card, lambda card: restored(card, settings, replies, str(path)), where=str(path), marks=marks
+            file.card,
+            lambda card: restored(card, settings, replies, str(path)),
+            lambda name, state: allowed_repeval(name, state, settings),
+            where=str(path),
+            marks=marks,
         )
+    if kind == "repeval":
+        return _repeval_judge(file.card, judge, settings, where=str(path), marks=marks)
     if judge is None:
         return restored(file.card, settings, replies, str(path), marks=marks)
     if isinstance(judge, str):
         judge = _named(judge, file.card["judge"], settings, replies)
     return CalibratedJudge.of(file.card, judge, where=str(path), marks=(*marks, *_differences(file.card, judge)))
+
+
+def allowed_repeval(name: str, state: Mapping[str, Any], settings: Settings, gate: Gate = CAREFUL) -> Metric:
+    """The RepEval score that a file holds; its model is read with the first items, on a cluster where one is set.
+
+    ConsentError where the model does not come with the installation, is not listed in CONCORD_LOCAL_MODELS, and `gate`
+    does not let it in: a file alone brings no model into the process.
+    """
+    fitted = fitted_repeval(name, state, ray=settings.ray, code=settings.remote_code)
+    model, revision = str(state["model"]), str(state["revision"])
+    pinned = f"{model}@{revision}" if revision else model
+    if "model" in fitted.needs and not gate.may_run((model, pinned), settings):
+        raise ConsentError(NOT_RUN.format(f"hf:{model}", name=model), f"hf:{model}")
+    return fitted
+
+
+def _repeval_judge(
+    card: Mapping[str, Any], judge: str | Judge | None, settings: Settings, *, where: str, marks: Sequence[str]
+) -> RepEvalJudge:
+    """The RepEval score of a card; `judge` names the place of its model, and allows it."""
+    state, gate = card["scorer"], CAREFUL
+    if judge is not None:
+        spec = parse_spec(judge) if isinstance(judge, str) else None
+        if spec is None or spec.kind != "hf":
+            raise UsageError(
+                f"{where}: is a RepEval score, which reads the hidden states of {state['model']}; the only judge it "
+                "takes is the place of that model: hf:ID_OR_PATH."
+            )
+        state, gate = state | {"model": spec.model, "revision": spec.revision}, NAMED
+    refusal = None
+    try:
+        metric = allowed_repeval("repeval", state, settings, gate)
+    except ConsentError as error:
+        metric, refusal = fitted_repeval("repeval", state), error
+    return RepEvalJudge.of(card, metric, where=where, marks=marks, refusal=refusal)
 
 
 def restored(

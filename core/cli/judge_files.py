@@ -21,7 +21,14 @@ if TYPE_CHECKING:
 
 commands = typer.Typer(add_completion=False)
 
-JudgeSpec = Annotated[str, typer.Option("--judge", help="Score with another judge than the one calibrated with.")]
+JudgeSpec = Annotated[
+    str,
+    typer.Option(
+        "--judge",
+        help="Score with another judge than the one calibrated with; for a repeval.yaml hf:ID_OR_PATH, where its model "
+        "lies.",
+    ),
+]
 AcceptEdited = Annotated[bool, typer.Option("--accept-edited", help="Take a judge file changed after its export.")]
 FINDINGS_IN_JSON = 20
 FINDINGS_SHOWN = 5
@@ -30,7 +37,7 @@ FINDINGS_SHOWN = 5
 @commands.command()
 def score(
     items: Annotated[Path, typer.Argument(help="Items: CSV, JSONL (.gz), Parquet or XLSX; labels are not needed.")],
-    judge_file: Annotated[Path, typer.Option("--judge-file", help="A judge.yaml or fused.yaml.")],
+    judge_file: Annotated[Path, typer.Option("--judge-file", help="A judge.yaml, fused.yaml or repeval.yaml.")],
     out: Annotated[Path, typer.Option(help="Verdicts, one JSON object a line; CSV where the name ends in .csv.")],
     *,
     explain: Annotated[bool, typer.Option("--explain", help="Add the reasons to each verdict.")] = False,
@@ -52,13 +59,13 @@ def score(
     as_json: JsonFlag = False,
 ) -> None:
     """Apply a calibrated judge to items, in constant memory; a stopped one goes on where it was."""
-    from core.export.judge_reading import is_fused_file
+    from core.export.judge_reading import kind_of_file
     from core.scoring import ScoreRequest, score_file, score_fused
 
     request = ScoreRequest(
         *(items, judge_file, out, judge, accept_edited, explain, budget, again, workers, keep_unread, most_unread)
     )
-    if is_fused_file(judge_file):
+    if kind_of_file(judge_file) == "fusion":
         fused = score_fused(request)
         tell(*_fused_scores(fused, out), as_json)
         return
@@ -78,7 +85,7 @@ def score(
 
 @commands.command()
 def recheck(
-    judge_file: Annotated[Path, typer.Argument(metavar="JUDGE", help="A judge.yaml or fused.yaml.")],
+    judge_file: Annotated[Path, typer.Argument(metavar="JUDGE", help="A judge.yaml, fused.yaml or repeval.yaml.")],
     golden: Golden,
     *,
     aspect: AspectOption,
@@ -165,10 +172,10 @@ def adapt(
 
 
 def _cache_for(judge_file: Path, judge: str, *, accept_edited: bool) -> ReplyStore | None:
-    """The reply cache for the judge of a file; None for a fused one, which asks no endpoint."""
-    from core.export.judge_reading import is_fused_file, open_file
+    """The reply cache for the judge of a file; None for a fused or a RepEval one, which asks no endpoint."""
+    from core.export.judge_reading import kind_of_file, open_file
 
-    if is_fused_file(judge_file):
+    if kind_of_file(judge_file) != "judge":
         return None
     return reply_cache(judge or str(open_file(judge_file, accept_edited=accept_edited).card["judge"]["spec"]))
 

@@ -101,7 +101,7 @@ def repeval(
     golden: Golden,
     *,
     aspect: AspectOption,
-    out: Annotated[Path, typer.Option(help="Folder for heatmap.html, scores.jsonl and summary.json.")],
+    out: Annotated[Path, typer.Option(help="Folder for repeval.yaml, heatmap.html, scores.jsonl and summary.json.")],
     model: Annotated[str, typer.Option(help="minilm (comes with Concord), a Hugging Face id, or a folder.")] = "minilm",
     revision: Annotated[str | None, typer.Option(help="Branch, tag or commit of a Hugging Face id.")] = None,
     method: Annotated[

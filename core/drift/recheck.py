@@ -142,7 +142,7 @@ def recheck_scores(
     now = align(golden, newest, aspect, **measure)
     change = change_between(now, then, alpha=how.alpha, fall=how.fall)
     decision = decided(change)
-    judge, own_aspect = card.get("judge"), str((card.get("task") or {}).get("aspect") or card.get("aspect") or aspect)
+    own_aspect = str((card.get("task") or {}).get("aspect") or card.get("aspect") or aspect)
     other_aspect = f"The judge was calibrated on {own_aspect!r}; the labels are those of {aspect!r}."
     paired, labels, shifted = None, None, None
     if earlier is not None:
@@ -152,7 +152,7 @@ def recheck_scores(
         labels = shift_between("labels", old.labels(aspect), golden.labels(aspect)[newer.used])
     return Recheck(
         aspect,
-        str(judge.get("spec", "")) if isinstance(judge, Mapping) else "fused",
+        _spec_of(card),
         golden.name,
         golden.digest,
         now,
@@ -169,6 +169,13 @@ def recheck_scores(
         shifted,
         (*notes, *([] if own_aspect == aspect else [other_aspect]), *([newer.words] if newer.words else [])),
     )
+
+
+def _spec_of(card: Mapping[str, Any]) -> str:
+    """What scores, in a word."""
+    if "scorer" in card:
+        return f"repeval:{card['scorer']['model']}"
+    return str(card["judge"].get("spec", "")) if isinstance(card.get("judge"), Mapping) else "fused"
 
 
 def exported_alignment(card: Mapping[str, Any]) -> Alignment:

@@ -68,6 +68,14 @@ class CalibratedJudge(LoadedJudge):
         return cls(card, task, criteria, judge, score_map, tuple(marks), hint)
 
     @property
+    def spec(self) -> str:
+        return self.judge.spec
+
+    @property
+    def calls_an_item(self) -> int:
+        return len(self.criteria)
+
+    @property
     def needs(self) -> tuple[str, ...]:
         """Parts that an item must have beside its target; none for a judge that replays scores by item id."""
         if isinstance(self.judge, RecordedJudge):
@@ -89,7 +97,7 @@ class CalibratedJudge(LoadedJudge):
         An item without a part that the judge needs is Unscored ("missing input"); where no item has it, the column
         was left out, and GoldenError says so, unless the items are a batch `of_more`.  `metrics` play no part.
         """
-        lacking = _lacking_parts(items, self.needs, self.task, of_more=of_more)
+        lacking = lacking_parts(items, self.needs, self.task, of_more=of_more)
         usable = [item for item in items if item.item_id not in lacking]
         with self._asked():
             matrix = (
@@ -97,7 +105,7 @@ class CalibratedJudge(LoadedJudge):
                 if usable
                 else None
             )
-        return _in_order(items, self._joined(matrix), lacking)
+        return in_order(items, self._joined(matrix), lacking)
 
     async def score_async(self, items: Sequence[Item], *, explain: bool = False, of_more: bool = False) -> Verdicts:
         """As `score`, without holding up the event loop.
@@ -108,11 +116,11 @@ class CalibratedJudge(LoadedJudge):
         judge = self.judge
         if not isinstance(judge, LLMJudge) or not judge.awaits:
             return await asyncio.to_thread(self.score, items, explain=explain, of_more=of_more)
-        lacking = _lacking_parts(items, self.needs, self.task, of_more=of_more)
+        lacking = lacking_parts(items, self.needs, self.task, of_more=of_more)
         usable = [item for item in items if item.item_id not in lacking]
         with self._asked():
             matrix = await judge.score_async(self.task, usable, self.criteria, explain=explain) if usable else None
-        return _in_order(items, self._joined(matrix), lacking)
+        return in_order(items, self._joined(matrix), lacking)
 
     def close(self) -> None:
         """Release the judge's connections."""
@@ -135,7 +143,7 @@ class CalibratedJudge(LoadedJudge):
             raise AuthError(str(error), hint=self.hint) from error
 
 
-def _lacking_parts(
+def lacking_parts(
     items: Sequence[Item], needs: Sequence[str], task: Task, *, of_more: bool = False
 ) -> dict[str, Unscored]:
     """Item id → why it cannot be scored, of the items without a part that is needed.
@@ -162,7 +170,7 @@ def _filled(part: str | tuple[str, ...]) -> bool:
     return bool(part.strip() if isinstance(part, str) else part)
 
 
-def _in_order(items: Sequence[Item], verdicts: Sequence[Verdict], lacking: Mapping[str, Unscored]) -> Verdicts:
+def in_order(items: Sequence[Item], verdicts: Sequence[Verdict], lacking: Mapping[str, Unscored]) -> Verdicts:
     """`verdicts` of the items that are not `lacking`, with those that are, in the order of `items`."""
     judged = iter(verdicts)
     return Verdicts(lacking[item.item_id] if item.item_id in lacking else next(judged) for item in items)

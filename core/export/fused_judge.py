@@ -9,18 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from core.errors import ConcordError, GoldenError, JudgeError, UsageError
+from core.errors import ConcordError, ConsentError, GoldenError, JudgeError, UsageError
 from core.export.fused_file import FusedPart
 from core.export.judge_reading import checked, fusion_document
 from core.export.loaded import LoadedJudge, Metrics
 from core.fusion.estimators import restore_estimator
 from core.judging.base import OnProgress
-from core.metrics import make_metric
+from core.metrics import Metric, fitted_repeval, make_metric
 from core.records import FloatArray, GoldenSet, Item, ItemKind, Scale, Scored, Task, Unscored
 from core.verdicts import Verdicts
 
 OpenJudge = Callable[[Mapping[str, Any]], LoadedJudge]
 """Restores the calibrated judge of a judge file's content."""
+
+OpenRepEval = Callable[[str, Mapping[str, Any]], Metric]
+"""Makes a part of that name of a fitted RepEval score; ConsentError where nobody here has allowed its model."""
 
 
 @dataclass
@@ -35,14 +38,22 @@ class FusedJudge(LoadedJudge):
     task: Task
     parts: list[FusedPart]
     open_judge: OpenJudge
+    open_repeval: OpenRepEval = fitted_repeval
     file_marks: tuple[str, ...] = ()
     missing: dict[str, str] = field(default_factory=dict)
     _open: dict[int, LoadedJudge] = field(default_factory=dict)
     _inside: dict[str, None] = field(default_factory=dict)
+    _fitted: dict[str, Metric] = field(default_factory=dict)
 
     @classmethod
     def of(
-        cls, card: Mapping[str, Any], open_judge: OpenJudge, *, where: str = "fused judge", marks: Sequence[str] = ()
+        cls,
+        card: Mapping[str, Any],
+        open_judge: OpenJudge,
+        open_repeval: OpenRepEval = fitted_repeval,
+        *,
+        where: str = "fused judge",
+        marks: Sequence[str] = (),
     ) -> FusedJudge:
         """The fused judge of a card in the present version.  JudgeError, naming `where` it is, for a damaged one.
 
@@ -62,6 +73,7 @@ class FusedJudge(LoadedJudge):
             unknown if document.task is None else document.task.as_task(),
             document.parts,
             open_judge,
+            open_repeval,
             tuple(marks),
         )
 
@@ -72,6 +84,10 @@ class FusedJudge(LoadedJudge):
             f"The part {name} could not be computed and counts as its mean: {why}" for name, why in self.missing.items()
         )
         return (*self.file_marks, *self._inside, *parts)
+
+    @property
+    def spec(self) -> str:
+        return "fused"
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -143,8 +159,9 @@ class FusedJudge(LoadedJudge):
                 return str(error)
             return verdicts.values
         try:
-            name = part.assistant or part.column
-            metric = part.fitted or make_metric(name, golden=golden, aspect=self.task.aspect)
+            metric = self._metric(part, golden)
+        except ConsentError as error:
+            return str(error)
         except UsageError as error:
             return f"it needs {part.requirement}. {error}"
         if reason := metric.missing(golden):
@@ -153,6 +170,13 @@ class FusedJudge(LoadedJudge):
             return metric.score(golden.items).values
         except Exception as error:  # one part must not end the others; its reason is told
             return str(error) if isinstance(error, ConcordError) else f"it failed: {type(error).__name__}: {error}"
+
+    def _metric(self, part: FusedPart, golden: GoldenSet) -> Metric:
+        if part.repeval is None:
+            return make_metric(part.assistant or part.column, golden=golden, aspect=self.task.aspect)
+        if part.name not in self._fitted:
+            self._fitted[part.name] = self.open_repeval(part.name, part.repeval)
+        return self._fitted[part.name]
 
     def _opened(self, card: Mapping[str, Any]) -> LoadedJudge:
         if id(card) not in self._open:  # cards live as long as the parts do

@@ -29,30 +29,36 @@ if TYPE_CHECKING:
 
     from core.export.fused_file import FusionDocument
     from core.export.judge_document import JudgeDocument
+    from core.export.repeval_file import RepEvalDocument
 
 
 Document = TypeVar("Document", bound="BaseModel")
-Kind = Literal["judge", "fusion"]
+Kind = Literal["judge", "fusion", "repeval"]
 VERSION = 1
 """Version of the files of judges.  2 and 3 were used in development, so the next one is 4."""
 DEVELOPMENT = (2, 3)
 """Versions of files written before the first release, of judges and of projects; none of them is read."""
-UPGRADES: dict[Kind, dict[int, Callable[[dict[str, Any]], dict[str, Any]]]] = {"judge": {}, "fusion": {}}
+UPGRADES: dict[Kind, dict[int, Callable[[dict[str, Any]], dict[str, Any]]]] = {
+    "judge": {},
+    "fusion": {},
+    "repeval": {},
+}
 """Version → what makes of a file of that version one of the next, for versions before the present one."""
 
-FORMATS: Mapping[Kind, str] = {"judge": "concord-judge", "fusion": "concord-fusion"}
+FORMATS: Mapping[Kind, str] = {
+    "judge": "concord-judge",
+    "fusion": "concord-fusion",
+    "repeval": "concord-repeval",
+}
 FAULTS_SHOWN = 3
 """Faults that one error names."""
 
 
 def judge_schema(kind: Kind = "judge") -> dict[str, Any]:
-    """The JSON Schema (draft 2020-12) of `judge.yaml`, or of a fused judge's file.  UsageError for another kind."""
+    """The JSON Schema (draft 2020-12) of `judge.yaml`, `fused.yaml` or `repeval.yaml`.  UsageError for another kind."""
     if kind not in FORMATS:
-        raise UsageError(f"There are schemas of a judge and of a fusion, not of {kind!r}.")
-    from core.export.fused_file import FusionDocument
-    from core.export.judge_document import JudgeDocument
-
-    schema = (JudgeDocument if kind == "judge" else FusionDocument).model_json_schema()
+        raise UsageError(f"There are schemas of a judge, of a fusion and of RepEval, not of {kind!r}.")
+    schema = _model_of(kind).model_json_schema()
     schema["properties"]["version"] |= {"const": VERSION}
     named = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": f"urn:concord:{kind}:{VERSION}"}
     return named | schema | {"title": f"Concord file of a {kind}, version {VERSION}"}
@@ -91,7 +97,23 @@ def checked(card: Mapping[str, Any], kind: Kind = "judge", where: str = "judge f
 
 def check_card(card: Mapping[str, Any], kind: Kind, where: str) -> None:
     """JudgeError for a card that is not what the schema says: path in the file, what was allowed, what came."""
-    (judge_document if kind == "judge" else fusion_document)(card, where)
+    _parsed(_model_of(kind), card, where)
+
+
+def _model_of(kind: Kind) -> type[BaseModel]:
+    match kind:
+        case "judge":
+            from core.export.judge_document import JudgeDocument
+
+            return JudgeDocument
+        case "fusion":
+            from core.export.fused_file import FusionDocument
+
+            return FusionDocument
+        case "repeval":
+            from core.export.repeval_file import RepEvalDocument
+
+            return RepEvalDocument
 
 
 def judge_document(card: Mapping[str, Any], where: str) -> JudgeDocument:
@@ -106,6 +128,13 @@ def fusion_document(card: Mapping[str, Any], where: str) -> FusionDocument:
     from core.export.fused_file import FusionDocument
 
     return _parsed(FusionDocument, card, where)
+
+
+def repeval_document(card: Mapping[str, Any], where: str) -> RepEvalDocument:
+    """What the card of a RepEval file holds; JudgeError as `check_card`."""
+    from core.export.repeval_file import RepEvalDocument
+
+    return _parsed(RepEvalDocument, card, where)
 
 
 def _parsed(model: type[Document], card: Mapping[str, Any], where: str) -> Document:
@@ -183,15 +212,15 @@ def read_card(path: Path | str, *, accept_edited: bool = False) -> dict[str, Any
     return open_file(path, accept_edited=accept_edited).card
 
 
-def is_fused_file(path: Path | str) -> bool:
-    """Whether the file says that it is a fused judge; False for what cannot be read."""
+def kind_of_file(path: Path | str) -> Kind:
+    """What kind of file it says it is; "judge" for one that says nothing of the sort, or cannot be read."""
+    kinds = {name: kind for kind, name in FORMATS.items()}
     try:
         with Path(path).open(encoding="utf-8") as file:
-            first = file.readline(200).strip()
-        is_fusion = {f"format: {name}": kind == "fusion" for kind, name in FORMATS.items()}
-        return is_fusion[first] if first in is_fusion else read_document(path).get("format") == FORMATS["fusion"]
+            first = file.readline(200).strip().removeprefix("format: ")
+        return kinds[first] if first in kinds else kinds.get(str(read_document(path).get("format")), "judge")
     except (OSError, UnicodeDecodeError, JudgeError):
-        return False
+        return "judge"
 
 
 def digest_of(card: Mapping[str, Any]) -> str:

@@ -295,8 +295,8 @@ def _plain(value: Any, _: str) -> Any:
 # ── keys and passwords ───────────────────────────────────────────────────────────────────────────────────────
 
 REMOVED = "[removed]"
-NUMBERS = "direction"
-"""Key of numbers in base64, which may look like anything."""
+NUMBERS = ("direction", "support")
+"""Keys of numbers in base64, which may look like anything."""
 
 _USER_INFO = re.compile(r"(?P<scheme>\b[a-z][a-z0-9+.-]*://)[^/\s?#]*@", re.IGNORECASE)
 _QUERY = re.compile(
@@ -317,7 +317,7 @@ def without_secrets(value: Any) -> tuple[Any, list[str]]:
     places: list[str] = []
 
     def clean(leaf: Any, path: str) -> Any:
-        if not isinstance(leaf, str) or path.rpartition(".")[2] == NUMBERS:
+        if not isinstance(leaf, str) or path.rpartition(".")[2] in NUMBERS:
             return leaf
         cleaned = _clean(leaf)
         places.extend([path or "the file"] if cleaned != leaf else [])

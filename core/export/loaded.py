@@ -44,6 +44,16 @@ class LoadedJudge(ABC):
 
     @property
     @abstractmethod
+    def spec(self) -> str:
+        """What scores, in a word: the spec of a judge, ``repeval:MODEL``, or ``fused``."""
+
+    @property
+    def calls_an_item(self) -> int:
+        """How often one item is judged: once for each of the criteria."""
+        return 1
+
+    @property
+    @abstractmethod
     def needs(self) -> tuple[str, ...]:
         """What an item must have beside its target: parts of it, or columns such as ``metric_bleurt``."""
 

@@ -155,6 +155,10 @@ class Gate:
     files: bool = True
     models: bool = False
 
+    def may_run(self, names: Sequence[str], settings: Settings) -> bool:
+        """Whether a model that goes by one of these names may be run here."""
+        return self.models or (self.key_for is not _silent and any(name in settings.local_models for name in names))
+
 
 def endpoint_of_file(base_url: str) -> tuple[str, bool]:
     """The one spelling of a base URL out of a file, and whether any installation's key may go there.
@@ -165,7 +169,7 @@ def endpoint_of_file(base_url: str) -> tuple[str, bool]:
 
 
 _NOT_SHOWN = "What {0} replied to this is not kept here, and looking at it sends nothing."
-_NOT_RUN = (
+NOT_RUN = (
     "The judge {0} comes out of a file, and a file alone brings no model into this process: nothing was read or "
     "downloaded. If you want that model, name it yourself (--judge {0}), or let this installation list it: "
     "CONCORD_LOCAL_MODELS={name}"
@@ -321,13 +325,13 @@ def _local(
 
     name = f"{spec.model}@{spec.revision}" if spec.revision else spec.model
     inner: Provider
-    if gate.models or (gate.key_for is not _silent and name in settings.local_models):
+    if gate.may_run((name,), settings):
         from core.providers.transformers_local import LocalProvider
         from core.repeval.model import ModelSpec
 
         inner = LocalProvider(ModelSpec(spec.model, spec.revision or None))
     else:
-        words = _NOT_SHOWN if gate.key_for is _silent else _NOT_RUN
+        words = _NOT_SHOWN if gate.key_for is _silent else NOT_RUN
         inner = ClosedProvider(f"hf:{name}", ConsentError(words.format(f"hf:{name}", name=name), f"hf:{name}"))
     return LocalJudge(with_cache(inner, replies), spec.model, spec=f"hf:{name}", sampling=sampling)
 

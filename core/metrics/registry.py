@@ -188,16 +188,17 @@ def lower_is_better(column: str) -> bool:
     return column.lower() in _LOWER_NAMES or not LOWER_IS_BETTER.isdisjoint(words)
 
 
-def fitted_repeval(name: str, state: Any) -> Metric:
+def fitted_repeval(name: str, state: Any, *, ray: str = "", code: tuple[str, ...] = ()) -> Metric:
     """RepEval fitted elsewhere: the model reads the texts, and kept directions rate its hidden states.
 
     `state` is what `RepEvalScorer.as_json` wrote.  The model is loaded with the first items and held as long as the
-    metric is.  JudgeError for a damaged state.
+    metric is; on the Ray cluster at the address `ray`, where one is given.  `code` lists the models whose own Python
+    may run.  JudgeError for a damaged state.
     """
     from core.repeval.portable import RepEvalScorer, ScorerWithModel
 
     fitted = RepEvalScorer.from_json(state)
-    reader = ScorerWithModel(fitted)
+    reader = ScorerWithModel(fitted, ray, code)
 
     def scorer(items: Sequence[Item], on_progress: OnProgress) -> MetricScores:
         values = reader.score(items, on_progress)
@@ -207,7 +208,7 @@ def fitted_repeval(name: str, state: Any) -> Metric:
         )
         return MetricScores(values, lost)
 
-    needs: list[Need] = [need for need in FIELDS if need == fitted.extraction.beside]
+    needs: list[Need] = [need for need in FIELDS if need in fitted.needs]
     if not fitted.embedded:
         needs.append("model")
     return Metric(

@@ -18,7 +18,7 @@ from core.data.split import inner_fold, split_sources
 from core.errors import AspectError, JudgeError, UsageError
 from core.records import FloatArray, GoldenSet, IntArray, Measure, Split
 from core.repeval.extraction import OnProgress
-from core.repeval.portable import RepEvalScorer, ScorerCell
+from core.repeval.portable import AnyCell, RepEvalScorer, ScorerCell
 from core.repeval.projection import (
     MeanDifference,
     Pairs,
@@ -99,33 +99,34 @@ def run(
     )
 
 
-def scorer_of(golden: GoldenSet, states: States, result: RepEvalResult) -> RepEvalScorer | None:
-    """The score of `result` as it rates other items; None for a method that is not linear in the states (paper-svm).
+def scorer_of(golden: GoldenSet, states: States, result: RepEvalResult) -> RepEvalScorer:
+    """The score of `result` as it rates other items.
 
     `golden` and `states` are those of the run.  The member cells are fitted once more, which gives the same directions;
     they are standardised as the run's average is.
     """
     chosen, parts = result.settings, result.parts
     training = _training(golden, result.aspect, parts, pairs_for(golden, result.aspect, parts, chosen))
-    places = [(states.layers.index(cell.layer), states.token_names.index(cell.token)) for cell in result.members]
-    cells = []
-    for (i, j), member in zip(places, result.members, strict=True):
-        lines = projection_of(chosen).fit(states.values[None, :, i, j].astype(np.float32), training).lines()
-        if lines is None:
-            return None
-        k = (member.k or 1) - 1
-        centre, spread = float(lines.offsets[0, k]), 1.0
-        if len(places) > 1:
-            on_validation = result.cell_scores[i, j, list(parts.validation)]
-            centre, spread = centre + float(on_validation.mean()), float(on_validation.std())
-        direction = lines.directions[0, k].astype(np.float64)
-        cells.append(ScorerCell(member.layer, member.token, direction, centre, spread))
+    cells = tuple(_scorer_cell(states, result, member, training) for member in result.members)
     read = replace(
         states.extraction,
         layers=tuple(dict.fromkeys(cell.layer for cell in cells)),
         tokens=tuple(dict.fromkeys(cell.token for cell in cells)),
     )
-    return RepEvalScorer(states.model, states.revision, states.fingerprint, states.precision, read, tuple(cells))
+    return RepEvalScorer(states.model, states.revision, states.fingerprint, states.precision, read, cells)
+
+
+def _scorer_cell(states: States, result: RepEvalResult, member: Cell, training: Training) -> AnyCell:
+    i, j = states.layers.index(member.layer), states.token_names.index(member.token)
+    fitted = projection_of(result.settings).fit(states.values[None, :, i, j].astype(np.float32), training)
+    if isinstance(fitted, PaperSVM):
+        return fitted.kernel(member.layer, member.token)
+    lines, k = fitted.lines(), (member.k or 1) - 1
+    centre, spread = float(lines.offsets[0, k]), 1.0
+    if len(result.members) > 1:
+        on_validation = result.cell_scores[i, j, list(result.parts.validation)]
+        centre, spread = centre + float(on_validation.mean()), float(on_validation.std())
+    return ScorerCell(member.layer, member.token, lines.directions[0, k].astype(np.float64), centre, spread)
 
 
 def projection_of(settings: RepEvalSettings) -> Projection:

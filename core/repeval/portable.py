@@ -1,5 +1,7 @@
 """A fitted RepEval score that rates other items: the cells, their directions and how they are standardised.
 
+The SVM of 003 has no direction: its cell keeps the support vectors.
+
 It goes into a file as JSON and comes back checked: a file may come from anybody, so every length is held against what
 was stated before a number is read, and a model's own code never runs.
 """
@@ -9,6 +11,7 @@ from __future__ import annotations
 import base64
 import binascii
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,16 +21,18 @@ import numpy as np
 from core.errors import JudgeError, UsageError
 from core.records import FloatArray, Item
 from core.repeval.extraction import Machines, OnProgress, collect
-from core.repeval.model import EMBEDDED, PRECISIONS, ModelSpec
+from core.repeval.model import EMBEDDED, PRECISIONS, CodeAllowed, ModelSpec, describe
 from core.repeval.states import TEXT_MODES, Extraction, HalfArray, template_text
 
 MOST_CELLS = 64
 MOST_BYTES = 8 << 20
 """Of all directions together: 64 cells of 32,768 dimensions."""
+MOST_SUPPORT = 10_000
 LONGEST_TEXT = 20_000
 MOST_TOKENS = 1_000_000
 TOGETHER = 2048
 """Items whose states are held at once, which bounds the memory."""
+_COMMIT = re.compile("[0-9a-f]{40}")
 DAMAGED = "the RepEval score in the file is damaged"
 
 
@@ -40,6 +45,69 @@ class ScorerCell:
     direction: FloatArray
     centre: float
     spread: float
+
+    @property
+    def dim(self) -> int:
+        return int(self.direction.size)
+
+    def score(self, states: FloatArray) -> FloatArray:
+        """(n,) of `states` (n, dim)."""
+        return np.asarray((states @ self.direction - self.centre) / self.spread)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "layer": self.layer,
+            "token": self.token,
+            "centre": self.centre,
+            "spread": self.spread,
+            "direction": _coded(self.direction),
+        }
+
+
+@dataclass(frozen=True)
+class KernelCell:
+    """One cell's P(good) by a support vector machine with an RBF kernel (003 equation 5).
+
+    With f = Σ weights · exp(−gamma · |state − support|²) + intercept it is 1 / (1 + exp(slope · f + offset)), Platt's
+    sigmoid; `support` is (m, dim), `weights` (m,).
+    """
+
+    layer: int
+    token: str
+    support: FloatArray
+    weights: FloatArray
+    intercept: float
+    gamma: float
+    slope: float
+    offset: float
+
+    @property
+    def dim(self) -> int:
+        return int(self.support.shape[1])
+
+    def score(self, states: FloatArray) -> FloatArray:
+        """(n,) of `states` (n, dim); NaN where a state is no finite number."""
+        from scipy.spatial.distance import cdist
+        from scipy.special import expit
+
+        decision = np.exp(-self.gamma * cdist(states, self.support, "sqeuclidean")) @ self.weights + self.intercept
+        good = expit(-(self.slope * decision + self.offset))
+        return np.where(np.isfinite(states).all(axis=1), good, np.nan)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "layer": self.layer,
+            "token": self.token,
+            "weights": self.weights.tolist(),
+            "intercept": self.intercept,
+            "gamma": self.gamma,
+            "slope": self.slope,
+            "offset": self.offset,
+            "support": _coded(self.support),
+        }
+
+
+AnyCell = ScorerCell | KernelCell
 
 
 @dataclass(frozen=True)
@@ -54,12 +122,21 @@ class RepEvalScorer:
     fingerprint: str
     precision: str
     extraction: Extraction
-    cells: tuple[ScorerCell, ...]
+    cells: tuple[AnyCell, ...]
 
     @property
     def embedded(self) -> bool:
         """Whether the model comes with the installation."""
         return self.model == EMBEDDED
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Parts of an item that are read beside its target: "source", "context"."""
+        template = template_text(self.extraction.template)
+        joined = self.extraction.beside
+        return tuple(
+            part for part in ("source", "context") if part == joined or (not joined and f"{{{part}}}" in template)
+        )
 
     def as_json(self) -> dict[str, Any]:
         """JSON types; directions are base64 of little-endian float32."""
@@ -72,17 +149,8 @@ class RepEvalScorer:
             "template": template_text(self.extraction.template),
             "criterion": self.extraction.criterion,
             "max_tokens": self.extraction.max_tokens,
-            "dim": int(self.cells[0].direction.size),
-            "cells": [
-                {
-                    "layer": cell.layer,
-                    "token": cell.token,
-                    "centre": cell.centre,
-                    "spread": cell.spread,
-                    "direction": base64.b64encode(cell.direction.astype("<f4").tobytes()).decode("ascii"),
-                }
-                for cell in self.cells
-            ],
+            "dim": self.cells[0].dim,
+            "cells": [cell.as_json() for cell in self.cells],
         }
 
     @classmethod
@@ -92,11 +160,11 @@ class RepEvalScorer:
         dim, listed = _whole(kept, "dim", 1, MOST_BYTES // 4), kept.get("cells")
         if not isinstance(listed, list) or not 1 <= len(listed) <= MOST_CELLS:
             raise JudgeError(f"{DAMAGED}: cells must be a list of 1 to {MOST_CELLS}.")
-        if 4 * dim * len(listed) > MOST_BYTES:
-            raise JudgeError(
-                f"{DAMAGED}: {len(listed)} cells of {dim:,} dimensions are more than {MOST_BYTES:,} bytes."
-            )
-        cells = tuple(_cell(_mapping(cell, f"cell {k}"), dim) for k, cell in enumerate(listed, start=1))
+        maps = [_mapping(cell, f"cell {k}") for k, cell in enumerate(listed, start=1)]
+        vectors = sum(_n_vectors(cell) for cell in maps)
+        if 4 * dim * vectors > MOST_BYTES:
+            raise JudgeError(f"{DAMAGED}: {vectors} vectors of {dim:,} dimensions are more than {MOST_BYTES:,} bytes.")
+        cells = tuple(_kernel(cell, dim) if "support" in cell else _cell(cell, dim) for cell in maps)
         precision = _text(kept, "precision", 20)
         if precision not in PRECISIONS:
             raise JudgeError(f"{DAMAGED}: precision must be one of {', '.join(PRECISIONS)}, not {precision!r}.")
@@ -114,24 +182,29 @@ class RepEvalScorer:
 
         JudgeError when they have not as many dimensions as the directions.
         """
-        dim = self.cells[0].direction.size
+        dim = self.cells[0].dim
         if states.shape[-1] != dim:
             raise JudgeError(f"{DAMAGED}: its directions have {dim} dimensions, the states of {self.model} have "
                              f"{states.shape[-1]}.")  # fmt: skip
         total = np.zeros(len(states))
         for cell in self.cells:
             own = states[:, layers.index(cell.layer), tokens.index(cell.token)].astype(np.float64)
-            total += (own @ cell.direction - cell.centre) / cell.spread
+            total += cell.score(own)
         return np.where(np.isfinite(total), total / len(self.cells), np.nan)
 
 
 class ScorerWithModel:
-    """A scorer that reads texts itself; the model is loaded with the first item and held."""
+    """A scorer that reads texts itself; the model is loaded with the first item and held.
 
-    def __init__(self, scorer: RepEvalScorer) -> None:
+    `ray` is the address of a cluster to read on, "" for here; `code` lists the models whose own Python may run.
+    """
+
+    def __init__(self, scorer: RepEvalScorer, ray: str = "", code: CodeAllowed = ()) -> None:
         self._scorer = scorer
-        spec = ModelSpec(scorer.model, scorer.revision or None, precision=scorer.precision)  # type: ignore[arg-type]
-        self._machine = Machines(spec)
+        commit = scorer.fingerprint if _COMMIT.fullmatch(scorer.fingerprint) else scorer.revision
+        self._spec = ModelSpec(scorer.model, commit or None, precision=scorer.precision)  # type: ignore[arg-type]
+        self._code, self._same_model = code, False
+        self._machine = Machines(self._spec, ray, code)
 
     def score(self, items: Sequence[Item], on_progress: OnProgress | None = None) -> FloatArray:
         """(n_items,), NaN where a state is no finite number; equal on the items it was fitted on to the run's scores.
@@ -145,16 +218,22 @@ class ScorerWithModel:
             scores[start : start + len(chunk)] = self._score_chunk(chunk, start, len(items), on_progress)
         return scores
 
+    def _check_model(self) -> None:
+        """Once, ahead of the plan: another model may not even have the layers that are read."""
+        if not self._same_model and describe(self._spec, self._code).fingerprint != self._scorer.fingerprint:
+            raise JudgeError(
+                f"The model {self._scorer.model} here is another revision, or has other weights, than the one that "
+                "this score was fitted on; its states mean something else. Take the same version of the model, or fit "
+                "RepEval again."
+            )
+        self._same_model = True
+
     def _score_chunk(
         self, items: Sequence[Item], before: int, expected: int, on_progress: OnProgress | None
     ) -> FloatArray:
         scorer = self._scorer
+        self._check_model()
         plan = self._machine.plan(items, scorer.extraction, None)
-        if plan.facts.fingerprint != scorer.fingerprint:
-            raise JudgeError(
-                f"The model {scorer.model} here has other weights than the one that this score was fitted on; its "
-                "states mean something else. Take the same version of the model, or fit RepEval again."
-            )
         done, prompts = 0, len(plan.prompts)
         for batch in self._machine.compute(plan):
             done += len(batch.rows)
@@ -167,28 +246,57 @@ class ScorerWithModel:
 # ── reading a file ───────────────────────────────────────────────────────────────────────────────────────────
 
 
+def _coded(numbers: FloatArray) -> str:
+    return base64.b64encode(numbers.astype("<f4").tobytes()).decode("ascii")
+
+
+def _n_vectors(kept: Mapping[str, Any]) -> int:
+    weights = kept.get("weights")
+    return len(weights) if isinstance(weights, list) else 1
+
+
 def _cell(kept: Mapping[str, Any], dim: int) -> ScorerCell:
-    coded, size = kept.get("direction"), 4 * dim
-    if not isinstance(coded, str) or len(coded) != 4 * math.ceil(size / 3):
-        raise JudgeError(f"{DAMAGED}: a direction must be base64 of {dim} float32 numbers.")
-    try:
-        raw = base64.b64decode(coded, validate=True)
-    except (binascii.Error, ValueError) as error:
-        raise JudgeError(f"{DAMAGED}: a direction is no base64 ({error}).") from error
-    if len(raw) != size:
-        raise JudgeError(f"{DAMAGED}: a direction has {len(raw)} bytes instead of {size}.")
-    direction = np.frombuffer(raw, dtype="<f4").astype(np.float64)
-    if not np.isfinite(direction).all():
-        raise JudgeError(f"{DAMAGED}: a direction holds what is no finite number.")
+    direction = _vectors(kept, "direction", 1, dim)[0]
     centre, spread = (_number(kept, name) for name in ("centre", "spread"))
     if spread <= 0:
         raise JudgeError(f"{DAMAGED}: a spread must be above 0, not {spread:g}.")
-    return ScorerCell(
-        _whole(kept, "layer", 0, 100_000), _text(kept, "token", 20, needed=True), direction, centre, spread
-    )
+    return ScorerCell(*_place(kept), direction, centre, spread)
 
 
-def _extraction(kept: Mapping[str, Any], cells: Sequence[ScorerCell]) -> Extraction:
+def _kernel(kept: Mapping[str, Any], dim: int) -> KernelCell:
+    weights = kept.get("weights")
+    if not isinstance(weights, list) or not 1 <= len(weights) <= MOST_SUPPORT:
+        raise JudgeError(f"{DAMAGED}: weights must be a list of 1 to {MOST_SUPPORT:,} numbers.")
+    numbers = np.array([_number({"a weight": weight}, "a weight") for weight in weights])
+    intercept, gamma, slope, offset = (_number(kept, name) for name in ("intercept", "gamma", "slope", "offset"))
+    if gamma <= 0:
+        raise JudgeError(f"{DAMAGED}: gamma must be above 0, not {gamma:g}.")
+    support = _vectors(kept, "support", len(weights), dim)
+    return KernelCell(*_place(kept), support, numbers, intercept, gamma, slope, offset)
+
+
+def _place(kept: Mapping[str, Any]) -> tuple[int, str]:
+    return _whole(kept, "layer", 0, 100_000), _text(kept, "token", 20, needed=True)
+
+
+def _vectors(kept: Mapping[str, Any], name: str, n: int, dim: int) -> FloatArray:
+    """(n, dim) numbers out of base64."""
+    coded, size = kept.get(name), 4 * dim * n
+    if not isinstance(coded, str) or len(coded) != 4 * math.ceil(size / 3):
+        raise JudgeError(f"{DAMAGED}: a {name} must be base64 of {n * dim} float32 numbers.")
+    try:
+        raw = base64.b64decode(coded, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise JudgeError(f"{DAMAGED}: a {name} is no base64 ({error}).") from error
+    if len(raw) != size:
+        raise JudgeError(f"{DAMAGED}: a {name} has {len(raw)} bytes instead of {size}.")
+    numbers = np.frombuffer(raw, dtype="<f4").astype(np.float64).reshape(n, dim)
+    if not np.isfinite(numbers).all():
+        raise JudgeError(f"{DAMAGED}: a {name} holds what is no finite number.")
+    return numbers
+
+
+def _extraction(kept: Mapping[str, Any], cells: Sequence[AnyCell]) -> Extraction:
     texts = _text(kept, "texts", 20)
     if texts not in TEXT_MODES:
         raise JudgeError(f"{DAMAGED}: texts must be one of {', '.join(TEXT_MODES)}, not {texts!r}.")

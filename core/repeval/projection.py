@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from core.errors import AspectError, UsageError
 from core.records import FloatArray, IntArray
+from core.repeval.portable import KernelCell
 from core.repeval.records import COMPONENTS, PairRule
 
 CellStates = NDArray[np.float32]
@@ -257,8 +258,19 @@ class PaperSVM:
         ]
         return np.array(rows, dtype=np.float64).reshape(len(states), 1, -1)
 
-    def lines(self) -> None:
-        return None
+    def kernel(self, layer: int, token: str) -> KernelCell:
+        """What was learnt in the first cell, which is that of `layer` at `token`."""
+        calibrated = self.models_[0].calibrated_classifiers_[0]
+        machine, sigmoid = calibrated.estimator, calibrated.calibrators[0]
+        return KernelCell(
+            *(layer, token),
+            support=machine.support_vectors_.astype(np.float64),
+            weights=machine.dual_coef_[0].astype(np.float64),
+            intercept=float(machine.intercept_[0]),
+            gamma=float(machine._gamma),
+            slope=float(sigmoid.a_),
+            offset=float(sigmoid.b_),
+        )
 
     def _fit_one(self, states: CellStates, classes: IntArray) -> Any:
         """The fitted classifier, or None for states that do not vary."""

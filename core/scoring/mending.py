@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from core.errors import JobError, JudgeError
 from core.export import CalibratedJudge
+from core.export.loaded import LoadedJudge
 from core.judging.llm import LLMJudge
 from core.records import Item
 from core.scoring.output import COLUMNS, Done
@@ -82,15 +83,20 @@ def unread_items(items: Iterable[Item], rows: Iterable[Row], *, as_csv: bool) ->
             yield item
 
 
-def check_unread(request: ScoreRequest, judge: CalibratedJudge, first: Done, now: Done) -> None:
+def model_behind(judge: LoadedJudge) -> LLMJudge | None:
+    """The language model that the judge asks, None for one that computes."""
+    return judge.judge if isinstance(judge, CalibratedJudge) and isinstance(judge.judge, LLMJudge) else None
+
+
+def check_unread(request: ScoreRequest, judge: LoadedJudge, first: Done, now: Done) -> None:
     """JudgeError when too many of the items that were scored since `first` came back unread."""
     n, reasons = now.items - first.items, now.reasons - first.reasons
     unread = sum(count for reason, count in reasons.items() if reason in UNREAD)
-    if not isinstance(judge.judge, LLMJudge) or n < ENOUGH_ITEMS or unread <= request.most_unread * n:
+    if model_behind(judge) is None or n < ENOUGH_ITEMS or unread <= request.most_unread * n:
         return
     words = ", ".join(f"{count:,} {reason}" for reason, count in reasons.most_common() if reason in UNREAD)
     raise JudgeError(
-        f"{judge.judge.spec}: {unread:,} of the first {n:,} items came back unread ({words}); at most "
+        f"{judge.spec}: {unread:,} of the first {n:,} items came back unread ({words}); at most "
         f'{request.most_unread:.0%} may. Look at the replies ("raw" in the output), mend the endpoint or the judge\'s '
         "settings, and run the same command again: it asks those again at the end. --most-unread sets the limit."
     )

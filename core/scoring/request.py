@@ -7,7 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from core.errors import UsageError
+from core.export import CalibratedJudge
+from core.export.repeval_judge import RepEvalJudge
 from core.records import Finding
+
+RowJudge = CalibratedJudge | RepEvalJudge
+"""A judge that scores row by row."""
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from core.data import load_items
 from core.errors import ConcordError, JobError, JudgeError, UsageError
 from core.export import CalibratedJudge
 from core.export.fused_judge import FusedJudge
+from core.export.repeval_judge import RepEvalJudge
 from core.files import replacing, write_text
 from core.judging.llm import LLMJudge
 from core.judging.offline.features import forget_items
@@ -31,9 +32,9 @@ from core.progress import SILENT, Progress, Stage
 from core.providers.base import ReplyStore
 from core.records import Item
 from core.scoring.item_file import ItemFile, check_needs, file_digest, validate_items
-from core.scoring.mending import UNREAD, Mended, check_unread, rows_of, unread_items
+from core.scoring.mending import UNREAD, Mended, check_unread, model_behind, rows_of, unread_items
 from core.scoring.output import Batch, Checkpoint, header, is_csv, verdict_batch
-from core.scoring.request import FusedScores, ScoredFile, ScoreRequest, affordable_items
+from core.scoring.request import FusedScores, RowJudge, ScoredFile, ScoreRequest, affordable_items
 
 BATCH = 400
 """Items scored between two checkpoints, by a judge that computes."""
@@ -67,7 +68,7 @@ def score_file(request: ScoreRequest, *, replies: ReplyStore | None = None, prog
             _start_fork_server()
         items = validate_items(request.items, lambda n: progress.publish(Stage("reading", "reading", n, 0)))
         check_needs(items, judge.needs)
-        affordable = affordable_items(request.budget, len(judge.criteria))
+        affordable = affordable_items(request.budget, judge.calls_an_item)
         identity = _identity(request, items, judge)
         with closing(Checkpoint(request.out, identity, header(request.out), again=request.again)) as checkpoint:
             before = checkpoint.done.items
@@ -87,7 +88,7 @@ def score_file(request: ScoreRequest, *, replies: ReplyStore | None = None, prog
         done.items,
         mended.n_scored,
         before,
-        done.calls + mended.n_asked * len(judge.criteria),
+        done.calls + mended.n_asked * judge.calls_an_item,
         finished,
         time.perf_counter() - started,
         judge.marks,
@@ -109,11 +110,11 @@ def ask_again(request: ScoreRequest, *, replies: ReplyStore | None = None) -> Sc
     with closing(open_judge(request, replies)) as judge:
         items = validate_items(request.items)
         check_needs(items, judge.needs)
-        most = affordable_items(request.budget, len(judge.criteria))
+        most = affordable_items(request.budget, judge.calls_an_item)
         with replacing(request.out) as place:
             mended = _mend(request, judge, items, request.out, place, n_rows=items.n_items, most=most)
             _check_unchanged(items, mended.n_items)
-    calls, seconds = mended.n_asked * len(judge.criteria), time.perf_counter() - started
+    calls, seconds = mended.n_asked * judge.calls_an_item, time.perf_counter() - started
     return ScoredFile(
         *(items.n_items, mended.n_items, mended.n_scored, mended.n_items, calls, True, seconds),
         marks=judge.marks,
@@ -125,7 +126,7 @@ def ask_again(request: ScoreRequest, *, replies: ReplyStore | None = None) -> Sc
 
 def _mend(
     request: ScoreRequest,
-    judge: CalibratedJudge,
+    judge: RowJudge,
     items: ItemFile,
     old: Path,
     new: Path,
@@ -177,17 +178,18 @@ def score_fused(request: ScoreRequest) -> FusedScores:
     return FusedScores(batch.n_items, batch.n_scored, used, dict(judge.missing), judge.marks)
 
 
-def open_judge(request: ScoreRequest, replies: ReplyStore | None = None) -> CalibratedJudge:
-    """The calibrated judge that a request asks for.  UsageError for a fused one."""
+def open_judge(request: ScoreRequest, replies: ReplyStore | None = None) -> RowJudge:
+    """The judge that a request asks for.  UsageError for a fused one."""
     judge = load_judge(
         request.judge_file, judge=request.judge or None, replies=replies, accept_edited=request.accept_edited
     )
-    if not isinstance(judge, CalibratedJudge):
+    if isinstance(judge, FusedJudge):
         raise UsageError(f"{request.judge_file}: holds a fused judge, which scores a file as a whole.")
+    assert isinstance(judge, CalibratedJudge | RepEvalJudge)
     return judge
 
 
-def score_batch(judge: CalibratedJudge, items: Sequence[Item], request: ScoreRequest) -> Batch:
+def score_batch(judge: RowJudge, items: Sequence[Item], request: ScoreRequest) -> Batch:
     """Score `items` and put them in lines.  An item's line is the same in whatever batch it comes."""
     batch = verdict_batch(judge.score(items, explain=request.explain, of_more=True), judge.marks, request.out)
     forget_items()  # each item comes once: kept features would only fill the memory
@@ -196,7 +198,7 @@ def score_batch(judge: CalibratedJudge, items: Sequence[Item], request: ScoreReq
 
 def _score_rest(
     request: ScoreRequest,
-    judge: CalibratedJudge,
+    judge: RowJudge,
     items: ItemFile,
     checkpoint: Checkpoint,
     affordable: int | None,
@@ -211,7 +213,7 @@ def _score_rest(
     try:
         with closing(_scored(request, judge, batches, wanted)) as scored:
             for batch in scored:
-                checkpoint.add(batch, batch.n_items * len(judge.criteria))
+                checkpoint.add(batch, batch.n_items * judge.calls_an_item)
                 progress.publish(Stage("scoring", "scoring", checkpoint.done.items, items.n_items))
                 check_unread(request, judge, first, checkpoint.done)
     except ConcordError as error:
@@ -230,13 +232,13 @@ def _limited(batches: Iterator[tuple[Item, ...]], n_items: int) -> Iterator[Sequ
         n_items -= len(batch)
 
 
-def _identity(request: ScoreRequest, items: ItemFile, judge: CalibratedJudge) -> dict[str, Any]:
+def _identity(request: ScoreRequest, items: ItemFile, judge: RowJudge) -> dict[str, Any]:
     """What a scoring must have in common with the one that it goes on from."""
     return {
         "input": {"digest": items.digest, "n_items": items.n_items},
         "judge": {"digest": file_digest(request.judge_file)},
         "options": {
-            "judge": judge.judge.spec,
+            "judge": judge.spec,
             "explain": request.explain,
             "form": "csv" if is_csv(request.out) else "jsonl",
             "marks": list(judge.marks),
@@ -258,25 +260,25 @@ def _check_unchanged(items: ItemFile, n_scored: int) -> None:
 _Submit = Callable[[Sequence[Item]], "Future[Batch | str]"]
 
 
-def _batch_size(judge: CalibratedJudge) -> int:
+def _batch_size(judge: RowJudge) -> int:
     """Items between two checkpoints."""
-    return max(1, REMOTE_BATCH // _calls_an_item(judge)) if isinstance(judge.judge, LLMJudge) else BATCH
+    return BATCH if model_behind(judge) is None else max(1, REMOTE_BATCH // _calls_an_item(judge))
 
 
-def _calls_an_item(judge: CalibratedJudge) -> int:
-    samples = judge.judge.sampling.samples if isinstance(judge.judge, LLMJudge) else 1
-    return max(1, len(judge.criteria) * samples)
+def _calls_an_item(judge: RowJudge) -> int:
+    asked = model_behind(judge)
+    return max(1, judge.calls_an_item * (1 if asked is None else asked.sampling.samples))
 
 
 def _scored(
-    request: ScoreRequest, judge: CalibratedJudge, batches: Iterator[Sequence[Item]], n_items: int
+    request: ScoreRequest, judge: RowJudge, batches: Iterator[Sequence[Item]], n_items: int
 ) -> Generator[Batch]:
     """The scored batches of `n_items` items in their order, however long one takes."""
-    n_processes = _n_processes(request.workers, n_items) if judge.judge.spec == "offline" else 1
+    n_processes = _n_processes(request.workers, n_items) if judge.spec == "offline" else 1
     if n_processes > 1:
         with _processes(request, n_processes) as submit:
             yield from _in_order(batches, submit, 2 * n_processes)  # each works on one while the next lies ready
-    elif isinstance(judge.judge, LLMJudge) and judge.judge.awaits:
+    elif isinstance(judge, CalibratedJudge) and isinstance(judge.judge, LLMJudge) and judge.judge.awaits:
         with _loop(request, judge) as submit:
             ahead = CALLS_AHEAD // (_batch_size(judge) * _calls_an_item(judge))
             yield from _in_order(batches, submit, max(2, ahead))
@@ -379,11 +381,11 @@ def _score_there(request: ScoreRequest, items: Sequence[Item]) -> Batch | str:
 _judge_here = cache(open_judge)
 
 
-def _may_want_processes(request: ScoreRequest, judge: CalibratedJudge) -> bool:
+def _may_want_processes(request: ScoreRequest, judge: RowJudge) -> bool:
     """Whether a look at the size of the file says that several processes will score it."""
     size = request.items.stat().st_size if request.items.is_file() else 0  # what is none is told by the first look
     several = size >= WORTH_PROCESSES * SMALL_ITEM and _n_processes(request.workers, WORTH_PROCESSES) > 1
-    return judge.judge.spec == "offline" and several
+    return judge.spec == "offline" and several
 
 
 def _n_processes(workers: int | None, n_items: int) -> int:

@@ -169,18 +169,13 @@ def test_repeval_writes_and_scores(golden: core.GoldenSet, tmp_path: Path) -> No
         on_progress=lambda done, total: counts.append((done, total)),
     )
     assert counts[-1][0] == counts[-1][1]
-    assert files_in(tmp_path) == ["heatmap.html", "scores.jsonl", "summary.json"]
+    assert files_in(tmp_path) == ["heatmap.html", "repeval.yaml", "scores.jsonl", "summary.json"]
     assert json.loads((tmp_path / "summary.json").read_text("utf-8")) == fitted.as_json(str(tmp_path))
     verdicts = fitted.score(golden.items[:30])
     assert verdicts.values == pytest.approx(fitted.result.scores[:30], abs=1e-3)
     assert list(verdicts.by_id) == list(golden.item_ids[:30])
+    assert core.load_judge(tmp_path / "repeval.yaml").score(golden.items[:30]) == verdicts
     assert fitted.score([]) == ()
-
-
-def test_a_method_without_directions_says_why_it_rates_nothing_else(golden: core.GoldenSet) -> None:
-    fitted = core.fit_repeval(golden, "coherence", method="paper-svm", pairs=8, bootstrap=0)
-    with pytest.raises(core.UsageError, match="paper-svm compares texts in pairs"):
-        fitted.score(golden.items[:2])
 
 
 def test_labels_that_cannot_work_show_before_anything_is_read(golden: core.GoldenSet) -> None:

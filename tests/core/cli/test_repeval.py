@@ -62,3 +62,18 @@ def test_thresholds_and_sources_decide_the_pairs(run: Run, golden_file: str) -> 
     assert every["n_pairs"] == 2 * len(sources)
     _, narrowed = run(*command, "--good", "4.5", "--bad", "1.5")
     assert narrowed["n_pairs"] == sum(2 if source % 3 == 1 else 1 for source in sources)
+
+
+def test_its_file_scores_others_as_a_judge(run: Run, golden_file: str) -> None:
+    run("repeval", golden_file, "--aspect", "quality", "--token", "mean", "--bootstrap", "0", "--out", "out")
+    score = ("score", golden_file, "--judge-file", "out/repeval.yaml", "--out", "v.jsonl")
+    code, body = run(*score)
+    assert (code, body["n_scored"], body["finished"]) == (0, SOURCES * PER_SOURCE, True)
+    own = [row["score"] for row in read_rows("out/scores.jsonl")]
+    assert [row["score"] for row in read_rows("v.jsonl")] == pytest.approx(own, abs=1e-3)
+    code, refused = run(*score, "--judge", "offline")
+    assert (code, refused["error"]["type"]) == (2, "UsageError")
+    code, rechecked = run("recheck", "out/repeval.yaml", golden_file, "--aspect", "quality")
+    assert (code, rechecked["error"]["type"]) == (1, "GoldenError")  # every label is known to it
+    code, refused = run("adapt", "out/repeval.yaml", "--to", "promptfoo")
+    assert (code, refused["error"]["type"]) == (1, "JudgeError")

@@ -18,7 +18,7 @@ from core.records import Item
 Card = dict[str, Any]
 
 
-@pytest.mark.parametrize("kind", ["judge", "fusion"])
+@pytest.mark.parametrize("kind", ["judge", "fusion", "repeval"])
 def test_the_schema_is_one_of_this_version(kind: Any) -> None:
     schema = judge_schema(kind)
     jsonschema.Draft202012Validator.check_schema(schema)
@@ -45,7 +45,7 @@ def fields(schema: Any, path: str = "") -> Iterator[tuple[str, Any]]:
             yield from fields(inner, path)
 
 
-@pytest.mark.parametrize("kind", ["judge", "fusion"])
+@pytest.mark.parametrize("kind", ["judge", "fusion", "repeval"])
 def test_every_field_is_described(kind: Any) -> None:
     schema = judge_schema(kind)
     silent = []

@@ -18,7 +18,7 @@ from core.data.split import KnownTexts
 from core.errors import GoldenError, JudgeError, UsageError
 from core.export.fused_file import FusedPart, fused_card
 from core.export.fused_judge import FusedJudge
-from core.export.judge_reading import is_fused_file, open_file
+from core.export.judge_reading import kind_of_file, open_file
 from core.export.judge_writing import yaml_text
 from core.fusion.estimators import make_estimator
 from core.records import Alignment, AspectLabels, GoldenSet, Item, Scale, Scored, Unscored, Verdict
@@ -252,7 +252,7 @@ def test_other_files_are_refused(tmp_path: Path, spoilt: str) -> None:
     path.write_text(spoilt, "utf-8")
     with pytest.raises(JudgeError):
         open_file(path, "fusion")
-    assert not is_fused_file(tmp_path / "gone.yaml")
+    assert kind_of_file(tmp_path / "gone.yaml") == "judge"
 
 
 def test_an_edited_file_is_refused_or_marked(fused_card: Card, write_card: Any) -> None:

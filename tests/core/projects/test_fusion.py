@@ -125,7 +125,7 @@ def test_what_is_refused(shelf: Shelf) -> None:
 
 
 @pytest.mark.slow
-def test_the_file_of_a_fusion_holds_a_linear_repeval_score_and_asks_for_any_other(
+def test_the_file_of_a_fusion_holds_its_repeval_score(
     tmp_path: Path, golden: GoldenSet, store: Store, settings: Settings, drive: Callable[..., str]
 ) -> None:
     n = int(np.flatnonzero(golden.source_codes < 18)[-1]) + 1  # enough items that RepEval has not seen
@@ -164,5 +164,5 @@ def test_the_file_of_a_fusion_holds_a_linear_repeval_score_and_asks_for_any_othe
     (kept,) = (row.judge for row in projects.list_judges(store, project) if row.name == "ridge")
     np.testing.assert_allclose(judge.score(golden.items, metrics={}).values, kept.values, atol=1e-5, rtol=0)
     assert judge.missing == {}
-    needs = [part["needs"] for part in yaml.safe_load(fused_with("paper-svm"))["parts"]]
-    assert needs[1].startswith("a column metric_repeval_")
+    (_, svm) = yaml.safe_load(fused_with("paper-svm"))["parts"]
+    assert "support" in svm["repeval"]["cells"][0]

@@ -28,12 +28,10 @@ from core.repeval import (
 )
 
 QUICK = {"resamples": 0, "random_vectors": 0}
-LINEAR = [method for method in METHODS if method != "paper-svm"]
 
 
-def again(scorer: RepEvalScorer | None) -> RepEvalScorer:
+def again(scorer: RepEvalScorer) -> RepEvalScorer:
     """Through the text of a file and back."""
-    assert scorer is not None
     return RepEvalScorer.from_json(json.loads(json.dumps(scorer.as_json(), allow_nan=False)))
 
 
@@ -41,9 +39,9 @@ def named(states: States) -> States:
     return replace(states, fingerprint="made", precision="float32")
 
 
-@pytest.mark.parametrize("method", LINEAR)
+@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("average", [None, 1])
-def test_the_directions_of_every_linear_method_score_as_the_run_did(
+def test_the_file_of_every_method_scores_as_the_run_did(
     golden: GoldenSet, states: States, method: Any, average: int | None
 ) -> None:
     states = named(states)
@@ -53,11 +51,6 @@ def test_the_directions_of_every_linear_method_score_as_the_run_did(
     np.testing.assert_allclose(
         kept.score(states.values, states.layers, states.token_names), result.scores, atol=1e-5, rtol=0
     )
-
-
-def test_the_svm_is_not_linear_and_has_no_portable_score(golden: GoldenSet, states: States) -> None:
-    result = run(golden, "quality", states, RepEvalSettings(method="paper-svm", **QUICK))  # type: ignore[arg-type]
-    assert scorer_of(golden, named(states), result) is None
 
 
 @pytest.mark.slow
@@ -84,7 +77,7 @@ def test_another_model_than_the_one_fitted_on_is_refused(
     read = extract(golden, ModelSpec(str(model_folder("encoder"))))
     kept = again(scorer_of(golden, read, run(golden, "quality", read, RepEvalSettings(**QUICK))))  # type: ignore[arg-type]
     other = ScorerWithModel(replace(kept, model=str(model_folder("decoder"))))
-    with pytest.raises(JudgeError, match="has other weights than the one"):
+    with pytest.raises(JudgeError, match="has other weights, than the one"):
         other.score(golden.items[:1])
     with pytest.raises(ModelNotFoundError, match="no model folder"):
         ScorerWithModel(replace(kept, model=str(tmp_path / "gone"))).score(golden.items[:1])
@@ -102,6 +95,20 @@ def coded(*numbers: float) -> str:
 
 def cell(**changes: Any) -> dict[str, Any]:
     return {"layer": 1, "token": "-1", "centre": 0.5, "spread": 2.0, "direction": coded(1.0, 2.0), **changes}
+
+
+def kernel(**changes: Any) -> dict[str, Any]:
+    return {
+        "layer": 1,
+        "token": "-1",
+        "weights": [1.0, -1.0],
+        "intercept": 0.5,
+        "gamma": 1.0,
+        "slope": -2.0,
+        "offset": 0.0,
+        "support": coded(0.0, 0.0, 1.0, 0.0),
+        **changes,
+    }
 
 
 def body(**changes: Any) -> dict[str, Any]:
@@ -127,6 +134,16 @@ def test_the_score_by_hand() -> None:
     assert verdicts[0] == pytest.approx(3.125)
     assert np.isnan(verdicts[1])
     assert kept.as_json() == body(cells=[cell(), cell(token="mean", centre=0.0, spread=1.0)])
+
+
+def test_the_svm_by_hand() -> None:
+    """At (0, 0): f = e^0 − e^−1 + .5 = 1.132121; P(good) = 1 / (1 + e^(−2 · 1.132121)) = .905872."""
+    kept = RepEvalScorer.from_json(body(cells=[kernel()]))
+    states = np.array([[[[0.0, 0.0]]], [[[np.nan, 0.0]]]], dtype=np.float16)
+    verdicts = kept.score(states, (1,), ("-1",))
+    assert verdicts[0] == pytest.approx(0.905872, abs=1e-6)
+    assert np.isnan(verdicts[1])
+    assert kept.as_json() == body(cells=[kernel()])
 
 
 @pytest.mark.parametrize(
@@ -158,6 +175,12 @@ def test_the_score_by_hand() -> None:
         (body(cells=[cell(spread=float("nan"))]), "spread must be a finite number"),
         (body(cells=[cell(centre="0")]), "centre must be a finite number"),
         (body(cells=[cell(layer=-1)]), "layer must be a whole number"),
+        (body(cells=[kernel(weights=[])]), "weights must be a list of 1 to"),
+        (body(cells=[kernel(weights=[1.0, "2"])]), "a weight must be a finite number"),
+        (body(cells=[kernel(weights=[1.0])]), "a support must be base64 of 2 float32 numbers"),
+        (body(cells=[kernel(weights=[1.0] * 10_000)], dim=1_000), "more than 8,388,608 bytes"),
+        (body(cells=[kernel(gamma=0)]), "gamma must be above 0"),
+        (body(cells=[kernel(slope=None)]), "slope must be a finite number"),
         (body(cells=[cell(token="last")]), "Unknown token 'last'"),
     ],
 )

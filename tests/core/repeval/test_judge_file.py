@@ -1,0 +1,154 @@
+"""`repeval.yaml`: a score of every method as a judge of its own, whose model comes in by a person's leave alone."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import core
+from core.api.fitted import FittedRepEval
+from core.errors import ConsentError, JudgeError, ModelNotFoundError, UsageError
+from core.export.judge_reading import open_file, read_document
+from core.export.judge_writing import sealed
+from core.records import GoldenSet, Scored
+from core.repeval import METHODS
+from tests.core.repeval.conftest import make_golden
+
+Card = dict[str, Any]
+
+
+@pytest.fixture(autouse=True)
+def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CONCORD_HOME", str(tmp_path / "home"))
+
+
+def fitted(golden: GoldenSet, model: Path, out: Path, method: Any = "ridge", **more: Any) -> FittedRepEval:
+    return core.fit_repeval(golden, "quality", model=str(model), method=method, bootstrap=0, out=out, **more)
+
+
+def written(path: Path, card: Card, *, seal: bool = True) -> Path:
+    path.write_text(json.dumps(sealed(card) if seal else card), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_file_of_every_method_scores_as_its_run_did_with_a_decoder(
+    golden: GoldenSet, model_folder: Callable[[str], Path], tmp_path: Path, method: Any
+) -> None:
+    folder = model_folder("decoder")
+    run = fitted(golden, folder, tmp_path / "out", method, template="The text: {hypothesis}")
+    judge = core.load_judge(tmp_path / "out" / "repeval.yaml", judge=f"hf:{folder}")
+    verdicts = judge.score(golden.items)
+    np.testing.assert_allclose(verdicts.values, run.result.scores, atol=2e-3, rtol=0)
+    scores = [verdict for verdict in verdicts if isinstance(verdict, Scored)]
+    mapped = [scored.calibrated for scored in sorted(scores, key=lambda scored: scored.value)]
+    assert None in mapped or mapped == sorted(mapped)  # type: ignore[type-var]
+    assert (judge.task.aspect, judge.task.scale) == ("quality", golden.aspects["quality"].scale)
+
+
+def test_a_model_comes_in_by_leave_alone_and_must_be_the_same(
+    golden: GoldenSet, model_folder: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(model_folder("decoder"), folder)
+    fitted(golden, folder, tmp_path)
+    path, items = tmp_path / "repeval.yaml", golden.items[:3]
+    judge = core.load_judge(path)
+    with pytest.raises(ConsentError, match="nothing was read or downloaded"):
+        judge.score(items)
+    monkeypatch.setenv("CONCORD_LOCAL_MODELS", str(folder))
+    expected = core.load_judge(path).score(items).values
+    monkeypatch.delenv("CONCORD_LOCAL_MODELS")
+
+    moved = tmp_path / "elsewhere"
+    folder.rename(moved)
+    np.testing.assert_allclose(core.load_judge(path, judge=f"hf:{moved}").score(items).values, expected)
+    with pytest.raises(ModelNotFoundError, match="no model folder"):
+        core.load_judge(path, judge=f"hf:{folder}").score(items)
+    with pytest.raises(JudgeError, match="has other weights, than the one"):
+        core.load_judge(path, judge=f"hf:{model_folder('learnt')}").score(items)
+    for other in ("offline", "openai:gpt", "hf"):
+        with pytest.raises(UsageError):
+            core.load_judge(path, judge=other)
+
+
+def test_a_part_of_a_fusion_brings_no_model_either(
+    golden: GoldenSet, model_folder: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = model_folder("decoder")
+    fitted(golden, folder, tmp_path)
+    other = make_golden(seed=1)
+    monkeypatch.setenv("CONCORD_LOCAL_MODELS", str(folder))
+    parts = [f"judge:{tmp_path / 'repeval.yaml'}", "similarity"]
+    others = core.GoldenSet(
+        "other",
+        "single",
+        tuple(core.Item(f"o{k}", f"another text {k}", item.source_id) for k, item in enumerate(other.items)),
+        {"quality": other.aspects["quality"]},
+    )
+    with_source = core.GoldenSet(
+        "other",
+        "source_target",
+        tuple(core.Item(i.item_id, i.target, i.source_id, source="a source text") for i in others.items),
+        others.aspects,
+    )
+    body = core.fuse(with_source, "quality", parts, method="ridge", bootstrap=0, out=tmp_path / "fused").as_json()
+    assert set(body["parts"]) == set(parts)
+    monkeypatch.delenv("CONCORD_LOCAL_MODELS")
+    judge = core.load_judge(tmp_path / "fused" / "fused.yaml")
+    judge.score(with_source.items[:4])
+    (mark,) = judge.marks
+    assert "nothing was read or downloaded" in mark
+
+
+@pytest.fixture(scope="module")
+def card(tmp_path_factory: pytest.TempPathFactory) -> Card:
+    """Of the embedded encoder, which needs no leave."""
+    out = tmp_path_factory.mktemp("embedded")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CONCORD_HOME", str(out / "home"))
+        core.fit_repeval(make_golden(), "quality", tokens=["mean", "-1"], bootstrap=0, out=out)
+    return read_document(out / "repeval.yaml")
+
+
+def cells(card: Card, **changes: Any) -> Card:
+    first, *rest = card["scorer"]["cells"]
+    return card | {"scorer": card["scorer"] | {"cells": [first | changes, *rest]}}
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lambda card: {key: value for key, value in card.items() if key != "scorer"}, "lacks scorer"),
+        (lambda card: card | {"code": "import os"}, "may hold .*code"),
+        (lambda card: card | {"method": "magic"}, "method must be one of"),
+        (lambda card: card | {"task": card["task"] | {"kind": "opera"}}, r"task\.kind must be one of"),
+        (lambda card: card | {"scorer": {}}, "scorer: .*dim must be a whole number"),
+        (lambda card: cells(card, direction="AAAA"), "scorer: .*a direction must be base64 of 384"),
+        (lambda card: cells(card, layer=99), "names layer 99 at token"),
+        (lambda card: card | {"layers": [1.5]}, r"layers\[0\] must be a whole number"),
+        (lambda card: card | {"alignment": card["alignment"] | {"value": 7}}, r"alignment\.value must be at most"),
+        (lambda card: card | {"isotonic": {"x": [1, 0], "y": [0, 1], "low": -1, "high": 2}}, "isotonic: .*ascending"),
+        (lambda card: card | {"version": 99}, "from a newer Concord"),
+    ],
+)
+def test_what_is_damaged_is_named_by_its_field(
+    card: Card, tmp_path: Path, damage: Callable[[Card], Card], words: str
+) -> None:
+    with pytest.raises(JudgeError, match=words):
+        core.load_judge(written(tmp_path / "repeval.yaml", damage(card)))
+
+
+def test_an_edited_file_is_refused_or_marked(card: Card, tmp_path: Path) -> None:
+    path = written(tmp_path / "repeval.yaml", card | {"note": "Trust me."}, seal=False)
+    with pytest.raises(JudgeError, match="was changed after the export"):
+        core.load_judge(path)
+    (mark,) = core.load_judge(path, accept_edited=True).marks
+    assert "changed after its export" in mark
+    assert open_file(path, "repeval", accept_edited=True).edited
