@@ -26,7 +26,7 @@ from core.metrics import Metric, fitted_repeval
 from core.providers.base import ReplyStore
 from core.settings import Settings
 
-__all__ = ["EDITED", "allowed_repeval", "load_judge", "restored"]
+__all__ = ["EDITED", "allowed_repeval", "load_judge", "repeval_judge", "restored"]
 
 EDITED = "The file of this judge was changed after its export, and whoever loaded it accepted that."
 OTHER = (
@@ -73,7 +73,7 @@ def load_judge(
             marks=marks,
         )
     if kind == "repeval":
-        return _repeval_judge(file.card, judge, settings, where=str(path), marks=marks)
+        return repeval_judge(file.card, judge, settings, where=str(path), marks=marks)
     if judge is None:
         return restored(file.card, settings, replies, str(path), marks=marks)
     if isinstance(judge, str):
@@ -95,10 +95,10 @@ def allowed_repeval(name: str, state: Mapping[str, Any], settings: Settings, gat
     return fitted
 
 
-def _repeval_judge(
-    card: Mapping[str, Any], judge: str | Judge | None, settings: Settings, *, where: str, marks: Sequence[str]
+def repeval_judge(
+    card: Mapping[str, Any], judge: str | Judge | None, settings: Settings, *, where: str, marks: Sequence[str] = ()
 ) -> RepEvalJudge:
-    """The RepEval score of a card; `judge` names the place of its model, and allows it."""
+    """The RepEval score of a checked card; `judge` (hf:ID_OR_PATH) names the place of its model, and allows it."""
     state, gate = card["scorer"], CAREFUL
     if judge is not None:
         spec = parse_spec(judge) if isinstance(judge, str) else None

@@ -165,7 +165,10 @@ EDITED = (
 
 def read_document(path: Path | str) -> dict[str, Any]:
     """The object in the file at `path`.  JudgeError says what is wrong with it and where."""
-    text = _text(Path(path))
+    return _document(_text(Path(path)), path)
+
+
+def _document(text: str, path: Path | str) -> dict[str, Any]:
     try:
         document = _json(text) if text.lstrip()[:1] == "{" else _yaml(text)
     except yaml.YAMLError as error:
@@ -197,7 +200,12 @@ def open_file(path: Path | str, kind: Kind = "judge", *, accept_edited: bool = F
     JudgeError tells what is wrong and what was expected: no such file, not YAML, another format or version, parts
     missing or of the wrong kind, or (unless `accept_edited`) changed after the export.
     """
-    written = read_document(path)
+    return open_text(_text(Path(path)), path, kind, accept_edited=accept_edited)
+
+
+def open_text(text: str, path: Path | str, kind: Kind = "judge", *, accept_edited: bool = False) -> JudgeFile:
+    """As `open_file`, of a file's text; `path` names it."""
+    written = _document(text, path)
     if written.get("format") != FORMATS[kind]:
         raise JudgeError(f"{path}: is no judge file; its first line should read 'format: {FORMATS[kind]}'.")
     card = checked(written, kind, str(path))

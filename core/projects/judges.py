@@ -10,6 +10,7 @@ from core.errors import UsageError
 from core.metrics import MetricScores, as_judge, kept, make_metric, score_or_reason
 from core.progress import Stage
 from core.project_records import JudgeEntry
+from core.projects.judge_files import JudgeFile
 from core.projects.project_list import require_aspect
 from core.projects.roles import requires
 from core.projects.runs import RunWork, start_run
@@ -141,14 +142,16 @@ class MetricsRequest:
     """Compute the metrics `names` (see `core.metrics`) for all items of a golden set.
 
     A metric reads the texts and not the labels, so its scores serve every aspect: with `every_aspect` one judge is
-    entered for each labelled aspect, else for `aspect` alone.
+    entered for each labelled aspect, else for `aspect` alone.  `files` are fitted RepEval scores, each a judge of
+    `aspect`.
     """
 
     project_id: str
     golden_id: str
     aspect: str
-    names: tuple[str, ...]
+    names: tuple[str, ...] = ()
     every_aspect: bool = True
+    files: tuple[JudgeFile, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -167,23 +170,28 @@ class MetricsResult:
 def start_metrics(store: Store, settings: Settings, request: MetricsRequest) -> str:
     """Start the computation of metrics (`start_run`).
 
-    NotFoundError for an unknown golden set or aspect, UsageError for no name, an unknown or a repeated one.
+    NotFoundError for an unknown golden set or aspect, UsageError for no name, an unknown or a repeated one; errors of
+    the files as `JudgeFile.opened`.
     """
     summary, _ = require_aspect(store, request.golden_id, request.aspect)
-    if not request.names:
+    names = (*request.names, *(file.name for file in request.files))
+    if not names:
         raise UsageError("No metric is chosen; choose at least one.")
-    if len(set(request.names)) < len(request.names):
+    if len(set(names)) < len(names):
         raise UsageError("Each metric may be named once.")
+    for file in request.files:
+        _check_name(file.name)
+        file.opened(settings)
     golden = store.goldens.load(request.golden_id)
     for name in request.names:
         make_metric(name, golden=golden, aspect=request.aspect)
-    shown = ", ".join(request.names[:_TITLED]) + (" …" if len(request.names) > _TITLED else "")
+    shown = ", ".join(names[:_TITLED]) + (" …" if len(names) > _TITLED else "")
     return start_run(store, settings, "metrics", request, title=f"metrics · {summary.name} · {shown}", judge_spec=shown)
 
 
 def names_a_model(request: MetricsRequest) -> bool:
     """Whether a metric is a model that runs in the worker."""
-    return any(":" in name.removeprefix("hf:") for name in request.names)
+    return any(":" in name.removeprefix("hf:") for name in request.names) or any(file.model for file in request.files)
 
 
 def run_metrics(work: RunWork) -> MetricsResult:
@@ -192,10 +200,12 @@ def run_metrics(work: RunWork) -> MetricsResult:
     What a metric gave is kept by the content of its items, so that another attempt, or run, finds it.
     """
     request, items = work.request(MetricsRequest), work.golden.items
-    expected = len(items) * len(request.names)
+    expected = len(items) * (len(request.names) + len(request.files))
     labelled = [name for name, labels in work.golden.aspects.items() if labels.n_labelled and request.every_aspect]
     aspects = tuple(dict.fromkeys((request.aspect, *labelled)))
+    files = {file.name: file.opened(work.settings) for file in request.files}
     metrics = {name: make_metric(name, golden=work.golden, aspect=request.aspect) for name in request.names}
+    metrics |= {name: file.metric for name, file in files.items()}
     scored: dict[str, MetricScores] = {}
     left_out: dict[str, str] = {}
     for number, (name, metric) in enumerate(metrics.items()):
@@ -208,6 +218,9 @@ def run_metrics(work: RunWork) -> MetricsResult:
     work.progress.publish(Stage("done", "done", expected, expected))
     entered = {}
     for name, scores in scored.items():
+        if name in files:
+            entered[name] = work.add_judge(files[name].as_judge(scores, work.golden, request.aspect))
+            continue
         asks_about_one = name.removeprefix("hf:").startswith("unieval:")  # every other metric knows no aspect
         for aspect in (request.aspect,) if asks_about_one else aspects:
             judge_id = work.add_judge(as_judge(metrics[name], scores, aspect))

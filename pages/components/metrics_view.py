@@ -44,7 +44,7 @@ def _offers(golden_id: str, _page: Opened) -> tuple[Offer, ...]:
 
 def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
     """What can be computed, to choose from; "Compute" with its cost; the run, then what was entered and left out."""
-    _draw_run(page, golden)
+    draw_run(page, golden)
     try:
         offers = _offers(golden.golden_id, page)
         there = {
@@ -86,7 +86,7 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
         pressed = st.button(label, type="primary", icon=":material/calculate:", **gate)
         st.text(cost_words(chosen, {offer.name: offer.cost for offer in offers}, golden.n_items))
     if pressed:
-        _start(page, MetricsRequest(page.project.project_id, golden.golden_id, aspect, tuple(chosen), every))
+        start(page, MetricsRequest(page.project.project_id, golden.golden_id, aspect, tuple(chosen), every))
 
 
 def missing_words(offers: Sequence[Offer]) -> str:
@@ -151,7 +151,7 @@ def _problem(chosen: Sequence[str], aspect: str) -> str:
     return ""
 
 
-def _start(page: Opened, request: MetricsRequest) -> None:
+def start(page: Opened, request: MetricsRequest) -> None:
     try:
         st.session_state[state.METRICS_RUN] = projects.start_metrics(page.store, page.settings, request)
     except ConcordError as error:
@@ -163,7 +163,7 @@ def _start(page: Opened, request: MetricsRequest) -> None:
 # ── the run ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _draw_run(page: Opened, golden: GoldenSummary) -> None:
+def draw_run(page: Opened, golden: GoldenSummary) -> None:
     """The newest computation on this golden set, while it goes on and right after it ended."""
     runs = projects.list_runs(page.store, page.project.project_id)
     newest = next((run for run in runs if run.kind == "metrics" and run.golden_id == golden.golden_id), None)

@@ -343,12 +343,13 @@ def _parsed(text: str) -> Any:
 
 
 def _models_in(kind: str, request: Mapping[str, Any]) -> Iterable[str]:
-    """Models by name that a run loads: RepEval's, and those of metrics (``kind:MODEL``)."""
+    """Models by name that a run loads: RepEval's, those of metrics (``kind:MODEL``) and of judge files."""
     if kind == "repeval":
         name, revision = request.get("model", {}).get("name", ""), request.get("model", {}).get("revision")
         return [f"{name}@{revision}" if revision else name] if name else []
     names = request.get("names", ()) if kind == "metrics" else ()
-    return [name for name in names if ":" in name]
+    files = request.get("files", ()) if kind == "metrics" else ()
+    return [*(name for name in names if ":" in name), *(file["model"] for file in files if file.get("model"))]
 
 
 def _nowhere(where: str, what: str, name: str) -> ArchiveError:

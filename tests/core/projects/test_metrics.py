@@ -9,13 +9,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 
+import core
 from core import projects
-from core.errors import CancelledRunError, JudgeError, NotFoundError, StoreError, UsageError
+from core.errors import CancelledRunError, ConsentError, JudgeError, NotFoundError, StoreError, UsageError
+from core.export.judge_writing import sealed, yaml_text
 from core.jobs.queue import RunProgress
 from core.metrics import Metric, MetricScores, make_metric
 from core.metrics.base import item_by_item
 from core.projects import judges as judge_tasks
+from core.projects.judge_files import JudgeFile
 from core.projects.judges import MetricsRequest, MetricsResult
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Scale
 from core.settings import Settings
@@ -255,3 +259,45 @@ def test_what_cannot_start_is_refused(
     with pytest.raises(error, match=says):
         projects.start_metrics(store, settings, MetricsRequest(request_.project_id, request_.golden_id, aspect, names))
     assert projects.list_runs(store) == []
+
+
+# ── a RepEval file as a judge ────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="module")
+def repeval_text(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Fitted with the embedded encoder on a golden set that shares its first two texts with ours."""
+    out = tmp_path_factory.mktemp("fitted")
+    ours = a_golden().items[:2]
+    items = tuple(Item(f"o{k}", f"{'good' if k % 2 else 'bad'} text {k}", f"s{k // 2}") for k in range(40))
+    labels = tuple(float(1 + 3 * (k % 2)) for k in range(len(ours) + 40))
+    golden = GoldenSet("other", "single", (*ours, *items), {"wit": AspectLabels("wit", Scale(1, 5), labels)})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CONCORD_HOME", str(out / "home"))
+        core.fit_repeval(golden, "wit", tokens=["mean"], bootstrap=0, out=out)
+    return (out / "repeval.yaml").read_text("utf-8")
+
+
+def test_a_repeval_file_becomes_a_judge_of_the_aspect(
+    store: Store, request_: MetricsRequest, compute: Compute, settings: Settings, repeval_text: str
+) -> None:
+    file = JudgeFile("their RepEval", repeval_text)
+    done = compute(replace(request_, names=("overlap",), files=(file,)))
+    assert (set(done.judges), done.left_out) == ({"overlap", "their RepEval"}, {})
+    judge = judges(store, request_, "wit")["their RepEval"]
+    assert (judge.kind, judge.on_scale, judge.n_scored) == ("repeval", False, len(a_golden().items))
+    assert "fitted on wit of other" in judge.note
+    same_texts = {k for k in range(N) if k % 4 < 2}  # our texts repeat after four items
+    assert set(judge.seen) < {*range(N)}
+    assert set(judge.seen) <= same_texts
+
+    foreign = repeval_text.replace("model: minilm", "model: org/their-model", 1)
+    with pytest.raises(JudgeError, match="was changed after the export"):
+        projects.start_metrics(store, settings, replace(request_, files=(replace(file, text=foreign),)))
+    card = yaml.safe_load(repeval_text)
+    card["scorer"]["model"] = "org/their-model"
+    sealed_text = yaml_text(sealed(card))
+    with pytest.raises(ConsentError, match="nothing was read or downloaded"):
+        projects.start_metrics(store, settings, replace(request_, files=(replace(file, text=sealed_text),)))
+    with pytest.raises(UsageError, match="may be named once"):
+        projects.start_metrics(store, settings, replace(request_, files=(replace(file, name="overlap"),)))

@@ -1,0 +1,86 @@
+"""RepEval files (`repeval.yaml`) that people bring to Compare: what one says, and its score as a judge of a project."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from core.data.split import KnownTexts, text_digest
+from core.metrics import Metric, MetricScores, as_judge
+from core.records import GoldenSet, JudgeScores
+from core.repeval import EMBEDDED
+from core.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class FileFacts:
+    """What a RepEval file says of itself; `alignment` in words, `embedded` where its model comes with Concord."""
+
+    aspect: str
+    golden_name: str
+    method: str
+    model: str
+    alignment: str
+
+    @property
+    def embedded(self) -> bool:
+        return self.model == EMBEDDED
+
+
+def judge_file_facts(text: str, name: str) -> FileFacts:
+    """JudgeError for a file that is damaged, of another kind, or was edited; nothing is loaded."""
+    from core.export.judge_reading import open_text
+
+    card = open_text(text, name, "repeval").card
+    told = card["alignment"]
+    value = "undefined" if told["value"] is None else f"{told['value']:.3f}"
+    ends = f" [{told['interval'][0]:.3f}, {told['interval'][1]:.3f}]" if told.get("interval") else ""
+    words = f"{told['statistic']} {value}{ends}, {told['level']} level, n = {told['n']}"
+    return FileFacts(
+        card["task"]["aspect"], card["golden"]["name"], card["method"], str(card["scorer"]["model"]), words
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeFile:
+    """A `repeval.yaml` as `text`, to be a judge called `name`.
+
+    `model` is what a person named as the place of its model, ID_OR_PATH, and allowed with that; "" for the embedded one
+    and for those that the installation lists.
+    """
+
+    name: str
+    text: str
+    model: str = ""
+
+    def opened(self, settings: Settings) -> OpenedFile:
+        """Checked, and ready to rate; no model is loaded.
+
+        JudgeError for a damaged or edited file, ConsentError where nobody has allowed its model.
+        """
+        from core.api.loading import repeval_judge
+        from core.export.judge_reading import open_text
+
+        card = open_text(self.text, self.name, "repeval").card
+        judge = repeval_judge(card, f"hf:{self.model}" if self.model else None, settings, where=self.name)
+        if judge.refusal is not None:
+            raise judge.refusal
+        return OpenedFile(self.name, judge.metric, card)
+
+
+@dataclass(frozen=True)
+class OpenedFile:
+    """A judge's file with what rates by it."""
+
+    name: str
+    metric: Metric
+    card: Mapping[str, Any]
+
+    def as_judge(self, scores: MetricScores, golden: GoldenSet, aspect: str) -> JudgeScores:
+        """As a judge of `aspect`; it saw the labels of the items whose texts it was fitted on."""
+        fitted_on = set(KnownTexts.from_json(self.card["texts"]).calibration)
+        seen = tuple(k for k, item in enumerate(golden.items) if text_digest(item) in fitted_on)
+        own, where = self.card["task"]["aspect"], self.card["golden"]["name"]
+        note = f"RepEval, {self.card['method']}, fitted on {own} of {where}. {self.metric.measures}"
+        return replace(as_judge(self.metric, scores, aspect), name=self.name, kind="repeval", seen=seen, note=note)
