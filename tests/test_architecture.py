@@ -161,6 +161,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "core.providers.one_pass": ("core.repeval.model",),
     "core.providers.transformers_local": ("core.providers", "core.repeval.model"),
     "core.judging": ("core.data.verdict_files", "core.providers.base"),
+    "core.judging.by_batch": ("core.judging", "core.providers"),
     "core.judging.registry": ("core.judging", "core.providers", "core.repeval.model", "core.settings"),
     "core.calibration": (
         "core.judging",

@@ -11,13 +11,14 @@ import typer
 from core.cli.options import AspectOption, BootstrapOption, Golden, JsonFlag, SeedOption, reply_cache
 from core.cli.output import alignment_words, interval_words, notes, place, probability, stages_shown, tell, written_to
 from core.errors import ConcordError, UsageError
+from core.wording import counted
 
 if TYPE_CHECKING:
     from core.drift.outcome import Recheck
     from core.export.adapters import Adapter
     from core.providers.base import ReplyStore
     from core.records import Finding
-    from core.scoring import FusedScores, ScoredFile
+    from core.scoring import BatchWritten, FusedScores, ScoredFile
 
 commands = typer.Typer(add_completion=False)
 
@@ -30,6 +31,18 @@ JudgeSpec = Annotated[
     ),
 ]
 AcceptEdited = Annotated[bool, typer.Option("--accept-edited", help="Take a judge file changed after its export.")]
+BatchFlag = Annotated[
+    bool, typer.Option("--batch", help="Ask the endpoint's batches first: half the price, up to 24 h.")
+]
+BatchRest = Annotated[
+    Literal["batch", "direct"], typer.Option(help="Where a batch ends early, ask the rest in another, or directly.")
+]
+BatchWrite = Annotated[
+    Path | None, typer.Option(help="Only write the requests into a batch file, as `vllm run-batch` takes it.")
+]
+BatchRead = Annotated[
+    list[Path] | None, typer.Option(help="Score from this file of results, and ask nobody; may be repeated.")
+]
 FINDINGS_IN_JSON = 20
 FINDINGS_SHOWN = 5
 
@@ -56,20 +69,31 @@ def score(
     most_unread: Annotated[
         float, typer.Option(min=0, max=1, help="Stop when a larger share of the items comes back unread.")
     ] = 0.5,
+    batch: BatchFlag = False,
+    batch_rest: BatchRest = "batch",
+    batch_write: BatchWrite = None,
+    batch_read: BatchRead = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Apply a calibrated judge to items, in constant memory; a stopped one goes on where it was."""
     from core.export.judge_reading import kind_of_file
-    from core.scoring import ScoreRequest, score_file, score_fused
+    from core.scoring import ScoreRequest, score_file, score_fused, write_batch
 
+    fused_file = kind_of_file(judge_file) == "fusion"
+    if sum((batch, batch_write is not None, bool(batch_read))) > (0 if fused_file else 1):
+        raise UsageError("Take one of --batch, --batch-write and --batch-read, and none with a fused judge.")
     request = ScoreRequest(
-        *(items, judge_file, out, judge, accept_edited, explain, budget, again, workers, keep_unread, most_unread)
+        *(items, judge_file, out, judge, accept_edited, explain, budget, again, workers, keep_unread, most_unread),
+        *(batch, batch_rest, tuple(batch_read or ())),
     )
-    if kind_of_file(judge_file) == "fusion":
+    if fused_file:
         fused = score_fused(request)
         tell(*_fused_scores(fused, out), as_json)
         return
     cache = _cache_for(judge_file, judge, accept_edited=accept_edited)
+    if batch_write is not None:
+        tell(*_batch_written(write_batch(request, batch_write, replies=cache)), as_json)
+        return
     with stages_shown("items") as progress:
         try:
             scored = score_file(request, replies=cache, progress=progress)
@@ -200,7 +224,38 @@ def _score_body(scored: ScoredFile, out: Path) -> dict[str, Any]:
         "marks": list(scored.marks),
         "findings": [asdict(finding) for finding in scored.findings[:FINDINGS_IN_JSON]],
         "out": str(out),
+        **({"batch": dict(scored.batch)} if scored.batch else {}),
     }
+
+
+def _batch_written(written: BatchWritten) -> tuple[dict[str, Any], list[str]]:
+    """As JSON and in lines."""
+    files = [str(file) for file in written.files]
+    body = {"n_items": written.n_items, "n_requests": written.n_requests, "files": files}
+    if not files:
+        return body, [f"The reply cache answers all requests about {written.n_items:,} items; nothing was written."]
+    about = f"{counted(written.n_requests, 'request')} about {counted(written.n_items, 'item')}: {', '.join(files)}"
+    return body, [about, "Have them answered, and give the files of results to the same command with --batch-read."]
+
+
+def _batch_words(batch: dict[str, Any]) -> str:
+    """What came of the lines that a batch was asked."""
+    failed = ", ".join(f"{n:,} {reason}" for reason, n in batch["failed"].items())
+    parts = [
+        f"{batch['answered']:,} requests answered by batch",
+        *([f"failed there: {failed}"] if failed else []),
+        *(
+            f"{batch[name]:,} {words}"
+            for name, words in (
+                ("untried", "not come to in time"),
+                ("repeated", "answered more than once"),
+                ("foreign", "lines of other requests, left aside"),
+                ("unusable", "lines that are no results, left aside"),
+            )
+            if batch[name]
+        ),
+    ]
+    return f"{'; '.join(parts)}."
 
 
 def _score_words(body: dict[str, Any]) -> list[str]:
@@ -212,6 +267,7 @@ def _score_words(body: dict[str, Any]) -> list[str]:
     lines = [
         *([went_on] if body["resumed_from"] else []),
         *([again] if body["asked_again"] else []),
+        *([_batch_words(body["batch"])] if "batch" in body else []),
         *notes(*body["marks"]),
     ]
     if body["finished"]:

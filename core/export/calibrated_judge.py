@@ -122,6 +122,11 @@ class CalibratedJudge(LoadedJudge):
             matrix = await judge.score_async(self.task, usable, self.criteria, explain=explain) if usable else None
         return in_order(items, self._joined(matrix), lacking)
 
+    def usable(self, items: Sequence[Item]) -> list[Item]:
+        """Those of a batch of more items that have all parts, which alone are asked about."""
+        lacking = lacking_parts(items, self.needs, self.task, of_more=True)
+        return [item for item in items if item.item_id not in lacking]
+
     def close(self) -> None:
         """Release the judge's connections."""
         self.judge.close()

@@ -5,7 +5,7 @@ The words of the prompts are made in `render`, a rating is read out of a reply i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -152,7 +152,7 @@ class LLMJudge(Judge):
         return Scores.of(items, criteria, verdicts, usage, explain=explain)
 
     def _chunks(
-        self, task: Task, items: Sequence[Item], criteria: Sequence[Criteria]
+        self, task: Task, items: Iterable[Item], criteria: Sequence[Criteria]
     ) -> Iterator[tuple[list[Cell], list[Request]]]:
         """Every item with all criteria, item by item, and what is asked for them; nothing is asked about no text."""
         self._check(task)
@@ -169,6 +169,10 @@ class LLMJudge(Judge):
                 cells, requests = [], []
         if cells:
             yield cells, requests
+
+    def requests(self, task: Task, items: Iterable[Item], criteria: Sequence[Criteria]) -> Iterator[Sequence[Request]]:
+        """What `score` asks for, some at a time."""
+        return (requests for _, requests in self._chunks(task, items, criteria))
 
     def prompts(self, task: Task, item: Item, criteria: Criteria) -> tuple[tuple[Message, ...], ...]:
         """What is asked for one score, each prompt once however often it is sampled; () for an item without a text."""

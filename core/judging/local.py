@@ -6,7 +6,7 @@ the price of one forward pass (G-Eval, section 2).  Any other form is generated.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from core.errors import UsageError
@@ -43,7 +43,7 @@ class LocalJudge(LLMJudge):
             )
 
     def _chunks(
-        self, task: Task, items: Sequence[Item], criteria: Sequence[Criteria]
+        self, task: Task, items: Iterable[Item], criteria: Sequence[Criteria]
     ) -> Iterator[tuple[list[Cell], list[Request]]]:
         """As of any judge; a weighed rating is asked for by its numbers."""
         numbers = tuple(map(str, whole_numbers(task.scale))) if self.sampling.weighted else ()

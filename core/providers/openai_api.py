@@ -14,9 +14,9 @@ import logging
 import queue
 import random
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx2
 import openai
@@ -53,6 +53,7 @@ from core.providers.wire import (
 from core.records import Usage
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 FAILURES_IN_A_ROW = 8
 """So many failed requests with no answer between them mean that the endpoint is down, not that one reply is bad."""
@@ -86,6 +87,7 @@ class OpenAIProvider:
     ) -> None:
         self.endpoint = base_url.rstrip("/")
         self._api_key = api_key
+        self.has_key = api_key is not None
         self.concurrency = concurrency
         self.timeout = timeout
         self.max_retries = max_retries
@@ -131,6 +133,14 @@ class OpenAIProvider:
         """
         return await asyncio.wrap_future(self._loop.submit(self._run(requests, on_reply)))
 
+    def call(self, do: Callable[[AsyncOpenAI], Coroutine[Any, Any, T]]) -> T:
+        """What `do` makes of this endpoint's client, whose own retries are off; raises what the SDK raises."""
+
+        async def done() -> T:
+            return await do(self._opened().client)
+
+        return self._loop.submit(done()).result()
+
     def close(self) -> None:
         """Close the connections and end the thread.  Safe to call twice; a later `complete` opens fresh ones."""
         if self._loop.started:
@@ -144,15 +154,7 @@ class OpenAIProvider:
 
     async def _run(self, requests: Sequence[Request], on_reply: OnReply | None) -> list[Reply]:
         """The replies; raises what ended the batch, without the task group around it."""
-        session = self._session
-        if session is None:
-            pace = Pace(
-                self.concurrency,
-                requests_per_minute=self.requests_per_minute,
-                tokens_per_minute=self.tokens_per_minute,
-                patience=self.patience,
-            )
-            session = self._session = _Session(self._client(), pace)
+        session = self._opened()
         batch, waiting = _Batch([_UNANSWERED] * len(requests), on_reply), deque(_prompts(requests))
         try:
             async with asyncio.TaskGroup() as group:
@@ -160,6 +162,17 @@ class OpenAIProvider:
         except BaseExceptionGroup as errors:
             raise first_error(errors) from None
         return batch.replies
+
+    def _opened(self) -> _Session:
+        if self._session is None:
+            pace = Pace(
+                self.concurrency,
+                requests_per_minute=self.requests_per_minute,
+                tokens_per_minute=self.tokens_per_minute,
+                patience=self.patience,
+            )
+            self._session = _Session(self._client(), pace)
+        return self._session
 
     def _start(self, group: asyncio.TaskGroup, session: _Session, waiting: deque[_Prompt], batch: _Batch) -> None:
         more = min(self.concurrency - batch.workers, len(waiting))
@@ -219,9 +232,7 @@ class OpenAIProvider:
         try:
             replies = await self._send(session, prompt)
         except (openai.OpenAIError, NotACompletionError) as error:
-            mapped = as_provider_error(
-                error, endpoint=self.endpoint, request=prompt.request, has_key=self._api_key is not None
-            )
+            mapped = as_provider_error(error, endpoint=self.endpoint, request=prompt.request, has_key=self.has_key)
             if session.is_fatal(error):
                 batch.over = True
                 raise mapped from None

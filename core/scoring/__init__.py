@@ -7,11 +7,22 @@
 
     item_file   a first look at all rows: findings, unique ids, how many      validate_items(path) -> ItemFile
     output      lines, and what is done so far, kept beside the output; resumed, and finished by a rename
+    by_batch    requests that a batch endpoint answers first, or files that somebody else takes there
     mending     what an earlier call left unread, among the lines that are kept
     run         all of it, on several cores where that pays
 """
 
-from core.scoring.request import FusedScores, ScoredFile, ScoreRequest
-from core.scoring.run import ask_again, score_file, score_fused
+from core.scoring.fused import score_fused
+from core.scoring.request import BatchWritten, FusedScores, ScoredFile, ScoreRequest
+from core.scoring.run import ask_again, score_file, write_batch
 
-__all__ = ["FusedScores", "ScoreRequest", "ScoredFile", "ask_again", "score_file", "score_fused"]
+__all__ = [
+    "BatchWritten",
+    "FusedScores",
+    "ScoreRequest",
+    "ScoredFile",
+    "ask_again",
+    "score_file",
+    "score_fused",
+    "write_batch",
+]

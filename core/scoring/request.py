@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Literal
 
 from core.errors import UsageError
 from core.export import CalibratedJudge
@@ -24,6 +25,10 @@ class ScoreRequest:
     `again` drops what an earlier scoring into `out` left behind.  `workers` None takes all cores for a judge that
     computes.  What an earlier call left unread is asked again at the end, unless `keep_unread`; a judge that asks an
     endpoint stops when more than `most_unread` of the items of this call, a share from 0 to 1, came back unread.
+
+    `batch` asks a batch endpoint first for all that is not in the reply cache, and waits; what batches end without
+    is asked in a new batch, or directly (`batch_rest`), and what fails by itself directly.  `batch_read` reads the
+    results of such requests out of files, and asks nobody.
     """
 
     items: Path
@@ -37,6 +42,9 @@ class ScoreRequest:
     workers: int | None = None
     keep_unread: bool = False
     most_unread: float = 0.5
+    batch: bool = False
+    batch_rest: Literal["batch", "direct"] = "batch"
+    batch_read: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -44,7 +52,7 @@ class ScoredFile:
     """What a scoring came to.  `finished` False: the budget ended it, and `out` is not there yet.
 
     `n_before` items were scored by earlier calls, `n_again` of them were unread and asked again by this one; `reasons`
-    count why items are unscored.
+    count why items are unscored.  `batch` counts what came by batch (`core.providers.batch_file.Came`).
     """
 
     n_items: int
@@ -58,6 +66,7 @@ class ScoredFile:
     reasons: Mapping[str, int] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
     n_again: int = 0
+    batch: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def n_unscored(self) -> int:
@@ -68,6 +77,15 @@ class ScoredFile:
         """Items scored a second by this call, from start to end; None where it scored none."""
         fresh = self.n_done - self.n_before
         return fresh / self.seconds if fresh and self.seconds > 0 else None
+
+
+@dataclass(frozen=True)
+class BatchWritten:
+    """Requests about `n_items` items, in `files`: `n_requests` lines that the reply cache cannot answer."""
+
+    n_items: int
+    n_requests: int
+    files: tuple[Path, ...]
 
 
 @dataclass(frozen=True)

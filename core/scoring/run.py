@@ -20,21 +20,21 @@ from pathlib import Path
 from typing import Any
 
 from core.api.loading import load_judge
-from core.data import load_items
 from core.errors import ConcordError, JobError, JudgeError, UsageError
 from core.export import CalibratedJudge
 from core.export.fused_judge import FusedJudge
 from core.export.repeval_judge import RepEvalJudge
-from core.files import replacing, write_text
+from core.files import replacing
 from core.judging.llm import LLMJudge
 from core.judging.offline.features import forget_items
 from core.progress import SILENT, Progress, Stage
 from core.providers.base import ReplyStore
 from core.records import Item
+from core.scoring.by_batch import ask_ahead, drop_notes, write_ahead
 from core.scoring.item_file import ItemFile, check_needs, file_digest, validate_items
 from core.scoring.mending import UNREAD, Mended, check_unread, model_behind, rows_of, unread_items
 from core.scoring.output import Batch, Checkpoint, header, is_csv, verdict_batch
-from core.scoring.request import FusedScores, RowJudge, ScoredFile, ScoreRequest, affordable_items
+from core.scoring.request import BatchWritten, RowJudge, ScoredFile, ScoreRequest, affordable_items
 
 BATCH = 400
 """Items scored between two checkpoints, by a judge that computes."""
@@ -72,6 +72,14 @@ def score_file(request: ScoreRequest, *, replies: ReplyStore | None = None, prog
         identity = _identity(request, items, judge)
         with closing(Checkpoint(request.out, identity, header(request.out), again=request.again)) as checkpoint:
             before = checkpoint.done.items
+            batch = ask_ahead(
+                *(request, judge, items),
+                start=before,
+                most=affordable,
+                identity=identity,
+                replies=replies,
+                progress=progress,
+            )
             _score_rest(request, judge, items, checkpoint, affordable, progress=progress)
             done, mended = checkpoint.done, Mended(n_scored=checkpoint.done.n_scored, reasons=checkpoint.done.reasons)
             if finished := done.items >= items.n_items:
@@ -83,6 +91,7 @@ def score_file(request: ScoreRequest, *, replies: ReplyStore | None = None, prog
                     checkpoint.drop()
                 else:
                     checkpoint.finish()
+                drop_notes(request)
     return ScoredFile(
         items.n_items,
         done.items,
@@ -95,7 +104,19 @@ def score_file(request: ScoreRequest, *, replies: ReplyStore | None = None, prog
         dict(mended.reasons.most_common()),
         items.findings,
         mended.n_asked,
+        batch,
     )
+
+
+def write_batch(request: ScoreRequest, path: Path, *, replies: ReplyStore | None = None) -> BatchWritten:
+    """Write the requests of a scoring that the reply cache cannot answer into files in the batch form; ask nobody.
+
+    UsageError for a judge without an endpoint, or a place that cannot be written; GoldenError as `score_file`.
+    """
+    with closing(open_judge(request, replies)) as judge:
+        items = validate_items(request.items)
+        check_needs(items, judge.needs)
+        return write_ahead(request, judge, items, path, replies)
 
 
 def ask_again(request: ScoreRequest, *, replies: ReplyStore | None = None) -> ScoredFile:
@@ -159,23 +180,6 @@ def _mend(
                 file.write(now.text)
             deque(fresh, maxlen=0)  # looks at the items after the last unread one, too
     return mended
-
-
-def score_fused(request: ScoreRequest) -> FusedScores:
-    """Score a file as a whole with the fused judge of `request`; `out` is written at the end.
-
-    UsageError for another judge or a budget, which a fused judge does not take.
-    """
-    if request.judge or request.budget is not None:
-        raise UsageError(f"{request.judge_file}: is a fused judge, which takes no --judge and no --budget.")
-    with closing(load_judge(request.judge_file, accept_edited=request.accept_edited)) as judge:
-        assert isinstance(judge, FusedJudge)
-        golden = load_items(request.items)
-        verdicts = judge.score(golden.items, metrics=golden.metrics)
-    batch = verdict_batch(verdicts, judge.marks, request.out)
-    write_text(request.out, header(request.out) + batch.text)
-    used = tuple(part.name for part in judge.parts if part.name not in judge.missing)
-    return FusedScores(batch.n_items, batch.n_scored, used, dict(judge.missing), judge.marks)
 
 
 def open_judge(request: ScoreRequest, replies: ReplyStore | None = None) -> RowJudge:

@@ -1,0 +1,86 @@
+"""A scoring whose requests go by batch: asked ahead, written into files, or read back out of files.
+
+::
+
+    verdicts.jsonl.batch.json       the batches under way, until the scoring is finished
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from core.errors import UsageError
+from core.export import CalibratedJudge
+from core.judging.by_batch import BatchAsker, NotesFile, require_batches, sleeping
+from core.progress import SILENT, Progress
+from core.providers.base import ReplyStore, Request
+from core.scoring.item_file import ItemFile
+from core.scoring.request import BatchWritten, RowJudge, ScoreRequest
+
+WALKED = 400
+"""Items looked at together."""
+
+
+def ask_ahead(
+    request: ScoreRequest,
+    judge: RowJudge,
+    items: ItemFile,
+    *,
+    start: int,
+    most: int | None,
+    identity: Any,
+    replies: ReplyStore | None,
+    progress: Progress,
+) -> dict[str, Any]:
+    """Have the requests about the items after `start`, at most `most` of them, answered as `request` says.
+
+    Counts of the lines that were asked and came; {} where nothing goes by batch.
+    """
+    notes = NotesFile(request.out.with_name(f"{request.out.name}.batch.json"), identity)
+    if request.again:
+        notes.drop()
+    if not request.batch and not request.batch_read:
+        return {}
+    asker, asked = _asker(notes, replies, request, progress), _calibrated(judge)
+    walk = lambda: _requests(asked, items, start, most)  # noqa: E731
+    if request.batch_read:
+        return asker.read(asked.judge, walk, request.batch_read).as_json()
+    outcome = asker.ask(asked.judge, walk, request.out.name)
+    return {"asked": outcome.asked} | outcome.came.as_json()
+
+
+def drop_notes(request: ScoreRequest) -> None:
+    """The scoring is finished: its batches are done with."""
+    NotesFile(request.out.with_name(f"{request.out.name}.batch.json")).drop()
+
+
+def write_ahead(
+    request: ScoreRequest, judge: RowJudge, items: ItemFile, path: Path, replies: ReplyStore | None
+) -> BatchWritten:
+    """Write what the reply cache does not answer about `items` into files in the batch form, `path` the first."""
+    asker, asked = _asker(NotesFile(path), replies, request, SILENT), _calibrated(judge)
+    files, n = asker.write(asked.judge, lambda: _requests(asked, items, 0, None), path)
+    return BatchWritten(items.n_items, n, tuple(files))
+
+
+def _calibrated(judge: RowJudge) -> CalibratedJudge:
+    if not isinstance(judge, CalibratedJudge):
+        raise UsageError("Only a judge behind an endpoint can be asked by batch; this one reads hidden states.")
+    return judge
+
+
+def _asker(notes: NotesFile, replies: ReplyStore | None, request: ScoreRequest, progress: Progress) -> BatchAsker:
+    if replies is None:
+        raise UsageError("What comes by batch is kept in a reply cache: give one as `replies`.")
+    return BatchAsker(replies, lambda name: notes, sleeping(progress), request.batch_rest)
+
+
+def _requests(judge: CalibratedJudge, items: ItemFile, start: int, most: int | None) -> Iterator[Sequence[Request]]:
+    llm, left = require_batches(judge.judge), most
+    for batch in items.batches(WALKED, start):
+        yield from llm.requests(judge.task, judge.usable(batch[:left]), judge.criteria)
+        left = None if left is None else left - len(batch)
+        if left is not None and left <= 0:
+            return
