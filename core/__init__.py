@@ -57,6 +57,8 @@ if TYPE_CHECKING:
         UsageError,
     )
     from core.export.judge_reading import judge_schema
+    from core.judging.asking import Asking
+    from core.judging.styles import Style
     from core.records import Alignment, Criteria, GoldenSet, Interval, Item, Scored, ScoreMatrix, Unscored, Verdict
     from core.verdicts import Verdicts
 
@@ -64,6 +66,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Ablation",
     "Alignment",
+    "Asking",
     "AspectError",
     "AuthError",
     "BadReplyError",
@@ -89,6 +92,7 @@ __all__ = [
     "RateLimitError",
     "ScoreMatrix",
     "Scored",
+    "Style",
     "Unscored",
     "UsageError",
     "Verdict",
@@ -131,6 +135,8 @@ _NAMES = {
         "GoldenError JudgeError ModelNotFoundError ProviderError RateLimitError UsageError"
     ),
     "core.api.fitted": "FittedRepEval fit_repeval",
+    "core.judging.asking": "Asking",
+    "core.judging.styles": "Style",
     "core.records": "Alignment Criteria GoldenSet Interval Item Scored ScoreMatrix Unscored Verdict",
     "core.verdicts": "Verdicts",
 }

@@ -25,6 +25,7 @@ ALWAYS = ("core.records", "core.errors", "core.json_form", "core.owner_only", "c
 CHOICES = (
     "core.calibration.settings",
     "core.calibration.records",
+    "core.judging.asking",
     "core.judging.styles",
 )  # frozen records: what is asked for, what came out
 PREVIEWS = (
@@ -90,7 +91,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "core.cli": (
         *("core.cli", "core.api", "core.project_records", "core.projects"),
         *("core.calibration", "core.comparison", "core.data", "core.demo", "core.drift", "core.export"),
-        *("core.judging.styles", "core.providers.base", "core.repeval", "core.report"),
+        *("core.judging.asking", "core.judging.styles", "core.providers.base", "core.repeval", "core.report"),
         *("core.scoring", "core.stats", "core.store"),
         *("core.jobs.worker", "core.owner_only", "core.settings"),
     ),
@@ -119,7 +120,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
             "core.projects.rounds",
             "core.review",
         ),  # the records they hold
-        *("core.report.figures", "core.calibration", "core.comparison", "core.data"),
+        *("core.report.figures", "core.calibration", "core.comparison", "core.data", "core.judging.asking"),
         *("core.spreadsheets", "core.stats", "core.version"),
     ),
     "core.records": (),

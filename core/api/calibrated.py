@@ -24,8 +24,11 @@ from core.calibration.loop import calibration
 from core.calibration.records import Calibration, Estimate
 from core.calibration.settings import CalibrationSettings
 from core.data.split import task_of
+from core.errors import UsageError
 from core.export import CalibratedJudge, final_verdicts, judge_card, summary, write_run
+from core.judging.asking import MODEL_WRITES, Asking
 from core.judging.base import Judge
+from core.judging.ready import made_ready
 from core.judging.registry import NAMED, make_judge, restore_judge
 from core.progress import SILENT, Progress
 from core.providers.base import ReplyStore
@@ -83,6 +86,7 @@ def calibrate(
     *,
     settings: CalibrationSettings | None = None,
     definition: str = "",
+    asking: Asking | None = None,
     replies: ReplyStore | None = None,
     progress: Progress = SILENT,
     **choices: Any,
@@ -90,16 +94,20 @@ def calibrate(
     """Calibrate `judge` on one aspect of `golden` (001, METHODS §4) and report it on held-out items.
 
     `judge` is a SPEC ("offline", "openai:MODEL@BASE_URL", …) or a Judge; `settings` or single `choices` (fields of
-    `CalibrationSettings`, e.g. ``rounds=2, seed=1``) say how.  `replies` keeps a remote judge's replies, so that
-    nothing is paid twice; `progress` is shown every snapshot of the leaderboard, and may stop the work.  Raises
+    `CalibrationSettings`, e.g. ``rounds=2, seed=1``) say how, `asking` how the judge of a SPEC is asked for a score.
+    `definition` is what the aspect means; "model" lets the judge write it.  `replies` keeps a remote judge's replies,
+    so that nothing is paid twice; `progress` is shown every snapshot of the leaderboard, and may stop the work.  Raises
     AspectError for labels that cannot rank anything, ProviderError for an endpoint that fails.
     """
     started = time.perf_counter()
     chosen = replace(settings or CalibrationSettings(), **choices)
-    task, split = task_of(golden, aspect, definition), split_for(golden, aspect, chosen)
-    with _opened(judge, replies) as opened:
-        ready = opened.prepare(task, [golden.items[p] for p in split.calibration])
-        result = calibration(AskedJudge(ready, golden, task, progress), split, chosen, judge_state=judge_state(ready))
+    given, define = ("", True) if definition == MODEL_WRITES else (definition, False)
+    task, split, asking = task_of(golden, aspect, given), split_for(golden, aspect, chosen), asking or Asking()
+    with _opened(judge, replies, asking) as opened:
+        items = [golden.items[p] for p in split.calibration]
+        ready, task, prepared = made_ready(opened, task, items, asking, define=define)
+        asked = AskedJudge(ready, golden, task, progress, prepared=prepared)
+        result = calibration(asked, split, chosen, judge_state=judge_state(ready))
     return CalibratedRun(
         **{part.name: getattr(result, part.name) for part in fields(result)},
         golden=golden,
@@ -116,20 +124,23 @@ def estimate(
     *,
     settings: CalibrationSettings | None = None,
     definition: str = "",
+    asking: Asking | None = None,
 ) -> Estimate:
     """Calls, tokens and price of `calibrate` with the same arguments; asks no endpoint."""
-    chosen = settings or CalibrationSettings()
-    with _opened(judge) as opened:
-        task = task_of(golden, aspect, definition)
-        return estimate_of(golden, task, split_for(golden, aspect, chosen), chosen, opened)
+    chosen, define = settings or CalibrationSettings(), definition == MODEL_WRITES
+    with _opened(judge, asking=asking) as opened:
+        task, split = task_of(golden, aspect, "" if define else definition), split_for(golden, aspect, chosen)
+        return estimate_of(golden, task, split, chosen, opened, asking=asking, define=define)
 
 
 @contextmanager
-def _opened(judge: str | Judge, replies: ReplyStore | None = None) -> Iterator[Judge]:
-    """The judge that a SPEC names, closed in the end, or the caller's own."""
+def _opened(judge: str | Judge, replies: ReplyStore | None = None, asking: Asking | None = None) -> Iterator[Judge]:
+    """The judge that a SPEC names, closed in the end, or the caller's own, which is asked as it is."""
     if isinstance(judge, str):
-        with closing(make_judge(judge, Settings.from_environment(), replies, gate=NAMED)) as opened:
+        with closing(make_judge(judge, Settings.from_environment(), replies, asking=asking, gate=NAMED)) as opened:
             yield opened
+    elif asking is not None and asking.style is not None:
+        raise UsageError("How a judge of your own is asked is its own matter: give it its sampling, or name a SPEC.")
     else:
         yield judge
 

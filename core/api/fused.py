@@ -27,6 +27,7 @@ from core.fusion.llm import ModelRatings, rate_by_model
 from core.fusion.plan import measured_plan, read_plan
 from core.fusion.stack import Agreement, Fusion, StackSettings
 from core.fusion.stack import fuse as fuse_parts
+from core.judging.asking import MODEL_WRITES
 from core.judging.registry import NAMED, language_model
 from core.providers.base import ReplyStore
 from core.records import Alignment, GoldenSet, Item, Level, Scored, Statistic, Verdict
@@ -35,9 +36,6 @@ from core.stats import Difference
 from core.verdicts import Verdicts
 
 __all__ = ["MODEL_WRITES", "FusedByModel", "FusedRun", "fuse"]
-
-MODEL_WRITES = "model"
-"""In the place of a plan's text: the model writes it."""
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from core.calibration.settings import CalibrationSettings
 from core.data import load_golden
 from core.errors import JobError, NotFoundError, UsageError
 from core.files import write_text
+from core.judging.asking import MODEL_WRITES, Asking
 from core.project_records import CriteriaEntry, GoldenSummary, JudgeEntry, ProjectSummary, Run
 from core.projects.calibration import CalibrationRequest
 from core.projects.transfer import Exported
@@ -103,6 +104,7 @@ class Project:
         *,
         settings: CalibrationSettings | None = None,
         definition: str = "",
+        asking: Asking | None = None,
         **choices: Any,
     ) -> str:
         """Put a calibration in the queue, see to a worker, and return the run's id; arguments as `core.calibrate`.
@@ -110,7 +112,13 @@ class Project:
         `golden` is the id or name of a golden set of the project.
         """
         chosen = replace(settings or CalibrationSettings(), **choices)
-        request = CalibrationRequest(self.project_id, self._golden_id(golden), aspect, judge, chosen, definition)
+        define = definition == MODEL_WRITES
+        request = CalibrationRequest(
+            *(self.project_id, self._golden_id(golden), aspect, judge, chosen),
+            definition="" if define else definition,
+            asking=asking or Asking(),
+            define=define,
+        )
         return projects.start_calibration(self.store, self.settings, request)
 
     def wait(self, run_id: str, seconds: float | None = None) -> Any:

@@ -22,7 +22,9 @@ from core.calibration.revisit import Order, rung_calls, schedule
 from core.calibration.settings import CalibrationSettings
 from core.data.split import ENOUGH, LEAST, few_labels
 from core.errors import AspectError
+from core.judging.asking import STEPS_LIKE, Asking
 from core.judging.base import DraftRequest, Judge, RefineRequest
+from core.judging.llm import LLMJudge
 from core.records import GoldenSet, Split, Task
 from core.stats import LabelledItems
 
@@ -180,18 +182,40 @@ def require_usable(golden: GoldenSet, task: Task, items: LabelledItems) -> None:
         )
 
 
-def estimate(golden: GoldenSet, task: Task, split: Split, settings: CalibrationSettings, judge: Judge) -> Estimate:
-    """The estimate for `judge`, prepared or not.  AspectError for labels that cannot rank anything."""
+def estimate(
+    golden: GoldenSet,
+    task: Task,
+    split: Split,
+    settings: CalibrationSettings,
+    judge: Judge,
+    *,
+    asking: Asking | None = None,
+    define: bool = False,
+) -> Estimate:
+    """The estimate for `judge`, prepared or not.  AspectError for labels that cannot rank anything.
+
+    `asking` and `define` say what it writes before (`made_ready`).
+    """
+    asking = asking or Asking()
+    before = asking.writes_steps + (define and not task.definition)
+    if asking.writes_steps and isinstance(judge, LLMJudge):
+        judge = judge.with_sampling(replace(judge.sampling, steps=STEPS_LIKE))
     items = LabelledItems.of(golden, task.aspect, split.calibration)
     require_usable(golden, task, items)
     plan = plan_work(settings, items, len(split.held_out))
     once = judge.estimate(task, [golden.items[p] for p in split.calibration], CRITERIA_WORDS)
     cut = cut_words(plan, settings, items, len(split.held_out))
     return Estimate(
-        plan.calls,
+        plan.calls + before,
         *once.scaled(plan.calls / max(1, once.calls)),
         n_calibration=items.n,
         n_held_out=len(split.held_out),
-        notes=tuple(note for note in (judge.notice, cut) if note),
+        notes=tuple(note for note in (judge.notice, _several(judge, plan.calls), cut) if note),
         few_labels=few_labels(items.n, refining=plan.rounds > 0),
     )
+
+
+def _several(judge: Judge, calls: int) -> str:
+    """A sentence where one call is several replies."""
+    samples = judge.sampling.samples if isinstance(judge, LLMJudge) else 1
+    return "" if samples == 1 else f"Each score is the mean of {samples} replies: up to {samples * calls:,} in all."

@@ -10,6 +10,7 @@ import numpy as np
 from core.calibration.records import BestSoFar, Candidate, LeaderboardSnapshot, Phase, Status, TracePoint
 from core.calibration.settings import CalibrationSettings
 from core.judging.base import DraftBatch, DraftRequest, Judge, RefineRequest
+from core.judging.ready import Prepared
 from core.progress import SILENT, Progress
 from core.records import Alignment, Criteria, FloatArray, GoldenSet, Level, Measure, ScoreMatrix, Task, Unscored, Usage
 from core.stats import Difference, LabelledItems, align_each, paired_difference
@@ -20,12 +21,16 @@ INTERIM_RESAMPLES = 200  # for whiskers that are redrawn with the next batch
 
 @dataclass(frozen=True)
 class AskedJudge:
-    """What calibrations, rounds and ablations ask; a worker's own kind keeps the answers too."""
+    """What calibrations, rounds and ablations ask; a worker's own kind keeps the answers too.
+
+    `prepared` is what its model wrote before; a calibration counts it.
+    """
 
     judge: Judge
     golden: GoldenSet
     task: Task
     progress: Progress = SILENT
+    prepared: Prepared = field(default_factory=Prepared, kw_only=True)
 
     def draft(self, requests: Sequence[DraftRequest]) -> DraftBatch:
         """New criteria from labelled exemplars."""

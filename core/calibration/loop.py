@@ -139,10 +139,12 @@ def _start(judge: AskedJudge, split: Split, settings: CalibrationSettings, opene
     items, held_out = (LabelledItems.of(golden, task.aspect, part) for part in (split.calibration, opened))
     require_usable(golden, task, items)
     level = settings.level or items.usual_level
-    plan = plan_work(settings, items, held_out.n)
-    table = ScoreTable(golden.item_ids, CallBudget(settings.budget, plan.reserve))
+    before = judge.prepared
+    left = None if settings.budget is None else max(1, settings.budget - before.calls)
+    plan = plan_work(replace(settings, budget=left), items, held_out.n)
+    table = ScoreTable(golden.item_ids, CallBudget(settings.budget, plan.reserve, before.calls, before.usage))
     pool = CandidatePool(items, settings, level, table)
-    pool.calls_expected = plan.calls
+    pool.calls_expected = plan.calls + before.calls
     baseline = Criteria("", task.aspect, Provenance("none", note="the judge without criteria"))
     pool.add([baseline], "baseline")
     run = _Run(judge, split, pool, Order(items.sources, settings.seed), held_out, plan)
@@ -150,7 +152,7 @@ def _start(judge: AskedJudge, split: Split, settings: CalibrationSettings, opene
         run.cut.append(cut)
     unseen = few_held_out(held_out.n) if opened else "Not measured on held-out items: calibration flatters."
     few = (few_labels(items.n, refining=plan.rounds > 0), unseen)
-    run.warnings += [warning for warning in few if warning]
+    run.warnings += [*(warning for warning in few if warning), *before.notes]
     if split.dropped:
         run.warnings.append(f"{split.dropped} items fall away because their system is held out on the other side.")
     return run

@@ -10,13 +10,23 @@ import typer
 from core.cli.options import (
     AspectOption,
     BootstrapOption,
+    EffortOption,
+    ExtraOption,
+    FormOption,
     Golden,
     JsonFlag,
     LevelOption,
+    PersonaOption,
+    SamplesOption,
     SeedOption,
     ShareOption,
     SplitOption,
     StatisticOption,
+    StepsOption,
+    TemperatureOption,
+    TokensOption,
+    WeightedOption,
+    chosen_asking,
     chosen_level,
     read_scale,
     reply_cache,
@@ -42,6 +52,10 @@ WITH = (
     "Names, parted by commas: offline, repeval, overlap, rouge1_source_p, rouge, chrf, similarity, metric_<name>, "
     "judge:FILE, replies:FILE, nli:MODEL, …"
 )
+NO_DEFINITION = (
+    "Nothing says what {aspect} means. Say it in a sentence (--definition), or let the judge write it "
+    "(--definition model)."
+)
 
 
 @commands.command()
@@ -63,7 +77,18 @@ def calibrate(
     split: SplitOption = "sources",
     share: ShareOption = 0.5,
     scale: Annotated[str, typer.Option(help="LO-HI, where the labels do not show the whole scale.")] = "",
-    definition: Annotated[str, typer.Option(help="The aspect in a sentence, for the judge.")] = "",
+    definition: Annotated[
+        str, typer.Option(help="The aspect in a sentence, for the judge; 'model' lets the judge write it.")
+    ] = "",
+    form: FormOption = None,
+    samples: SamplesOption = None,
+    temperature: TemperatureOption = "",
+    weighted: WeightedOption = False,
+    steps: StepsOption = False,
+    persona: PersonaOption = None,
+    max_tokens: TokensOption = None,
+    effort: EffortOption = "",
+    extra_body: ExtraOption = "",
     seed: SeedOption = 0,
     out: Annotated[Path | None, typer.Option(help="Folder for judge.yaml and the other files.")] = None,
     as_json: JsonFlag = False,
@@ -74,24 +99,24 @@ def calibrate(
     from core.calibration.settings import CalibrationSettings
     from core.data import load_golden
 
-    chosen = CalibrationSettings(
-        preset=preset,
-        revisit=revisit,
-        rounds=rounds,
-        keep=keep,
-        ensemble=ensemble,
-        budget=budget,
-        statistic=statistic,
-        level=chosen_level(level),
-        split=split,
-        calibration_share=share,
-        seed=seed,
-    )
+    style: dict[str, Any] = {"form": form, "samples": samples, "weighted": weighted or None, "persona": persona}
+    told = {"steps": steps, "max_tokens": max_tokens, "effort": effort, "extra": extra_body}
+    search: dict[str, Any] = {"preset": preset, "revisit": revisit, "rounds": rounds, "keep": keep, "budget": budget}
+    measure: dict[str, Any] = {
+        "statistic": statistic,
+        "level": chosen_level(level),
+        "split": split,
+        "calibration_share": share,
+    }
+    chosen = CalibrationSettings(**search, **measure, ensemble=ensemble, seed=seed)
     loaded = load_golden(golden, scales={aspect: read_scale(scale)} if scale else None)
-    typer.echo(_estimate_words(estimate(loaded, aspect, judge, settings=chosen)), err=True)
-    cache = reply_cache(judge)
+    asking = chosen_asking(judge, temperature, **style, **told)
+    how: dict[str, Any] = {"settings": chosen, "definition": definition, "asking": asking}
+    typer.echo(_estimate_words(estimate(loaded, aspect, judge, **how)), err=True)
+    if not definition and judge.startswith(("openai:", "hf:")):
+        typer.echo(NO_DEFINITION.format(aspect=aspect), err=True)
     with stages_shown() as progress:
-        result = run(loaded, aspect, judge, settings=chosen, definition=definition, replies=cache, progress=progress)
+        result = run(loaded, aspect, judge, replies=reply_cache(judge), progress=progress, **how)
     body = result.as_json() if out is None else result.save(out)
     tell(body, _calibration_words(body), as_json)
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from core.errors import UsageError
 
 if TYPE_CHECKING:
+    from core.judging.asking import Asking
     from core.providers.base import ReplyStore
     from core.records import Level, Scale
     from core.settings import Settings
@@ -33,12 +34,49 @@ BootstrapOption = Annotated[
     int,
     typer.Option("--bootstrap", min=0, help="Resamples of sources behind intervals at system level; 0: no intervals."),
 ]
+FormOption = Annotated[
+    Literal["score_only", "free_text", "rate_explain", "analyze_rate", "mix"] | None,
+    typer.Option("--form", help="How a score is asked for; analyze_rate: analysis first; mix: both ways round."),
+]
+SamplesOption = Annotated[int | None, typer.Option("--samples", help="Replies that a score is the mean of.")]
+TemperatureOption = Annotated[
+    str, typer.Option("--temperature", help="0 for one sample and 1 for several; none: left to the model.")
+]
+WeightedOption = Annotated[
+    bool, typer.Option("--weighted", help="score_only by probability, where the endpoint tells it.")
+]
+StepsOption = Annotated[bool, typer.Option("--steps", help="The model writes evaluation steps first.")]
+PersonaOption = Annotated[Literal["none", "helpful", "annotator"] | None, typer.Option("--persona")]
+TokensOption = Annotated[
+    int | None, typer.Option("--max-tokens", min=1, help="Longest reply; thoughts get room of their own.")
+]
+EffortOption = Annotated[str, typer.Option("--effort", help="How long the model thinks: low, medium, high, …")]
+ExtraOption = Annotated[
+    str, typer.Option("--extra-body", help="JSON object of further fields of each request; kept in judge.yaml.")
+]
 VERDICTS = "Verdicts (item_id, score) or replies (item_id, responses)."
 
 
 def chosen_level(level: Literal["auto", "dataset", "sample", "system"]) -> Level | None:
     """The level asked for, None for auto."""
     return None if level == "auto" else level
+
+
+def chosen_asking(judge: str, temperature: str, **chosen: Any) -> Asking:
+    """How `judge` is asked, from the options above; UsageError for what does not go together."""
+    from core.judging.asking import Asking
+
+    return Asking.of(judge, temperature=read_temperature(temperature), **chosen)
+
+
+def read_temperature(text: str) -> float | Literal["none"] | None:
+    """``"0.7"``, ``"none"``, or None for an empty text; UsageError for anything else."""
+    if text in ("", "none"):
+        return "none" if text else None
+    try:
+        return float(text)
+    except ValueError as error:
+        raise UsageError(f"--temperature takes a number from 0 to 2, or none; {text!r} came.") from error
 
 
 def read_scale(text: str) -> Scale:

@@ -15,6 +15,7 @@ import numpy as np
 
 from core.data.split import task_of, whole_sources
 from core.errors import AspectError, UsageError
+from core.judging.asking import STEPS_LIKE
 from core.judging.base import CallEstimate
 from core.judging.styles import Style, sampling_of
 from core.records import Alignment, Criteria, GoldenSet, Level, Provenance, Statistic, Task, Usage
@@ -30,8 +31,6 @@ MOST_STYLES = 40
 RENDERED = 200
 """Items, drawn at random, whose prompts are rendered for an estimate; the others count as much on average."""
 Number = TypeVar("Number", int, float)
-_STEPS_LIKE = "x" * 6 * 120
-"""Stands for the steps that are not written yet: about 120 words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +195,7 @@ def estimate_grid(grid: StyleGrid, settings: Settings) -> StylesEstimate:
     try:
         for column in grid.columns:
             spent += column.writes_steps
-            for style in grid.styles(column.steps or (_STEPS_LIKE if column.writes_steps else "")):
+            for style in grid.styles(column.steps or (STEPS_LIKE if column.writes_steps else "")):
                 affordable = budget is None or spent + column.calls(style) <= budget
                 spent += column.calls(style) if affordable else 0
                 cells.append(_cell(grid, column, style, model, affordable=affordable))

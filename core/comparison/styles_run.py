@@ -306,7 +306,7 @@ def measured(grid: StyleGrid, column: Column, style: Style, answers: Answers, ca
     here = np.isin(np.asarray(column.positions), at)
     drawn: dict[str, Any] = {"resamples": request.resamples, "seed": request.seed}
     forecast = None
-    if style.samples > 1 and style.temperature > 0:
+    if style.samples > 1 and style.varies:
         samples, n = answers.samples[here], column.n_labelled
         forecast = pilot_forecast(samples, items, measure, n_labelled=n, call_cost=call_cost, **drawn)
     return StyleCell(

@@ -45,7 +45,9 @@ class SamplingEntry(Part):
         "rate_explain", description="Form of the reply."
     )
     samples: Annotated[int, Field(ge=1, le=200)] = Field(1, description="Replies averaged into one score.")
-    temperature: Annotated[float, Field(ge=0, le=2)] = Field(0.0, description="Sampling temperature.")
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = Field(
+        0.0, description="Sampling temperature; null where none is sent."
+    )
     top_p: Annotated[float, Field(gt=0, le=1)] = Field(
         1.0, description="Share of the probability that tokens are drawn from."
     )
@@ -103,6 +105,12 @@ class JudgeDescription(Part):
     )
     sampling: SamplingEntry | None = None
     effort: str = Field("", max_length=20, description="How long the model was asked to think; empty for its own way.")
+    extra: str = Field(
+        "", max_length=4000, description="Further fields of each request, a JSON object; empty for none."
+    )
+    room: Annotated[int, Field(ge=0, le=16_384)] = Field(
+        0, description="Tokens beyond max_tokens that the model was given, since its thoughts had used the limit up."
+    )
     sent_without: list[str] = Field(
         [], description="What of the sampling was not sent when the judge was calibrated: its endpoint did not take it."
     )

@@ -5,8 +5,9 @@ The words of the prompts are made in `render`, a rating is read out of a reply i
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
@@ -15,6 +16,7 @@ from core.judging.base import CallEstimate, DraftBatch, DraftRequest, Judge, OnP
 from core.judging.first_replies import FIRST_DRAFTS, FIRST_RATINGS, FirstReplies
 from core.judging.render import (
     ScoreFrame,
+    definition_messages,
     draft_messages,
     refine_messages,
     score_frame,
@@ -43,6 +45,8 @@ CALLS_PER_CHUNK = 2048
 
 STEPS_TOKENS = 512
 """Longest evaluation steps that the model may write."""
+DEFINITION_TOKENS, MOST_DEFINITION = 256, 2_000
+"""Longest definition of an aspect that it may write, and the longest that is kept, in characters."""
 
 CostOf = Callable[[int, int], float]
 """(prompt tokens, completion tokens) → dollars."""
@@ -75,12 +79,16 @@ class LLMJudge(Judge):
         sampling: Sampling | None = None,
         cost_of: CostOf | None = None,
         effort: str = "",
+        extra: str = "",
+        room: int = 0,
     ) -> None:
         self.provider = provider
         self.model = model
         self.spec = spec
         self.sampling = sampling or Sampling()
         self.effort = effort
+        self.extra = extra
+        self.room = room
         self._cost_of = cost_of
         self.n_unweighted = 0
         self._first = FirstReplies(f"{model} at {provider.endpoint}")
@@ -191,19 +199,26 @@ class LLMJudge(Judge):
         how = self.sampling
         messages = {prompt: frame.messages(criteria) for prompt, frame in frames.items()}
         return [
-            Request(
-                self.model,
+            self._request(
                 messages[place.prompt],
                 how.temperature,
                 how.max_tokens,
-                how.top_p,
+                top_p=how.top_p,
                 sample=place.sample,
                 json_schema=place.schema,
                 logprobs=LOGPROBS if how.weighted else 0,
-                effort=self.effort,
             )
             for place in how.places
         ]
+
+    def _request(
+        self, messages: tuple[Message, ...], temperature: float | None, max_tokens: int, **others: Any
+    ) -> Request:
+        """One call to the model, told all that it is always told; its own temperature where this judge keeps that."""
+        heat = None if self.sampling.temperature is None else temperature
+        return Request(
+            *(self.model, messages, heat, max_tokens), effort=self.effort, extra=self.extra, room=self.room, **others
+        )
 
     def _read(
         self, task: Task, cells: Sequence[Cell], replies: Sequence[Reply], verdicts: Sequence[list[Verdict]]
@@ -249,14 +264,12 @@ class LLMJudge(Judge):
 
         replies = self.provider.complete(
             [
-                Request(
-                    self.model,
+                self._request(
                     prompt,
                     r.temperature,
                     max(r.max_tokens, self.sampling.max_tokens),
                     seed=r.seed,
                     sample=r.provenance.sample,
-                    effort=self.effort,
                 )
                 for r, prompt in zip(requests, messages, strict=True)
             ],
@@ -269,19 +282,27 @@ class LLMJudge(Judge):
         )
         return DraftBatch(drafted, len(requests), total_usage(replies))
 
-    def write_steps(self, task: Task, criteria: str = "") -> WrittenSteps:
+    def write_steps(self, task: Task, criteria: str = "") -> Written:
         """Evaluation steps that lead from an item to its number, written once by the model (auto-CoT; G-Eval).
 
         From the task and the criteria alone, at temperature 0; to be shown, edited and kept, then put into force as
         `Sampling.steps`.  A reply that cannot be used gives "" with the problem in words; ProviderError as `score`.
         """
-        replies = self.provider.complete(
-            [Request(self.model, steps_messages(task, criteria), 0.0, STEPS_TOKENS, effort=self.effort)]
-        )
-        text, problem = written(replies[0], task.aspect)
-        if len(text) > MOST_STEPS:
-            text, problem = "", f"The steps were {len(text):,} characters long; {MOST_STEPS:,} are the most."
-        return WrittenSteps(text, problem, total_usage(replies))
+        answer = self._write(task, steps_messages(task, criteria), STEPS_TOKENS)
+        if len(answer.text) > MOST_STEPS:
+            long = f"The steps were {len(answer.text):,} characters long; {MOST_STEPS:,} are the most."
+            return replace(answer, text="", problem=long)
+        return answer
+
+    def write_definition(self, task: Task) -> Written:
+        """What the aspect means, in a sentence or two, from its name and the kind of item alone; as `write_steps`."""
+        answer = self._write(task, definition_messages(task), DEFINITION_TOKENS)
+        return replace(answer, text=" ".join(answer.text.split())[:MOST_DEFINITION])
+
+    def _write(self, task: Task, messages: tuple[Message, ...], max_tokens: int) -> Written:
+        replies = self.provider.complete([self._request(messages, 0.0, max_tokens)])
+        self._note_sent(replies)
+        return Written(*written(replies[0], task.aspect), total_usage(replies))
 
     # ── the rest of the protocol ─────────────────────────────────────────────────────────────────────────────
 
@@ -311,14 +332,14 @@ class LLMJudge(Judge):
 
     def with_sampling(self, sampling: Sampling) -> LLMJudge:
         """The same model asked in another way, over the same connections; what the endpoint can do stays known."""
-        other = LLMJudge(
-            self.provider, self.model, spec=self.spec, sampling=sampling, cost_of=self._cost_of, effort=self.effort
-        )
-        other._first = self._first
+        other = copy.copy(self)
+        other.sampling, other.n_unweighted, other._without = sampling, 0, set()
         return other
 
     def _note_sent(self, replies: Sequence[Reply]) -> None:
-        self._without.update(name for reply in replies if isinstance(reply, Completion) for name in reply.without)
+        came = [reply for reply in replies if isinstance(reply, Completion)]
+        self._without.update(name for reply in came for name in reply.without)
+        self.room = max([self.room, *(reply.room for reply in came)])
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -328,7 +349,7 @@ class LLMJudge(Judge):
     def as_state(self) -> Mapping[str, Any]:
         """What `judging.registry.restore_judge` needs, and what was not sent; the key is not among it."""
         state: dict[str, Any] = {"spec": self.spec, "model": self.model, "sampling": self.sampling.as_state()}
-        state |= {"effort": self.effort} if self.effort else {}
+        state |= {name: value for name in ("effort", "extra", "room") if (value := getattr(self, name))}
         return state | ({"sent_without": sorted(self._without)} if self._without else {})
 
     def close(self) -> None:
@@ -336,8 +357,8 @@ class LLMJudge(Judge):
 
 
 @dataclass(frozen=True, slots=True)
-class WrittenSteps:
-    """Evaluation steps as the model wrote them, or "" with the reason in words; and what asking cost."""
+class Written:
+    """Evaluation steps or a definition as the model wrote it, or "" with the reason in words; and what asking cost."""
 
     text: str
     problem: str = ""

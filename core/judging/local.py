@@ -29,10 +29,6 @@ class LocalJudge(LLMJudge):
     def notice(self) -> str:
         return f"Scores come from the language model {self.model}, which runs in Concord's own process."
 
-    def with_sampling(self, sampling: Sampling) -> LocalJudge:
-        """The same model asked in another way."""
-        return LocalJudge(self.provider, self.model, spec=self.spec, sampling=sampling)
-
     def _check(self, task: Task) -> None:
         scale = task.scale
         if self.sampling.weighted and not whole_numbers(scale):

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from core.errors import AuthError, ConsentError, JudgeError, UsageError
+from core.judging.asking import Asking
 from core.judging.base import Judge
 from core.judging.llm import LLMJudge
 from core.judging.recorded import RecordedJudge
@@ -35,6 +36,7 @@ from core.providers.endpoints import OPENAI_URL, checked_base_url, trusted_with_
 from core.providers.prices import Price, load_prices
 from core.providers.recorded import RecordedProvider, read_recording
 from core.providers.scripted import ScriptedProvider
+from core.providers.wire import ROOM_TO_THINK
 from core.settings import Settings
 
 # ── what a SPEC says ─────────────────────────────────────────────────────────────────────────────────────────
@@ -205,26 +207,33 @@ def make_judge(
     replies: ReplyStore | None = None,
     *,
     sampling: Sampling | None = None,
+    asking: Asking | None = None,
     gate: Gate = CAREFUL,
 ) -> Judge:
     """The judge that `spec` names (the table above), answering from `replies` first where it asks an endpoint.
 
     `gate` decides whether the endpoint may be asked, and who gets the key: `NAMED` where a person names this judge here
-    and now.  UsageError for a malformed spec, AuthError when OpenAI's own endpoint is meant and there is no key,
-    JudgeError for a file or a model that the gate keeps shut.
+    and now.  `asking` is how a person wants it asked, `sampling` the same with its prompts pinned; what they leave open
+    is as usual.  UsageError for a malformed spec or a judge that is not asked in words, AuthError when OpenAI's own
+    endpoint is meant and there is no key, JudgeError for a file or a model that the gate keeps shut.
     """
     parsed = parse_spec(spec)
+    asking = asking or Asking()
+    sampling = sampling or asking.sampling(settings.max_tokens)
+    asking.require_for(parsed.kind)
     match parsed.kind:
         case "offline":
             from core.judging.offline.judge import OfflineJudge
 
             return OfflineJudge()
         case "openai":
-            return _openai(parsed, settings, replies, sampling, gate)
+            return _openai(parsed, settings, replies, sampling, gate, asking=asking)
         case "hf":
             return _local(parsed, settings, replies, sampling, gate)
         case "recorded":
-            return _recorded(Path(parsed.file), sampling, gate)
+            if not isinstance(judge := _recorded(Path(parsed.file), sampling, gate), LLMJudge) and not asking.usual:
+                raise UsageError(f"The judge {spec} replays scores: there is nobody to ask in another way.")
+            return judge
         case "scripted":
             return _scripted(parsed, replies, sampling)
 
@@ -242,10 +251,13 @@ def restore_judge(
         return OfflineJudge.from_state(state)
     try:
         sampling = Sampling.from_state(state.get("sampling", {}))
+        asking = Asking.from_state(state, named=gate.models)
     except UsageError as error:
         raise JudgeError(f"The kept judge {shown(spec)}: {error}") from error
-    asked_as_then = replace(settings, reasoning_effort=str(state.get("effort", "")))
-    return make_judge(spec, asked_as_then, replies, sampling=sampling, gate=gate)
+    then = replace(settings, reasoning_effort="")
+    if isinstance(judge := make_judge(spec, then, replies, sampling=sampling, asking=asking, gate=gate), LLMJudge):
+        judge.room = min(int(state.get("room", 0)), ROOM_TO_THINK[-1])
+    return judge
 
 
 def endpoint_of(spec: JudgeSpec, settings: Settings) -> str:
@@ -290,6 +302,8 @@ def _openai(
     replies: ReplyStore | None,
     sampling: Sampling | None,
     gate: Gate,
+    *,
+    asking: Asking,
 ) -> Judge:
     model, base_url = spec.model, endpoint_of(spec, settings)
     prices = load_prices(settings.prices)
@@ -298,7 +312,8 @@ def _openai(
         model,
         spec=f"openai:{model}" if base_url == OPENAI_URL else f"openai:{model}@{base_url}",
         sampling=sampling or (Sampling(max_tokens=settings.max_tokens) if settings.max_tokens else None),
-        effort=settings.reasoning_effort,
+        effort=asking.effort or settings.reasoning_effort,
+        extra=asking.extra,
         cost_of=prices[model].cost if model in prices else None,
     )
 

@@ -30,6 +30,7 @@ DRAFT_PROMPT = "draft.v1"
 REFINE_PROMPT = "refine.v1"
 CHOSEN_REFINE_PROMPT = "refine.v2"
 STEPS_PROMPT = "steps.v1"
+DEFINITION_PROMPT = "definition.v1"
 
 MOST_NUMBERS = 21
 """Ratings that a prompt lists one by one, such as those from -10 to 10."""
@@ -112,6 +113,11 @@ def persona_messages(persona: Persona) -> tuple[Message, ...]:
 def steps_messages(task: Task, criteria: str, prompt: str = STEPS_PROMPT) -> tuple[Message, ...]:
     """Ask for the evaluation steps that lead a judge to its number (auto-CoT; G-Eval, 002 section 3.1)."""
     return (Message("user", _fill(prompt, {**_task_values(task), "criteria": neutral(criteria)})),)
+
+
+def definition_messages(task: Task, prompt: str = DEFINITION_PROMPT) -> tuple[Message, ...]:
+    """Ask what the aspect means, where nobody has said it."""
+    return (Message("user", _fill(prompt, _task_values(task))),)
 
 
 def score_messages(task: Task, item: Item, criteria: str, form: OutputForm = "rate_explain") -> tuple[Message, ...]:

@@ -95,7 +95,7 @@ _UNREAD = {"no verdict": "one that states no rating"}
 def sent_otherwise(names: Collection[str], sampling: Sampling) -> tuple[str, ...]:
     """What it means that the endpoint took no `names`, a sentence each; nothing where it changes no score."""
     meant = {
-        "temperature": f"refuses the temperature {sampling.temperature:g}: its replies are drawn at its own, so "
+        "temperature": f"refuses the temperature {sampling.temperature or 0:g}: its replies are drawn at its own, so "
         "a second scoring may differ",
         "top_p": f"refuses top_p {sampling.top_p:g}: its replies are drawn from all tokens",
         "reasoning_effort": "takes no reasoning effort: the model thinks as long as it likes",

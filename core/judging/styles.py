@@ -57,12 +57,12 @@ class Style:
 
     `steps` are the evaluation steps in force, shown after the criteria (see `LLMJudge.write_steps`), `weighted` takes
     the probability-weighted score where the endpoint gives logprobs (score_only alone), `structured` asks for JSON
-    where the endpoint takes a schema.
+    where the endpoint takes a schema.  A temperature of None is not sent: the model draws at its own.
     """
 
     form: StyleForm = "rate_explain"
     samples: int = 1
-    temperature: float = 0.0
+    temperature: float | None = 0.0
     top_p: float = 1.0
     persona: Persona = "none"
     steps: str = ""
@@ -82,6 +82,8 @@ class Style:
                 raise UsageError(f"A style's {name} must be a whole number from 1 to {most:,}, not {value!r}.")
         for name, high in (("temperature", 2.0), ("top_p", 1.0)):
             value = getattr(self, name)
+            if value is None and name == "temperature":
+                continue
             number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
             if not number or not 0 <= value <= high:
                 raise UsageError(f"A style's {name} must be a number from 0 to {high:g}, not {value!r}.")
@@ -110,7 +112,8 @@ class Style:
     def name(self) -> str:
         """Short, for people: "analyze-rate · 5 samples at t=1 · steps · annotator"; what is usual is left out."""
         samples = "1 sample" if self.samples == 1 else f"{self.samples} samples"
-        parts = [self.form.replace("_", "-"), f"{samples} at t={self.temperature:g}"]
+        heat = "the model's temperature" if self.temperature is None else f"t={self.temperature:g}"
+        parts = [self.form.replace("_", "-"), f"{samples} at {heat}"]
         parts += [f"top-p {self.top_p:g}"] * (self.top_p < 1.0)
         parts += ["steps"] * bool(self.steps.strip())
         parts += ["weighted"] * self.weighted
@@ -118,6 +121,11 @@ class Style:
         parts += [self.persona] * (self.persona != "none")
         parts += [f"up to {self.max_tokens} tokens"] * (self.max_tokens != USUAL_TOKENS)
         return " · ".join(parts)
+
+    @property
+    def varies(self) -> bool:
+        """Whether samples of one score can differ."""
+        return self.temperature != 0.0
 
     def as_json(self) -> dict[str, Any]:
         """All fields by name, JSON-able; `from_json` takes them back."""

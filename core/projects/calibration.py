@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING
 from core.calibration.records import Calibration, Estimate
 from core.calibration.settings import CalibrationSettings
 from core.errors import JobError
+from core.judging.asking import Asking
 from core.project_records import JUDGES, WITH_RESULT, CriteriaAlignment, Run
 from core.projects.criteria import list_criteria
 from core.projects.judge_line import final_values, judge_line, propose, version_asked
 from core.projects.project_list import require_aspect
 from core.projects.roles import requires
-from core.projects.runs import RunWork, judge_run, list_held_out_accesses, load_calibration, start_run
+from core.projects.runs import JudgeState, RunWork, judge_run, list_held_out_accesses, load_calibration, start_run
 from core.records import GoldenSet, JudgeScores, Scale, ScoreMatrix, Split, Task
 from core.review.criteria import Comment
 from core.settings import Settings
 from core.store.codec import unpack
+from core.store.results import JUDGE
 from core.store.store import Store
 
 if TYPE_CHECKING:
@@ -29,7 +31,9 @@ if TYPE_CHECKING:
 class CalibrationRequest:
     """What a person asks for.  `scale` None takes the aspect's own; `definition` may be empty.
 
-    `split_from` names the calibration or version, of an earlier golden set, whose known sources keep their side.
+    `asking` is how the judge is asked for a score; with `define` its model says what the aspect means, where
+    `definition` is empty.  `split_from` names the calibration or version, of an earlier golden set, whose known sources
+    keep their side.
     """
 
     project_id: str
@@ -40,6 +44,8 @@ class CalibrationRequest:
     definition: str = ""
     scale: Scale | None = None
     split_from: str = ""
+    asking: Asking = field(default_factory=Asking)
+    define: bool = False
 
     def task(self, golden: GoldenSet) -> Task:
         """What the judge is asked to do.  AspectError for labels that cannot rank anything."""
@@ -59,8 +65,8 @@ def estimate(store: Store, settings: Settings, request: CalibrationRequest) -> E
 
     golden = store.goldens.load(request.golden_id)
     task, split = request.task(golden), _asked_split(store, keeping_sides(store, request), golden)
-    with closing(make_judge(request.judge_spec, settings, store.replies)) as judge:
-        return estimate_of(golden, task, split, request.settings, judge)
+    with closing(make_judge(request.judge_spec, settings, store.replies, asking=request.asking)) as judge:
+        return estimate_of(golden, task, split, request.settings, judge, asking=request.asking, define=request.define)
 
 
 @requires("reviewer", "started a calibration")
@@ -85,9 +91,10 @@ def run_calibration(work: RunWork) -> Calibration:
 
     request, golden = work.request(CalibrationRequest), work.golden
     task, split = request.task(golden), _asked_split(work.store, request, golden)
-    state = work.prepared(request.judge_spec, task, split.calibration)
-    with work.asking(state, task) as judge:
-        result = calibration(judge, split, request.settings, judge_state=state)
+    made = work.prepared(request.judge_spec, task, split.calibration, request.asking, define=request.define)
+    task = replace(task, definition=made.prepared.definition or task.definition)
+    with work.asking(made.state, task, made.prepared) as judge:
+        result = calibration(judge, split, request.settings, judge_state=made.state)
     every = {candidate.criteria.criteria_id: candidate.criteria for candidate in result.candidates}
     every |= {criteria.criteria_id: criteria for criteria in result.chosen}
     work.add_criteria(list(every.values()))
@@ -159,9 +166,10 @@ def criteria_alignments(work: RunWork, result: Calibration) -> list[CriteriaAlig
 
 
 def calibration_asked(store: Store, run_id: str) -> CalibrationRequest:
-    """What the calibration `run_id` was asked for; of a version what its calibration was, on the version's golden set.
+    """What the calibration `run_id` was asked for, with the definition that its judge wrote.
 
-    JobError for a run of another kind.
+    Of a version it is what its calibration was asked for, on the version's golden set.  JobError for a run of another
+    kind.
     """
     run = store.runs.get(run_id)
     if run.kind == "version":
@@ -169,7 +177,9 @@ def calibration_asked(store: Store, run_id: str) -> CalibrationRequest:
         return replace(base, golden_id=run.golden_id)
     if run.kind != "calibration":
         raise JobError(f"Run {run_id} is no calibration; name the calibration whose judge is meant.")
-    return unpack(CalibrationRequest, run.request_json)
+    request = unpack(CalibrationRequest, run.request_json)
+    made = store.results.read(run_id, JUDGE, JudgeState) if request.define else None
+    return request if made is None else replace(request, definition=made.prepared.definition or request.definition)
 
 
 def scored_as(store: Store, run_id: str) -> CalibrationRequest:

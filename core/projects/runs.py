@@ -22,7 +22,9 @@ from core.calibration.records import Calibration
 from core.errors import JobError, UsageError
 from core.jobs.launch import ensure_worker
 from core.jobs.queue import RunProgress
+from core.judging.asking import Asking
 from core.judging.base import DraftBatch, DraftRequest, RefineRequest
+from core.judging.ready import Prepared, made_ready
 from core.judging.registry import Gate, make_judge, restore_judge
 from core.project_records import JUDGES, CriteriaAlignment, Run, RunKind, RunRequest, Side, Worker
 from core.projects.consent import allow_named, gate_of, require_consent
@@ -40,9 +42,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class JudgeState:
-    """A judge made ready (`core.api.measures.judge_state`): `restore_judge` makes it again."""
+    """A judge made ready (`core.api.measures.judge_state`): `restore_judge` makes it again.
+
+    `prepared` is what its model wrote for that.
+    """
 
     state: Mapping[str, Any]
+    prepared: Prepared = field(default_factory=Prepared)
 
 
 def start_run(
@@ -234,19 +240,23 @@ class RunWork:
     # ── judges ───────────────────────────────────────────────────────────────────────────────────────────────
 
     @contextmanager
-    def asking(self, state: Mapping[str, Any], task: Task) -> Iterator[AskedJudge]:
+    def asking(self, state: Mapping[str, Any], task: Task, prepared: Prepared | None = None) -> Iterator[AskedJudge]:
         """The judge of `state`, made again; its criteria and scores are kept with the run as they come."""
         with closing(restore_judge(state, self.settings, self.replies, gate=self.gate)) as judge:
-            yield _KeptJudge(judge, self.golden, task, self.progress, work=self)
+            yield _KeptJudge(judge, self.golden, task, self.progress, prepared=prepared or Prepared(), work=self)
 
-    def prepared(self, spec: str, task: Task, positions: Sequence[int]) -> Mapping[str, Any]:
-        """The state of the judge `spec`, made ready with the items at `positions`: once, for all attempts."""
+    def prepared(
+        self, spec: str, task: Task, positions: Sequence[int], asking: Asking, *, define: bool = False
+    ) -> JudgeState:
+        """The judge `spec`, made ready with the items at `positions` (`made_ready`): once, for all attempts."""
         if (kept := self.kept(JUDGE, JudgeState)) is not None:
-            return kept.state
-        with closing(make_judge(spec, self.settings, self.replies, gate=self.gate)) as judge:
-            state = judge_state(judge.prepare(task, [self.golden.items[position] for position in positions]))
-        self.keep(JUDGE, JudgeState(state))
-        return state
+            return kept
+        items = [self.golden.items[position] for position in positions]
+        with closing(make_judge(spec, self.settings, self.replies, asking=asking, gate=self.gate)) as judge:
+            ready, _, prepared = made_ready(judge, task, items, asking, define=define)
+            made = JudgeState(judge_state(ready), prepared)
+        self.keep(JUDGE, made)
+        return made
 
 
 @dataclass(frozen=True)

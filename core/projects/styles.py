@@ -27,8 +27,6 @@ from core.store.codec import pack, unpack
 from core.store.results import RESULT, SNAPSHOT
 from core.store.store import Store
 
-_NO_MODEL = ("offline", "hf:")
-
 
 def estimate_styles(store: Store, settings: Settings, request: StylesRequest) -> StylesEstimate:
     """Calls, tokens and price of a grid before it starts, by cell and in total.
@@ -47,10 +45,10 @@ def start_styles(store: Store, settings: Settings, request: StylesRequest) -> st
 
     NotFoundError for an unknown golden set, aspect or criteria; UsageError for a judge that is no language model.
     """
-    if request.judge_spec.startswith(_NO_MODEL):
+    if request.judge_spec == "offline":
         raise UsageError(
-            f"The judge {request.judge_spec} cannot be asked in styles: it is no endpoint of a language model. Choose "
-            "openai:MODEL@BASE_URL, or scripted, the stand-in for demonstrations."
+            "The offline judge cannot be asked in styles: it is no language model. Choose openai:MODEL@BASE_URL, "
+            "hf:ID_OR_PATH, or scripted, the stand-in for demonstrations."
         )
     for aspect in request.aspects:
         golden, _ = require_aspect(store, request.golden_id, aspect)

@@ -27,13 +27,15 @@ class Request:
     Requests of a batch that differ in `sample` alone are one prompt asked several times: a provider may ask for them
     together (see `prompt`), and each has a key of its own all the same.  `logprobs` asks for so many of the likeliest
     tokens in each place, 0 for none; an endpoint that cannot tell them leaves them out of the completion.
-    `effort` says how long a model should think, "" leaves it to the model.  `numbers` asks a model in the process for
-    the probabilities of these answers instead of a written reply.
+    `effort` says how long a model should think, "" leaves it to the model; a `temperature` of None is left to it too.
+    `extra` is a JSON object of further fields of the request's body, `room` a number of tokens that the model is known
+    to need beside `max_tokens` for its thoughts (it changes no answer that came whole).  `numbers` asks a model in the
+    process for the probabilities of these answers instead of a written reply.
     """
 
     model: str
     messages: tuple[Message, ...]
-    temperature: float
+    temperature: float | None
     max_tokens: int
     top_p: float = 1.0
     seed: int | None = None
@@ -42,6 +44,8 @@ class Request:
     logprobs: int = 0
     effort: str = ""
     numbers: tuple[str, ...] = ()
+    extra: str = ""
+    room: int = 0
 
     @property
     def prompt(self) -> Request:
@@ -67,6 +71,8 @@ class Request:
             parts.append({"effort": self.effort})
         if self.numbers:
             parts.append({"numbers": self.numbers})
+        if self.extra:
+            parts.append({"extra": self.extra})
         return content_digest("reply", parts)
 
 
@@ -90,7 +96,8 @@ class Completion:
 
     `logprobs` holds the first tokens of the reply where they were asked for and given, else nothing.  `thinking` counts
     the tokens of thoughts, which are no part of `text` where the endpoint keeps them apart; they are among the usage.
-    `without` names what was asked for and could not be sent, since the endpoint refuses or ignores it.
+    `without` names what was asked for and could not be sent, since the endpoint refuses or ignores it; `room` counts
+    the tokens by which the limit was raised, since thoughts used it up.
     """
 
     text: str
@@ -100,6 +107,7 @@ class Completion:
     logprobs: tuple[TokenLogprobs, ...] = ()
     thinking: int = 0
     without: tuple[str, ...] = ()
+    room: int = 0
 
 
 @dataclass(frozen=True, slots=True)

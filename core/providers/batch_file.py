@@ -156,7 +156,7 @@ def _groups(keyed: Mapping[str, Request], *, several: bool) -> Iterator[tuple[st
     for key, request in keyed.items():
         prompts.setdefault(request.prompt, []).append(key)
     for prompt, keys in prompts.items():
-        size = MOST_AT_ONCE if several and prompt.temperature > 0 else 1
+        size = MOST_AT_ONCE if several and prompt.temperature != 0.0 else 1
         yield from (tuple(keys[start : start + size]) for start in range(0, len(keys), size))
 
 

@@ -239,6 +239,8 @@ def reply_to_json(reply: Completion) -> str:
         fields["thinking"] = reply.thinking
     if reply.without:
         fields["without"] = reply.without
+    if reply.room:
+        fields["room"] = reply.room
     return json.dumps(fields)
 
 
@@ -256,6 +258,7 @@ def reply_from_json(stored: str) -> Completion:
         logprobs=logprobs,
         thinking=int(fields.get("thinking", 0)),
         without=tuple(map(str, fields.get("without", ()))),
+        room=int(fields.get("room", 0)),
     )
 
 

@@ -35,7 +35,7 @@ _CHARACTERS_PER_TOKEN = 4
 def reply_to(request: Request) -> Completion:
     """What the simulated reader says; at temperature 0 all samples of a prompt are the same."""
     prompt = "\n".join(message.content for message in request.messages)
-    chance = _chance((request if request.temperature > 0 else request.prompt).key(""))
+    chance = _chance((request if request.temperature != 0 else request.prompt).key(""))
     sections = sections_in(prompt)
     if "Examples" in sections:
         text = _draft(sections, chance)

@@ -270,23 +270,22 @@ class OpenAIProvider:
     async def _with_room(
         self, session: _Session, request: Request, body: dict[str, Any], replies: list[Reply]
     ) -> list[Reply]:
-        """Ask again with a higher token limit where thoughts used it up; both requests are counted.
-
-        What the model needs is kept for those that follow.
-        """
+        """Ask again with a higher limit where thoughts used it up; what is needed is kept.  All are counted."""
         known, limit = self.capabilities(request.model), "max_tokens" if "max_tokens" in body else _NEWER_LIMIT
+        used = body[limit] - request.max_tokens
         for room in ROOM_TO_THINK:
             if request.max_tokens + room <= body[limit] or not any(map(cut_off_thinking, replies)):
                 continue
             try:
                 again = await self._post(session, body | {limit: request.max_tokens + room})
             except openai.APIStatusError:  # more than its context holds: what came is what there is
-                return replies
+                break
+            used = room
             if room > known.room:
                 known.room = room
                 log.warning("%s thinks: its replies may take %d tokens more than asked for", request.model, room)
             replies = list(map(better_reply, replies, again))
-        return replies
+        return [replace(reply, room=used) if isinstance(reply, Completion) else reply for reply in replies]
 
     async def _with_less(self, session: _Session, body: dict[str, Any]) -> list[Reply]:
         """Ask again without what the endpoint has not shown to do; what an answer comes without was the trouble."""
@@ -364,7 +363,7 @@ def _prompts(requests: Sequence[Request]) -> list[_Prompt]:
     places: dict[Request, list[int]] = {}
     for index, request in enumerate(requests):
         places.setdefault(request.prompt, []).append(index)
-    sizes = {request: MOST_AT_ONCE if request.temperature > 0 else 1 for request in places}
+    sizes = {request: MOST_AT_ONCE if request.temperature != 0 else 1 for request in places}
     return [
         _Prompt(request, tuple(own[start : start + sizes[request]]))
         for request, own in places.items()

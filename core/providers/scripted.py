@@ -50,7 +50,7 @@ def reply_to(request: Request, seed: int = 0) -> Completion:
     other asks for a rating.
     """
     prompt = "\n".join(message.content for message in request.messages)
-    key = (request if request.temperature > 0 else request.prompt).key("")
+    key = (request if request.temperature != 0 else request.prompt).key("")
     chance = random.Random(int.from_bytes(hashlib.sha256(f"{seed}|{key}".encode()).digest()[:8], "big"))
     sections = sections_in(prompt)
     logprobs: tuple[TokenLogprobs, ...] = ()

@@ -134,7 +134,7 @@ class _Answers:
 
     def all(self) -> None:
         weighed: dict[tuple[str, ...], list[int]] = defaultdict(list)
-        written: dict[tuple[float, float, int], list[int]] = defaultdict(list)
+        written: dict[tuple[float | None, float, int], list[int]] = defaultdict(list)
         for k, request in enumerate(self.requests):
             if len(self.rows[k]) >= self.limit:
                 self.deliver(k, Failure(self._too_long(k)))
@@ -202,7 +202,8 @@ class _Answers:
         longest = max(len(row) for row in rows)
         ids, mask = self.model.reader.filled(rows, left=True)
         ends = _end_tokens(loaded.model, tokenizer)
-        drawn = {"temperature": request.temperature, "top_p": request.top_p} if request.temperature > 0 else {}
+        heat = loaded.model.generation_config.temperature if request.temperature is None else request.temperature
+        drawn = {"temperature": heat, "top_p": request.top_p} if heat is None or heat > 0 else {}
         seed = content_digest("draw", [self.requests[k].key("") for k in batch])
         with torch.random.fork_rng(), torch.inference_mode():
             torch.manual_seed(int(seed.rpartition(":")[2][:15], 16))

@@ -120,9 +120,10 @@ def request_body(request: Request, capabilities: Capabilities, samples: int = 1)
     body: dict[str, Any] = {
         "model": request.model,
         "messages": [{"role": message.role, "content": message.content} for message in request.messages],
-        "temperature": request.temperature,
-        "max_tokens": request.max_tokens + capabilities.room,
     }
+    if request.temperature is not None:
+        body["temperature"] = request.temperature
+    body["max_tokens"] = request.max_tokens + max(capabilities.room, request.room)
     if request.top_p < 1.0:
         body["top_p"] = request.top_p
     if request.effort:
@@ -137,6 +138,8 @@ def request_body(request: Request, capabilities: Capabilities, samples: int = 1)
         body["top_logprobs"] = min(request.logprobs, capabilities.most_logprobs)
     if samples > 1:
         body["n"] = samples
+    if request.extra:
+        body |= json.loads(request.extra)
     return without(body, capabilities.refused)
 
 

@@ -20,6 +20,7 @@ from core.version import VERSION
 
 if TYPE_CHECKING:
     from core.calibration.records import Calibration
+    from core.judging.asking import Asking
     from core.project_records import CriteriaEntry, GoldenSummary, Run
     from core.projects.calibration import CalibrationRequest
     from core.projects.rounds import ProposalState
@@ -244,6 +245,20 @@ def reproduce(calibration: Calibration, request: CalibrationRequest) -> Reproduc
     )
 
 
+def _asking_options(asking: Asking) -> list[str]:
+    """How the judge was asked, as options; nothing where that was the usual way."""
+    words = ["--effort", asking.effort] if asking.effort else []
+    words += ["--extra-body", asking.extra] if asking.extra else []
+    words += ["--steps"] if asking.writes_steps else []
+    if (style := asking.style) is None:
+        return words
+    heat = "none" if style.temperature is None else f"{style.temperature:g}"
+    words += ["--form", style.form, "--samples", f"{style.samples}", "--temperature", heat]
+    words += ["--weighted"] if style.weighted else []
+    words += ["--persona", style.persona] if style.persona != "none" else []
+    return words + (["--max-tokens", f"{style.max_tokens}"] if style.max_tokens != type(style)().max_tokens else [])
+
+
 def _command(calibration: Calibration, request: CalibrationRequest) -> str:
     """The command that runs the same calibration on the golden set in a file; settings without an option named."""
     chosen, usual = calibration.settings, CalibrationSettings()
@@ -254,6 +269,7 @@ def _command(calibration: Calibration, request: CalibrationRequest) -> str:
             words += [f"--{name.replace('_', '-')}", f"{value}"]
     words += ["--seed", f"{chosen.seed}"]
     words += ["--definition", request.definition] if request.definition else []
+    words += _asking_options(request.asking)
     words += ["--scale", f"{request.scale}"] if request.scale is not None else []
     changed = [name for name in _NO_OPTION if getattr(chosen, name) != getattr(usual, name)]
     other = ", ".join(f"{_NO_OPTION[name]} {getattr(chosen, name):g}" for name in changed)

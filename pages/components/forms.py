@@ -10,18 +10,21 @@ import streamlit as st
 from core.calibration.records import Estimate
 from core.calibration.settings import PRESETS, CalibrationSettings, RevisitMode, SplitKind
 from core.errors import ConcordError
+from core.judging.asking import Asking
 from core.project_records import GoldenSummary
 from core.projects.calibration import CalibrationRequest
 from core.records import LEVELS, STATISTICS, Level, Scale, Statistic
 from core.report.figures import LEVEL_NAMES, STATISTIC_NAMES
 from core.settings import Settings
 from pages.components import tables
+from pages.components.asking_form import choose_asking
 from pages.components.screens import plain
 from pages.components.state import widget
 
 JUDGES = {
     "offline": "Offline judge: no key, no network; not an LLM",
     "openai": "LLM over an OpenAI-compatible endpoint",
+    "hf": "LLM in the worker, of those that this installation lists",
     "scripted": "Scripted demo: a stand-in that follows a script",
 }
 REVISITS: dict[RevisitMode, str] = {
@@ -45,7 +48,6 @@ class CalibrationChoice:
 @dataclass(frozen=True, slots=True)
 class _Advanced:
     settings: CalibrationSettings
-    definition: str
     scale: Scale | None
 
 
@@ -68,6 +70,11 @@ def choose_calibration(
         spec = _choose_judge(settings)
     with right:
         _golden_facts(golden, aspect)
+        definition, define = _choose_definition(aspect, writes=bool(spec) and spec != "offline")
+    try:
+        asking = Asking() if spec in ("", "offline") else choose_asking(settings, spec)
+    except ConcordError as error:
+        return CalibrationChoice(None, str(error))
     with st.expander("Advanced: presets, search, statistic, split, budget", icon=":material/settings:"):
         try:
             advanced = _choose_settings(golden, aspect)
@@ -82,8 +89,10 @@ def choose_calibration(
             aspect,
             spec,
             advanced.settings,
-            definition=advanced.definition,
+            definition=definition,
             scale=advanced.scale,
+            asking=asking,
+            define=define and not definition,
         )
     )
 
@@ -134,9 +143,37 @@ def _golden_facts(golden: GoldenSummary, aspect: str) -> None:
         st.caption("Half of the sources choose the criteria (calibration); the other half only tell how good they are.")
 
 
+def judge_kinds(settings: Settings) -> list[str]:
+    """The kinds of judges that may be chosen here: models in the worker where this installation lists any."""
+    return [kind for kind in JUDGES if kind != "hf" or settings.local_models]
+
+
+def choose_local_model(settings: Settings, key: str) -> str:
+    """The SPEC of one of the models that may run here."""
+    return f"hf:{st.selectbox('Model in the worker', settings.local_models, key=widget(key), format_func=plain)}"
+
+
+def _choose_definition(aspect: str, *, writes: bool) -> tuple[str, bool]:
+    """What the aspect means, and whether the judge is to say it where nobody does."""
+    text = st.text_area(
+        f"What {plain(aspect)} means, in a sentence", key=widget("definition"), max_chars=2000, height=90
+    )
+    if not writes:
+        return (text or "").strip(), False
+    drafted = st.checkbox(
+        "Left empty, the judge writes it",
+        value=True,
+        key=widget("define"),
+        help="One call more; it stands in judge.yaml.",
+    )
+    return (text or "").strip(), drafted
+
+
 def _choose_judge(settings: Settings) -> str:
     """The judge's SPEC; empty while something is missing."""
-    kind = st.radio("Judge", list(JUDGES), key=widget("judge"), format_func=JUDGES.__getitem__)
+    kind = st.radio("Judge", judge_kinds(settings), key=widget("judge"), format_func=JUDGES.__getitem__)
+    if kind == "hf":
+        return choose_local_model(settings, "local_model")
     if kind != "openai":
         return str(kind)
     model = st.text_input(
@@ -177,11 +214,8 @@ def _choose_settings(golden: GoldenSummary, aspect: str) -> _Advanced:
         )
         seed = st.number_input("Seed", 0, 2**31 - 1, 0, key=widget("seed"))
         scale = _choose_scale(golden, aspect)
-        definition = st.text_area(
-            "What the aspect means (optional)", key=widget("definition"), max_chars=2000, height=90
-        )
     settings = replace(settings, budget=None if budget is None else int(budget), seed=int(seed))
-    return _Advanced(settings, (definition or "").strip(), scale)
+    return _Advanced(settings, scale)
 
 
 def _choose_search(golden: GoldenSummary, settings: CalibrationSettings) -> CalibrationSettings:

@@ -10,27 +10,16 @@ import streamlit as st
 from core import projects
 from core.comparison.styles import StepsView, StylesRequest
 from core.errors import ConcordError
-from core.judging.styles import MOST_STEPS, PERSONAS, STYLE_FORMS, Persona, Style, StyleForm
+from core.judging.styles import MOST_STEPS, PERSONAS, STYLE_FORMS, Style, StyleForm
 from core.project_records import CriteriaEntry, GoldenSummary
 from core.records import LEVELS, Level, Statistic
 from core.report.figures import LEVEL_NAMES, STATISTIC_NAMES
 from core.settings import Settings
 from pages.components import criteria_names, forms, state, tables
+from pages.components.asking_form import FORM_NAMES, PERSONA_NAMES
 from pages.components.page import Opened
 from pages.components.screens import plain
 
-FORM_NAMES: dict[StyleForm, str] = {
-    "score_only": "score only",
-    "free_text": "free text",
-    "rate_explain": "rating, then reasons",
-    "analyze_rate": "analysis, then rating",
-    "mix": "mix of the last two",
-}
-PERSONA_NAMES: dict[Persona, str] = {
-    "none": "none",
-    "helpful": "helpful, honest, harmless",
-    "annotator": "careful human annotator",
-}
 MOST_CRITERIA = 100
 
 
@@ -114,10 +103,12 @@ def _key(golden: GoldenSummary, name: str) -> str:
 
 def _choose_judge(settings: Settings) -> str:
     """The judge's SPEC; empty while something is missing.  The offline judge is no model and has no styles."""
-    kinds = ["openai", "scripted"]
+    kinds = [kind for kind in forms.judge_kinds(settings) if kind != "offline"]
     kind = st.radio(
         "Judge", kinds, key=state.widget("styles_judge"), persist_state="session", format_func=forms.JUDGES.__getitem__
     )
+    if kind == "hf":
+        return forms.choose_local_model(settings, "styles_local_model")
     if kind != "openai":
         return str(kind)
     model = st.text_input(

@@ -10,6 +10,8 @@ from streamlit.testing.v1 import AppTest
 
 from core import projects
 from core.calibration.settings import CalibrationSettings
+from core.judging.asking import Asking
+from core.judging.styles import Style
 from core.projects.calibration import CalibrationRequest
 from tests.pages.making import Place, aligned, calibrate, calibration, candidates, golden_of, standing
 from tests.pages.screen import button, choose_section, has_button, labelled, metrics, open_screen, press, texts
@@ -287,3 +289,46 @@ def test_an_unchanged_run_is_read_once_however_often_the_screen_is_drawn(
     place.publish(run_id, standing(candidates(2)))
     screen.run()
     assert reads == [run_id] * 2
+
+
+def test_how_the_judge_is_asked_reaches_the_request_and_the_estimate(place: Place, form: AppTest) -> None:
+    assert "Replies a score" not in [box.label for box in form.number_input], "the offline judge is asked in no words"
+    form.radio(key="form_judge").set_value("openai").run()
+    form.text_input(key="form_model").set_value("m")
+    form.text_input(key="form_base_url").set_value("http://127.0.0.1:1/v1").run()
+    once = metrics(form)["Tokens"]
+    form.selectbox(key="form_form_model").set_value("analyze_rate")
+    form.number_input(key="form_samples_1").set_value(5).run()
+    assert form.number_input(key="form_temperature_1").value == 1.0
+    form.selectbox(key="form_persona").set_value("annotator")
+    form.selectbox(key="form_effort").set_value("low")
+    form.text_input(key="form_extra_body").set_value('{"top_k": 5}')
+    form.number_input(key="form_max_tokens").set_value(4000)
+    form.checkbox(key="form_steps").set_value(True).run()
+    assert int(metrics(form)["Tokens"].replace(",", "")) > 4 * int(once.replace(",", ""))
+    assert "5 replies" in texts(form)
+    press(form, "Start the calibration")
+    request = place.request_of(place.newest("calibration"))
+    style = Style("analyze_rate", samples=5, temperature=1.0, persona="annotator", max_tokens=4000)
+    assert request.asking == Asking(style, writes_steps=True, effort="low", extra='{"top_k": 5}')
+    assert request.define and not request.definition
+
+
+def test_a_bad_extra_body_is_told_and_nothing_starts(place: Place, form: AppTest) -> None:
+    form.radio(key="form_judge").set_value("openai").run()
+    form.text_input(key="form_model").set_value("m").run()
+    form.text_input(key="form_extra_body").set_value('{"messages": []}').run()
+    assert "may not hold messages" in texts(form)
+    assert not has_button(form, "Start the calibration")
+
+
+def test_a_temperature_is_left_to_the_model_and_a_definition_that_is_given_is_not_drafted(
+    place: Place, form: AppTest
+) -> None:
+    form.radio(key="form_judge").set_value("scripted").run()
+    form.text_area(key="form_definition").set_value("Do the sentences hang together?")
+    form.checkbox(key="form_own_temperature").set_value(True).run()
+    press(form, "Start the calibration")
+    request = place.request_of(place.newest("calibration"))
+    assert request.asking == Asking(Style(temperature=None))
+    assert request.definition == "Do the sentences hang together?" and not request.define

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from core.errors import JudgeError, UsageError
 from core.export.judge_reading import FORMATS, judge_document
+from core.judging.asking import checked_extra
 from core.judging.registry import endpoint_of_file, parse_spec
 from core.judging.render import KINDS, SCORING, OutputForm, item_block, neutral, plain, score_frame
 from core.judging.styles import Sampling
@@ -55,6 +56,17 @@ class JudgeFacts:
         return " ".join(plain(self.task.aspect).split())
 
     @property
+    def max_tokens(self) -> int:
+        """The limit to send: no other tool raises it where thoughts use it up."""
+        return self.sampling.max_tokens + self.document.judge.room
+
+    @property
+    def temperature_words(self) -> str:
+        """The temperature for people: "temperature 0", or that none is sent."""
+        heat = self.sampling.temperature
+        return "no temperature (the model's own)" if heat is None else f"temperature {heat:g}"
+
+    @property
     def is_llm(self) -> bool:
         """Whether the judge's scores come from a model that another tool can ask too."""
         return bool(self.model)
@@ -94,6 +106,7 @@ def facts_of(card: Mapping[str, Any]) -> JudgeFacts:
     try:
         model, base_url, key_goes = _model(judge)
         sampling = judge.sampling.as_sampling() if judge.sampling else Sampling()
+        checked_extra(judge.extra)
     except UsageError as error:
         raise JudgeError(f"The judge of this file cannot be asked: {error}") from error
     return JudgeFacts(

@@ -57,9 +57,18 @@ def no_model(facts: JudgeFacts) -> tuple[str, ...]:
     )
 
 
-def no_room(facts: JudgeFacts) -> tuple[str, ...]:
-    """What is lost of the fields that no other tool has a place for; only of those that the judge file holds."""
+def no_room(facts: JudgeFacts, *, told: bool = False) -> tuple[str, ...]:
+    """What is lost of the fields that no other tool has a place for; only of those that the judge file holds.
+
+    `told`: this file hands on what else the model is told (reasoning effort, further fields of a request).
+    """
     judge, lost = facts.document.judge, []
+    if judge.effort and not told:
+        lost.append(f"The reasoning effort ({judge.effort}): set it where the tool lets you, or scores will differ.")
+    if judge.extra and not told:
+        lost.append(f"What each request says besides ({judge.extra[:200]}): set it where the tool lets you.")
+    if facts.sampling.temperature is None and not told:
+        lost.append("That no temperature is sent: the tool may send one of its own.")
     if judge.revision:
         lost.append(
             f"The revision of the model ({judge.revision}): whatever the endpoint serves under its name is asked."
@@ -106,7 +115,7 @@ def asked_words(facts: JudgeFacts) -> tuple[str, ...]:
         return ()
     n = facts.sampling.samples
     replies = f"the mean of {n} replies" if n > 1 else "one reply"
-    return (f"Model, endpoint and sampling: {replies}, temperature {facts.sampling.temperature:g}.",)
+    return (f"Model, endpoint and sampling: {replies}, {facts.temperature_words}.",)
 
 
 def head(facts: JudgeFacts, tool: str, use: Sequence[str], lost: Sequence[str]) -> list[str]:

@@ -72,9 +72,9 @@ def shared_constants(facts: JudgeFacts) -> dict[str, Constant]:
         "KEY_GOES": facts.key_goes,
         "SAMPLING": {
             "samples": how.samples,
-            "temperature": float(how.temperature),
+            "temperature": how.temperature,
             "top_p": float(how.top_p),
-            "max_tokens": how.max_tokens,
+            "max_tokens": facts.max_tokens,
             "weighted": how.weighted,
             "reasons_first": how.form in ("analyze_rate", "mix"),
         },
@@ -188,7 +188,7 @@ from inspect_ai.util import JSONSchema
 
 def inspect_scorer(facts: JudgeFacts) -> Adapter:
     """The scorer `concord_judge`, with everything that the judge has but Concord's reader of replies."""
-    lost = [*no_model(facts), *no_room(facts)]
+    lost = [*no_model(facts), *no_room(facts, told=True)]
     lost.append(
         "Concord's reader: this file reads a number in the form that the prompt asks for, within the scale; a reply "
         "in other words counts as unread (see the metadata of each score)."
@@ -202,7 +202,10 @@ def inspect_scorer(facts: JudgeFacts) -> Adapter:
         *asked_words(facts),
         *(["The weighting by token probabilities, where the endpoint tells them."] if facts.sampling.weighted else []),
     )
+    judge = facts.document.judge
+    told = {"reasoning_effort": judge.effort or None, "extra_body": json.loads(judge.extra) if judge.extra else None}
     constants: dict[str, Constant] = {
+        "TOLD": {name: value for name, value in told.items() if value},
         "HEADINGS": dict(headings(facts)),
         "PROMPTS": tuple(
             asdict(prompt) | {"form": f"{prompt.form}_json" if prompt.schema else prompt.form}

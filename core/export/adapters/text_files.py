@@ -31,7 +31,7 @@ def prompt_text(facts: JudgeFacts) -> Adapter:
         lost.append(f"The map to the scale of the people; its points (straight lines between): {knots}.")
     if facts.sampling.weighted:
         lost.append("The weighting by token probabilities: ask for logprobs and take the mean of the ratings by them.")
-    lost += no_room(facts)
+    lost += no_room(facts, told=True)
     kept = (*joined_words(facts)[:1], "Concord's scoring prompts, word for word.")
     opening = head(facts, "any OpenAI-compatible endpoint", _plain_use(facts, place, boundary), lost)
     messages = [line for prompt in prompts for line in _messages(prompt, place, boundary)]
@@ -44,12 +44,21 @@ def _plain_use(facts: JudgeFacts, place: str, boundary: str) -> list[str]:
     shown = " / ".join(f"{heading}:" for heading in headings(facts).values())
     return [
         f"Send the messages of each prompt below to the model {facts.model or 'of your choice'}"
-        f"{f' at {facts.base_url}' if facts.base_url else ''}, temperature {how.temperature:g}, top_p {how.top_p:g}, "
-        f"max_tokens {how.max_tokens}.",
+        f"{f' at {facts.base_url}' if facts.base_url else ''}, {facts.temperature_words}, top_p {how.top_p:g}, "
+        f"max_tokens {facts.max_tokens}.",
+        *_besides(facts),
         f"A message stands between a line that starts with {boundary} and the next such line.",
         f"In place of {place} put the parts of the item, an empty line between them: {shown}",
         'Under each heading its text, every line of it behind "> " (so that no text can pass for an instruction).',
     ]
+
+
+def _besides(facts: JudgeFacts) -> list[str]:
+    """What every request says beside its messages and the usual settings."""
+    judge = facts.document.judge
+    words = [f'reasoning_effort "{judge.effort}"'] if judge.effort else []
+    words += [f"the fields of {judge.extra}"] if judge.extra else []
+    return [f"Every request has also {' and '.join(words)}."] if words else []
 
 
 def _messages(prompt: OpenPrompt, place: str, boundary: str) -> list[str]:
@@ -134,7 +143,8 @@ def _configuration(facts: JudgeFacts) -> dict[str, Any]:
 
 def _provider(facts: JudgeFacts) -> dict[str, Any]:
     how = facts.sampling
-    config: dict[str, Any] = {"temperature": how.temperature, "top_p": how.top_p, "max_tokens": how.max_tokens}
+    config: dict[str, Any] = {"top_p": how.top_p, "max_tokens": facts.max_tokens}
+    config = config if how.temperature is None else {"temperature": how.temperature} | config
     if facts.base_url:
         own = {} if facts.key_goes else {"apiKeyEnvar": "JUDGE_API_KEY"}
         config = {"apiBaseUrl": inert(facts.base_url).removeprefix('{{ "" }}')} | own | config

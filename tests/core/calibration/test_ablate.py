@@ -15,7 +15,7 @@ from core.calibration.records import Calibration
 from core.calibration.settings import CalibrationSettings
 from core.calibration.variants import known_scores, plan_of
 from core.errors import UsageError
-from core.judging.llm import LLMJudge, WrittenSteps
+from core.judging.llm import LLMJudge, Written
 from core.judging.styles import Sampling
 from core.progress import Shown, Stage
 from core.providers.scripted import ScriptedProvider
@@ -258,8 +258,8 @@ def test_a_judge_with_steps_is_measured_without_them() -> None:
 class Silent(LLMJudge):
     """A model that writes no steps."""
 
-    def write_steps(self, task: Task, criteria: str = "") -> WrittenSteps:
-        return WrittenSteps("", "The model refused.", Usage(requests=1))
+    def write_steps(self, task: Task, criteria: str = "") -> Written:
+        return Written("", "The model refused.", Usage(requests=1))
 
 
 def test_steps_that_were_not_written_leave_their_row_out() -> None:

@@ -18,10 +18,12 @@ import core
 from core import projects
 from core.calibration.records import Calibration
 from core.calibration.settings import CalibrationSettings
+from core.judging.asking import Asking
 from core.project_records import FINISHED
-from core.projects.calibration import CalibrationRequest
+from core.projects.calibration import CalibrationRequest, calibration_asked
 from core.projects.kinds import RunDetail
 from core.projects.rescore import RescoreRequest
+from core.projects.trial import TrialRequest
 from core.records import GoldenSet
 from core.settings import Settings
 from core.store.store import Store
@@ -209,3 +211,37 @@ def test_a_refused_key_fails_with_our_message_and_the_run_resumes(
     again = projects.run_view(store, again_id).calibration
     assert again is not None
     _same(view.calibration, again)
+
+
+def test_rounds_trials_and_versions_ask_as_the_calibration_did(
+    store: Store, here: Settings, request_: CalibrationRequest, work_off: WorkOff
+) -> None:
+    asking = Asking.of("scripted", form="mix", samples=4, steps=True, persona="annotator")
+    run_id = projects.start_calibration(store, here, replace(request_, asking=asking, define=True))
+    work_off(store, here)
+    result = projects.load_calibration(store, run_id)
+    sampling, definition = result.judge_state["sampling"], result.task.definition
+    assert (sampling["output"], sampling["samples"], sampling["persona"]) == ("mix", 4, "annotator")
+    assert sampling["steps"] and definition
+    assert calibration_asked(store, run_id).task(store.goldens.load(request_.golden_id)) == result.task
+    best = result.chosen[0]
+    where = (request_.project_id, request_.golden_id, request_.aspect)
+    item_id = projects.trial_items(store, run_id)[0]
+    trial = projects.start_trial(store, here, TrialRequest(*where, run_id, item_id, best.text))
+    rescore = projects.start_rescore(
+        store, here, RescoreRequest(*where, best.criteria_id, result.chosen[-1].criteria_id, run_id, held_out=True)
+    )
+    version = projects.make_version(
+        store, here, request_.project_id, request_.aspect, [best.criteria_id], origin="criteria", base_run=run_id
+    )
+    work_off(store, here)
+    tried = projects.run_view(store, trial).outcome
+    assert len(tried.prompts) == 2 and len(tried.replies) == 4
+    for messages in tried.prompts:
+        assert messages[0].role == "system"
+        assert definition in messages[-1].content and sampling["steps"].splitlines()[0] in messages[-1].content
+    assert projects.run_view(store, rescore).outcome.usage.requests == 0, "all of it was answered in the calibration"
+    measured = projects.load_calibration(store, version)
+    assert measured.task == result.task and measured.judge_state["sampling"] == sampling
+    card = yaml.safe_load(projects.judge_file(store, version))
+    assert card["judge"]["sampling"]["steps"] == sampling["steps"] and card["task"]["definition"] == definition

@@ -215,7 +215,7 @@ def test_a_grid_with_criteria_tells_what_it_will_cost(
 @pytest.mark.parametrize(
     ("changes", "error", "words"),
     [
-        ({"judge_spec": "offline"}, UsageError, "no endpoint of a language model"),
+        ({"judge_spec": "offline"}, UsageError, "no language model"),
         ({"judge_spec": "openai:m@http://ann:secret@host/v1"}, UsageError, "password"),
         ({"aspect": "charm", "aspects": ("charm",)}, NotFoundError, "coherence"),
         ({"project_id": "none"}, NotFoundError, "none"),

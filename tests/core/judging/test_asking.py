@@ -1,0 +1,142 @@
+"""How a judge is asked, from what a person chose to the file and back: form, samples, steps, definition, extra body."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import core
+from core.errors import JudgeError, UsageError
+from core.judging.asking import Asking
+from core.judging.llm import LLMJudge
+from core.judging.registry import NAMED, make_judge, restore_judge
+from core.judging.styles import Style
+from core.providers.base import Message, Request
+from core.records import Criteria, Item, Scale, Task
+from core.settings import Settings
+from tests.fake_openai import RunningServer
+
+TASK = Task("coherence", "source_target", Scale(1, 5))
+ITEM = Item("i", "A text.", source="A source.")
+LOCAL = Settings()
+
+
+def test_what_was_not_chosen_goes_with_what_was() -> None:
+    spec = "openai:m"
+    assert Asking.of(spec) == Asking()
+    assert Asking.of(spec, samples=5).style == Style(samples=5, temperature=1.0)
+    assert Asking.of(spec, form="mix").style == Style("mix", samples=2, temperature=1.0)
+    assert Asking.of(spec, temperature="none").style == Style(temperature=None)
+    assert Asking.of(spec, weighted=True).style == Style("score_only", weighted=True)
+    assert Asking.of("hf:model", max_tokens=64).style == Style("score_only", weighted=True, max_tokens=64)
+    assert Asking.of("hf:model", form="rate_explain").style == Style("rate_explain")
+    assert Asking.of(spec, steps=True).writes_steps
+    assert Asking.of(spec, steps="1. Read.") == Asking(Style(steps="1. Read."))
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        ({"effort": "Very high"}, "a word such as"),
+        ({"extra": "[1]"}, "one JSON object"),
+        ({"extra": '{"a": NaN}'}, "does not read"),
+        ({"extra": '{"messages": []}'}, "may not hold messages"),
+        ({"form": "rate_explain", "weighted": True}, "score_only"),
+        ({"temperature": 3.0}, "from 0 to 2"),
+    ],
+)
+def test_what_cannot_be_sent_is_refused_in_words(told: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        Asking.of("openai:m", **told)
+
+
+@pytest.mark.parametrize("spec", ["offline", "hf:some/model"])
+def test_settings_of_endpoints_are_refused_for_other_judges(spec: str) -> None:
+    with pytest.raises(UsageError):
+        make_judge(spec, LOCAL, asking=Asking(effort="low"))
+
+
+def test_the_key_of_what_is_asked_as_before_stays_the_same() -> None:
+    """The digest that stored replies lie under since the first release: it must never change."""
+    request = Request("m", (Message("user", "Rate this."),), 0.0, 512)
+    assert request.key("http://x/v1") == KEY
+    assert replace(request, room=4096).key("http://x/v1") == KEY
+    assert len({KEY, *(replace(request, **{k: v}).key("http://x/v1") for k, v in OTHER.items())}) == 1 + len(OTHER)
+
+
+KEY = "reply:03b0bc5209430fdb7001d4832efd07a97727f7e7de8c8ffc440dcca82ebc60e2"
+OTHER: dict[str, Any] = {"extra": '{"top_k": 5}', "temperature": None}
+
+
+def test_a_temperature_of_none_is_not_sent_and_extra_fields_are(server: RunningServer) -> None:
+    asking = Asking(Style(temperature=None), effort="low", extra='{"chat_template_kwargs": {"enable_thinking": false}}')
+    judge = make_judge(f"openai:m@{server.base_url}", LOCAL, asking=asking)
+    judge.score(TASK, [ITEM], [Criteria("", "coherence")])
+    judge.close()
+    body = server.fake.bodies[-1]
+    assert "temperature" not in body
+    assert body["chat_template_kwargs"] == {"enable_thinking": False}
+    assert body["reasoning_effort"] == "low"
+    again = restore_judge(judge.as_state(), LOCAL)
+    again.score(TASK, [ITEM], [Criteria("", "coherence")])
+    again.close()
+    assert server.fake.bodies[-1] == body
+
+
+def test_a_file_alone_adds_no_field_that_may_cost_or_fetch(server: RunningServer) -> None:
+    asking = Asking(extra='{"service_tier": "priority"}')
+    state = make_judge(f"openai:m@{server.base_url}", LOCAL, asking=asking).as_state()
+    with pytest.raises(JudgeError, match=r"service_tier.*--judge"):
+        restore_judge(state, LOCAL)
+    judge = restore_judge(state, LOCAL, gate=NAMED)
+    assert isinstance(judge, LLMJudge)
+    assert judge.extra == '{"service_tier": "priority"}'
+
+
+@pytest.mark.slow
+def test_a_reasoning_model_calibrated_analysis_first_scores_the_same_way_from_its_file(
+    server: RunningServer, repository: Path, tmp_path: Path
+) -> None:
+    golden, fake, aspect = core.load_golden(repository / "sample_data" / "summaries.jsonl"), server.fake, "coherence"
+    fake.thinks, fake.refuse = 2000, frozenset({"temperature", "max_tokens"})
+    asking = Asking.of(f"openai:m@{server.base_url}", form="analyze_rate", samples=5, steps=True, persona="annotator")
+    settings = core.CalibrationSettings(preset="quick", rounds=1, budget=400, resamples=20)
+    spec = f"openai:m@{server.base_url}"
+    estimate = core.estimate(golden, aspect, spec, settings=settings, asking=asking, definition="model")
+    run = core.calibrate(golden, aspect, spec, settings=settings, asking=asking, definition="model")
+    assert run.calls <= 400 and run.calls <= estimate.calls, "what is written before counts among the calls"
+    assert any("5 replies" in note for note in estimate.notes)
+    steps, definition = run.judge_state["sampling"]["steps"], run.task.definition
+    assert steps and definition
+    assert any(definition in warning for warning in run.warnings)
+    scoring = [body for body in fake.bodies if body.get("n") == 5]
+    assert scoring, "five samples are asked for in one request"
+    prompts = ["\n".join(message["content"] for message in body["messages"]) for body in scoring]
+    assert all(steps.splitlines()[0] in prompt and definition in prompt for prompt in prompts)
+    assert all(body["messages"][0]["role"] == "system" for body in scoring)
+    assert all('Start with "Analysis:"' in prompt for prompt in prompts)
+
+    run.save(tmp_path)
+    card = yaml.safe_load((tmp_path / "judge.yaml").read_text("utf-8"))
+    assert card["judge"]["sampling"]["output"] == "analyze_rate"
+    assert card["judge"]["sampling"]["samples"] == 5
+    assert card["judge"]["room"] == 4096, "the limit that it needed is kept"
+    assert card["task"]["definition"] == definition
+    asked = {_as_asked(body) for body in scoring}
+    fake.bodies.clear()
+    held_out = [golden.items[k] for k in run.split.held_out][:4]
+    with_file = core.load_judge(tmp_path / "judge.yaml")
+    with_file.score(held_out)
+    with_file.close()
+    again = [body for body in fake.bodies if body.get("n") == 5]
+    assert {_as_asked(body) for body in again if "temperature" not in body} <= asked
+    assert len(again) <= len(held_out) * len(run.chosen) + 3, "no reply is cut off first: the file tells the room"
+
+
+def _as_asked(body: dict[str, Any]) -> str:
+    return json.dumps(body, sort_keys=True)
