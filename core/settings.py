@@ -15,6 +15,7 @@
 | `CONCORD_TOKENS_PER_MINUTE` | as the endpoint allows | most tokens a minute, of prompts and replies |
 | `CONCORD_MAX_TOKENS` | `512` | longest reply of a judge named without a judge file; thoughts get room of their own |
 | `CONCORD_REASONING_EFFORT` | the model's | how long a judge thinks: `low`, `medium`, `high` or what it allows |
+| `CONCORD_ENDPOINTS` | `endpoints.yaml` in `CONCORD_HOME` | YAML file: what each endpoint is sent, and prices |
 | `CONCORD_PRICES` | none | JSON file: model → [dollars per million prompt tokens, … completion tokens] |
 | `CONCORD_MAX_UPLOAD_MB` | `200` | largest golden file accepted; packed ones unpack to 32 MB and 100 × their size |
 | `CONCORD_LOG` | `text` | log lines of the worker: `text`, or `json`; never a key, never an item's text |
@@ -61,6 +62,7 @@ class Settings:
     max_tokens: int | None = None
     reasoning_effort: str = ""
     prices: Path | None = None
+    endpoints: Path | None = None
     max_upload_mb: int = 200
     demo: bool = False
     log_form: Literal["text", "json"] = "text"
@@ -78,7 +80,7 @@ class Settings:
         worker = env.get("CONCORD_WORKER") or "auto"
         if worker not in ("auto", "external"):
             raise UsageError(f"CONCORD_WORKER must be 'auto' or 'external', not {worker!r}.")
-        prices = env.get("CONCORD_PRICES")
+        prices, endpoints = env.get("CONCORD_PRICES"), env.get("CONCORD_ENDPOINTS")
         return cls(
             home=home,
             database_url=env.get("CONCORD_DATABASE_URL") or f"sqlite:///{home / 'concord.sqlite'}",
@@ -94,6 +96,7 @@ class Settings:
             max_tokens=_given_number(env, "CONCORD_MAX_TOKENS"),
             reasoning_effort=_word(env.get("CONCORD_REASONING_EFFORT") or ""),
             prices=Path(prices).expanduser() if prices else None,
+            endpoints=Path(endpoints).expanduser().absolute() if endpoints else None,
             max_upload_mb=_positive(env, "CONCORD_MAX_UPLOAD_MB", 200),
             demo=_switch(env, "CONCORD_DEMO"),
             log_form="json" if _one_of(env, "CONCORD_LOG", ("text", "json")) == "json" else "text",
@@ -107,6 +110,11 @@ class Settings:
     def role_of(self, subject: str) -> Role:
         """The role of who signed in as `subject` (an e-mail address, whatever its case); viewer where nothing says."""
         return self.roles.get(subject.strip().lower(), self.roles.get("*", "viewer"))
+
+
+def variable(name: str) -> str:
+    """The value of an environment variable that a file of this installation names; "" where it is not set."""
+    return os.environ.get(name, "").strip()
 
 
 def home_of(environ: Mapping[str, str] | None = None) -> Path:

@@ -79,10 +79,13 @@ class FakeOpenAI:
     admitted: deque[float] = field(default_factory=deque)
     repeats: Counter[str] = field(default_factory=Counter)
     batches: FakeBatches = field(default_factory=FakeBatches)
+    redirect: str = ""
+    seen: list[web.Request] = field(default_factory=list)
 
     def application(self) -> web.Application:
         app = web.Application(client_max_size=64 * 2**20)
         app.router.add_post("/v1/chat/completions", self._complete)
+        app.router.add_post("/openai/deployments/{name}/chat/completions", self._complete)
         app.router.add_get("/v1/models", self._models)
         app.router.add_get("/stats", self._stats)
         self.batches.add_routes(app, self)
@@ -100,6 +103,10 @@ class FakeOpenAI:
         self.requests += 1
         number = self.requests
         self._note(raw, request.headers.get("Authorization", ""))
+        if self.keep_bodies:
+            self.seen.append(request)
+        if self.redirect:
+            raise web.HTTPTemporaryRedirect(self.redirect)
         self.in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
         try:

@@ -159,6 +159,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "core.store",
     ),
     "core.providers": (),
+    "core.providers.installation": ("core.providers", "core.settings"),
     "core.providers.one_pass": ("core.repeval.model",),
     "core.providers.transformers_local": ("core.providers", "core.repeval.model"),
     "core.judging": ("core.data.verdict_files", "core.providers.base"),

@@ -141,7 +141,7 @@ def _key_stays(spec: str, settings: Settings, gate: Gate) -> bool:
     if parsed.kind != "openai" or settings.openai_api_key is None:
         return False
     try:
-        return gate.key_for(endpoint_of(parsed, settings), settings) is None
+        return not gate.key_goes(endpoint_of(parsed, settings), settings)
     except ConsentError:
         return False
 

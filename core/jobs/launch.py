@@ -133,16 +133,17 @@ def _start(settings: Settings) -> None:
 def settings_as_json(settings: Settings) -> str:
     """Settings for a child process, the key included: for a pipe, never for a file."""
     body = asdict(settings) | {"home": str(settings.home.absolute())}
-    return json.dumps(body | {"prices": str(settings.prices.absolute()) if settings.prices else None})
+    files = {"prices": settings.prices, "endpoints": settings.endpoints}
+    return json.dumps(body | {name: str(file.absolute()) if file else None for name, file in files.items()})
 
 
 def settings_from_json(text: str) -> Settings:
     """Settings that `settings_as_json` wrote."""
     body = json.loads(text)
-    prices = body.pop("prices")
+    body |= {name: Path(body[name]) if body[name] else None for name in ("prices", "endpoints")}
     body |= {name: tuple(body[name]) for name in ("remote_code", "local_models")}
     body["home"] = Path(body["home"])
-    return Settings(**body | {"prices": Path(prices) if prices else None})
+    return Settings(**body)
 
 
 # ── a lock that the operating system lets go when its holder dies, however it dies ───────────────────────────────

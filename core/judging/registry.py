@@ -30,10 +30,12 @@ from core.judging.llm import LLMJudge
 from core.judging.recorded import RecordedJudge
 from core.judging.styles import Sampling
 from core.providers import newsroom
+from core.providers.access import endpoint_name
 from core.providers.base import OnReply, Provider, Reply, ReplyStore, Request
 from core.providers.cached import with_cache
 from core.providers.endpoints import OPENAI_URL, checked_base_url, trusted_with_the_key
-from core.providers.prices import Price, load_prices
+from core.providers.installation import Installation
+from core.providers.prices import Price
 from core.providers.recorded import RecordedProvider, read_recording
 from core.providers.scripted import ScriptedProvider
 from core.providers.wire import ROOM_TO_THINK
@@ -141,25 +143,25 @@ def _bad(what: str) -> UsageError:
 
 # ── who may be asked, and who gets the key ───────────────────────────────────────────────────────────────────
 
-KeyFor = Callable[[str, Settings], str | None]
-"""(base URL, settings) → the key to send there, None for none; ConsentError where nothing at all may be sent."""
+KeyGoes = Callable[[str, Settings], bool]
+"""(base URL, settings) → whether the key for it goes along; ConsentError where nothing at all may be sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """`key_for` decides on an endpoint; `files` says whether a spec may name any file of this machine.
+    """`key_goes` decides on an endpoint; `files` says whether a spec may name any file of this machine.
 
     `models`: whether it may name any model to be run here, out of a folder or downloaded; else only those that this
     installation lists.
     """
 
-    key_for: KeyFor
+    key_goes: KeyGoes
     files: bool = True
     models: bool = False
 
     def may_run(self, names: Sequence[str], settings: Settings) -> bool:
         """Whether a model that goes by one of these names may be run here."""
-        return self.models or (self.key_for is not _silent and any(name in settings.local_models for name in names))
+        return self.models or (self.key_goes is not _silent and any(name in settings.local_models for name in names))
 
 
 def endpoint_of_file(base_url: str) -> tuple[str, bool]:
@@ -178,15 +180,15 @@ NOT_RUN = (
 )
 
 
-def _careful(base_url: str, settings: Settings) -> str | None:
-    return settings.openai_api_key if trusted_with_the_key(base_url, settings.openai_base_url) else None
+def _careful(base_url: str, settings: Settings) -> bool:
+    return Installation.of(settings).trusts(base_url)
 
 
-def _silent(base_url: str, settings: Settings) -> str | None:
+def _silent(base_url: str, settings: Settings) -> bool:
     raise ConsentError(_NOT_SHOWN.format(base_url), base_url)
 
 
-NAMED = Gate(lambda base_url, settings: settings.openai_api_key, models=True)
+NAMED = Gate(lambda _base_url, _settings: True, models=True)
 """For a judge that a person named here and now: in a command, in a form, in a call."""
 
 CAREFUL = Gate(_careful)
@@ -282,18 +284,11 @@ class ClosedProvider:
         """Nothing to release."""
 
 
-def openai_provider(base_url: str, *, api_key: str | None, settings: Settings, prices: Mapping[str, Price]) -> Provider:
+def openai_provider(base_url: str, **how: Any) -> Provider:
     """A provider for an OpenAI-compatible endpoint; the SDK is imported only here."""
     from core.providers.openai_api import OpenAIProvider
 
-    return OpenAIProvider(
-        base_url,
-        api_key=api_key,
-        concurrency=settings.concurrency,
-        requests_per_minute=settings.requests_per_minute,
-        tokens_per_minute=settings.tokens_per_minute,
-        prices=prices,
-    )
+    return OpenAIProvider(base_url, **how)
 
 
 def _openai(
@@ -306,30 +301,40 @@ def _openai(
     asking: Asking,
 ) -> Judge:
     model, base_url = spec.model, endpoint_of(spec, settings)
-    prices = load_prices(settings.prices)
+    here = Installation.of(settings)
+    price = here.price(base_url, model)
     return LLMJudge(
-        with_cache(_provider(model, base_url, settings, gate, prices), replies),
+        with_cache(_provider(model, base_url, here, gate, price), replies),
         model,
         spec=f"openai:{model}" if base_url == OPENAI_URL else f"openai:{model}@{base_url}",
         sampling=sampling or (Sampling(max_tokens=settings.max_tokens) if settings.max_tokens else None),
         effort=asking.effort or settings.reasoning_effort,
         extra=asking.extra,
-        cost_of=prices[model].cost if model in prices else None,
+        cost_of=price.cost if price else None,
     )
 
 
-def _provider(model: str, base_url: str, settings: Settings, gate: Gate, prices: Mapping[str, Price]) -> Provider:
+def _provider(model: str, base_url: str, here: Installation, gate: Gate, price: Price | None) -> Provider:
     """The one way to an endpoint: whatever judge wants to ask, the gate sees the URL that will be asked."""
     try:
-        api_key = gate.key_for(base_url, settings)
+        key_goes = gate.key_goes(base_url, here.settings)
     except ConsentError as error:
-        return ClosedProvider(base_url, error)
-    if base_url == OPENAI_URL and api_key is None:
+        return ClosedProvider(endpoint_name(base_url, here.extra_body(base_url)), error)
+    api_key = here.key(base_url) if key_goes else None
+    access = here.access(base_url, with_secrets=key_goes)
+    if base_url == OPENAI_URL and api_key is None and not access.headers:
         raise AuthError(
             f"The judge openai:{model} asks OpenAI's own endpoint, and there is no key.",
             hint="Set OPENAI_API_KEY, or name another endpoint: openai:MODEL@http://127.0.0.1:8000/v1.",
         )
-    return openai_provider(base_url, api_key=api_key, settings=settings, prices=prices)
+    return openai_provider(
+        base_url,
+        api_key=api_key,
+        access=access,
+        key_name=here.key_name(base_url),
+        prices={model: price} if price else {},
+        **here.limits(base_url),
+    )
 
 
 def _local(
@@ -346,7 +351,7 @@ def _local(
 
         inner = LocalProvider(ModelSpec(spec.model, spec.revision or None))
     else:
-        words = _NOT_SHOWN if gate.key_for is _silent else NOT_RUN
+        words = _NOT_SHOWN if gate.key_goes is _silent else NOT_RUN
         inner = ClosedProvider(f"hf:{name}", ConsentError(words.format(f"hf:{name}", name=name), f"hf:{name}"))
     return LocalJudge(with_cache(inner, replies), spec.model, spec=f"hf:{name}", sampling=sampling)
 

@@ -46,11 +46,13 @@ class AskedEndpoint(NamedEndpoint):
     """An endpoint with what was said of it.
 
     `trusted`: the key of this installation goes there once it is allowed (the endpoint of `OPENAI_BASE_URL`, OpenAI's
-    own, this machine); to any other only where a person says so as well.  `allowed` and `with_key` are what `by` said
-    at `at`; "" and None where nobody has.
+    own, this machine, those of the endpoint file); to any other only where a person says so as well.  `has_key`:
+    there is a key, or a header, to send there.  `allowed` and `with_key` are what `by` said at `at`; "" and None where
+    nobody has.
     """
 
     trusted: bool = False
+    has_key: bool = False
     allowed: bool = False
     with_key: bool = False
     by: str = ""
@@ -82,12 +84,13 @@ def allow_endpoint(
     The key of this installation goes along where it may go anyway (`AskedEndpoint.trusted`), and elsewhere only
     `with_key`.  UsageError for what is no base URL, or for a project that was made here.
     """
-    from core.providers.endpoints import checked_base_url, trusted_with_the_key
+    from core.providers.endpoints import checked_base_url
+    from core.providers.installation import Installation
 
     if store.projects.get(project_id).imported_at is None:
         raise UsageError("This project was made here: its judges ask the endpoints that people here name.")
     base_url = checked_base_url(endpoint)
-    with_key = with_key or trusted_with_the_key(base_url, settings.openai_base_url)
+    with_key = with_key or Installation.of(settings).trusts(base_url)
     store.consents.give(project_id, base_url, store.actor, with_key=with_key)
     did = f"allowed this project to ask {base_url}, {'with' if with_key else 'without'} the key"
     store.events.add(project_id, Action(did, subject=base_url), store.actor)
@@ -105,20 +108,20 @@ def gate_of(store: Store, run: Run, *, sends: bool = True) -> Gate:
     whose = {run.project_id} | {store.runs.get(run_id).project_id for run_id in _judge_runs(run)}
     imported = [project_id for project_id in sorted(whose) if store.projects.get(project_id).imported_at is not None]
 
-    def key_for(base_url: str, settings: Settings) -> str | None:
-        key = settings.openai_api_key
+    def key_goes(base_url: str, settings: Settings) -> bool:
+        goes = True
         for project_id in imported:
             consent = store.consents.all(project_id).get(base_url)
             if consent is None:
                 endpoints = _asked(store, settings, project_id, _specs_of(store, run))
                 models = ", ".join(endpoint.models[0] for endpoint in endpoints if endpoint.endpoint == base_url)
                 raise ConsentError(REFUSED.format(endpoint=base_url, models=models or "its model"), base_url)
-            key = key if consent.with_key else None
-        return key
+            goes = goes and consent.with_key
+        return goes
 
     if not sends:
-        return Gate(SILENT.key_for, files=not imported)
-    return Gate(key_for, files=False) if imported else NAMED
+        return Gate(SILENT.key_goes, files=not imported)
+    return Gate(key_goes, files=False) if imported else NAMED
 
 
 def require_consent(store: Store, settings: Settings, run_id: str) -> None:
@@ -175,7 +178,7 @@ def _asked(
 ) -> tuple[AskedEndpoint, ...]:
     """The endpoints of `specs` with what was said of them; with `every`, also allowed ones that none of them names."""
     from core.judging.registry import endpoint_of, parse_spec
-    from core.providers.endpoints import trusted_with_the_key
+    from core.providers.installation import Installation
 
     consents = store.consents.all(project_id)
     models: dict[str, set[str]] = {endpoint: set() for endpoint in consents} if every else {}
@@ -186,9 +189,9 @@ def _asked(
                 models.setdefault(endpoint_of(parsed, settings), set()).add(parsed.model)
         except UsageError:
             continue  # of no known form: no judge is made of it either
-    endpoints = []
+    endpoints, here = [], Installation.of(settings)
     for endpoint, names in sorted(models.items()):
-        trusted, consent = trusted_with_the_key(endpoint, settings.openai_base_url), consents.get(endpoint)
+        known, consent = (here.trusts(endpoint), here.has_secrets(endpoint)), consents.get(endpoint)
         given = () if consent is None else (True, consent.with_key, consent.actor, consent.created_at)
-        endpoints.append(AskedEndpoint(endpoint, tuple(sorted(names)), trusted, *given))
+        endpoints.append(AskedEndpoint(endpoint, tuple(sorted(names)), *known, *given))
     return tuple(endpoints)

@@ -20,10 +20,12 @@ from typing import Any, TypeVar
 
 import httpx2
 import openai
-from openai import AsyncOpenAI, DefaultAioHttpClient
+from openai import AsyncOpenAI
 
 from core import telemetry
+from core.providers.access import Access, endpoint_name
 from core.providers.base import Completion, Failure, OnReply, Reply, Request
+from core.providers.client import client_of
 from core.providers.loop_thread import LoopThread
 from core.providers.openai_errors import (
     as_provider_error,
@@ -37,6 +39,7 @@ from core.providers.openai_errors import (
 )
 from core.providers.pace import FIRST_WAIT, Pace, wait_asked_for
 from core.providers.prices import Price
+from core.providers.routes import Route, Routes, TooFastError
 from core.providers.wire import (
     MOST_AT_ONCE,
     ROOM_TO_THINK,
@@ -58,9 +61,7 @@ T = TypeVar("T")
 FAILURES_IN_A_ROW = 8
 """So many failed requests with no answer between them mean that the endpoint is down, not that one reply is bad."""
 
-_NO_KEY = "none"
 _NEWER_LIMIT = "max_completion_tokens"
-_CONNECT_SECONDS = 10.0
 _LONGEST_BACKOFF = 8.0
 
 
@@ -69,7 +70,9 @@ class OpenAIProvider:
 
     `concurrency` bounds the requests in flight over all threads, `timeout` is in seconds for one attempt.  After
     408, 409, 5xx, a lost connection or a reply that is no completion a request is sent again `max_retries` times with
-    growing waits; after 429 as often as it takes, unless nothing else comes for `patience` seconds.
+    growing waits; after 429 as often as it takes, unless nothing else comes for `patience` seconds.  `access` says how
+    the endpoint is reached; of several base URLs each is allowed as much as the one.  `key_name` is the environment
+    variable of the key, for messages.
     """
 
     def __init__(
@@ -84,10 +87,15 @@ class OpenAIProvider:
         requests_per_minute: int | None = None,
         tokens_per_minute: int | None = None,
         prices: Mapping[str, Price] | None = None,
+        access: Access | None = None,
+        key_name: str = "OPENAI_API_KEY",
     ) -> None:
-        self.endpoint = base_url.rstrip("/")
+        self.base_url = base_url.rstrip("/")
+        self.access = access or Access()
+        self.endpoint = endpoint_name(base_url, self.access.extra_body)
         self._api_key = api_key
         self.has_key = api_key is not None
+        self.key_name = key_name
         self.concurrency = concurrency
         self.timeout = timeout
         self.max_retries = max_retries
@@ -137,7 +145,7 @@ class OpenAIProvider:
         """What `do` makes of this endpoint's client, whose own retries are off; raises what the SDK raises."""
 
         async def done() -> T:
-            return await do(self._opened().client)
+            return await do(self._opened().routes.client)
 
         return self._loop.submit(done()).result()
 
@@ -149,7 +157,7 @@ class OpenAIProvider:
 
     async def _close_session(self) -> None:
         if self._session is not None:
-            await self._session.client.close()
+            await self._session.routes.close()
             self._session = None
 
     async def _run(self, requests: Sequence[Request], on_reply: OnReply | None) -> list[Reply]:
@@ -165,32 +173,24 @@ class OpenAIProvider:
 
     def _opened(self) -> _Session:
         if self._session is None:
-            pace = Pace(
-                self.concurrency,
-                requests_per_minute=self.requests_per_minute,
-                tokens_per_minute=self.tokens_per_minute,
-                patience=self.patience,
-            )
-            self._session = _Session(self._client(), pace)
+            routes = [self._route(url) for url in (self.base_url, *self.access.also)]
+            self._session = _Session(Routes(routes, self.access.balance))
         return self._session
 
+    def _route(self, url: str) -> Route:
+        pace = Pace(
+            self.concurrency,
+            requests_per_minute=self.requests_per_minute,
+            tokens_per_minute=self.tokens_per_minute,
+            patience=self.patience,
+        )
+        return Route(url, client_of(url, self._api_key, self.access, self.timeout), pace)
+
     def _start(self, group: asyncio.TaskGroup, session: _Session, waiting: deque[_Prompt], batch: _Batch) -> None:
-        more = min(self.concurrency - batch.workers, len(waiting))
+        more = min(self.concurrency * (1 + len(self.access.also)) - batch.workers, len(waiting))
         batch.workers += max(0, more)
         for _ in range(more):
             group.create_task(self._work(group, session, waiting, batch))
-
-    def _client(self) -> AsyncOpenAI:
-        timeout = httpx2.Timeout(self.timeout, connect=min(_CONNECT_SECONDS, self.timeout))
-        client = AsyncOpenAI(
-            api_key=self._api_key or _NO_KEY,
-            base_url=self.endpoint,
-            timeout=timeout,
-            max_retries=0,
-            http_client=DefaultAioHttpClient(timeout=timeout),
-        )
-        client.organization = client.project = None  # taken from the environment, which only Settings reads
-        return client
 
     async def _work(self, group: asyncio.TaskGroup, session: _Session, waiting: deque[_Prompt], batch: _Batch) -> None:
         while waiting:
@@ -232,7 +232,13 @@ class OpenAIProvider:
         try:
             replies = await self._send(session, prompt)
         except (openai.OpenAIError, NotACompletionError) as error:
-            mapped = as_provider_error(error, endpoint=self.endpoint, request=prompt.request, has_key=self.has_key)
+            mapped = as_provider_error(
+                error,
+                endpoint=self.endpoint,
+                request=prompt.request,
+                has_key=self.has_key,
+                key_name=self.key_name,
+            )
             if session.is_fatal(error):
                 batch.over = True
                 raise mapped from None
@@ -307,39 +313,42 @@ class OpenAIProvider:
         while True:
             telemetry.count("concord.retries", min(sent, 1), model=body["model"])
             sent += 1
-            begun = await session.pace.begin()
+            route = session.routes.choose()
             try:
-                replies = await self._once(session, body, begun)
+                replies = await self._once(route, body)
                 if not came_empty(replies) or failed >= self.max_retries:
                     self.capabilities(body["model"]).learn_from_answer(body, replies)
                     return charged(replies[: body.get("n", 1)], for_nothing)
                 for_nothing, asked = for_nothing + replies[0].usage, None
-            except openai.RateLimitError as error:
-                asked = wait_asked_for(error.response.headers)
-                if used_up_quota(error) or not session.pace.refused(begun, asked):
-                    raise
+            except TooFastError:
                 continue
             except (openai.APIStatusError, openai.APIConnectionError, NotACompletionError) as error:
+                if session.routes.leave_out(route, error):
+                    continue
                 if failed >= self.max_retries or not worth_another_try(error, known=session.ever_answered):
                     raise
                 asked = wait_asked_for(error.response.headers) if isinstance(error, openai.APIStatusError) else None
-            finally:
-                session.pace.end()
             await asyncio.sleep(asked or min(_LONGEST_BACKOFF, FIRST_WAIT * 2.0**failed) * random.uniform(0.75, 1.0))
             failed += 1
 
-    async def _once(self, session: _Session, body: dict[str, Any], begun: int) -> list[Reply]:
-        response = await session.client.post("/chat/completions", body=body, cast_to=httpx2.Response)
-        replies = read_completions(response.content, self.prices.get(body["model"]))
-        prompt, written = (
-            sum(getattr(reply.usage, name) for reply in replies) for name in ("prompt_tokens", "completion_tokens")
-        )
-        tokens = prompt + written
-        telemetry.count("concord.calls", model=body["model"])
-        telemetry.count("concord.tokens", prompt, model=body["model"], of="prompt")
-        telemetry.count("concord.tokens", written, model=body["model"], of="completion")
-        session.pace.answered(begun, response.headers, tokens)
-        return replies
+    async def _once(self, route: Route, body: dict[str, Any]) -> list[Reply]:
+        """TooFastError for a 429 after which the same may be asked again."""
+        async with route.turn() as begun:
+            path, sent = self.access.path(body["model"]), {**self.access.extra_body, **body}
+            try:
+                response = await route.client.post(path, body=sent, cast_to=httpx2.Response)
+            except openai.RateLimitError as error:
+                if used_up_quota(error) or not route.pace.refused(begun, wait_asked_for(error.response.headers)):
+                    raise
+                raise TooFastError from None
+            replies = read_completions(response.content, self.prices.get(body["model"]))
+            prompt = sum(reply.usage.prompt_tokens for reply in replies)
+            written = sum(reply.usage.completion_tokens for reply in replies)
+            telemetry.count("concord.calls", model=body["model"])
+            telemetry.count("concord.tokens", prompt, model=body["model"], of="prompt")
+            telemetry.count("concord.tokens", written, model=body["model"], of="completion")
+            route.pace.answered(begun, response.headers, prompt + written)
+            return replies
 
     def _go_on_without(self, model: str, names: set[str]) -> None:
         if names - self.capabilities(model).refused:
@@ -373,10 +382,9 @@ def _prompts(requests: Sequence[Request]) -> list[_Prompt]:
 
 @dataclass
 class _Session:
-    """What lives in the event loop: the client, its pace, and what has been tried out at the endpoint."""
+    """What lives in the event loop: the ways to the endpoint, and what has been tried out there."""
 
-    client: AsyncOpenAI
-    pace: Pace
+    routes: Routes
     probing: asyncio.Lock = field(default_factory=asyncio.Lock)
     probed: set[tuple[object, ...]] = field(default_factory=set)
     failed_in_a_row: int = 0

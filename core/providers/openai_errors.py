@@ -9,6 +9,7 @@ import openai
 
 from core.errors import AuthError, BadReplyError, EndpointDownError, ModelNotFoundError, ProviderError, RateLimitError
 from core.providers.base import Request
+from core.providers.client import RedirectedError
 from core.providers.pace import wait_asked_for
 from core.providers.wire import NotACompletionError
 
@@ -20,14 +21,22 @@ _REFUSES = re.compile(
 )
 _NO_QUOTA = re.compile(r"insufficient.quota|exceeded your current quota|billing|credit balance", re.IGNORECASE)
 _ECHO_WINDOW = 20
+_ECHOED_KEY = 6
 _DETAIL_LENGTH = 200
 
 
-def as_provider_error(error: Exception, *, endpoint: str, request: Request, has_key: bool) -> ProviderError:
+def as_provider_error(
+    error: Exception, *, endpoint: str, request: Request, has_key: bool, key_name: str = "OPENAI_API_KEY"
+) -> ProviderError:
     """The `ProviderError` for whatever ended `request` (after the SDK's retries)."""
     where = f"{endpoint} (model {request.model!r})"
     if isinstance(error, openai.APIStatusError):
-        return _as_status_error(error, where, request, has_key)
+        return _as_status_error(error, where, request, has_key, key_name)
+    if isinstance(error.__cause__, RedirectedError):
+        return ProviderError(
+            f"{where} redirects to {error.__cause__.target}, which is another place: nothing was sent there.",
+            hint="If you trust that place, name its own URL.",
+        )
     if isinstance(error, NotACompletionError):
         return BadReplyError(
             f"{where} answered 200 with {error}, not with a completion.",
@@ -44,9 +53,11 @@ def as_provider_error(error: Exception, *, endpoint: str, request: Request, has_
     return ProviderError(f"{where} failed: {type(error).__name__}.")
 
 
-def _as_status_error(error: openai.APIStatusError, where: str, request: Request, has_key: bool) -> ProviderError:
+def _as_status_error(
+    error: openai.APIStatusError, where: str, request: Request, has_key: bool, key_name: str
+) -> ProviderError:
     if error.status_code in (401, 403) and not used_up_quota(error):
-        return _refused_key(where, error.status_code, has_key)
+        return _refused_key(where, error.status_code, has_key, key_name)
     if error.status_code == 404:
         return ModelNotFoundError(
             f"{where} answered 404: it knows no such model or path.",
@@ -99,6 +110,8 @@ def worth_another_try(error: Exception, *, known: bool) -> bool:
 
     A web page from an endpoint that is not `known` to answer is a wrong URL.
     """
+    if isinstance(error.__cause__, RedirectedError):
+        return False
     if isinstance(error, openai.APIStatusError):
         told = error.response.headers.get("x-should-retry")
         return told == "true" or (told != "false" and (error.status_code in (408, 409) or error.status_code >= 500))
@@ -111,21 +124,21 @@ def may_be_about_extras(error: openai.APIStatusError) -> bool:
 
 
 def concerns_everything(error: Exception) -> bool:
-    """Whether one such error is enough to stop: the key, the model, the path or the quota."""
+    """Whether one such error is enough to stop: the key, the model, the path, the quota, or a redirect elsewhere."""
     wrong = openai.AuthenticationError | openai.PermissionDeniedError | openai.NotFoundError | openai.RateLimitError
-    return isinstance(error, wrong) or used_up_quota(error)
+    return isinstance(error, wrong) or used_up_quota(error) or isinstance(error.__cause__, RedirectedError)
 
 
-def _refused_key(where: str, status: int, has_key: bool) -> AuthError:
+def _refused_key(where: str, status: int, has_key: bool, key_name: str) -> AuthError:
     if has_key:
         return AuthError(
-            f"{where} refused the key ({status}).", hint="Put a valid key for this endpoint into OPENAI_API_KEY."
+            f"{where} refused the key ({status}).", hint=f"Put a valid key for this endpoint into {key_name}."
         )
-    return AuthError(f"{where} asks for a key ({status}).", hint="Set OPENAI_API_KEY.")
+    return AuthError(f"{where} asks for a key ({status}).", hint=f"Set {key_name or 'OPENAI_API_KEY'}.")
 
 
 def _detail(error: openai.APIStatusError, request: Request) -> str:
-    """The server's own words, cut short, and left out when they repeat a piece of the prompt."""
+    """The server's own words, cut short, and left out when they repeat a piece of the prompt or a key."""
     body = error.body
     message = body.get("message") if isinstance(body, dict) else None
     if not isinstance(message, str) or not message:
@@ -135,6 +148,8 @@ def _detail(error: openai.APIStatusError, request: Request) -> str:
     echoed = any(
         message[start : start + _ECHO_WINDOW] in prompt for start in range(max(1, len(message) - _ECHO_WINDOW + 1))
     )
+    sent = [part for value in error.request.headers.values() for part in (value, value.rpartition(" ")[2])]
+    echoed = echoed or any(len(part) >= _ECHOED_KEY and part in str(body) for part in sent)
     return "" if echoed else f" It says: {message}"
 
 

@@ -38,7 +38,7 @@ class Price:
     def __post_init__(self) -> None:
         for value in (self.prompt, self.completion, self.cached):
             if value is not None and not (math.isfinite(value) and value >= 0):
-                raise ValueError("a price is a number of at least 0, in dollars per million tokens")
+                raise ValueError(f"a price is a number of at least 0, in dollars per million tokens; {value:g} came")
 
     def cost(self, prompt_tokens: int, completion_tokens: int, cached_tokens: int = 0) -> float:
         """Dollars for that many tokens; `cached_tokens` are among the prompt's."""

@@ -31,14 +31,14 @@ def ask(page: Opened, run_id: str) -> bool:
 def _question(page: Opened, run_id: str, endpoint: AskedEndpoint) -> None:
     st.warning(
         "This project was imported. Its judge would send the texts of the items to this endpoint"
-        + (", with the key of this installation." if _key_goes(page, endpoint) else ".")
+        + (", with the key of this installation." if endpoint.trusted and endpoint.has_key else ".")
         + " Allow it only if you trust it.",
         icon=":material/key:",
     )
     st.code(f"{endpoint.endpoint}\n{', '.join(endpoint.models)}", language=None, wrap_lines=True)
     key = state.widget(f"consent_{run_id}_{endpoint.endpoint}")
     with_key = False
-    if page.settings.openai_api_key and not endpoint.trusted:
+    if endpoint.has_key and not endpoint.trusted:
         with_key = st.checkbox(
             "Send the key of this installation there too",
             key=f"{key}_key",
@@ -52,10 +52,6 @@ def _question(page: Opened, run_id: str, endpoint: AskedEndpoint) -> None:
         args=(page, endpoint.endpoint, with_key),
         **people.gate(page, "reviewer", help=plain("Kept for this project and endpoint, with your name, in the log.")),
     )
-
-
-def _key_goes(page: Opened, endpoint: AskedEndpoint) -> bool:
-    return endpoint.trusted and page.settings.openai_api_key is not None
 
 
 def _allow(page: Opened, endpoint: str, with_key: bool) -> None:

@@ -178,7 +178,7 @@ def test_a_refusal_for_want_of_the_key_says_why(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: RunningServer
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "the-key")
-    monkeypatch.setattr("core.judging.registry.trusted_with_the_key", lambda url, usual: False)
+    monkeypatch.setattr("core.providers.installation.trusted_with_the_key", lambda url, usual: False)
     server.fake.fault = "401"
     with closing(load_judge(written(tmp_path, asking(f"openai:fake-judge@{server.base_url}")))) as judge:
         for call in (lambda: judge.score([ITEM]), lambda: awaited(judge.score_async([ITEM]))):

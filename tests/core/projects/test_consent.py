@@ -242,7 +242,7 @@ def test_what_a_person_allows_is_sent_and_no_more(came: Came, with_key: bool) ->
     assert (last.actor, came.endpoint.url in last.sentence) == ("Bo", True)
     other = came.store.runs.get(came.run_id)
     with pytest.raises(ConsentError):
-        gate_of(came.store, other).key_for(came.endpoint.url.replace("models", "other"), came.settings)
+        gate_of(came.store, other).key_goes(came.endpoint.url.replace("models", "other"), came.settings)
 
 
 def test_the_word_stays_here_and_no_file_brings_one(came: Came) -> None:

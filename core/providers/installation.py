@@ -1,0 +1,135 @@
+"""What this installation sends to which endpoint: its endpoint file, and the key and URL of the environment.
+
+The only place that joins a host with the name of its key.  Nothing of it is read from a judge file, a zip or an upload.
+A host in the file is sent the key that the file names for it, and no other.  Any other is treated as if there were no
+file, except that an OPENAI_API_KEY which the file gives to some host stays with that and with the environment's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from core.errors import AuthError, UsageError
+from core.providers.access import Access
+from core.providers.endpoints import OPENAI_URL, place_of, trusted_with_the_key
+from core.providers.prices import Price, list_price, load_prices
+from core.settings import Settings, variable
+
+if TYPE_CHECKING:
+    from core.providers.endpoint_file import EndpointFile, Entry
+
+OPENAI_KEY = "OPENAI_API_KEY"
+FILE_NAME = "endpoints.yaml"
+_OF_SETTINGS = ("concurrency", "requests_per_minute", "tokens_per_minute")
+_LIMITS = {*_OF_SETTINGS, "timeout", "retries"}
+
+
+@dataclass(frozen=True)
+class Installation:
+    settings: Settings
+    file: EndpointFile | None
+
+    @classmethod
+    def of(cls, settings: Settings) -> Installation:
+        """With the file that `CONCORD_ENDPOINTS` names, or the one in `CONCORD_HOME`.  UsageError for a faulty one."""
+        path = settings.endpoints or settings.home / FILE_NAME
+        if settings.endpoints is None and not path.is_file():
+            return cls(settings, None)
+        from core.providers.endpoint_file import read_endpoint_file
+
+        return cls(settings, read_endpoint_file(path))
+
+    def entry(self, base_url: str) -> tuple[str, Entry] | None:
+        """The longest base URL of the file that `base_url` is or lies beneath, and what stands there."""
+        entries = self.file.endpoints if self.file else {}
+        named = [url for url in entries if base_url == url or base_url.startswith(f"{url}/")]
+        return (url := max(named, key=len), entries[url]) if named else None
+
+    def trusts(self, base_url: str) -> bool:
+        """Whether keys of this installation may go to an endpoint that nobody has named here and now."""
+        return self.entry(base_url) is not None or trusted_with_the_key(base_url, self.settings.openai_base_url)
+
+    def key_name(self, base_url: str) -> str:
+        """The environment variable whose value is the key for `base_url`; "" where there is none."""
+        named, usual = self.entry(base_url), OPENAI_KEY if self.settings.openai_api_key else ""
+        if named and named[1].key:
+            return named[1].key
+        given_away = self.file is not None and any(entry.key == OPENAI_KEY for entry in self.file.endpoints.values())
+        if not named and not given_away:
+            return usual
+        of_environment = place_of(base_url) == place_of(self.settings.openai_base_url or OPENAI_URL)
+        return usual if of_environment else ""
+
+    def has_secrets(self, base_url: str) -> bool:
+        """Whether there is a key for `base_url`, or a header of its own."""
+        named = self.entry(base_url)
+        return bool(self.key_name(base_url) or (named and named[1].headers))
+
+    def key(self, base_url: str) -> str | None:
+        """The key for `base_url`.  AuthError where its variable is not set."""
+        name = self.key_name(base_url)
+        if not name:
+            return None
+        return self._values([name], base_url)[name]
+
+    def access(self, base_url: str, *, with_secrets: bool = True) -> Access:
+        """How `base_url` is reached; without secrets none of the headers, and nobody's name.  AuthError as `key`."""
+        named = self.entry(base_url)
+        if named is None:
+            return Access()
+        from core.providers.endpoint_file import filled, variables_in
+
+        url, entry = named
+        own = {"organization": entry.organization or "", "project": entry.project or ""} if with_secrets else {}
+        headers = entry.headers if with_secrets else {}
+        texts = [*own.values(), *headers.values(), entry.proxy or ""]
+        values = self._values([name for text in texts for name in variables_in(text)], base_url)
+        azure = {} if entry.azure is None else entry.azure.model_dump()
+        return Access(
+            headers={name: filled(text, values) for name, text in headers.items()},
+            **{name: filled(text, values) for name, text in own.items()},
+            proxy=filled(entry.proxy or "", values),
+            extra_body=self.extra_body(base_url),
+            also=tuple(other + base_url.removeprefix(url) for other in entry.also),
+            balance=entry.balance,
+            **azure,
+        )
+
+    def extra_body(self, base_url: str) -> Mapping[str, Any]:
+        """What every request to `base_url` says beside its own words."""
+        named = self.entry(base_url)
+        return named[1].extra_body if named else {}
+
+    def limits(self, base_url: str) -> dict[str, Any]:
+        """Time, retries and pace for `base_url`, as `OpenAIProvider` takes them."""
+        named, usual = self.entry(base_url), self.settings
+        own = named[1].model_dump(include=_LIMITS, exclude_none=True) if named else {}
+        limits: dict[str, Any] = {name: getattr(usual, name) for name in _OF_SETTINGS} | own
+        return {"max_retries" if name == "retries" else name: value for name, value in limits.items()}
+
+    def price(self, base_url: str, model: str) -> Price | None:
+        """What `model` costs at `base_url`; None where nobody says."""
+        named = self.entry(base_url)
+        tables: list[Mapping[str, Price]] = [named[1].prices] if named else []
+        tables += [self.file.prices] if self.file else []
+        tables.append(load_prices(self.settings.prices))
+        given = next((table[model] for table in tables if model in table), None)
+        return given or list_price(base_url, model)
+
+    def _values(self, names: list[str], base_url: str) -> dict[str, str]:
+        """The values of environment variables, each a line of plain ASCII."""
+        usual = {OPENAI_KEY: self.settings.openai_api_key or ""}
+        values = {name: usual[name] if name in usual else variable(name) for name in names}
+        for name, value in values.items():
+            if not value:
+                raise AuthError(
+                    f"The endpoint file names the environment variable {name} for {base_url}, and it is not set.",
+                    hint=f"Set {name} where Concord and its worker run.",
+                )
+            if not (value.isascii() and value.isprintable()):
+                raise UsageError(
+                    f"The environment variable {name} holds what no header may: a line break or odd letters."
+                )
+        return values

@@ -1,0 +1,239 @@
+"""The endpoint file: which host is sent what, and what is told of a file of nonsense."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.errors import AuthError, ConsentError, UsageError
+from core.judging.registry import CAREFUL, NAMED, SILENT, make_judge
+from core.providers.access import Access
+from core.providers.cached import CachedProvider
+from core.providers.installation import Installation
+from core.providers.openai_api import OpenAIProvider
+from core.providers.prices import Price
+from core.settings import Settings
+from tests.fake_openai import RunningServer
+from tests.replies import MemoryReplies
+
+SECRET = "sk-never-to-be-seen"
+FILE = """
+endpoints:
+  https://models.example.org/v1:
+    key: EXAMPLE_KEY
+    headers:
+      x-team: judges
+      x-token: token ${TEAM_TOKEN}
+    organization: $OUR_ORG
+    extra_body: {service_tier: flex}
+    timeout: 300
+    retries: 9
+    concurrency: 3
+    requests_per_minute: 60
+    tokens_per_minute: 90000
+    prices:
+      m: {prompt: 1, cached: 0.1, completion: 4}
+  https://models.example.org/v1/inner:
+    key: INNER_KEY
+  https://name.openai.azure.com:
+    key: AZURE_KEY
+    azure: {api_version: 2024-10-21, deployment: judge}
+  http://10.0.0.5:8000:
+    also: [http://10.0.0.6:8000, http://10.0.0.7:8000/]
+    balance: round robin
+    proxy: $PROXY
+prices:
+  m: {prompt: 7, completion: 8}
+"""
+HOST, AZURE, OPENAI = "https://models.example.org/v1", "https://name.openai.azure.com", "https://api.openai.com/v1"
+Here = Callable[..., Installation]
+
+
+@pytest.fixture(autouse=True)
+def variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("EXAMPLE_KEY", "TEAM_TOKEN", "INNER_KEY", "AZURE_KEY"):
+        monkeypatch.setenv(name, f"{SECRET}-{name.lower()}")
+    monkeypatch.setenv("OUR_ORG", "org-7")
+    monkeypatch.setenv("PROXY", "http://user:word@127.0.0.1:3128")
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Here:
+    """The installation with a file in its home."""
+
+    def made(text: str = FILE, **settings: Any) -> Installation:
+        (tmp_path / "endpoints.yaml").write_text(text, encoding="utf-8")
+        return Installation.of(Settings(home=tmp_path, **settings))
+
+    return made
+
+
+def test_without_a_file_all_is_as_the_environment_says(tmp_path: Path) -> None:
+    plain = Installation.of(Settings(home=tmp_path, openai_api_key=SECRET, openai_base_url=HOST))
+    for url in (HOST, OPENAI, "https://elsewhere.org/v1"):
+        assert plain.key(url) == SECRET
+        assert plain.access(url) == Access()
+    assert plain.trusts(HOST)
+    assert not plain.trusts("https://elsewhere.org/v1")
+    assert plain.limits(HOST) == {"concurrency": 64, "requests_per_minute": None, "tokens_per_minute": None}
+
+
+def test_a_host_is_sent_what_the_file_names_for_it(here: Here) -> None:
+    installed = here(openai_api_key="sk-usual")
+    access = installed.access(HOST)
+    assert installed.key(HOST) == f"{SECRET}-example_key"
+    assert dict(access.headers) == {"x-team": "judges", "x-token": f"token {SECRET}-team_token"}
+    assert (access.organization, access.extra_body) == ("org-7", {"service_tier": "flex"})
+    pace = {"concurrency": 3, "requests_per_minute": 60, "tokens_per_minute": 90_000}
+    assert installed.limits(HOST) == pace | {"timeout": 300.0, "max_retries": 9}
+    assert installed.key(f"{HOST}/inner/deeper") == f"{SECRET}-inner_key", "the longest base URL counts"
+    assert installed.key("https://models.example.org/v11") == "sk-usual", "beneath, not beginning alike"
+    azure = installed.access(AZURE)
+    assert (azure.api_version, azure.deployment) == ("2024-10-21", "judge")
+    farm = installed.access("http://10.0.0.5:8000/v1")
+    assert farm.also == ("http://10.0.0.6:8000/v1", "http://10.0.0.7:8000/v1")
+    assert (farm.balance, farm.proxy) == ("round robin", "http://user:word@127.0.0.1:3128")
+    assert installed.key("http://10.0.0.5:8000/v1") is None, "the file names no key for it"
+    assert SECRET not in f"{installed!r}{access!r}"
+    assert "word" not in repr(farm)
+
+
+def test_a_key_that_the_file_gives_to_a_host_goes_nowhere_else(here: Here) -> None:
+    bound = here(f"endpoints:\n  {HOST}: {{key: OPENAI_API_KEY}}\n", openai_api_key=SECRET)
+    assert bound.key(HOST) == bound.key(OPENAI) == SECRET
+    for url in ("https://elsewhere.org/v1", "http://127.0.0.1:8000/v1"):
+        assert bound.key(url) is None
+
+
+def test_a_variable_that_is_not_set_is_named(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TEAM_TOKEN")
+    with pytest.raises(AuthError, match=r"names the environment variable TEAM_TOKEN for https://models\.example\.org"):
+        here().access(HOST)
+    monkeypatch.setenv("EXAMPLE_KEY", f"{SECRET}\nx-other: 1")
+    with pytest.raises(UsageError, match="EXAMPLE_KEY holds what no header may") as caught:
+        here().key(HOST)
+    assert SECRET not in str(caught.value)
+
+
+def test_prices_of_the_endpoint_go_before_those_of_the_file_and_of_the_list(here: Here, tmp_path: Path) -> None:
+    (tmp_path / "prices.json").write_text('{"m": [5, 6], "only-here": [1, 2]}', encoding="utf-8")
+    installed = here(prices=tmp_path / "prices.json")
+    assert installed.price(HOST, "m") == Price(1.0, 4.0, 0.1)
+    assert installed.price(OPENAI, "m") == Price(7.0, 8.0)
+    assert installed.price(OPENAI, "only-here") == Price(1.0, 2.0)
+    assert installed.price(OPENAI, "gpt-4o-mini") == Price(0.15, 0.6, 0.075)
+    assert installed.price(HOST, "gpt-4o-mini") is None
+
+
+def inner(judge: Any) -> OpenAIProvider:
+    provider = judge.provider.inner if isinstance(judge.provider, CachedProvider) else judge.provider
+    assert isinstance(provider, OpenAIProvider)
+    return provider
+
+
+def test_a_judge_is_made_with_what_the_file_says(here: Here) -> None:
+    settings = here().settings
+    judge: Any = make_judge(f"openai:m@{HOST}", settings, MemoryReplies(), gate=CAREFUL)
+    provider = inner(judge)
+    assert (provider.timeout, provider.max_retries, provider.concurrency) == (300.0, 9, 3)
+    assert provider.access.headers["x-token"] == f"token {SECRET}-team_token"
+    assert judge.cost_of(1_000_000, 1_000_000) == 5.0
+    assert judge.provider.endpoint == f'{HOST} with {{"service_tier": "flex"}}'
+    for said in (judge.notice, str(judge.as_state()), repr(provider)):
+        assert SECRET not in said
+        assert "team" not in said
+    closed: Any = make_judge(f"openai:m@{HOST}", settings, MemoryReplies(), gate=SILENT)
+    assert closed.provider.endpoint == judge.provider.endpoint, "kept replies are found"
+    with pytest.raises(ConsentError):
+        closed.provider.inner.complete([None])
+
+
+def test_where_keys_may_not_go_no_header_of_ours_goes_either(here: Here) -> None:
+    access = here().access(HOST, with_secrets=False)
+    assert not access.headers
+    assert not access.organization
+    assert access.extra_body
+
+
+def test_the_named_file_is_read_instead_of_the_one_at_home(here: Here, tmp_path: Path) -> None:
+    other = tmp_path / "other.yaml"
+    other.write_text(f"endpoints:\n  {HOST}: {{key: INNER_KEY}}\n", encoding="utf-8")
+    settings = here().settings
+    environ = {"CONCORD_HOME": str(settings.home), "CONCORD_ENDPOINTS": str(other)}
+    assert Installation.of(Settings.from_environment(environ)).key(HOST) == f"{SECRET}-inner_key"
+    with pytest.raises(UsageError, match=r"none\.yaml cannot be read: No such file"):
+        Installation.of(Settings(home=tmp_path, endpoints=tmp_path / "none.yaml"))
+
+
+def test_a_changed_file_counts_for_the_next_judge(here: Here, tmp_path: Path) -> None:
+    assert here().price(HOST, "m") == Price(1.0, 4.0, 0.1)
+    changed = here("prices: {m: {prompt: 2, completion: 3}}")
+    os.utime(tmp_path / "endpoints.yaml", ns=(1, 1))
+    assert changed.price(HOST, "m") == Price(2.0, 3.0)
+
+
+ENTRY = f"endpoints:\n  {HOST}:\n    "
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("endpoints: 3", "line 1: endpoints: "),
+        ("- 1", "the file: "),
+        ("colour: blue", "line 1: colour: is not known here; known are endpoints, prices"),
+        (ENTRY + "colour: blue", "line 3: .*colour: is not known here; known are also, azure, balance, .*key"),
+        (ENTRY + f"key: {SECRET}", "line 3: .*key: must be the name of an environment variable"),
+        (ENTRY + f"headers: {{Authorization: Bearer {SECRET}}}", "line 3: .*Authorization looks like a secret"),
+        (ENTRY + f"headers: {{x-note: {SECRET}}}", "line 3: .*x-note looks like a secret"),
+        (ENTRY + f'headers: {{x-note: "a\\r\\nx-key: {SECRET}"}}', "line 3: .*x-note must be plain ASCII on one line"),
+        (ENTRY + "headers: {Host: other.org}", "line 3: .*'Host' is no header that may be set"),
+        (ENTRY + "headers: {X-A: one, x-a: two}", "line 3: .*twice"),
+        (ENTRY + f"extra_body: {{nested: [{{api_key: {SECRET}}}]}}", "line 3: .*no secret may stand in it"),
+        (ENTRY + "extra_body: {stream: true}", "line 3: .*stream belongs to the judge"),
+        (ENTRY + "extra_body: {x: .nan}", "line 3: .*must be what JSON can say"),
+        (ENTRY + f"proxy: http://user:{SECRET}@proxy:3128", "line 3: .*proxy: must be http://HOST:PORT, or .NAME"),
+        (ENTRY + "timeout: soon", "line 3: .*timeout: .*number; 'soon' came"),
+        (ENTRY + "timeout: -1", "line 3: .*timeout: .*greater than 0; '-1' came"),
+        (ENTRY + "retries: 2.5", "line 3: .*retries: .*'2.5' came"),
+        (ENTRY + "concurrency: 0", "line 3: .*concurrency: .*'0' came"),
+        (ENTRY + "concurrency: yes", "line 3: .*concurrency: .*'True' came"),
+        (ENTRY + "balance: fair", "line 3: .*'least busy' or 'round robin'; 'fair' came"),
+        (ENTRY + "azure: {deployment: d}", "line 3: .*api_version: Field required"),
+        (ENTRY + "key: A_KEY\n    key: B_KEY", "line 4: .*twice"),
+        (f"endpoints:\n  https://user:{SECRET}@models.example.org/v1: {{}}", "line 2: endpoints: .*user name or pass"),
+        (f"endpoints:\n  https://models.example.org/v1?key={SECRET}: {{}}", "line 2: endpoints: "),
+        (f"endpoints:\n  {HOST}: {{}}\n  {HOST.upper().replace('V1', 'v1')}/: {{}}", "two of the base URLs are one"),
+        ("prices:\n  m: {prompt: -1, completion: 2}", "line 2: prices: m: .*at least 0.*; -1 came"),
+        ("prices:\n  m: {prompt: .inf, completion: 2}", "line 2: prices: m: .*at least 0.*; inf came"),
+        ("prices:\n  m: {prompt: .nan, completion: 2}", "line 2: prices: m: .*at least 0.*; nan came"),
+        ("prices:\n  m: {prompt: free, completion: 2}", "line 2: prices: m: prompt: .*number; 'free' came"),
+        ("prices:\n  m: {prompt: '1', completion: 2}", "line 2: prices: m: prompt: .*number; '1' came"),
+        ("prices:\n  m: {prompt: 1}", "line 2: prices: m: completion: Field required"),
+        ("prices:\n  m: [1, 2]", "line 2: prices: m: "),
+        ("prices:\n  m: {prompt: 1, completion: 2, output: 3}", "line 2: prices: m: output: "),
+        ("a: [", "line 1: is no YAML"),
+        ("a: &x {}\nb: *x", "line 2: .*aliases are not read here"),
+        ("endpoints: !!python/name:os.system x", "line 1: is no YAML"),
+        ("[" * 3000, "is no YAML"),
+        ("a: \x00", "is no YAML"),
+        ("#" * 1_100_000, "1,100,000 bytes"),
+    ],
+)
+def test_nonsense_is_told_with_its_line_and_without_any_secret(here: Here, text: str, told: str) -> None:
+    with pytest.raises(UsageError, match=told) as caught:
+        here(text)
+    assert "endpoints.yaml" in str(caught.value)
+    assert SECRET not in str(caught.value)
+
+
+def test_a_faulty_file_stops_only_what_asks_an_endpoint(here: Here, tmp_path: Path, server: RunningServer) -> None:
+    with pytest.raises(UsageError):
+        here("nonsense")
+    settings = Settings(home=tmp_path)
+    assert make_judge("offline", settings).spec == "offline"
+    with pytest.raises(UsageError):
+        make_judge(f"openai:m@{server.base_url}", settings, gate=NAMED)
