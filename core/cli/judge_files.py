@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from core.cli.options import AspectOption, BootstrapOption, Golden, JsonFlag, SeedOption, reply_cache
-from core.cli.output import alignment_words, interval_words, notes, place, probability, stages_shown, tell, written_to
+from core.cli.output import (
+    alignment_words,
+    interval_words,
+    notes,
+    place,
+    price,
+    probability,
+    spent,
+    stages_shown,
+    tell,
+    written_to,
+)
 from core.errors import ConcordError, UsageError
 from core.wording import counted
 
@@ -77,7 +88,7 @@ def score(
 ) -> None:
     """Apply a calibrated judge to items, in constant memory; a stopped one goes on where it was."""
     from core.export.judge_reading import kind_of_file
-    from core.scoring import ScoreRequest, score_file, score_fused, write_batch
+    from core.scoring import ScoreRequest, estimate_scoring, score_file, score_fused, write_batch
 
     fused_file = kind_of_file(judge_file) == "fusion"
     if sum((batch, batch_write is not None, bool(batch_read))) > (0 if fused_file else 1):
@@ -94,6 +105,9 @@ def score(
     if batch_write is not None:
         tell(*_batch_written(write_batch(request, batch_write, replies=cache)), as_json)
         return
+    if estimate := estimate_scoring(request):
+        tokens = f", about {estimate.prompt_tokens:,} prompt tokens" if estimate.prompt_tokens else ""
+        typer.echo(f"At most {estimate.calls:,} calls{tokens}{price(estimate.cost)}.", err=True)
     with stages_shown("items") as progress:
         try:
             scored = score_file(request, replies=cache, progress=progress)
@@ -217,6 +231,7 @@ def _score_body(scored: ScoredFile, out: Path) -> dict[str, Any]:
         "finished": scored.finished,
         "reasons": dict(scored.reasons),
         "calls": scored.calls,
+        **{name: getattr(scored.usage, name) for name in ("requests", "cached", "cost")},
         "resumed_from": scored.n_before,
         "asked_again": scored.n_again,
         "seconds": round(scored.seconds, 3),
@@ -262,6 +277,7 @@ def _score_words(body: dict[str, Any]) -> list[str]:
     reasons = ", ".join(f"{n:,} {reason}" for reason, n in body["reasons"].items())
     unscored = f", {body['n_unscored']} unscored{f' ({reasons})' if reasons else ''}"
     pace = f", {body['items_per_second']:,.0f} items/s" if body["items_per_second"] else ""
+    pace += spent(body)
     went_on = f"Went on after {body['resumed_from']:,} items of an earlier call."
     again = f"{body['asked_again']:,} of them had been left unread and were asked again."
     lines = [
@@ -273,7 +289,8 @@ def _score_words(body: dict[str, Any]) -> list[str]:
     if body["finished"]:
         return [f"{body['n_scored']} of {body['n_items']} items scored{unscored}: {body['out']}{pace}", *lines]
     return [
-        f"The budget is spent: {body['n_scored']} of {body['n_items']} items scored{unscored}, {body['n_left']} left.",
+        f"The budget is spent: {body['n_scored']} of {body['n_items']} items scored{unscored}, {body['n_left']} left"
+        f"{spent(body)}.",
         *lines,
         f"They are kept in {body['out']}.part; run the same command again to go on. {body['out']} appears at the end.",
     ]

@@ -38,6 +38,7 @@ from core.cli.output import (
     number,
     price,
     progress_bar,
+    spent,
     stages_shown,
     tell,
     written_to,
@@ -250,7 +251,8 @@ def _calibration_words(body: dict[str, Any]) -> list[str]:
     ends = None if gain["interval"] is None else Interval(*gain["interval"])
     figures = difference_figures(gain["value"], ends, gain["p"])
     return [
-        f"{body['aspect']}: {body['candidates']} criteria, {body['calls']} calls, {body['seconds']:.1f} s",
+        f"{body['aspect']}: {body['candidates']} criteria, {body['calls']} calls, {body['seconds']:.1f} s"
+        f"{spent(body['usage'])}",
         body["work"]["words"],
         f"{held_out['statistic']}, {held_out['level']} level",
         alignment_line("held-out", held_out),
@@ -304,9 +306,8 @@ def _fusion_words(body: dict[str, Any]) -> list[str]:
         lines.append(f"{best}: {test['value']:+.3f}, {p_figure(test['p'])}")
     lines += [alignment_line(f"{name}, in the same calls", other) for name, other in body.get("also", {}).items()]
     if "requests" in body:
-        cost = "" if body["cost"] is None else f", ${body['cost']:,.2f}"
         calls = f"{body['calls']:,} calls: {body['requests']:,} sent, {body['cached']:,} from the cache"
-        lines.append(f"{calls}; {body['tokens']:,} tokens{cost}")
+        lines.append(f"{calls}; {body['tokens']:,} tokens{spent(body)}")
     lines += [f"without {name}: {number(rest['value'])}" for name, rest in body["without"].items()]
     lines += [f"left out: {name}: {reason}" for name, reason in body["left_out"].items()]
     return [*lines, *notes(*body["notes"]), *written_to(body["out"])]

@@ -6,12 +6,13 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Protocol
 
 import typer
 
 if TYPE_CHECKING:
-    from core.progress import Shown
+    from core.progress import Shown, Snapshot
     from core.records import Alignment, Interval
 
 LOG_SECONDS = 30
@@ -79,8 +80,17 @@ def written_to(out: str) -> list[str]:
 
 
 def price(cost: float | None) -> str:
-    """``", about $0.12"``; nothing where it costs nothing, or nobody knows."""
-    return f", about ${cost:,.2f}" if cost else ""
+    """``", about $0.12"``, ``", price —"`` where nobody knows it; nothing where it costs nothing."""
+    return ", price —" if cost is None else f", about {money(cost)}" if cost else ""
+
+
+def spent(usage: Mapping[str, Any]) -> str:
+    """``", cost $0.12"``, ``", cost —"`` where nobody knows; nothing where no model was asked."""
+    return f", cost {money(usage['cost'])}" if usage["requests"] or usage["cached"] else ""
+
+
+def money(cost: float | None) -> str:
+    return "—" if cost is None else f"${cost:,.2f}" if cost >= 0.1 or cost == 0 else f"${cost:.4f}"
 
 
 # ── how far it is ────────────────────────────────────────────────────────────────────────────────────────────
@@ -125,7 +135,12 @@ def stages_shown(unit: str = "calls") -> Iterator[Shown]:
     from core.progress import Shown
 
     with progress_bar(unit) as show:
-        yield Shown(lambda snapshot: show(snapshot.message, snapshot.calls, snapshot.calls_expected or None))
+
+        def shown(snapshot: Snapshot) -> None:
+            cost = spent(asdict(snapshot.usage))
+            show(f"{snapshot.message}{cost}", snapshot.calls, snapshot.calls_expected or None)
+
+        yield Shown(shown)
 
 
 class _LogLines:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -17,7 +18,7 @@ from core.cli.options import (
     chosen_level,
     reply_cache,
 )
-from core.cli.output import alignment_words, interval_words, notes, number, price, stages_shown, tell, written_to
+from core.cli.output import alignment_words, interval_words, notes, number, price, spent, stages_shown, tell, written_to
 
 if TYPE_CHECKING:
     from core.comparison.styles import StylesEstimate
@@ -106,7 +107,7 @@ def _words(result: GridResult) -> list[str]:
         lines += [
             f"{cell.aspect}, {cell.name}",
             f"  {alignment_words(cell.alignment)}{seen}",
-            f"  {unread}, {cell.calls:,} calls{price(cell.usage.cost)}",
+            f"  {unread}, {cell.calls:,} calls{spent(asdict(cell.usage))}",
             *([] if cell.forecast is None else _forecast_words(cell.forecast)),
         ]
     lines += [f"not run: {style.aspect}, {style.name}: {style.reason}" for style in result.view.unfinished]

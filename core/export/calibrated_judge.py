@@ -18,7 +18,7 @@ from core.export.loaded import LoadedJudge, Metrics
 from core.judging.base import Judge, OnProgress
 from core.judging.llm import LLMJudge
 from core.judging.recorded import RecordedJudge
-from core.records import Criteria, FloatArray, Item, ItemKind, Provenance, Scored, Task, Unscored, Verdict
+from core.records import Criteria, FloatArray, Item, ItemKind, Provenance, Scored, Task, Unscored, Usage, Verdict
 from core.stats import IsotonicMap
 from core.verdicts import Scores, Verdicts
 
@@ -74,6 +74,11 @@ class CalibratedJudge(LoadedJudge):
     @property
     def calls_an_item(self) -> int:
         return len(self.criteria)
+
+    @property
+    def spent(self) -> Usage:
+        """What the replies have cost since it was loaded; nothing for a judge that asks nobody."""
+        return self.judge.spent if isinstance(self.judge, LLMJudge) else Usage()
 
     @property
     def needs(self) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from core.export.judge_reading import repeval_document
 from core.export.loaded import LoadedJudge, Metrics
 from core.judging.base import OnProgress
 from core.metrics import Metric
-from core.records import Item, Task
+from core.records import Item, Task, Usage
 from core.stats import IsotonicMap
 from core.verdicts import Verdicts
 
@@ -53,6 +53,11 @@ class RepEvalJudge(LoadedJudge):
     @property
     def marks(self) -> tuple[str, ...]:
         return self.file_marks
+
+    @property
+    def spent(self) -> Usage:
+        """Nothing: it asks nobody."""
+        return Usage()
 
     @property
     def spec(self) -> str:

@@ -48,6 +48,7 @@ def summary(calibration: Calibration, out: str, seconds: float) -> dict[str, Any
         "work": c.work.as_json(),
         "calls": c.calls,
         "usage": asdict(c.usage),
+        "cost": c.usage.cost,
         "seconds": round(seconds, 3),
         "calibration": c.calibration.as_json(),
         "held_out": c.held_out.as_json(),

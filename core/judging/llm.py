@@ -65,7 +65,7 @@ class LLMJudge(Judge):
     """Judges with the model `model` behind `provider`.  `spec` is what `make_judge` made it from.
 
     `n_unweighted` counts, over all calls of `score`, the replies of a weighted style that came without usable
-    probabilities, so that the stated rating counts instead.
+    probabilities, so that the stated rating counts instead.  `spent` is what its scores and drafts have cost so far.
     """
 
     spec: str = ""
@@ -93,6 +93,7 @@ class LLMJudge(Judge):
         self.n_unweighted = 0
         self._first = FirstReplies(f"{model} at {provider.endpoint}")
         self._without: set[str] = set()
+        self.spent = Usage()
 
     @property
     def is_llm(self) -> bool:
@@ -337,6 +338,7 @@ class LLMJudge(Judge):
         return other
 
     def _note_sent(self, replies: Sequence[Reply]) -> None:
+        self.spent += total_usage(replies)
         came = [reply for reply in replies if isinstance(reply, Completion)]
         self._without.update(name for reply in came for name in reply.without)
         self.room = max([self.room, *(reply.room for reply in came)])

@@ -28,7 +28,7 @@ from core.projects.calibration import (
     keeping_sides,
     start_calibration,
 )
-from core.projects.consent import allow_endpoint, endpoints_of_project, endpoints_of_run
+from core.projects.consent import allow_endpoint, endpoints_of_project, endpoints_of_run, key_named
 from core.projects.criteria import (
     add_comment,
     copy_criteria,

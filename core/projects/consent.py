@@ -98,6 +98,17 @@ def allow_endpoint(
     return allowed
 
 
+def key_named(settings: Settings, base_url: str) -> str:
+    """The environment variable whose key goes to `base_url` ("": the usual endpoint); "" for none.
+
+    UsageError for what is no base URL, or for a faulty endpoint file.
+    """
+    from core.judging.registry import JudgeSpec, endpoint_of
+    from core.providers.installation import Installation
+
+    return Installation.of(settings).key_name(endpoint_of(JudgeSpec("openai", base_url=base_url), settings))
+
+
 def gate_of(store: Store, run: Run, *, sends: bool = True) -> Gate:
     """The gate for the judges of a run: as people here allowed where a project was imported, else open.
 

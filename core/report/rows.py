@@ -126,6 +126,7 @@ def _costs(line: CostLine) -> Iterator[Row]:
         ("requests sent", line.usage.requests),
         ("replies from the store", line.usage.cached),
         ("tokens in", line.usage.prompt_tokens),
+        ("tokens in, from the endpoint's cache", line.usage.cached_prompt_tokens),
         ("tokens out", line.usage.completion_tokens),
         ("dollars", line.usage.cost),
         ("seconds", line.seconds),

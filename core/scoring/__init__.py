@@ -9,9 +9,11 @@
     output      lines, and what is done so far, kept beside the output; resumed, and finished by a rename
     by_batch    requests that a batch endpoint answers first, or files that somebody else takes there
     mending     what an earlier call left unread, among the lines that are kept
+    estimate    calls, tokens and price of a scoring before it starts
     run         all of it, on several cores where that pays
 """
 
+from core.scoring.estimate import estimate_scoring
 from core.scoring.fused import score_fused
 from core.scoring.request import BatchWritten, FusedScores, ScoredFile, ScoreRequest
 from core.scoring.run import ask_again, score_file, write_batch
@@ -22,6 +24,7 @@ __all__ = [
     "ScoreRequest",
     "ScoredFile",
     "ask_again",
+    "estimate_scoring",
     "score_file",
     "score_fused",
     "write_batch",

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from core.errors import UsageError
 from core.export import CalibratedJudge
 from core.export.repeval_judge import RepEvalJudge
-from core.records import Finding
+from core.records import Finding, Usage
 
 RowJudge = CalibratedJudge | RepEvalJudge
 """A judge that scores row by row."""
@@ -52,7 +52,8 @@ class ScoredFile:
     """What a scoring came to.  `finished` False: the budget ended it, and `out` is not there yet.
 
     `n_before` items were scored by earlier calls, `n_again` of them were unread and asked again by this one; `reasons`
-    count why items are unscored.  `batch` counts what came by batch (`core.providers.batch_file.Came`).
+    count why items are unscored.  `batch` counts what came by batch (`core.providers.batch_file.Came`), `usage` is what
+    the replies of this call have cost.
     """
 
     n_items: int
@@ -67,6 +68,7 @@ class ScoredFile:
     findings: tuple[Finding, ...] = ()
     n_again: int = 0
     batch: Mapping[str, Any] = field(default_factory=dict)
+    usage: Usage = field(default_factory=Usage)
 
     @property
     def n_unscored(self) -> int:

@@ -105,6 +105,7 @@ def score_file(request: ScoreRequest, *, replies: ReplyStore | None = None, prog
         items.findings,
         mended.n_asked,
         batch,
+        judge.spent,
     )
 
 
@@ -142,6 +143,7 @@ def ask_again(request: ScoreRequest, *, replies: ReplyStore | None = None) -> Sc
         reasons=dict(mended.reasons.most_common()),
         findings=items.findings,
         n_again=mended.n_asked,
+        usage=judge.spent,
     )
 
 
@@ -218,7 +220,7 @@ def _score_rest(
         with closing(_scored(request, judge, batches, wanted)) as scored:
             for batch in scored:
                 checkpoint.add(batch, batch.n_items * judge.calls_an_item)
-                progress.publish(Stage("scoring", "scoring", checkpoint.done.items, items.n_items))
+                progress.publish(Stage("scoring", "scoring", checkpoint.done.items, items.n_items, judge.spent))
                 check_unread(request, judge, first, checkpoint.done)
     except ConcordError as error:
         n = checkpoint.done.items

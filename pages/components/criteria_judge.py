@@ -114,7 +114,7 @@ def _draw_make_form(
     except ConcordError as error:
         st.warning(plain(str(error)), icon=":material/error:")
         return
-    cost = "" if not estimate.cost else f", about {tables.money(estimate.cost)}"
+    cost = plain(tables.price_words(estimate.cost))
     st.caption(
         f"At most {estimate.calls:,} scores{cost}; what was asked before is not paid again. "
         f"It is measured beside the judge in use, and you decide then."

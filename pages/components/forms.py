@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 
 import streamlit as st
 
+from core import projects
 from core.calibration.records import Estimate
 from core.calibration.settings import PRESETS, CalibrationSettings, RevisitMode, SplitKind
-from core.errors import ConcordError
+from core.errors import ConcordError, UsageError
 from core.judging.asking import Asking
 from core.project_records import GoldenSummary
 from core.projects.calibration import CalibrationRequest
@@ -185,14 +186,21 @@ def _choose_judge(settings: Settings) -> str:
         placeholder=settings.openai_base_url or "http://127.0.0.1:8000/v1",
         type="url",
     ).strip()
-    if settings.openai_api_key:
-        st.caption("A key is set in the environment (OPENAI_API_KEY). It is read there and never stored or shown.")
+    if key_name := _key_name(settings, base):
+        st.caption(f"A key is set in the environment ({key_name}). It is read there and never stored or shown.")
     else:
         st.caption(
             "No key in the environment. Endpoints that ask for one need OPENAI_API_KEY set where the worker runs; "
             "never type a key here."
         )
     return "" if not model else f"openai:{model}@{base}" if base else f"openai:{model}"
+
+
+def _key_name(settings: Settings, base_url: str) -> str:
+    try:
+        return projects.key_named(settings, base_url)
+    except UsageError:  # told beneath, with the estimate
+        return ""
 
 
 def _choose_settings(golden: GoldenSummary, aspect: str) -> _Advanced:

@@ -90,7 +90,7 @@ def _draw_measuring(page: Opened, golden: GoldenSummary, aspect: str, version: J
     except ConcordError as error:
         st.warning(plain(str(error)), icon=":material/error:")
         return
-    cost = "" if not asked.cost else f", about {tables.money(asked.cost)}"
+    cost = plain(tables.price_words(asked.cost))
     st.caption(
         f"At most {asked.calls:,} scores on {asked.n_calibration:,} calibration and {asked.n_held_out:,} held-out items"
         f"{cost}; what was asked before is not paid again. This is one more look at the held-out items."

@@ -13,7 +13,7 @@ from core.errors import ConcordError
 from core.project_records import CriteriaEntry, Run
 from core.projects.rounds import RoundRequest, RoundResult
 from core.wording import counted
-from pages.components import consent, live, people, proposals_view, run_view, state, tables
+from pages.components import consent, live, people, proposals_view, run_view, runs_table, state, tables
 from pages.components.chosen import distinct
 from pages.components.criteria_list import run_words
 from pages.components.misaligned_selection import Selection, criteria_words
@@ -225,13 +225,15 @@ def _choose_settings(selection: Selection) -> RoundSettings | None:
 
 
 def _draw_cost(selection: Selection, request: RoundRequest) -> None:
-    """Calls at most; the price by what a call of the calibration cost, where that is known."""
+    """Calls at most; the price by what a request of the calibration cost, where that is known."""
     n_parents = len(request.parent_ids)
     calls = projects.round_cost(selection.page.store, selection.calibration_id, n_parents, request.settings)
     before = run_view.read_run(selection.page, selection.calibration_id)
-    cost = None if before.usage.cost is None or not before.calls else before.usage.cost / before.calls * calls
+    sent, paid = before.usage.requests, before.usage.cost
+    cost = None if paid is None or not sent else paid / sent * calls
     proposals = n_parents * request.settings.per_parent
-    price = f", about {tables.money(cost)} by what a call of the calibration cost" if cost is not None else ""
+    asked = runs_table.makes_calls(before)
+    price = (tables.price_words(cost) + (" by what a request of the calibration cost" if cost else "")) if asked else ""
     st.markdown(
         plain(f"At most {counted(proposals, 'proposal')} and {counted(calls, 'call')}{price}."),
         width="content",

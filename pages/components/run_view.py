@@ -87,7 +87,6 @@ def draw_status(page: Opened, view: Run) -> None:
         if runs_table.makes_calls(view):
             st.metric("Calls", f"{view.calls:,}", width="content")
             st.metric("Sent / from the cache", f"{view.usage.requests:,} / {view.usage.cached:,}", width="content")
-        if view.usage.cost is not None:
             st.metric("Cost", tables.money(view.usage.cost), width="content")
         st.metric("Time left" if not view.finished else "Took", _time(view), width="content")
     if view.error:

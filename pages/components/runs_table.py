@@ -44,7 +44,7 @@ def frame(
         "progress": all(run.finished for run in runs),
         "worker": all(run.finished for run in runs),
         "calls": not any(makes_calls(run) for run in runs),
-        "cost": all(run.usage.cost is None for run in runs),
+        "cost": not any(makes_calls(run) for run in runs),
     }
     return pd.DataFrame({name: values for name, values in columns.items() if not unneeded.get(name)})
 
@@ -75,7 +75,6 @@ def ended_words(run: Run) -> str:
     said = [f"Finished {tables.ago(run.finished_at)}, took {took}"]
     if makes_calls(run):
         said.append(f"{run.calls:,} calls, {run.usage.requests:,} sent and {run.usage.cached:,} from stored replies")
-    if run.usage.cost is not None:
         said.append(f"cost {tables.money(run.usage.cost)}")
     return ". ".join([*said, ""]).strip()
 

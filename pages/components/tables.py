@@ -117,6 +117,11 @@ def duration(seconds: float | None) -> str:
     return f"{hours} h {rest // 60} min" if hours < 48 else f"{hours // 24} days"
 
 
+def price_words(cost: float | None) -> str:
+    """``", about $0.12"``, ``", price —"`` where nobody knows it; nothing where it costs nothing."""
+    return f", price {DASH}" if cost is None else f", about {money(cost)}" if cost else ""
+
+
 def money(cost: float | None) -> str:
     return DASH if cost is None else f"${cost:,.2f}" if cost >= 0.1 or cost == 0 else f"${cost:.4f}"
 
