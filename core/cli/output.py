@@ -90,6 +90,7 @@ def spent(usage: Mapping[str, Any]) -> str:
 
 
 def money(cost: float | None) -> str:
+    """Dollars, to the hundredth of a cent where they are few; "—" where nobody knows."""
     return "—" if cost is None else f"${cost:,.2f}" if cost >= 0.1 or cost == 0 else f"${cost:.4f}"
 
 
