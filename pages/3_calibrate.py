@@ -69,16 +69,17 @@ def show_form(page: Opened) -> None:
         st.warning(plain(choice.missing), icon=":material/edit:")
         st.stop()
     st.subheader("Before the start", anchor=False)
+    request = forms.choose_batch(choice.request)
     try:
-        forms.show_estimate(projects.estimate(page.store, page.settings, choice.request))
-        kept = projects.keeping_sides(page.store, choice.request).split_from
+        forms.show_estimate(projects.estimate(page.store, page.settings, request))
+        kept = projects.keeping_sides(page.store, request).split_from
     except ConcordError as error:
         stop_with("This calibration cannot be started as it stands.", str(error))
     if words := calibration_view.kept_words(page, kept):
         st.info(plain(words), icon=":material/call_split:")
     gate = people.gate(page, "reviewer")
     if st.button("Start the calibration", type="primary", icon=":material/play_arrow:", **gate):
-        start(page, choice.request)
+        start(page, request)
 
 
 def start(page: Opened, request: CalibrationRequest) -> None:

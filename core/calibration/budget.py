@@ -24,9 +24,11 @@ from core.data.split import ENOUGH, LEAST, few_labels
 from core.errors import AspectError
 from core.judging.asking import STEPS_LIKE, Asking
 from core.judging.base import DraftRequest, Judge, RefineRequest
+from core.judging.by_batch import HALF, require_batches
 from core.judging.llm import LLMJudge
 from core.records import GoldenSet, Split, Task
 from core.stats import LabelledItems
+from core.wording import counted
 
 TIGHTER = ((1, 1), (0.75, 1), (0.5, 1), (0.5, 0.6), (0.4, 0.5), (0.3, 0.4), (0.25, 0.3), (0.2, 0.2), (0.1, 0.1))
 """Without refining, the dearest first: share of the drafts, share of the calibration sources they are ranked on."""
@@ -203,14 +205,20 @@ def estimate(
     items = LabelledItems.of(golden, task.aspect, split.calibration)
     require_usable(golden, task, items)
     plan = plan_work(settings, items, len(split.held_out))
+    by_batch = _by_batch(settings, plan, items, judge) if settings.batch else None
     once = judge.estimate(task, [golden.items[p] for p in split.calibration], CRITERIA_WORDS)
     cut = cut_words(plan, settings, items, len(split.held_out))
+    prompt, completion, cost = once.scaled(plan.calls / max(1, once.calls))
+    if by_batch is not None and cost is not None:
+        cost *= 1 - HALF * by_batch.calls / max(1, plan.calls)
+    ahead = "" if by_batch is None else by_batch.words(plan.calls)
+    notes = (judge.notice, _several(judge, plan.calls), ahead, cut)
     return Estimate(
         plan.calls + before,
-        *once.scaled(plan.calls / max(1, once.calls)),
+        *(prompt, completion, cost),
         n_calibration=items.n,
         n_held_out=len(split.held_out),
-        notes=tuple(note for note in (judge.notice, _several(judge, plan.calls), cut) if note),
+        notes=tuple(filter(None, notes)),
         few_labels=few_labels(items.n, refining=plan.rounds > 0),
     )
 
@@ -219,3 +227,28 @@ def _several(judge: Judge, calls: int) -> str:
     """A sentence where one call is several replies."""
     samples = judge.sampling.samples if isinstance(judge, LLMJudge) else 1
     return "" if samples == 1 else f"Each score is the mean of {samples} replies: up to {samples * calls:,} in all."
+
+
+@dataclass(frozen=True, slots=True)
+class _ByBatch:
+    """What of a calibration goes by batch: so many calls, in so many batches one after the other."""
+
+    calls: int
+    batches: int
+
+    def words(self, calls: int) -> str:
+        batches, days = counted(self.batches, "batch", "batches"), counted(self.batches, "day")
+        return (
+            f"By batch: {self.calls:,} of the {calls:,} calls at half the price, in {batches}, one after the other. "
+            f"Each may take 24 hours: {days} at most."
+        )
+
+
+def _by_batch(settings: CalibrationSettings, plan: WorkPlan, items: LabelledItems, judge: Judge) -> _ByBatch:
+    """UsageError for a judge without an endpoint."""
+    require_batches(judge)
+    order = Order(items.sources, settings.seed)
+    drafts = schedule(settings, plan.drafts, order, plan.share) if plan.drafts else ()
+    refined = schedule(settings, plan.refined, order) if plan.refined else ()
+    calls = rung_calls(drafts, 1) + plan.rounds * rung_calls(refined)
+    return _ByBatch(calls, len(drafts) + plan.rounds * len(refined))

@@ -130,6 +130,7 @@ def revisit(
         pool.mark([i for i in alive if i not in survivors], "stopped")
         alive = survivors
         running = (*(by_id[i] for i in alive), *baseline)
+        judge.ask_ahead(running, [int(p) for p in pool.items.positions[order.items[done : rung.items]]])
         for batch in order.batches(done, rung.items, len(running)):
             positions = tuple(int(p) for p in pool.items.positions[batch])
             pool.score(judge, running, positions)

@@ -62,6 +62,7 @@ class CalibrationSettings:
     `keep` is 001's K.  `budget` bounds the calls (one per set of criteria and item, draft or refinement); `ensemble`
     averages that many of the best criteria (1 = the paper's argmax).  `misaligned` is how many of a parent's
     most misaligned calibration items a refinement may be shown; `min_gap` the least standardised gap among them.
+    `batch` has candidates scored by the endpoint's batches: one for `full`, one a rung for `racing`, in every round.
     """
 
     preset: str = "summarisation"
@@ -81,6 +82,7 @@ class CalibrationSettings:
     refine_temperature: float = 1.0
     resamples: int = 1000
     seed: int = 0
+    batch: bool = False
 
     def __post_init__(self) -> None:
         _one_of("preset", self.preset, tuple(PRESETS))

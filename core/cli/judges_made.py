@@ -69,6 +69,9 @@ def calibrate(
     ] = "offline",
     preset: Annotated[str, typer.Option(help="summarisation, data-to-text, hallucination, quick.")] = "summarisation",
     revisit: Annotated[Literal["racing", "full"], typer.Option()] = "racing",
+    batch: Annotated[
+        bool, typer.Option("--batch", help="Score candidates by the endpoint's batches: half the price, in days.")
+    ] = False,
     rounds: Annotated[int, typer.Option(help="Refinement rounds.")] = 1,
     keep: Annotated[int, typer.Option(help="Criteria refined in each round (K).")] = 4,
     ensemble: Annotated[int, typer.Option(help="Best criteria averaged in the final judge; 1 = argmax.")] = 3,
@@ -109,7 +112,7 @@ def calibrate(
         "split": split,
         "calibration_share": share,
     }
-    chosen = CalibrationSettings(**search, **measure, ensemble=ensemble, seed=seed)
+    chosen = CalibrationSettings(**search, **measure, ensemble=ensemble, seed=seed, batch=batch)
     loaded = load_golden(golden, scales={aspect: read_scale(scale)} if scale else None)
     asking = chosen_asking(judge, temperature, **style, **told)
     how: dict[str, Any] = {"settings": chosen, "definition": definition, "asking": asking}

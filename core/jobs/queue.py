@@ -62,6 +62,8 @@ def placement(run: Run, wants: Wants, workers: Sequence[Worker]) -> str:
     if run.status != "queued":
         without = wants == "gpu" and run.capability and not has_gpu(run.capability)
         return "on a worker without a GPU, because none with a GPU was there" if without else ""
+    if run.not_before > run.now:
+        return run.message
     if alive := _heard_within(ALIVE_SECONDS, workers) if wants == "gpu" else []:
         names = ", ".join(f"{worker.worker_id} ({worker.capability})" for worker in alive)
         return f"waiting for a GPU worker: {names} takes it when free"

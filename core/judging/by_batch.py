@@ -23,6 +23,7 @@ from core.judging.llm import LLMJudge
 from core.progress import Progress, Stage
 from core.providers.base import Provider, ReplyStore, RunAnswers
 from core.providers.batch_file import (
+    HALF,
     Asked,
     BatchNotes,
     BatchOutcome,
@@ -44,7 +45,7 @@ from core.records import Criteria, Item, Task
 if TYPE_CHECKING:
     from core.providers.openai_api import OpenAIProvider
 
-__all__ = ["BatchAsker", "BatchNotes", "BatchOutcome", "Came", "NotesFile", "NotesStore", "Rest", "Walk", "sleeping"]
+__all__ = ["HALF", "BatchAsker", "BatchNotes", "NotesFile", "Rest", "require_batches", "sleeping"]
 FORMAT = "concord-batches"
 
 

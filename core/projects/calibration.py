@@ -93,7 +93,7 @@ def run_calibration(work: RunWork) -> Calibration:
     task, split = request.task(golden), _asked_split(work.store, request, golden)
     made = work.prepared(request.judge_spec, task, split.calibration, request.asking, define=request.define)
     task = replace(task, definition=made.prepared.definition or task.definition)
-    with work.asking(made.state, task, made.prepared) as judge:
+    with work.asking(made.state, task, made.prepared, batch=request.settings.batch) as judge:
         result = calibration(judge, split, request.settings, judge_state=made.state)
     every = {candidate.criteria.criteria_id: candidate.criteria for candidate in result.candidates}
     every |= {criteria.criteria_id: criteria for criteria in result.chosen}

@@ -21,6 +21,7 @@ from core.fusion.plan import FusionRequest, FusionRunView
 from core.jobs.queue import RunProgress, Wants, placement
 from core.project_records import JUDGES, Run, RunRequest, Worker
 from core.projects.analyses import AblationRequest, RecheckRequest, run_ablation, run_recheck
+from core.projects.by_batch import BATCHES, BatchSteps
 from core.projects.calibration import CalibrationRequest, run_calibration
 from core.projects.fusion import run_fusion
 from core.projects.judge_line import VersionRequest
@@ -56,7 +57,9 @@ class Kind:
 
 
 KINDS: dict[str, Kind] = {
-    "calibration": Kind(CalibrationRequest, Calibration, run_calibration, {SNAPSHOT: LeaderboardSnapshot}),
+    "calibration": Kind(
+        CalibrationRequest, Calibration, run_calibration, {SNAPSHOT: LeaderboardSnapshot, BATCHES: BatchSteps}
+    ),
     "version": Kind(VersionRequest, Calibration, run_version_measurement, {SNAPSHOT: LeaderboardSnapshot}),
     "rescore": Kind(RescoreRequest, RescoreResult, run_rescore),
     "round": Kind(RoundRequest, RoundResult, run_round),
