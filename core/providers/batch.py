@@ -159,7 +159,7 @@ class _Errand:
                 raise ProviderError(
                     f"{self.provider.endpoint} knows no such batch or file, or has no batches at all "
                     f"({error.status_code}).",
-                    hint="Write the requests into a file instead (--batch-write), or ask directly (without --batch).",
+                    hint="Write the requests into a file (--batch-write), or ask directly (--again, without --batch).",
                 ) from error
             raise self._in_our_words(error) from error
         except openai.APIConnectionError as error:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from core.errors import UsageError
+from core.errors import JobError, UsageError
 from core.export import CalibratedJudge
 from core.judging.by_batch import BatchAsker, NotesFile, require_batches, sleeping
 from core.progress import SILENT, Progress
@@ -42,6 +42,11 @@ def ask_ahead(
     if request.again:
         notes.drop()
     if not request.batch and not request.batch_read:
+        if (kept := notes.load()) is not None and not kept.settled and kept.parts:
+            raise JobError(
+                f"{notes.path}: a batch is under way for this scoring, and asking directly would ask it twice. Add "
+                "--batch to go on with it, or --again to leave it alone."
+            )
         return {}
     asker, asked = _asker(notes, replies, request, progress), _calibrated(judge)
     walk = lambda: _requests(asked, items, start, most)  # noqa: E731

@@ -13,6 +13,7 @@ from core.errors import ConcordError
 from core.project_records import Run, RunStatus
 from core.projects.kinds import RunDetail
 from core.report.figures import describe, measure_name
+from core.wording import counted
 from pages.components import charts, consent, people, runs_table, state, tables
 from pages.components.page import Opened, finding, link_to
 from pages.components.screens import draw_notice, plain
@@ -114,6 +115,9 @@ def _so_far(page: Opened, view: RunDetail) -> str:
         return f"The calibration of {view.aspect} {ENDED_WITHOUT[view.status]} before it had a result."
     candidates = () if view.standing is None else view.standing.candidates
     best = next((c for c in candidates if value_of(c.alignment) is not None), None)
+    drafted = sum(bool(candidate.criteria.text) for candidate in candidates)
+    if best is None and drafted and view.not_before > view.now:
+        return f"Calibrating {view.aspect}: the scores of {counted(drafted, 'draft')} come by batch."
     if best is None:
         return f"Calibrating {view.aspect}: criteria are being drafted and have no figures yet."
     name = tables.name_of(best.criteria, names_of(page, view, candidates))

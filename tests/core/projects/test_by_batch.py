@@ -107,6 +107,9 @@ def test_a_waiting_run_gives_its_place_back_and_ends_as_if_asked_directly(
     assert waiting.placement == waiting.message == f"waiting for a batch, 0 of {fake.batches.n_asked} done"
     worker.work(until)
     assert (run_view(store, run_id).attempt, len(fake.batches.batches)) == (2, 1)  # not due yet
+    projects.cancel_run(store, run_id)
+    assert run_view(store, run_id).status == "cancelled"
+    projects.resume_run(store, settings, run_id)
     for _ in range(8):
         call_now(store)
         worker.work(until)

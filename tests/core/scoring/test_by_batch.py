@@ -256,6 +256,8 @@ def test_a_batch_of_another_scoring_is_left_alone(
     monkeypatch.setattr(by_batch.time, "sleep", lambda seconds: (_ for _ in ()).throw(KilledError()))
     with pytest.raises(KilledError):
         score(request_, store)
+    with pytest.raises(JobError, match="asking directly would ask it twice"):
+        score(replace(request_, batch=False), store)
     lines = request_.items.read_text("utf-8").splitlines(keepends=True)
     request_.items.write_text("".join(reversed(lines)), "utf-8")
     with pytest.raises(JobError, match="a batch is under way for another input"):
@@ -263,6 +265,13 @@ def test_a_batch_of_another_scoring_is_left_alone(
     with pytest.raises(KilledError):
         score(replace(request_, again=True), store)
     assert len(fake.batches.batches) == 2
+
+
+@pytest.mark.parametrize("damaged", ["{", "[]", '{"format": "concord-batches", "notes": {"parts": [{"mark": 1}]}}'])
+def test_damaged_notes_are_told(request_: ScoreRequest, store: Store, damaged: str) -> None:
+    request_.out.with_name("v.jsonl.batch.json").write_text(damaged, "utf-8")
+    with pytest.raises(JobError, match="holds no notes of batches"):
+        score(request_, store)
 
 
 # ── files that somebody else takes to a batch ────────────────────────────────────────────────────────────────
