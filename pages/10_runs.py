@@ -83,6 +83,8 @@ def draw_picked(page: Opened, run: Run) -> None:
             st.markdown(f":green-badge[done] {plain(runs_table.ended_words(run))}")
         else:
             run_view.draw_status(page, run)
+        if run.status in ("done", "budget"):
+            run_view.draw_unread(page, run)
         if run.finished and not run.resumable:
             consent.ask(page, run.run_id)
         if run.kind == "calibration":

@@ -144,6 +144,10 @@ class Project:
         """Set a failed or cancelled run going again.  JobError for any other."""
         projects.resume_run(self.store, self.settings, run_id)
 
+    def ask_again(self, run_id: str) -> str:
+        """Start a finished run anew where replies to it could not be read: only those are asked.  The new run's id."""
+        return projects.ask_again(self.store, self.settings, run_id)
+
     # ── what came of them ────────────────────────────────────────────────────────────────────────────────────
 
     def calibration(self, run_id: str) -> Calibration:

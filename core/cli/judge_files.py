@@ -56,6 +56,10 @@ BatchRead = Annotated[
 ]
 FINDINGS_IN_JSON = 20
 FINDINGS_SHOWN = 5
+NOTHING_READ = (
+    "Not one item has a score: no reply could be read. {out} holds the replies and says why; put that right and run "
+    "the same command again, which asks them again."
+)
 
 
 @commands.command()
@@ -119,6 +123,9 @@ def score(
         typer.echo(line, err=True)
     body = _score_body(scored, out)
     tell(body, _score_words(body), as_json)
+    if scored.nothing_read:
+        typer.echo(NOTHING_READ.format(out=out), err=True)
+        raise typer.Exit(1)
 
 
 @commands.command()

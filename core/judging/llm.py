@@ -165,12 +165,16 @@ class LLMJudge(Judge):
     ) -> Iterator[tuple[list[Cell], list[Request]]]:
         """Every item with all criteria, item by item, and what is asked for them; nothing is asked about no text."""
         self._check(task)
+
+        def reads(reply: Completion) -> bool:
+            return reading_of(reply, task).value is not None
+
         cells: list[Cell] = []
         requests: list[Request] = []
         for item in items:
             frames = {prompt: self._frame(task, item, prompt) for prompt in self.sampling.prompts}
             for column, each in enumerate(criteria):
-                samples = self._samples(frames, each.text) if item.target.strip() else []
+                samples = self._samples(frames, each.text, reads) if item.target.strip() else []
                 cells.append(Cell(column, item, len(samples)))
                 requests += samples
             if len(requests) >= CALLS_PER_CHUNK:
@@ -195,7 +199,9 @@ class LLMJudge(Judge):
     def _frame(self, task: Task, item: Item, prompt: str) -> ScoreFrame:
         return score_frame(task, item, prompt, steps=self.sampling.steps, persona=self.sampling.persona)
 
-    def _samples(self, frames: Mapping[str, ScoreFrame], criteria: str) -> list[Request]:
+    def _samples(
+        self, frames: Mapping[str, ScoreFrame], criteria: str, reads: Callable[[Completion], bool]
+    ) -> list[Request]:
         """The samples of one score."""
         how = self.sampling
         messages = {prompt: frame.messages(criteria) for prompt, frame in frames.items()}
@@ -204,6 +210,7 @@ class LLMJudge(Judge):
                 messages[place.prompt],
                 how.temperature,
                 how.max_tokens,
+                reads,
                 top_p=how.top_p,
                 sample=place.sample,
                 json_schema=place.schema,
@@ -213,12 +220,18 @@ class LLMJudge(Judge):
         ]
 
     def _request(
-        self, messages: tuple[Message, ...], temperature: float | None, max_tokens: int, **others: Any
+        self,
+        messages: tuple[Message, ...],
+        temperature: float | None,
+        max_tokens: int,
+        reads: Callable[[Completion], bool],
+        **others: Any,
     ) -> Request:
         """One call to the model, told all that it is always told; its own temperature where this judge keeps that."""
         heat = None if self.sampling.temperature is None else temperature
         return Request(
-            *(self.model, messages, heat, max_tokens), effort=self.effort, extra=self.extra, room=self.room, **others
+            *(self.model, messages, heat, max_tokens),
+            **{"effort": self.effort, "extra": self.extra, "room": self.room, "reads": reads, **others},
         )
 
     def _read(
@@ -269,6 +282,7 @@ class LLMJudge(Judge):
                     prompt,
                     r.temperature,
                     max(r.max_tokens, self.sampling.max_tokens),
+                    _says_something,
                     seed=r.seed,
                     sample=r.provenance.sample,
                 )
@@ -301,7 +315,7 @@ class LLMJudge(Judge):
         return replace(answer, text=" ".join(answer.text.split())[:MOST_DEFINITION])
 
     def _write(self, task: Task, messages: tuple[Message, ...], max_tokens: int) -> Written:
-        replies = self.provider.complete([self._request(messages, 0.0, max_tokens)])
+        replies = self.provider.complete([self._request(messages, 0.0, max_tokens, _says_something)])
         self._note_sent(replies)
         return Written(*written(replies[0], task.aspect), total_usage(replies))
 
@@ -356,6 +370,10 @@ class LLMJudge(Judge):
 
     def close(self) -> None:
         self.provider.close()
+
+
+def _says_something(reply: Completion) -> bool:
+    return not written(reply, "")[1]
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,7 +82,7 @@ from core.projects.judges import (
     start_metrics,
 )
 from core.projects.judges_shown import as_compared, judges_shown
-from core.projects.kinds import list_runs, run_view
+from core.projects.kinds import ask_again, list_runs, run_view
 from core.projects.labelling import (
     earlier_labels,
     get_pass,
@@ -155,6 +155,7 @@ from core.projects.runs import (
     load_scores,
     resume_run,
     run_version,
+    unread_replies,
     worker_alive,
 )
 from core.projects.styles import estimate_styles, find_steps, run_steps, save_steps, start_styles, styles_so_far

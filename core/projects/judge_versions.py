@@ -65,7 +65,7 @@ def make_version(
     require_consent(store, settings, base)
     entered = store.events.add(project_id, made, store.actor, expected=line.seen if seen is None else seen)
     made_as = [each.made.number for each in judge_line(store, project_id, aspect).versions].index(entered) + 1
-    return _start(store, settings, replace(request, version=made_as))
+    return start_version(store, settings, replace(request, version=made_as))
 
 
 @requires("reviewer", "started measuring a version of the judge")
@@ -87,7 +87,7 @@ def measure_version(
     made = line.get(number).made
     require_judge(store, made.base_run)
     request = _request(store, project_id, line, made, golden_id=golden_id, held_out=held_out)
-    return _start(store, settings, replace(request, version=number))
+    return start_version(store, settings, replace(request, version=number))
 
 
 def estimate_version(
@@ -186,7 +186,9 @@ def version_run(store: Store, project_id: str, aspect: str, number: int) -> Run 
 # ── inside ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _start(store: Store, settings: Settings, request: VersionRequest) -> str:
+@requires("reviewer", "started measuring a version of the judge")
+def start_version(store: Store, settings: Settings, request: VersionRequest) -> str:
+    """Start measuring a version that was made before (`start_run`)."""
     spec = store.runs.get(request.run_id).judge_spec
     return start_run(
         *(store, settings, "version", request),

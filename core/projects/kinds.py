@@ -20,19 +20,28 @@ from core.errors import ConcordError, JobError
 from core.fusion.plan import FusionRequest, FusionRunView
 from core.jobs.queue import RunProgress, Wants, placement
 from core.project_records import JUDGES, Run, RunRequest, Worker
-from core.projects.analyses import AblationRequest, RecheckRequest, run_ablation, run_recheck
+from core.projects.analyses import (
+    AblationRequest,
+    RecheckRequest,
+    run_ablation,
+    run_recheck,
+    start_ablation,
+    start_recheck,
+)
 from core.projects.by_batch import BATCHES, BatchSteps
-from core.projects.calibration import CalibrationRequest, run_calibration
-from core.projects.fusion import run_fusion
+from core.projects.calibration import CalibrationRequest, run_calibration, start_calibration
+from core.projects.consent import require_consent
+from core.projects.fusion import run_fusion, start_fusion
 from core.projects.judge_line import VersionRequest
-from core.projects.judge_versions import run_version_measurement
-from core.projects.judges import MetricsRequest, MetricsResult, names_a_model, run_metrics
-from core.projects.repeval import DOCUMENTS, RepEvalOutcome, RepEvalRequest, reads_a_model, run_repeval
-from core.projects.rescore import RescoreRequest, RescoreResult, run_rescore
-from core.projects.rounds import RoundRequest, run_round
-from core.projects.runs import RunWork
-from core.projects.styles import run_styles
-from core.projects.trial import TrialRequest, TrialResult, run_trial
+from core.projects.judge_versions import run_version_measurement, start_version
+from core.projects.judges import MetricsRequest, MetricsResult, names_a_model, run_metrics, start_metrics
+from core.projects.repeval import DOCUMENTS, RepEvalOutcome, RepEvalRequest, reads_a_model, run_repeval, start_repeval
+from core.projects.rescore import RescoreRequest, RescoreResult, run_rescore, start_rescore
+from core.projects.roles import requires
+from core.projects.rounds import RoundRequest, run_round, start_round
+from core.projects.runs import RunWork, unread_replies
+from core.projects.styles import run_styles, start_styles
+from core.projects.trial import TrialRequest, TrialResult, run_trial, start_trial
 from core.settings import Settings
 from core.store.codec import unpack
 from core.store.results import RESULT, SNAPSHOT
@@ -43,14 +52,15 @@ from core.store.store import Store
 class Kind:
     """One kind of run.
 
-    `documents` are the records it keeps on its way, by name; `wants_gpu` says of a request whether its work is a model
-    in the worker (all other models are behind an endpoint, or small); a `quick` kind is over in seconds, somebody waits
-    for it, and it waits for no other run.
+    `start` puts a request in the queue; `documents` are the records it keeps on its way, by name; `wants_gpu` says
+    of a request whether its work is a model in the worker (all other models are behind an endpoint, or small); a
+    `quick` kind is over in seconds, somebody waits for it, and it waits for no other run.
     """
 
     request: type[RunRequest]
     result: type
     run: Callable[[RunWork], Any]
+    start: Callable[[Store, Settings, Any], str]
     documents: Mapping[str, type] = field(default_factory=dict)
     wants_gpu: Callable[[Any], bool] | None = None
     quick: bool = False
@@ -58,18 +68,24 @@ class Kind:
 
 KINDS: dict[str, Kind] = {
     "calibration": Kind(
-        CalibrationRequest, Calibration, run_calibration, {SNAPSHOT: LeaderboardSnapshot, BATCHES: BatchSteps}
+        CalibrationRequest,
+        Calibration,
+        run_calibration,
+        start_calibration,
+        {SNAPSHOT: LeaderboardSnapshot, BATCHES: BatchSteps},
     ),
-    "version": Kind(VersionRequest, Calibration, run_version_measurement, {SNAPSHOT: LeaderboardSnapshot}),
-    "rescore": Kind(RescoreRequest, RescoreResult, run_rescore),
-    "round": Kind(RoundRequest, RoundResult, run_round),
-    "ablation": Kind(AblationRequest, Ablation, run_ablation),
-    "fusion": Kind(FusionRequest, FusionRunView, run_fusion),
-    "metrics": Kind(MetricsRequest, MetricsResult, run_metrics, wants_gpu=names_a_model),
-    "recheck": Kind(RecheckRequest, Recheck, run_recheck),
-    "repeval": Kind(RepEvalRequest, RepEvalOutcome, run_repeval, DOCUMENTS, reads_a_model),
-    "styles": Kind(StylesRequest, StylesView, run_styles, {SNAPSHOT: GridSnapshot}),
-    "trial": Kind(TrialRequest, TrialResult, run_trial, quick=True),
+    "version": Kind(
+        VersionRequest, Calibration, run_version_measurement, start_version, {SNAPSHOT: LeaderboardSnapshot}
+    ),
+    "rescore": Kind(RescoreRequest, RescoreResult, run_rescore, start_rescore),
+    "round": Kind(RoundRequest, RoundResult, run_round, start_round),
+    "ablation": Kind(AblationRequest, Ablation, run_ablation, start_ablation),
+    "fusion": Kind(FusionRequest, FusionRunView, run_fusion, start_fusion),
+    "metrics": Kind(MetricsRequest, MetricsResult, run_metrics, start_metrics, wants_gpu=names_a_model),
+    "recheck": Kind(RecheckRequest, Recheck, run_recheck, start_recheck),
+    "repeval": Kind(RepEvalRequest, RepEvalOutcome, run_repeval, start_repeval, DOCUMENTS, reads_a_model),
+    "styles": Kind(StylesRequest, StylesView, run_styles, start_styles, {SNAPSHOT: GridSnapshot}),
+    "trial": Kind(TrialRequest, TrialResult, run_trial, start_trial, quick=True),
 }
 
 
@@ -152,6 +168,21 @@ def run_view(store: Store, run_id: str) -> RunDetail:
         standing=store.results.read(run_id, SNAPSHOT, LeaderboardSnapshot) if run.kind in JUDGES else None,
         outcome=store.results.read(run_id, RESULT, kind.result),
     )
+
+
+@requires("reviewer", "asked again what could not be read")
+def ask_again(store: Store, settings: Settings, run_id: str) -> str:
+    """Start a finished run anew, as it was asked for; returns the new run's id.
+
+    What could be read is found and costs nothing, so that only the rest is asked again; the finished run keeps its
+    result and its replies.  JobError for a run that goes on, or in which everything was read; ConsentError as
+    `resume_run`.
+    """
+    run = run_view(store, run_id)
+    if not run.finished or not unread_replies(store, run_id):
+        raise JobError(f"Run {run_id} ({run.status}) has no unread replies to ask again.")
+    require_consent(store, settings, run_id)
+    return KINDS[run.kind].start(store, settings, run.request)
 
 
 def _placed(run: Run, workers: Sequence[Worker]) -> Run:

@@ -103,7 +103,9 @@ def cancel_run(store: Store, run_id: str) -> None:
 
 @requires("reviewer", "resumed a run")
 def resume_run(store: Store, settings: Settings, run_id: str) -> None:
-    """Set a failed or cancelled run going again, from where it stopped; a failed one asks again what got no reply.
+    """Set a failed or cancelled run going again, from where it stopped.
+
+    A failed one asks again what got no reply, or none that can be read, for it may have failed over that.
 
     JobError for any other run; ConsentError where it was imported and asks an endpoint that nobody here has allowed.
     """
@@ -111,8 +113,13 @@ def resume_run(store: Store, settings: Settings, run_id: str) -> None:
     run = store.runs.get(run_id)
     store.runs.requeue(run_id)
     if run.status == "failed":
-        store.replies.of_run(run_id, run.project_id).forget_failures()
+        store.replies.of_run(run_id, run.project_id).forget_unread()
     ensure_worker(settings)
+
+
+def unread_replies(store: Store, run_id: str) -> int:
+    """How many replies to the run could not be read: what `ask_again` asks again."""
+    return len(store.replies.of_run(run_id, store.runs.get(run_id).project_id).unread())
 
 
 def run_version(store: Store, run_id: str) -> int:

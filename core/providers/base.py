@@ -30,7 +30,8 @@ class Request:
     `effort` says how long a model should think, "" leaves it to the model; a `temperature` of None is left to it too.
     `extra` is a JSON object of further fields of the request's body, `room` a number of tokens that the model is known
     to need beside `max_tokens` for its thoughts (it changes no answer that came whole).  `numbers` asks a model in the
-    process for the probabilities of these answers instead of a written reply.
+    process for the probabilities of these answers instead of a written reply.  `reads` tells whether a reply says what
+    it was asked for: one that does not is kept as evidence of the run that asked, and serves no other.
     """
 
     model: str
@@ -46,6 +47,7 @@ class Request:
     numbers: tuple[str, ...] = ()
     extra: str = ""
     room: int = 0
+    reads: Callable[[Completion], bool] | None = field(default=None, compare=False, repr=False)
 
     @property
     def prompt(self) -> Request:

@@ -59,7 +59,7 @@ class CachedProvider:
             with self._keeping() as keeping:
 
                 def arrived(index: int, reply: Reply) -> None:
-                    keeping.add(missing[index], reply)
+                    keeping.add(batch.request(missing[index]), missing[index], reply)
                     self._deliver(batch, keeping.take())
 
                 try:
@@ -80,7 +80,7 @@ class CachedProvider:
                 try:
                     await inner.complete_async(
                         [batch.request(key) for key in missing],
-                        on_reply=lambda index, reply: keeping.add(missing[index], reply),
+                        on_reply=lambda index, reply: keeping.add(batch.request(missing[index]), missing[index], reply),
                     )
                 finally:
                     await asyncio.to_thread(keeping.finish)
@@ -183,23 +183,24 @@ class _Writer:
         if not group or self.error is not None:
             return
         try:
-            self._store.put_replies([(k, reply_to_json(r)) for _, k, r in group if isinstance(r, Completion)])
-            failures = [(k, _failure_to_json(r)) for _, k, r in group if isinstance(r, Failure)]
+            self._store.put_replies([(a.key, a.text) for a in group if isinstance(a.reply, Completion)])
+            failures = [(a.key, a.text) for a in group if isinstance(a.reply, Failure)]
             if failures and isinstance(self._store, RunAnswers):
                 self._store.put_failures(failures)
         except Exception as error:  # handed to the batches, which raise it
             self.error = error
             return
-        for kept, key, reply in group:
-            kept.put((key, reply))
+        for arrived in group:
+            arrived.kept.put((arrived.key, arrived.reply))
 
 
 class _Arrived(NamedTuple):
-    """A reply, and where to put it when it is committed."""
+    """A reply with its stored form, and where to put it when it is committed."""
 
     kept: queue.SimpleQueue[tuple[str, Reply]]
     key: str
     reply: Reply
+    text: str
 
 
 class _Keeping:
@@ -209,11 +210,15 @@ class _Keeping:
         self._writer = writer
         self._kept: queue.SimpleQueue[tuple[str, Reply]] = queue.SimpleQueue()
 
-    def add(self, key: str, reply: Reply) -> None:
-        """Queue a reply; raises what the store raised for an earlier one, so that no more are paid for."""
+    def add(self, request: Request, key: str, reply: Reply) -> None:
+        """Queue a reply to `request`; raises what the store raised for an earlier one, so that no more are paid for."""
         if self._writer.error is not None:
             raise self._writer.error
-        self._writer.add(_Arrived(self._kept, key, reply))
+        if isinstance(reply, Failure):
+            text = _failure_to_json(reply)
+        else:
+            text = reply_to_json(reply, unread=request.reads is not None and not request.reads(reply))
+        self._writer.add(_Arrived(self._kept, key, reply, text))
 
     def take(self) -> list[tuple[str, Reply]]:
         committed = []
@@ -230,9 +235,11 @@ class _Keeping:
             raise self._writer.error
 
 
-def reply_to_json(reply: Completion) -> str:
-    """The stored form of a reply; the usage is that of the request that was paid for."""
+def reply_to_json(reply: Completion, *, unread: bool = False) -> str:
+    """The stored form of a reply; the usage is that of the request that was paid for.  `unread`: it says nothing."""
     fields: dict[str, Any] = {"text": reply.text, "finish": reply.finish, "usage": asdict(reply.usage)}
+    if unread:
+        fields["unread"] = True
     if reply.logprobs:
         fields["logprobs"] = [[place.token, place.top] for place in reply.logprobs]
     if reply.thinking:

@@ -75,6 +75,11 @@ class ScoredFile:
         return self.n_done - self.n_scored
 
     @property
+    def nothing_read(self) -> bool:
+        """Whether no item has a score, and not for want of a text to rate."""
+        return self.n_scored == 0 and any(reason != "missing input" for reason in self.reasons)
+
+    @property
     def per_second(self) -> float | None:
         """Items scored a second by this call, from start to end; None where it scored none."""
         fresh = self.n_done - self.n_before

@@ -1,7 +1,7 @@
 """What was paid for or computed once, by key: replies of endpoints, numbers of metrics.
 
 Replies lie under the key of their request, which makes a repeated request cost nothing (`ReplyStore`).  Those that this
-installation paid for serve everybody, unless they were cut off, refused or empty: a new run asks those again.  Replies
+installation paid for serve everybody, unless they cannot be read: a new run asks those again.  Replies
 that came with an imported project are anybody's claim, since a key is a hash of the request and says nothing of the
 reply: they serve that project's runs alone.
 
@@ -60,7 +60,8 @@ class RunReplies(Part):
             came = project_replies.c
             query = sa.select(came.reply_key, came.body).where(came.project_id == self._project_id)
             missing = [key for key in keys if key not in texts]
-            texts |= {row.reply_key: row.body for row in _chosen(connection, query, came.reply_key, missing)}
+            brought = _chosen(connection, query, came.reply_key, missing)
+            texts |= {row.reply_key: row.body for row in brought if _serves_everybody(row.body)}
         if texts:
             with self._db.write() as connection:
                 self._note(connection, dict.fromkeys(texts), paid=False)
@@ -79,14 +80,19 @@ class RunReplies(Part):
         with self._db.write() as connection:
             self._note(connection, dict(new), paid=True)
 
-    def forget_failures(self) -> None:
-        """Ask again what was answered by no reply: a person resumes a run that failed, perhaps over one of these."""
+    def unread(self) -> list[str]:
+        """The keys of what was answered by no reply, or by one that cannot be read."""
         mine = sa.and_(run_replies.c.run_id == self._run_id, run_replies.c.body.is_not(None))
-        with self._db.write() as connection:
+        with self._db.read() as connection:
             rows = connection.execute(sa.select(run_replies.c.reply_key, run_replies.c.body).where(mine)).all()
-            failed = [row.reply_key for row in rows if "failure" in json.loads(row.body)]
-            for start in range(0, len(failed), _CHUNK):
-                own = run_replies.c.reply_key.in_(failed[start : start + _CHUNK])
+        return [row.reply_key for row in rows if not _serves_everybody(row.body)]
+
+    def forget_unread(self) -> None:
+        """Ask again what is `unread`: a person resumes a run that failed, perhaps over one of these."""
+        keys, mine = self.unread(), run_replies.c.run_id == self._run_id
+        with self._db.write() as connection:
+            for start in range(0, len(keys), _CHUNK):
+                own = run_replies.c.reply_key.in_(keys[start : start + _CHUNK])
                 connection.execute(sa.delete(run_replies).where(mine, own))
 
     def answered(self, keys: Sequence[str]) -> dict[str, tuple[str, bool]]:
@@ -121,9 +127,11 @@ def _keep_shared(database: Database, connection: sa.Connection, new: Sequence[tu
 
 
 def _serves_everybody(text: str) -> bool:
-    """Whether a reply came whole: what was cut off, refused or empty is asked again by the next run."""
+    """Whether a reply can be read: what was cut off, refused, empty or beside the point is asked again by the next
+    run."""
     reply = json.loads(text)
-    return reply.get("finish", "stop") == "stop" and bool(str(reply.get("text", "-")).strip())
+    whole = reply.get("finish", "stop") == "stop" and bool(str(reply.get("text", "-")).strip())
+    return whole and not reply.get("unread") and "failure" not in reply
 
 
 def _chosen(connection: sa.Connection, query: sa.Select[Any], column: Any, keys: Sequence[str]) -> Iterator[Any]:

@@ -206,6 +206,30 @@ def _resume(page: Opened, run_id: str) -> None:
         state.leave_notice(f"Not resumed: {error}", good=False)
 
 
+def draw_unread(page: Opened, run: Run) -> None:
+    """The way to ask again what could not be read, where there is such."""
+    if not (n := projects.unread_replies(page.store, run.run_id)):
+        return
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.text(f"{counted(n, 'reply', 'replies')} could not be read.")
+        st.button(
+            "Ask again",
+            icon=":material/refresh:",
+            key=state.widget(f"ask_again_{run.run_id}"),
+            help="Starts it anew: what could be read is found and costs nothing, only the rest is asked.",
+            on_click=_ask_again,
+            args=(page, run.run_id),
+            **people.gate(page, "reviewer"),
+        )
+
+
+def _ask_again(page: Opened, run_id: str) -> None:
+    try:
+        state.put_in_url(run=projects.ask_again(page.store, page.settings, run_id))
+    except ConcordError as error:
+        state.leave_notice(f"Not asked again: {error}", good=False)
+
+
 def _message(view: Run) -> str:
     if view.status == "queued":
         words = waiting_words(view)

@@ -244,3 +244,19 @@ def test_which_worker_has_a_run_and_why_another_waits(place: Place) -> None:
     assert "without a GPU" not in texts(open_screen(SCREEN, run=on_gpu))
     assert "2 workers are alive" in texts(screen)
     assert "gpu-1 · cuda" in texts(screen)
+
+
+def test_what_could_not_be_read_is_asked_again_by_one_press(place: Place) -> None:
+    request = CalibrationRequest(place.project_id, place.golden_id, "coherence", "scripted")
+    run_id = projects.start_calibration(place.store, place.settings, request)
+    place.store.runs.claim(run_id, 1, "w")
+    place.store.runs.finish(run_id, 1, "done")
+    assert "could not be read" not in texts(open_screen(SCREEN, run=run_id))
+    cut_off = '{"text": "Sc", "finish": "length"}'
+    place.store.replies.of_run(run_id, place.project_id).put_replies([("reply:1", cut_off), ("reply:2", cut_off)])
+    screen = open_screen(SCREEN, run=run_id)
+    assert "2 replies could not be read." in texts(screen)
+    press(screen, "Ask again")
+    again = place.newest("calibration")
+    assert again != run_id and place.request_of(again) == request
+    assert screen.query_params["run"] == again

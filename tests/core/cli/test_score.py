@@ -8,7 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import core
 from tests.core.cli.conftest import SUMMARIES, Run, Say, read_rows, write_rows
+from tests.fake_openai import RunningServer
 
 ASPECT = "relevance"
 
@@ -80,3 +82,20 @@ def test_a_recheck_from_verdicts_in_words(judge_file: Path, say: Say) -> None:
         "Labels are distributed about as before",
     ):
         assert words in reply
+
+
+def test_a_few_items_of_which_none_is_read_are_exit_1_and_asked_again(
+    run: Run, server: RunningServer, tmp_path: Path
+) -> None:
+    spec = f"openai:m@{server.base_url}"
+    settings = core.CalibrationSettings(preset="quick", rounds=0, budget=150, resamples=20)
+    core.calibrate(core.load_golden(SUMMARIES), ASPECT, spec, settings=settings).save(tmp_path / "judge")
+    items = write_rows("few.jsonl", [{**row, "target": f"{row['target']} Anew."} for row in read_rows(SUMMARIES)[:5]])
+    command = ("score", items, "--judge-file", tmp_path / "judge" / "judge.yaml", "--out", "few-verdicts.jsonl")
+    server.fake.fault = "no-number"
+    code, body = run(*command)
+    assert (code, body["n_scored"], body["reasons"]) == (1, 0, {"no verdict": 5})
+    assert len(Path("few-verdicts.jsonl").read_text("utf-8").splitlines()) == 5, "the replies are kept as evidence"
+    server.fake.fault = ""
+    code, body = run(*command)
+    assert (code, body["n_scored"]) == (0, 5), "what could not be read is not found in the cache"

@@ -18,6 +18,7 @@ import core
 from core import projects
 from core.calibration.records import Calibration
 from core.calibration.settings import CalibrationSettings
+from core.errors import JobError
 from core.judging.asking import Asking
 from core.project_records import FINISHED
 from core.projects.calibration import CalibrationRequest, calibration_asked
@@ -245,3 +246,26 @@ def test_rounds_trials_and_versions_ask_as_the_calibration_did(
     assert measured.task == result.task and measured.judge_state["sampling"] == sampling
     card = yaml.safe_load(projects.judge_file(store, version))
     assert card["judge"]["sampling"]["steps"] == sampling["steps"] and card["task"]["definition"] == definition
+
+
+def test_what_could_not_be_read_is_asked_again_by_a_new_run_and_nothing_else(
+    store: Store, here: Settings, request_: CalibrationRequest, work_off: WorkOff, server: RunningServer
+) -> None:
+    server.fake.fault, server.fake.fault_every, server.fake.fault_after = "no-number", 25, 40
+    request = replace(request_, judge_spec=f"openai:m@{server.base_url}", settings=replace(QUICK, rounds=0))
+    first = projects.start_calibration(store, here, request)
+    work_off(store, here)
+    n = projects.unread_replies(store, first)
+    before, server.fake.fault = server.fake.requests, ""
+    assert n > 3
+    assert sum(projects.load_calibration(store, first).problems.values()) > 0
+    again = projects.ask_again(store, here, first)
+    work_off(store, here)
+    assert projects.unread_replies(store, again) == 0
+    mended = projects.load_calibration(store, again)
+    assert not any("unread" in problem for problem in mended.problems)
+    assert mended.usage.requests == server.fake.requests - before
+    assert 0 < mended.usage.requests <= 4 * n, "no more than those, and what a changed ranking asks anew"
+    assert projects.unread_replies(store, first) == n, "the evidence stays with its run"
+    with pytest.raises(JobError, match="no unread replies"):
+        projects.ask_again(store, here, again)

@@ -29,7 +29,7 @@ READING = """
     list_meetings
     list_held_out_accesses list_passes list_people list_projects list_proposals list_reviews list_runs list_triage
     load_calibration log_page
-    load_golden_set load_scores meeting_minutes review_of round_cost run_version run_view
+    load_golden_set load_scores unread_replies meeting_minutes review_of round_cost run_version run_view
     estimate_styles find_steps run_steps styles_so_far
     estimate_version in_place_of_parent judge_line judge_lines judge_runs overview version_run
     analyse_candidates calibrations_of case_study estimate_ablation last_ablation list_refinements
@@ -50,7 +50,7 @@ SPEAKING = """
     stop_rating triage_items undo_triage undo_label mark_words unmark_words
 """
 CHANGING = """
-    add_golden add_judge add_sample adjudicate allow_endpoint
+    add_golden add_judge add_sample adjudicate allow_endpoint ask_again
     cancel_run close_meeting copy_criteria decide decide_proposal edit_proposal
     freeze_labels pass_summary replaced_labels
     merge_criteria remove_judge rename_criteria

@@ -204,8 +204,12 @@ def test_what_a_run_was_answered_is_its_own(store: Store, project: str, run_id: 
         "found": (reply("before"), False),
     }
     assert set(store.replies.get_replies(["paid", "cut", "failed"])) == {"paid"}
-    own.forget_failures()
-    assert set(own.answered(["paid", "cut", "failed"])) == {"paid", "cut"}
+    own.put_replies([("beside the point", beside := json.dumps({"text": "Well.", "finish": "stop", "unread": True}))])
+    assert set(own.unread()) == {"cut", "failed", "beside the point"}
+    assert store.replies.of_run("r-another", project).get_replies(["beside the point", "cut"]) == {}
+    assert own.answered(["beside the point"]) == {"beside the point": (beside, True)}
+    own.forget_unread()
+    assert set(own.answered(["paid", "cut", "failed", "found", "beside the point"])) == {"paid", "found"}
 
 
 def test_workers_live_by_their_heartbeat(store: Store) -> None:
