@@ -24,7 +24,7 @@ from core.export.judge_writing import yaml_text
 from core.files import write_json, write_text
 from core.fusion.items import FusionSplit
 from core.fusion.llm import ModelRatings, rate_by_model
-from core.fusion.plan import measured_plan, read_plan
+from core.fusion.plan import PlanError, measured_plan, read_plan
 from core.fusion.stack import Agreement, Fusion, StackSettings
 from core.fusion.stack import fuse as fuse_parts
 from core.judging.asking import MODEL_WRITES
@@ -204,7 +204,7 @@ def fuse(
     how = StackSettings(statistic=statistic, level=level, seed=seed, resamples=bootstrap)
     fused: FusedRun | FusedByModel
     if method == "llm":
-        fused = _by_model(inputs, gathered, how, spec=judge, plan=plan, also=also)
+        fused = _by_model(inputs, gathered, how, spec=judge, plan=plan, also=also, out=out)
     else:
         how = replace(how, method=method)
         fused = FusedRun(inputs, gathered, fuse_parts(golden, aspect, gathered.parts, how, gathered.split(inputs)))
@@ -214,7 +214,14 @@ def fuse(
 
 
 def _by_model(
-    inputs: FusionInput, gathered: Gathered, how: StackSettings, *, spec: str, plan: str, also: Sequence[str]
+    inputs: FusionInput,
+    gathered: Gathered,
+    how: StackSettings,
+    *,
+    spec: str,
+    plan: str,
+    also: Sequence[str],
+    out: Path | str | None,
 ) -> FusedByModel:
     """Fuse with the model `spec`, on the held-out items alone; each call rates the aspect and those in `also`."""
     if not gathered.parts:
@@ -230,6 +237,11 @@ def _by_model(
             shared, fit = dict.fromkeys(aspects, parts), split.fit.tolist()
             written = measured_plan(golden, shared, fit, statistic=how.statistic, level=how.level, seed=how.seed)
         ratings = rate_by_model(model, golden.items, tasks, parts, split.report.tolist(), plan=written)
+    except PlanError as error:
+        if out is not None:
+            write_text(Path(out) / "plan.txt", error.text + "\n")
+            error.add_note(f"It stands in {Path(out) / 'plan.txt'}: mend it there, and give it back as --plan.")
+        raise
     finally:
         model.close()
     n, agreement = len(golden.items), Agreement(golden, inputs.aspect, how)

@@ -230,9 +230,10 @@ def fuse(
         bootstrap=bootstrap,
         seed=seed,
         replies=reply_cache(judge),
+        out=out,
         on_part=lambda name: typer.echo(f"{name} …", err=True),
     )
-    body = fused.save(out)
+    body = fused.as_json(str(out))
     tell(body, _fusion_words(body), as_json)
 
 

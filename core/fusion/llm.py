@@ -20,6 +20,7 @@ import numpy as np
 from core.errors import JudgeError, UsageError
 from core.fusion.plan import (
     FusionPlan,
+    PlanError,
     aspects_block,
     assistants_block,
     filled,
@@ -32,6 +33,7 @@ from core.judging.llm import LLMJudge
 from core.judging.parse import read_rating
 from core.judging.render import KINDS, SCORING, item_block, neutral, range_words
 from core.judging.replies import total_usage
+from core.judging.thoughts import without_thoughts
 from core.progress import SILENT, Progress, Stage
 from core.providers.base import Completion, Failure, Message, Reply, Request
 from core.records import FloatArray, Item, JudgeScores, Scale, Scored, Task, Unscored, UnscoredReason, Usage, Verdict
@@ -155,11 +157,11 @@ def rate_by_model(
     """Rate the items at `positions` on the aspects of all `tasks`, one call an item, with the numbers of `parts`.
 
     Without a `plan` the model writes it first.  Items without a text to rate cost no call; of a `budget` in calls the
-    plan's is taken first.  JudgeError where the model writes no plan that can be used.
+    plan's is taken first.  PlanError where the model writes no plan that can be used.
     """
     rateable = [k for k in positions if items[k].target.strip()]
     calls = len(rateable) + (plan is None)
-    asking = _Asking(model, calls if budget is None else min(calls, budget), progress)
+    asking = _Asking(model, calls if budget is None else min(calls, budget), progress, budget)
     judge = FusionJudge(tuple(tasks), tuple(parts), plan or _written_plan(asking, tasks, parts))
     rated = rateable[: asking.expected - asking.calls]
     verdicts: dict[str, list[Verdict]] = {name: [] for name in judge.scales}
@@ -186,17 +188,40 @@ def rate_by_model(
 
 
 def _written_plan(asking: _Asking, tasks: Sequence[Task], parts: Sequence[JudgeScores]) -> FusionPlan:
+    """The model's plan, asked for once more with what was wrong; PlanError with its text where both are no use."""
     asking.publish("plan", "the model writes the plan")
-    reply = asking.complete([Request(asking.model.model, plan_messages(tasks, parts), 0.0, PLAN_TOKENS)])[0]
-    if not isinstance(reply, Completion):
-        raise JudgeError(f"The model wrote no plan: {reply.message}")
+    aspects, names = [task.aspect for task in tasks], [part.name for part in parts]
+
+    def reads(reply: Completion) -> bool:
+        return _plan_or_fault(reply.text, aspects, names)[0] is not None
+
+    messages = plan_messages(tasks, parts)
+    for turn in (1, 2):
+        reply = asking.complete([Request(asking.model.model, messages, 0.0, PLAN_TOKENS, reads=reads)])[0]
+        if not isinstance(reply, Completion):
+            raise JudgeError(f"The model wrote no plan: {reply.message}")
+        plan, fault = _plan_or_fault(reply.text, aspects, names)
+        if plan is not None:
+            return plan
+        if not asking.one_more():
+            break
+        if turn == 1:
+            said = (Message("assistant", reply.text), Message("user", AGAIN.format(fault=fault)))
+            messages = (*messages, *said)
+    raise PlanError(fault, without_thoughts(reply.text).strip())
+
+
+def _plan_or_fault(text: str, aspects: Sequence[str], names: Sequence[str]) -> tuple[FusionPlan | None, str]:
     try:
-        return read_plan(reply.text, [task.aspect for task in tasks], [part.name for part in parts], "model")
+        return read_plan(text, aspects, names, "model"), ""
     except UsageError as error:
-        raise JudgeError(
-            f"The model's plan cannot be used: {error} Write the plan yourself, or let it be proposed from the "
-            "measured alignment."
-        ) from error
+        return None, str(error)
+
+
+AGAIN = (
+    "That plan cannot be used: {fault} Write the whole plan again, one block for each aspect in the form that was "
+    "asked for, without anything before or after."
+)
 
 
 @dataclass
@@ -206,11 +231,18 @@ class _Asking:
     model: LLMJudge
     expected: int
     progress: Progress
+    budget: int | None = None
     calls: int = 0
     usage: Usage = field(default_factory=Usage)
 
     def publish(self, phase: str, message: str) -> None:
         self.progress.publish(Stage(phase, message, self.calls, self.expected, self.usage))
+
+    def one_more(self) -> bool:
+        """Make room for a call that was not expected; False where the budget does not cover it."""
+        if self.budget is None or self.expected < self.budget:
+            self.expected += 1
+        return self.calls < self.expected
 
     def complete(self, requests: Sequence[Request]) -> list[Reply]:
         arrived = 0

@@ -7,6 +7,7 @@ to fit on.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,10 +17,11 @@ from string import Template
 
 import numpy as np
 
-from core.errors import UsageError
+from core.errors import JudgeError, UsageError
 from core.fusion.stack import Agreement, StackSettings, beats_chance
 from core.judging.base import CallEstimate
 from core.judging.render import KINDS, neutral, plain, range_words
+from core.judging.thoughts import without_thoughts
 from core.providers.base import Message
 from core.records import Alignment, GoldenSet, JudgeScores, Level, Statistic, Task
 
@@ -27,6 +29,21 @@ PROMPTS = Path(__file__).parent / "prompts"
 PLAN_PROMPT = "plan.v1"
 LONGEST = 8_000
 NONE = "none"
+
+
+TO_BE_MENDED = "model, to be mended"
+"""Origin of a model's plan that cannot be used as it stands: it is kept for a person."""
+
+
+class PlanError(JudgeError):
+    """The model's plan cannot be used, asked twice; `text` is the plan, for a person to mend."""
+
+    def __init__(self, fault: str, text: str) -> None:
+        super().__init__(
+            f"The model's plan cannot be used: {fault} It was asked twice. Mend its plan by hand, or let one be "
+            f"proposed from the measured alignment. The plan:\n{text[:LONGEST]}"
+        )
+        self.text = text
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +90,7 @@ def read_plan(text: str, aspects: Sequence[str], assistants: Sequence[str], orig
         raise UsageError("The plan is empty. Write a line 'aspect: assistant, assistant' for each aspect.")
     if len(text) > LONGEST:
         raise UsageError(f"A plan may have {LONGEST:,} characters; this one has {len(text):,}.")
-    blocks = _blocks(text, aspects)
+    blocks = _blocks(without_thoughts(text), aspects, assistants)
     named = [aspect for aspect, _, _ in blocks]
     if twice := sorted({aspect for aspect in named if named.count(aspect) > 1}):
         raise UsageError(f"Each aspect may stand once in a plan; these stand twice: {', '.join(twice)}.")
@@ -83,38 +100,107 @@ def read_plan(text: str, aspects: Sequence[str], assistants: Sequence[str], orig
             f"The plan says nothing on {', '.join(missing)}. Write a line '{missing[0]}: assistant, assistant' (or "
             f"'{missing[0]}: {NONE}')."
         )
-    uses = {aspect: AspectUse(aspect, _named(names, aspect, assistants), how) for aspect, names, how in blocks}
+    uses = {aspect: AspectUse(aspect, names, how) for aspect, names, how in blocks}
     return FusionPlan(tuple(uses[aspect] for aspect in aspects), origin)
 
 
-def _blocks(text: str, aspects: Sequence[str]) -> list[tuple[str, str, str]]:
-    """(aspect, names, how) of each block, in the order of the text."""
+def _blocks(text: str, aspects: Sequence[str], assistants: Sequence[str]) -> list[tuple[str, tuple[str, ...], str]]:
+    """(aspect, assistants, how) of each block, in the order of the text."""
     known = {folded(aspect): aspect for aspect in aspects}
-    blocks: list[tuple[str, str, list[str]]] = []
-    for line in text.splitlines():
-        head, colon, rest = line.strip(" \t*#-_").partition(":")
-        aspect = known.get(folded(head.strip(" *_`")))
-        if colon and aspect is not None:
-            blocks.append((aspect, rest, []))
-        elif blocks and line.strip():
-            blocks[-1][2].append(line.strip())
-    return [(aspect, names, "\n".join(how)) for aspect, names, how in blocks]
+    blocks: list[tuple[str, list[str]]] = []
+    for line in (row.strip().strip("|").strip() for row in _without_json(text).splitlines()):
+        head = _HEAD.fullmatch(line[:_HEAD_AT_MOST])
+        aspect = None if head is None else known.get(folded(head["aspect"])) or known.get(folded(head["bare"] or ""))
+        if head is not None and aspect is not None:
+            blocks.append((aspect, [(head["rest"] or "") + line[_HEAD_AT_MOST:]]))
+        elif blocks and line:
+            blocks[-1][1].append(line)
+    return [(aspect, *_use(lines, aspect, assistants)) for aspect, lines in blocks]
 
 
-def _named(names: str, aspect: str, assistants: Sequence[str]) -> tuple[str, ...]:
+_HEAD_AT_MOST = 300
+_HEAD = re.compile(
+    r"[ \t>*#_\-]*(?:\(?\d{1,2}[.):][ \t]*)?[*_`\"'\[]*(?:aspect[ \t]*[:\-][ \t]*)?"
+    r"(?P<aspect>(?P<bare>[^:=|(\[–—]+?)[*_`\"'\]]*(?:[ \t]*[(\[][^)\]]*[)\]])?)[*_`\"'\]]*"
+    r"(?:[ \t]*(?:[:=|–—]|->|→|[ ]-[ ])[*_`]*[ \t]*(?P<rest>.*)|[ \t]*)",
+    re.IGNORECASE,
+)
+"""A line that begins with an aspect, as "1. **Coherence** (1-5): overlap": marks, number, its name, what follows."""
+
+_LABEL = re.compile(r"[ \t*_\-]*(?:assistants?|names?|parts?|uses?|used)[ \t*_]*[:=][ \t*_]*", re.IGNORECASE)
+_MARKS = " \t*_`.\"'[]|-•"
+
+
+def _use(lines: list[str], aspect: str, assistants: Sequence[str]) -> tuple[tuple[str, ...], str]:
+    """Assistants and how to use them: on the line of the aspect, or on the next where that says nothing more."""
+    first, *how = lines
+    if not first.strip(_MARKS) and how and (_LABEL.match(how[0]) or _named(how[0], aspect, assistants, lenient=True)):
+        first, *how = _LABEL.sub("", how[0], count=1), *how[1:]
+        while how and (more := _named(how[0], aspect, assistants, lenient=True)):
+            first, how = f"{first}, {', '.join(more)}", how[1:]
+    names = _named(first, aspect, assistants)
+    rest = _words_after(first, assistants)
+    return names, "\n".join([*([rest] if rest else []), *how])
+
+
+def _words_after(names: str, assistants: Sequence[str]) -> str:
+    """What stands after the last name of a line, where a mark ends the list of names."""
+    ends = [
+        match.end() for name in assistants if (match := re.search(_ENDED.format(_spelt(name)), names, re.IGNORECASE))
+    ]
+    return names[max(ends) :].strip(" \t*_|-–—") if ends else ""
+
+
+_ENDED = r"(?<!\w){0}[*_`\"']*(?:[.:|]|[ ][-–—])[ \t]+(?=\S)"
+
+
+def _spelt(name: str) -> str:
+    return re.sub(r"(?:\\\s)+|\s+", r"\\s+", re.escape(name))
+
+
+def _named(names: str, aspect: str, assistants: Sequence[str], *, lenient: bool = False) -> tuple[str, ...]:
+    """The assistants named on a line; UsageError for one that there is not, or () where that is `lenient`."""
     known = {folded(name): name for name in assistants}
-    given = [name.strip(" \t*_`.\"'") for name in re.split(r"[,;]", names)]
-    chosen = []
-    for name in given:
-        if not name or folded(name) == NONE:
-            continue
-        if folded(name) not in known:
-            raise UsageError(
-                f"The plan names {name[:60]!r} for {aspect}, and there is no such assistant. Those chosen are: "
-                f"{', '.join(assistants) or NONE}."
-            )
-        chosen.append(known[folded(name)])
+    if rest := _words_after(names, assistants):
+        names = names[: names.rindex(rest)]
+    chosen: list[str] = []
+    for part in re.split(r"[,;]", re.sub(r"\([^)]*\)", lambda m: m[0] if folded(m[0]) in str(known) else "", names)):
+        whole = folded(part.strip(_MARKS))
+        each = [whole] if whole in known else [folded(word.strip(_MARKS)) for word in _AND.split(part)]
+        for name in each:
+            if not name or name == NONE:
+                continue
+            if name not in known:
+                if lenient:
+                    return ()
+                raise UsageError(
+                    f"The plan names {name[:60]!r} for {aspect}, and there is no such assistant. Those chosen are: "
+                    f"{', '.join(assistants) or NONE}."
+                )
+            chosen.append(known[name])
     return tuple(dict.fromkeys(chosen))
+
+
+_AND = re.compile(r"(?:^|\s+)(?:and|&|\+|plus|then)\s+", re.IGNORECASE)
+_FENCED = re.compile(r"```(?:json)?\s*(\{.*\})\s*```", re.DOTALL | re.IGNORECASE)
+
+
+def _without_json(text: str) -> str:
+    """`text`, or in the usual form what is one JSON object: aspect to names, or to an object of names and how."""
+    fenced = _FENCED.search(text)
+    try:
+        body = json.loads(fenced[1] if fenced else text)
+    except (ValueError, RecursionError):
+        return text
+    body = body.get("plan", body) if isinstance(body, dict) else None
+    if not isinstance(body, dict):
+        return text
+    lines = []
+    for aspect, use in body.items():
+        names, how = (use, "") if not isinstance(use, dict) else [*use.values(), "", ""][:2]
+        listed = ", ".join(map(str, names)) if isinstance(names, list) else str(names)
+        lines += [f"{aspect}: {listed or NONE}", " ".join(str(how).split())]
+    return "\n".join(lines)
 
 
 def folded(name: str) -> str:

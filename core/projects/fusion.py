@@ -305,21 +305,23 @@ def run_fusion(work: RunWork) -> FusionRunView:
     With a budget the rest stays unasked.
     """
     from core.fusion.llm import rate_by_model
+    from core.fusion.plan import TO_BE_MENDED, PlanError
     from core.judging.registry import language_model
 
     request = work.request(FusionRequest)
     fusion = model_fusion(work.store, request)
     with closing(language_model(request.judge_spec, work.settings, work.replies, gate=work.gate)) as model:
-        ratings = rate_by_model(
-            model,
-            fusion.golden.items,
-            fusion.tasks,
-            fusion.parts,
-            fusion.positions,
-            plan=fusion.judge(request.plan).plan if request.plan else None,
-            budget=request.budget,
-            progress=work.progress,
-        )
+        try:
+            ratings = rate_by_model(
+                *(model, fusion.golden.items, fusion.tasks, fusion.parts, fusion.positions),
+                plan=fusion.judge(request.plan).plan if request.plan else None,
+                budget=request.budget,
+                progress=work.progress,
+            )
+        except PlanError as error:  # never lost: it stands among the plans, to be mended by a person
+            plan = FusionPlanSaved(error.text, TO_BE_MENDED, (), request.aspects, subject=request.golden_id)
+            work.store.events.add(request.project_id, plan, work.store.actor, form=f"plan:{work.run.run_id}")
+            raise
     judges = {
         name: work.add_judge(_as_judge(ratings, request, fusion, name, work.run.run_id), ratings.replies)
         for name in (ratings.verdicts if ratings.positions else ())

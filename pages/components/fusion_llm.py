@@ -9,7 +9,7 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from core.fusion.plan import FusionRequest, FusionRunView
+from core.fusion.plan import TO_BE_MENDED, FusionRequest, FusionRunView
 from core.projects.kinds import RunDetail
 from core.review.log import FusionPlanSaved
 from core.wording import counted
@@ -81,8 +81,10 @@ def _assistants(page: Opened, fused: Fused, aspects: Sequence[str]) -> tuple[str
 
 
 def _draw_plan(page: Opened, request: FusionRequest, versions: list[FusionPlanSaved], key: str) -> None:
-    if key not in st.session_state and versions:
-        st.session_state[key] = versions[0].text
+    unread = bool(versions) and versions[0].origin == TO_BE_MENDED and not st.session_state.get(key)
+    offered = st.session_state.get(f"{key}_offered") if unread else None
+    if versions and (key not in st.session_state or (unread and offered != versions[0].number)):
+        st.session_state[key], st.session_state[f"{key}_offered"] = versions[0].text, versions[0].number
     with st.container(horizontal=True, gap="small"):
         st.button(
             "Propose from measured agreement", icon=":material/insights:", on_click=_propose, args=(page, request, key)

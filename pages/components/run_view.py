@@ -211,12 +211,11 @@ def draw_unread(page: Opened, run: Run) -> None:
     if not (n := projects.unread_replies(page.store, run.run_id)):
         return
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.text(f"{counted(n, 'reply', 'replies')} could not be read.")
+        st.text(f"{counted(n, 'reply', 'replies')} could not be read. Asked again, only these cost anything.")
         st.button(
             "Ask again",
             icon=":material/refresh:",
             key=state.widget(f"ask_again_{run.run_id}"),
-            help="Starts it anew: what could be read is found and costs nothing, only the rest is asked.",
             on_click=_ask_again,
             args=(page, run.run_id),
             **people.gate(page, "reviewer"),

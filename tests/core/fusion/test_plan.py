@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 
@@ -28,6 +30,15 @@ def test_a_plan_survives_its_text() -> None:
         "coherence: overlap\nfluency: none",
         "**Coherence:** Overlap.\n\n- Fluency: NONE",
         "# fluency: none\n\ncoherence: `overlap`",
+        "1. coherence: overlap\n2. fluency: none",
+        "Here is the plan.\n\nCoherence (1-5): overlap\nFluency (from 1 to 5): none",
+        "1) **Coherence** (1–5) - overlap.\n2) **Fluency** (1–5) - none.",
+        "Aspect: coherence = overlap\nAspect: fluency = none",
+        "### Coherence\nAssistants: overlap\n\n### Fluency\nAssistants: none",
+        "### 1. Coherence (1-5)\n- overlap\n### 2. Fluency (1-5)\n",
+        "| coherence | overlap |\n| fluency | none |",
+        '```json\n{"coherence": ["overlap"], "fluency": []}\n```',
+        "<think>coherence: rouge2?</think>coherence: overlap\nfluency: none",
     ],
 )
 def test_a_plan_is_read_as_models_write_it(text: str) -> None:
@@ -83,3 +94,38 @@ def test_a_judge_without_scores_cannot_assist() -> None:
     task = Task("coherence", "source_target", Scale(1, 5))
     with pytest.raises(UsageError, match="no score"):
         plan_messages([task], [JudgeScores("j", "metric", "a", np.full(2, np.nan))])
+
+
+@pytest.mark.parametrize(
+    ("line", "how"),
+    [
+        ("coherence: overlap and rouge2", ""),
+        ("coherence: overlap & rouge2", ""),
+        ("coherence: overlap, rouge2, and offline · calibrated", ""),
+        ("coherence: overlap and rouge2. High means good, low means bad.", "High means good, low means bad."),
+        ("Coherence (1-5): `overlap` (0.45) and `rouge2` (0.31)", ""),
+        ("coherence: overlap, rouge2 - trust the first, then the text", "trust the first, then the text"),
+        ("coherence:\noverlap and rouge2\nTrust them.", "Trust them."),
+        (
+            '{"coherence": {"assistants": ["overlap", "rouge2"], "how": "Trust them."}, "fluency": "none"}',
+            "Trust them.",
+        ),
+    ],
+)
+def test_names_are_joined_in_any_sensible_way(line: str, how: str) -> None:
+    plan = read_plan(line if line.startswith("{") else f"{line}\n\nfluency: none", ASPECTS, NAMES)
+    assert plan.uses[0].assistants[:2] == ("overlap", "rouge2")
+    assert plan.uses[0].how == how
+    assert plan.uses[1].assistants == ()
+
+
+@pytest.mark.parametrize("mark", ["*", "_", " ", "(", "a*", "- "])
+def test_a_line_without_end_is_read_at_once(mark: str) -> None:
+    started = time.perf_counter()
+    read_plan("coherence: overlap\nfluency: none\n" + mark * (7900 // len(mark)), ASPECTS, NAMES)
+    assert time.perf_counter() - started < 1.0
+
+
+def test_an_assistant_whose_name_holds_and_is_one() -> None:
+    names = ("bread and butter", "bread")
+    assert read_plan("coherence: bread and butter, bread", ("coherence",), names).assistants == names

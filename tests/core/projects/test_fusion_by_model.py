@@ -120,11 +120,33 @@ def test_a_missing_aspect_is_unscored_alone(
 
 
 def test_a_plan_of_the_models_that_cannot_be_used_ends_the_run_in_words(
-    request_: FusionRequest, fuse: Fuse, monkeypatch: pytest.MonkeyPatch
+    store: Store, request_: FusionRequest, fuse: Fuse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answering(monkeypatch, lambda number, text: "coherence: bleurt\nrelevance: none")
     with pytest.raises(JudgeError, match=r"cannot be used: The plan names 'bleurt' for coherence"):
         fuse(replace(request_, plan=""))
+    (kept,) = projects.list_plans(store, request_.project_id, request_.golden_id)
+    assert (kept.text, kept.origin) == ("coherence: bleurt\nrelevance: none", "model, to be mended")
+
+
+def test_a_plan_that_cannot_be_used_is_asked_for_once_more_with_what_was_wrong(
+    request_: FusionRequest, fuse: Fuse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad, asked = "coherence: bleurt\nrelevance: none", []
+    answer = scripted.reply_to
+
+    def changed(request: Request, seed: int) -> Reply:
+        asked.append(request.messages)
+        reply = answer(request, seed)
+        good = "1. Coherence (1-5): overlap and overlap_pairs\n2. Relevance (1-5): none"
+        return replace(reply, text=bad if len(asked) == 1 else good if len(asked) == 2 else reply.text)
+
+    monkeypatch.setattr(scripted, "reply_to", changed)
+    view = fuse(replace(request_, plan="", budget=11))
+    assert view.plan.startswith("coherence: overlap, overlap_pairs")
+    assert view.calls == 11, "two for the plan; the budget holds"
+    assert asked[1][1:][0].content == bad
+    assert "names 'bleurt'" in asked[1][-1].content
 
 
 def test_a_plan_is_proposed_kept_and_edited_in_versions(store: Store, request_: FusionRequest, fuse: Fuse) -> None:
