@@ -4,6 +4,7 @@ A batch ends at its `polls`-th look.  `faults` (a test may change them while it 
 the lines came by then), partly (half of the lines came, and it counts as completed), twice (every line comes twice),
 foreign (as many lines of another judge), backwards (last line first), errors (every third line failed, in the file of
 errors), failed (refused as a whole), bare (no metadata is kept), cut (the answer to the making of a batch is lost).
+`away` says how many looks at a batch ("look") or its results ("content") are answered 503 first.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class FakeBatches:
     batches: dict[str, dict[str, Any]] = field(default_factory=dict)
     looks: Counter[str] = field(default_factory=Counter)
     asked: Counter[str] = field(default_factory=Counter)
-    most_lines: int = 50_000
+    away: Counter[str] = field(default_factory=Counter)
 
     def add_routes(self, app: web.Application, fake: FakeOpenAI) -> None:
         async def create(request: web.Request) -> web.Response:
@@ -62,6 +63,8 @@ class FakeBatches:
         return file_id
 
     async def _content(self, request: web.Request) -> web.Response:
+        if (overloaded := self._overloaded("content")) is not None:
+            return overloaded
         content = self.files.get(request.match_info["id"])
         return (
             web.json_response({"error": {"message": "no such file"}}, status=404)
@@ -92,6 +95,12 @@ class FakeBatches:
             await asyncio.sleep(0)
         return web.json_response(_shown(batch))
 
+    def _overloaded(self, request: str) -> web.Response | None:
+        if self.away[request] <= 0:
+            return None
+        self.away[request] -= 1
+        return web.json_response({"error": {"message": "overloaded"}}, status=503)
+
     async def _list(self, request: web.Request) -> web.Response:
         newest = list(reversed(self.batches.values()))
         after = next((k + 1 for k, b in enumerate(newest) if b["id"] == request.query.get("after")), 0)
@@ -100,6 +109,8 @@ class FakeBatches:
         return web.json_response(listed | {"last_id": page[-1]["id"] if page else None})
 
     async def _look(self, request: web.Request) -> web.Response:
+        if (overloaded := self._overloaded("look")) is not None:
+            return overloaded
         batch = self.batches.get(request.match_info["id"])
         if batch is None:
             return web.json_response({"error": {"message": "no such batch"}}, status=404)

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from core.progress import Shown, Snapshot
     from core.records import Alignment, Interval
 
+UNITS = {"batch": "requests"}
+"""What is counted in phases where it is not the command's usual unit."""
+
 LOG_SECONDS = 30
 """Between two lines where standard error is no terminal."""
 
@@ -98,9 +101,9 @@ def money(cost: float | None) -> str:
 
 
 class Show(Protocol):
-    """Takes what is being done, how much is done, and of how much (None while not known)."""
+    """Takes what is being done, how much is done, of how much (None while not known), and another unit than usual."""
 
-    def __call__(self, message: str, done: float, of: float | None, /) -> None: ...
+    def __call__(self, message: str, done: float, of: float | None, unit: str = "", /) -> None: ...
 
 
 @contextmanager
@@ -116,16 +119,16 @@ def progress_bar(unit: str) -> Iterator[Show]:
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
-        TextColumn("{task.completed:,.0f} " + unit),
+        TextColumn("{task.completed:,.0f} {task.fields[unit]}"),
         TextColumn("{task.fields[pace]}"),
     )
     with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as bar:
-        task = bar.add_task("starting", total=None, pace="")
+        task = bar.add_task("starting", total=None, pace="", unit=unit)
 
-        def show(message: str, done: float, of: float | None) -> None:
+        def show(message: str, done: float, of: float | None, other: str = "") -> None:
             speed = bar.tasks[0].speed
-            pace = f"{speed:,.0f} {unit}/s" if speed and speed >= 1 else ""
-            bar.update(task, description=message, completed=done, total=of, pace=pace)
+            pace = f"{speed:,.0f} {other or unit}/s" if speed and speed >= 1 else ""
+            bar.update(task, description=message, completed=done, total=of, pace=pace, unit=other or unit)
 
         yield show
 
@@ -137,9 +140,9 @@ def stages_shown(unit: str = "calls") -> Iterator[Shown]:
 
     with progress_bar(unit) as show:
 
-        def shown(snapshot: Snapshot) -> None:
-            cost = spent(asdict(snapshot.usage))
-            show(f"{snapshot.message}{cost}", snapshot.calls, snapshot.calls_expected or None)
+        def shown(now: Snapshot) -> None:
+            cost = spent(asdict(now.usage))
+            show(f"{now.message}{cost}", now.calls, now.calls_expected or None, UNITS.get(now.phase, ""))
 
         yield Shown(shown)
 
@@ -152,16 +155,16 @@ class _LogLines:
         self._last = time.monotonic()
         self._begun: tuple[float, float] | None = None
 
-    def __call__(self, message: str, done: float, of: float | None) -> None:
-        now = time.monotonic()
+    def __call__(self, message: str, done: float, of: float | None, unit: str = "") -> None:
+        unit, now = unit or self._unit, time.monotonic()
         since, before = self._begun = self._begun or (now, done)
         if now - self._last < LOG_SECONDS:
             return
         self._last = now
-        line = f"{message}: {done:,.0f}{'' if of is None else f' of {of:,.0f}'} {self._unit}"
+        line = f"{message}: {done:,.0f}{'' if of is None else f' of {of:,.0f}'} {unit}"
         pace = (done - before) / (now - since) if now > since else 0.0
         if pace > 0:
-            line += f", {pace:,.0f} {self._unit}/s" if pace >= 1 else ""
+            line += f", {pace:,.0f} {unit}/s" if pace >= 1 else ""
             if of is not None:
                 minutes, seconds = divmod(round((of - done) / pace), 60)
                 line += f", {minutes} min {seconds} s left"

@@ -18,14 +18,16 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable, Coroutine
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import IO, Any, TypeVar
 
 import openai
 from openai import AsyncOpenAI
+from openai.types import Batch
 
-from core.errors import EndpointDownError, ProviderError
+from core.errors import EndpointDownError, ProviderError, RateLimitError
 from core.providers.base import Request
 from core.providers.batch_file import (
     URL,
@@ -178,14 +180,15 @@ class _Errand:
         while unread := self._open():
             done = sum(part.n for part in self.notes.parts if part.read)
             for part in unread:
-                batch = self._look_at(part)
-                if batch is None or batch.status not in ENDED:
-                    counts = None if batch is None else batch.request_counts
-                    done += 0 if counts is None else (counts.completed or 0) + (counts.failed or 0)
-                    continue
-                self._read(part, batch)
-                statuses.add(batch.status)
-                done += part.n
+                try:
+                    batch = self._asked(partial(_retrieve, batch_id=part.batch_id))
+                    done += self._n_done(batch)
+                    if batch.status in ENDED:
+                        self._read(part, batch)
+                        statuses.add(batch.status)
+                except (EndpointDownError, RateLimitError):  # waited out, as a slow batch is
+                    if time.time() > self.notes.begun + 2 * _DAY:
+                        raise
             if self._open():
                 self.wait(done, sum(part.n for part in self.notes.parts), self._pause())
         return statuses
@@ -193,29 +196,21 @@ class _Errand:
     def _pause(self) -> float:
         return min(LONGEST_PAUSE, max(FIRST_PAUSE, (time.time() - self.notes.begun) / 10))
 
-    def _look_at(self, part: Part) -> Any:
-        """The batch as it stands; None while the endpoint is away, which is waited out as a slow batch is."""
-        retrieved = self._asked_patiently(lambda client: client.batches.retrieve(part.batch_id))
-        if retrieved is not None and (errors := getattr(retrieved.errors, "data", None)):
-            words = f"{errors[0].code or ''}: {errors[0].message or ''}"
-            self.last_words = " ".join(words.split())[:_WORDS]
-        return retrieved
+    def _n_done(self, batch: Batch) -> int:
+        """Lines that are done; what the endpoint says of a batch that it refused is remembered."""
+        if errors := getattr(batch.errors, "data", None):
+            self.last_words = " ".join(f"{errors[0].code or ''}: {errors[0].message or ''}".split())[:_WORDS]
+        counts = batch.request_counts
+        return 0 if counts is None else (counts.completed or 0) + (counts.failed or 0)
 
-    def _asked_patiently(self, do: Callable[[AsyncOpenAI], Coroutine[Any, Any, T]]) -> T | None:
-        try:
-            return self._asked(do)
-        except EndpointDownError:
-            if time.time() > self.notes.begun + 2 * _DAY:
-                raise
-            return None
-
-    def _read(self, part: Part, batch: Any) -> None:
+    def _read(self, part: Part, batch: Batch) -> None:
         price, before = self.provider.prices.get(self.model), len(self.came.answered) + len(self.came.failed)
-        for file_id in (batch.output_file_id, batch.error_file_id):
-            if not file_id:  # None, and "" at some endpoints
-                continue
-            with tempfile.TemporaryFile() as file:
-                self._asked(partial(_download, file_id=file_id, file=file))
+        with ExitStack() as opened:
+            files = []
+            for file_id in filter(None, (batch.output_file_id, batch.error_file_id)):  # None, and "" at some endpoints
+                files.append(opened.enter_context(tempfile.TemporaryFile()))
+                self._asked(partial(_download, file_id=file_id, file=files[-1]))
+            for file in files:
                 file.seek(0)
                 read_results(file, self.asked, price, came=self.came, without=self.notes.without)
         left = part.n - (len(self.came.answered) + len(self.came.failed) - before)
@@ -271,6 +266,10 @@ async def _find(client: AsyncOpenAI, part: Part, begun: float) -> str:
         if batch.created_at and batch.created_at < begun - _DAY:
             break
     return ""
+
+
+async def _retrieve(client: AsyncOpenAI, batch_id: str) -> Batch:
+    return await client.batches.retrieve(batch_id)
 
 
 async def _download(client: AsyncOpenAI, file_id: str, file: IO[bytes]) -> None:

@@ -234,6 +234,24 @@ def test_a_batch_whose_making_was_not_answered_is_found(
     assert (len(fake.batches.batches), set(fake.batches.asked.values())) == (6, {1})
 
 
+@pytest.mark.parametrize("away", [{"look": 2}, {"content": 2}, {"look": 1, "content": 1}])
+def test_an_endpoint_that_is_away_for_a_while_is_waited_for(
+    request_: ScoreRequest,
+    expected: bytes,
+    fake: FakeOpenAI,
+    store: Store,
+    monkeypatch: pytest.MonkeyPatch,
+    away: dict[str, int],
+) -> None:
+    monkeypatch.setattr(batch, "TRIES", 0)
+    fake.batches.faults = {"errors"}
+    fake.batches.away.update(away)
+    scored = score(request_, store)
+    assert request_.out.read_bytes() == expected
+    assert (scored.batch["answered"], scored.batch["repeated"]) == (79, 0)
+    assert not +fake.batches.away
+
+
 def test_large_requests_go_in_several_files(
     request_: ScoreRequest, expected: bytes, fake: FakeOpenAI, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
