@@ -28,7 +28,6 @@ from core.judging.by_batch import HALF, require_batches
 from core.judging.llm import LLMJudge
 from core.records import GoldenSet, Split, Task
 from core.stats import LabelledItems
-from core.wording import counted
 
 TIGHTER = ((1, 1), (0.75, 1), (0.5, 1), (0.5, 0.6), (0.4, 0.5), (0.3, 0.4), (0.25, 0.3), (0.2, 0.2), (0.1, 0.1))
 """Without refining, the dearest first: share of the drafts, share of the calibration sources they are ranked on."""
@@ -237,10 +236,11 @@ class _ByBatch:
     batches: int
 
     def words(self, calls: int) -> str:
-        batches, days = counted(self.batches, "batch", "batches"), counted(self.batches, "day")
+        first = f"By batch: {self.calls:,} of the {calls:,} calls at half the price, in"
+        if self.batches == 1:
+            return f"{first} one batch that may take 24 hours."
         return (
-            f"By batch: {self.calls:,} of the {calls:,} calls at half the price, in {batches}, one after the other. "
-            f"Each may take 24 hours: {days} at most."
+            f"{first} {self.batches} batches, one after the other. Each may take 24 hours: {self.batches} days at most."
         )
 
 

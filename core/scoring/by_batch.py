@@ -48,8 +48,8 @@ def ask_ahead(
                 "--batch to go on with it, or --again to leave it alone."
             )
         return {}
-    asker, asked = _asker(notes, replies, request, progress), _calibrated(judge)
-    walk = lambda: _requests(asked, items, start, most)  # noqa: E731
+    asked = _calibrated(judge)
+    asker, walk = _asker(notes, replies, request, progress), lambda: _requests(asked, items, start, most)
     if request.batch_read:
         return asker.read(asked.judge, walk, request.batch_read).as_json()
     outcome = asker.ask(asked.judge, walk, request.out.name)
@@ -65,14 +65,18 @@ def write_ahead(
     request: ScoreRequest, judge: RowJudge, items: ItemFile, path: Path, replies: ReplyStore | None
 ) -> BatchWritten:
     """Write what the reply cache does not answer about `items` into files in the batch form, `path` the first."""
-    asker, asked = _asker(NotesFile(path), replies, request, SILENT), _calibrated(judge)
-    files, n = asker.write(asked.judge, lambda: _requests(asked, items, 0, None), path)
+    asked = _calibrated(judge)
+    files, n = _asker(NotesFile(path), replies, request, SILENT).write(
+        asked.judge, lambda: _requests(asked, items, 0, None), path
+    )
     return BatchWritten(items.n_items, n, tuple(files))
 
 
 def _calibrated(judge: RowJudge) -> CalibratedJudge:
+    """UsageError for a judge that no batch can be asked."""
     if not isinstance(judge, CalibratedJudge):
         raise UsageError("Only a judge behind an endpoint can be asked by batch; this one reads hidden states.")
+    require_batches(judge.judge)
     return judge
 
 

@@ -156,7 +156,7 @@ def test_the_estimate_is_half_of_what_goes_by_batch(
     assert by_batch.calls == direct.calls
     scored = (QUICK.plan.n_drafts + 1) * direct.n_calibration  # the drafts and the judge without criteria
     assert by_batch.cost == pytest.approx(direct.cost * (1 - 0.5 * scored / direct.calls))
-    assert any(f"{scored:,} of the {direct.calls:,} calls at half the price, in 1 batch" in n for n in by_batch.notes)
+    assert any(f"{scored:,} of the {direct.calls:,} calls at half the price, in one batch" in n for n in by_batch.notes)
     racing = replace(asked, settings=replace(QUICK, revisit="racing"))
     assert any("days at most" in note for note in projects.estimate(store, settings, racing).notes)
     with pytest.raises(UsageError, match="asks no endpoint"):

@@ -342,7 +342,9 @@ def test_results_of_another_judge_are_refused(request_: ScoreRequest, fake: Fake
 
 def test_a_judge_without_an_endpoint_has_no_batches(request_: ScoreRequest, store: Store) -> None:
     with pytest.raises(UsageError, match="asks no endpoint"):
-        score(replace(request_, judge="offline"), store)
+        score_file(replace(request_, judge="offline"))
+    with pytest.raises(UsageError, match="kept in a reply cache"):
+        score_file(request_)
     with pytest.raises(UsageError, match="asks no endpoint"):
         write_batch(replace(request_, judge=""), request_.out.with_name("r.jsonl"), replies=store.replies)
     with pytest.raises(GoldenError):
