@@ -11,13 +11,13 @@ from pages.components.page import Opened, finding, open_page
 from pages.components.screens import plain
 
 CHART, BRINGS, TABLE, ALIKE, CONTRADICT, LLM, PAPER, MORE = SECTIONS = (
-    "Fusion and parts",
+    "Fusion",
     "Without each part",
     "All figures",
-    "How alike the parts are",
-    "Where they contradict",
+    "How alike",
+    "Contradictions",
     "Let a model fuse",
-    "The paper's numbers",
+    "Papers",
     "More parts",
 )
 

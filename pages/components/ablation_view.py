@@ -16,6 +16,7 @@ from core.projects.analyses import Ablation, AblationRequest
 from core.records import Interval
 from core.report.figures import describe, measure_name
 from core.report.figures.analyses import ablation_figure, variant_name
+from core.stats import claim, p_figure
 from core.wording import counted
 from pages.components import charts, consent, forms, live, people, run_view, state, tables
 from pages.components.page import Opened
@@ -97,10 +98,12 @@ def _draw_table(page: Opened, run: Run, last: Run, ablation: Ablation) -> None:
     held = ablation.rows[0].held_out
     measure = measure_name(held.statistic, held.level)
     method = f" by {held.interval.method}" if held.interval else ""
+    st.subheader(plain(ablation_words(ablation)), anchor=False)
     st.caption(
         plain(
-            f"{measure}; 95 % intervals{method}. Differences are variant minus final judge on the held-out items that "
-            f"both scored, paired over sources; p is corrected (Holm) over the {len(ablation.rows) - 1} comparisons."
+            f"{measure}, n = {held.n:,}; 95 % intervals{method}. Differences are variant minus final judge on "
+            "the held-out items that both scored, "
+            f"paired over sources; p is corrected (Holm) over the {len(ablation.rows) - 1} comparisons."
         )
     )
     st.dataframe(
@@ -119,13 +122,24 @@ def _draw_table(page: Opened, run: Run, last: Run, ablation: Ablation) -> None:
     ]
     notes += [f"left out: {key}. {reason}" for key, reason in ablation.left_out.items()]
     st.text("\n".join(f"{line[0].upper()}{line[1:]}" for line in notes))
-    st.info(plain(f"{ablation.opening} {_accesses_words(page, run)}"), icon=":material/lock_open:")
+    st.caption(plain(f"{ablation.opening} {_accesses_words(page, run)}"))
     if ablation.steps:
         part = st.expander("The evaluation steps that the model wrote", on_change="rerun")
         if part.open:
             with part:
                 for text in ablation.steps.values():
                     st.text(text)
+
+
+def ablation_words(ablation: Ablation) -> str:
+    """What the parts bring, in a sentence: the variants that differ from the final judge beyond chance."""
+    shown = ("higher", "lower")
+    differ = [row for row in ablation.rows[1:] if claim(row.difference, row.interval, row.p_holm) in shown]
+    if not differ:
+        return "No part is shown to make a difference"
+    told = [f"{row.key} {row.difference:+.3f} [{signed(row.interval)}], {p_figure(row.p_holm)}" for row in differ]
+    rest = "" if len(differ) == len(ablation.rows) - 1 else "; nothing is shown of the others"
+    return f"Beside the final judge: {'; '.join(told)}{rest}"
 
 
 def _accesses_words(page: Opened, run: Run) -> str:

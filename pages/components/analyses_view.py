@@ -54,6 +54,7 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
             default=PARTS,
             required=True,
             key=state.widget("analyses_question"),
+            label_visibility="collapsed",
         )
         run = _choose_run(page, golden, aspect, runs)
     try:
@@ -76,7 +77,7 @@ def _choose_run(page: Opened, golden: GoldenSummary, aspect: str, runs: list[Run
         list(by_id),
         key=state.widget(f"analyses_run_{golden.golden_id}_{aspect}"),
         format_func=lambda run_id: words[run_id],
-        width=420,
+        width=330,
     )
     return by_id[chosen]
 

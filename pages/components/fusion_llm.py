@@ -29,16 +29,13 @@ def draw(page: Opened, fused: Fused) -> None:
     """The aspects, the plan, the estimate, the start, and the newest run."""
     st.markdown(EXPLAINED)
     _draw_run(page, fused)
-    left, right = st.columns(2, gap="medium")
-    with left:
-        aspects = _choose_aspects(fused)
-    with right:
-        spec = st.text_input(
-            "Model",
-            key=state.widget("fusion_model"),
-            placeholder="openai:MODEL, openai:MODEL@BASE_URL, or scripted (a stand-in)",
-            help="An OpenAI-compatible endpoint; scripted is the stand-in for demonstrations, which knows nothing.",
-        ).strip()
+    aspects = _choose_aspects(fused)
+    spec = st.text_input(
+        "Model",
+        key=state.widget("fusion_model"),
+        placeholder="openai:MODEL, openai:MODEL@BASE_URL, or scripted (a stand-in)",
+        help="An OpenAI-compatible endpoint; scripted is the stand-in for demonstrations, which knows nothing.",
+    ).strip()
     request = FusionRequest(
         page.project.project_id, fused.view.golden_id, fused.aspect, aspects, _assistants(page, fused, aspects), spec
     )

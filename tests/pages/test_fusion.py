@@ -100,16 +100,16 @@ def test_a_part_is_left_out_by_a_press_and_the_figures_follow(full: Place) -> No
 
 def test_every_section_draws_and_shows_markup_as_letters(full: Place) -> None:
     screen = open_screen(SCREEN, **full.ids)
-    for section in ("How alike the parts are", "Where they contradict", "Let a model fuse", "The paper's numbers"):
+    for section in ("How alike", "Contradictions", "Let a model fuse", "Papers"):
         choose_section(screen, section)
-    choose_section(screen, "Where they contradict")
+    choose_section(screen, "Contradictions")
     assert any(HOSTILE in text.value for text in screen.text)
     assert not [block for block in screen.markdown if HOSTILE in block.value]
     assert "whose labels neither a part nor the weights have seen" in texts(screen)
 
 
 def test_the_papers_levels_stand_in_tables_of_their_own(full: Place) -> None:
-    screen = choose_section(open_screen(SCREEN, **full.ids), "The paper's numbers")
+    screen = choose_section(open_screen(SCREEN, **full.ids), "Papers")
     printed = [frame.value for frame in screen.dataframe if "judge in the paper" in frame.value.columns]
     assert len(printed) == 2
     assert all("level" not in frame.columns for frame in printed)

@@ -67,6 +67,9 @@ def test_the_button_starts_a_run_whose_table_stands_beside_its_figure_and_says_w
     assert "opened 2 times so far" in words
     assert "1 × an ablation measured variants on them" in words
     assert "p is corrected (Holm) over the" in words
+    (finding,) = [part.value for part in screen.subheader]
+    differ = {row.key for row in found.rows[1:] if row.p_holm is not None and row.p_holm <= 0.05}
+    assert {row.key for row in found.rows[1:] if row.key in finding} == differ
     assert "left out: with evaluation steps" in words.lower()
     assert len(screen.get("image")) == 1
     assert not has_button(screen, "Run the ablations")
