@@ -18,7 +18,7 @@ from core.records import STATISTICS
 from core.report.figures import STATISTIC_NAMES, describe
 from core.report.figures.analyses import length_figure, pattern_figure, size_figure
 from core.wording import word_diff
-from pages.components import charts, criteria_names, diff_view, run_choice, state, tables
+from pages.components import charts, criteria_names, diff_view, run_choice, runs_table, state, tables
 from pages.components.ablation_view import draw_ablation, signed
 from pages.components.chosen import distinct
 from pages.components.page import Opened, link_to
@@ -71,12 +71,15 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
 def _choose_run(page: Opened, golden: GoldenSummary, aspect: str, runs: list[Run]) -> Run:
     """A calibration: at first the one behind the judge in use, else the newest."""
     by_id = {run.run_id: run for run in (*run_choice.behind_judge_in_use(page, runs), *runs)}
+    if len(by_id) == 1:
+        return runs[0]
     words = distinct({run_id: _run_words(run) for run_id, run in by_id.items()})
     chosen = st.selectbox(
         "Calibration",
         list(by_id),
         key=state.widget(f"analyses_run_{golden.golden_id}_{aspect}"),
         format_func=lambda run_id: words[run_id],
+        label_visibility="collapsed",
         width=330,
     )
     return by_id[chosen]
@@ -107,8 +110,8 @@ def _analysed(_page: Opened, run_id: str, scope: Scope) -> _Drawn:
 
 
 def _run_words(run: Run) -> str:
-    """The title with a fixed moment, for an option whose words moved on by themselves would lose its choice."""
-    return f"{run.title}, {run.finished_at or run.created_at:%Y-%m-%d %H:%M} UTC"
+    """Judge and a fixed moment, for an option whose words moved on by themselves would lose its choice."""
+    return f"{runs_table.judge_words(run.judge_spec)}, {(run.finished_at or run.created_at).astimezone():%d %b %H:%M}"
 
 
 def _draw_candidates(page: Opened, run: Run) -> None:

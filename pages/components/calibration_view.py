@@ -11,7 +11,7 @@ from core.projects.calibration import CalibrationRequest
 from core.projects.kinds import RunDetail
 from core.report.figures import describe, measure_name
 from core.review.judge_versions import STATE_WORDS, JudgeVersion
-from core.stats import difference_figures
+from core.stats import claim, difference_figures, gain_words
 from pages.components import charts, judge_view, review_view, run_view, runs_table, state, tables
 from pages.components.page import Opened, finding, link_to
 from pages.components.screens import plain
@@ -33,7 +33,8 @@ def draw(page: Opened, view: RunDetail, result: Calibration) -> None:
         run_view.draw_status(page, view)
     st.caption(plain(_measured(view, result)))
     for warning in result.warnings:
-        st.caption(f":material/warning: {plain(warning)}")
+        if warning != gain_words(result.gain):  # which stands above already
+            st.caption(f":material/warning: {plain(warning)}")
     if words := sides_kept(page, view):
         st.caption(f":material/call_split: {plain(words)}")
     charts.place_sides(view, result)
@@ -99,8 +100,10 @@ def _draw_next(view: RunDetail, version: JudgeVersion | None) -> None:
 def _measured(view: RunDetail, result: Calibration) -> str:
     held, gain = result.held_out, result.gain
     beside = difference_figures(gain.value, gain.interval, gain.p)
+    says = {"higher": ", beyond chance", "lower": ", a loss beyond chance", "open": ", not to be told from chance"}
     measure = f"{measure_name(held.statistic, held.level)}, held-out, n = {held.n:,}, 95 % intervals"
-    return f"{result.task.aspect} of {result.golden_name}. {measure}. Gain: {beside}. {_judge_words(view.judge_spec)}."
+    gained = f"Gain: {beside}{says.get(claim(gain.value, gain.interval, gain.p), '')}"
+    return f"{result.task.aspect} of {result.golden_name}. {measure}. {gained}. {_judge_words(view.judge_spec)}."
 
 
 def _judge_words(spec: str) -> str:

@@ -39,7 +39,7 @@ def choose_run(page: Opened, kind: RunKind, *, new: str) -> str | None:
         state.put_in_url(run=shown)
         if len(runs) > 1 and any(run.run_id == shown for run in runs):
             words = chosen.distinct({run.run_id: run_words(run) for run in runs})
-            chosen.choose_in_url("Result", "run", shown, words, width=330)
+            chosen.choose_in_url("Result", "run", shown, words, width=420)
         st.button(new, icon=":material/add:", on_click=open_form)
     return shown
 

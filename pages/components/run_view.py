@@ -82,6 +82,9 @@ def draw_state(page: Opened, view: Run, message: str, *, kept: str) -> None:
 def draw_status(page: Opened, view: Run) -> None:
     """Status, progress, what it has cost, and the way to stop or go on; errors in words."""
     draw_state(page, view, _message(view), kept="what was paid for is not asked for again")
+    if view.status == "queued" and not view.calls:
+        _draw_waiting(page)
+        return
     if not view.finished:
         st.progress(view.progress or 0.0, text=_progress_words(view))
     with st.container(horizontal=True, gap="large"):
@@ -92,9 +95,15 @@ def draw_status(page: Opened, view: Run) -> None:
         st.metric("Time left" if not view.finished else "Took", _time(view), width="content")
     if view.error:
         st.error(plain(view.error), icon=":material/error:", title="This run failed")
-    if not view.finished and not projects.worker_alive(page.store):
+    if not view.finished:
+        _draw_waiting(page)
+
+
+def _draw_waiting(page: Opened) -> None:
+    """Says so where nobody is there to take the run, and calls for a worker."""
+    if not projects.worker_alive(page.store):
         projects.ensure_worker(page.settings)
-        st.warning("No worker is alive yet: the run waits and then goes on. See Runs.", icon=":material/hourglass:")
+        st.caption(":material/hourglass: No worker is alive yet: the run goes on once one is. See Runs.")
 
 
 # ── the ranking, while a run goes on and after ─────────────────────────────────────────────────────────────────

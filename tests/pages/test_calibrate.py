@@ -13,6 +13,7 @@ from core.calibration.settings import CalibrationSettings
 from core.judging.asking import Asking
 from core.judging.styles import Style
 from core.projects.calibration import CalibrationRequest
+from core.stats import gain_words
 from tests.pages.making import Place, aligned, calibrate, calibration, candidates, golden_of, standing
 from tests.pages.screen import button, choose_section, has_button, labelled, metrics, open_screen, press, texts
 
@@ -181,6 +182,16 @@ def test_a_finished_run_opens_with_what_it_found(place: Place) -> None:
     choose_section(screen, "All figures")
     assert "0.090 above held-out" in texts(screen)
     assert "3 unread" in screen.table[0].value["held-out"].iloc[0]
+
+
+def test_a_gain_that_is_not_shown_is_said_once(place: Place) -> None:
+    kept = candidates(3, "kept")
+    result = calibration(kept)
+    result = replace(result, warnings=(*result.warnings, "Few labels.", gain_words(result.gain)))
+    place.add_run("done", shown=standing(kept), outcome=result)
+    said = texts(open_screen(SCREEN, project=place.project_id))
+    assert said.count(f"{result.gain.value:+.3f}") == 1
+    assert "Few labels." in said
 
 
 def test_it_opens_on_the_newest_result_and_the_form_is_behind_a_press(place: Place) -> None:
