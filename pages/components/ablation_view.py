@@ -16,7 +16,7 @@ from core.projects.analyses import Ablation, AblationRequest
 from core.records import Interval
 from core.report.figures import describe, measure_name
 from core.report.figures.analyses import ablation_figure, variant_name
-from core.stats import claim, p_figure
+from core.stats import claim, difference_figures
 from core.wording import counted
 from pages.components import charts, consent, forms, live, people, run_view, state, tables
 from pages.components.page import Opened
@@ -137,7 +137,7 @@ def ablation_words(ablation: Ablation) -> str:
     differ = [row for row in ablation.rows[1:] if claim(row.difference, row.interval, row.p_holm) in shown]
     if not differ:
         return "No part is shown to make a difference"
-    told = [f"{row.key} {row.difference:+.3f} [{signed(row.interval)}], {p_figure(row.p_holm)}" for row in differ]
+    told = [f"{row.key} {difference_figures(row.difference, row.interval, row.p_holm)}" for row in differ]
     rest = "" if len(differ) == len(ablation.rows) - 1 else "; nothing is shown of the others"
     return f"Beside the final judge: {'; '.join(told)}{rest}"
 
