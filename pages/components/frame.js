@@ -5,6 +5,7 @@
   const answered = 10_000; // ms in which a server that is asked for another screen begins to draw it
   let releasing = 0;
   let pressed = ""; // class of the widget that had the focus last, while keys are used
+  let words = ""; // and what its button said
   let byKeys = false;
   const find = (id) => document.querySelector(`[data-testid=${id}]`);
   const rests = () => find("stApp")?.getAttribute("data-test-script-state") === "notRunning";
@@ -20,7 +21,9 @@
   };
   const refocus = () => {
     if (!byKeys || !pressed || document.activeElement !== document.body) return;
-    const again = document.querySelector(`.${CSS.escape(pressed)} :is(button, input, textarea, a):enabled`);
+    const same = (button) => words && button.textContent === words && !button.disabled;
+    const again = document.querySelector(`.${CSS.escape(pressed)} :is(button, input, textarea, a):enabled`)
+      ?? [...(find("stMain")?.querySelectorAll("button") ?? [])].find(same);
     (again ?? find("stMain"))?.focus({ preventScroll: true });
   };
   new MutationObserver(() => {
@@ -45,7 +48,13 @@
   document.addEventListener("focusin", ({ target }) => {
     const widget = target.closest('[class*="st-key-"]');
     pressed = [...(widget?.classList ?? [])].find((name) => name.startsWith("st-key-")) ?? "main";
+    if (target !== find("stMain")) words = target.closest("button")?.textContent ?? "";
   });
-  document.addEventListener("keydown", () => { byKeys = true; }, true);
+  // Tab leaves a table, whose cells the arrows reach; its own use of Tab would hold the focus within it.
+  addEventListener("keydown", (event) => {
+    byKeys = true;
+    const inTable = event.target instanceof Element && event.target.closest("[data-testid=stDataFrame]");
+    if (event.key === "Tab" && inTable) event.stopPropagation();
+  }, true);
   document.addEventListener("pointerdown", () => { byKeys = false; }, true);
 })();

@@ -31,13 +31,11 @@ function selected() {
   return words === "" ? null : { words, near, at: Date.now() };
 }
 
-function paint(spans) {
-  const root = document.querySelector(TEXT);
-  if (globalThis.Highlight === undefined || root === null) return;
+/** The text below `root`, and where in it a character stands: [node, offset], null beyond its end. */
+function read(root) {
   const nodes = [];
   const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
   while (walker.nextNode()) nodes.push(walker.currentNode);
-  const text = nodes.map((node) => node.data).join("");
   const place = (offset) => {
     for (const node of nodes) {
       if (offset <= node.length) return [node, offset];
@@ -45,6 +43,42 @@ function paint(spans) {
     }
     return null;
   };
+  return { text: nodes.map((node) => node.data).join(""), place };
+}
+
+// Words chosen by keys: the text takes the focus, arrows go from word to word, with Shift more words are taken in.
+let first = 0;
+let chosen = 0;
+
+function choose(root, to, more) {
+  const { text, place } = read(root);
+  const words = [...text.matchAll(/\S+/g)];
+  if (words.length === 0) return;
+  chosen = Math.max(0, Math.min(words.length - 1, to));
+  first = more ? Math.min(first, words.length - 1) : chosen;
+  const [from, last] = [words[Math.min(first, chosen)], words[Math.max(first, chosen)]];
+  const selection = document.getSelection();
+  selection.setBaseAndExtent(...place(from.index), ...place(last.index + last[0].length));
+  const at = selection.getRangeAt(0).getBoundingClientRect();
+  for (let box = root.parentElement; box !== null; box = box.parentElement) {
+    if (box.scrollHeight <= box.clientHeight || getComputedStyle(box).overflowY === "visible") continue;
+    const { top, bottom } = box.getBoundingClientRect();
+    box.scrollTop += Math.max(0, at.bottom + 20 - bottom) - Math.max(0, top + 60 - at.top);
+  }
+}
+
+function readable() {
+  const root = document.querySelector(TEXT);
+  if (root === null || root.tabIndex === 0) return;
+  root.tabIndex = 0;
+  root.setAttribute("role", "group");
+  root.setAttribute("aria-label", "Judged text: arrows choose a word, with Shift more words, H marks them");
+}
+
+function paint(spans) {
+  const root = document.querySelector(TEXT);
+  if (globalThis.Highlight === undefined || root === null) return;
+  const { text, place } = read(root);
   const ranges = [];
   for (const { start, words } of spans) {
     let at = -1;
@@ -110,12 +144,23 @@ export default function ({ data, setTriggerValue, parentElement }) {
       stop();
       press(field, data.next);
     } else if (field === null) {
-      if (event.key === "?" && plain) {
+      const root = document.querySelector(TEXT);
+      const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+      if (root !== null && event.target === root && plain && step !== undefined) {
+        stop();
+        choose(root, selected() === null && !event.shiftKey ? chosen : chosen + step, event.shiftKey);
+      } else if (root !== null && event.target === root && event.key === "Escape") {
+        document.getSelection().removeAllRanges();
+        root.blur();
+      } else if (event.key === "?" && plain) {
         stop();
         named(data.sheet)?.click();
       } else if (event.key.toLowerCase() === "h" && plain && !event.shiftKey) {
         stop();
-        mark();
+        if (root !== null && selected() === null && event.target !== root) {
+          root.focus();
+          choose(root, 0, false);
+        } else mark();
       }
     } else if (field.closest(DESK) !== null && plain && !event.repeat) {
       if (event.key === "Escape") field.blur();
@@ -129,7 +174,11 @@ export default function ({ data, setTriggerValue, parentElement }) {
   const look = getComputedStyle(parentElement);
   for (const name of ["background-color", "border-color", "text-color"])
     document.documentElement.style.setProperty(`--label-${name}`, look.getPropertyValue(`--st-${name}`));
-  for (const wait of [0, 100, 400, 1000]) setTimeout(() => own.signal.aborted || paint(data.spans), wait);
+  const draw = () => {
+    readable();
+    paint(data.spans);
+  };
+  for (const wait of [0, 100, 400, 1000]) setTimeout(() => own.signal.aborted || draw(), wait);
   return () => {
     own.abort();
     if (own === off) globalThis.CSS?.highlights?.delete(MARKS);

@@ -44,7 +44,7 @@ def draw_sheet(rates: str) -> None:
         ("U", "the first unfinished item"),
         ("Z", "undo the last label"),
         ("Backspace", "rate all aspects of the item again"),
-        ("H", "mark the words selected in the text"),
+        ("H", "mark the words selected in the text; where none are, choose them: ← → a word, Shift + ← → more, H"),
         ("Esc", "leave the comment"),
         ("?", "this list"),
     )

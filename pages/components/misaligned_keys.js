@@ -4,10 +4,13 @@
 const BAR = "[class*='st-key-form_misaligned_bar']";
 const NOTE = "[class*='st-key-form_misaligned_note'] input";
 const PRESSES = { j: "next", k: "previous", "?": "keys" };
-let held = -1;
+let held = null; // {place, words} of the button that had the focus last
 
 const buttons = () => [...document.querySelectorAll(`${BAR} button`)];
 const typing = (at) => at instanceof HTMLElement && (at.isContentEditable || at.matches("textarea, select, input"));
+
+// The page takes the focus (frame.js) where the button that had it is gone.
+const nowhere = (at) => at === document.body || at.matches("[data-testid=stMain]");
 
 document.addEventListener(
   "keydown",
@@ -29,15 +32,16 @@ document.addEventListener(
 );
 
 document.addEventListener("focusin", (event) => {
-  const at = buttons().indexOf(event.target);
-  if (at >= 0) held = at;
-  else if (event.target !== document.body) held = -1;
+  const place = buttons().indexOf(event.target);
+  if (place >= 0) held = { place, words: event.target.textContent };
+  else if (!nowhere(event.target)) held = null;
 });
 
 export default function () {
   const settle = () => {
-    const button = buttons()[held];
-    if (button && !button.disabled && document.activeElement === document.body) button.focus({ preventScroll: true });
+    if (held === null) return;
+    const button = buttons().find((drawn) => drawn.textContent === held.words) ?? buttons()[held.place];
+    if (button && !button.disabled && nowhere(document.activeElement)) button.focus({ preventScroll: true });
   };
   const timers = [setTimeout(settle), setTimeout(settle, 120)];
   return () => timers.forEach(clearTimeout);
