@@ -24,6 +24,7 @@
     const same = (button) => words && button.textContent === words && !button.disabled;
     const again = document.querySelector(`.${CSS.escape(pressed)} :is(button, input, textarea, a):enabled`)
       ?? [...(find("stMain")?.querySelectorAll("button") ?? [])].find(same);
+    find("stMain")?.toggleAttribute("data-given", !again);
     (again ?? find("stMain"))?.focus({ preventScroll: true });
   };
   new MutationObserver(() => {
@@ -54,7 +55,15 @@
   addEventListener("keydown", (event) => {
     byKeys = true;
     const inTable = event.target instanceof Element && event.target.closest("[data-testid=stDataFrame]");
+    if (event.key === "Tab") find("stMain")?.removeAttribute("data-given");
     if (event.key === "Tab" && inTable) event.stopPropagation();
+  }, true);
+  // A switch that has the focus takes Space alone; every other key is the page's, which asks who was typed into.
+  for (const kind of ["keydown", "keyup"]) addEventListener(kind, (event) => {
+    const { target, key, code } = event;
+    if (!event.isTrusted || event.ctrlKey || event.metaKey || event.altKey || key === " " || key.length > 1) return;
+    if (!(target instanceof Element && target.matches("input[type=checkbox]"))) return;
+    find("stMain")?.dispatchEvent(new KeyboardEvent(kind, { key, code, bubbles: true, cancelable: true }));
   }, true);
   document.addEventListener("pointerdown", () => { byKeys = false; }, true);
 })();

@@ -13,7 +13,7 @@ from core.projects.log_words import LogLine
 from core.review.log import LogPage
 from core.wording import counted
 from pages.components import people, state, tables
-from pages.components.page import Opened
+from pages.components.page import Opened, finding
 
 ROWS = 50
 NOBODY = "nobody named"
@@ -22,13 +22,20 @@ UNNAMED = " "
 KIND_WORDS = {
     "audit": "runs, edits and other changes",
     "adjudicated": "labels decided",
+    "anchors": "anchors written",
     "comment": "comments",
     "comment settled": "comments settled",
+    "criteria name": "criteria named",
     "decision": "meetings: decisions",
     "fusion kept": "fusions kept",
     "fusion plan": "fusion plans",
     "held-out opened": "looks at held-out items",
+    "highlights": "words marked",
     "joined": "labelling: joined",
+    "judge version": "judge versions made",
+    "judge version decided": "judge versions signed off",
+    "judge version measured": "judge versions measured",
+    "labels frozen": "labels frozen",
     "labelling pass": "labelling: passes",
     "lock": "criteria locked",
     "meeting": "meetings: begun",
@@ -62,6 +69,7 @@ def draw(page: Opened) -> None:
             icon=":material/history:",
         )
         return
+    finding(_finding(log))
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         people_known = [name or UNNAMED for name in log.people]
         _filter("Who", "everybody", "who", people_known, {UNNAMED: NOBODY})
@@ -70,6 +78,15 @@ def draw(page: Opened) -> None:
         st.space("stretch")
         _draw_place(log)
     _draw_rows(page, log)
+
+
+def _finding(log: LogPage) -> str:
+    """How much was done by how many, and by whom last; of what the filters leave."""
+    done = counted(log.n, "action")
+    if not log.entries or _number_in_url() > 1:
+        return f"{done}, newest first"
+    last = log.entries[0]
+    return f"{done}; the last by {last.actor or NOBODY}, {tables.ago(last.at)}"
 
 
 def _filter(label: str, placeholder: str, name: str, options: Sequence[str], words: Mapping[str, str]) -> None:
@@ -118,9 +135,8 @@ def _offer_file(page: Opened) -> None:
 
 
 def _draw_place(log: LogPage) -> None:
-    """How much there is, and the way to the other pages; new entries push the older ones down."""
+    """The way to the other pages; new entries push the older ones down."""
     with st.container(width="content"):
-        st.caption(f"{counted(log.n, 'action')}, newest first")
         pages_of(max(1, -(-log.n // ROWS)))
 
 
@@ -137,10 +153,10 @@ def _draw_rows(page: Opened, log: LogPage) -> None:
         column_config={
             "when": st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm", timezone=st.context.timezone, width=135),
             "who": st.column_config.TextColumn(width=125),
+            "what": st.column_config.TextColumn(width=300),
+            "about": st.column_config.TextColumn(width=300),
             "role": st.column_config.TextColumn(width=120),
-            "what": st.column_config.TextColumn(width=260),
-            "about": st.column_config.TextColumn(width=360),
-            "said": st.column_config.TextColumn(width=300, help="the reason, comment or note that came with it"),
+            "said": st.column_config.TextColumn(width=240, help="the reason, comment or note that came with it"),
         },
         alt="Log of what people did",
     )
@@ -152,10 +168,10 @@ def log_frame(lines: Sequence[LogLine]) -> pd.DataFrame:
         {
             "when": pd.to_datetime([line.entry.at for line in lines], utc=True),
             "who": [line.entry.actor or NOBODY for line in lines],
-            "role": [line.entry.role for line in lines],
             "what": [tables.one_line(line.did) for line in lines],
             "about": [line.about for line in lines],
             "said": [_said(line.entry.body) for line in lines],
+            "role": [line.entry.role for line in lines],
         }
     )
 
