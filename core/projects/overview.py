@@ -72,7 +72,8 @@ def overview(store: Store, project_id: str, golden_id: str, aspect: str) -> Over
 
     `aspect` "" is for a golden set without labels.
     """
-    golden, line = store.goldens.get(golden_id), judge_line(store, project_id, aspect)
+    listed = {golden.golden_id: golden for golden in store.goldens.all(project_id)}  # as it is called in this project
+    golden, line = listed.get(golden_id) or store.goldens.get(golden_id), judge_line(store, project_id, aspect)
     all_waiting = _waiting(store, project_id, golden, line)
     waiting = tuple(each for each in all_waiting if store.actor.may(NEEDS.get(each.task, "reviewer")))
     about = ("calibration", golden_id, aspect)

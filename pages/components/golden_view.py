@@ -13,11 +13,14 @@ from core.data.split import ENOUGH, LEAST, calibration_labels
 from core.data.summary import sentence
 from core.project_records import GoldenSummary
 from core.records import GoldenSet
+from core.report.figures.svg import shortened
 from core.wording import counted
 from pages.components import charts, label_blind, state, tables
 from pages.components.page import Opened, finding, link_to
 from pages.components.screens import plain
 
+LONGEST = 60
+"""Letters of a name within a sentence."""
 PAGE_ROWS, MOST_PICTURES, MOST_RELATED = 100, 4, 12
 LABELS, ITEMS, GROUPS = "Labels", "Items", "Sources and systems"
 
@@ -60,7 +63,7 @@ def draw(page: Opened, goldens: Sequence[GoldenSummary]) -> None:
     golden = _picked(goldens)
     sees = not golden.aspects or label_blind.may_see(page, golden.golden_id)
     glance = _glance(golden.golden_id, page)
-    finding(f"{golden.name}: {glance.words if sees else glance.blind}")
+    finding(f"{shortened(golden.name, LONGEST)}: {glance.words if sees else glance.blind}")
     _draw_age(page, goldens, golden)
     _draw_next(page, golden, glance)
     if sees:
@@ -105,9 +108,9 @@ def _draw_age(page: Opened, goldens: Sequence[GoldenSummary], golden: GoldenSumm
     ]
     if newer:
         words = _grown(golden.golden_id, newer[0].golden_id, page).words("this one")
-        st.markdown(plain(f"{newer[0].name} is newer. {words}"))
+        st.markdown(plain(f"{shortened(newer[0].name, LONGEST)} is newer. {words}"))
     elif older:
-        words = _grown(older[0].golden_id, golden.golden_id, page).words(older[0].name)
+        words = _grown(older[0].golden_id, golden.golden_id, page).words(shortened(older[0].name, LONGEST))
         st.markdown(plain(f"The newest of {len(older) + 1}. {words}"))
     if left_out := projects.rows_left_out(page.store, page.project.project_id, golden.golden_id):
         st.markdown(f"Frozen without {plain(left_out[:200])} of its file.")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from textwrap import shorten
-
 import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
 from core.project_records import GoldenSummary
 from core.records import Scale
+from core.report.figures.svg import shortened
 from core.review.passes import PassRequest
 from core.review.plan import MOST_RATERS, LabelAspect, Order
 from core.wording import counted
@@ -213,9 +212,10 @@ def _what_it_means(request: PassRequest, golden: GoldenSummary) -> str:
     each = shared + -(-(n - shared) * request.overlap // request.n_raters)
     total = shared * request.n_raters + (n - shared) * request.overlap
     aspects = ", ".join(
-        f"{aspect.aspect} ({aspect.scale.low:g} to {aspect.scale.high:g})" for aspect in request.aspects
+        f"{shortened(aspect.aspect, SHORT)} ({aspect.scale.low:g} to {aspect.scale.high:g})"
+        for aspect in request.aspects
     )
-    what = f"{counted(n, 'item')} of {shorten(golden.name, SHORT, placeholder=' …')}, rated for {shorten(aspects, 120)}"
+    what = f"{counted(n, 'item')} of {shortened(golden.name, SHORT)}, rated for {aspects}"
     if _is_alone(request):
         return f"{what} by you alone"
     return f"{what} by {request.n_raters} people: {total:,} ratings, at most {each:,} each"

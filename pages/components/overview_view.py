@@ -11,6 +11,7 @@ from core.project_records import GoldenSummary
 from core.projects.overview import Overview, StageName, Task, Waiting, people_beside
 from core.records import Alignment
 from core.report.figures import describe
+from core.report.figures.svg import shortened
 from core.review.judge_versions import STATE_WORDS, JudgeVersion
 from core.review.passes import rated_words
 from pages.components import judge_view, people, state, tables
@@ -36,12 +37,13 @@ TASKS: dict[Task, tuple[Screen, str, str]] = {
     "grow": ("overview", "", ""),
 }
 """Task → screen, words, and what its subject is called in the URL."""
-MOST_WAITING = 6
+MOST_WAITING, LONGEST = 6, 60
+"""Entries listed, and letters of a name within a sentence."""
 
 
 def sentence(page: Opened, now: Overview) -> str:
     """The judge in use beside the human ceiling, or how far the project has come."""
-    version, name = now.line.default, now.golden.name
+    version, name, aspect = now.line.default, shortened(now.golden.name, LONGEST), shortened(now.aspect, 2 * LONGEST)
     if version is not None and version.newest is not None:
         words = judge_view.finding_of(version)
         people_at = _people_beside(page.project.project_id, version.newest.run_id, version, page)
@@ -53,10 +55,10 @@ def sentence(page: Opened, now: Overview) -> str:
     if not now.aspect:
         return f"{name} has {now.stages[0].figure} and no labels yet: a judge is measured against people."
     if now.calibrating is not None:
-        return f"A calibration of {now.aspect} is going on; it proposes the first version of the judge."
+        return f"A calibration of {aspect} is going on; it proposes the first version of the judge."
     if now.stages[2].done:
-        return f"No judge of {now.aspect} yet: a calibration has finished, its criteria can be made the judge."
-    return f"No judge of {now.aspect} yet: {name} has {now.stages[1].figure} items."
+        return f"No judge of {aspect} yet: a calibration has finished, its criteria can be made the judge."
+    return f"No judge of {aspect} yet: {name} has {now.stages[1].figure} items."
 
 
 @st.cache_resource(max_entries=32, show_spinner=False)

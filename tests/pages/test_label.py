@@ -121,6 +121,28 @@ def test_a_pass_of_several_is_begun_from_the_form(store: Store, asked: PassReque
     assert "You are **Ann**" in texts(screen)
 
 
+def test_names_of_300_letters_leave_the_finding_a_sentence(store: Store) -> None:
+    project, long = projects.create_project(store, "p").project_id, "n" * 300
+    labels = AspectLabels(long, FIVE.scale, (3.0,) * 6)
+    items = tuple(Item(f"i{k}", text, f"s{k}") for k, text in enumerate(TEXTS))
+    projects.add_golden(store, project, GoldenSet(long, "single", items, {long: labels}))
+    for name in ("2_label", "1_golden_set", "0_overview"):
+        finding = finding_of(open_screen(name, project=project))
+        assert "nnn" in finding
+        assert len(finding) < 300
+
+
+def test_a_golden_set_is_called_as_it_is_in_its_project(store: Store) -> None:
+    """The same content in two projects is kept once, under a name in each."""
+    items = tuple(Item(f"i{k}", text, f"s{k}") for k, text in enumerate(TEXTS))
+    ids = {}
+    for name in ("first name", "second name"):
+        project = projects.create_project(store, name).project_id
+        ids[project] = projects.add_golden(store, project, GoldenSet(name, "single", items, {}))
+    for name, (project, golden_id) in zip(("first name", "second name"), ids.items(), strict=True):
+        assert projects.overview(store, project, golden_id, "").golden.name == name
+
+
 def test_without_an_aspect_there_is_nothing_to_begin(asked: PassRequest, open_label: Open) -> None:
     screen = open_label()
     screen.multiselect(key=f"form_label_aspects_{asked.golden_id}").set_value([]).run()
