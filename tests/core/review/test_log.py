@@ -36,7 +36,7 @@ from core.review.meetings import (
     Vote,
     meetings_from,
 )
-from core.review.passes import Adjudicated, LabelPass, RaterJoined, RaterStopped, passes_from
+from core.review.passes import Adjudicated, LabelPass, LabelsFrozen, RatedIn, RaterJoined, RaterStopped, passes_from
 from core.review.plan import LabelAspect, LabelPlan
 from core.review.triage import HeldOutAccess, Triage
 from core.store.store import Store
@@ -53,6 +53,7 @@ ENTRIES: tuple[tuple[Entry, str], ...] = (
     (RaterJoined("p"), "joined p"),
     (RaterStopped("p"), "stopped rating in p"),
     (Adjudicated("i", "a", 2.5, "r"), "decided a label (a)"),
+    (LabelsFrozen(ODD, "p1", (RatedIn("a", ("", "p")),)), f"froze the labels of {ODD}"),
     (Triage("g", "a", "c1", "judge wrong", ODD, True), "triaged an item: judge wrong (a)"),
     (HeldOutAccess("a", "a calibration ended"), "opened the held-out items: a calibration ended (a)"),
     (Comment(ODD, 3), "commented on criteria"),
