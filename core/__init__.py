@@ -15,6 +15,7 @@
     core.ceiling(golden, "coherence")     # how well the people agree with each other
     core.beside_people(golden, "verdicts.jsonl", "coherence")   # the judge beside one of them, paired
     core.annotator_test(golden, "verdicts.jsonl", "coherence")  # may it stand in for one of them?
+    core.estimate_means(golden, "verdicts.jsonl", "coherence")  # how good is each system: verdicts corrected by labels
     core.ablate(result)                   # what each part of the judge brings
     core.fit_repeval(golden, "coherence").score(items)    # text quality out of a model's hidden states
     core.fuse(golden, "coherence", ["offline", "overlap"], out="out/fused")   # several judges and metrics as one
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from core.api.loading import load_judge
     from core.api.measures import align, align_all, annotator_test, beside_people, ceiling, compare
     from core.api.project import Project, WrittenReport, open_project, write_report
+    from core.api.system_means import EstimatedMeans, estimate_means
     from core.calibration.ablate import Ablation
     from core.calibration.records import Calibration
     from core.calibration.settings import CalibrationSettings
@@ -78,6 +80,7 @@ __all__ = [
     "Criteria",
     "CriteriaError",
     "EndpointDownError",
+    "EstimatedMeans",
     "FittedRepEval",
     "FusedByModel",
     "FusedRun",
@@ -107,6 +110,7 @@ __all__ = [
     "ceiling",
     "compare",
     "estimate",
+    "estimate_means",
     "fit_repeval",
     "fuse",
     "judge_schema",
@@ -124,6 +128,7 @@ _NAMES = {
     "core.api.loading": "load_judge",
     "core.api.measures": "align align_all annotator_test beside_people ceiling compare",
     "core.api.project": "Project WrittenReport open_project write_report",
+    "core.api.system_means": "EstimatedMeans estimate_means",
     "core.export.judge_reading": "judge_schema",
     "core.calibration.ablate": "Ablation",
     "core.calibration.settings": "CalibrationSettings",

@@ -1,4 +1,4 @@
-"""The commands that measure: align, compare, ceiling, read-ratings."""
+"""The commands that measure: align, compare, ceiling, estimate-means, read-ratings."""
 
 from __future__ import annotations
 
@@ -22,14 +22,19 @@ from core.cli.options import (
     read_scale,
 )
 from core.cli.output import alignment_words, because, interval_words, notes, number, probability, tell
+from core.errors import UsageError
 
 if TYPE_CHECKING:
+    from core.api.system_means import EstimatedMeans
     from core.records import GoldenSet
     from core.stats import AgreementReport, Ceiling, Comparison
     from core.verdicts import Verdicts
 
 
 commands = typer.Typer(add_completion=False)
+
+_MOST_PAIRS = 10
+"""Pairs of systems told to a person."""
 
 
 @commands.command()
@@ -171,6 +176,50 @@ def ceiling(
     tell(body, lines, as_json)
 
 
+@commands.command("estimate-means")
+def estimate_means(
+    golden: Golden,
+    verdicts: Annotated[Path, typer.Argument(help=f"{VERDICTS} On any number of items; system_id, source_id beside.")],
+    *,
+    aspect: AspectOption,
+    items: Annotated[
+        Path | None, typer.Option(help="Items that the verdicts are about, with system_id, where they do not say it.")
+    ] = None,
+    judge_file: Annotated[
+        Path | None, typer.Option(help="The judge's file: items that it was calibrated with are left out.")
+    ] = None,
+    picked: Annotated[
+        Path | None, typer.Option(help="Ids of items whose labels are no random draw (triage), one a line.")
+    ] = None,
+    plan: Annotated[int | None, typer.Option(help="Tell what so many labels a system would give.")] = None,
+    seed: SeedOption = 0,
+    as_json: JsonFlag = False,
+) -> None:
+    """How good each system is: many verdicts corrected by few labels, with intervals and differences."""
+    from core.api.system_means import estimate_means as estimate
+    from core.data import load_golden
+
+    estimated = estimate(
+        load_golden(golden),
+        verdicts,
+        aspect,
+        items=items,
+        judge_file=judge_file,
+        picked=() if picked is None else _ids_in(picked),
+        planned=plan,
+        seed=seed,
+    )
+    tell(estimated.as_json(), _means_words(estimated), as_json)
+
+
+def _ids_in(file: Path) -> list[str]:
+    """One id a line.  UsageError for a file that is no such text."""
+    try:
+        return [line.strip() for line in file.read_text("utf-8").splitlines() if line.strip()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{file}: cannot be read as lines of item ids ({error}).") from error
+
+
 def _read(golden: GoldenSet, file: Path, aspect: str) -> tuple[Verdicts, int]:
     """The verdicts of a file, and how many are for items that the golden set does not have."""
     from core.api.measures import in_records
@@ -219,6 +268,30 @@ def _comparison_words(comparison: Comparison) -> list[str]:
         f"Williams' test (Pearson, dataset level): {williams}",
         *notes(f"{test.note}."),
     ]
+
+
+def _means_words(estimated: EstimatedMeans) -> list[str]:
+    from core.comparison.means_finding import difference_words, estimate_words, means_finding
+
+    means = estimated.means
+    said = means_finding(means, estimated.aspect, estimated.left_out)
+    lines = [said.headline, *said.details, said.basis]
+    for system in means.systems:
+        sides = (system.corrected, system.labels_only, system.judge_only)
+        corrected, labels, judge = map(estimate_words, sides)
+        counts = f"{system.n_labelled} labels, {system.n_judged:,} verdicts"
+        worth = "" if system.n_effective is None else f", worth {system.n_effective:.0f} labels"
+        why = because(system.corrected.reason or system.note)
+        lines.append(f"  {system.name}: {corrected}; labels alone {labels}, judge alone {judge}; {counts}{worth}{why}")
+    lines += [f"  {pair.a} - {pair.b}: {difference_words(pair)}" for pair in means.differences[:_MOST_PAIRS]]
+    if (more := len(means.differences) - _MOST_PAIRS) > 0:
+        lines.append(f"  and {more} more pairs (--json has all)")
+    if plan := estimated.plan:
+        lines.append(f"{plan.n_labels} labels a system beside {plan.n_unlabelled:,} verdicts would give:")
+        lines += [f"  {worth.words}" for worth in plan.worth]
+    if follow := estimated.next:
+        lines.append(f"Label next, of {follow.system} ({follow.why}): {', '.join(follow.item_ids)}")
+    return lines + notes(*said.cautions)
 
 
 def _ceiling_words(people: Ceiling) -> list[str]:

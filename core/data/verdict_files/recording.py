@@ -240,7 +240,7 @@ def load_recording(
     cannot be read.
     """
     label = name or (Path(file).name if not isinstance(file, bytes) else "")
-    suffix = _suffix(label)
+    suffix = suffix_of_recording(label)
     data = file if isinstance(file, bytes) else open_source(file, suffix=suffix, max_mb=max_mb).data()
     table = read(data, label, suffix=suffix, max_mb=max_mb, max_rows=max_rows)
     shape = shape_of(table.columns, table.rows[0])
@@ -253,7 +253,7 @@ def open_recording(path: Path) -> Recording:
 
     The columns are those of the first `HEAD_ROWS` rows.  An encoding is not guessed: text has to be UTF-8 or UTF-16.
     """
-    table = open_table(path, suffix=_suffix(path.name), max_mb=None)
+    table = open_table(path, suffix=suffix_of_recording(path.name), max_mb=None)
     if table.encoding == "cp1252":
         raise table.source.refuse("The text is not UTF-8; save the file as UTF-8.")
     rows = table.rows()
@@ -271,7 +271,8 @@ class _RowsOfFile:
         return _flat_rows(self.shape, self.table.rows())
 
 
-def _suffix(label: str) -> str:
+def suffix_of_recording(label: str) -> str:
+    """The format of a recording by its name; one of an unknown ending is taken for JSON lines."""
     return (suffix_of(label) or ".jsonl").removesuffix(".gz")
 
 

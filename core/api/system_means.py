@@ -1,0 +1,124 @@
+"""How good each system is, from a golden set and verdicts on any number of items: `core.estimate_means`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from core.api.measures import AnyVerdicts, in_records
+from core.comparison.judged import NextLabels, judged_items, next_labels
+from core.comparison.means_finding import means_finding
+from core.data import load_items
+from core.data.split import KnownTexts, task_of, text_digest
+from core.data.verdict_files.scored import ScoredRows, read_scored
+from core.errors import UsageError
+from core.export.judge_reading import is_fused_file, open_file
+from core.records import GoldenSet, Item
+from core.stats.label_worth import USUAL_LABELS, LabelPlan, plan_labels
+from core.stats.system_means import SystemMeans, system_means
+from core.verdicts import Verdicts
+
+
+@dataclass(frozen=True)
+class EstimatedMeans:
+    """Corrected `means` of all systems on `aspect`; `plan` says what so many labels would give, `next` which to give.
+
+    `plan` is None where labels are there and nobody asked; `next` where every judged item has a label.  `left_out` maps
+    what is not, or not fully, counted → how many.
+    """
+
+    aspect: str
+    means: SystemMeans
+    plan: LabelPlan | None
+    next: NextLabels | None
+    left_out: Mapping[str, int]
+
+    @property
+    def finding(self) -> str:
+        """The result in a sentence."""
+        return means_finding(self.means, self.aspect).headline
+
+    def as_json(self) -> dict[str, Any]:
+        """The JSON of `estimate-means`."""
+        return {
+            "aspect": self.aspect,
+            "finding": self.finding,
+            **self.means.as_json(),
+            "next": None if self.next is None else self.next.as_json(),
+            "plan": None if self.plan is None else self.plan.as_json(),
+            "left_out": dict(self.left_out),
+        }
+
+
+def estimate_means(
+    golden: GoldenSet,
+    verdicts: AnyVerdicts,
+    aspect: str,
+    *,
+    items: GoldenSet | Path | str | None = None,
+    judge_file: Path | str | None = None,
+    picked: Collection[str] = (),
+    planned: int | None = None,
+    seed: int = 0,
+) -> EstimatedMeans:
+    """Bias-corrected mean human score of every system on `aspect`, from few labels and many verdicts.
+
+    `golden` holds the labels; `verdicts` name its items and any number of others, whose system and source stand in
+    columns of the verdict file or in `items` (a file or a loaded set of items).  `judge_file` is that of the judge:
+    items whose labels chose or fitted it are left out, recognised by their texts.  `picked` are ids of items whose
+    labels are no random draw (triage): those labels are left out.  `planned` asks what so many labels a system would
+    give; it is told anyway while no system has enough.  `seed` draws the items to label next.
+
+    AspectError for an unknown aspect, GoldenError for a file that cannot be read, UsageError where no verdict can be
+    placed.
+    """
+    task, picked = task_of(golden, aspect), frozenset(picked)
+    rows = _rows(verdicts, aspect) or _rows_of_records(in_records(verdicts, task))
+    judged = judged_items(
+        golden,
+        aspect,
+        rows,
+        places=_places(items),
+        seen=() if judge_file is None else _seen(golden, judge_file),
+        picked=[k for k, item_id in enumerate(golden.item_ids) if item_id in picked],
+    )
+    if not judged.items.has_score.any():
+        raise UsageError(
+            f"None of the {len(rows.item_ids):,} verdicts can be used: no score on an item of {golden.name}, nor on "
+            "one whose system is known. Name the system of each item in a column system_id, or in a file of items."
+        )
+    means = system_means(judged.items)
+    asked = planned is not None or not means.corrected
+    return EstimatedMeans(
+        aspect,
+        means,
+        plan_labels(means, planned or USUAL_LABELS) if asked else None,
+        next_labels(judged, means, seed=seed),
+        judged.left_out,
+    )
+
+
+def _rows(verdicts: AnyVerdicts, aspect: str) -> ScoredRows | None:
+    """The columns of a plain table of scores; None for anything else."""
+    return read_scored(Path(verdicts), aspect) if isinstance(verdicts, (Path, str)) else None
+
+
+def _rows_of_records(verdicts: Verdicts) -> ScoredRows:
+    return ScoredRows([verdict.item_id for verdict in verdicts], verdicts.values)
+
+
+def _places(items: GoldenSet | Path | str | None) -> Mapping[str, Item] | None:
+    if items is None:
+        return None
+    loaded = items if isinstance(items, GoldenSet) else load_items(items)
+    return {item.item_id: item for item in loaded.items}
+
+
+def _seen(golden: GoldenSet, judge_file: Path | str) -> list[int]:
+    """Positions of the items whose texts chose or fitted the judge, or a judge within a fused one."""
+    card = open_file(judge_file, "fusion" if is_fused_file(judge_file) else "judge", accept_edited=True).card
+    bodies = [card["texts"], *(part["judge"]["texts"] for part in card.get("parts", ()) if part.get("judge"))]
+    digests = {digest for body in bodies for digest in KnownTexts.from_json(body).calibration}
+    return [k for k, item in enumerate(golden.items) if text_digest(item) in digests]

@@ -1,0 +1,169 @@
+"""What `core.stats.system_means` takes, out of a golden set and verdicts on its items and on any number of others."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from core.data.verdict_files.scored import ScoredRows
+from core.records import GoldenSet, IntArray, Item
+from core.stats.items import BoolArray
+from core.stats.system_means import JudgedItems, SystemMeans
+
+UNNAMED = "all items"
+"""The one system where none is named."""
+
+SHORTEST_TEXT = 20
+"""Characters, source and context included, from which two items of the same text are taken for one text twice."""
+
+NO_SYSTEM = "verdicts on items whose system is not known"
+SEEN = "items whose labels the judge was calibrated with"
+PICKED = "labels on items that were picked, not drawn at random (their verdicts count)"
+UNSCORED = "items without a score"
+REPEATED = "items whose text stands under another id too (they count as one source)"
+
+
+_Side = tuple[Item | None, int | None]
+"""An item as far as its texts are known, and the number of its row, None without one."""
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """The `items` with their ids; `open_` (n,) marks those that may be labelled next: judged, without a label.
+
+    `left_out` maps what is not, or not fully, counted → how many.
+    """
+
+    items: JudgedItems
+    item_ids: Sequence[str]
+    open_: BoolArray
+    left_out: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class NextLabels:
+    """Items of `system` to label next, drawn at random, for they have to be; `why` in a sentence."""
+
+    system: str
+    item_ids: tuple[str, ...]
+    why: str
+
+    def as_json(self) -> dict[str, Any]:
+        return {"system": self.system, "item_ids": list(self.item_ids), "why": self.why}
+
+
+def judged_items(
+    golden: GoldenSet,
+    aspect: str,
+    rows: ScoredRows,
+    *,
+    places: Mapping[str, Item] | None = None,
+    seen: Collection[int] = (),
+    picked: Collection[int] = (),
+) -> Judged:
+    """The items of `golden` with their labels on `aspect`, and the scores of `rows` on them and on any others.
+
+    The system and source of an item stand in the golden set, else in the row, else in `places`, by item id; an item
+    whose source nobody names is a source of its own.  `seen` are positions in the golden set whose labels chose or
+    fitted the judge: left out altogether.  `picked` are positions whose labels are no random draw: those labels are.
+    """
+    place_of = {item_id: k for k, item_id in enumerate(golden.item_ids)}
+    at = np.array([place_of.get(item_id, -1) for item_id in rows.item_ids], dtype=np.intp)
+    labels, scores = golden.labels(aspect), np.full(len(golden.items), np.nan)
+    open_ = np.isnan(labels)
+    labels[list(picked)] = np.nan
+    scores[at[at >= 0]] = rows.scores[at >= 0]
+    used = ~np.isnan(labels) | ~np.isnan(scores)
+    used[list(seen)] = False
+    row_of = dict(zip(at.tolist(), range(at.size), strict=True))
+    own = [(golden.items[k], row_of.get(k)) for k in np.flatnonzero(used).tolist()]
+    others = [((places or {}).get(rows.item_ids[k]), k) for k in np.flatnonzero(at < 0).tolist()]
+    sides: list[_Side] = [*own, *others]
+    systems = _names(rows.systems, sides, "system_id")
+    named = np.array([bool(name) for name in systems], dtype=np.bool_)
+    known = named | ~named.any()
+    chosen: list[int] = np.flatnonzero(known).tolist()
+    sides = [sides[k] for k in chosen]
+    ids = [rows.item_ids[row] if row is not None else item.item_id if item else "" for item, row in sides]
+    sources = _names(rows.sources, sides, "source_id")
+    names, system_codes = _codes([systems[k] for k in chosen])
+    _, source_codes = _codes([source or item_id for source, item_id in zip(sources, ids, strict=True)])
+    source_codes, n_repeated = _one_source_a_text(source_codes, [item for item, _ in sides])
+    beyond = np.full(len(others), np.nan)
+    all_scores = np.concatenate([scores[used], rows.scores[at < 0]])[known]
+    items = JudgedItems(
+        np.concatenate([labels[used], beyond])[known],
+        all_scores,
+        source_codes,
+        system_codes,
+        tuple(name or UNNAMED for name in names),
+        golden.aspects[aspect].scale,
+    )
+    may_follow = np.concatenate([open_[used], np.ones(len(others), dtype=np.bool_)])[known] & ~np.isnan(all_scores)
+    counts = {
+        SEEN: len(seen),
+        PICKED: len(picked),
+        NO_SYSTEM: int((~known).sum()),
+        UNSCORED: int(np.isnan(all_scores).sum()),
+        REPEATED: n_repeated,
+    }
+    return Judged(items, ids, may_follow, {why: n for why, n in counts.items() if n})
+
+
+def next_labels(judged: Judged, means: SystemMeans, n: int = 10, *, seed: int = 0) -> NextLabels | None:
+    """The `n` items to label next: of the system with the widest interval, sources without a label there first.
+
+    None where every judged item has a label.
+    """
+    for system in means.by_need:
+        code = judged.items.names.index(system.name)
+        own = judged.items.systems == code
+        candidates = np.flatnonzero(own & judged.open_)
+        if not candidates.size:
+            continue
+        drawn = np.random.default_rng(seed).permutation(candidates)
+        labelled = judged.items.sources[own & judged.items.has_label]
+        drawn = drawn[np.argsort(np.isin(judged.items.sources[drawn], labelled), kind="stable")][:n]
+        width = system.corrected.width
+        wide = f"its interval is the widest, {width:.2f} points" if np.isfinite(width) else "it has no interval yet"
+        return NextLabels(system.name, tuple(judged.item_ids[k] for k in drawn), f"{wide}; drawn at random")
+    return None
+
+
+def _names(given: Sequence[str], sides: Sequence[_Side], role: Literal["system_id", "source_id"]) -> list[str]:
+    """The system or source of each item: what the item says, else its row in `given`; "" where nobody does."""
+    names = ["" if item is None else str(getattr(item, role)) for item, _ in sides]
+    if not given:
+        return names
+    return [name or ("" if row is None else given[row]) for name, (_, row) in zip(names, sides, strict=True)]
+
+
+def _codes(names: Iterable[str]) -> tuple[list[str], IntArray]:
+    """The different names in order of first appearance, and (n,) places among them."""
+    known: dict[str, int] = {}
+    codes = np.array([known.setdefault(name, len(known)) for name in names], dtype=np.intp)
+    return list(known), codes
+
+
+def _one_source_a_text(sources: IntArray, items: Sequence[Item | None]) -> tuple[IntArray, int]:
+    """The codes with sources that share a text made one, and how many items repeat a text; items may be fewer."""
+    first: dict[tuple[str, str, str], int] = {}
+    pairs: list[tuple[int, int]] = []
+    for k, item in enumerate(items):
+        if item is None or len(item.source) + len(item.context) + len(item.target) < SHORTEST_TEXT or not item.target:
+            continue
+        earlier = first.setdefault((item.source, item.context, item.target), k)
+        if earlier != k:
+            pairs.append((int(sources[earlier]), int(sources[k])))
+    if not any(a != b for a, b in pairs):
+        return sources, 0
+    from scipy.sparse import coo_matrix
+    from scipy.sparse.csgraph import connected_components
+
+    a, b = np.array(pairs).T
+    n = int(sources.max()) + 1
+    _, joined = connected_components(coo_matrix((np.ones(a.size), (a, b)), (n, n)), directed=False)
+    return np.asarray(joined[sources], dtype=np.intp), int((a != b).sum())

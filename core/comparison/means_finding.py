@@ -1,0 +1,123 @@
+"""Which system is better, in words: no stronger than the test, with interval, and what it rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from core.comparison.leaderboard import Finding, in_short
+from core.stats.claims import claim, number, p_figure, range_words, signed, signed_range
+from core.stats.system_means import LEAST_LABELS, MeanDifference, MeanEstimate, SystemMean, SystemMeans
+from core.wording import counted
+
+WORTH_AT = 0.01
+"""The judge is said to be worth labels from this p of its correlation on: one more claim beside those on systems."""
+
+
+def means_finding(means: SystemMeans, aspect: str, left_out: Mapping[str, int] | None = None) -> Finding:
+    """The result of `means` on `aspect`: which system is better by how much, or that they cannot be told apart."""
+    cautions = [f"Left out or joined: {n:,} {what}." for what, n in (left_out or {}).items()]
+    cautions += [f"{note}." for note in means.notes]
+    missing = [system for system in means.systems if system.corrected.value is None]
+    if missing:
+        cautions.append(_missing_words(missing, of_all=not means.corrected))
+    return Finding(f"{_headline(means, aspect)}", tuple(_details(means)), tuple(cautions), _basis(means))
+
+
+def estimate_words(estimate: MeanEstimate) -> str:
+    """``"3.41 [3.10, 3.72]"``; a dash for what is undefined."""
+    if estimate.value is None:
+        return number(None)
+    return f"{number(estimate.value)} {range_words(estimate.interval) if estimate.interval else '(no interval)'}"
+
+
+def is_shown(difference: MeanDifference) -> bool:
+    """Whether a difference is beyond chance, corrected over the table."""
+    return claim(difference.value, difference.interval, difference.p_holm) in ("higher", "lower")
+
+
+def difference_words(difference: MeanDifference) -> str:
+    """``"0.31 [+0.05, +0.57], p = .021"``, the p corrected over the pairs of the table."""
+    ends = "" if difference.interval is None else f" {signed_range(difference.interval)}"
+    p = p_figure(difference.p_holm, difference.reason)
+    return f"{signed(difference.value)}{ends}, {p}"
+
+
+def worth_words(means: SystemMeans) -> str:
+    """What the verdicts add to the labels, said only beyond chance."""
+    known = [system.n_effective / system.n_both for system in means.corrected if system.n_effective]
+    if not known:
+        return ""
+    times = float(np.median(known))
+    p = means.p_correlation
+    if p is None or p > WORTH_AT or times < 1.05:
+        return "The verdicts add nothing that shows to these labels."
+    return f"With the verdicts, each label counts as about {times:.1f}."
+
+
+def _headline(means: SystemMeans, aspect: str) -> str:
+    ranked = means.corrected
+    if not ranked:
+        return f"How good each system is cannot be told yet: it takes {LEAST_LABELS} labels a system on judged items."
+    best = ranked[0]
+    if len(ranked) == 1:
+        return f"{best.name} has a mean {aspect} of {estimate_words(best.corrected)}."
+    if not means.differences:
+        return f"{best.name} has the highest mean {aspect}, {estimate_words(best.corrected)}; no pair is compared."
+    if len(ranked) == 2:
+        return _pair_words(means.differences[0], aspect)
+    shown = [difference for difference in means.differences if is_shown(difference)]
+    if not shown:
+        return f"These {len(ranked)} systems cannot be told apart in {aspect}."
+    beaten = [difference for difference in shown if difference.a == best.name]
+    if len(beaten) == len(ranked) - 1:
+        nearest = min(beaten, key=lambda difference: difference.value)
+        return f"{best.name} is better than all others in {aspect}: than {nearest.b} by {_by(nearest)}."
+    widest = max(shown, key=lambda difference: difference.value)
+    return (
+        f"{widest.a} is better than {widest.b} in {aspect} by {_by(widest)}; {len(shown)} of "
+        f"{len(means.differences)} pairs of systems can be told apart."
+    )
+
+
+def _pair_words(difference: MeanDifference, aspect: str) -> str:
+    if is_shown(difference):
+        return f"{difference.a} is better than {difference.b} in {aspect} by {_by(difference)}."
+    names = f"{difference.a} and {difference.b} cannot be told apart in {aspect}"
+    return f"{names}: difference {difference_words(difference)}."
+
+
+def _by(difference: MeanDifference) -> str:
+    ends = "" if difference.interval is None else f" {range_words(difference.interval)}"
+    return f"{number(difference.value)}{ends}, {p_figure(difference.p_holm)}"
+
+
+def _details(means: SystemMeans) -> list[str]:
+    sentences = []
+    ranked = means.corrected
+    if len(ranked) > 2 and means.differences:
+        best = ranked[0]
+        alike = [d.b for d in means.differences if d.a == best.name and not is_shown(d)]
+        if alike:
+            sentences.append(f"{best.name}, with the highest mean, cannot be told apart from {in_short(alike)}.")
+    return [*sentences, *filter(None, [worth_words(means)])]
+
+
+def _basis(means: SystemMeans) -> str:
+    n_judged = sum(system.n_judged for system in means.systems)
+    n_labels = sum(system.n_labelled for system in means.systems)
+    pairs = f"; p corrected over {counted(len(means.differences), 'pair')} (Holm)" if len(means.differences) > 1 else ""
+    mapped = ", mapped to the human scale" if means.mapped else ""
+    return (
+        f"{counted(n_labels, 'label')} and {counted(n_judged, 'verdict')}{mapped}: means corrected by the labels, "
+        f"scale {means.scale}, 95 % intervals over sources{pairs}. "
+        "The labels have to be a random draw of what was judged."
+    )
+
+
+def _missing_words(missing: list[SystemMean], *, of_all: bool) -> str:
+    names = in_short([system.name for system in missing])
+    reasons = {system.corrected.reason for system in missing}
+    why = reasons.pop() if len(reasons) == 1 else "too few labels on judged items, or no verdicts"
+    return f"No corrected mean{'' if of_all else f' of {names}'}: {why}."

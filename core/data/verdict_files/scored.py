@@ -1,0 +1,194 @@
+"""Scores of a table of any length with the system and source of each item, in columns: a million rows in seconds.
+
+Rows are taken many at a time and never become records.  What is no plain table of scores (replies, samples, the outputs
+of batches and evals) is not read here: `read_scored` gives None for it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from core.data.cells import folded, read_id, shown
+from core.data.columns import ALIASES, by_name
+from core.data.tables import TableFile, column_names, csv_cells, open_table
+from core.data.verdict_files.columns import propose_columns
+from core.data.verdict_files.match import default_use, number_in
+from core.data.verdict_files.recording import open_recording, suffix_of_recording, text_of
+from core.errors import GoldenError
+from core.records import FloatArray
+
+_ROWS, _CHARACTERS = 20_000, 4 << 20
+"""Rows, and characters of text, taken at once."""
+
+_NUMBERS = {int, float, type(None)}
+
+Chunk = Mapping[str, Sequence[Any]]
+"""Column → its cells in some rows that follow each other."""
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredRows:
+    """A row an item: ids, `scores` (n,) with NaN for unscored, and the names of its system and source.
+
+    `systems` and `sources` are empty where the file has no such column.
+    """
+
+    item_ids: Sequence[str]
+    scores: FloatArray
+    systems: Sequence[str] = ()
+    sources: Sequence[str] = ()
+
+
+def read_scored(path: Path, aspect: str = "") -> ScoredRows | None:
+    """The scores of a file of any length; None for one that is no plain table of scores.
+
+    Where a column names the aspect of each row, only the rows of `aspect` count.  GoldenError names the row of a
+    missing or doubled id and of a score that is no number.
+    """
+    recording = open_recording(path)
+    roles = propose_columns(recording, aspect)
+    if recording.shape != "table" or default_use(roles) == "replies" or "sample" in roles.roles:
+        return None
+    item, score = roles.roles.get("item_id", ""), roles.roles.get("score", "")
+    if not item or not score or "." in item + score:  # a dot: it lies within an object
+        return None
+    system, source = (next(iter(by_name(recording.columns, (n, *ALIASES[n]))), "") for n in ("system_id", "source_id"))
+    rated = roles.roles.get("aspect", "") if aspect else ""
+    table = open_table(path, suffix=suffix_of_recording(path.name), max_mb=None)
+    ids: list[str] = []
+    scores: list[FloatArray] = []
+    groups: dict[str, list[str]] = {system: [], source: []}
+    for start, chunk in _chunks(table, [name for name in (item, score, system, source, rated) if name]):
+        rows = range(start + 1, start + 1 + len(chunk[item]))
+        kept = [k for k, cell in enumerate(chunk[rated]) if folded(text_of(cell)) == folded(aspect)] if rated else rows
+        cells = {name: [column[k] for k in kept] for name, column in chunk.items()} if rated else chunk
+        numbers = [rows[k] for k in kept] if rated else rows
+        ids += _ids(cells[item], path.name, item, numbers)
+        scores.append(_scores(cells[score], path.name, score, numbers))
+        for name in {system, source} - {""}:
+            groups[name] += map(read_id, cells[name])
+    _check_once(ids, path.name)
+    return ScoredRows(
+        ids, np.concatenate([np.empty(0), *scores]), groups[system] if system else (), groups[source] if source else ()
+    )
+
+
+def _chunks(table: TableFile, wanted: Sequence[str]) -> Iterator[tuple[int, Chunk]]:
+    """The number of rows before, and the cells of `wanted` columns, None where a row has none."""
+    if table.delimiter:
+        yield from _chunks_of_csv(table, wanted)
+        return
+    start = 0
+    for rows in _objects(table):
+        yield start, {name: [row.get(name) for row in rows] for name in wanted}
+        start += len(rows)
+
+
+def _chunks_of_csv(table: TableFile, wanted: Sequence[str]) -> Iterator[tuple[int, Chunk]]:
+    lines = csv_cells(table.lines(), table.delimiter, table.source)
+    columns = column_names(next(lines, []), table.source)
+    places, start = [columns.index(name) for name in wanted], 0
+    while rows := list(islice(lines, _ROWS)):
+        for k, row in enumerate(rows):
+            if len(row) != len(columns):
+                came = f"{len(row)} cells came where the header names {len(columns)}"
+                raise table.source.refuse(f"{came}; a text with the delimiter must be quoted.", row=start + k + 1)
+        yield start, {name: [row[place] for row in rows] for name, place in zip(wanted, places, strict=True)}
+        start += len(rows)
+
+
+def _objects(table: TableFile) -> Iterator[Sequence[Mapping[str, Any]]]:
+    """The rows of JSON lines, many at a time; those of another format as they are read."""
+    if table.document is not None or table.source.suffix not in (".jsonl", ".ndjson"):
+        rows = iter(table.rows())
+        while some := list(islice(rows, _ROWS)):
+            yield some
+        return
+    start = 0
+    for lines in _some_lines(table.lines()):
+        parsed = _parsed(lines)
+        if parsed is None:  # something is wrong with a line: who reads one by one says what and where
+            rows = iter(table.rows(start))
+            while some := list(islice(rows, _ROWS)):
+                yield some
+            return
+        yield parsed
+        start += len(parsed)
+
+
+def _some_lines(lines: Iterator[str]) -> Iterator[list[str]]:
+    some: list[str] = []
+    size = 0
+    for line in lines:
+        if line.isspace():
+            continue
+        some.append(line)
+        size += len(line)
+        if len(some) == _ROWS or size > _CHARACTERS:
+            yield some
+            some, size = [], 0
+    if some:
+        yield some
+
+
+def _parsed(lines: Sequence[str]) -> list[Mapping[str, Any]] | None:
+    """The object on each line; None where one is no JSON object."""
+    try:
+        values = json.loads(f"[{','.join(lines)}]")
+    except (ValueError, RecursionError):
+        return None
+    return values if len(values) == len(lines) and all(type(value) is dict for value in values) else None
+
+
+# ── cells ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _ids(cells: Sequence[Any], file: str, column: str, rows: Sequence[int]) -> list[str]:
+    ids = [read_id(cell) for cell in cells]
+    if not all(ids):
+        raise GoldenError("there is no item_id", file=file, row=rows[ids.index("")], column=column)
+    return ids
+
+
+def _scores(cells: Sequence[Any], file: str, column: str, rows: Sequence[int]) -> FloatArray:
+    """(n,) numbers, NaN for an empty cell.  GoldenError for anything else, infinity included."""
+    if set(map(type, cells)) <= _NUMBERS:
+        values = np.array(cells, dtype=np.float64)
+    else:
+        values = np.array([_number(cell, file, column, row) for cell, row in zip(cells, rows, strict=True)])
+    if np.isinf(values).any():
+        row = rows[int(np.flatnonzero(np.isinf(values))[0])]
+        raise GoldenError("the score is infinite (empty or null means unscored)", file=file, row=row, column=column)
+    return values
+
+
+def _number(cell: Any, file: str, column: str, row: int) -> float:
+    if type(cell) is str and cell.isascii() and "_" not in cell:
+        with suppress(ValueError):
+            return float(cell)
+    return _read(cell, file, column, row)
+
+
+def _read(cell: Any, file: str, column: str, row: int) -> float:
+    number = number_in(cell)
+    if isinstance(number, str):
+        raise GoldenError(f"{number} (empty or null means unscored)", file=file, row=row, column=column)
+    return np.nan if number is None else number
+
+
+def _check_once(ids: Sequence[str], file: str) -> None:
+    if len(set(ids)) == len(ids):
+        return
+    seen: set[str] = set()
+    for item_id in ids:
+        if item_id in seen:
+            raise GoldenError(f"item {shown(item_id)} stands twice; keep one line an item", file=file)
+        seen.add(item_id)

@@ -1,0 +1,281 @@
+"""Means of many systems from many verdicts and few labels, prediction-powered, with their covariance over sources.
+
+The judge's mean over all the items it scored is precise and biased; the mean of the labels is unbiased and wide.  The
+corrected mean (PPI++: Angelopoulos, Duchi and Zrnic 2023, "PPI++: Efficient Prediction-Powered Inference", section 4)
+takes both.  Over n labelled and N unlabelled items of a system, with labels Y and verdicts f,
+
+    θ = mean over labelled of (Y − λ·(f − f̄)),   f̄ = mean of f over unlabelled
+    variance = var(Y − λf) / n + λ²·var(f) / N
+    λ = cov(Y, f) / ((1 + n/N)·var f), clipped to [0, 1]
+
+Departures, each of which a simulation asked for (`tests/bench/bench_system_means.py`; figures in the README beside):
+
+- **by source**: var and cov are those of the sums of each source, var f is taken over all judged items, and quantiles
+  are Student's with the smaller number of sources − 1 degrees of freedom, and one less for λ.  A source may hold
+  labelled and unlabelled items, of one system or several: what they share stays in the covariance of parts and systems.
+- **λ leave-one-source-out**: each label is corrected with a λ that the other sources chose, so θ has no bias at any n.
+- **another scale**: verdicts off the human scale go through increasing maps, each fitted on other folds of sources
+  than those it is applied to (cross-prediction: Zrnic and Candès 2024), centred on the unlabelled mean of its own map.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from core.records import FloatArray, IntArray, Scale
+from core.stats.intervals import ROUNDING
+from core.stats.on_scale import fit_isotonic
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+FOLDS = 5
+"""Parts of the sources behind the maps to the human scale."""
+
+
+class Correction(NamedTuple):
+    """A corrected mean and its standard error."""
+
+    value: float
+    error: float
+
+
+def corrected_mean(
+    labels: ArrayLike, scores: ArrayLike, unlabelled_scores: ArrayLike, weight: float, *, ddof: int = 1
+) -> Correction:
+    """θ at λ = `weight` of independent items: `labels` and `scores` (n,) of the labelled, `unlabelled_scores` (N,).
+
+    With `ddof` 0 it is what the authors' package `ppi-python` gives (`ppi_mean_pointestimate`, `ppi_mean_ci`).
+    """
+    y, f, u = (np.asarray(side, dtype=np.float64) for side in (labels, scores, unlabelled_scores))
+    corrected = y - weight * f
+    error = corrected.var(ddof=ddof) / y.size + weight**2 * u.var(ddof=ddof) / u.size
+    return Correction(float(corrected.mean() + weight * u.mean()), float(np.sqrt(error)))
+
+
+class Cells:
+    """Items by system and source: `system`, `source`, `size` (n_cells,), and `of` (n_items,) the cell of each.
+
+    `n_items` and `n_sources` are (n_systems,).
+    """
+
+    def __init__(self, systems: IntArray, sources: IntArray, n_systems: int) -> None:
+        width = int(sources.max(initial=0)) + 1
+        codes, self.of = np.unique(systems * width + sources, return_inverse=True)
+        self.system, self.source, self.n_systems = codes // width, codes % width, n_systems
+        self.size = np.bincount(self.of, minlength=codes.size).astype(np.float64)
+        self.n_items = self.by_system(self.size)
+        self.n_sources = self.by_system(np.ones(codes.size))
+
+    def sums(self, values: FloatArray) -> FloatArray:
+        """(n_cells,) sums of `values` (n_items,)."""
+        return np.asarray(np.bincount(self.of, weights=values, minlength=self.size.size), dtype=np.float64)
+
+    def by_system(self, values: FloatArray) -> FloatArray:
+        """(n_systems,) sums of `values` (n_cells,)."""
+        return np.asarray(np.bincount(self.system, weights=values, minlength=self.n_systems), dtype=np.float64)
+
+    def means(self, values: FloatArray) -> FloatArray:
+        """(n_systems,) means of `values` (n_items,), NaN without items."""
+        return ratio(self.by_system(self.sums(values)), self.n_items)
+
+    def parts(self, values: FloatArray) -> FloatArray:
+        """(n_cells,) what each source adds to its system's mean of `values`; their squares add up to its variance.
+
+        0 in a system of one source.
+        """
+        centred = self.sums(values) - self.size * self.means(values)[self.system]
+        scale = np.sqrt(np.nan_to_num(ratio(self.n_sources, self.n_sources - 1))) / np.maximum(self.n_items, 1)
+        return np.asarray(centred * scale[self.system])
+
+    def matrix(self, parts: FloatArray, n_sources: int) -> csr_matrix:
+        """`parts` (n_cells,) as (n_systems, n_sources)."""
+        from scipy.sparse import csr_matrix
+
+        return csr_matrix((parts, (self.system, self.source)), (self.n_systems, n_sources))
+
+
+def ratio(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
+    """Element by element, NaN where the denominator is not above 0."""
+    defined = denominator > 0
+    return np.asarray(np.where(defined, numerator, np.nan) / np.where(defined, denominator, 1.0), dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Means:
+    """`values` (n_systems,), NaN = undefined; `parts` (n_systems, n_sources), sparse, what each source adds to them;
+    `freedom` (n_systems,) degrees of freedom.
+    """
+
+    values: FloatArray
+    parts: csr_matrix
+    freedom: FloatArray
+
+    @property
+    def errors(self) -> FloatArray:
+        """(n_systems,) standard errors, NaN where no variation tells: one source, or values that do not differ."""
+        errors = np.sqrt(np.asarray(self.parts.multiply(self.parts).sum(axis=1), dtype=np.float64).ravel())
+        return np.asarray(np.where((self.freedom >= 1) & (errors > ROUNDING), errors, np.nan))
+
+    def covariance(self, chosen: IntArray) -> FloatArray:
+        """(n, n) of the systems `chosen` (n,): shared sources make their means go together."""
+        rows = self.parts[chosen]
+        return np.asarray((rows @ rows.T).toarray(), dtype=np.float64)
+
+
+def plain_means(values: FloatArray, cells: Cells, n_sources: int) -> Means:
+    """The mean of `values` (n_items,) of each system, by source."""
+    return Means(cells.means(values), cells.matrix(cells.parts(values), n_sources), cells.n_sources - 1)
+
+
+class Halves(NamedTuple):
+    """`labels` and `scores` (n,) of items in the cells `labelled`, scores `others` (N,) in the cells `unlabelled`."""
+
+    labels: FloatArray
+    scores: FloatArray
+    labelled: Cells
+    others: FloatArray
+    unlabelled: Cells
+
+
+@dataclass(frozen=True, eq=False)
+class Powered:
+    """Corrected means beside those of the labels on the same items; `weights` (n_systems,) the mean λ of each."""
+
+    corrected: Means
+    labels: Means
+    weights: FloatArray
+
+
+def powered_means(halves: Halves, n_sources: int) -> Powered:
+    """Corrected means of all systems, from scores less the mean over the unlabelled items of the same system."""
+    labels, scores, labelled, others, unlabelled = halves
+    alone = plain_means(labels, labelled, n_sources)
+    by_cell = _weights(halves)
+    weights = np.nan_to_num(ratio(labelled.by_system(labelled.size * by_cell), labelled.n_items))
+    corrected = labels - by_cell[labelled.of] * scores
+    own = labelled.matrix(labelled.parts(corrected), n_sources)
+    spread = weights[unlabelled.system] * unlabelled.parts(others)
+    smaller = np.minimum(labelled.n_sources, unlabelled.n_sources) - 2
+    freedom = np.where(weights > 0, smaller, labelled.n_sources - 1)
+    means = Means(labelled.means(corrected), own + unlabelled.matrix(spread, n_sources), freedom)
+    return Powered(means, alone, weights)
+
+
+def _weights(halves: Halves) -> FloatArray:
+    """(n_cells,) λ for the labelled items of each source, chosen by the other sources of its system.
+
+    The covariance is that of the sums of each source about the means of what is left, Σ Y_c·F_c − ȲΣ m_c·F_c −
+    f̄ Σ m_c·Y_c + Ȳf̄ Σ m_c², so that leaving a source out takes its summands away.
+    """
+    labelled, unlabelled = halves.labelled, halves.unlabelled
+    size, y, f = labelled.size, labelled.sums(halves.labels), labelled.sums(halves.scores)
+
+    def left(values: FloatArray) -> FloatArray:
+        return np.asarray(labelled.by_system(values)[labelled.system] - values)
+
+    n, n_sources = left(size), labelled.n_sources[labelled.system] - 1
+    mean_y, mean_f = ratio(left(y), n), ratio(left(f), n)
+    about = left(y * f) - mean_y * left(size * f) - mean_f * left(size * y) + mean_y * mean_f * left(size**2)
+    covariance = about * ratio(n_sources, n_sources - 1) / np.maximum(n, 1)
+    variance = _judged_variance(halves)
+    of_system = (1.0 + ratio(labelled.n_items, unlabelled.n_items)) * variance
+    weights = ratio(covariance, np.nan_to_num(of_system)[labelled.system])
+    return np.asarray(np.clip(np.nan_to_num(weights), 0.0, 1.0))
+
+
+def _judged_variance(halves: Halves) -> FloatArray:
+    """(n_systems,) variance of the scores of an item, by source, over labelled and unlabelled ones; 0 of a constant."""
+    _, scores, labelled, others, unlabelled = halves
+    n = labelled.n_items + unlabelled.n_items
+    mean = np.nan_to_num(ratio(labelled.by_system(labelled.sums(scores)), n))  # the others' mean is 0
+    mean += np.nan_to_num(ratio(unlabelled.by_system(unlabelled.sums(others)), n))
+    squares = np.zeros(labelled.n_systems)
+    for cells, values in ((labelled, scores), (unlabelled, others)):
+        squares += cells.by_system((cells.sums(values) - cells.size * mean[cells.system]) ** 2)
+    n_sources = labelled.n_sources + unlabelled.n_sources
+    variance = np.nan_to_num(ratio(squares, n) * ratio(n_sources, n_sources - 1))
+    return np.where(variance > ROUNDING**2, variance, 0.0)
+
+
+# ── verdicts on another scale ────────────────────────────────────────────────────────────────────────────────
+
+
+class Centred(NamedTuple):
+    """`halves` with scores less the unlabelled mean of their system, and the `plain` (n + N,) scores on the human
+    scale, labelled first.
+    """
+
+    halves: Halves
+    plain: FloatArray
+
+
+def centred(halves: Halves) -> Centred:
+    """Scores that are on the human scale as they come."""
+    _, scores, labelled, others, unlabelled = halves
+    mean = np.nan_to_num(unlabelled.means(others))
+    own, rest = scores - mean[labelled.system][labelled.of], others - mean[unlabelled.system][unlabelled.of]
+    return Centred(halves._replace(scores=own, others=rest), np.concatenate([scores, others]))
+
+
+def mapped(halves: Halves, scale: Scale) -> Centred:
+    """Scores of another scale through increasing maps to `scale`, each label's fitted on the other folds of sources.
+
+    Unlabelled items take the mean of the maps, each as often as its system's labels were corrected with it.
+    """
+    labels, scores, labelled, others, unlabelled = halves
+    folds, everything = _folds(labelled), np.concatenate([scores, others])
+    own, plain = np.empty(scores.size), np.empty(scores.size)
+    rest, plain_rest = np.zeros(others.size), np.zeros(others.size)
+    if not scores.size:
+        plain_rest = _map(scores, labels, scale, everything)(others)
+    for fold in np.unique(folds):
+        inside = folds == fold
+        apply = _map(scores[~inside], labels[~inside], scale, everything)
+        theirs = apply(others)
+        mean = np.nan_to_num(unlabelled.means(theirs))
+        plain[inside] = apply(scores[inside])
+        own[inside] = plain[inside] - mean[labelled.system][labelled.of][inside]
+        share = np.nan_to_num(labelled.means(inside.astype(np.float64)))[unlabelled.system][unlabelled.of]
+        plain_rest += theirs * inside.mean()
+        rest += share * (theirs - mean[unlabelled.system][unlabelled.of])
+    return Centred(halves._replace(scores=own, others=rest), np.concatenate([plain, plain_rest]))
+
+
+def _folds(labelled: Cells) -> IntArray:
+    """(n_items,) fold of each labelled item: sources by turns, so that no label chooses its own map."""
+    sources, place = np.unique(labelled.source, return_inverse=True)
+    order = np.random.default_rng(0).permutation(sources.size)
+    return np.asarray((order % FOLDS)[place][labelled.of])
+
+
+def _map(
+    scores: FloatArray, labels: FloatArray, scale: Scale, everything: FloatArray
+) -> Callable[[FloatArray], FloatArray]:
+    """The map from the judge's scale that these labels fit; where they fit none, a straight line from end to end."""
+    fitted = fit_isotonic(scores, labels, scale).map
+    if fitted is not None:
+        return fitted.apply
+    low, width = float(everything.min()), float(np.ptp(everything))
+
+    def straight(values: FloatArray) -> FloatArray:
+        share = (values - low) / width if width else np.zeros(values.shape)
+        return np.asarray(scale.low + share * (scale.high - scale.low), dtype=np.float64)
+
+    return straight
+
+
+def on_another_scale(scores: FloatArray, scale: Scale, narrow: float = 0.25) -> bool:
+    """Whether scores leave `scale`, or span less than the share `narrow` of it (0 to 1 beside 0 to 100).
+
+    A map that was not needed costs nothing but a little width.
+    """
+    if not scores.size:
+        return False
+    low, high = float(scores.min()), float(scores.max())
+    return low < scale.low or high > scale.high or 0 < high - low < narrow * (scale.high - scale.low)

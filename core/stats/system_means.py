@@ -1,0 +1,433 @@
+"""How good is each system: corrected means beside labels alone and judge alone, and the differences between systems.
+
+`core.stats.prediction_powered` has the formulas.  Labels have to be a random draw of what was judged; items whose
+labels chose or fitted the judge are to be left out beforehand, labels and verdicts alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from core.records import FloatArray, IntArray, Interval, Scale
+from core.stats.alignment import holm
+from core.stats.claims import LEAST_SOURCES, TOO_FEW
+from core.stats.correlation import require_finite
+from core.stats.intervals import CONFIDENCE, ROUNDING
+from core.stats.items import BoolArray
+from core.stats.prediction_powered import (
+    Cells,
+    Halves,
+    Means,
+    Powered,
+    centred,
+    mapped,
+    on_another_scale,
+    plain_means,
+    powered_means,
+    ratio,
+)
+from core.wording import counted
+
+LEAST_LABELS = 10
+"""Fewest items of a system with label and verdict for a corrected mean, and they come from `LEAST_SOURCES` sources."""
+
+MOST_WIDER = 1.05
+"""A corrected interval that is more times as wide as that of the labels alone gives way to theirs."""
+
+MOST_COMPARED = 60
+"""Systems up to which all pairs are compared: 1,770 pairs; nobody reads more."""
+
+NO_LABELS = "none of its items has a label"
+NO_VERDICTS = "none of its items has a verdict"
+NOT_JUDGED = "none of its labelled items has a verdict"
+ALL_EQUAL = "no interval: all of its labels are equal, or from one source, so nothing tells how sure their mean is"
+ALL_LABELLED = "every judged item has a label: the labels alone say it"
+CONSTANT = "the judge gives all of its items one score, which adds nothing to the labels"
+LABELS_ALONE = "here the verdicts would widen the interval, so the labels stand alone"
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedItems:
+    """What was judged or labelled: `labels` and `scores` (n,) with NaN for none, codes of `sources` and `systems` (n,).
+
+    Codes of systems are places in `names`, those of sources any whole numbers from 0; `scale` is that of the labels.
+    ValueError when lengths differ, UsageError for ±inf.
+    """
+
+    labels: FloatArray
+    scores: FloatArray
+    sources: IntArray
+    systems: IntArray
+    names: tuple[str, ...]
+    scale: Scale
+
+    def __post_init__(self) -> None:
+        shapes = {side.shape for side in (self.labels, self.scores, self.sources, self.systems)}
+        if self.labels.ndim != 1 or len(shapes) > 1:
+            raise ValueError(f"one entry per item is needed on every side: {sorted(shapes)}")
+        require_finite(self.labels, self.scores)
+
+    @property
+    def has_label(self) -> BoolArray:
+        return ~np.isnan(self.labels)
+
+    @property
+    def has_score(self) -> BoolArray:
+        return ~np.isnan(self.scores)
+
+    def counts(self, chosen: BoolArray) -> IntArray:
+        """(n_systems,) how many of each system's items are `chosen` (n,)."""
+        return np.bincount(self.systems[chosen], minlength=len(self.names))
+
+    def cells(self, chosen: BoolArray) -> Cells:
+        """The items where `chosen` is true, by system and source."""
+        return Cells(self.systems[chosen], self.sources[chosen], len(self.names))
+
+
+# ── what comes out ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class MeanEstimate:
+    """A mean on the human scale.  None is undefined; `reason` says why there is no value, or no interval beside one."""
+
+    value: float | None
+    interval: Interval | None = None
+    reason: str = ""
+
+    @property
+    def width(self) -> float:
+        """Of the interval, infinite where there is none."""
+        return np.inf if self.interval is None else self.interval.high - self.interval.low
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "value": self.value,
+            "interval": None if self.interval is None else self.interval.as_json(),
+            "reason": self.reason or None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class SystemMean:
+    """One system: `corrected` beside `labels_only` and `judge_only`, the naive mean of its verdicts.
+
+    `n_labelled` items have a label, `n_judged` a verdict, `n_both` both.  `weight` is the mean λ.  `n_effective`: so
+    many labels alone would give an interval as narrow as the corrected one.  `note` is for whoever reads the corrected
+    mean.
+    """
+
+    name: str
+    corrected: MeanEstimate
+    labels_only: MeanEstimate
+    judge_only: MeanEstimate
+    n_labelled: int
+    n_judged: int
+    n_both: int
+    weight: float | None = None
+    n_effective: float | None = None
+    note: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "corrected": self.corrected.as_json(),
+            "labels_only": self.labels_only.as_json(),
+            "judge_only": self.judge_only.as_json(),
+            "n_labelled": self.n_labelled,
+            "n_judged": self.n_judged,
+            "n_both": self.n_both,
+            "weight": self.weight,
+            "n_effective": self.n_effective,
+            "note": self.note or None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class MeanDifference:
+    """Corrected mean of system `a` minus that of `b`; what sources they share have in common cancels.
+
+    `p` is two-sided, `p_holm` corrected over the pairs of the table; None under 8 sources, with `reason`.
+    """
+
+    a: str
+    b: str
+    value: float
+    interval: Interval | None
+    p: float | None
+    p_holm: float | None
+    reason: str = ""
+
+    @property
+    def reversed(self) -> MeanDifference:
+        """`b` minus `a`."""
+        ends = self.interval and replace(self.interval, low=-self.interval.high, high=-self.interval.low)
+        return replace(self, a=self.b, b=self.a, value=-self.value, interval=ends)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "a": self.a,
+            "b": self.b,
+            "value": self.value,
+            "interval": None if self.interval is None else self.interval.as_json(),
+            "p": self.p,
+            "p_holm": self.p_holm,
+            "reason": self.reason or None,
+        }
+
+
+@dataclass(frozen=True)
+class SystemMeans:
+    """All systems, and every pair of those with a corrected mean.
+
+    `correlation` is Pearson's of verdicts with labels within systems, over `n_both` items, None where undefined, and
+    `p_correlation` that of no or a negative one; `spread` the standard deviation of labels within systems.  `mapped`:
+    verdicts went through a map to the human `scale`.  `n_sources` is how many hold an item with label and verdict.
+    """
+
+    systems: tuple[SystemMean, ...]
+    differences: tuple[MeanDifference, ...]
+    correlation: float | None
+    p_correlation: float | None
+    spread: float | None
+    n_both: int
+    n_sources: int
+    mapped: bool
+    scale: Scale
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def corrected(self) -> tuple[SystemMean, ...]:
+        """The systems with a corrected mean, highest first."""
+        known = [(system.corrected.value, system) for system in self.systems if system.corrected.value is not None]
+        return tuple(system for _, system in sorted(known, key=lambda pair: -pair[0]))
+
+    @property
+    def by_need(self) -> tuple[SystemMean, ...]:
+        """The systems by who needs labels most: those without an interval, fewest labels first, then by its width."""
+        return tuple(sorted(self.systems, key=lambda system: (-system.corrected.width, system.n_both)))
+
+    def as_json(self) -> dict[str, Any]:
+        """The JSON of `estimate-means` (DESIGN §3), with the differences and what the judge is worth beside it."""
+        return {
+            "systems": {system.name: system.as_json() for system in self.systems},
+            "differences": [difference.as_json() for difference in self.differences],
+            "judge": {
+                "correlation": self.correlation,
+                "p": self.p_correlation,
+                "n": self.n_both,
+                "n_sources": self.n_sources,
+                "mapped": self.mapped,
+            },
+            "scale": [self.scale.low, self.scale.high],
+            "notes": list(self.notes),
+        }
+
+
+# ── the estimate ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def system_means(items: JudgedItems) -> SystemMeans:
+    """Corrected means of all systems of `items` (see `core.stats.prediction_powered`) and their differences."""
+    both, rest = items.has_label & items.has_score, ~items.has_label & items.has_score
+    n_sources = int(items.sources.max(initial=0)) + 1
+    halves = Halves(items.labels[both], items.scores[both], items.cells(both), items.scores[rest], items.cells(rest))
+    other_scale = on_another_scale(items.scores[items.has_score], items.scale)
+    (halves, plain) = mapped(halves, items.scale) if other_scale else centred(halves)
+    powered = _no_wider(powered_means(halves, n_sources))
+    order = np.concatenate([np.flatnonzero(both), np.flatnonzero(rest)])
+    judged = Cells(items.systems[order], items.sources[order], len(items.names))
+    alone = plain_means(items.labels[items.has_label], items.cells(items.has_label), n_sources)
+    naive = plain_means(plain, judged, n_sources)
+    systems = _systems(items, powered, alone, naive, _constant(plain, judged))
+    correlation, p = _correlation(halves)
+    differences, notes = _differences(systems, powered.corrected)
+    return SystemMeans(
+        tuple(systems),
+        tuple(differences),
+        correlation,
+        p,
+        _spread(halves.labels, halves.labelled),
+        int(both.sum()),
+        int(np.unique(items.sources[both]).size),
+        other_scale,
+        items.scale,
+        notes,
+    )
+
+
+def _no_wider(powered: Powered) -> Powered:
+    """λ = 0 for systems whose verdicts would make the interval wider than `MOST_WIDER` allows."""
+    from scipy.sparse import diags
+
+    reach = [means.errors * _t(means.freedom) for means in (powered.corrected, powered.labels)]
+    alone = (powered.weights > 0) & ~(reach[0] <= MOST_WIDER * reach[1])
+    keep, give = diags((~alone).astype(np.float64)), diags(alone.astype(np.float64))
+    corrected = Means(
+        np.where(alone, powered.labels.values, powered.corrected.values),
+        (keep @ powered.corrected.parts + give @ powered.labels.parts).tocsr(),
+        np.where(alone, powered.labels.freedom, powered.corrected.freedom),
+    )
+    return Powered(corrected, powered.labels, np.where(alone, np.nan, powered.weights))
+
+
+def _t(freedom: FloatArray) -> FloatArray:
+    """How many standard errors an interval reaches to each side; NaN without a degree of freedom."""
+    from scipy.special import stdtrit
+
+    known = freedom >= 1
+    return np.where(known, stdtrit(np.where(known, freedom, 1.0), 0.5 + CONFIDENCE / 2.0), np.nan)
+
+
+def _estimates(means: Means, reason: str) -> list[MeanEstimate]:
+    """One a system; `reason` where there is no value."""
+    reach = means.errors * _t(means.freedom)
+    return [
+        MeanEstimate(None, None, reason)
+        if np.isnan(value)
+        else MeanEstimate(float(value), None, ALL_EQUAL)
+        if np.isnan(half)
+        else MeanEstimate(float(value), _interval(float(value), float(half), int(freedom)))
+        for value, half, freedom in zip(means.values, reach, means.freedom, strict=True)
+    ]
+
+
+def _interval(value: float, half: float, freedom: int) -> Interval:
+    return Interval(value - half, value + half, CONFIDENCE, f"t({freedom}) over sources", freedom + 1)
+
+
+def _systems(
+    items: JudgedItems, powered: Powered, labels: Means, judge: Means, constant: BoolArray
+) -> list[SystemMean]:
+    both = items.has_label & items.has_score
+    n_labelled, n_judged, n_both = (items.counts(part) for part in (items.has_label, items.has_score, both))
+    n_sources = powered.labels.freedom + 1
+    gained = ratio(powered.labels.errors, powered.corrected.errors) ** 2
+    alone, naive = _estimates(labels, NO_LABELS), _estimates(judge, NO_VERDICTS)
+    systems = []
+    estimates = _estimates(powered.corrected, NOT_JUDGED)
+    for k, name in enumerate(items.names):
+        missing = _too_few(int(n_labelled[k]), int(n_judged[k]), int(n_both[k]), int(n_sources[k]))
+        weight = float(np.nan_to_num(powered.weights[k]))
+        corrected = MeanEstimate(None, None, missing) if missing else estimates[k]
+        notes = {
+            ALL_LABELLED: n_judged[k] == n_both[k],
+            CONSTANT: bool(constant[k]),
+            LABELS_ALONE: bool(np.isnan(powered.weights[k])),
+        }
+        known = not missing and corrected.interval is not None
+        systems.append(
+            SystemMean(
+                name,
+                corrected,
+                alone[k],
+                naive[k],
+                int(n_labelled[k]),
+                int(n_judged[k]),
+                int(n_both[k]),
+                None if missing else weight,
+                float(n_both[k] * gained[k]) if known else None,
+                "" if missing else next((words for words, holds in notes.items() if holds), ""),
+            )
+        )
+    return systems
+
+
+def _too_few(n_labelled: int, n_judged: int, n_both: int, n_sources: int) -> str:
+    """Why a system has no corrected mean; "" for one that may have it."""
+    if not n_labelled:
+        return NO_LABELS
+    if not n_judged:
+        return NO_VERDICTS
+    if not n_both:
+        return NOT_JUDGED
+    if n_both < LEAST_LABELS:
+        missing = counted(LEAST_LABELS - n_both, "more label")
+        return f"{counted(n_both, 'label')} on judged items; a corrected mean takes {LEAST_LABELS}: {missing} needed"
+    if n_sources < LEAST_SOURCES:
+        return f"its labels are from {counted(n_sources, 'source')}; a corrected mean takes {LEAST_SOURCES}"
+    return ""
+
+
+def _constant(scores: FloatArray, judged: Cells) -> BoolArray:
+    """(n_systems,) whether all of a system's scores are one and the same."""
+    low, high = np.full(judged.n_systems, np.inf), np.full(judged.n_systems, -np.inf)
+    systems = judged.system[judged.of]
+    np.minimum.at(low, systems, scores)
+    np.maximum.at(high, systems, scores)
+    return np.asarray(low == high)
+
+
+# ── differences, and what the judge is worth ─────────────────────────────────────────────────────────────────
+
+
+def _differences(systems: list[SystemMean], means: Means) -> tuple[list[MeanDifference], tuple[str, ...]]:
+    """All pairs of the systems with a corrected mean, the higher first; and what is to be said of them."""
+    chosen = np.array([k for k, system in enumerate(systems) if system.corrected.value is not None], dtype=np.intp)
+    if chosen.size < 2:
+        return [], ()
+    if chosen.size > MOST_COMPARED:
+        return [], (f"{chosen.size} systems are too many to compare in pairs; up to {MOST_COMPARED} are",)
+    chosen = chosen[np.argsort(-means.values[chosen], kind="stable")]
+    differences = list(_pairs(chosen, systems, means))
+    p_holm = holm([np.nan if difference.p is None else difference.p for difference in differences])
+    corrected = [
+        replace(difference, p_holm=None if np.isnan(p) else float(p))
+        for difference, p in zip(differences, p_holm, strict=True)
+    ]
+    return corrected, ()
+
+
+def _pairs(chosen: IntArray, systems: list[SystemMean], means: Means) -> Iterator[MeanDifference]:
+    from scipy.special import stdtr
+
+    covariance = means.covariance(chosen)
+    variance = np.diag(covariance)
+    i, j = np.triu_indices(chosen.size, 1)
+    errors = np.sqrt(np.maximum(variance[i] + variance[j] - 2.0 * covariance[i, j], 0.0))
+    freedom = np.minimum(means.freedom[chosen[i]], means.freedom[chosen[j]])
+    gaps = means.values[chosen[i]] - means.values[chosen[j]]
+    known = np.isfinite(means.errors[chosen])
+    known = known[i] & known[j] & (errors > ROUNDING)
+    half = _t(freedom) * errors
+    p = np.minimum(1.0, 2.0 * stdtr(np.maximum(freedom, 1), -np.abs(gaps) / np.where(known, errors, 1.0)))
+    for k in range(i.size):
+        a, b = systems[chosen[i[k]]].name, systems[chosen[j[k]]].name
+        gap, few = float(gaps[k]), freedom[k] + 1 < LEAST_SOURCES
+        if not known[k]:
+            yield MeanDifference(a, b, gap, None, None, None, ALL_EQUAL)
+        else:
+            interval = _interval(gap, float(half[k]), int(freedom[k]))
+            yield MeanDifference(a, b, gap, interval, None if few else float(p[k]), None, TOO_FEW if few else "")
+
+
+def _correlation(halves: Halves) -> tuple[float | None, float | None]:
+    """Pearson's r of labels with verdicts about the means of their systems, and the one-sided p of none or less.
+
+    The p is Student's over sources, of the sum of products of each source.
+    """
+    from scipy.special import stdtr
+
+    labels, scores, cells = halves[:3]
+    system = cells.system[cells.of]
+    y, f = labels - cells.means(labels)[system], scores - cells.means(scores)[system]
+    power = float(np.sqrt((y @ y) * (f @ f)))
+    if not power > ROUNDING:
+        return None, None
+    products = np.bincount(cells.source[cells.of], weights=y * f)
+    products = products[np.unique(cells.source)]
+    error = float(np.sqrt((products**2).sum()))
+    if products.size < LEAST_SOURCES or not error > 0:
+        return float(y @ f) / power, None
+    return float(y @ f) / power, float(stdtr(products.size - 1, -products.sum() / error))
+
+
+def _spread(labels: FloatArray, cells: Cells) -> float | None:
+    """Standard deviation of labels about the means of their systems; None with nothing left to tell it."""
+    freedom = labels.size - int((cells.n_items > 0).sum())
+    if freedom < 1:
+        return None
+    return float(np.sqrt(((labels - cells.means(labels)[cells.system[cells.of]]) ** 2).sum() / freedom))

@@ -1,0 +1,206 @@
+"""core.stats.system_means against the formulas of the published package, by hand, and in small simulations."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from statistics import fmean, pvariance
+
+import numpy as np
+import pytest
+
+from core.errors import UsageError
+from core.records import Scale
+from core.stats.label_worth import plan_labels
+from core.stats.prediction_powered import corrected_mean
+from core.stats.system_means import (
+    ALL_LABELLED,
+    CONSTANT,
+    LEAST_LABELS,
+    MOST_WIDER,
+    NO_LABELS,
+    JudgedItems,
+    system_means,
+)
+
+LIKERT = Scale(1, 5, 1.0)
+
+
+def drawn(
+    seed: int, n: int, n_more: int, *, systems: int = 2, rho: float = 0.6, gaps: tuple[float, ...] = ()
+) -> JudgedItems:
+    """`n` labelled and `n_more` unlabelled sources, each with an item of every system; normal about 3."""
+    generator = np.random.default_rng(seed)
+    shape = (n + n_more, systems)
+    shared = 0.7 * generator.normal(size=(n + n_more, 1))
+    truth = 3 + shared + np.sqrt(0.51) * generator.normal(size=shape) + np.array(gaps or [0.0] * systems)
+    scores = 3.5 + rho * (truth - 3) + np.sqrt(1 - rho**2) * generator.normal(size=shape)
+    labels = np.where(np.arange(n + n_more)[:, None] < n, truth, np.nan)
+    sources, codes = np.indices(shape)
+    names = tuple("ABCDEFGH"[:systems])
+    return JudgedItems(labels.ravel(), scores.ravel(), sources.ravel(), codes.ravel(), names, Scale(-9, 15))
+
+
+def test_at_a_given_weight_it_is_what_the_published_package_gives():
+    # ppi-python: mean(λ f_u) + mean(Y − λ f); √(std(λ f_u)² / N + std(Y − λ f)² / n), standard deviations with ddof 0
+    generator = np.random.default_rng(5)
+    y, f, u = generator.integers(1, 6, 23).astype(float), generator.normal(3, 1, 23), generator.normal(3, 1, 410)
+    for weight in (0.0, 0.37, 1.0):
+        got = corrected_mean(y, f, u, weight, ddof=0)
+        left = [a - weight * b for a, b in zip(y.tolist(), f.tolist(), strict=True)]
+        judged = [weight * b for b in u.tolist()]
+        assert got.value == pytest.approx(fmean(judged) + fmean(left), abs=1e-9)
+        assert got.error == pytest.approx((pvariance(judged) / 410 + pvariance(left) / 23) ** 0.5, abs=1e-9)
+
+
+def test_the_estimate_is_the_formula_with_a_weight_that_the_other_labels_chose():
+    items = drawn(1, 12, 60, systems=1, rho=0.85)
+    y, f, u = items.labels[:12], items.scores[:12], items.scores[12:]
+    variance = np.var(items.scores, ddof=1)
+    weights = []
+    for k in range(12):
+        rest = np.arange(12) != k
+        weight = np.cov(y[rest], f[rest])[0, 1] / ((1 + 12 / 60) * variance)
+        weights.append(min(max(weight, 0.0), 1.0))
+    corrected = y - np.array(weights) * (f - u.mean())
+    (system,) = system_means(items).systems
+    assert system.corrected.value == pytest.approx(corrected.mean())
+    assert not system.note
+    assert system.weight == pytest.approx(np.mean(weights))
+    error = np.sqrt(corrected.var(ddof=1) / 12 + np.mean(weights) ** 2 * u.var(ddof=1) / 60)
+    assert system.corrected.width == pytest.approx(2 * 2.2281388519649385 * error)  # t(10) at .975
+
+
+def test_items_of_one_source_count_as_one():
+    # every item twice under its source: the same mean, and no narrower for it
+    items = drawn(2, 20, 100, systems=1)
+    twice = JudgedItems(
+        *(np.repeat(side, 2) for side in (items.labels, items.scores, items.sources, items.systems)),
+        items.names,
+        items.scale,
+    )
+    one, two = system_means(items).systems[0], system_means(twice).systems[0]
+    assert two.corrected.value == pytest.approx(one.corrected.value)
+    assert two.corrected.width == pytest.approx(one.corrected.width)
+
+
+def test_intervals_hold_the_truth_of_means_and_of_differences():
+    # 300 sets of 2 systems, nominal .95: √(.95 · .05 / 600) = .009, so .92 is more than 3 errors away
+    held, held_difference, naive = [], [], []
+    for seed in range(300):
+        means = system_means(drawn(seed, 15, 200, gaps=(0.0, 0.3)))
+        for system, truth in zip(means.systems, (3.0, 3.3), strict=True):
+            held.append(system.corrected.interval.low <= truth <= system.corrected.interval.high)
+            naive.append(system.judge_only.interval.low <= truth <= system.judge_only.interval.high)
+        (pair,) = means.differences
+        gap = 0.3 if pair.a == "B" else -0.3
+        held_difference.append(pair.interval.low <= gap <= pair.interval.high)
+    assert 0.92 <= np.mean(held) <= 0.98
+    assert 0.91 <= np.mean(held_difference) <= 0.99
+    assert np.mean(naive) < 0.4  # the judge is half a point too generous
+
+
+def test_never_much_wider_than_the_labels_alone_and_narrower_with_a_good_judge():
+    useless = [system_means(drawn(seed, 10, 300, rho=0.0)).systems[0] for seed in range(60)]
+    good = [system_means(drawn(seed, 25, 300, rho=0.9)).systems[0] for seed in range(20)]
+    assert all(s.corrected.width <= MOST_WIDER * s.labels_only.width + 1e-9 for s in useless + good)
+    assert np.mean([s.corrected.width / s.labels_only.width for s in good]) < 0.65
+    assert np.mean([s.n_effective for s in good]) > 50
+
+
+def test_a_judge_on_another_scale_is_mapped_and_no_worse():
+    held, widths = [], []
+    for seed in range(100):
+        items = drawn(seed, 25, 300)
+        percent = replace(items, scores=100 / (1 + np.exp(-(items.scores - 3))), scale=Scale(-2, 8))
+        means = system_means(percent)
+        assert means.mapped
+        held += [s.corrected.interval.low <= 3.0 <= s.corrected.interval.high for s in means.systems]
+        widths += [s.corrected.width / s.labels_only.width for s in means.systems]
+    assert np.mean(held) >= 0.9
+    assert np.mean(widths) < 0.93
+
+
+def test_labels_without_any_relation_lead_to_no_claim_more_often_than_they_may():
+    # 4 equal systems, labels shuffled: at most 5 % of tables may tell two apart; 3 errors above are 8.8 %
+    claims = 0
+    for seed in range(200):
+        items = drawn(seed, 20, 100, systems=4)
+        labels = np.random.default_rng(seed).permutation(items.labels[: 20 * 4])
+        shuffled = replace(items, labels=np.concatenate([labels, items.labels[20 * 4 :]]))
+        claims += any(d.p_holm <= 0.05 for d in system_means(shuffled).differences)
+    assert claims <= 17
+
+
+def test_two_systems_on_the_same_sources_share_what_the_sources_bring():
+    items = drawn(3, 40, 200)
+    apart = replace(items, sources=np.arange(items.sources.size))
+    assert system_means(items).differences[0].interval is not None
+    shared, own = system_means(items).differences[0], system_means(apart).differences[0]
+    assert shared.interval.high - shared.interval.low < own.interval.high - own.interval.low
+
+
+def test_too_few_labels_give_no_corrected_mean_and_say_how_many_are_missing():
+    items = drawn(4, LEAST_LABELS - 1, 100)
+    means = system_means(items)
+    assert [s.corrected.value for s in means.systems] == [None, None]
+    assert "1 more label" in means.systems[0].corrected.reason
+    assert means.systems[0].labels_only.value is not None
+    assert means.differences == ()
+
+
+def test_a_system_without_labels_has_no_number_but_its_judge():
+    items = drawn(5, 20, 100)
+    labels = np.where(items.systems == 1, np.nan, items.labels)
+    a, b = system_means(replace(items, labels=labels)).systems
+    assert a.corrected.value is not None
+    assert (b.corrected.value, b.corrected.reason, b.labels_only.value) == (None, NO_LABELS, None)
+    assert b.judge_only.value is not None
+
+
+def test_a_constant_judge_adds_nothing_and_says_so():
+    items = drawn(6, 20, 100, systems=1)
+    (system,) = system_means(replace(items, scores=np.full(120, 4.0), scale=LIKERT)).systems
+    assert system.corrected.value == pytest.approx(system.labels_only.value)
+    assert system.corrected.width == pytest.approx(system.labels_only.width)
+    assert (system.n_effective, system.note) == (pytest.approx(20), CONSTANT)
+
+
+def test_where_everything_is_labelled_the_labels_say_it():
+    items = drawn(7, 30, 0, systems=1)
+    (system,) = system_means(items).systems
+    assert system.corrected.value == pytest.approx(np.nanmean(items.labels))
+    assert system.note == ALL_LABELLED
+
+
+def test_equal_labels_tell_nothing_of_how_sure_they_are():
+    items = drawn(8, 20, 100, systems=1)
+    (system,) = system_means(replace(items, labels=np.where(np.isnan(items.labels), np.nan, 5.0))).systems
+    assert system.corrected.value == 5.0
+    assert system.corrected.interval is None
+    assert system.corrected.reason
+
+
+def test_ten_labels_of_one_source_are_no_ten():
+    items = drawn(9, 40, 100, systems=1)
+    (system,) = system_means(replace(items, sources=np.where(np.isnan(items.labels), items.sources, 0))).systems
+    assert system.corrected.value is None
+    assert "1 source" in system.corrected.reason
+
+
+def test_infinity_is_refused():
+    items = drawn(10, 12, 12)
+    with pytest.raises(UsageError, match="finite"):
+        replace(items, scores=np.where(items.sources == 3, np.inf, items.scores))
+
+
+def test_the_plan_tells_the_gain_before_anybody_labels():
+    items = drawn(11, 0, 1030, systems=1)
+    plan = plan_labels(system_means(items), 30)
+    assert plan.n_unlabelled == 1000
+    half = next(worth for worth in plan.worth if worth.correlation == 0.5)
+    # 1 − .25 · 1000 / 1030 = .75728…: 30 / .75728 labels, √.75728 of the width
+    assert (half.n_effective, half.width) == (pytest.approx(39.615, abs=1e-3), pytest.approx(0.87022, abs=1e-4))
+    assert half.half_width is None  # nobody knows how far labels spread
+    assert [worth.helps for worth in plan_labels(system_means(items), 10).worth] == [False, True, True]  # 1 / √8 = .35
+    with pytest.raises(UsageError, match="10"):
+        plan_labels(system_means(items), 9)
