@@ -16,6 +16,7 @@ from pages.components import (
     compare_leaderboard,
     compare_people,
     compare_sections,
+    compare_systems,
     compare_view,
     import_view,
 )
@@ -27,6 +28,7 @@ SECTIONS = {
     "table": "All judges",
     "differences": "Differences",
     "people": "Beside people",
+    "systems": "Systems",
     "items": "Item by item",
     "curve": "Human scale",
     "brought": "Parts",
@@ -98,6 +100,8 @@ def show_section(page: Opened, compared: Compared, section: str, columns: Sequen
             compare_sections.draw_differences(compared)
         case "people":
             compare_people.draw(compared)
+        case "systems":
+            compare_systems.draw(compared)
         case "items":
             compare_items.draw(page, compared)
         case "curve":

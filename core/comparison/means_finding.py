@@ -11,8 +11,9 @@ from core.stats.claims import claim, number, p_figure, range_words, signed, sign
 from core.stats.system_means import LEAST_LABELS, MeanDifference, MeanEstimate, SystemMean, SystemMeans
 from core.wording import counted
 
-WORTH_AT = 0.01
-"""The judge is said to be worth labels from this p of its correlation on: one more claim beside those on systems."""
+SHOWN_AT, WORTH_AT = 0.04, 0.005
+"""The p, corrected over the pairs, up to which systems are said to differ, and that of the judge's correlation up to
+which it is said to be worth labels: together they claim something of nothing in less than 5 % of tables."""
 
 
 def means_finding(means: SystemMeans, aspect: str, left_out: Mapping[str, int] | None = None) -> Finding:
@@ -34,7 +35,8 @@ def estimate_words(estimate: MeanEstimate) -> str:
 
 def is_shown(difference: MeanDifference) -> bool:
     """Whether a difference is beyond chance, corrected over the table."""
-    return claim(difference.value, difference.interval, difference.p_holm) in ("higher", "lower")
+    shown = claim(difference.value, difference.interval, difference.p_holm) in ("higher", "lower")
+    return shown and difference.p_holm is not None and difference.p_holm <= SHOWN_AT
 
 
 def difference_words(difference: MeanDifference) -> str:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from core.review.passes import LabelPass
     from core.review.triage import HeldOutAccess
     from core.stats import Difference
+    from core.stats.system_means import SystemMeans
 
 _NO_OPTION = {
     "inner_share": "inner share",
@@ -135,8 +136,9 @@ class Report:
     """Everything about one calibrated judge of one aspect of one golden set.
 
     `added_by` brought the golden set in ("" where nobody said).  `costs` are those of this calibration, then of all
-    runs on this aspect of this golden set by kind.  `openings` are the looks at the held-out items.  `line` are all
-    versions of the judge; `seen_before` says why a gain on held-out carries no p, "" where it may.
+    runs on this aspect of this golden set by kind.  `means` are those of the systems: this judge's verdicts, corrected
+    by the labels that it has not seen.  `openings` are the looks at the held-out items.  `line` are all versions of the
+    judge; `seen_before` says why a gain on held-out carries no p, "" where it may.
     """
 
     project: str
@@ -154,6 +156,7 @@ class Report:
     history: History
     judges: JudgeTable
     systems: tuple[SystemFact, ...]
+    means: SystemMeans
     sources: SourceSpread
     on_the_scale: OnTheScale
     misaligned: Misaligned

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from core.comparison.means_finding import is_shown, means_finding
 from core.data.split import few_held_out, few_labels
 from core.report.facts import Report
 from core.report.words import basis_words, bounded, day, measure, percent
@@ -120,6 +121,13 @@ def brings(report: Report) -> str:
         return f"{gain_words(gain)}{seen}"
     figures = f"{signed(gain.value)} {signed_range(gain.interval)} on the {gain.n:,} held-out items that both scored"
     return f"Beside the same judge without criteria: {figures}; no p, for {report.seen_before}.{seen}"
+
+
+def better_system(report: Report) -> str:
+    """Which system is better, in a sentence; "" where no difference is beyond chance."""
+    if not any(map(is_shown, report.means.differences)):
+        return ""
+    return means_finding(report.means, bounded(report.aspect, 80)).headline
 
 
 def beside_version(report: Report) -> str:

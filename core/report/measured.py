@@ -14,8 +14,10 @@ import numpy as np
 from core.calibration.proposals import standardised_gap
 from core.calibration.records import Calibration
 from core.comparison import CalibrationCurve, Leaderboard, Row, calibration_curve, compare_table, costly, human_ceiling
+from core.comparison.judged import judged_items
 from core.comparison.leaderboard import HumanCeiling
 from core.data import load_golden
+from core.data.verdict_files.scored import ScoredRows
 from core.errors import AspectError, UsageError
 from core.records import Alignment, FloatArray, GoldenSet, IntArray, Interval, Item, JudgeScores, Measure
 from core.report.figures.bars import LabelBar, label_bars
@@ -35,6 +37,7 @@ from core.stats import (
     krippendorff_alpha,
     rater_table,
 )
+from core.stats.system_means import SystemMeans, system_means
 
 if TYPE_CHECKING:
     from core.project_records import Side
@@ -166,6 +169,12 @@ def by_system(judged: Judged) -> tuple[SystemFact, ...]:
         )
         facts.append(SystemFact(name, measured, float(judged.labels[own].mean()), float(judged.values[own].mean())))
     return tuple(sorted(facts, key=lambda fact: -fact.mean_label)[:_MOST_SYSTEMS])
+
+
+def means_by_system(judged: Judged) -> SystemMeans:
+    """The corrected mean of every system, of items whose labels the judge was not calibrated with."""
+    rows, seen = ScoredRows(judged.golden.item_ids, judged.values), judged.calibration.split.calibration
+    return system_means(judged_items(judged.golden, judged.aspect, rows, seen=seen).items)
 
 
 @dataclass(frozen=True, slots=True)

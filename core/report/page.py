@@ -17,10 +17,11 @@ import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from core.comparison.means_finding import estimate_words, means_finding
 from core.report import plots, words
 from core.report.facts import History, Report
 from core.report.figures import Drawing
-from core.report.findings import brings, headline, limits, sign_off
+from core.report.findings import better_system, brings, headline, limits, sign_off
 from core.review.judge_versions import ORIGINS, STATE_WORDS
 from core.wording import Piece, word_diff
 
@@ -50,6 +51,7 @@ def html_page(report: Report) -> str:
         limits=known[:_MOST_LIMITS],
         n_more=len(known[_MOST_LIMITS:]),
         brings=brings(report),
+        better=better_system(report),
         sign_off=sign_off(report),
         followed=_followed(report.history),
         plot=plots.sides_plot(report),
@@ -67,6 +69,8 @@ def appendix_page(report: Report) -> str:
         plots=_plots(report),
         diffs=_changes(report.history),
         most_judges=plots.MOST_JUDGES,
+        means=means_finding(report.means, words.bounded(report.aspect, 80)),
+        mean_words=estimate_words,
         quarter=np.quantile(spread, (0.25, 0.5, 0.75)).tolist() if spread else [],
         below=sum(value < 0 for value in spread),
         before=curve.before if curve else None,

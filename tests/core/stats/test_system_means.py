@@ -37,7 +37,7 @@ def drawn(
     labels = np.where(np.arange(n + n_more)[:, None] < n, truth, np.nan)
     sources, codes = np.indices(shape)
     names = tuple("ABCDEFGH"[:systems])
-    return JudgedItems(labels.ravel(), scores.ravel(), sources.ravel(), codes.ravel(), names, Scale(-9, 15))
+    return JudgedItems(labels.ravel(), scores.ravel(), sources.ravel(), codes.ravel(), names, Scale(-2, 8))
 
 
 def test_at_a_given_weight_it_is_what_the_published_package_gives():
@@ -111,7 +111,7 @@ def test_a_judge_on_another_scale_is_mapped_and_no_worse():
     held, widths = [], []
     for seed in range(100):
         items = drawn(seed, 25, 300)
-        percent = replace(items, scores=100 / (1 + np.exp(-(items.scores - 3))), scale=Scale(-2, 8))
+        percent = replace(items, scores=100 / (1 + np.exp(-(items.scores - 3))))
         means = system_means(percent)
         assert means.mapped
         held += [s.corrected.interval.low <= 3.0 <= s.corrected.interval.high for s in means.systems]

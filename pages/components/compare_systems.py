@@ -1,0 +1,134 @@
+"""Below the leaderboard: how good each system is, by one judge's verdicts corrected with the labels."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import NamedTuple
+
+import pandas as pd
+import streamlit as st
+
+from core.comparison.judged import Judged, judged_items, next_labels
+from core.comparison.means_finding import difference_words, estimate_words, is_shown, means_finding
+from core.data.verdict_files.scored import ScoredRows
+from core.errors import ConcordError
+from core.records import GoldenSet, JudgeScores
+from core.report.figures import Drawing
+from core.report.figures.system_means import system_means_figure
+from core.stats.label_worth import USUAL_LABELS, plan_labels
+from core.stats.system_means import LEAST_LABELS, SystemMeans, system_means
+from core.wording import counted
+from pages.components import charts, state, tables
+from pages.components.compare_sections import choose_row
+from pages.components.compare_view import Compared
+from pages.components.screens import plain
+
+MOST_DRAWN = 16
+"""Systems in the chart; the table has all."""
+
+
+class Estimated(NamedTuple):
+    """What one judge says of the systems; `judged` is what it rests on."""
+
+    judged: Judged
+    means: SystemMeans
+
+
+def draw(compared: Compared) -> None:
+    """Which system is better, as far as one judge and the labels can tell."""
+    if compared.view.n_systems < 1:
+        st.info("The items do not say which system wrote them: add a column system_id.", icon=":material/hub:")
+        return
+    above = st.container()
+    entry = compared.judge_of(compared.leaderboard.rows[choose_row(compared, "compare_systems_judge")])
+    try:
+        judged, means = _estimated(
+            (compared.golden.digest, compared.aspect, entry.judge_id), compared.golden, compared.aspect, entry.judge
+        )
+    except ConcordError as error:
+        st.info(plain(str(error)), icon=":material/info:")
+        return
+    said = means_finding(means, compared.aspect, judged.left_out)
+    with above:
+        st.markdown(f"##### {plain(said.headline)}")
+        st.caption(plain(" ".join((*said.details, said.basis))))
+        for sentence in said.cautions:
+            st.markdown(f":material/warning: {plain(sentence)}")
+    if means.corrected:
+        key = (compared.golden.digest, compared.aspect, entry.judge_id)
+        charts.place(_figure(key, means, compared.aspect), key="compare_systems", alt="Corrected mean of each system")
+    _draw_table(means)
+    _draw_differences(means)
+    _draw_next(judged, means)
+
+
+@st.cache_resource(max_entries=32, show_spinner="Correcting the means …")
+def _estimated(key: Hashable, _golden: GoldenSet, aspect: str, _judge: JudgeScores) -> Estimated:
+    rows = ScoredRows(_golden.item_ids, _judge.upward)
+    judged = judged_items(_golden, aspect, rows, seen=_judge.seen)
+    return Estimated(judged, system_means(judged.items))
+
+
+@st.cache_resource(max_entries=32, show_spinner=False)
+def _figure(key: Hashable, _means: SystemMeans, aspect: str) -> Drawing:
+    return system_means_figure(_means, aspect, most=MOST_DRAWN)
+
+
+def _draw_table(means: SystemMeans) -> None:
+    frame = pd.DataFrame(
+        {
+            "system": [system.name for system in means.systems],
+            "corrected": [estimate_words(system.corrected) for system in means.systems],
+            "labels alone": [estimate_words(system.labels_only) for system in means.systems],
+            "judge alone": [estimate_words(system.judge_only) for system in means.systems],
+            "labels": [system.n_labelled for system in means.systems],
+            "verdicts": [system.n_judged for system in means.systems],
+            "worth in labels": pd.Series([system.n_effective for system in means.systems], dtype="Float64"),
+            "note": [system.corrected.reason or system.note for system in means.systems],
+        }
+    )
+    config = st.column_config
+    st.dataframe(
+        frame,
+        hide_index=True,
+        height=tables.height_for(len(frame), 12),
+        placeholder=tables.DASH,
+        alt="Mean of each system: corrected, by labels alone, by the judge alone",
+        column_config={
+            "corrected": config.TextColumn(
+                help="The judge's mean, put right by the labels; 95 % interval over sources"
+            ),
+            "judge alone": config.TextColumn(help="Naive: its interval says nothing of the judge's bias"),
+            "worth in labels": config.NumberColumn(
+                format="%.0f", help="So many labels alone would give an interval as narrow as the corrected one"
+            ),
+        },
+    )
+
+
+def _draw_differences(means: SystemMeans) -> None:
+    if len(means.differences) < 2:
+        return
+    n_shown = sum(map(is_shown, means.differences))
+    with st.expander(f"{n_shown} of {len(means.differences)} pairs can be told apart", icon=":material/notes:"):
+        st.text("\n".join(f"{pair.a} − {pair.b}: {difference_words(pair)}" for pair in means.differences))
+
+
+def _draw_next(judged: Judged, means: SystemMeans) -> None:
+    """What more labels would give, and which items to label: told before anybody labels."""
+    with st.expander("What more labels would bring", icon=":material/edit_note:", expanded=not means.corrected):
+        n_labels = st.number_input(
+            "Labels a system",
+            min_value=LEAST_LABELS,
+            max_value=10_000,
+            value=USUAL_LABELS,
+            key=state.widget("means_plan"),
+        )
+        plan = plan_labels(means, int(n_labels))
+        st.markdown("\n".join(f"- {plain(worth.words)}" for worth in plan.worth))
+        follow = next_labels(judged, means)
+        if follow is None:
+            st.caption("Every judged item has a label. Bring in verdicts on items without one to gain from the judge.")
+            return
+        st.caption(plain(f"Label next {counted(len(follow.item_ids), 'item')} of {follow.system}: {follow.why}."))
+        st.code("\n".join(follow.item_ids), language=None)

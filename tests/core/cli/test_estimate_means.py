@@ -1,0 +1,183 @@
+"""`estimate-means` as a command: the JSON of the design, what may be wrong with the files, and how it reads."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import core
+from core.comparison.judged import NO_SYSTEM, PICKED, REPEATED, SEEN
+from core.data.split import text_digest
+from core.data.verdict_files.scored import read_scored
+from core.errors import GoldenError
+from tests.core.cli.conftest import Run, Say, write_rows
+
+SOURCES, LABELLED = 120, 30
+
+
+def made(
+    gap: float = 0.8, seed: int = 0, labelled: int = LABELLED
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Golden rows of `labelled` sources and verdict rows of all, by the systems A and B, B being `gap` better."""
+    generator = np.random.default_rng(seed)
+    golden, verdicts = [], []
+    for source in range(SOURCES):
+        for system in "AB":
+            truth = 3 + (gap if system == "B" else 0) + generator.normal() * 0.8
+            place = {"item_id": f"d{source}-{system}", "source_id": f"d{source}", "system_id": system}
+            text = f"The answer of system {system} to question {source}."
+            if source < labelled:
+                label = float(np.clip(np.round(truth), 1, 5))
+                golden.append(place | {"target": text, "human_quality": label})
+            verdicts.append(place | {"score": float(np.clip(truth + 0.5 + generator.normal() * 0.6, 1, 5))})
+    return golden, verdicts
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    golden, verdicts = made()
+    return write_rows(tmp_path / "golden.jsonl", golden), write_rows(tmp_path / "verdicts.jsonl", verdicts)
+
+
+def test_it_answers_whether_one_system_is_better_in_a_sentence_with_interval(
+    files: tuple[Path, Path], say: Say
+) -> None:
+    said = say("estimate-means", *files, "--aspect", "quality")
+    assert said.code == 0
+    assert said.splitlines()[0].startswith("B is better than A in quality by 0.")
+
+
+def test_its_json_is_that_of_the_design(files: tuple[Path, Path], run: Run) -> None:
+    code, body = run("estimate-means", *files, "--aspect", "quality")
+    assert code == 0
+    a = body["systems"]["A"]
+    assert {"corrected", "labels_only", "judge_only", "n_labelled", "n_judged"} <= a.keys()
+    assert (a["n_labelled"], a["n_judged"]) == (LABELLED, SOURCES)
+    low, high = a["corrected"]["interval"]
+    assert low < a["corrected"]["value"] < high
+    assert abs(a["corrected"]["value"] - 3) < 0.5
+    assert a["judge_only"]["value"] > 3.3
+    (pair,) = body["differences"]
+    assert (pair["a"], pair["b"]) == ("B", "A")
+    assert pair["p_holm"] < 0.05
+    assert len(body["next"]["item_ids"]) == 10
+
+
+def test_null_data_is_not_claimed_to_differ(tmp_path: Path, run: Run) -> None:
+    golden, verdicts = made(gap=0.0, seed=1)
+    files = write_rows(tmp_path / "g.jsonl", golden), write_rows(tmp_path / "v.jsonl", verdicts)
+    assert "cannot be told apart" in run("estimate-means", *files, "--aspect", "quality")[1]["finding"]
+
+
+def test_systems_may_stand_in_a_file_of_items(files: tuple[Path, Path], tmp_path: Path, run: Run) -> None:
+    _, verdicts = made()
+    bare = write_rows(tmp_path / "bare.jsonl", [{"item_id": row["item_id"], "score": row["score"]} for row in verdicts])
+    items = write_rows(tmp_path / "items.jsonl", [row | {"target": f"text {row['item_id']}"} for row in verdicts])
+    with_items = run("estimate-means", files[0], bare, "--aspect", "quality", "--items", items)[1]
+    by_columns = run("estimate-means", *files, "--aspect", "quality")[1]
+    assert with_items["systems"] == by_columns["systems"]
+    without = run("estimate-means", files[0], bare, "--aspect", "quality")[1]
+    assert without["left_out"] == {NO_SYSTEM: 2 * (SOURCES - LABELLED)}
+
+
+def test_csv_and_json_lines_say_the_same(files: tuple[Path, Path], tmp_path: Path, run: Run) -> None:
+    _, verdicts = made()
+    with (tmp_path / "v.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(verdicts[0]))
+        writer.writeheader()
+        writer.writerows(verdicts)
+    bodies = [run("estimate-means", files[0], v, "--aspect", "quality")[1] for v in (files[1], tmp_path / "v.csv")]
+    assert bodies[0] == bodies[1]
+
+
+def test_before_anybody_labels_it_tells_what_labels_would_bring(tmp_path: Path, run: Run, say: Say) -> None:
+    golden, verdicts = made(labelled=4)
+    files = write_rows(tmp_path / "g.jsonl", golden), write_rows(tmp_path / "v.jsonl", verdicts)
+    code, body = run("estimate-means", *files, "--aspect", "quality")
+    assert code == 0
+    assert body["systems"]["A"]["corrected"]["value"] is None
+    assert body["plan"]["n_labels"] == 30
+    assert "6 more labels" in body["systems"]["A"]["corrected"]["reason"]
+    assert "beside 90 verdicts" in say("estimate-means", *files, "--aspect", "quality")
+
+
+def test_labels_that_calibrated_the_judge_are_left_out(
+    files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import core.api.system_means as module
+
+    golden = core.load_golden(files[0])
+    monkeypatch.setattr(module, "_seen", lambda golden, file: range(len(golden.items)))
+    estimated = core.estimate_means(golden, files[1], "quality", judge_file="judge.yaml")
+    assert estimated.left_out[SEEN] == 2 * LABELLED
+    assert [system.corrected.value for system in estimated.means.systems] == [None, None]
+    assert len({text_digest(item) for item in golden.items}) == len(golden.items)
+
+
+def test_labels_that_were_picked_are_left_out(files: tuple[Path, Path], tmp_path: Path, run: Run) -> None:
+    picked = tmp_path / "picked.txt"
+    picked.write_text("".join(f"d{k}-A\n" for k in range(25)), "utf-8")
+    body = run("estimate-means", *files, "--aspect", "quality", "--picked", picked)[1]
+    assert body["left_out"] == {PICKED: 25}
+    assert (body["systems"]["A"]["n_labelled"], body["systems"]["A"]["n_judged"]) == (5, SOURCES)
+    assert not {f"d{k}-A" for k in range(25)} & set(body["next"]["item_ids"])
+
+
+def test_one_text_under_two_ids_counts_as_one_source(files: tuple[Path, Path], tmp_path: Path, run: Run) -> None:
+    golden, verdicts = made()
+    again = [row | {"item_id": f"{row['item_id']}x", "source_id": f"{row['source_id']}x"} for row in golden]
+    scores = {row["item_id"]: row["score"] for row in verdicts}
+    more = [
+        {"item_id": row["item_id"], "system_id": row["system_id"], "score": scores[row["item_id"][:-1]]}
+        for row in again
+    ]
+    doubled = write_rows(tmp_path / "g2.jsonl", golden + again), write_rows(tmp_path / "v2.jsonl", verdicts + more)
+    one = run("estimate-means", *files, "--aspect", "quality")[1]["systems"]["A"]["labels_only"]
+    body = run("estimate-means", *doubled, "--aspect", "quality")[1]
+    assert body["systems"]["A"]["labels_only"]["interval"] == pytest.approx(one["interval"])
+    assert body["left_out"] == {REPEATED: 2 * LABELLED}
+
+
+def test_two_raters_make_one_label(tmp_path: Path, run: Run) -> None:
+    golden, verdicts = made()
+    long = []
+    for row in golden:
+        value = row.pop("human_quality")
+        long += [row | {"annotator_id": who, "aspect": "quality", "value": value} for who in ("ann", "ben")]
+    files = write_rows(tmp_path / "g.jsonl", long), write_rows(tmp_path / "v.jsonl", verdicts)
+    assert run("estimate-means", *files, "--aspect", "quality")[1]["systems"]["A"]["n_labelled"] == LABELLED
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ([{"item_id": "a", "score": 3}, {"item_id": "a", "score": 4}], "twice"),
+        ([{"item_id": "a", "score": 3}, {"item_id": "", "score": 4}], "item_id"),
+        ([{"item_id": "a", "score": 3}, {"item_id": "b", "score": "good"}], "no number"),
+        ([{"item_id": "a", "score": 3}, {"item_id": "b", "score": float("inf")}], "infinite|number"),
+    ],
+)
+def test_a_verdict_file_that_cannot_be_used_is_refused(rows: list[dict[str, Any]], words: str, tmp_path: Path) -> None:
+    path = tmp_path / "v.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    with pytest.raises(GoldenError, match=words):
+        read_scored(path)
+
+
+def test_a_broken_line_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "v.jsonl"
+    path.write_text('{"item_id": "a", "score": 1}\n' * 1 + "nonsense\n", "utf-8")
+    with pytest.raises(GoldenError, match="2"):
+        read_scored(path)
+
+
+def test_verdicts_that_belong_nowhere_are_an_error(files: tuple[Path, Path], tmp_path: Path, run: Run) -> None:
+    lost = write_rows(tmp_path / "lost.jsonl", [{"item_id": f"x{k}", "score": 3.0} for k in range(5)])
+    code, body = run("estimate-means", files[0], lost, "--aspect", "quality")
+    assert code == 2
+    assert "system_id" in body["error"]["message"]
