@@ -17,7 +17,8 @@ from core.errors import UsageError
 from core.export.judge_reading import is_fused_file, open_file
 from core.records import GoldenSet, Item
 from core.stats.label_worth import USUAL_LABELS, LabelPlan, plan_labels
-from core.stats.system_means import SystemMeans, system_means
+from core.stats.mean_records import SystemMeans
+from core.stats.system_means import system_means
 from core.verdicts import Verdicts
 
 

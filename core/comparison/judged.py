@@ -11,7 +11,8 @@ import numpy as np
 from core.data.verdict_files.scored import ScoredRows
 from core.records import GoldenSet, IntArray, Item
 from core.stats.items import BoolArray
-from core.stats.system_means import JudgedItems, SystemMeans
+from core.stats.mean_records import SystemMeans
+from core.stats.system_means import JudgedItems
 
 UNNAMED = "all items"
 """The one system where none is named."""

@@ -8,7 +8,8 @@ import numpy as np
 
 from core.comparison.leaderboard import Finding, in_short
 from core.stats.claims import claim, number, p_figure, range_words, signed, signed_range
-from core.stats.system_means import LEAST_LABELS, MeanDifference, MeanEstimate, SystemMean, SystemMeans
+from core.stats.mean_records import MeanDifference, MeanEstimate, SystemMean, SystemMeans
+from core.stats.system_means import LEAST_LABELS, LOPSIDED
 from core.wording import counted
 
 SHOWN_AT, WORTH_AT = 0.04, 0.005
@@ -20,6 +21,9 @@ def means_finding(means: SystemMeans, aspect: str, left_out: Mapping[str, int] |
     """The result of `means` on `aspect`: which system is better by how much, or that they cannot be told apart."""
     cautions = [f"Left out or joined: {n:,} {what}." for what, n in (left_out or {}).items()]
     cautions += [f"{note}." for note in means.notes]
+    lopsided = [system.name for system in means.corrected if LOPSIDED in system.note]
+    if lopsided:
+        cautions.append(f"{in_short(lopsided)}: most labels are at one end of the scale, so intervals are too short.")
     missing = [system for system in means.systems if system.corrected.value is None]
     if missing:
         cautions.append(_missing_words(missing, of_all=not means.corrected))

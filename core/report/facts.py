@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from core.review.passes import LabelPass
     from core.review.triage import HeldOutAccess
     from core.stats import Difference
-    from core.stats.system_means import SystemMeans
+    from core.stats.mean_records import SystemMeans
 
 _NO_OPTION = {
     "inner_share": "inner share",

@@ -37,7 +37,8 @@ from core.stats import (
     krippendorff_alpha,
     rater_table,
 )
-from core.stats.system_means import SystemMeans, system_means
+from core.stats.mean_records import SystemMeans
+from core.stats.system_means import system_means
 
 if TYPE_CHECKING:
     from core.project_records import Side

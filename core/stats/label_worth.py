@@ -15,7 +15,8 @@ import numpy as np
 from core.errors import UsageError
 from core.json_form import json_fields
 from core.stats.intervals import t_quantile
-from core.stats.system_means import LEAST_LABELS, SystemMeans
+from core.stats.mean_records import SystemMeans
+from core.stats.system_means import LEAST_LABELS
 
 USUAL_CORRELATIONS = (0.3, 0.5, 0.7)
 """Judges correlate with one person's labels within systems by .4 to .6; beside and beyond."""

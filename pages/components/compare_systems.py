@@ -16,7 +16,8 @@ from core.records import GoldenSet, JudgeScores
 from core.report.figures import Drawing
 from core.report.figures.system_means import system_means_figure
 from core.stats.label_worth import USUAL_LABELS, plan_labels
-from core.stats.system_means import LEAST_LABELS, SystemMeans, system_means
+from core.stats.mean_records import SystemMeans
+from core.stats.system_means import LEAST_LABELS, system_means
 from core.wording import counted
 from pages.components import charts, state, tables
 from pages.components.compare_sections import choose_row
@@ -95,9 +96,7 @@ def _draw_table(means: SystemMeans) -> None:
         placeholder=tables.DASH,
         alt="Mean of each system: corrected, by labels alone, by the judge alone",
         column_config={
-            "corrected": config.TextColumn(
-                help="The judge's mean, put right by the labels; 95 % interval over sources"
-            ),
+            "corrected": config.TextColumn(help="The judge's mean, put right by the labels; 95 % interval"),
             "judge alone": config.TextColumn(help="Naive: its interval says nothing of the judge's bias"),
             "worth in labels": config.NumberColumn(
                 format="%.0f", help="So many labels alone would give an interval as narrow as the corrected one"

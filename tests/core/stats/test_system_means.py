@@ -16,6 +16,7 @@ from core.stats.system_means import (
     ALL_LABELLED,
     CONSTANT,
     LEAST_LABELS,
+    LOPSIDED,
     MOST_WIDER,
     NO_LABELS,
     JudgedItems,
@@ -178,6 +179,13 @@ def test_equal_labels_tell_nothing_of_how_sure_they_are():
     assert system.corrected.value == 5.0
     assert system.corrected.interval is None
     assert system.corrected.reason
+
+
+def test_labels_at_one_end_of_the_scale_carry_a_warning():
+    items = drawn(8, 20, 100, systems=1)
+    top = np.where(np.isnan(items.labels), np.nan, np.where(items.sources < 16, 5.0, 3.0))
+    assert LOPSIDED in system_means(replace(items, labels=top)).systems[0].note
+    assert LOPSIDED not in system_means(items).systems[0].note
 
 
 def test_ten_labels_of_one_source_are_no_ten():

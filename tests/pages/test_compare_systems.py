@@ -1,0 +1,61 @@
+"""The section of Compare on how good the systems are, against a real store."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from streamlit.testing.v1 import AppTest
+
+from core import projects
+from core.records import AspectLabels, JudgeScores
+from core.settings import Settings
+from core.store.store import Store
+from tests.pages.making import Place, golden_of
+from tests.pages.screen import choose_section, open_screen, texts
+
+SCREEN = "6_compare"
+SOURCES, LABELLED = 60, 30
+
+
+def place_of(store: Store, settings: Settings, *, gap: float, labelled: int = LABELLED) -> Place:
+    """60 sources by 2 systems, the labels of the first `labelled` known; the second system is `gap` better."""
+    generator = np.random.default_rng(4)
+    labels = np.clip(np.rint(2.5 + gap * (np.arange(2 * SOURCES) % 2) + generator.normal(0, 0.9, 2 * SOURCES)), 1, 5)
+    golden = golden_of(SOURCES, 2, name="answers", labels=labels, aspects=("quality",))
+    known = tuple(float(label) if k < 2 * labelled else None for k, label in enumerate(labels))
+    aspect = golden.aspects["quality"]
+    bare = replace(golden, aspects={"quality": AspectLabels("quality", aspect.scale, known)})
+    place = Place(store, settings, bare)
+    values = np.clip(labels + generator.normal(0, 0.8, labels.size), 1, 5)
+    judge = JudgeScores("judge", "imported", "quality", values)
+    projects.add_judge(store, place.project_id, place.golden_id, judge)
+    return place
+
+
+def opened(place: Place) -> AppTest:
+    screen = open_screen(SCREEN, **place.ids)
+    choose_section(screen, "Systems")
+    return screen
+
+
+def test_it_says_first_which_system_is_better_with_interval(store: Store, settings: Settings) -> None:
+    screen = opened(place_of(store, settings, gap=1.5))
+    assert not screen.exception
+    said = texts(screen)
+    assert "is better than" in said
+    table = next(frame.value for frame in screen.dataframe if "corrected" in frame.value)
+    assert list(table["labels"]) == [LABELLED, LABELLED]
+    assert list(table["verdicts"]) == [SOURCES, SOURCES]
+
+
+def test_equal_systems_cannot_be_told_apart(store: Store, settings: Settings) -> None:
+    assert "cannot be told apart" in texts(opened(place_of(store, settings, gap=0.0)))
+
+
+def test_without_enough_labels_it_tells_what_labels_would_bring(store: Store, settings: Settings) -> None:
+    screen = opened(place_of(store, settings, gap=1.5, labelled=6))
+    said = texts(screen)
+    assert "cannot be told yet" in said
+    assert "4 more labels" in said
+    assert screen.number_input
