@@ -55,6 +55,10 @@ def worth_words(means: SystemMeans) -> str:
     known = [system.n_effective / system.n_both for system in means.corrected if system.n_effective]
     if not known:
         return ""
+    if all(system.n_judged == system.n_both for system in means.corrected):
+        return (
+            "Every judged item has a label, so the labels alone say it; verdicts on others would narrow the intervals."
+        )
     times = float(np.median(known))
     p = means.p_correlation
     if p is None or p > WORTH_AT or times < 1.05:

@@ -13,6 +13,8 @@ Every one takes scores, the items they are about, and what agreement is measured
     ceiling         one rater left out; a judge in a rater's place     leave_one_out beside_people
     annotator_test  the Alternative Annotator Test                     annotator_test
     pilot           a pilot's forecast for other numbers of samples    pilot_forecast
+    prediction_powered  means from many verdicts and few labels    corrected_mean powered_means
+    system_means    corrected means of systems, their differences  (imported by name; `label_worth` plans them)
     claims          how much a claim takes, why there is none          claim gain_words
 
 Scores are (n_candidates, n_items) or (n_items,), float64 with NaN for missing.  Undefined is NaN inside arrays and None

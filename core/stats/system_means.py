@@ -226,7 +226,7 @@ def _lopsided(items: JudgedItems) -> BoolArray:
     for edge, worst in ((np.maximum, -np.inf), (np.minimum, np.inf)):
         ends = np.full(n, worst)
         edge.at(ends, systems, labels)
-        at_end = np.bincount(systems, weights=labels == ends[systems], minlength=n)
+        at_end = np.bincount(systems, weights=labels == ends[systems], minlength=n).astype(np.float64)
         shares.append(ratio(at_end, items.counts(items.has_label).astype(np.float64)))
     return np.asarray(np.nan_to_num(np.max(shares, axis=0)) >= LOPSIDED_FROM)
 

@@ -76,16 +76,17 @@ def _figure(key: Hashable, _means: SystemMeans, aspect: str) -> Drawing:
 
 
 def _draw_table(means: SystemMeans) -> None:
+    systems = [*means.corrected, *(system for system in means.systems if system.corrected.value is None)]
     frame = pd.DataFrame(
         {
-            "system": [system.name for system in means.systems],
-            "corrected": [estimate_words(system.corrected) for system in means.systems],
-            "labels alone": [estimate_words(system.labels_only) for system in means.systems],
-            "judge alone": [estimate_words(system.judge_only) for system in means.systems],
-            "labels": [system.n_labelled for system in means.systems],
-            "verdicts": [system.n_judged for system in means.systems],
-            "worth in labels": pd.Series([system.n_effective for system in means.systems], dtype="Float64"),
-            "note": [system.corrected.reason or system.note for system in means.systems],
+            "system": [system.name for system in systems],
+            "corrected": [estimate_words(system.corrected) for system in systems],
+            "labels alone": [estimate_words(system.labels_only) for system in systems],
+            "judge alone": [estimate_words(system.judge_only) for system in systems],
+            "labels": [system.n_labelled for system in systems],
+            "verdicts": [system.n_judged for system in systems],
+            "worth in labels": pd.Series([system.n_effective for system in systems], dtype="Float64"),
+            "note": [system.corrected.reason or system.note for system in systems],
         }
     )
     config = st.column_config

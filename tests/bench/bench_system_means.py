@@ -7,7 +7,7 @@
 - *real data*: each set is a population.  Labelled and 400 unlabelled sources are drawn from it with replacement (with
   its own systems), so the truth is the mean of the whole set; verdicts are real: GPT-4's ratings of SummEval and
   Topical-Chat, ROUGE on Newsroom (0 to 1, so mapped).
-- *null*: the labels of the real sets shuffled over items and systems: the share of tables that claim anything at all.
+- *null*: the drawn labels shuffled over items and systems: the share of tables that claim anything at all.
 - *speed*: a million verdicts of ten systems, from a file to the JSON, in a process of its own.
 
 A cell shows: coverage of the corrected interval, of the labels alone, of the judge alone; the corrected width as a
@@ -24,6 +24,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -196,8 +197,10 @@ def null(data: Path, runs: int) -> Iterator[str]:
         for n in (10, 25):
             apart, worth, generator = [], [], np.random.default_rng(n)
             for _ in range(runs):
-                shuffled = of._replace(labels=generator.permutation(of.labels.ravel()).reshape(of.labels.shape))
-                means = system_means(redrawn(generator, shuffled, n))
+                items = redrawn(generator, of, n)
+                shuffled = items.labels.copy()
+                shuffled[items.has_label] = generator.permutation(items.labels[items.has_label])
+                means = system_means(replace(items, labels=shuffled))
                 apart.append(any(map(is_shown, means.differences)))
                 worth.append(means.p_correlation is not None and means.p_correlation <= WORTH_AT)
             either = np.mean(np.array(apart) | np.array(worth))
