@@ -245,7 +245,8 @@ class Criteria:
 class Scored:
     """A verdict with a number on the task's scale: the mean of `n_read` readable replies.
 
-    `n_unweighted` counts those that a probability-weighted style had to take as they were read.
+    `n_unweighted` counts those that a probability-weighted style had to take as they were read.  `low`, `high` are the
+    ends of an interval on the human scale, `expected_error` what `calibrated` may lie off, where that was asked for.
     """
 
     item_id: str
@@ -256,6 +257,9 @@ class Scored:
     n_unread: int = 0
     calibrated: float | None = None
     n_unweighted: int = 0
+    low: float | None = None
+    high: float | None = None
+    expected_error: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from core.data import load_items
 from core.data.split import KnownTexts, task_of, text_digest
 from core.data.verdict_files.scored import ScoredRows, read_scored
 from core.errors import UsageError
-from core.export.judge_reading import is_fused_file, open_file
+from core.export.judge_reading import kind_of_file, open_file
 from core.records import GoldenSet, Item
 from core.stats.label_worth import USUAL_LABELS, LabelPlan, plan_labels
 from core.stats.mean_records import SystemMeans
@@ -119,7 +119,7 @@ def _places(items: GoldenSet | Path | str | None) -> Mapping[str, Item] | None:
 
 def _seen(golden: GoldenSet, judge_file: Path | str) -> list[int]:
     """Positions of the items whose texts chose or fitted the judge, or a judge within a fused one."""
-    card = open_file(judge_file, "fusion" if is_fused_file(judge_file) else "judge", accept_edited=True).card
+    card = open_file(judge_file, kind_of_file(judge_file), accept_edited=True).card
     bodies = [card["texts"], *(part["judge"]["texts"] for part in card.get("parts", ()) if part.get("judge"))]
     digests = {digest for body in bodies for digest in KnownTexts.from_json(body).calibration}
     return [k for k, item in enumerate(golden.items) if text_digest(item) in digests]

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from core.calibration.budget import Request, WorkPlan, cut_words, plan_work, require_usable, spread
-from core.calibration.candidate_pool import AskedJudge, CallBudget, CandidatePool, ScoreTable
+from core.calibration.candidate_pool import AskedJudge, CallBudget, CandidatePool, ScoreTable, ensemble_scores
 from core.calibration.proposals import Folds, distinct, draft_requests, gate, refine_requests
 from core.calibration.records import Calibration, Phase, WorkDone
 from core.calibration.revisit import STEP_CALLS, Order, revisit
@@ -36,6 +36,7 @@ from core.records import (
     Unscored,
 )
 from core.stats import LabelledItems, claim, fit_isotonic, gain_words
+from core.stats.conformal import JudgedItems, VerdictIntervals, criteria_spread, fit_intervals
 
 
 @dataclass
@@ -253,6 +254,7 @@ def _result(
         undefined = "the final judge is the one without criteria"
         gain = replace(gain, value=None, interval=None, p=None, reason=undefined)
     to_people = fit_isotonic(final[pool.items.positions], pool.items.labels, run.task.scale)
+    intervals = _intervals(run, np.stack([table.values(member) for member in members]))
     run.problems.update(f"unread: {lost.reason}" for reasons in table.unscored.values() for lost in reasons.values())
     remarks = [
         *([] if claim(gain.value, gain.interval, gain.p) == "higher" else [gain_words(gain)]),
@@ -284,7 +286,16 @@ def _result(
         warnings=(*run.warnings, *remarks),
         stopped_early=" ".join(run.cut),
         problems=dict(run.problems),
+        intervals=intervals.as_json(),
     )
+
+
+def _intervals(run: _Run, members: FloatArray) -> VerdictIntervals:
+    """How sure the final judge's verdicts are, from `members` (k, n_items) on calibration items."""
+    items, at = run.pool.items, run.pool.items.positions
+    own, texts = members[:, at], tuple(run.golden.items[int(k)] for k in at)
+    judged = JudgedItems(texts, ensemble_scores(own), criteria_spread(own), items.labels, items.sources)
+    return fit_intervals(judged, run.task.scale)
 
 
 def _work_done(run: _Run, n_held_out: int) -> WorkDone:

@@ -143,7 +143,8 @@ class Calibration:
     held-out items that both scored: its test alone says whether the criteria bring anything.  `scores` are the final
     judge's (first row) and its members' on calibration, then held-out items.  `work` tells what was asked for and
     done; `stopped_early` what of it the budget cut, empty for nothing.  `texts` tells the items of both sides wherever
-    they turn up again.
+    they turn up again.  `intervals` are what an interval around a verdict is made of (`core.stats.conformal`); None in
+    what was kept before there were any.
     """
 
     task: Task
@@ -169,6 +170,7 @@ class Calibration:
     warnings: tuple[str, ...] = ()
     stopped_early: str = ""
     problems: Mapping[str, int] = field(default_factory=dict)
+    intervals: Mapping[str, Any] | None = None
 
     @property
     def optimism(self) -> float | None:

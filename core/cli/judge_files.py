@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from core.providers.base import ReplyStore
     from core.records import Finding
     from core.scoring import BatchWritten, FusedScores, ScoredFile
+    from core.scoring.request import SureScores
 
 commands = typer.Typer(add_completion=False)
 
@@ -88,6 +89,16 @@ def score(
     batch_rest: BatchRest = "batch",
     batch_write: BatchWrite = None,
     batch_read: BatchRead = None,
+    intervals: Annotated[
+        bool, typer.Option("--intervals", help="Add low, high, width and expected error to each verdict.")
+    ] = False,
+    coverage: Annotated[
+        float, typer.Option(min=0.5, max=0.99, help="Share of people's labels that the intervals hold.")
+    ] = 0.9,
+    abstain_over: Annotated[
+        float | None,
+        typer.Option(min=0, help="Mark the least sure verdicts, so that the others err by so much at most."),
+    ] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Apply a calibrated judge to items, in constant memory; a stopped one goes on where it was."""
@@ -100,6 +111,8 @@ def score(
     request = ScoreRequest(
         *(items, judge_file, out, judge, accept_edited, explain, budget, again, workers, keep_unread, most_unread),
         *(batch, batch_rest, tuple(batch_read or ())),
+        coverage=coverage if intervals or abstain_over is not None else None,
+        abstain_over=abstain_over,
     )
     if fused_file:
         fused = score_fused(request)
@@ -247,6 +260,7 @@ def _score_body(scored: ScoredFile, out: Path) -> dict[str, Any]:
         "findings": [asdict(finding) for finding in scored.findings[:FINDINGS_IN_JSON]],
         "out": str(out),
         **({"batch": dict(scored.batch)} if scored.batch else {}),
+        **({} if scored.sure is None else _sure_body(scored.sure)),
     }
 
 
@@ -280,6 +294,48 @@ def _batch_words(batch: dict[str, Any]) -> str:
     return f"{'; '.join(parts)}."
 
 
+def _sure_body(sure: SureScores) -> dict[str, Any]:
+    body: dict[str, Any] = {
+        "intervals": {
+            "coverage": sure.coverage,
+            "n": sure.n,
+            "mean_width": sure.width,
+            "reason": sure.reason or None,
+        }
+    }
+    if sure.abstention is None:
+        return body
+    gone = asdict(sure.abstention) | {"n_abstained": sure.n_abstained, "share_kept": sure.share_kept}
+    gone["most_expected"] = None if sure.abstention.share in (0.0, 1.0) else sure.abstention.most_expected
+    return body | {"abstention": gone}
+
+
+def _sure_words(body: dict[str, Any]) -> list[str]:
+    """How wide the intervals are, and what became of the wish for a smaller error."""
+    if "intervals" not in body:
+        return []
+    made, gone = body["intervals"], body.get("abstention")
+    lines = [
+        f"No intervals: {made['reason']}."
+        if made["reason"]
+        else f"Intervals of {made['coverage']:.0%} around {made['n']:,} verdicts, "
+        f"{_points(made['mean_width'])} wide on average."
+    ]
+    if gone is None:
+        return lines
+    aim = f"an error of {gone['wanted']:g} (all verdicts of the calibration: {gone['overall']:.3g})"
+    least = f"at least {gone['least_gone']:.0%} of the verdicts must go for it, whoever chooses"
+    if gone["share"] == 0:
+        return [*lines, f"No choice of sure verdicts comes down to {aim}: all are marked as unsure; {least}."]
+    kept = "—" if gone["share_kept"] is None else f"{gone['share_kept']:.0%}"
+    marked = f"{gone['n_abstained']:,} verdicts are marked as unsure, {kept} remain"
+    return [*lines, f"For {aim}: {marked} ({gone['share']:.0%} on calibration); {least}."]
+
+
+def _points(width: float | None) -> str:
+    return "—" if width is None else f"{width:.3g} points"
+
+
 def _score_words(body: dict[str, Any]) -> list[str]:
     reasons = ", ".join(f"{n:,} {reason}" for reason, n in body["reasons"].items())
     unscored = f", {body['n_unscored']} unscored{f' ({reasons})' if reasons else ''}"
@@ -292,6 +348,7 @@ def _score_words(body: dict[str, Any]) -> list[str]:
         *([again] if body["asked_again"] else []),
         *([_batch_words(body["batch"])] if "batch" in body else []),
         *notes(*body["marks"]),
+        *_sure_words(body),
     ]
     if body["finished"]:
         return [f"{body['n_scored']} of {body['n_items']} items scored{unscored}: {body['out']}{pace}", *lines]

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from core.errors import UsageError
-from core.records import FloatArray, GoldenSet, IntArray, JudgeScores, Scale
+from core.records import FloatArray, GoldenSet, JudgeScores, Scale
 from core.stats import AbsoluteErrors, IsotonicFit, absolute_errors, fit_isotonic
+from core.stats.conformal import cross_mapped
 from core.stats.on_scale import MIN_LABELS
 
 MOST_BINS = 10
-FOLDS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def calibration_curve(
     at = telling if crossed else fitting
     fit = fit_isotonic(scores[at], labels[at], scale)
     if crossed:
-        mapped = _cross_mapped(scores[at], labels[at], golden.source_codes[at], scale, seed)
+        mapped = cross_mapped(scores[at], labels[at], golden.source_codes[at], scale, seed=seed)
         where = f"these {at.size:,} items; the errors by cross-fitting over sources"
     else:
         mapped = scores[telling] if fit.map is None else fit.map.apply(scores[telling])
@@ -89,22 +89,6 @@ def calibration_curve(
         before=absolute_errors(scores[telling], labels[telling]) if on_scale else None,
         after=None if fit.map is None or np.isnan(mapped).all() else absolute_errors(mapped, labels[telling]),
     )
-
-
-def _cross_mapped(
-    scores: FloatArray, labels: FloatArray, source_codes: IntArray, scale: Scale, seed: int
-) -> FloatArray:
-    """(n,) scores mapped by the maps of the other folds of sources; NaN where none exists."""
-    mapped = np.full(scores.size, np.nan)
-    names, sources = np.unique(source_codes, return_inverse=True)
-    n_folds = min(FOLDS, names.size)
-    fold_of = np.random.default_rng(seed).permutation(np.arange(names.size) % n_folds)[sources]
-    for fold in range(n_folds):
-        out = fold_of == fold
-        other = fit_isotonic(scores[~out], labels[~out], scale)
-        if other.map is not None:
-            mapped[out] = other.map.apply(scores[out])
-    return mapped
 
 
 def _bins(scores: FloatArray, labels: FloatArray, most: int) -> tuple[ScoreBin, ...]:

@@ -5,8 +5,10 @@ from core.export.judge_reading import judge_schema, read_card
 from core.export.judge_writing import judge_card, judge_yaml
 from core.export.run_files import final_verdicts, summary, write_run
 from core.export.verdict_files import read_replies_file, read_verdicts, verdict_lines, verdict_row
+from core.stats.selective import Abstention
 
 __all__ = [
+    "Abstention",
     "CalibratedJudge",
     "final_verdicts",
     "judge_card",

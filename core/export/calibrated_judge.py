@@ -18,10 +18,13 @@ from core.export.loaded import LoadedJudge, Metrics
 from core.judging.base import Judge, OnProgress
 from core.judging.llm import LLMJudge
 from core.judging.recorded import RecordedJudge
-from core.records import Criteria, FloatArray, Item, ItemKind, Provenance, Scored, Task, Unscored, Usage, Verdict
+from core.records import Criteria, FloatArray, Item, ItemKind, Provenance, Scale, Scored, Task, Unscored, Usage, Verdict
 from core.stats import IsotonicMap
+from core.stats.conformal import VerdictIntervals, criteria_spread
+from core.stats.expected_error import known_features
 from core.verdicts import Scores, Verdicts
 
+BEFORE_INTERVALS = "the judge file was written before judges kept what an interval takes; calibrate again for that"
 NEEDED: Mapping[ItemKind, tuple[str, ...]] = {
     "single": (),
     "source_target": ("source",),
@@ -39,7 +42,8 @@ class CalibratedJudge(LoadedJudge):
     `Scored.value` is the judge's own score, on which the file's alignments were measured; `Scored.calibrated` is
     that score on the human scale by the isotonic map (None when the file has none).  Ranks are the same.  `marks` say
     e.g. that another model scores than the one calibrated with, or that the file was edited.  `hint` is added to an
-    endpoint's refusal of the key.
+    endpoint's refusal of the key.  `intervals` are what an interval around a verdict is made of; None in files written
+    before there were any.
     """
 
     card: Mapping[str, Any]
@@ -49,6 +53,7 @@ class CalibratedJudge(LoadedJudge):
     isotonic: IsotonicMap | None
     marks: tuple[str, ...] = ()
     hint: str = ""
+    intervals: VerdictIntervals | None = None
 
     @classmethod
     def of(
@@ -65,7 +70,8 @@ class CalibratedJudge(LoadedJudge):
         task, isotonic = document.task.as_task(), document.isotonic
         criteria = tuple(Criteria(entry.text, task.aspect, Provenance("given")) for entry in document.criteria)
         score_map = None if isotonic is None else isotonic.as_map()
-        return cls(card, task, criteria, judge, score_map, tuple(marks), hint)
+        intervals = None if document.intervals is None else document.intervals.as_intervals()
+        return cls(card, task, criteria, judge, score_map, tuple(marks), hint, intervals)
 
     @property
     def spec(self) -> str:
@@ -96,8 +102,11 @@ class CalibratedJudge(LoadedJudge):
         of_more: bool = False,
         on_progress: OnProgress | None = None,
         metrics: Metrics | None = None,
+        coverage: float | None = None,
     ) -> Verdicts:
         """One verdict per item, in order.  `explain` adds the reasons of the best of the criteria.
+
+        `coverage` adds intervals that hold so large a share of people's labels (.5 to .99), where the judge has them.
 
         An item without a part that the judge needs is Unscored ("missing input"); where no item has it, the column
         was left out, and GoldenError says so, unless the items are a batch `of_more`.  `metrics` play no part.
@@ -110,9 +119,11 @@ class CalibratedJudge(LoadedJudge):
                 if usable
                 else None
             )
-        return in_order(items, self._joined(matrix), lacking)
+        return in_order(items, self._joined(matrix, usable, coverage), lacking)
 
-    async def score_async(self, items: Sequence[Item], *, explain: bool = False, of_more: bool = False) -> Verdicts:
+    async def score_async(
+        self, items: Sequence[Item], *, explain: bool = False, of_more: bool = False, coverage: float | None = None
+    ) -> Verdicts:
         """As `score`, without holding up the event loop.
 
         A judge behind an endpoint awaits its replies, so that any number of calls may be under way at once; any
@@ -120,12 +131,12 @@ class CalibratedJudge(LoadedJudge):
         """
         judge = self.judge
         if not isinstance(judge, LLMJudge) or not judge.awaits:
-            return await asyncio.to_thread(self.score, items, explain=explain, of_more=of_more)
+            return await asyncio.to_thread(self.score, items, explain=explain, of_more=of_more, coverage=coverage)
         lacking = lacking_parts(items, self.needs, self.task, of_more=of_more)
         usable = [item for item in items if item.item_id not in lacking]
         with self._asked():
             matrix = await judge.score_async(self.task, usable, self.criteria, explain=explain) if usable else None
-        return in_order(items, self._joined(matrix), lacking)
+        return in_order(items, self._joined(matrix, usable, coverage), lacking)
 
     def usable(self, items: Sequence[Item]) -> list[Item]:
         """Those of a batch of more items that have all parts, which alone are asked about."""
@@ -136,11 +147,17 @@ class CalibratedJudge(LoadedJudge):
         """Release the judge's connections."""
         self.judge.close()
 
-    def _joined(self, scores: Scores | None) -> Verdicts:
+    def why_no_intervals(self, coverage: float) -> str:
+        """Why verdicts come without intervals of that coverage; "" where they come with them."""
+        return BEFORE_INTERVALS if self.intervals is None else self.intervals.why_none(coverage)
+
+    def _joined(self, scores: Scores | None, items: Sequence[Item], coverage: float | None) -> Verdicts:
         if scores is None:
             return Verdicts()
         unread = {unscored.item_id: unscored for rows in scores.unscored.values() for unscored in rows}
         verdicts = joined_verdicts(scores.item_ids, scores.values, self.isotonic, unread)
+        if coverage is not None and self.intervals is not None:
+            verdicts = with_intervals(verdicts, items, scores.values, self.intervals, (self.task.scale, coverage))
         return with_reasons(verdicts, scores.explained, scores.values) if scores.explained else verdicts
 
     @contextmanager
@@ -205,6 +222,36 @@ def _of_which(explanation: str, k: int, n_criteria: int) -> str:
         return explanation
     which = f"The best of the {n_criteria}" if k == 0 else f"Number {k + 1} of the {n_criteria}"
     return f"{which} averaged criteria: {explanation}"
+
+
+def with_intervals(
+    verdicts: Sequence[Verdict],
+    items: Sequence[Item],
+    members: FloatArray,
+    intervals: VerdictIntervals,
+    asked: tuple[Scale, float],
+) -> Verdicts:
+    """`verdicts` on `items`, means over `members` (n_criteria, n_items), with an interval where they are calibrated.
+
+    `asked` is the scale and the coverage.
+    """
+    scale, coverage = asked
+    if intervals.expected is None:
+        return Verdicts(verdicts)
+    known = (verdict.calibrated if isinstance(verdict, Scored) else None for verdict in verdicts)
+    calibrated = np.array([np.nan if value is None else value for value in known], dtype=np.float64)
+    expected = intervals.expected.of(known_features(items, calibrated, criteria_spread(members), scale))
+    numbers = np.vstack([intervals.around(calibrated, expected, scale, coverage), expected])
+    return Verdicts(
+        replace(verdict, low=_known(low), high=_known(high), expected_error=_known(error))
+        if isinstance(verdict, Scored)
+        else verdict
+        for verdict, (low, high, error) in zip(verdicts, numbers.T.tolist(), strict=True)
+    )
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else value
 
 
 def joined_verdicts(

@@ -9,8 +9,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema, model_validator
 
+from core.errors import JudgeError
 from core.export.faults import InconsistentError
 from core.records import ItemKind, Level, Scale, Statistic, Task
+from core.stats.conformal import VerdictIntervals
 
 
 def _each_once(values: list[Any]) -> list[Any]:
@@ -36,6 +38,7 @@ Sha256 = Annotated[str, Field(pattern="^sha256:[0-9a-f]{64}$")]
 Scalar = Annotated[
     Any, AfterValidator(_scalar), WithJsonSchema({"type": ["string", "number", "integer", "boolean", "null"]})
 ]
+Share = Annotated[float, Field(gt=0, le=1)]
 Correlation = Annotated[float, Field(ge=-1.000001, le=1.000001)]
 Ends = Annotated[list[float], Field(min_length=2, max_length=2)]
 Spread = Annotated[
@@ -102,6 +105,54 @@ class AlignmentEntry(Part):
     interval: Ends | None = Field(None, description="95 % confidence interval.")
     interval_method: str | None = Field(None, description="How the interval was made.")
     reason: str | None = Field(None, description="Why a value is undefined.")
+
+
+Weighing = Annotated[tuple[Coordinate, Annotated[float, Field(gt=0, le=1e9)], Coordinate], Field(strict=False)]
+Quantile = Annotated[tuple[Share, Annotated[float, Field(ge=0, le=1e9)] | None], Field(strict=False)]
+Kept = Annotated[tuple[Share, Coordinate, Coordinate, Coordinate], Field(strict=False)]
+
+
+class ExpectedErrorEntry(Part):
+    """How far a verdict is expected to lie from the people's label: factor times the square of base plus weight times
+    (feature minus centre) over width of every feature, from least to most points."""
+
+    base: Coordinate = Field(description="Root of the error of a usual verdict, up to the factor.")
+    factor: Annotated[float, Field(ge=0, le=1e18)] = Field(description="What the square is multiplied by.")
+    least: Annotated[float, Field(gt=0, le=1e9)] = Field(description="Least error that is expected, in points.")
+    most: Annotated[float, Field(gt=0, le=1e9)] = Field(description="Greatest error that is expected, in points.")
+    features: dict[str, Weighing] = Field(description="Feature to [centre, width, weight].")
+
+
+class IntervalsEntry(Part):
+    """What the interval around a verdict is made of: cross-fitted errors on calibration, by source."""
+
+    n: Count = Field(description="Items that the errors come from.")
+    n_sources: Count = Field(description="Sources of those items.")
+    reason: str | None = Field(None, description="Why there are no intervals; null where there are.")
+    on_points: bool = Field(description="Whether people's labels lie on the scale's steps; intervals then end there.")
+    expected_error: ExpectedErrorEntry | None = Field(description="The model of the error; null for none.")
+    quantiles: list[Quantile] = Field(
+        max_length=100,
+        description="[coverage, times the expected error that the interval reaches to each side]; null where the "
+        "sources are too few.",
+    )
+    kept: list[Kept] = Field(
+        max_length=1000,
+        description="[share kept, the surest first; largest expected error among them; their mean error; the least "
+        "that as many could have].",
+    )
+
+    @model_validator(mode="after")
+    def _usable(self) -> IntervalsEntry:
+        try:
+            self.as_intervals()
+        except JudgeError as error:
+            raise InconsistentError(str(error)) from error
+        return self
+
+    def as_intervals(self) -> VerdictIntervals:
+        """The intervals.  JudgeError for a model of the error with other features."""
+        return VerdictIntervals.from_json(self.model_dump())
 
 
 class GoldenEntry(Part):

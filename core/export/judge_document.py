@@ -21,6 +21,7 @@ from core.export.document_parts import (
     Document,
     Ends,
     GoldenEntry,
+    IntervalsEntry,
     Name,
     Part,
     Prompt,
@@ -329,6 +330,7 @@ class JudgeDocument(Document):
         description="Strictly rising map from the judge's score to the human scale. null: scores are used as they come."
     )
     residuals: ResidualsEntry | None = None
+    intervals: IntervalsEntry | None = None
     alignment: AlignmentsEntry
     ceiling: AlignmentEntry | None = Field(
         description="How well one person agrees with the mean of the others (leave one rater out), at the statistic "

@@ -37,6 +37,8 @@ LEFT_OUT = "What looked like a key or a password was left out of this file: {pla
 SKEWED = 0.75
 """From this share of equal labels on, the others decide little about an alignment over all items."""
 FEW_RATERS = 2
+FEW_NUMBERS = 4
+"""So many stand on one line of a judge file."""
 
 
 class Known(TypedDict, total=False):
@@ -96,6 +98,7 @@ def judge_card(calibration: Calibration, **known: Unpack[Known]) -> dict[str, An
         **({} if version is None else {"judge_version": version_entry(version)}),
         "isotonic": None if c.isotonic is None else dict(c.isotonic),
         **_given(known, "residuals"),
+        **({} if c.intervals is None else {"intervals": dict(c.intervals)}),
         "alignment": {
             "calibration": c.calibration.as_json(),
             "held_out": c.held_out.as_json(),
@@ -277,6 +280,14 @@ _LINE_ENDS = re.compile("[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029\ufeff]")
 
 
 _ReadableDumper.add_representer(str, _text)
+
+
+def _list(dumper: yaml.SafeDumper, values: list[Any]) -> yaml.SequenceNode:
+    few = 1 < len(values) <= FEW_NUMBERS and all(isinstance(value, int | float | None) for value in values)
+    return dumper.represent_sequence("tag:yaml.org,2002:seq", values, flow_style=few or None)
+
+
+_ReadableDumper.add_representer(list, _list)
 
 
 def _criteria_entry(criteria: Criteria, clauses: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any]:

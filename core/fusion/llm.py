@@ -195,20 +195,21 @@ def _written_plan(asking: _Asking, tasks: Sequence[Task], parts: Sequence[JudgeS
     def reads(reply: Completion) -> bool:
         return _plan_or_fault(reply.text, aspects, names)[0] is not None
 
-    messages = plan_messages(tasks, parts)
+    messages, text, fault = plan_messages(tasks, parts), "", ""
     for turn in (1, 2):
         reply = asking.complete([Request(asking.model.model, messages, 0.0, PLAN_TOKENS, reads=reads)])[0]
         if not isinstance(reply, Completion):
             raise JudgeError(f"The model wrote no plan: {reply.message}")
-        plan, fault = _plan_or_fault(reply.text, aspects, names)
+        text = reply.text
+        plan, fault = _plan_or_fault(text, aspects, names)
         if plan is not None:
             return plan
         if not asking.one_more():
             break
         if turn == 1:
-            said = (Message("assistant", reply.text), Message("user", AGAIN.format(fault=fault)))
+            said = (Message("assistant", text), Message("user", AGAIN.format(fault=fault)))
             messages = (*messages, *said)
-    raise PlanError(fault, without_thoughts(reply.text).strip())
+    raise PlanError(fault, without_thoughts(text).strip())
 
 
 def _plan_or_fault(text: str, aspects: Sequence[str], names: Sequence[str]) -> tuple[FusionPlan | None, str]:

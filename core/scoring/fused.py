@@ -16,15 +16,17 @@ from core.scoring.request import FusedScores, ScoreRequest
 def score_fused(request: ScoreRequest) -> FusedScores:
     """Score a file as a whole with the fused judge of `request`; `out` is written at the end.
 
-    UsageError for another judge or a budget, which a fused judge does not take.
+    UsageError for another judge, a budget or intervals, which a fused judge does not take.
     """
+    if request.coverage is not None:
+        raise UsageError(f"{request.judge_file}: is a fused judge, whose verdicts come without intervals.")
     if request.judge or request.budget is not None:
         raise UsageError(f"{request.judge_file}: is a fused judge, which takes no --judge and no --budget.")
     with closing(load_judge(request.judge_file, accept_edited=request.accept_edited)) as judge:
         assert isinstance(judge, FusedJudge)
         golden = load_items(request.items)
         verdicts = judge.score(golden.items, metrics=golden.metrics)
-    batch = verdict_batch(verdicts, judge.marks, request.out)
-    write_text(request.out, header(request.out) + batch.text)
+    batch = verdict_batch(verdicts, judge.marks, request)
+    write_text(request.out, header(request) + batch.text)
     used = tuple(part.name for part in judge.parts if part.name not in judge.missing)
     return FusedScores(batch.n_items, batch.n_scored, used, dict(judge.missing), judge.marks)

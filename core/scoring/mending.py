@@ -9,7 +9,7 @@ import csv
 import io
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ from core.export import CalibratedJudge
 from core.export.loaded import LoadedJudge
 from core.judging.llm import LLMJudge
 from core.records import Item
-from core.scoring.output import COLUMNS, Done
+from core.scoring.output import Done, columns
 from core.scoring.request import ScoreRequest
 from core.spreadsheets import safe_cell
 
@@ -53,12 +53,12 @@ class Mended:
         self.reasons.update([row.reason] if row.reason else ())
 
 
-def rows_of(lines: Iterable[str], *, as_csv: bool) -> Iterator[Row]:
-    """The verdicts in `lines` (CSV without its header).  JobError for what is no verdict."""
+def rows_of(lines: Iterable[str], *, as_csv: bool, more: Sequence[str] = ()) -> Iterator[Row]:
+    """The verdicts in `lines` (CSV without its header, `more` columns behind the usual).  JobError for what is none."""
     try:
         if as_csv:
             for cells in csv.reader(lines):
-                row = dict(zip(COLUMNS, cells, strict=True))
+                row = dict(zip(columns(more), cells, strict=True))
                 text = io.StringIO()
                 csv.writer(text, lineterminator="\n").writerow(cells)
                 yield Row(text.getvalue(), row["item_id"], "" if row["score"] else row["reason"] or "no verdict")

@@ -15,6 +15,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import os
 import zlib
 from collections import Counter
@@ -26,8 +27,11 @@ from typing import IO, Any
 
 from core.errors import ConcordError, JobError, UsageError
 from core.export import verdict_row
+from core.export.sureness import ABSTAINED, INTERVAL_COLUMNS, Sureness, sureness_of
 from core.files import FULL, json_lines, replacing
 from core.records import Unscored, Verdict
+from core.scoring.item_file import ItemFile, file_digest
+from core.scoring.request import RowJudge, ScoreRequest, SureScores
 from core.spreadsheets import safe_cell
 
 COLUMNS = ("item_id", "score", "calibrated", "n_read", "n_unread", "reason", "detail", "explanation", "mark")
@@ -49,22 +53,76 @@ def is_csv(out: Path) -> bool:
     return out.suffix.lower() == ".csv"
 
 
-def header(out: Path) -> str:
+def columns(more: Sequence[str] = ()) -> tuple[str, ...]:
+    """Of a CSV output; `more` is what is known of how sure verdicts are."""
+    return (*COLUMNS, *more)
+
+
+def more_columns(request: ScoreRequest) -> tuple[str, ...]:
+    """The columns of a CSV output that a request adds to the usual ones."""
+    if request.coverage is None:
+        return ()
+    return INTERVAL_COLUMNS if request.abstain_over is None else (*INTERVAL_COLUMNS, ABSTAINED)
+
+
+def header(request: ScoreRequest) -> str:
     """What stands before the first verdict."""
-    return ",".join(COLUMNS) + "\n" if is_csv(out) else ""
+    return ",".join(columns(more_columns(request))) + "\n" if is_csv(request.out) else ""
 
 
-def verdict_batch(verdicts: Sequence[Verdict], marks: Sequence[str], out: Path) -> Batch:
-    """`verdicts` as lines of `out`; `marks` stand in each, under "mark"."""
+def verdict_batch(
+    verdicts: Sequence[Verdict], marks: Sequence[str], request: ScoreRequest, sure: Sureness | None = None
+) -> Batch:
+    """`verdicts` as lines of the output; `marks` stand in each, under "mark", and what `sure` tells of each."""
     mark = {"mark": "; ".join(marks)} if marks else {}
-    rows = [verdict_row(verdict) | mark for verdict in verdicts]
+    rows = [verdict_row(verdict) | mark | (sure.tell(verdict) if sure else {}) for verdict in verdicts]
     reasons: Counter[str] = Counter(verdict.reason for verdict in verdicts if isinstance(verdict, Unscored))
     text = io.StringIO()
-    if is_csv(out):
-        csv.writer(text, lineterminator="\n").writerows([safe_cell(row.get(name)) for name in COLUMNS] for row in rows)
+    if is_csv(request.out):
+        names = columns(more_columns(request))
+        csv.writer(text, lineterminator="\n").writerows([safe_cell(row.get(name)) for name in names] for row in rows)
     else:
         text.write(json_lines(rows))
     return Batch(text.getvalue(), len(rows), len(rows) - reasons.total(), dict(reasons))
+
+
+def judged_batch(verdicts: Sequence[Verdict], judge: RowJudge, request: ScoreRequest) -> Batch:
+    """`verdicts` of `judge` as lines of the output, with all that was asked for."""
+    return verdict_batch(verdicts, judge.marks, request, sureness_of(judge, request.coverage, request.abstain_over))
+
+
+def sure_scores(out: Path, sure: Sureness) -> SureScores:
+    """What the lines of a finished output come to."""
+    n = n_scored = n_abstained = 0
+    widths = 0.0
+    for row in _lines(out):
+        n_scored += row["score"] not in (None, "")
+        n_abstained += row.get(ABSTAINED) in (True, "True", "true")
+        if row["width"] not in (None, ""):
+            n, widths = n + 1, widths + float(row["width"])
+    width = widths / n if n and math.isfinite(widths) else None
+    return SureScores(sure.coverage, n, width, n_scored, sure.reason, sure.abstention, n_abstained)
+
+
+def _lines(out: Path) -> Iterator[Mapping[str, Any]]:
+    with out.open(encoding="utf-8", newline="") as file:
+        yield from csv.DictReader(file) if out.suffix.lower() == ".csv" else map(json.loads, file)
+
+
+def identity_of(request: ScoreRequest, items: ItemFile, judge: RowJudge) -> dict[str, Any]:
+    """What a scoring must have in common with the one that it goes on from."""
+    return {
+        "input": {"digest": items.digest, "n_items": items.n_items},
+        "judge": {"digest": file_digest(request.judge_file)},
+        "options": {
+            "judge": judge.spec,
+            "explain": request.explain,
+            "form": "csv" if is_csv(request.out) else "jsonl",
+            "marks": list(judge.marks),
+            "coverage": request.coverage,
+            "abstain_over": request.abstain_over,
+        },
+    }
 
 
 # ── what is done so far ──────────────────────────────────────────────────────────────────────────────────────

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from core.errors import UsageError
-from core.export import CalibratedJudge
+from core.export import Abstention, CalibratedJudge
 from core.export.repeval_judge import RepEvalJudge
 from core.records import Finding, Usage
 
@@ -29,6 +29,8 @@ class ScoreRequest:
     `batch` asks a batch endpoint first for all that is not in the reply cache, and waits; what batches end without
     is asked in a new batch, or directly (`batch_rest`), and what fails by itself directly.  `batch_read` reads the
     results of such requests out of files, and asks nobody.
+    `coverage` puts an interval around every verdict that holds so large a share of people's labels; `abstain_over`
+    marks the least sure verdicts, so that by the calibration the others err by so many points at most.
     """
 
     items: Path
@@ -45,6 +47,28 @@ class ScoreRequest:
     batch: bool = False
     batch_rest: Literal["batch", "direct"] = "batch"
     batch_read: tuple[Path, ...] = ()
+    coverage: float | None = None
+    abstain_over: float | None = None
+
+
+@dataclass(frozen=True)
+class SureScores:
+    """Intervals of `coverage` around the verdicts of an output: their mean `width` in points, over `n` that have one.
+
+    `reason` says why there are none.  With `abstention`, `n_abstained` of the `n_scored` verdicts are marked as unsure.
+    """
+
+    coverage: float
+    n: int
+    width: float | None
+    n_scored: int
+    reason: str = ""
+    abstention: Abstention | None = None
+    n_abstained: int = 0
+
+    @property
+    def share_kept(self) -> float | None:
+        return 1.0 - self.n_abstained / self.n_scored if self.n_scored and self.abstention else None
 
 
 @dataclass(frozen=True)
@@ -69,6 +93,7 @@ class ScoredFile:
     n_again: int = 0
     batch: Mapping[str, Any] = field(default_factory=dict)
     usage: Usage = field(default_factory=Usage)
+    sure: SureScores | None = None
 
     @property
     def n_unscored(self) -> int:

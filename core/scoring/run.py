@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing, contextmanager
-from functools import cache
+from functools import cache, partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -24,16 +24,18 @@ from core.errors import ConcordError, JobError, JudgeError, UsageError
 from core.export import CalibratedJudge
 from core.export.fused_judge import FusedJudge
 from core.export.repeval_judge import RepEvalJudge
+from core.export.sureness import sureness_of
 from core.files import replacing
 from core.judging.llm import LLMJudge
 from core.judging.offline.features import forget_items
 from core.progress import SILENT, Progress, Stage
 from core.providers.base import ReplyStore
 from core.records import Item
+from core.scoring import output
 from core.scoring.by_batch import ask_ahead, drop_notes, write_ahead
 from core.scoring.item_file import ItemFile, check_needs, file_digest, validate_items
 from core.scoring.mending import UNREAD, Mended, check_unread, model_behind, rows_of, unread_items
-from core.scoring.output import Batch, Checkpoint, header, is_csv, verdict_batch
+from core.scoring.output import Batch, Checkpoint, header, is_csv, judged_batch, more_columns
 from core.scoring.request import BatchWritten, RowJudge, ScoredFile, ScoreRequest, affordable_items
 
 BATCH = 400
@@ -64,13 +66,14 @@ def score_file(request: ScoreRequest, *, replies: ReplyStore | None = None, prog
     """
     started = time.perf_counter()
     with closing(open_judge(request, replies)) as judge:
+        sure = sureness_of(judge, request.coverage, request.abstain_over)
         if _may_want_processes(request, judge):
             _start_fork_server()
         items = validate_items(request.items, lambda n: progress.publish(Stage("reading", "reading", n, 0)))
         check_needs(items, judge.needs)
         affordable = affordable_items(request.budget, judge.calls_an_item)
-        identity = _identity(request, items, judge)
-        with closing(Checkpoint(request.out, identity, header(request.out), again=request.again)) as checkpoint:
+        identity = output.identity_of(request, items, judge)
+        with closing(Checkpoint(request.out, identity, header(request), again=request.again)) as checkpoint:
             before = checkpoint.done.items
             batch = ask_ahead(
                 *(request, judge, items),
@@ -106,6 +109,7 @@ def score_file(request: ScoreRequest, *, replies: ReplyStore | None = None, prog
         mended.n_asked,
         batch,
         judge.spent,
+        None if sure is None or not finished else output.sure_scores(request.out, sure),
     )
 
 
@@ -158,7 +162,8 @@ def _mend(
     most: int | None,
 ) -> Mended:
     """Write the lines of `old` to `new`, of the first `n_rows` at most `most` that are unread asked again."""
-    as_csv, head, mended = is_csv(request.out), header(request.out), Mended()
+    as_csv, head, mended = is_csv(request.out), header(request), Mended()
+    read = partial(rows_of, as_csv=as_csv, more=more_columns(request))
     with (
         old.open(encoding="utf-8", newline="\n") as looked,
         old.open(encoding="utf-8", newline="\n") as lines,
@@ -167,12 +172,12 @@ def _mend(
         if any(other.readline() != head for other in (looked, lines) if head):
             raise JobError(f"{old}: does not begin with the header that Concord writes. Add --again to score anew.")
         each = chain.from_iterable(items.batches(BATCH))
-        unread = islice(unread_items(each, islice(rows_of(looked, as_csv=as_csv), n_rows), as_csv=as_csv), most)
+        unread = islice(unread_items(each, islice(read(looked), n_rows), as_csv=as_csv), most)
         batches = iter(lambda: tuple(islice(unread, _batch_size(judge))), ())
         with closing(_scored(request, judge, batches, 0)) as scored:
-            fresh = chain.from_iterable(rows_of(io.StringIO(b.text, newline="\n"), as_csv=as_csv) for b in scored)
+            fresh = chain.from_iterable(read(io.StringIO(b.text, newline="\n")) for b in scored)
             file.write(head)
-            for place, row in enumerate(rows_of(lines, as_csv=as_csv)):
+            for place, row in enumerate(read(lines)):
                 if row.reason in UNREAD and place < n_rows and mended.n_asked != most:
                     mended.n_asked += 1
                     now = next(fresh)
@@ -197,7 +202,9 @@ def open_judge(request: ScoreRequest, replies: ReplyStore | None = None) -> RowJ
 
 def score_batch(judge: RowJudge, items: Sequence[Item], request: ScoreRequest) -> Batch:
     """Score `items` and put them in lines.  An item's line is the same in whatever batch it comes."""
-    batch = verdict_batch(judge.score(items, explain=request.explain, of_more=True), judge.marks, request.out)
+    told: dict[str, Any] = {"coverage": request.coverage} if isinstance(judge, CalibratedJudge) else {}
+    verdicts = judge.score(items, explain=request.explain, of_more=True, **told)
+    batch = judged_batch(verdicts, judge, request)
     forget_items()  # each item comes once: kept features would only fill the memory
     return batch
 
@@ -236,20 +243,6 @@ def _limited(batches: Iterator[tuple[Item, ...]], n_items: int) -> Iterator[Sequ
     while n_items > 0 and (batch := next(batches, None)):
         yield batch[:n_items]
         n_items -= len(batch)
-
-
-def _identity(request: ScoreRequest, items: ItemFile, judge: RowJudge) -> dict[str, Any]:
-    """What a scoring must have in common with the one that it goes on from."""
-    return {
-        "input": {"digest": items.digest, "n_items": items.n_items},
-        "judge": {"digest": file_digest(request.judge_file)},
-        "options": {
-            "judge": judge.spec,
-            "explain": request.explain,
-            "form": "csv" if is_csv(request.out) else "jsonl",
-            "marks": list(judge.marks),
-        },
-    }
 
 
 def _check_unchanged(items: ItemFile, n_scored: int) -> None:
@@ -311,8 +304,8 @@ def _loop(request: ScoreRequest, judge: CalibratedJudge) -> Iterator[_Submit]:
     thread.start()
 
     async def score(items: Sequence[Item]) -> Batch | str:
-        verdicts = await judge.score_async(items, explain=request.explain, of_more=True)
-        return verdict_batch(verdicts, judge.marks, request.out)
+        verdicts = await judge.score_async(items, explain=request.explain, of_more=True, coverage=request.coverage)
+        return judged_batch(verdicts, judge, request)
 
     try:
         yield lambda batch: asyncio.run_coroutine_threadsafe(score(batch), loop)

@@ -79,6 +79,8 @@ def no_room(facts: JudgeFacts, *, told: bool = False) -> tuple[str, ...]:
         lost.append("The weights of single clauses of the criteria: the model reads the criteria's text alone.")
     if facts.document.residuals:
         lost.append("The residuals for an interval around a single score: a score comes without one.")
+    if facts.document.intervals and facts.document.intervals.expected_error:
+        lost.append("How sure a verdict is: a score comes without the interval that Concord puts around it.")
     return tuple(lost)
 
 

@@ -99,3 +99,20 @@ def test_a_few_items_of_which_none_is_read_are_exit_1_and_asked_again(
     server.fake.fault = ""
     code, body = run(*command)
     assert (code, body["n_scored"]) == (0, 5), "what could not be read is not found in the cache"
+
+
+def test_how_sure_the_verdicts_are(judge_file: Path, say: Say, run: Run) -> None:
+    rest = ("score", SUMMARIES, "--judge-file", judge_file, "--out", "v.jsonl", "--again")
+    assert "Intervals of 90% around 144 verdicts" in say(*rest, "--intervals")
+    reply = say(*rest, "--abstain-over", "0.4")
+    assert "are marked as unsure" in reply
+    assert "must go for it, whoever chooses" in reply
+    code, body = run(*rest, "--abstain-over", "0.4", "--coverage", "0.8")
+    assert (code, body["intervals"]["coverage"], body["intervals"]["n"]) == (0, 0.8, 144)
+    gone = body["abstention"]
+    assert gone["share_kept"] == 1 - gone["n_abstained"] / 144
+    assert 0 <= gone["least_gone"] <= 1
+    code, body = run(*rest, "--abstain-over", "0")
+    assert (body["abstention"]["share_kept"], body["abstention"]["most_expected"]) == (0, None)
+    code, body = run(*rest, "--intervals", "--coverage", "2")
+    assert code == 2

@@ -14,6 +14,7 @@ from core.errors import JudgeError, UsageError
 from core.export import read_card
 from core.export.judge_reading import FORMATS, VERSION, check_card, judge_schema
 from core.records import Item
+from core.stats.expected_error import FEATURES
 
 Card = dict[str, Any]
 
@@ -142,6 +143,14 @@ ROOM: Card = {
     "judge_version": {"id": "v7", "number": 3, "state": "current", "parent": "v6", "author": "Bo", "note": "shorter"},
     "residuals": {"on": "cross-fitted", "values": [-1.5, -0.25, 0.0, 0.75]},
     "prompt_texts": {"score": f"sha256:{'0' * 64}"},
+    "intervals": {
+        **{"n": 40, "n_sources": 12, "reason": None, "on_points": False},
+        "expected_error": {
+            **{"base": 0.5, "factor": 1.0, "least": 0.1, "most": 2.0},
+            "features": {name: [0.0, 1.0, 0.25] for name in FEATURES},
+        },
+        **{"quantiles": [[0.9, 1.75], [0.95, None]], "kept": [[0.5, 0.5, 0.25, 0.125], [1.0, 2.0, 0.5, 0.5]]},
+    },
 }
 LIMITS = {"calls": 900, "cost": 2.5, "requests_per_minute": 60, "concurrent": 8, "timeout_seconds": 30.0}
 CLAUSES = [{"text": "It is clear.", "weight": 0.75}, {"text": "It is short.", "weight": 0.25}]
@@ -176,6 +185,10 @@ def test_what_there_is_room_for_is_read_back_and_carried(scripted_card: Card, wr
         (("judge_version", "state"), "best", "judge_version.state must be one of draft, proposed, approved, current"),
         (("judge_version", "approvals", 0, "at"), None, "judge_version.approvals[0].at must be a text; null came."),
         (("residuals", "values"), ["a"], 'residuals.values[0] must be a number; "a" came.'),
+        (("intervals", "quantiles"), [[0.9]], "intervals.quantiles[0] must be a list of 2; one of 1 came."),
+        (("intervals", "quantiles"), [[2, 1]], "intervals.quantiles[0][0] must be at most 1; 2 came."),
+        (("intervals", "expected_error", "features"), {}, "intervals: The model of the error needs the features score"),
+        (("intervals", "expected_error", "least"), 0, "intervals.expected_error.least must be above 0; 0 came."),
         (("judge", "limits", "calls"), -1, "judge.limits.calls must be at least 0; -1 came."),
         (("criteria", 0, "clauses", 1, "weight"), None, "criteria[0].clauses[1].weight must be a number; null came."),
         (("prompt_texts", "score"), "abc", "prompt_texts.score must be a text of the form ^sha256"),

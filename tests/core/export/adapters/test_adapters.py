@@ -23,6 +23,9 @@ from core.export.judge_reading import check_card
 from core.export.judge_writing import sealed
 from core.judging.render import KINDS, score_frame
 from core.records import Item
+from core.stats.conformal import VerdictIntervals
+from core.stats.expected_error import FEATURES, ExpectedError, Weighed
+from core.stats.selective import KeptShare
 from tests.core.export.adapters.conftest import HOSTILE, ITEMS, SCHEME, Card
 
 PYTHON = ("deepeval", "inspect", "mlflow", "python")
@@ -111,11 +114,13 @@ def test_scales_that_geval_cannot_hold_are_told(card: Card, scale: dict[str, Any
     assert lost in " ".join(told)
 
 
+ERROR = ExpectedError(0.5, 1.0, 0.1, 2.0, {name: Weighed(0.0, 1.0, 0.1) for name in FEATURES})
 ROOM = {
     "revision": "The revision of the model (2026-10-01)",
     "limits": "The limits that were kept",
     "clauses": "The weights of single clauses",
     "residuals": "The residuals for an interval",
+    "intervals": "How sure a verdict is",
 }
 
 
@@ -125,6 +130,7 @@ def test_what_a_tool_has_no_room_for_is_told(card: Card, name: str) -> None:
     judge = plain["judge"] | {"revision": "2026-10-01", "limits": {"calls": 9}}
     first = plain["criteria"][0] | {"clauses": [{"text": "It is clear.", "weight": 0.5}]}
     full = plain | {"judge": judge, "criteria": [first], "residuals": {"on": "calibration", "values": [0.5]}}
+    full["intervals"] = VerdictIntervals(9, 9, ERROR, False, {0.9: 1.0}, (KeptShare(1.0, 0.5, 0.4, 0.4),)).as_json()
     decided = {"by": "Ann", "at": "2026-11-22", "state": "approved"}
     full["judge_version"] = {"id": "v7", "number": 3, "state": "current", "approvals": [decided]}
     check_card(full, "judge", "full")

@@ -1,0 +1,200 @@
+"""How sure a judge's verdicts are, on items that it has not seen: do intervals hold, does leaving the unsure out help?
+
+Map, model of the error and quantile (`core.stats.conformal`) come from items whose labels the judge has seen anyway,
+where it has any, and else from the other folds of sources; nothing is told on an item that was fitted on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from core.json_form import json_fields
+from core.records import FloatArray, GoldenSet, JudgeScores, Scale, ScoreMatrix
+from core.stats import fit_isotonic
+from core.stats.conformal import (
+    USUAL_COVERAGE,
+    JudgedItems,
+    criteria_spread,
+    fit_intervals,
+    labels_on_points,
+    verdict_errors,
+)
+from core.stats.expected_error import FOLDS, known_features, source_folds
+from core.stats.on_scale import MIN_LABELS
+from core.stats.selective import KeptShare, LeftOut, kept_shares, left_out
+
+LEVELS_TOLD = 3
+"""Stretches of the calibrated score, with as many items each, for which coverage is told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The intervals hold the label of a `share` of `n` items; `name` says of which."""
+
+    name: str
+    share: float
+    n: int
+
+    def as_json(self) -> dict[str, Any]:
+        return json_fields(self)
+
+
+@dataclass(frozen=True)
+class Sureness:
+    """Intervals of `coverage` of one judge on `n` unseen items of `n_sources` sources.
+
+    `held` is the share of labels that they hold, averaged over sources, `width` their mean width in points; both None
+    where there are none, and `reason` says why.  For yes and no `width` is the share of sets that hold both answers.
+    `levels` and `systems` tell the share held apart: the coverage is that of all items, not of each kind.  `kept` is
+    the error against the share kept, `fifth` what leaving out the least sure fifth does.
+    """
+
+    name: str
+    coverage: float
+    scale: Scale
+    n: int
+    n_sources: int
+    on_points: bool
+    held: float | None = None
+    width: float | None = None
+    levels: tuple[Held, ...] = ()
+    systems: tuple[Held, ...] = ()
+    kept: tuple[KeptShare, ...] = ()
+    fifth: LeftOut | None = None
+    reason: str = ""
+
+    @property
+    def two_answers(self) -> bool:
+        """Whether an interval is a set of one answer or of both."""
+        return self.on_points and self.scale.two_steps
+
+    def as_json(self) -> dict[str, Any]:
+        """The numbers; `kept` as [share kept, expected error up to, error, best possible error]."""
+        return json_fields(self, but=("scale",)) | {"scale": [self.scale.low, self.scale.high]}
+
+
+def judge_sureness(
+    golden: GoldenSet,
+    aspect: str,
+    judge: JudgeScores,
+    *,
+    spread: FloatArray | None = None,
+    coverage: float = USUAL_COVERAGE,
+    seed: int = 0,
+) -> Sureness:
+    """Of any judge on the labelled items that it scored and has not seen.
+
+    `spread` (n_items,) is the standard deviation over the averaged criteria, where it is known.
+    """
+    labels, scores = golden.labels(aspect), judge.upward
+    usable = np.flatnonzero(~np.isnan(scores) & ~np.isnan(labels))
+    spread = np.zeros(scores.size) if spread is None else spread
+    judged = JudgedItems(golden.items, scores, spread, labels, golden.source_codes)
+    seen = np.isin(usable, list(judge.seen))
+    scale, told = golden.aspects[aspect].scale, usable[~seen]
+    if seen.sum() >= MIN_LABELS:
+        given = _Given.by(judged.take(usable[seen]), judged.take(told), _Asked(scale, coverage))
+    else:
+        told = usable
+        given = _crossed(judged.take(told), _Asked(scale, coverage), seed)
+    systems = np.array([golden.items[int(k)].system_id for k in told])
+    return _told(judge.name, judged.take(told), systems, given, _Asked(scale, coverage))
+
+
+def matrix_sureness(
+    golden: GoldenSet,
+    aspect: str,
+    scores: ScoreMatrix,
+    seen: Sequence[int],
+    *,
+    coverage: float = USUAL_COVERAGE,
+) -> Sureness:
+    """Of the judge that a calibration made, from the items `seen`: `scores` are its own, then those of its members."""
+    values, spread = (np.full(len(golden.items), np.nan) for _ in range(2))
+    places = {item_id: k for k, item_id in enumerate(golden.item_ids)}
+    at = [places[item_id] for item_id in scores.item_ids]
+    values[at], spread[at] = scores.values[0], criteria_spread(scores.values[1:])
+    judge = JudgeScores("the calibrated judge", "calibrated", aspect, values, seen=tuple(seen))
+    return judge_sureness(golden, aspect, judge, spread=spread, coverage=coverage)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    scale: Scale
+    coverage: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Given:
+    """What verdicts were given (n,): calibrated scores, expected errors, ends (2, n); NaN, or why there are none."""
+
+    calibrated: FloatArray
+    expected: FloatArray
+    ends: FloatArray
+    reason: str = ""
+
+    @classmethod
+    def by(cls, fitted: JudgedItems, told: JudgedItems, asked: _Asked) -> _Given:
+        scale, intervals = asked.scale, fit_intervals(fitted, asked.scale)
+        score_map = fit_isotonic(fitted.scores, fitted.labels, scale).map
+        if score_map is None or intervals.expected is None:
+            none = np.full(told.scores.size, np.nan)
+            return cls(none, none, np.stack([none, none]), intervals.reason)
+        calibrated = score_map.apply(told.scores)
+        expected = intervals.expected.of(known_features(told.items, calibrated, told.spread, scale))
+        ends = intervals.around(calibrated, expected, scale, asked.coverage)
+        return cls(calibrated, expected, ends, intervals.why_none(asked.coverage))
+
+
+def _crossed(judged: JudgedItems, asked: _Asked, seed: int) -> _Given:
+    """Every fold of sources from the others."""
+    n = judged.scores.size
+    calibrated, expected, ends = np.full(n, np.nan), np.full(n, np.nan), np.full((2, n), np.nan)
+    folds, reason = source_folds(judged.sources, FOLDS, seed), "" if n else "no item has both a score and a label"
+    for fold in range(int(folds.max(initial=-1)) + 1):
+        out, rest = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
+        given = _Given.by(judged.take(rest), judged.take(out), asked)
+        calibrated[out], expected[out], ends[:, out] = given.calibrated, given.expected, given.ends
+        reason = reason or given.reason
+    return _Given(calibrated, expected, ends, reason)
+
+
+def _told(name: str, judged: JudgedItems, of_system: np.ndarray[Any, Any], given: _Given, asked: _Asked) -> Sureness:
+    scale = asked.scale
+    on_points = labels_on_points(judged.labels, scale)
+    n_sources = int(np.unique(judged.sources).size)
+    base = Sureness(name, asked.coverage, scale, judged.scores.size, n_sources, on_points, reason=given.reason)
+    if not judged.scores.size or np.isnan(given.expected).any():
+        return base
+    errors = verdict_errors(given.calibrated, judged.labels, scale, on_points=on_points)
+    parts: dict[str, Any] = {
+        "kept": kept_shares(given.expected, errors),
+        "fifth": left_out(given.expected, errors, judged.sources),
+    }
+    if not np.isnan(given.ends).any():
+        low, high = given.ends
+        holds = (low - 1e-9 <= judged.labels) & (judged.labels <= high + 1e-9)
+        _, of_source = np.unique(judged.sources, return_inverse=True)
+        by_source = np.bincount(of_source, weights=holds) / np.bincount(of_source)
+        parts["held"], parts["width"] = float(by_source.mean()), float((high - low).mean())
+        parts["levels"] = _by_level(given.calibrated, holds)
+        named = [str(system) for system in np.unique(of_system) if system]
+        parts["systems"] = tuple(_held(system, holds[of_system == system]) for system in named)
+    return replace(base, **parts)
+
+
+def _by_level(calibrated: FloatArray, holds: np.ndarray[Any, np.dtype[np.bool_]]) -> tuple[Held, ...]:
+    cuts = np.unique(np.quantile(calibrated, np.arange(1, LEVELS_TOLD) / LEVELS_TOLD))
+    level = np.searchsorted(cuts, calibrated, side="right")
+    return tuple(
+        _held(f"{calibrated[level == k].min():.3g} to {calibrated[level == k].max():.3g}", holds[level == k])
+        for k in np.unique(level)
+    )
+
+
+def _held(name: str, holds: np.ndarray[Any, np.dtype[np.bool_]]) -> Held:
+    return Held(name, float(holds.mean()), int(holds.size))

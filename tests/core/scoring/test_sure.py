@@ -1,0 +1,181 @@
+"""How sure the verdicts of an output are: intervals out of the judge file, and the unsure marked."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+import core
+from core.errors import JudgeError, UsageError
+from core.export import CalibratedJudge
+from core.export.judge_writing import sealed, yaml_text
+from core.records import Scored
+from core.scoring import ScoreRequest, ask_again, score_file
+
+Change = Callable[[dict[str, Any]], None]
+
+
+@pytest.fixture
+def request_(tmp_path: Path, judge_file: Path, repository: Path) -> ScoreRequest:
+    items = repository / "sample_data" / "summaries.jsonl"
+    return ScoreRequest(items, judge_file, tmp_path / "v.jsonl", coverage=0.9)
+
+
+@pytest.fixture
+def changed(judge_file: Path, tmp_path: Path) -> Callable[[Change], Path]:
+    """The judge file with something changed before it was exported."""
+
+    def write(change: Change) -> Path:
+        card = yaml.safe_load(judge_file.read_text("utf-8"))
+        change(card)
+        path = tmp_path / "changed.yaml"
+        path.write_text(yaml_text(sealed(card)), "utf-8")
+        return path
+
+    return write
+
+
+def rows_in(out: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in out.read_text("utf-8").splitlines()]
+
+
+def test_every_verdict_has_an_interval_around_it(request_: ScoreRequest) -> None:
+    result = score_file(request_)
+    rows = rows_in(request_.out)
+    assert all(1 <= row["low"] <= row["calibrated"] <= row["high"] <= 5 for row in rows)
+    assert all(row["width"] == row["high"] - row["low"] for row in rows)
+    assert len({row["expected_error"] for row in rows}) > 10
+    assert result.sure is not None
+    assert (result.sure.n, result.sure.reason, result.sure.abstention) == (len(rows), "", None)
+    assert result.sure.width == pytest.approx(np.mean([row["width"] for row in rows]))
+
+
+def test_the_loaded_judge_gives_the_same(request_: ScoreRequest) -> None:
+    score_file(request_)
+    judge = core.load_judge(request_.judge_file)
+    assert isinstance(judge, CalibratedJudge)
+    verdicts = judge.score(core.load_items(request_.items).items, coverage=0.9)
+    told = [(verdict.low, verdict.high, verdict.expected_error) for verdict in verdicts if isinstance(verdict, Scored)]
+    assert told == [(row["low"], row["high"], row["expected_error"]) for row in rows_in(request_.out)]
+
+
+def test_they_hold_the_labels_they_should(request_: ScoreRequest) -> None:
+    """On all of the sample, half of which the judge was calibrated on: so somewhat more than the nominal share."""
+    score_file(request_)
+    golden = core.load_golden(request_.items)
+    rows = {row["item_id"]: row for row in rows_in(request_.out)}
+    labels = zip(golden.item_ids, golden.labels("relevance").tolist(), strict=True)
+    held = [rows[name]["low"] <= label <= rows[name]["high"] for name, label in labels if not np.isnan(label)]
+    assert 0.83 <= np.mean(held) <= 1
+
+
+def test_a_plain_scoring_says_nothing_of_it(request_: ScoreRequest) -> None:
+    assert score_file(replace(request_, coverage=None)).sure is None
+    assert "low" not in rows_in(request_.out)[0]
+
+
+def test_a_wider_coverage_gives_wider_intervals(request_: ScoreRequest) -> None:
+    narrow, wide = (score_file(replace(request_, coverage=share, again=True)).sure for share in (0.5, 0.9))
+    assert narrow is not None
+    assert wide is not None
+    assert (narrow.width or 9) < (wide.width or 0)
+
+
+def test_the_least_sure_are_marked(request_: ScoreRequest, changed: Callable[[Change], Path]) -> None:
+    score_file(request_)
+    middle = float(np.median([row["expected_error"] for row in rows_in(request_.out)]))
+
+    def half(card: dict[str, Any]) -> None:
+        card["intervals"]["kept"] = [[0.5, middle, 0.2, 0.1], [1.0, 4.0, 0.6, 0.6]]
+
+    sure = score_file(replace(request_, judge_file=changed(half), abstain_over=0.35)).sure
+    assert sure is not None
+    assert sure.abstention is not None
+    rows = rows_in(request_.out)
+    # .35 lies in the middle of the best, .1 to .6: a quarter must go, whoever chooses
+    assert (sure.abstention.share, sure.abstention.least_gone) == (0.5, pytest.approx(0.25))
+    gone = [row for row in rows if row["abstained"]]
+    assert 0 < len(gone) == sure.n_abstained < len(rows)
+    kept = [row["expected_error"] for row in rows if not row["abstained"]]
+    assert max(kept) <= sure.abstention.most_expected < min(row["expected_error"] for row in gone)  # type: ignore[operator]
+    assert sure.share_kept == 1 - len(gone) / len(rows)
+
+
+@pytest.mark.parametrize(("wanted", "gone"), [(0.0, 1.0), (4.0, 0.0)])
+def test_all_or_nobody_goes(request_: ScoreRequest, wanted: float, gone: float) -> None:
+    sure = score_file(replace(request_, abstain_over=wanted)).sure
+    assert sure is not None
+    assert sure.share_kept == 1 - gone
+
+
+def test_csv_has_the_columns(request_: ScoreRequest) -> None:
+    request = replace(request_, out=request_.out.with_suffix(".csv"), abstain_over=0.3)
+    result = score_file(request)
+    with request.out.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0])[-5:] == ["low", "high", "width", "expected_error", "abstained"]
+    assert result.sure is not None
+    assert sum(row["abstained"] == "True" for row in rows) == result.sure.n_abstained
+    assert ask_again(request).n_scored == len(rows)
+
+
+def test_what_is_kept_goes_on_only_with_the_same_wishes(request_: ScoreRequest) -> None:
+    judge = core.load_judge(request_.judge_file)
+    assert isinstance(judge, CalibratedJudge)
+    budget = 60 * len(judge.criteria)
+    assert score_file(replace(request_, budget=budget)).sure is None
+    with pytest.raises(core.ConcordError, match="other options"):
+        score_file(replace(request_, coverage=0.8))
+    assert score_file(request_).sure is not None
+
+
+def test_files_from_before_still_score_and_say_why_no_interval(
+    request_: ScoreRequest, changed: Callable[[Change], Path]
+) -> None:
+    old = changed(lambda card: card.pop("intervals"))
+    assert score_file(replace(request_, judge_file=old, coverage=None)).n_unscored == 0
+    with pytest.raises(JudgeError, match="before judges kept what an interval takes"):
+        score_file(replace(request_, judge_file=old))
+
+
+def test_too_few_sources_are_said_and_leave_the_score(
+    request_: ScoreRequest, changed: Callable[[Change], Path]
+) -> None:
+    def few(card: dict[str, Any]) -> None:
+        kept = card["intervals"]["quantiles"]
+        card["intervals"] |= {"n_sources": 7, "quantiles": [[at, None if at >= 0.9 else value] for at, value in kept]}
+
+    sure = score_file(replace(request_, judge_file=changed(few))).sure
+    assert sure is not None
+    assert (sure.n, sure.width) == (0, None)
+    assert "at least 9 sources; the calibration had 7" in sure.reason
+    row = rows_in(request_.out)[0]
+    assert (row["low"], row["high"], row["width"]) == (None, None, None)
+    assert row["expected_error"] > 0
+
+
+def test_a_judge_without_a_map_cannot_abstain(request_: ScoreRequest, changed: Callable[[Change], Path]) -> None:
+    def none(card: dict[str, Any]) -> None:
+        card["isotonic"] = None
+        card["intervals"] |= {"reason": "all scores are equal", "expected_error": None, "quantiles": [], "kept": []}
+
+    path = changed(none)
+    sure = score_file(replace(request_, judge_file=path)).sure
+    assert sure is not None
+    assert sure.reason == "all scores are equal"
+    with pytest.raises(JudgeError, match="which verdicts are unsure: all scores are equal"):
+        score_file(replace(request_, judge_file=path, abstain_over=0.3, again=True))
+
+
+@pytest.mark.parametrize("coverage", [0.1, 1.0])
+def test_a_coverage_that_no_judge_keeps_is_refused(request_: ScoreRequest, coverage: float) -> None:
+    with pytest.raises(UsageError, match=r"0\.5 to 0\.99"):
+        score_file(replace(request_, coverage=coverage))

@@ -1,0 +1,218 @@
+"""Intervals around verdicts: they hold what they say with other sources, and say why where there are none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from core.errors import JudgeError
+from core.records import FloatArray, Item, Scale
+from core.stats import fit_isotonic
+from core.stats.conformal import (
+    JudgedItems,
+    VerdictIntervals,
+    criteria_spread,
+    fit_intervals,
+    least_sources,
+    source_quantile,
+    to_points,
+    worth_in_items,
+)
+from core.stats.expected_error import FEATURES, ExpectedError, crossed_errors, fit_expected_error, known_features
+
+SCALE = Scale(1, 5, 1.0)
+
+
+def judged(seed: int, n_sources: int, per: int, *, alike: float = 0.0, loud: float = 0.0) -> JudgedItems:
+    """Labels around a score: errors of a source are `alike` (0 to 1); long texts are judged worse by `loud`."""
+    rng = np.random.default_rng(seed)
+    n = n_sources * per
+    sources = np.repeat(np.arange(n_sources), per)
+    scores, n_words = rng.uniform(2, 4, n), rng.integers(1, 60, n)
+    noise = np.sqrt(alike) * rng.standard_normal(n_sources)[sources] + np.sqrt(1 - alike) * rng.standard_normal(n)
+    size = 0.4 * np.exp(loud * (np.log1p(n_words) - 3))
+    of_source = zip(n_words.tolist(), sources.tolist(), strict=True)
+    items = tuple(Item(f"i{k}", "w " * words, source_id=str(source)) for k, (words, source) in enumerate(of_source))
+    return JudgedItems(items, scores, np.zeros(n), np.clip(scores + size * noise, 1, 5), sources)
+
+
+def given(fitted: JudgedItems, told: JudgedItems, coverage: float) -> tuple[FloatArray, FloatArray]:
+    """Ends (2, n), and the expected errors, of `told` by what `fitted` teaches."""
+    intervals, score_map = fit_intervals(fitted, SCALE), fit_isotonic(fitted.scores, fitted.labels, SCALE).map
+    assert intervals.expected is not None
+    assert score_map is not None
+    calibrated = score_map.apply(told.scores)
+    expected = intervals.expected.of(known_features(told.items, calibrated, told.spread, SCALE))
+    return intervals.around(calibrated, expected, SCALE, coverage), expected
+
+
+@pytest.mark.parametrize(("n_sources", "per", "alike"), [(12, 6, 0.0), (12, 6, 0.8), (40, 1, 0.0), (30, 6, 0.5)])
+def test_intervals_hold_the_labels_of_other_sources(n_sources: int, per: int, alike: float) -> None:
+    held = []
+    for seed in range(40):
+        fitted, told = judged(seed, n_sources, per, alike=alike), judged(1000 + seed, 200, 1, alike=alike)
+        (low, high), _ = given(fitted, told, 0.9)
+        held.append(float(((low <= told.labels) & (told.labels <= high)).mean()))
+    # 40 sets of 12 to 40 sources: the standard error of the mean is about .008
+    assert 0.88 <= np.mean(held) <= 0.95
+
+
+def test_the_width_follows_what_makes_verdicts_unsure() -> None:
+    fitted, told = judged(1, 100, 4, loud=1.0), judged(2, 100, 4, loud=1.0)
+    _, expected = given(fitted, told, 0.9)
+    errors = np.abs(told.labels - told.scores)
+    sure = expected <= np.median(expected)
+    assert errors[sure].mean() < 0.6 * errors[~sure].mean()
+
+
+def test_without_anything_to_tell_them_apart_all_are_about_as_sure() -> None:
+    _, expected = given(judged(1, 100, 4), judged(2, 100, 4), 0.9)
+    assert expected.std() < 0.2 * expected.mean()
+
+
+def test_the_quantile_of_single_items_is_the_finite_sample_one() -> None:
+    # 9 scores, 90 %: the ceil(10 * .9) = 9th; 19, 95 %: the 19th; 39 of 90 %: ceil(40 * .9) = 36th
+    for n, coverage, place in ((9, 0.9, 9), (19, 0.95, 19), (39, 0.9, 36)):
+        assert source_quantile(np.arange(1.0, n + 1), np.arange(n), coverage) == place
+
+
+@pytest.mark.parametrize(("coverage", "least"), [(0.9, 9), (0.95, 19), (0.5, 1), (0.99, 99)])
+def test_sources_count_not_items(coverage: float, least: int) -> None:
+    assert least_sources(coverage) == least
+    too_few = np.repeat(np.arange(least - 1), 50)
+    if least > 1:
+        assert source_quantile(np.arange(float(too_few.size)), too_few, coverage) is None
+    enough = np.repeat(np.arange(least), 50)
+    assert source_quantile(np.arange(float(enough.size)), enough, coverage) is not None
+
+
+def test_errors_that_are_alike_within_a_source_are_worth_its_number() -> None:
+    sources = np.repeat(np.arange(10), 8)
+    assert worth_in_items(sources % 3 == 0, sources) == 10
+    assert worth_in_items(np.arange(80) % 2 == 0, sources) == 80
+    assert worth_in_items(np.arange(5) % 2 == 0, np.arange(5)) == 5
+
+
+def test_intervals_are_taken_to_the_points_between_their_ends() -> None:
+    ends = np.array([[1.2, 2.0, 2.3, -3.0, np.nan], [3.9, 4.0, 2.7, 9.0, np.nan]])
+    low, high = to_points(ends, np.array([2.5, 3.0, 2.4, 3.0, np.nan]), SCALE)
+    assert low.tolist()[:4] == [2, 2, 2, 1]  # 2.3 to 2.7 hold no point: the nearest to 2.4
+    assert high.tolist()[:4] == [3, 4, 2, 5]
+    assert np.isnan(low[4])
+
+
+def test_yes_and_no_give_sets_that_hold_the_answer() -> None:
+    yes_no, held, both = Scale(0, 1, 1.0), [], []
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        scores = rng.uniform(0, 1, 400)
+        labels = (rng.uniform(0, 1, 400) < scores).astype(float)
+        items = tuple(Item(str(k), "a b") for k in range(400))
+        every = JudgedItems(items, scores, np.zeros(400), labels, np.arange(400))
+        fitted, told = every.take(np.arange(200)), every.take(np.arange(200, 400))
+        intervals, score_map = fit_intervals(fitted, yes_no), fit_isotonic(fitted.scores, fitted.labels, yes_no).map
+        assert intervals.on_points
+        assert intervals.expected is not None
+        assert score_map is not None
+        calibrated = score_map.apply(told.scores)
+        expected = intervals.expected.of(known_features(told.items, calibrated, told.spread, yes_no))
+        low, high = intervals.around(calibrated, expected, yes_no, 0.9)
+        assert set(np.unique([low, high])) <= {0.0, 1.0}
+        held.append(((low <= told.labels) & (told.labels <= high)).mean())
+        both.append((low < high).mean())
+    assert 0.88 <= np.mean(held) <= 0.93
+    assert 0.1 < np.mean(both) < 0.9
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"scores": np.full(60, 3.0)}, "all scores are equal"),
+        ({"labels": np.full(60, 3.0)}, "all labels are equal"),
+        ({"scores": np.full(60, np.nan)}, "0 items have score and label"),
+        ({"sources": np.zeros(60, dtype=np.intp)}, "on 1 sources"),
+        ({"labels": np.linspace(10, 50, 60)}, "leave the scale"),
+    ],
+)
+def test_where_there_are_none_the_reason_is_told(change: dict[str, Any], reason: str) -> None:
+    intervals = fit_intervals(replace(judged(1, 30, 2), **change), SCALE)
+    assert intervals.expected is None
+    assert reason in intervals.why_none(0.9)
+    assert intervals.quantile(0.9) is None
+
+
+def test_few_sources_give_narrow_coverages_alone() -> None:
+    intervals = fit_intervals(judged(1, 8, 20), SCALE)
+    assert intervals.why_none(0.8) == ""
+    assert intervals.why_none(0.9).endswith("at least 9 sources; the calibration had 8")
+    assert np.isnan(intervals.around(np.array([3.0]), np.array([0.4]), SCALE, 0.9)).all()
+
+
+def test_unread_items_play_no_part() -> None:
+    whole = judged(1, 40, 3)
+    scores = whole.scores.copy()
+    scores[:30] = np.nan
+    assert fit_intervals(replace(whole, scores=scores), SCALE) == fit_intervals(whole.take(np.arange(30, 120)), SCALE)
+
+
+def test_a_coverage_between_two_takes_the_higher() -> None:
+    intervals = fit_intervals(judged(1, 40, 3), SCALE)
+    assert intervals.quantile(0.85) == intervals.quantile(0.9)
+    assert intervals.quantile(0.999) is None
+
+
+def test_json_comes_back() -> None:
+    intervals = fit_intervals(judged(1, 40, 3), SCALE)
+    again = VerdictIntervals.from_json(intervals.as_json())
+    assert again.as_json() == intervals.as_json()
+    assert list(again.quantiles) == list(intervals.quantiles)
+    none = fit_intervals(judged(1, 1, 3), SCALE)
+    assert VerdictIntervals.from_json(none.as_json()) == none
+
+
+@pytest.mark.parametrize(
+    "damage", [{"expected_error": {"features": {}}}, {"quantiles": [["a", 1]]}, {"kept": [[1, 2]]}, {"n": None}]
+)
+def test_damaged_json_is_refused(damage: dict[str, Any]) -> None:
+    with pytest.raises(JudgeError, match="damaged"):
+        VerdictIntervals.from_json(fit_intervals(judged(1, 40, 3), SCALE).as_json() | damage)
+
+
+# ── the error that is expected ───────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_model_of_the_error_finds_the_feature_that_tells() -> None:
+    rng = np.random.default_rng(3)
+    features = rng.standard_normal((400, len(FEATURES)))
+    errors = 0.5 * np.abs(1 + 0.5 * features[:, 3]) * rng.uniform(0.8, 1.2, 400)
+    model = fit_expected_error(features, errors, np.arange(400))
+    assert max(model.features, key=lambda name: abs(model.features[name].weight)) == FEATURES[3]
+    assert np.corrcoef(crossed_errors(features, errors, np.arange(400)), errors)[0, 1] > 0.9
+    assert model.of(features).min() > 0
+
+
+def test_no_error_at_all_and_one_source_are_taken() -> None:
+    features = np.ones((20, len(FEATURES)))
+    assert (fit_expected_error(features, np.zeros(20), np.arange(20)).of(features) > 0).all()
+    model = fit_expected_error(features, np.full(20, 0.5), np.zeros(20, dtype=np.intp))
+    assert model.of(features) == pytest.approx(0.5)
+
+
+def test_what_is_known_of_a_verdict() -> None:
+    item = Item("1", "The cat sat there", source="the dog sat", context="there")
+    features = known_features([item], np.array([3.0]), np.array([0.4]), SCALE)
+    # middle of 1-5; .4 of 4 points; 4 words beside 4; only "cat" is new
+    assert features[0] == pytest.approx([0.5, 1.0, 0.1, np.log(5), np.log(5), 0.25])
+    assert np.isnan(
+        ExpectedError.from_json(fit_intervals(judged(1, 40, 3), SCALE).as_json()["expected_error"]).of(
+            known_features([item], np.array([np.nan]), np.array([0.0]), SCALE)
+        )
+    ).all()
+
+
+def test_spread_is_over_the_criteria_that_scored() -> None:
+    members = np.array([[1.0, 2.0, np.nan], [3.0, np.nan, np.nan]])
+    assert criteria_spread(members).tolist() == [1.0, 0.0, 0.0]
