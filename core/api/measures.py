@@ -39,6 +39,9 @@ from core.stats import (
 from core.stats import align as aligned
 from core.stats import annotator_test as tested_annotator
 from core.stats import beside_people as paired_with_people
+from core.stats.items import paired
+from core.stats.labels_needed import LabelPilot
+from core.stats.pilot import single_call_reliability
 from core.verdicts import Verdicts
 
 AnyVerdicts = Path | str | Sequence[Verdict] | Mapping[str, float]
@@ -136,6 +139,25 @@ def compare(
     of_a, of_b = (side.scores[np.searchsorted(side.items.positions, positions)] for side in (a, b))
     difference = paired_difference(of_a, of_b, items, measure, resamples=bootstrap, seed=seed)
     return Comparison(difference, williams_test(of_a, of_b, items))
+
+
+def label_pilot(golden: GoldenSet, verdicts: AnyVerdicts, aspect: str) -> LabelPilot:
+    """What a few labelled and judged items teach for planning more: Spearman over all items, and how alike raters are.
+
+    A label without single ratings counts as one person's.
+    """
+    match = _match(golden, verdicts, aspect)
+    measure = Measure("spearman", "dataset")
+    found = aligned(match.scores, match.items, measure)
+    n_sources = int(np.unique(match.items.sources[match.scored]).size)
+    try:
+        table = rater_table(golden, aspect)
+    except AspectError:
+        return LabelPilot(found, found.n, n_sources, 1.0)
+    counts = table.rated.sum(axis=0)
+    every = LabelledItems.from_arrays(np.zeros(len(golden.items)))
+    reliability = single_call_reliability(paired(table.values, every), "dataset")
+    return LabelPilot(found, found.n, n_sources, float(counts[counts > 0].mean()), reliability)
 
 
 def ceiling(

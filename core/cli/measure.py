@@ -1,4 +1,4 @@
-"""The commands that measure: align, compare, ceiling, estimate-means, read-ratings."""
+"""The commands that measure: align, compare, ceiling, estimate-means, plan-labels, read-ratings."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from core.api.system_means import EstimatedMeans
     from core.records import GoldenSet
     from core.stats import AgreementReport, Ceiling, Comparison
+    from core.stats.labels_needed import LabelPlanning
     from core.verdicts import Verdicts
 
 
@@ -218,6 +219,42 @@ def _ids_in(file: Path) -> list[str]:
         return [line.strip() for line in file.read_text("utf-8").splitlines() if line.strip()]
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{file}: cannot be read as lines of item ids ({error}).") from error
+
+
+@commands.command("plan-labels")
+def plan_labels(
+    items: Annotated[int, typer.Argument(min=1, help="Items to label.")],
+    *,
+    sources: Annotated[int | None, typer.Option(min=1, help="Sources that they are of; by default one each.")] = None,
+    raters: Annotated[int, typer.Option(min=1, help="People who label each item.")] = 1,
+    pilot: Annotated[Path | None, typer.Option(help="A golden set of a few labelled items.")] = None,
+    verdicts: Annotated[Path | None, typer.Option(help="A judge's verdicts on the pilot.")] = None,
+    aspect: Annotated[str, typer.Option("--aspect", help="The human_<aspect> of the pilot.")] = "",
+    as_json: JsonFlag = False,
+) -> None:
+    """What so many labels would tell: how well an alignment would be known, and which fall would be seen."""
+    from core.api.measures import label_pilot
+    from core.data import load_golden
+    from core.stats.labels_needed import interval_curve
+    from core.stats.labels_needed import plan_labels as planned
+
+    if len({pilot is None, verdicts is None, not aspect}) > 1:
+        raise UsageError("A pilot takes --pilot GOLDEN, --verdicts FILE and --aspect NAME together.")
+    known = None
+    if pilot is not None and verdicts is not None:
+        loaded = load_golden(pilot)
+        table, _ = _read(loaded, verdicts, aspect)
+        known = label_pilot(loaded, table, aspect)
+    plan = planned(items, sources or items, raters, pilot=known)
+    curve = interval_curve(plan, pilot=known)
+    body = plan.as_json() | {"words": plan.words, "curve": [point.as_json() for point in curve]}
+    tell(body, [plan.words, *(f"  {_plan_words(point)}" for point in curve)], as_json)
+
+
+def _plan_words(point: LabelPlanning) -> str:
+    known = f"{point.n_items:,} items: {number(point.value)}{interval_words(point.interval)}"
+    fall = "—" if point.fall is None else f"{point.fall:.3f}"
+    return f"{known}, smallest fall seen {fall}{because(point.enough[-1] if point.enough else '')}"
 
 
 def _read(golden: GoldenSet, file: Path, aspect: str) -> tuple[Verdicts, int]:

@@ -105,6 +105,19 @@ def judge_sureness(
     return _told(judge.name, judged.take(told), systems, given, _Asked(scale, coverage))
 
 
+def expected_errors(golden: GoldenSet, aspect: str, judge: JudgeScores) -> FloatArray:
+    """(n_items,) how far the judge's verdict may lie from people's label, labelled or not; NaN where that is not known.
+
+    From all items with label and score: it says which verdicts are unsure, and is no measurement of the judge.
+    """
+    labels, scores, scale = golden.labels(aspect), judge.upward, golden.aspects[aspect].scale
+    judged = JudgedItems(golden.items, scores, np.zeros(scores.size), labels, golden.source_codes)
+    fit, intervals = fit_isotonic(scores, labels, scale), fit_intervals(judged, scale)
+    if fit.map is None or intervals.expected is None:
+        return np.full(scores.size, np.nan)
+    return intervals.expected.of(known_features(golden.items, fit.map.apply(scores), judged.spread, scale))
+
+
 def matrix_sureness(
     golden: GoldenSet,
     aspect: str,

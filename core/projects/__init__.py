@@ -87,6 +87,7 @@ from core.projects.labelling import (
     earlier_labels,
     get_pass,
     join_pass,
+    label_planning,
     list_passes,
     others_said,
     save_comment,

@@ -12,10 +12,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from core.comparison.sureness import expected_errors
 from core.errors import AccessError, NotFoundError, UsageError
-from core.projects.judges_shown import judges_shown
+from core.project_records import GoldenSummary
+from core.projects.judge_line import judge_line
+from core.projects.judges_shown import JudgesShown, judges_shown
 from core.projects.roles import requires
-from core.records import GoldenSet
+from core.records import FloatArray, GoldenSet
 from core.review.agreement import (
     ratings_of,
 )
@@ -39,6 +42,7 @@ from core.review.passes import (
     passes_from,
 )
 from core.review.plan import LabelAspect, LabelPlan, item_order
+from core.stats.labels_needed import LabelPilot, LabelPlanning, plan_labels
 from core.store.store import Store
 
 _LONGEST_NAME = 120
@@ -75,13 +79,47 @@ def start_pass(store: Store, request: PassRequest) -> str:
 
 
 def _order(store: Store, request: PassRequest, golden: GoldenSet) -> tuple[int, ...]:
-    judges, ratings = [], None
-    if request.order == "disagreement":
-        shown = judges_shown(store, request.project_id, request.golden_id, request.aspect)
-        judges = [row.judge for row in shown.entries]
-        labels = store.labels.of_golden(request.project_id, request.golden_id)
-        ratings = ratings_of(golden, labels, request.aspect).values
-    return item_order(golden, request.order, seed=request.seed, limit=request.limit, judges=judges, ratings=ratings)
+    if request.order not in ("disagreement", "unsure"):
+        return item_order(golden, request.order, seed=request.seed, limit=request.limit)
+    shown = judges_shown(store, request.project_id, request.golden_id, request.aspect)
+    if request.order == "unsure":
+        expected = _expected(golden, request.aspect, shown)
+        return item_order(golden, "unsure", seed=request.seed, limit=request.limit, expected=expected)
+    judges = [row.judge for row in shown.entries]
+    ratings = ratings_of(golden, store.labels.of_golden(request.project_id, request.golden_id), request.aspect).values
+    return item_order(golden, "disagreement", seed=request.seed, limit=request.limit, judges=judges, ratings=ratings)
+
+
+def _expected(golden: GoldenSet, aspect: str, shown: JudgesShown) -> tuple[FloatArray, FloatArray] | None:
+    """How far the version in use may err on each item, else the oldest judge of which that is known; and the labels."""
+    if aspect not in golden.aspects:
+        return None
+    rows = sorted(shown.entries, key=lambda row: row.judge_id != shown.own)
+    errors = (expected_errors(golden, aspect, row.judge) for row in rows)
+    known = next((own for own in errors if not np.isnan(own).all()), None)
+    return None if known is None else (known, golden.labels(aspect))
+
+
+def label_planning(
+    store: Store, project_id: str, golden: GoldenSummary, aspect: str, *, n_items: int, n_ratings: int
+) -> LabelPlanning:
+    """What `n_items` labels from `n_ratings` ratings would tell, by the judge in use where it was measured on this set.
+
+    The items are taken as a random draw, over so many sources as one has on average.
+    """
+    n_items = max(1, min(n_items, golden.n_items))
+    per_source = golden.n_items / max(1, golden.n_sources)
+    n_sources = round(golden.n_sources * (1.0 - (1.0 - n_items / golden.n_items) ** per_source))
+    line = judge_line(store, project_id, aspect)
+    version = line.default or (line.versions[-1] if line.versions else None)
+    measured = None if version is None else version.on(golden.golden_id)
+    pilot = None
+    held_out = None if measured is None else measured.held_out
+    if held_out is not None and held_out.interval is not None and held_out.level != "system":
+        n_pilot = round(held_out.n / per_source)
+        pilot = LabelPilot(held_out, held_out.n, held_out.interval.n_sources or max(1, n_pilot))
+    n_raters = max(1, round(n_ratings / n_items))
+    return plan_labels(n_items, max(1, min(n_sources, n_items)), n_raters, pilot=pilot)
 
 
 def _chosen_labels(store: Store, request: PassRequest, item_ids: set[str]) -> list[Label]:

@@ -15,8 +15,8 @@ import numpy as np
 from core.errors import UsageError
 from core.records import FloatArray, GoldenSet, IntArray, JudgeScores, Scale
 
-Order = Literal["random", "file", "disagreement"]
-ORDERS: tuple[Order, ...] = ("random", "file", "disagreement")
+Order = Literal["random", "file", "disagreement", "unsure"]
+ORDERS: tuple[Order, ...] = ("random", "file", "disagreement", "unsure")
 MOST_RATERS = 100
 MOST_KEYS = 11
 """A scale of up to this many steps is labelled with single keys."""
@@ -108,11 +108,14 @@ def item_order(
     limit: int | None = None,
     judges: Sequence[JudgeScores] = (),
     ratings: FloatArray | None = None,
+    expected: tuple[FloatArray, FloatArray] | None = None,
 ) -> tuple[int, ...]:
     """Positions of the items to rate, first things first, at most `limit`.
 
     "disagreement" puts those first on which `judges` (of any scales) or raters (`ratings`, (n_raters, n_items), NaN =
-    not rated) disagree most, ties at random.  UsageError for it without at least two judges or two raters.
+    not rated) disagree most, ties at random.  UsageError for it without at least two judges or two raters.  "unsure"
+    takes the items without a label first, and of these first where a judge is expected to err most: `expected` are
+    (n_items,) the errors, NaN = not known, and the labels.  UsageError for it without them.
     """
     if order not in ORDERS:
         raise UsageError(f"The order is one of {', '.join(ORDERS)}, not {order!r}.")
@@ -122,6 +125,15 @@ def item_order(
     if order == "disagreement":
         spread = disagreement(n, judges, ratings)
         positions = positions[np.argsort(-spread[positions], kind="stable")]
+    if order == "unsure":
+        if expected is None or np.isnan(expected[0]).all():
+            raise UsageError(
+                "To label the least sure first there must be a judge that scored these items, and enough labels to "
+                "tell how far it errs. Calibrate a judge first, or choose the random order."
+            )
+        errors, labels = expected
+        surest_last = np.where(np.isnan(errors), -np.inf, errors)[positions]
+        positions = positions[np.lexsort((-surest_last, ~np.isnan(labels[positions])))]
     return tuple(int(position) for position in positions[:limit])
 
 

@@ -20,6 +20,7 @@ ORDER_WORDS: dict[Order, str] = {
     "random": "random",
     "file": "as in the file",
     "disagreement": "first where judges and raters part",
+    "unsure": "first where the judge is least sure",
 }
 STEPS = {"whole numbers": 1.0, "halves": 0.5, "any number": None}
 USUAL_ITEMS, USUAL_SHARED = 50, 20
@@ -52,6 +53,11 @@ def draw(page: Opened) -> None:
             finding("What are people to rate? Choose or type an aspect, such as coherence.")
             return
         finding(_what_it_means(request, golden), step=lambda: _draw_begin(page, request))
+        n_items = min(request.limit or golden.n_items, golden.n_items)
+        where = (page.store, page.project.project_id, golden, aspects[0].aspect)
+        st.caption(
+            plain(projects.label_planning(*where, n_items=n_items, n_ratings=_n_ratings(request, n_items)).words)
+        )
     if not request.blind:
         st.warning(OPEN, icon=":material/visibility:")
 
@@ -210,7 +216,7 @@ def _what_it_means(request: PassRequest, golden: GoldenSummary) -> str:
     n = min(request.limit or golden.n_items, golden.n_items)
     shared = min(request.shared, n)
     each = shared + -(-(n - shared) * request.overlap // request.n_raters)
-    total = shared * request.n_raters + (n - shared) * request.overlap
+    total = _n_ratings(request, n)
     aspects = ", ".join(
         f"{shortened(aspect.aspect, SHORT)} ({aspect.scale.low:g} to {aspect.scale.high:g})"
         for aspect in request.aspects
@@ -219,6 +225,12 @@ def _what_it_means(request: PassRequest, golden: GoldenSummary) -> str:
     if _is_alone(request):
         return f"{what} by you alone"
     return f"{what} by {request.n_raters} people: {total:,} ratings, at most {each:,} each"
+
+
+def _n_ratings(request: PassRequest, n: int) -> int:
+    """Ratings in all, of `n` items."""
+    shared = min(request.shared, n)
+    return shared * request.n_raters + (n - shared) * request.overlap
 
 
 def _begin(page: Opened, request: PassRequest) -> None:

@@ -57,6 +57,10 @@ def draw_progress(store: Store, passed: LabelPass) -> None:
         f"{counted(len(passed.raters), 'rater')} of {passed.plan.n_raters} planned joined; "
         f"{counted(len(seen.queue), 'item')} to decide."
     )
+    if seen.n_touched:
+        golden = projects.get_golden(store, passed.golden_id)
+        where = (store, passed.project_id, golden, agreement.aspect)
+        st.caption(projects.label_planning(*where, n_items=seen.n_touched, n_ratings=agreement.n_labels).words)
     by_rater, link = st.tabs(["By rater", "Link for raters"])
     with by_rater:
         _draw_raters(store, passed, seen)

@@ -122,3 +122,15 @@ def test_a_fault_of_ours_is_a_sentence_and_a_trace(run: Run, monkeypatch: pytest
     code, body = run("check", SUMMARIES)
     assert (code, body["error"]["type"]) == (1, "InternalError")
     assert "boom" in Path("home/errors.log").read_text()
+
+
+def test_what_so_many_labels_would_tell(run: Run, say: Say, judge_file: Path) -> None:
+    code, body = run("plan-labels", "200", "--sources", "50", "--raters", "2")
+    assert (code, body["n_items"], body["n_sources"], len(body["curve"])) == (0, 200, 50, 4)
+    assert body["interval"][0] < body["value"] < body["interval"][1]
+    run("score", SUMMARIES, "--judge-file", judge_file, "--out", "v.jsonl")
+    pilot = ("--pilot", SUMMARIES, "--verdicts", "v.jsonl", "--aspect", "relevance")
+    assert "by the 144 items labelled so far" in say("plan-labels", "300", *pilot)
+    code, body = run("plan-labels", "300", *pilot[:2])
+    assert (code, body["error"]["type"]) == (2, "UsageError")
+    assert run("plan-labels", "10", "--sources", "11")[0] == 2

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import core
-from core.comparison.sureness import judge_sureness, matrix_sureness
+from core.comparison.sureness import expected_errors, judge_sureness, matrix_sureness
 from core.records import AspectLabels, FloatArray, GoldenSet, Item, JudgeScores, Scale
 
 SCALE = Scale(0, 10)
@@ -61,7 +62,6 @@ def test_a_judge_that_tells_nothing_has_no_intervals(scores: FloatArray, reason:
 
 def test_a_judge_on_a_scale_of_its_own_is_mapped_first() -> None:
     golden, judge = judged()
-    from dataclasses import replace
 
     own = replace(judge, values=-100 * judge.values, on_scale=False, higher_is_better=False)
     sure, same = judge_sureness(golden, "wit", own), judge_sureness(golden, "wit", judge)
@@ -71,7 +71,6 @@ def test_a_judge_on_a_scale_of_its_own_is_mapped_first() -> None:
 
 def test_few_sources_have_a_curve_and_no_interval() -> None:
     golden, judge = judged(n=400)
-    from dataclasses import replace
 
     coarse = replace(golden, items=tuple(replace(item, source_id=f"s{k // 50}") for k, item in enumerate(golden.items)))
     sure = judge_sureness(coarse, "wit", judge)
@@ -86,3 +85,15 @@ def test_of_a_calibration_on_held_out_items(repository: Path) -> None:
     assert sure.n == len(run.split.held_out)
     assert sure.held is not None
     assert 0.75 <= sure.held <= 1
+
+
+def test_errors_are_expected_of_items_without_a_label_too() -> None:
+    golden, judge = judged()
+    half = (*golden.aspects["wit"].values[:200], *[None] * 200)
+    labels = AspectLabels("wit", SCALE, half)
+    errors = expected_errors(replace(golden, aspects={"wit": labels}), "wit", judge)
+    assert not np.isnan(errors).any()
+    long, short = np.arange(400) % 40 >= 30, np.arange(400) % 40 < 10
+    assert errors[200:][long[200:]].mean() > 2 * errors[200:][short[200:]].mean()
+    few = AspectLabels("wit", SCALE, (5.0, 6.0, *[None] * 398))
+    assert np.isnan(expected_errors(replace(golden, aspects={"wit": few}), "wit", judge)).all()

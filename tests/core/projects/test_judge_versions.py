@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 
 from core import projects
 from core.calibration.settings import CalibrationSettings
+from core.comparison.sureness import expected_errors
 from core.errors import AccessError, ConflictError, CriteriaError, JobError, NotFoundError, UsageError
 from core.people import Actor
 from core.projects.calibration import CalibrationRequest, sides_of
@@ -350,6 +352,29 @@ def test_labelling_where_judges_part_asks_the_version_in_use(world: World) -> No
     pass_id = projects.start_pass(world.store, request)
     expected = item_order(golden, "disagreement", judges=judges, ratings=ratings)
     assert projects.get_pass(world.store, world.project_id, pass_id).plan.positions == expected
+
+
+def test_labelling_the_least_sure_first_asks_the_version_in_use(world: World) -> None:
+    shown = projects.judges_shown(world.store, world.project_id, world.golden_id, ASPECT)
+    golden = projects.load_golden_set(world.store, world.golden_id)
+    aspect = LabelAspect(ASPECT, golden.aspects[ASPECT].scale)
+    pass_id = projects.start_pass(
+        world.store, PassRequest(world.project_id, world.golden_id, "unsure", (aspect,), order="unsure", limit=5)
+    )
+    judge = next(entry.judge for entry in shown.entries if entry.judge_id == shown.own)
+    errors = expected_errors(golden, ASPECT, judge)
+    first = projects.get_pass(world.store, world.project_id, pass_id).plan.positions
+    open_ = np.isnan(golden.labels(ASPECT))
+    pool = np.flatnonzero(open_) if open_.any() else np.arange(len(golden.items))
+    assert errors[first[0]] == np.nanmax(errors[pool])
+
+
+def test_what_labels_would_tell_goes_by_the_judge_in_use(world: World) -> None:
+    golden = projects.get_golden(world.store, world.golden_id)
+    plan = projects.label_planning(
+        world.store, world.project_id, golden, ASPECT, n_items=golden.n_items, n_ratings=golden.n_items
+    )
+    assert "labelled so far" in plan.words
 
 
 def test_an_approval_withdrawn_while_a_run_measures_the_version(world: World) -> None:

@@ -196,6 +196,24 @@ def test_first_where_judges_part(store: Store, request_: PassRequest) -> None:
     assert label_pass.plan.positions[0] == 11
 
 
+def test_first_where_the_judge_is_least_sure(store: Store, request_: PassRequest) -> None:
+    request = replace(request_, order="unsure")
+    with pytest.raises(UsageError, match="Calibrate a judge first"):
+        projects.start_pass(store, request)
+
+
+def test_what_the_labels_of_a_pass_would_tell(store: Store, request_: PassRequest) -> None:
+    golden = projects.get_golden(store, request_.golden_id)
+    plan = projects.label_planning(store, request_.project_id, golden, "a", n_items=golden.n_items, n_ratings=24)
+    assert (plan.n_items, plan.n_sources) == (golden.n_items, golden.n_sources)
+    assert plan.n_raters == round(24 / golden.n_items)
+    assert "assuming" in plan.words
+    assert (
+        projects.label_planning(store, request_.project_id, golden, "a", n_items=10**6, n_ratings=1).n_items
+        == golden.n_items
+    )
+
+
 def test_passes_in_a_list(store: Store, request_: PassRequest, pass_id: str) -> None:
     second = projects.start_pass(store, replace(request_, name="second"))
     listed = projects.list_passes(store, request_.project_id, request_.golden_id)

@@ -81,7 +81,7 @@ def test_orders() -> None:
     assert sorted(one) == sorted(two) == list(range(20))
     assert one != two
     assert item_order(golden, "random", seed=1) == one
-    with pytest.raises(UsageError, match="one of random, file, disagreement"):
+    with pytest.raises(UsageError, match="one of random, file, disagreement, unsure"):
         item_order(golden, "alphabetical")  # type: ignore[arg-type]
 
 
@@ -106,3 +106,12 @@ def test_a_constant_judge_or_one_judge_tells_nothing() -> None:
     assert disagreement(2, [a_judge([3, 3]), a_judge([3, 3])]) == pytest.approx([0, 0])
     with pytest.raises(UsageError, match="at least two judges"):
         disagreement(2, [a_judge([1, 2])])
+
+
+def test_the_least_sure_come_first_and_labelled_items_last() -> None:
+    golden = a_golden(5)
+    errors, labels = np.array([0.2, np.nan, 0.9, 0.5, 0.1]), np.array([np.nan, np.nan, 3.0, np.nan, np.nan])
+    assert item_order(golden, "unsure", expected=(errors, labels)) == (3, 0, 4, 1, 2)
+    for expected in (None, (np.full(5, np.nan), labels)):
+        with pytest.raises(UsageError, match="Calibrate a judge first"):
+            item_order(golden, "unsure", expected=expected)
