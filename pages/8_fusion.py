@@ -32,7 +32,7 @@ def show(page: Opened) -> None:
     choice = fusion_choice.choice_of(page, golden, aspect, judges)
     if len(choice.parts) < 2:
         finding("A fusion joins at least two judges: choose its parts.")
-        fusion_choice.draw_parts(choice)
+        fusion_choice.draw_choice(choice)
         fusion_view.draw_ways(page, golden, aspect)
         return
     try:
@@ -49,9 +49,6 @@ def show(page: Opened) -> None:
 def show_fusion(page: Opened, fused: Fused, choice: Choice) -> None:
     finding(fusion_view.headline(fused), step=lambda: fusion_keep.draw_keep(page, fused))
     fusion_view.draw_notes(fused)
-    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
-        fusion_choice.draw_choice(choice)
-        fusion_keep.draw_files(page, choice.judges)
     section = st.segmented_control(
         "More",
         SECTIONS,
@@ -77,6 +74,8 @@ def show_fusion(page: Opened, fused: Fused, choice: Choice) -> None:
     else:
         fusion_choice.draw_kinds(choice)
         fusion_view.draw_ways(page, fused.view, fused.aspect)
+    fusion_choice.draw_choice(choice)
+    fusion_keep.draw_files(page, choice.judges)
 
 
 show(

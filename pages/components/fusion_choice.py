@@ -17,7 +17,7 @@ from core.fusion.stack import StackSettings
 from core.metrics import make_metric
 from core.project_records import GoldenSummary, JudgeEntry
 from core.records import STATISTICS, JudgeKind, Level
-from core.report.figures import LEVEL_NAMES, STATISTIC_NAMES, measure_name
+from core.report.figures import LEVEL_NAMES, STATISTIC_NAMES
 from pages.components import compare_view, state, tables
 from pages.components.page import Opened
 from pages.components.screens import plain
@@ -90,17 +90,7 @@ def _held(name: str, at_first: Any) -> Any:
 
 
 def draw_choice(choice: Choice) -> None:
-    """How many parts are taken and by what the fusion is shown; a press on either opens what changes it."""
-    settings = choice.settings
-    with st.popover(f"{len(choice.parts)} of {len(choice.judges)} parts", icon=":material/filter_list:"):
-        draw_parts(choice)
-    measure = measure_name(settings.statistic, settings.level)
-    with st.popover(f"By {METHOD_WORDS[settings.method]} · {measure}", icon=":material/tune:"):
-        _draw_measure(choice)
-
-
-def draw_parts(choice: Choice) -> None:
-    """The judges that can be parts, each to be taken or left by a press."""
+    """The parts, each to be taken or left by a press, and by what the fusion is shown."""
     st.pills(
         "Parts of the fusion",
         list(choice.names.values()),
@@ -109,32 +99,30 @@ def draw_parts(choice: Choice) -> None:
         key=state.widget(f"fusion_parts_{choice.key}"),
         help="Press to take or leave one. What each costs and needs stands under “More parts”.",
     )
-
-
-def _draw_measure(choice: Choice) -> None:
-    st.segmented_control(
-        "Show the fusion by",
-        METHODS,
-        required=True,
-        format_func=lambda method: METHOD_WORDS[method].removesuffix(" weights"),
-        key=state.widget("fusion_method"),
-        help=METHOD_HELP,
-    )
-    st.segmented_control(
-        "Statistic",
-        STATISTICS,
-        required=True,
-        format_func=lambda statistic: STATISTIC_NAMES[statistic],
-        key=state.widget(f"fusion_statistic_{choice.key}"),
-    )
-    st.segmented_control(
-        "Level",
-        choice.levels,
-        required=True,
-        format_func=lambda level: LEVEL_NAMES[level].removesuffix(" level"),
-        key=state.widget(f"fusion_level_{choice.key}"),
-        help="Dataset: one coefficient over all items. Sample: one a source, averaged. System: over system means.",
-    )
+    with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
+        st.segmented_control(
+            "Show the fusion by",
+            METHODS,
+            required=True,
+            format_func=lambda method: METHOD_WORDS[method].removesuffix(" weights"),
+            key=state.widget("fusion_method"),
+            help=METHOD_HELP,
+        )
+        st.segmented_control(
+            "Statistic",
+            STATISTICS,
+            required=True,
+            format_func=lambda statistic: STATISTIC_NAMES[statistic],
+            key=state.widget(f"fusion_statistic_{choice.key}"),
+        )
+        st.segmented_control(
+            "Level",
+            choice.levels,
+            required=True,
+            format_func=lambda level: LEVEL_NAMES[level].removesuffix(" level"),
+            key=state.widget(f"fusion_level_{choice.key}"),
+            help="Dataset: one coefficient over all items. Sample: one a source, averaged. System: over system means.",
+        )
 
 
 def draw_kinds(choice: Choice) -> None:
