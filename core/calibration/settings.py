@@ -120,7 +120,8 @@ class CalibrationSettings:
         return min(self.keep, self.plan.n_drafts) * self.plan.n_refinements if self.rounds else 0
 
     def as_json(self) -> dict[str, Any]:
-        return asdict(self)
+        """By name; `batch`, which changes no result, where it is chosen."""
+        return {name: value for name, value in asdict(self).items() if name != "batch" or value}
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> CalibrationSettings:
