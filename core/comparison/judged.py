@@ -81,7 +81,8 @@ def judged_items(
     used[list(seen)] = False
     row_of = dict(zip(at.tolist(), range(at.size), strict=True))
     own = [(golden.items[k], row_of.get(k)) for k in np.flatnonzero(used).tolist()]
-    others = [((places or {}).get(rows.item_ids[k]), k) for k in np.flatnonzero(at < 0).tolist()]
+    known_items = places or {}
+    others = [(known_items.get(rows.item_ids[k]), k) for k in np.flatnonzero(at < 0).tolist()]
     sides: list[_Side] = [*own, *others]
     systems = _names(rows.systems, sides, "system_id")
     named = np.array([bool(name) for name in systems], dtype=np.bool_)

@@ -267,7 +267,7 @@ def _pairs(chosen: IntArray, systems: list[SystemMean], means: Means) -> Iterato
     variance = np.diag(covariance)
     i, j = np.triu_indices(chosen.size, 1)
     errors = np.sqrt(np.maximum(variance[i] + variance[j] - 2.0 * covariance[i, j], 0.0))
-    freedom = np.minimum(means.freedom[chosen[i]], means.freedom[chosen[j]])
+    freedom = np.minimum(means.freedom[chosen[i]], means.freedom[chosen[j]]) - 1  # two λ were chosen, not one
     gaps = means.values[chosen[i]] - means.values[chosen[j]]
     known = np.isfinite(means.errors[chosen])
     known = known[i] & known[j] & (errors > ROUNDING)
@@ -275,7 +275,7 @@ def _pairs(chosen: IntArray, systems: list[SystemMean], means: Means) -> Iterato
     p = np.minimum(1.0, 2.0 * stdtr(np.maximum(freedom, 1), -np.abs(gaps) / np.where(known, errors, 1.0)))
     for k in range(i.size):
         a, b = systems[chosen[i[k]]].name, systems[chosen[j[k]]].name
-        gap, few = float(gaps[k]), freedom[k] + 1 < LEAST_SOURCES
+        gap, few = float(gaps[k]), freedom[k] + 2 < LEAST_SOURCES
         if not known[k]:
             yield MeanDifference(a, b, gap, None, None, None, ALL_EQUAL)
         else:

@@ -74,7 +74,7 @@ def read_scored(path: Path, aspect: str = "") -> ScoredRows | None:
         ids += _ids(cells[item], path.name, item, numbers)
         scores.append(_scores(cells[score], path.name, score, numbers))
         for name in {system, source} - {""}:
-            groups[name] += map(read_id, cells[name])
+            groups[name] += _names(cells[name])
     _check_once(ids, path.name)
     return ScoredRows(
         ids, np.concatenate([np.empty(0), *scores]), groups[system] if system else (), groups[source] if source else ()
@@ -152,10 +152,19 @@ def _parsed(lines: Sequence[str]) -> list[Mapping[str, Any]] | None:
 
 
 def _ids(cells: Sequence[Any], file: str, column: str, rows: Sequence[int]) -> list[str]:
-    ids = [read_id(cell) for cell in cells]
+    ids = _names(cells)
     if not all(ids):
         raise GoldenError("there is no item_id", file=file, row=rows[ids.index("")], column=column)
     return ids
+
+
+def _names(cells: Sequence[Any]) -> list[str]:
+    """Each cell as `read_id` reads it; plain text all at once."""
+    if set(map(type, cells)) == {str}:
+        text = "".join(cells)
+        if text.isascii() and "\x00" not in text:
+            return [cell.strip() for cell in cells]
+    return list(map(read_id, cells))
 
 
 def _scores(cells: Sequence[Any], file: str, column: str, rows: Sequence[int]) -> FloatArray:
