@@ -23,6 +23,7 @@ from core.calibration.candidate_pool import AskedJudge
 from core.calibration.loop import calibration
 from core.calibration.records import Calibration, Estimate
 from core.calibration.settings import CalibrationSettings
+from core.comparison.sureness import matrix_sureness
 from core.data.split import task_of
 from core.errors import UsageError
 from core.export import CalibratedJudge, final_verdicts, judge_card, summary, write_run
@@ -60,7 +61,7 @@ class CalibratedRun(Calibration):
 
     def as_json(self) -> dict[str, Any]:
         """What `calibrate --json` prints."""
-        return summary(self, "", self.seconds)
+        return summary(self, "", self.seconds) | self._sureness
 
     def save(self, folder: Path | str) -> dict[str, Any]:
         """Write `judge.yaml`, `candidates.jsonl`, `verdicts.jsonl` and `summary.json` into `folder`; return the last.
@@ -70,7 +71,14 @@ class CalibratedRun(Calibration):
         """
         with self.reopened() as judge:
             verdicts = final_verdicts(self, self.golden, judge)
-        return write_run(Path(folder), self, verdicts, self.seconds, **known_of(self.golden, self))
+        known = known_of(self.golden, self)
+        return write_run(Path(folder), self, verdicts, self.seconds, told=self._sureness, **known)
+
+    @cached_property
+    def _sureness(self) -> dict[str, Any]:
+        """How sure the verdicts are on held-out items."""
+        sure = matrix_sureness(self.golden, self.task.aspect, self.scores, self.split.calibration)
+        return {"sureness": sure.as_json()}
 
     def reopened(self) -> AbstractContextManager[Judge]:
         """The judge that was calibrated, ready to be asked; closed again unless it is the caller's own."""

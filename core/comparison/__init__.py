@@ -6,6 +6,7 @@
     compare       judges with intervals, tests and ceiling         compare_table human_ceiling annotator_tests
     leaderboard   what came out: JSON, spreadsheet and sentences   Leaderboard Row leaderboard_csv finding
     version_finding   the same about the judge in use              version_finding without_p
+    sureness      intervals and abstaining, on unseen items        judge_sureness
     curve         scores in points of the human scale              calibration_curve
     published     numbers printed in the papers                    published_for departure
     styles        one language model asked in several ways         (imported by name; `styles_run` asks)

@@ -14,7 +14,7 @@ import numpy as np
 
 from core.json_form import json_fields
 from core.records import FloatArray, GoldenSet, JudgeScores, Scale, ScoreMatrix
-from core.stats import fit_isotonic
+from core.stats import fit_isotonic, p_figure
 from core.stats.conformal import (
     USUAL_COVERAGE,
     JudgedItems,
@@ -26,6 +26,7 @@ from core.stats.conformal import (
 from core.stats.expected_error import FOLDS, known_features, source_folds
 from core.stats.on_scale import MIN_LABELS
 from core.stats.selective import KeptShare, LeftOut, kept_shares, left_out
+from core.wording import counted
 
 LEVELS_TOLD = 3
 """Stretches of the calibrated score, with as many items each, for which coverage is told."""
@@ -72,9 +73,35 @@ class Sureness:
         """Whether an interval is a set of one answer or of both."""
         return self.on_points and self.scale.two_steps
 
+    @property
+    def words(self) -> tuple[str, str]:
+        """What became of the intervals, and whether leaving the least sure fifth out helps, in a sentence each."""
+        return _held_words(self), _fifth_words(self)
+
     def as_json(self) -> dict[str, Any]:
         """The numbers; `kept` as [share kept, expected error up to, error, best possible error]."""
         return json_fields(self, but=("scale",)) | {"scale": [self.scale.low, self.scale.high]}
+
+
+def _held_words(sure: Sureness) -> str:
+    if sure.held is None or sure.width is None:
+        return f"No intervals of {sure.coverage:.0%} around verdicts: {sure.reason}."
+    on = f"{counted(sure.n, 'unseen item')} of {counted(sure.n_sources, 'source')}"
+    wide = f"they are {sure.width:.2g} points wide on average"
+    size = f"{sure.width:.0%} of them hold both answers" if sure.two_answers else wide
+    return f"Intervals meant to hold {sure.coverage:.0%} of people's labels hold {sure.held:.0%} on {on}; {size}."
+
+
+def _fifth_words(sure: Sureness) -> str:
+    fifth = sure.fifth
+    if fifth is None:
+        return "Sure and unsure verdicts cannot be told apart."
+    ends = "" if fifth.interval is None else f" [{fifth.interval.low:+.3f}, {fifth.interval.high:+.3f}]"
+    p = f"no p ({fifth.reason})" if fifth.p is None else f"one-sided {p_figure(fifth.p)}"
+    figures = f"by {fifth.change:+.3f}{ends} from {fifth.overall:.3f}, {p}"
+    if fifth.helps:
+        return f"Leaving the least sure fifth out lowers the error {figures}."
+    return f"That leaving the least sure fifth out lowers the error is not shown: it changes {figures}."
 
 
 def judge_sureness(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Unpack
@@ -102,20 +102,22 @@ def write_run(
     calibration: Calibration,
     verdicts: Iterable[Verdict],
     seconds: float,
+    *,
+    told: Mapping[str, Any] | None = None,
     **known: Unpack[Known],
 ) -> dict[str, Any]:
     """Write the four files into `folder` (made if missing) and return the summary.
 
-    `verdicts` are the final judge's on calibration, then held-out items; the side is written beside each.  `known` is
-    what the judge file tells beside the calibration: who approved its criteria (without `reviews` they are drafts,
-    and the file says so), the ceiling, how often the held-out items were opened.
+    `verdicts` are the final judge's on calibration, then held-out items; the side is written beside each.  `told` is
+    added to the summary.  `known` is what the judge file tells beside the calibration: who approved its criteria
+    (without `reviews` they are drafts, and the file says so), the ceiling, how often the held-out items were opened.
     """
     n_calibration = len(calibration.split.calibration)
     rows = (
         verdict_row(verdict) | {"side": "calibration" if i < n_calibration else "held-out"}
         for i, verdict in enumerate(verdicts)
     )
-    body = summary(calibration, str(folder), seconds)
+    body = summary(calibration, str(folder), seconds) | dict(told or {})
     write_text(folder / "judge.yaml", judge_yaml(calibration, **known))
     candidates = (candidate_row(rank, candidate) for rank, candidate in enumerate(calibration.candidates, start=1))
     write_text(folder / "candidates.jsonl", json_lines(candidates))

@@ -16,6 +16,7 @@ from core.calibration.records import Calibration
 from core.comparison import CalibrationCurve, Leaderboard, Row, calibration_curve, compare_table, costly, human_ceiling
 from core.comparison.judged import judged_items
 from core.comparison.leaderboard import HumanCeiling
+from core.comparison.sureness import Sureness, matrix_sureness
 from core.data import load_golden
 from core.data.verdict_files.scored import ScoredRows
 from core.errors import AspectError, UsageError
@@ -201,13 +202,15 @@ def by_source(judged: Judged) -> SourceSpread:
 class OnTheScale:
     """What scores mean in points of the scale: `scores` and `labels` of a sample of the `n` held-out items.
 
-    `curve` holds the mean label by score, and the errors before and after the map; None without held-out items.
+    `curve` holds the mean label by score, and the errors before and after the map, `sure` how sure the verdicts are;
+    both None without held-out items.
     """
 
     scores: FloatArray
     labels: FloatArray
     n: int
     curve: CalibrationCurve | None
+    sure: Sureness | None = None
 
 
 def on_the_scale(judged: Judged) -> OnTheScale:
@@ -220,7 +223,9 @@ def on_the_scale(judged: Judged) -> OnTheScale:
         curve = calibration_curve(judged.golden, judged.aspect, judged.scores, seed=seed)
     except UsageError:  # no held-out item has both a score and a label
         curve = None
-    return OnTheScale(judged.values[drawn], judged.labels[drawn], int(at.size), curve)
+    seen = judged.calibration.split.calibration
+    sure = matrix_sureness(judged.golden, judged.aspect, judged.calibration.scores, seen) if at.size else None
+    return OnTheScale(judged.values[drawn], judged.labels[drawn], int(at.size), curve, sure)
 
 
 @dataclass(frozen=True)

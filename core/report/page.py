@@ -142,6 +142,8 @@ def _plots(report: Report) -> Mapping[str, Drawing]:
         drawn["sources"] = plots.sources_plot(report.sources)
     if report.on_the_scale.n:
         drawn["scores"] = plots.scores_plot(report.on_the_scale, report.scale)
+    if report.on_the_scale.sure and report.on_the_scale.sure.kept:
+        drawn["kept"] = plots.kept_plot(report.on_the_scale.sure)
     return drawn
 
 

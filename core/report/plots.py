@@ -6,10 +6,11 @@ from itertools import pairwise
 
 import numpy as np
 
+from core.comparison.sureness import Sureness
 from core.records import Scale
 from core.report.facts import Report
 from core.report.figures.bars import bars_figure
-from core.report.figures.comparison import curve_figure
+from core.report.figures.comparison import curve_figure, kept_figure
 from core.report.figures.runs import sides_figure
 from core.report.figures.style import BLUE, QUIET
 from core.report.figures.svg import Drawing
@@ -78,3 +79,8 @@ def scores_plot(fact: OnTheScale, scale: Scale) -> Drawing:
     points = list(zip(fact.scores.tolist(), fact.labels.tolist(), strict=True))
     item = "an item (a sample)" if fact.scores.size < fact.n else "an item"
     return curve_figure(bins, (), scale, on_scale=on_scale, points=points, point=item, width=WIDTH)
+
+
+def kept_plot(sure: Sureness) -> Drawing:
+    """The error that is left when the least sure verdicts go."""
+    return kept_figure(sure.kept, wrong=sure.two_answers, width=WIDTH)

@@ -12,6 +12,10 @@ Every one takes scores, the items they are about, and what agreement is measured
     raters          single people's ratings, how well they agree       rater_table krippendorff_alpha
     ceiling         one rater left out; a judge in a rater's place     leave_one_out beside_people
     annotator_test  the Alternative Annotator Test                     annotator_test
+    conformal       how sure a verdict is: intervals by source         fit_intervals
+    expected_error  the error to expect of a verdict                   fit_expected_error
+    selective       leaving the least sure out                         kept_shares abstain_over left_out
+    labels_needed   what so many labels would tell                     plan_labels
     pilot           a pilot's forecast for other numbers of samples    pilot_forecast
     prediction_powered  means from many verdicts and few labels    corrected_mean powered_means
     system_means    corrected means of systems, their differences  (imported by name; `label_worth` plans them)

@@ -20,9 +20,11 @@ from core.comparison import (
     published_datasets,
     published_for,
 )
+from core.comparison.sureness import Sureness, judge_sureness
 from core.errors import ConcordError
+from core.project_records import JudgeEntry
 from core.records import JudgeScores
-from core.report.figures.comparison import PairCells, curve_figure, significance_figure
+from core.report.figures.comparison import PairCells, curve_figure, kept_figure, significance_figure
 from core.stats import (
     ALPHA,
     LEAST_SOURCES,
@@ -152,11 +154,35 @@ def draw_curve(compared: Compared) -> None:
         st.text(_curve_words(curve))
         if curve.fit.reason:
             st.caption(plain(curve.fit.reason))
+    _draw_sure(compared, entry)
+
+
+def _draw_sure(compared: Compared, entry: JudgeEntry) -> None:
+    """How sure its verdicts are: whether intervals hold, and the error that is left without the unsure ones."""
+    sure = _kept_sureness((compared.key, entry.judge_id), compared, entry.judge)
+    held, fifth = sure.words
+    st.markdown(f"**{plain(held)}** {plain(fifth)}")
+    if sure.kept:
+        drawn = _kept_figure((compared.key, entry.judge_id), sure)
+        charts.place(drawn, key="compare_kept", alt="Error against the share of verdicts kept")
+    if sure.levels:
+        told = "; ".join(f"scores {level.name}: {level.share:.0%} of {level.n:,}" for level in sure.levels)
+        st.caption(plain(f"The share is that of all verdicts. Held apart, {told}."))
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
 def _kept_curve(key: Hashable, _compared: Compared, _judge: JudgeScores) -> CalibrationCurve:
     return calibration_curve(_compared.golden, _compared.aspect, _judge, seed=SEED)
+
+
+@st.cache_resource(max_entries=64, show_spinner="Looking how sure its verdicts are …")
+def _kept_sureness(key: Hashable, _compared: Compared, _judge: JudgeScores) -> Sureness:
+    return judge_sureness(_compared.golden, _compared.aspect, _judge, seed=SEED)
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def _kept_figure(key: Hashable, _sure: Sureness) -> Drawing:
+    return kept_figure(_sure.kept, wrong=_sure.two_answers)
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)

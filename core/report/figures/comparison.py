@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
     from core.comparison.curve import ScoreBin
+    from core.stats.selective import KeptShare
 
 
 KIND_COLOURS: dict[JudgeKind, str] = {
@@ -193,6 +194,23 @@ def curve_figure(
         for own in bins
     ]
     return drawing("scores", "What scores mean in labels", f"{'; '.join(said)}.", (width, 380), parts)
+
+
+def kept_figure(kept: Sequence[KeptShare], *, wrong: bool, width: int = WIDE) -> Drawing:
+    """The error of the surest verdicts against the share kept, and the least that any choice could have.
+
+    `wrong`: the error is a share of wrong answers, else points of the scale.
+    """
+    signs = [Sign("the surest are kept", BLUE), Sign("the least possible", QUIET, None, "6 4")]
+    most = max((point.error for point in kept), default=1.0)
+    panel = Panel.sized(width, 320, (0, 100), (0.0, 1.1 * (most or 1.0)), signs=signs)
+    parts = list(panel.ground("% of the verdicts kept", "wrong answers" if wrong else "mean error in points"))
+    parts += path([panel.at(100 * point.share, point.best) for point in kept], QUIET, dash="6 4")
+    parts += path([panel.at(100 * point.share, point.error) for point in kept], BLUE)
+    parts += panel.marks([(100 * point.share, point.error) for point in kept], BLUE, size=3)
+    shown = [point for point in kept if round(100 * point.share) in (20, 40, 60, 80, 100)]
+    said = [f"{point.share:.0%} kept: {number(point.error)}" for point in shown]
+    return drawing("kept", "Error against the share of verdicts kept", f"{'; '.join(said)}.", (width, 320), parts)
 
 
 # ── fusions ──────────────────────────────────────────────────────────────────────────────────────────────────

@@ -14,6 +14,7 @@ from core.report.figures.comparison import (
     Points,
     between_figure,
     curve_figure,
+    kept_figure,
     leaderboard_figure,
     lost_figure,
     scatter_figure,
@@ -21,6 +22,7 @@ from core.report.figures.comparison import (
     weights_figure,
 )
 from core.report.figures.style import AMBER, BETTER, BLUE, PEOPLE, QUIET, TEAL, WORSE
+from core.stats.selective import kept_shares
 from tests.core.report.figures.conftest import Drawn, aligned
 
 NEAR = {"abs": 0.004}
@@ -109,6 +111,16 @@ def test_the_curve_shows_counts_the_map_and_equality_only_on_the_scale():
     off = Drawn(curve_figure(bins, [], Scale(1, 5), on_scale=False))
     assert not {"score = label", "isotonic map"} & set(off.texts)
     assert off.says == "scores near 2.00: mean label 2.50 (10 items); scores near 4.00: mean label 4.20 (40 items)."
+
+
+def test_the_error_falls_to_the_left_and_lies_above_the_least_possible():
+    on = Drawn(kept_figure(kept_shares(np.arange(10.0), np.arange(10.0)[::-1]), wrong=False))
+    assert {"the surest are kept", "the least possible", "mean error in points"} <= set(on.texts)
+    ((_, first), *_, (_, last)) = on.path(stroke=BLUE)[0]
+    # the surest twentieth is one verdict that errs 9; all err 4.5
+    assert (first, last) == pytest.approx((9, 4.5), abs=0.1)
+    assert on.says == "20% kept: 8.50; 40% kept: 7.50; 60% kept: 6.50; 80% kept: 5.50; 100% kept: 4.50."
+    assert "wrong answers" in Drawn(kept_figure((), wrong=True)).texts
 
 
 # ── fusions ──────────────────────────────────────────────────────────────────────────────────────────────────

@@ -29,6 +29,7 @@ from core.report.figures.comparison import (
     PairCells,
     Points,
     between_figure,
+    kept_figure,
     leaderboard_figure,
     lost_figure,
     scatter_figure,
@@ -56,6 +57,7 @@ from core.report.figures.style import (
 )
 from core.report.figures.trends import Point, forecast_figure, history_figure, styles_figure
 from core.stats.pilot import Forecast, ForecastPoint
+from core.stats.selective import kept_shares
 from tests.core.report.figures.conftest import NOW, SVG, aligned
 
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -76,6 +78,7 @@ FIGURES = {
         PairCells((HOSTILE, "b"), np.zeros((2, 2)), np.ones((2, 2)), ((HOSTILE,) * 2,) * 2), alpha=0.05, measure="m"
     ),
     "scatter": lambda: scatter_figure(Points((HOSTILE,), (0,), ONE, ONE), Scale(1, 5), judge=HOSTILE),
+    "kept": lambda: kept_figure(kept_shares(np.arange(3.0), np.array([0.1, 0.4, 0.2])), wrong=False),
     "lost": lambda: lost_figure([Bar(HOSTILE, 0.2, ENDS, HOSTILE)], measure="m"),
     "between": lambda: between_figure([HOSTILE, "b"], np.ones((2, 2))),
     "misaligned": lambda: misaligned_figure(SPOTS, Middle.of(ONE, ONE, 0.5), Scale(1, 5)),
@@ -93,7 +96,7 @@ FIGURES = {
 
 CLICKED = {"scatter", "misaligned", "lineage", "cell"}
 """Drawn by plotly; all others by us."""
-NAMELESS = {"size", "length", "race"}
+NAMELESS = {"size", "length", "race", "kept"}
 """Those that show no name of anybody."""
 
 
