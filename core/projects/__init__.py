@@ -90,6 +90,7 @@ from core.projects.labelling import (
     label_planning,
     list_passes,
     others_said,
+    planning_curve,
     save_comment,
     save_label,
     start_pass,

@@ -42,7 +42,7 @@ from core.review.passes import (
     passes_from,
 )
 from core.review.plan import LabelAspect, LabelPlan, item_order
-from core.stats.labels_needed import LabelPilot, LabelPlanning, plan_labels
+from core.stats.labels_needed import STEPS, LabelPilot, LabelPlanning, plan_labels
 from core.store.store import Store
 
 _LONGEST_NAME = 120
@@ -107,19 +107,35 @@ def label_planning(
 
     The items are taken as a random draw, over so many sources as one has on average.
     """
+    n_raters = max(1, round(n_ratings / max(1, n_items)))
+    return _planned(golden, n_items, n_raters, _pilot(store, project_id, golden, aspect))
+
+
+def planning_curve(
+    store: Store, project_id: str, golden: GoldenSummary, aspect: str, *, n_now: int, n_items: int, n_ratings: int
+) -> tuple[LabelPlanning, ...]:
+    """The same at several numbers of items up to `n_items`, `n_now` among them, with as many ratings an item as now."""
+    pilot, n_raters = _pilot(store, project_id, golden, aspect), max(1, round(n_ratings / max(1, n_now)))
+    counts = sorted({n_now, n_items, *(n for n in STEPS if n < n_items)})
+    return tuple(_planned(golden, n, n_raters, pilot) for n in counts)
+
+
+def _planned(golden: GoldenSummary, n_items: int, n_raters: int, pilot: LabelPilot | None) -> LabelPlanning:
     n_items = max(1, min(n_items, golden.n_items))
     per_source = golden.n_items / max(1, golden.n_sources)
     n_sources = round(golden.n_sources * (1.0 - (1.0 - n_items / golden.n_items) ** per_source))
+    return plan_labels(n_items, max(1, min(n_sources, n_items)), n_raters, pilot=pilot)
+
+
+def _pilot(store: Store, project_id: str, golden: GoldenSummary, aspect: str) -> LabelPilot | None:
     line = judge_line(store, project_id, aspect)
     version = line.default or (line.versions[-1] if line.versions else None)
     measured = None if version is None else version.on(golden.golden_id)
-    pilot = None
     held_out = None if measured is None else measured.held_out
-    if held_out is not None and held_out.interval is not None and held_out.level != "system":
-        n_pilot = round(held_out.n / per_source)
-        pilot = LabelPilot(held_out, held_out.n, held_out.interval.n_sources or max(1, n_pilot))
-    n_raters = max(1, round(n_ratings / n_items))
-    return plan_labels(n_items, max(1, min(n_sources, n_items)), n_raters, pilot=pilot)
+    if held_out is None or held_out.interval is None or held_out.level == "system":
+        return None
+    usual = max(1, round(held_out.n * golden.n_sources / golden.n_items))
+    return LabelPilot(held_out, held_out.n, held_out.interval.n_sources or usual)
 
 
 def _chosen_labels(store: Store, request: PassRequest, item_ids: set[str]) -> list[Label]:

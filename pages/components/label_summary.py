@@ -11,7 +11,7 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from core.report.figures.trends import growth_figure
+from core.report.figures.trends import growth_figure, shrinking_figure
 from core.review.agreement import AspectAgreement, Combine, PassSummary
 from core.review.passes import LabelPass, rated_words
 from core.store.store import Store
@@ -61,6 +61,10 @@ def draw_progress(store: Store, passed: LabelPass) -> None:
         golden = projects.get_golden(store, passed.golden_id)
         where = (store, passed.project_id, golden, agreement.aspect)
         st.caption(projects.label_planning(*where, n_items=seen.n_touched, n_ratings=agreement.n_labels).words)
+        with st.expander("How well an alignment is known, now and with more labels", icon=":material/trending_up:"):
+            counts = {"n_now": seen.n_touched, "n_items": seen.n_items, "n_ratings": agreement.n_labels}
+            drawn = shrinking_figure(projects.planning_curve(*where, **counts), n_now=seen.n_touched)
+            charts.place(drawn, key=f"shrinking_{passed.pass_id}", alt="Alignment with its interval by labelled items")
     by_rater, link = st.tabs(["By rater", "Link for raters"])
     with by_rater:
         _draw_raters(store, passed, seen)

@@ -27,6 +27,7 @@ from core.stats.claims import estimate, number
 
 if TYPE_CHECKING:
     from core.review.agreement import AspectAgreement
+    from core.stats.labels_needed import LabelPlanning
     from core.stats.pilot import Forecast
 
 DECISIONS = {"holds": TEAL, "fallen": AMBER, "cannot be told": QUIET}
@@ -51,6 +52,23 @@ def growth_figure(agreement: AspectAgreement, *, n_expected: int) -> Drawing:
     parts += panel.whisker(last, interval if last else None, BLUE, width=2)
     says = f"alpha {number(known[-1])} on {last:,} items." if known else "No alpha yet."
     return drawing("growth", "Agreement as items were rated", says, (WIDE, 280), parts)
+
+
+def shrinking_figure(plans: Sequence[LabelPlanning], *, n_now: int) -> Drawing:
+    """The alignment to expect with its interval at each number of labelled items; numbers are evenly spaced.
+
+    Filled: what `n_now` items and fewer tell; hollow: what more would.
+    """
+    ticks = [(float(k), (f"{plan.n_items:,}",)) for k, plan in enumerate(plans)]
+    ends = snapped([end for plan in plans for end in (plan.interval.low, plan.interval.high)])
+    signs = [Sign("labelled", BLUE), Sign("with more labels", BLUE, "ring")]
+    panel = Panel.sized(WIDE, 280, (-0.6, len(plans) - 0.4), ends, signs=signs)
+    parts = list(panel.ground("labelled items", "alignment, and how well it is known", x_ticks=ticks))
+    for k, plan in enumerate(plans):
+        parts += panel.whisker(k, plan.interval, BLUE, width=2)
+        parts += panel.marks([(k, plan.value)], BLUE, "dot" if plan.n_items <= n_now else "ring")
+    said = [f"{plan.n_items:,} items: {number(plan.interval.low)} to {number(plan.interval.high)}" for plan in plans]
+    return drawing("shrinking", "How well an alignment is known", f"{'; '.join(said)}.", (WIDE, 280), parts)
 
 
 def forecast_figure(forecasts: Sequence[tuple[str, Forecast]], *, measure: str) -> Drawing:

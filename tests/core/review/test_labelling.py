@@ -208,6 +208,10 @@ def test_what_the_labels_of_a_pass_would_tell(store: Store, request_: PassReques
     assert (plan.n_items, plan.n_sources) == (golden.n_items, golden.n_sources)
     assert plan.n_raters == round(24 / golden.n_items)
     assert "assuming" in plan.words
+    curve = projects.planning_curve(
+        store, request_.project_id, golden, "a", n_now=5, n_items=golden.n_items, n_ratings=10
+    )
+    assert [(point.n_items, point.n_raters) for point in curve] == [(5, 2), (golden.n_items, 2)]
     assert (
         projects.label_planning(store, request_.project_id, golden, "a", n_items=10**6, n_ratings=1).n_items
         == golden.n_items

@@ -55,7 +55,8 @@ from core.report.figures.style import (
     WORSE,
     snapped,
 )
-from core.report.figures.trends import Point, forecast_figure, history_figure, styles_figure
+from core.report.figures.trends import Point, forecast_figure, history_figure, shrinking_figure, styles_figure
+from core.stats.labels_needed import plan_labels
 from core.stats.pilot import Forecast, ForecastPoint
 from core.stats.selective import kept_shares
 from tests.core.report.figures.conftest import NOW, SVG, aligned
@@ -90,13 +91,14 @@ FIGURES = {
     "sides": lambda: figures.sides_figure([Sides(HOSTILE, GOOD, GOOD)], measure="m"),
     "forecast": lambda: forecast_figure([(HOSTILE, FORECAST)], measure="m"),
     "styles": lambda: styles_figure([Mark(HOSTILE, GOOD, detail=HOSTILE)], measure="m"),
+    "shrinking": lambda: shrinking_figure([plan_labels(n, n) for n in (20, 50)], n_now=20),
     "history": lambda: history_figure([Point(NOW, HOSTILE, GOOD, "holds")], GOOD),
 }
 
 
 CLICKED = {"scatter", "misaligned", "lineage", "cell"}
 """Drawn by plotly; all others by us."""
-NAMELESS = {"size", "length", "race", "kept"}
+NAMELESS = {"size", "length", "race", "kept", "shrinking"}
 """Those that show no name of anybody."""
 
 

@@ -9,8 +9,16 @@ import pytest
 from core.records import Interval
 from core.report.figures import Mark
 from core.report.figures.style import AMBER, BLUE, LINES, QUIET, TEAL
-from core.report.figures.trends import Point, forecast_figure, growth_figure, history_figure, styles_figure
+from core.report.figures.trends import (
+    Point,
+    forecast_figure,
+    growth_figure,
+    history_figure,
+    shrinking_figure,
+    styles_figure,
+)
 from core.review.agreement import AspectAgreement, GrowthPoint
+from core.stats.labels_needed import plan_labels
 from core.stats.pilot import Forecast, ForecastPoint
 from tests.core.report.figures.conftest import NOW, Drawn, aligned
 
@@ -107,3 +115,11 @@ def test_marks_band_and_names():
     assert drawn.y(float(exported.get("y1"))) == pytest.approx(0.55, **NEAR)
     assert {"2026-03-01", "well", "undefined", "Spearman rho, sample level"} <= set(drawn.texts)
     assert not Drawn(history_figure(points, aligned(None))).all("polygon", fill=BLUE)  # an export without a figure
+
+
+def test_the_interval_shrinks_from_what_is_labelled_to_what_may_be():
+    plans = [plan_labels(n, n, 3) for n in (50, 200)]
+    on = Drawn(shrinking_figure(plans, n_now=50))
+    assert {"labelled", "with more labels", "50", "200"} <= set(on.texts)
+    # r = .5 with s = 1 / sqrt(47) and 1 / sqrt(197) on Fisher's scale
+    assert on.says == "50 items: 0.26 to 0.68; 200 items: 0.39 to 0.60."
