@@ -12,6 +12,7 @@ from typing import Any
 from core.api.loading import allowed_repeval
 from core.comparison import usual_level
 from core.data.split import task_of
+from core.errors import UsageError
 from core.export.judge_writing import yaml_text
 from core.export.repeval_file import repeval_card
 from core.export.repeval_judge import RepEvalJudge
@@ -19,6 +20,7 @@ from core.files import json_lines, write_json, write_text
 from core.judging.registry import NAMED
 from core.records import GoldenSet, Item, Level, Statistic
 from core.repeval import (
+    AspectStates,
     Extraction,
     Method,
     ModelSpec,
@@ -26,12 +28,16 @@ from core.repeval import (
     RepEvalSettings,
     States,
     TextMode,
+    Transfer,
+    check_transfer,
     extract,
     run,
     scorer_of,
     split_three,
+    transfer,
 )
 from core.repeval.cell_search import pairs_for
+from core.repeval.records import nullable
 from core.settings import Settings
 from core.verdicts import Verdicts
 
@@ -40,16 +46,23 @@ __all__ = ["FittedRepEval", "fit_repeval"]
 
 @dataclass(frozen=True)
 class FittedRepEval:
-    """A fitted score with all that was measured of it (`result`), on the `states` of `golden`."""
+    """A fitted score with all that was measured of it (`result`), on the `states` of `golden`, which taught it.
+
+    `transfer` is what it does on the golden set `applied` that it was fitted for, where that is another one.
+    """
 
     golden: GoldenSet
     result: RepEvalResult
     states: States = field(repr=False)
+    applied: GoldenSet | None = None
+    transfer: Transfer | None = None
 
     @cached_property
     def card(self) -> dict[str, Any]:
         """The content of `repeval.yaml`."""
-        return repeval_card(self.golden, self.result, scorer_of(self.golden, self.states, self.result))
+        scorer = scorer_of(self.golden, self.states, self.result)
+        said = () if self.transfer is None else self.transfer.warnings
+        return repeval_card(self.golden, self.result, scorer, warnings=said)
 
     @cached_property
     def judge(self) -> RepEvalJudge:
@@ -66,16 +79,26 @@ class FittedRepEval:
         return self.judge.score(items)
 
     def as_json(self, out: str = "") -> dict[str, Any]:
-        """What `repeval --json` prints; `out` is the folder it was written to."""
-        return self.result.as_json() | {"out": out}
+        """What `repeval --json` prints; `out` is the folder it was written to.
+
+        Of a score that was fitted on another golden set, `test` is its alignment on the one it is applied to.
+        """
+        body = self.result.as_json() | {"out": out}
+        if self.transfer is None:
+            return body
+        moved = {"test": self.transfer.transferred.as_json(), "trained_on": self.transfer.as_json()}
+        return body | moved | {"warnings": [*body["warnings"], *self.transfer.warnings], "optimism": None}
 
     def save(self, folder: Path | str) -> dict[str, Any]:
         """Write `repeval.yaml`, `heatmap.html`, `scores.jsonl` and `summary.json` into `folder`; return the last."""
         out, body = Path(folder), self.as_json(str(folder))
         parts = {k: name for name in ("train", "validation", "test") for k in getattr(self.result.parts, name)}
+        golden, scores = self.golden, self.result.scores
+        if self.transfer is not None and self.applied is not None:
+            golden, scores, parts = self.applied, self.transfer.scores, {}
         rows = (
-            {"item_id": item_id, "score": value, "part": parts.get(k)}
-            for k, (item_id, value) in enumerate(zip(self.golden.item_ids, self.result.scores.tolist(), strict=True))
+            {"item_id": item_id, "score": nullable(value), "part": parts.get(k)}
+            for k, (item_id, value) in enumerate(zip(golden.item_ids, scores.tolist(), strict=True))
         )
         write_text(out / "repeval.yaml", yaml_text(self.card))
         write_text(out / "heatmap.html", heat_page(self.result))
@@ -99,6 +122,8 @@ def fit_repeval(
     template: str = "",
     tokens: Sequence[str] = (),
     max_tokens: int = 2048,
+    train_on: GoldenSet | None = None,
+    train_aspect: str = "",
     statistic: Statistic = "spearman",
     level: Level | None = None,
     bootstrap: int = 1000,
@@ -111,7 +136,9 @@ def fit_repeval(
     The arguments are the options of `python -m core repeval`: `model` is "minilm" (comes with Concord), a Hugging Face
     id or a folder; `pairs` of a `good` and a `bad` text (labels from and up to which; None: the best and worst 30 %)
     teach all methods but ridge; `texts`, `template`, `tokens` and `max_tokens` say which states are read.  `level` None
-    takes sample level where the groups allow it, else dataset; `bootstrap` 0 leaves intervals out.  `out` saves the
+    takes sample level where the groups allow it, else dataset; `bootstrap` 0 leaves intervals out.  `train_on` is
+    another golden set that teaches it (by `train_aspect`, or the aspect of the same name): `golden` is then only rated,
+    and the loss against a score fitted on `golden` itself is measured (`transfer`).  `out` saves the
     result there.  States are kept in CONCORD_HOME, so that a call that was stopped goes on; `on_progress(done, total)`
     counts the texts.  AspectError for labels that cannot rank anything, GoldenError for too few sources,
     ModelNotFoundError and JudgeError about the model.
@@ -122,10 +149,25 @@ def fit_repeval(
     rule = replace(how.pair_rule, within_source=within_sources, good=good, bad=bad)
     how = replace(how, pairs=rule if pairs is None else replace(rule, n=pairs))
     extraction = Extraction(template, aspect, texts, tuple(tokens), max_tokens=max_tokens)
-    pairs_for(golden, aspect, split_three(golden, aspect, how), how)  # what is wrong shows before the reading
+    teacher, taught = (golden, aspect) if train_on is None else (train_on, train_aspect or aspect)
+    if train_on is not None:
+        check_transfer(golden, aspect, teacher, taught, extraction)
+    elif train_aspect:
+        raise UsageError("train_aspect names an aspect of the golden set to train on; name that too.")
+    pairs_for(teacher, taught, split_three(teacher, taught, how), how)  # what is wrong shows before the reading
     here, spec = Settings.from_environment(), ModelSpec(model, revision)
-    states = extract(golden, spec, extraction, here.home, on_progress, ray=here.ray, code=here.remote_code)
-    fitted = FittedRepEval(golden, run(golden, aspect, states, how), states)
+
+    def read(texts_of: GoldenSet) -> States:
+        return extract(texts_of, spec, extraction, here.home, on_progress, ray=here.ray, code=here.remote_code)
+
+    states = read(teacher)
+    if train_on is None:
+        fitted = FittedRepEval(golden, run(golden, aspect, states, how), states)
+    else:
+        train_level = usual_level(teacher, taught)
+        applied = AspectStates(golden, aspect, read(golden))
+        moved = transfer(applied, AspectStates(teacher, taught, states), how, train_level)
+        fitted = FittedRepEval(teacher, moved.trained, states, golden, moved)
     if out is not None:
         fitted.save(out)
     return fitted

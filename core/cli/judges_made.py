@@ -46,7 +46,7 @@ from core.cli.output import (
 
 if TYPE_CHECKING:
     from core.calibration.records import Estimate
-    from core.repeval import RepEvalResult
+    from core.repeval import RepEvalResult, Transfer
 
 commands = typer.Typer(add_completion=False)
 WITH = (
@@ -147,6 +147,12 @@ def repeval(
     template: Annotated[str, typer.Option(help="A prompt by name or as text with {hypothesis}; else the text.")] = "",
     tokens: Annotated[list[str] | None, typer.Option("--token", help="-1, -2, …, first, mean; once for each.")] = None,
     max_tokens: Annotated[int, typer.Option("--max-tokens", min=1, help="Longer texts are cut.")] = 2048,
+    train_on: Annotated[
+        Path | None, typer.Option("--train-on", help="Another golden set that teaches it; GOLDEN is only rated.")
+    ] = None,
+    train_aspect: Annotated[
+        str, typer.Option("--train-aspect", help="The aspect of that set, where it has another name.")
+    ] = "",
     statistic: StatisticOption = "spearman",
     level: LevelOption = "auto",
     bootstrap: BootstrapOption = 1000,
@@ -173,6 +179,8 @@ def repeval(
             template=template,
             tokens=tokens or (),
             max_tokens=max_tokens,
+            train_on=None if train_on is None else load_golden(train_on),
+            train_aspect=train_aspect,
             statistic=statistic,
             level=chosen_level(level),
             bootstrap=bootstrap,
@@ -180,7 +188,8 @@ def repeval(
             on_progress=lambda done, of: show("reading texts", done, of),
         )
     body = fitted.save(out)
-    tell(body, [*_repeval_words(fitted.result), *written_to(body["out"])], as_json)
+    words = [*_repeval_words(fitted.result), *_transfer_words(fitted.transfer), *written_to(body["out"])]
+    tell(body, words, as_json)
 
 
 @commands.command()
@@ -292,6 +301,13 @@ def _repeval_words(result: RepEvalResult) -> list[str]:
         pace = result.states["tokens"] / max(result.states["seconds"], 1e-9)
         lines.append(f"{result.states['tokens']:,} tokens read on {result.states['device']}, {pace:,.0f} tokens/s")
     return [*lines, *notes(*result.warnings)]
+
+
+def _transfer_words(moved: Transfer | None) -> list[str]:
+    if moved is None:
+        return []
+    lines = [f"The figures above are of {moved.trained_on}. Applied: {alignment_words(moved.transferred)}"]
+    return [*lines, *notes(*moved.warnings)]
 
 
 def _fusion_words(body: dict[str, Any]) -> list[str]:

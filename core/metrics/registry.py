@@ -208,7 +208,7 @@ def fitted_repeval(name: str, state: Any, *, ray: str = "", code: tuple[str, ...
         )
         return MetricScores(values, lost)
 
-    needs: list[Need] = [need for need in FIELDS if need in fitted.needs]
+    needs: list[Need] = [need for need in FIELDS if need in fitted.extraction.needs]
     if not fitted.embedded:
         needs.append("model")
     return Metric(

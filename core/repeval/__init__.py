@@ -11,6 +11,7 @@
     cell_search  split 40/20/40 by source, fit, choose, evaluate on test         run scorer_of
     steadiness   over seeds and numbers of pairs                                 stability curve_over_pairs
     portable     the fitted score as a file's content, for other items           RepEvalScorer ScorerWithModel
+    transfer     fitted on one golden set, applied to another, and what is lost  transfer AspectStates Transfer
     records      what is asked of a run, and what came out, cell by cell         RepEvalSettings RepEvalResult
 
 torch and transformers are imported inside functions.
@@ -23,10 +24,12 @@ from core.repeval.portable import RepEvalScorer, ScorerWithModel
 from core.repeval.records import METHODS, Method, PairRule, RepEvalResult, RepEvalSettings, cell_detail
 from core.repeval.states import Extraction, States, TextMode, lacks_other_text, template_text, templates, texts_to_read
 from core.repeval.steadiness import PairPoint, Stability, curve_over_pairs, stability
+from core.repeval.transfer import AspectStates, Transfer, check_transfer, transfer
 
 __all__ = [
     "EMBEDDED",
     "METHODS",
+    "AspectStates",
     "Extraction",
     "Machines",
     "Method",
@@ -41,6 +44,8 @@ __all__ = [
     "StatePlan",
     "States",
     "TextMode",
+    "Transfer",
+    "check_transfer",
     "cell_detail",
     "collect",
     "compute",
@@ -57,4 +62,5 @@ __all__ = [
     "template_text",
     "templates",
     "texts_to_read",
+    "transfer",
 ]

@@ -129,15 +129,6 @@ class RepEvalScorer:
         """Whether the model comes with the installation."""
         return self.model == EMBEDDED
 
-    @property
-    def needs(self) -> tuple[str, ...]:
-        """Parts of an item that are read beside its target: "source", "context"."""
-        template = template_text(self.extraction.template)
-        joined = self.extraction.beside
-        return tuple(
-            part for part in ("source", "context") if part == joined or (not joined and f"{{{part}}}" in template)
-        )
-
     def as_json(self) -> dict[str, Any]:
         """JSON types; directions are base64 of little-endian float32."""
         return {

@@ -69,6 +69,13 @@ class Extraction:
         """The part of an item whose states are joined with the hypothesis's: "source" or "context"; "" for none."""
         return {"joined": "source", "joined-context": "context"}.get(self.texts, "")
 
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Parts of an item that are read beside its target: "source", "context"."""
+        if self.beside:
+            return (self.beside,)
+        return tuple(part for part in ("source", "context") if f"{{{part}}}" in template_text(self.template))
+
     def __post_init__(self) -> None:
         bad = [name for name in self.tokens if name not in POOLED and token_offset(name) is None]
         if bad:

@@ -77,3 +77,56 @@ def test_its_file_scores_others_as_a_judge(run: Run, golden_file: str) -> None:
     assert (code, rechecked["error"]["type"]) == (1, "GoldenError")  # every label is known to it
     code, refused = run("adapt", "out/repeval.yaml", "--to", "promptfoo")
     assert (code, refused["error"]["type"]) == (1, "JudgeError")
+
+
+@pytest.fixture
+def other_file() -> str:
+    """Other texts of the same two sorts, of one kind alone and on another scale."""
+    lines = ["item_id,target,human_charm"]
+    for k in range(40):
+        text = "a clear and friendly answer" if k % 2 else "junk broken words"
+        lines.append(f"o{k},{text} {'y' * k},{20 + 50 * (k % 2) + k}")
+    Path("others.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return "others.csv"
+
+
+def test_trained_on_another_set_it_tells_what_that_loses(run: Run, golden_file: str, other_file: str) -> None:
+    command = ("repeval", golden_file, "--aspect", "quality", "--token", "mean", "--out", "out", "--level", "dataset")
+    moved = (*command, "--train-on", other_file, "--train-aspect", "charm")
+    code, body = run(*moved)
+    told = body["trained_on"]
+    assert (code, told["name"], told["aspect"]) == (0, "others", "charm")
+    assert body["test"] == told["transferred"]
+    assert body["test"]["n"] == SOURCES * PER_SOURCE  # no label of it was used
+    assert body["test"]["value"] > 0.5  # good and bad words are the same in both
+    assert told["loss"]["value"] == pytest.approx(told["in_set"]["value"] - told["transferred_on_the_same"]["value"])
+    assert "interval" in told["loss"]
+    joined = " ".join(body["warnings"])
+    assert "fitted on charm, and applied to quality" in joined
+    assert "compare by order alone" in joined
+    assert "of kind single, texts of kind source_target" in joined
+    assert "is lost" in joined
+    rows = read_rows("out/scores.jsonl")
+    assert [row["item_id"] for row in rows] == list(load_golden(golden_file).item_ids)
+
+    score = ("score", golden_file, "--judge-file", "out/repeval.yaml", "--out", "v.jsonl")
+    assert run(*score)[0] == 0
+    assert [row["score"] for row in read_rows("v.jsonl")] == pytest.approx([row["score"] for row in rows], abs=1e-3)
+
+
+def test_what_cannot_be_trained_on_is_said_before_anything_is_read(run: Run, golden_file: str, other_file: str) -> None:
+    command = ("repeval", golden_file, "--aspect", "quality", "--model", "no/such-model", "--out", "out")
+    for more, kind, words in (
+        (("--train-on", other_file), "AspectError", "it has charm"),
+        (("--train-on", golden_file), "UsageError", "the golden set itself"),
+        (("--train-aspect", "charm"), "UsageError", "name that too"),
+        (("--train-on", "gone.csv"), "GoldenError", "gone.csv"),
+        (
+            ("--train-on", other_file, "--train-aspect", "charm", "--texts", "joined"),
+            "UsageError",
+            "no item of others has one",
+        ),
+    ):
+        code, body = run(*command, *more)
+        assert code in (1, 2)
+        assert (body["error"]["type"], words in body["error"]["message"]) == (kind, True), body

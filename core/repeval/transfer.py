@@ -1,0 +1,168 @@
+"""A score fitted on one golden set and applied to another (003 section 4.2), beside one fitted on the other itself.
+
+How much is lost is measured on the same items: those on which the second one was evaluated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from core.data.split import task_of
+from core.errors import AspectError, ConcordError, UsageError
+from core.records import Alignment, FloatArray, GoldenSet, Level
+from core.repeval.cell_search import run, scorer_of
+from core.repeval.extraction import OnProgress
+from core.repeval.portable import RepEvalScorer
+from core.repeval.records import RepEvalResult, RepEvalSettings, evaluate
+from core.repeval.states import Extraction, States, n_lacking
+from core.stats import Difference, LabelledItems, paired_difference
+
+
+@dataclass(frozen=True)
+class AspectStates:
+    """The states of a golden set, with the aspect that they are projected on."""
+
+    golden: GoldenSet
+    aspect: str
+    states: States
+
+
+TRAIN_SHARE, VALIDATION_SHARE = 0.6, 0.2
+"""Of the set to train on: nothing else needs its labels, so little is kept back to say what it reaches there."""
+LEAST = 2
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """`trained` is the search on the other golden set, `scorer` what it fitted, `scores` (n_items,) its scores here.
+
+    `transferred` is their alignment over the `n` labelled items whose texts were not trained on (`n_known` were);
+    `in_set` the search on this golden set itself, None where its labels do not allow one, and `loss` its alignment less
+    that of `scores`, paired on the items that it was evaluated on.
+    """
+
+    trained_on: str
+    trained: RepEvalResult
+    scorer: RepEvalScorer
+    scores: FloatArray
+    transferred: Alignment
+    n_known: int
+    in_set: RepEvalResult | None
+    loss: Difference | None
+    warnings: tuple[str, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """What stands beside the `repeval` object of DESIGN §3."""
+        return {
+            "name": self.trained_on,
+            "aspect": self.trained.aspect,
+            "test_there": self.trained.test.as_json(),
+            "transferred": self.transferred.as_json(),
+            "n_known_texts": self.n_known,
+            "in_set": None if self.loss is None else self.loss.a.as_json(),
+            "transferred_on_the_same": None if self.loss is None else self.loss.b.as_json(),
+            "loss": None if self.loss is None else self.loss.as_json(),
+            "warnings": list(self.warnings),
+        }
+
+
+def check_transfer(golden: GoldenSet, aspect: str, train: GoldenSet, train_aspect: str, extraction: Extraction) -> None:
+    """What forbids it, before any text is read.
+
+    UsageError for the same golden set, or for one without a text that is read; AspectError for a lacking aspect.
+    """
+    task_of(golden, aspect)
+    if train.digest == golden.digest:
+        raise UsageError(
+            f"{train.name} is the golden set itself: there is nothing to transfer. Name another one, or leave "
+            "--train-on out."
+        )
+    if train_aspect not in train.aspects:
+        names = ", ".join(train.aspects) or "none"
+        raise AspectError(
+            f"there is no aspect {train_aspect!r} to train on; it has {names}. Name one with --train-aspect.",
+            file=train.name,
+        )
+    for part, texts in product(extraction.needs, (golden, train)):
+        if n_lacking(texts.items, part) == len(texts.items):
+            raise UsageError(
+                f"The template or the joined states need a {part}, and no item of {texts.name} has one: both golden "
+                "sets must hold what is read."
+            )
+
+
+def transfer(
+    here: AspectStates,
+    there: AspectStates,
+    settings: RepEvalSettings,
+    train_level: Level,
+    *,
+    compare: bool = True,
+    on_progress: OnProgress | None = None,
+) -> Transfer:
+    """Fit on `there`, apply to `here`; `settings.level` is that of `here`, `train_level` chooses there.
+
+    Both states are read in the same way with the same model.  Without `compare` nothing is fitted on `here` itself.
+    Raises as `check_transfer`, and as `run` does about `there`; UsageError where all texts were trained on.
+    """
+    golden, aspect, states = here.golden, here.aspect, here.states
+    train, train_aspect, train_states = there.golden, there.aspect, there.states
+    check_transfer(golden, aspect, train, train_aspect, states.extraction)
+    fit = replace(settings, level=train_level, train_share=TRAIN_SHARE, validation_share=VALIDATION_SHARE)
+    trained = run(train, train_aspect, train_states, fit, on_progress=on_progress)
+    scorer = scorer_of(train, train_states, trained)
+    scores = scorer.score(states.values, states.layers, states.token_names)
+    known = {train.items[k].target for k in (*trained.parts.train, *trained.parts.validation)}
+    fresh = np.array([item.target not in known for item in golden.items], dtype=np.bool_)
+    labelled = ~np.isnan(golden.labels(aspect))
+    used, n_known = np.flatnonzero(labelled & fresh), int((labelled & ~fresh).sum())
+    if used.size < LEAST:
+        raise UsageError(f"{golden.name} has {used.size} labelled items whose texts {train.name} did not train on.")
+    transferred = evaluate(scores, LabelledItems.of(golden, aspect, used), settings)
+    warnings = [*differences(golden, aspect, train, train_aspect)]
+    if n_known:
+        warnings.append(f"{n_known} labelled items are left out: their texts were trained on in {train.name}.")
+    in_set, loss = None, None
+    if compare:
+        try:
+            in_set = run(golden, aspect, states, settings)
+        except ConcordError as error:
+            warnings.append(f"What is lost cannot be told: nothing can be fitted on {golden.name} itself ({error}).")
+    if in_set is not None:
+        both = [k for k in in_set.parts.test if fresh[k]]
+        items = LabelledItems.of(golden, aspect, both)
+        loss = paired_difference(
+            in_set.scores[both], scores[both], items, settings.measure, resamples=settings.resamples,
+            seed=[settings.seed, 5],
+        )  # fmt: skip
+        warnings += loss_words(golden.name, train.name, loss)
+    return Transfer(train.name, trained, scorer, scores, transferred, n_known, in_set, loss, tuple(warnings))
+
+
+def differences(golden: GoldenSet, aspect: str, train: GoldenSet, train_aspect: str) -> list[str]:
+    """What sets the two golden sets apart, in sentences."""
+    ours, theirs = golden.aspects[aspect].scale, train.aspects[train_aspect].scale
+    said = []
+    if aspect != train_aspect:
+        said.append(f"It is fitted on {train_aspect}, and applied to {aspect}.")
+    if (ours.low, ours.high) != (theirs.low, theirs.high):
+        said.append(f"{train.name} is rated on {theirs}, {golden.name} on {ours}: scores compare by order alone.")
+    if golden.kind != train.kind:
+        said.append(f"{train.name} holds items of kind {train.kind}, {golden.name} of kind {golden.kind}.")
+    return said
+
+
+def loss_words(here: str, there: str, loss: Difference) -> Sequence[str]:
+    """The measured loss in a sentence; none where it is undefined."""
+    if loss.value is None or loss.a.value is None or loss.b.value is None:
+        return ()
+    ends = f" [{loss.interval.low:+.3f}, {loss.interval.high:+.3f}]" if loss.interval else ""
+    return (
+        f"On the same {loss.n} items of {here} a score fitted on its own labels reaches {loss.a.value:.3f}, this one "
+        f"from {there} {loss.b.value:.3f} ({loss.a.statistic}, {loss.a.level} level): {loss.value:+.3f}{ends} is lost.",
+    )
