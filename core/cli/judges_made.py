@@ -43,8 +43,10 @@ from core.cli.output import (
     tell,
     written_to,
 )
+from core.errors import UsageError
 
 if TYPE_CHECKING:
+    from core.api.transfer_table import Rated
     from core.calibration.records import Estimate
     from core.repeval import RepEvalResult, Transfer
 
@@ -190,6 +192,61 @@ def repeval(
     body = fitted.save(out)
     words = [*_repeval_words(fitted.result), *_transfer_words(fitted.transfer), *written_to(body["out"])]
     tell(body, words, as_json)
+
+
+@commands.command("repeval-table")
+def repeval_table(
+    sets: Annotated[list[str], typer.Argument(metavar="GOLDEN:ASPECT…", help="Golden sets to apply the scores to.")],
+    *,
+    train_on: Annotated[
+        list[str] | None, typer.Option("--train-on", help="GOLDEN:ASPECT that teaches; by default each of the sets.")
+    ] = None,
+    variant: Annotated[
+        list[str] | None, typer.Option(help="METHOD or METHOD:PAIRS; by default those of 003, and ridge.")
+    ] = None,
+    model: Annotated[str, typer.Option(help="minilm, a Hugging Face id, or a folder.")] = "minilm",
+    revision: Annotated[str | None, typer.Option(help="Branch, tag or commit of a Hugging Face id.")] = None,
+    template: Annotated[str, typer.Option(help="A prompt by name or as text with {hypothesis}; else the text.")] = "",
+    statistic: StatisticOption = "spearman",
+    level: LevelOption = "dataset",
+    bootstrap: BootstrapOption = 1000,
+    seed: SeedOption = 0,
+    out: Annotated[Path | None, typer.Option(help="Folder for table.md and summary.json.")] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """RepEval fitted on some golden sets and applied to others, beside what 003 prints in its Table 1."""
+    from core.api.transfer_table import VARIANTS, transfer_table
+
+    table = transfer_table(
+        [_rated(name) for name in sets],
+        [_rated(name) for name in train_on or ()],
+        variants=variant or VARIANTS,
+        model=model,
+        revision=revision,
+        template=template,
+        statistic=statistic,
+        level=chosen_level(level) or "dataset",
+        bootstrap=bootstrap,
+        seed=seed,
+        on_cell=lambda cell: typer.echo(f"{cell.variant}: {cell.trained_on} → {cell.applied_to}", err=True),
+    )
+    body = table.as_json() if out is None else table.save(out)
+    missing = dict.fromkeys(
+        f"{cell.variant}, {cell.trained_on} → {cell.applied_to}: {cell.reason}" for cell in table.cells if cell.reason
+    )
+    measure = f"{statistic}, {chosen_level(level) or 'dataset'} level, 95 % interval over sources; own: fitted and "
+    words = f"{measure}evaluated on different sources of the same set"
+    tell(body, [words, "", table.markdown(), *notes(*missing), *written_to(body.get("out", ""))], as_json)
+
+
+def _rated(name: str) -> Rated:
+    from core.api.transfer_table import Rated
+    from core.data import load_golden
+
+    path, colon, aspect = name.rpartition(":")
+    if not (colon and path and aspect.strip()):
+        raise UsageError(f"Name the aspect with each golden set, GOLDEN:ASPECT; {name!r} came.")
+    return Rated(load_golden(path), aspect.strip())
 
 
 @commands.command()

@@ -70,6 +70,11 @@ class Extraction:
         return {"joined": "source", "joined-context": "context"}.get(self.texts, "")
 
     @property
+    def asks_criterion(self) -> bool:
+        """Whether the criterion stands in what is read."""
+        return not self.beside and "{criterion}" in template_text(self.template)
+
+    @property
     def needs(self) -> tuple[str, ...]:
         """Parts of an item that are read beside its target: "source", "context"."""
         if self.beside:

@@ -1,0 +1,136 @@
+"""The commands that look into a finished calibration: what each part brings, what its candidates had in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from core.cli.options import Golden, JsonFlag, reply_cache
+from core.cli.output import alignment_line, notes, number, probability, stages_shown, tell, written_to
+
+if TYPE_CHECKING:
+    from core.api.calibrated import CalibratedRun
+    from core.progress import Progress
+
+commands = typer.Typer(add_completion=False)
+
+JudgeFile = Annotated[Path, typer.Argument(metavar="JUDGE", help="The judge.yaml of a calibration.")]
+SameJudge = Annotated[
+    str, typer.Option("--judge", help="The judge of the file, named once more where it needs a key or a model.")
+]
+Out = Annotated[Path | None, typer.Option(help="Folder for the figures as HTML and summary.json.")]
+
+
+@commands.command()
+def ablate(
+    judge_file: JudgeFile,
+    golden: Golden,
+    *,
+    judge: SameJudge = "",
+    steps: Annotated[bool, typer.Option("--steps/--no-steps", help="Also with evaluation steps switched.")] = True,
+    out: Out = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """What each part of a calibrated judge brings on held-out items (001 Tables 5 and 8).
+
+    The calibration is repeated from the settings in its file; replies that are kept are not paid for again.
+    """
+    from core.api.repeated import ablate as take_away
+    from core.api.repeated import ablation_json, other_result, save_ablation
+
+    with stages_shown() as progress, _repeated(judge_file, golden, judge, progress) as run:
+        result = take_away(run, with_steps=steps, progress=progress)
+        said = other_result(judge_file, run)
+    body = (ablation_json(result) if out is None else save_ablation(result, out)) | {"warnings": list(said)}
+    tell(body, _ablation_words(body, result.opening), as_json)
+
+
+@commands.command()
+def analyse(
+    judge_file: JudgeFile,
+    golden: Golden,
+    *,
+    judge: SameJudge = "",
+    scope: Annotated[
+        Literal["complete", "common"],
+        typer.Option(help="complete: candidates scored on all calibration items; common: all, on their first items."),
+    ] = "complete",
+    out: Out = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Alignment of the candidates by exemplar size, length and pattern, and one refinement before and after (001)."""
+    from core.api.repeated import look_at_candidates, other_result
+
+    with stages_shown() as progress, _repeated(judge_file, golden, judge, progress) as run:
+        look, said = look_at_candidates(run, scope), other_result(judge_file, run)
+    body = (look.as_json() if out is None else look.save(out)) | {"warnings": list(said)}
+    tell(body, _analysis_words(body), as_json)
+
+
+@contextmanager
+def _repeated(judge_file: Path, golden: Path, judge: str, progress: Progress) -> Iterator[CalibratedRun]:
+    from core.api.repeated import repeated
+    from core.data import load_golden
+    from core.export.judge_reading import kind_of_file, open_file
+
+    spec = str(open_file(judge_file).card["judge"]["spec"]) if kind_of_file(judge_file) == "judge" else ""
+    loaded, kept = load_golden(golden), reply_cache(spec)
+    with repeated(judge_file, loaded, judge=judge, replies=kept, progress=progress) as run:
+        yield run
+
+
+# ── words ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _ablation_words(body: dict[str, Any], opening: str) -> list[str]:
+    held = body["rows"][0]["held_out"]
+    lines = [f"{body['aspect']}: {held['statistic']}, {held['level']} level, {body['n_held_out']} held-out items"]
+    for row in body["rows"]:
+        lines.append(alignment_line(row["variant"], row["held_out"]))
+        lines.append(alignment_line("  on calibration", row["calibration"]))
+        if (less := row["difference"]) is not None:
+            ends = f" [{less['interval'][0]:+.3f}, {less['interval'][1]:+.3f}]" if less["interval"] else ""
+            corrected = f"{probability(less['p_holm'])} after Holm"
+            lines.append(f"    minus the final judge: {less['value']:+.3f}{ends}, {corrected}, n = {less['n']}")
+    lines += [f"left out: {name}: {reason}" for name, reason in body["left_out"].items()]
+    return [*lines, *notes(opening, *body["warnings"]), *written_to(body["out"])]
+
+
+def _analysis_words(body: dict[str, Any]) -> list[str]:
+    pool, size, length, pattern = (body[name] for name in ("pool", "by_size", "by_length", "by_pattern"))
+    measure = f"{pool['statistic']}, {pool['level']} level"
+    lines = [
+        f"{body['aspect']}: {pool['n_measured']} of {pool['n_candidates']} candidates on {pool['n_items']} calibration "
+        f"items; {measure}",
+        f"by exemplar size: rho {number(size['rho'])}, {probability(size['p'])}, n = {size['n']} drafts",
+        f"by length: {_signed(length['slope'])}{_ends(length['interval'])} a hundred words, n = {length['n']}",
+    ]
+    lines += [
+        f"{group['pattern']}: mean {number(group['mean'])}{_ends(group['interval'])}, n = {group['n']}"
+        for group in pattern["groups"]
+    ]
+    lines.append(f"specific minus holistic: {_signed(pattern['difference'])}{_ends(pattern['interval'])}")
+    case = body["case_study"]
+    if case is None:
+        lines.append("No refinement was scored on all calibration items: there is no case to show.")
+    else:
+        change = case["differences"].get(pool["statistic"], {})
+        gain = f"{_signed(change.get('value'))}{_pair(change.get('interval'))}, n = {case['n']}"
+        lines += [f"before refining: {case['before']}", f"after refining ({case['status']}, {gain}): {case['after']}"]
+    return [*lines, *notes(*body["warnings"]), *written_to(body["out"])]
+
+
+def _signed(value: float | None) -> str:
+    return "—" if value is None else f"{value:+.3f}"
+
+
+def _ends(interval: dict[str, Any] | None) -> str:
+    return "" if interval is None else f" [{interval['low']:+.3f}, {interval['high']:+.3f}]"
+
+
+def _pair(interval: list[float] | None) -> str:
+    return "" if interval is None else f" [{interval[0]:+.3f}, {interval[1]:+.3f}]"

@@ -1,0 +1,63 @@
+"""`ablate` and `analyse`: the calibration of a judge file repeated, its parts taken away, its candidates compared."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.core.cli.conftest import SUMMARIES, Run
+
+QUICK = ("--aspect", "coherence", "--preset", "quick", "--out", "out")
+
+
+def page(path: str) -> str:
+    text = Path(path).read_text("utf-8")
+    assert not re.search(r"""<(script|link|img)[^>]+(src|href)=""", text)  # needs no network
+    return text
+
+
+@pytest.mark.parametrize("judge", ["offline", "scripted:3"])
+def test_what_each_part_brings(run: Run, judge: str) -> None:
+    _, made = run("calibrate", SUMMARIES, *QUICK, "--judge", judge)
+    code, body = run("ablate", "out/judge.yaml", SUMMARIES, "--no-steps", "--out", "parts")
+    assert (code, body["judge"], body["warnings"]) == (0, judge, [])
+    rows = {row["variant"]: row for row in body["rows"]}
+    assert rows["final"]["held_out"] == made["held_out"]
+    assert rows["without criteria"]["held_out"] == made["no_criteria"]["held_out"]
+    assert rows["without criteria"]["difference"]["value"] == pytest.approx(-made["gain"]["value"])
+    assert rows["final"]["difference"] is None
+    assert "<svg" in page("parts/ablation.html")
+
+
+def test_what_the_candidates_had_in_common(run: Run) -> None:
+    run("calibrate", SUMMARIES, *QUICK)
+    code, body = run("analyse", "out/judge.yaml", SUMMARIES, "--out", "look")
+    pool = body["pool"]
+    assert (code, pool["n_measured"]) == (0, len(body["candidates"]))
+    assert body["by_length"]["n"] == sum(group["n"] for group in body["by_pattern"]["groups"]) == pool["n_measured"]
+    case = body["case_study"]
+    assert case["before"] != case["after"]
+    assert case["differences"]["spearman"]["value"] == pytest.approx(
+        case["alignment_after"]["spearman"]["value"] - case["alignment_before"]["spearman"]["value"]
+    )
+    assert page("look/analyses.html").count("<svg") == 3
+    _, common = run("analyse", "out/judge.yaml", SUMMARIES, "--scope", "common")
+    assert common["pool"]["n_measured"] > pool["n_measured"]
+
+
+def test_what_has_no_parts_is_told(run: Run) -> None:
+    run("calibrate", SUMMARIES, *QUICK, "--rounds", "0")
+    other = str(Path(SUMMARIES).with_name("dialogue.jsonl"))
+    for command in ("ablate", "analyse"):
+        for arguments, words in (
+            (("out/judge.yaml", other), "holds other items or labels"),
+            (("out/judge.yaml", SUMMARIES, "--judge", "openai:gpt"), "was calibrated with offline"),
+            (("gone.yaml", SUMMARIES), "cannot be read"),
+        ):
+            code, body = run(command, *arguments)
+            assert code in (1, 2)
+            assert words in body["error"]["message"]
+    _, body = run("analyse", "out/judge.yaml", SUMMARIES)
+    assert body["case_study"] is None  # nothing was refined
