@@ -160,17 +160,19 @@ def fit_repeval(
     def read(texts_of: GoldenSet) -> States:
         return extract(texts_of, spec, extraction, here.home, on_progress, ray=here.ray, code=here.remote_code)
 
-    states = read(teacher)
-    if train_on is None:
-        fitted = FittedRepEval(golden, run(golden, aspect, states, how), states)
-    else:
-        train_level = usual_level(teacher, taught)
-        applied = AspectStates(golden, aspect, read(golden))
-        moved = transfer(applied, AspectStates(teacher, taught, states), how, train_level)
-        fitted = FittedRepEval(teacher, moved.trained, states, golden, moved)
+    there = AspectStates(teacher, taught, read(teacher))
+    fitted = _fitted(there, None if train_on is None else AspectStates(golden, aspect, read(golden)), how)
     if out is not None:
         fitted.save(out)
     return fitted
+
+
+def _fitted(there: AspectStates, here: AspectStates | None, how: RepEvalSettings) -> FittedRepEval:
+    """Fitted there, and applied `here` where that is another golden set."""
+    if here is None:
+        return FittedRepEval(there.golden, run(there.golden, there.aspect, there.states, how), there.states)
+    moved = transfer(here, there, how, usual_level(there.golden, there.aspect))
+    return FittedRepEval(there.golden, moved.trained, there.states, here.golden, moved)
 
 
 def heat_page(result: RepEvalResult) -> str:

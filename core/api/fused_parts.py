@@ -137,7 +137,8 @@ def _repeval(inputs: FusionInput, _: Gathered) -> Part:
     from core.repeval import RepEvalResult, RepEvalSettings, extract, run, scorer_of
 
     golden, chosen = inputs.golden, inputs.chosen
-    states = extract(golden, cache_dir=inputs.settings.home)
+    here = inputs.settings
+    states = extract(golden, cache_dir=here.home, ray=here.ray, code=here.remote_code)
     level = chosen.level or usual_level(golden, inputs.aspect)
     how = RepEvalSettings(
         resamples=0, random_vectors=0, seed=inputs.split.seed, statistic=chosen.statistic, level=level

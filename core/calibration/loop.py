@@ -180,7 +180,7 @@ def _none_readable(what: str, problems: Counter[str]) -> JudgeError:
 def _refine_round(run: _Run, round_: int) -> None:
     """One round: parents are the top K, children race, pass the gate, and join the pool (001 steps 9-15)."""
     pool = run.pool
-    folds = Folds.of(pool.items, run.settings)
+    folds = Folds.of(pool.items, run.settings) if run.settings.refine_gate else Folds.ungated(pool.items)
     parents = pool.ranked(pool.with_status("kept"))[: run.settings.keep]
     requests = spread(refine_requests(run.golden, pool, folds, parents, round_), run.plan.refined)
     if not requests:

@@ -110,11 +110,16 @@ class Folds:
     inner: IntArray
 
     @classmethod
+    def ungated(cls, items: LabelledItems) -> Folds:
+        """All items to look at: no refinement is tested on items that it was not shown."""
+        everything = np.arange(items.n, dtype=np.intp)
+        return cls(everything, everything)
+
+    @classmethod
     def of(cls, items: LabelledItems, settings: CalibrationSettings) -> Folds:
         """By source.  Without enough sources for two folds the gate sees the same items as the choice."""
-        everything = np.arange(items.n, dtype=np.intp)
         if len(np.unique(items.sources)) < 4:
-            return cls(everything, everything)
+            return cls.ungated(items)
         fold = inner_fold(range(items.n), items.sources, 1 - settings.inner_share, request_seed(settings.seed, 4))
         return cls(np.asarray(fold.fit, dtype=np.intp), np.asarray(fold.validation, dtype=np.intp))
 
@@ -225,7 +230,8 @@ def refine_requests(
 def gate(pool: CandidatePool, folds: Folds, children: Sequence[Criteria]) -> tuple[str, ...]:
     """Ids of refinements that gain on their parent both overall and on the inner fold; the others are rejected.
 
-    Only children scored on every calibration item are judged; METHODS §4 tells why the second test is needed.
+    Without `refine_gate` in the settings all whose alignment is defined are taken, as 001 does.  Only children scored
+    on every calibration item are judged; METHODS §4 tells why the second test is needed.
     """
     accepted: list[str] = []
     inner = pool.items.take(folds.inner)
@@ -234,7 +240,8 @@ def gate(pool: CandidatePool, folds: Folds, children: Sequence[Criteria]) -> tup
         both = pool.align(np.stack([pool.values(criteria_id)[folds.inner] for criteria_id in ids]), inner, resamples=0)
         new, old = both[0].value, both[1].value
         gain = pool.entries[child.criteria_id].inner_gain = None if new is None or old is None else new - old
-        if gain is not None and gain > 0 and pool.value(ids[0]) > pool.value(ids[1]):
+        gains = gain is not None and gain > 0 and pool.value(ids[0]) > pool.value(ids[1])
+        if gains or (not pool.settings.refine_gate and new is not None):
             accepted.append(child.criteria_id)
     pool.mark([child.criteria_id for child in children], "rejected")
     pool.mark(accepted, "kept")

@@ -63,6 +63,7 @@ class CalibrationSettings:
     averages that many of the best criteria (1 = the paper's argmax).  `misaligned` is how many of a parent's
     most misaligned calibration items a refinement may be shown; `min_gap` the least standardised gap among them.
     `batch` has candidates scored by the endpoint's batches: one for `full`, one a rung for `racing`, in every round.
+    Without `refine_gate` every refinement joins the pool, as in 001, which takes the argmax over all of it.
     """
 
     preset: str = "summarisation"
@@ -78,6 +79,7 @@ class CalibrationSettings:
     inner_share: float = 0.3
     misaligned: int = 24
     min_gap: float = 0.5
+    refine_gate: bool = True
     draft_temperature: float = 1.0
     refine_temperature: float = 1.0
     resamples: int = 1000
@@ -95,6 +97,7 @@ class CalibrationSettings:
             ("keep", 1, 50),
             ("ensemble", 1, 25),
             ("misaligned", 1, 500),
+            ("min_gap", 0, 10),
             ("resamples", 0, 100_000),
             ("calibration_share", 0.05, 0.95),
             ("inner_share", 0.05, 0.95),

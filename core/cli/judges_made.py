@@ -60,6 +60,19 @@ NO_DEFINITION = (
     "(--definition model)."
 )
 
+TrainOn = Annotated[
+    Path | None, typer.Option("--train-on", help="Another golden set that teaches it; GOLDEN is only rated.")
+]
+TrainAspect = Annotated[str, typer.Option("--train-aspect", help="The aspect of that set, where it has another name.")]
+Misaligned = Annotated[
+    int, typer.Option(help="Most misaligned items of a parent that its refinements are shown samples of.")
+]
+MinGap = Annotated[float, typer.Option("--min-gap", help="Misaligned from this gap on, in standard deviations.")]
+Gate = Annotated[
+    bool,
+    typer.Option("--gate/--no-gate", help="Take a refinement only if it gains on an inner fold; without: 001."),
+]
+
 
 @commands.command()
 def calibrate(
@@ -76,6 +89,9 @@ def calibrate(
     ] = False,
     rounds: Annotated[int, typer.Option(help="Refinement rounds.")] = 1,
     keep: Annotated[int, typer.Option(help="Criteria refined in each round (K).")] = 4,
+    misaligned: Misaligned = 24,
+    min_gap: MinGap = 0.5,
+    gate: Gate = True,
     ensemble: Annotated[int, typer.Option(help="Best criteria averaged in the final judge; 1 = argmax.")] = 3,
     budget: Annotated[int | None, typer.Option(help="Most calls the run may make.")] = None,
     statistic: StatisticOption = "spearman",
@@ -108,13 +124,14 @@ def calibrate(
     style: dict[str, Any] = {"form": form, "samples": samples, "weighted": weighted or None, "persona": persona}
     told = {"steps": steps, "max_tokens": max_tokens, "effort": effort, "extra": extra_body}
     search: dict[str, Any] = {"preset": preset, "revisit": revisit, "rounds": rounds, "keep": keep, "budget": budget}
+    search |= {"misaligned": misaligned, "min_gap": min_gap, "refine_gate": gate, "batch": batch, "ensemble": ensemble}
     measure: dict[str, Any] = {
         "statistic": statistic,
         "level": chosen_level(level),
         "split": split,
         "calibration_share": share,
     }
-    chosen = CalibrationSettings(**search, **measure, ensemble=ensemble, seed=seed, batch=batch)
+    chosen = CalibrationSettings(**search, **measure, seed=seed)
     loaded = load_golden(golden, scales={aspect: read_scale(scale)} if scale else None)
     asking = chosen_asking(judge, temperature, **style, **told)
     how: dict[str, Any] = {"settings": chosen, "definition": definition, "asking": asking}
@@ -149,12 +166,8 @@ def repeval(
     template: Annotated[str, typer.Option(help="A prompt by name or as text with {hypothesis}; else the text.")] = "",
     tokens: Annotated[list[str] | None, typer.Option("--token", help="-1, -2, …, first, mean; once for each.")] = None,
     max_tokens: Annotated[int, typer.Option("--max-tokens", min=1, help="Longer texts are cut.")] = 2048,
-    train_on: Annotated[
-        Path | None, typer.Option("--train-on", help="Another golden set that teaches it; GOLDEN is only rated.")
-    ] = None,
-    train_aspect: Annotated[
-        str, typer.Option("--train-aspect", help="The aspect of that set, where it has another name.")
-    ] = "",
+    train_on: TrainOn = None,
+    train_aspect: TrainAspect = "",
     statistic: StatisticOption = "spearman",
     level: LevelOption = "auto",
     bootstrap: BootstrapOption = 1000,

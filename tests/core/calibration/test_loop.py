@@ -83,6 +83,20 @@ def test_refinement_gains_only_through_the_gate() -> None:
     assert any(one.status in ("kept", "chosen") for one in refined)
 
 
+def test_without_the_gate_the_best_of_the_whole_pool_wins() -> None:
+    """001's argmax: no refinement is turned away, and the choice is the largest alignment on all calibration items."""
+    settings = replace(QUICK, refine_gate=False, ensemble=1, revisit="full")
+    result = calibrate(PlantedJudge(), settings)
+    refined = [c for c in result.candidates if c.criteria.provenance.origin == "refine"]
+    assert refined
+    assert "rejected" not in {c.status for c in refined}
+    gated = calibrate(PlantedJudge(), replace(settings, refine_gate=True))
+    assert "rejected" in {c.status for c in gated.candidates}, "the gate has something to turn away here"
+    complete = [c for c in result.candidates if c.criteria.text and c.calls == len(result.split.calibration)]
+    best = max(complete, key=lambda c: c.alignment.value)  # type: ignore[union-attr,arg-type,return-value]
+    assert result.chosen == (best.criteria,)
+
+
 def test_racing_saves_calls_and_loses_little() -> None:
     settings = CalibrationSettings(rounds=0, resamples=0)
     full = calibrate(PlantedJudge(), CalibrationSettings(rounds=0, resamples=0, revisit="full"))
