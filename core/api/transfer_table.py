@@ -83,7 +83,7 @@ class TransferTable:
     def _of_variant(self, variant: str) -> str:
         own = {(cell.applied_to, cell.trained_on): cell for cell in self.cells if cell.variant == variant}
         rows, columns = (list(dict.fromkeys(side)) for side in zip(*own, strict=True))
-        head = [f"{variant}, {self.model}: applied to", *(f"from {name}" for name in columns), "printed in 003"]
+        head = [f"{variant}, {self.model}: applied to", *(f"from {name}" for name in columns), "003 (Mistral-7b, prompt, from ASSET or GCDC)"]
         lines = [head, ["---"] * len(head)]
         for row in rows:
             value = self.printed.get((row, variant))
