@@ -24,6 +24,7 @@ PRINTED = {
     "paper-pca:5": "RepEval PCA (5 pairs)",
     "paper-svm:100": "RepEval SVM",
 }
+PRINTED_THERE = "003 (Mistral-7b, prompt, from ASSET or GCDC)"
 VARIANTS = ("paper-pca:20", "paper-pca:5", "paper-svm:100", "ridge")
 
 
@@ -83,7 +84,7 @@ class TransferTable:
     def _of_variant(self, variant: str) -> str:
         own = {(cell.applied_to, cell.trained_on): cell for cell in self.cells if cell.variant == variant}
         rows, columns = (list(dict.fromkeys(side)) for side in zip(*own, strict=True))
-        head = [f"{variant}, {self.model}: applied to", *(f"from {name}" for name in columns), "003 (Mistral-7b, prompt, from ASSET or GCDC)"]
+        head = [f"{variant}, {self.model}: applied to", *(f"from {name}" for name in columns), PRINTED_THERE]
         lines = [head, ["---"] * len(head)]
         for row in rows:
             value = self.printed.get((row, variant))
