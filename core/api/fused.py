@@ -23,14 +23,14 @@ from core.export.fused_judge import FusedJudge
 from core.export.judge_writing import yaml_text
 from core.files import write_json, write_text
 from core.fusion.items import FusionSplit
-from core.fusion.llm import ModelRatings, rate_by_model
+from core.fusion.llm import EVALUATE_PROMPT, ModelRatings, introduced, rate_by_model
 from core.fusion.plan import PlanError, measured_plan, read_plan
 from core.fusion.stack import Agreement, Fusion, StackSettings
 from core.fusion.stack import fuse as fuse_parts
 from core.judging.asking import MODEL_WRITES
-from core.judging.registry import NAMED, language_model
+from core.judging.registry import NAMED, language_model, restore_judge
 from core.providers.base import ReplyStore
-from core.records import Alignment, GoldenSet, Item, Level, Scored, Statistic, Verdict
+from core.records import Alignment, GoldenSet, Item, Level, Scored, Statistic, Task, Verdict
 from core.settings import Settings
 from core.stats import Difference
 from core.verdicts import Verdicts
@@ -112,12 +112,49 @@ class FusedByModel:
     best_part: str
     against_best: Difference
     notes: tuple[str, ...]
+    tasks: tuple[Task, ...] = field(repr=False)
+    judge_state: Mapping[str, Any] = field(repr=False)
+
+    @cached_property
+    def judge(self) -> FusedJudge:
+        """The fused judge, made at the first use: it scores as `core.load_judge` does with the saved `fused.yaml`."""
+        here, replies = self.inputs.settings, self.inputs.replies
+        return FusedJudge.of(
+            self._card(),
+            lambda card: restored(card, here, replies, "fusion"),
+            open_model=lambda state: restore_judge(state, here, replies, gate=NAMED),
+            where="fusion",
+        )
 
     def score(self, items: Sequence[Item], *, metrics: Mapping[str, Sequence[float | None]] | None = None) -> Verdicts:
-        """UsageError always: a plan is fitted to no numbers, and the parts of other items were never computed."""
-        raise UsageError(
-            "A fusion by a language model rates the held-out items of its own golden set (they are in verdicts). To "
-            "rate other items, fuse with ridge, nnls or average."
+        """As `FusedRun.score`; one call an item."""
+        return self.judge.score(items, metrics=metrics)
+
+    def _card(self) -> dict[str, Any]:
+        body, aspect, split, plan = self.as_json(), self.inputs.aspect, self.inputs.split, self.ratings.plan
+        parts = self.gathered.parts
+        state = {
+            "method": "llm",
+            "parts": [part.name for part in parts],
+            "judge": dict(self.judge_state),
+            "prompt": EVALUATE_PROMPT,
+            "plan": plan.text,
+            "introduced": introduced(parts, plan),
+            "aspects": [
+                {
+                    **{"aspect": task.aspect, "kind": task.kind, "definition": task.definition},
+                    "scale": {"low": task.scale.low, "high": task.scale.high, "step": task.scale.step},
+                }
+                for task in self.tasks
+            ],
+        }
+        return fused_card(
+            *(self.inputs.golden, aspect),
+            texts=KnownTexts.of(self.inputs.golden, split.calibration, split.held_out),
+            state=state,
+            parts=list(self.gathered.recipes.values()),
+            alignment=self.fused[aspect],
+            measured={name: body[name] for name in ("parts", "left_out", "n_fit", "n_report", "notes")},
         )
 
     @property
@@ -154,8 +191,10 @@ class FusedByModel:
         }
 
     def save(self, folder: Path | str) -> dict[str, Any]:
-        """Write `plan.txt`, `summary.json` and a file of verdicts an aspect into `folder`; return the summary."""
+        """Write `fused.yaml`, `plan.txt`, `summary.json` and verdicts, a file an aspect, into `folder`; return the
+        summary."""
         out, body = Path(folder), self.as_json(str(folder))
+        write_text(out / "fused.yaml", yaml_text(self._card()))
         write_text(out / "plan.txt", self.ratings.plan.text + "\n")
         _write_verdicts(out, self.inputs.aspect, self.verdicts)
         write_json(out / "summary.json", body)
@@ -263,6 +302,8 @@ def _by_model(
         best_part=parts[best].name,
         against_best=agreement.difference(matrix[0], matrix[best + 1], split.report),
         notes=split.notes if model.is_llm else (*split.notes, model.notice),
+        tasks=tuple(tasks),
+        judge_state=model.as_state(),
     )
 
 

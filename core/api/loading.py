@@ -69,6 +69,7 @@ def load_judge(
             file.card,
             lambda card: restored(card, settings, replies, str(path)),
             lambda name, state: allowed_repeval(name, state, settings),
+            open_model=lambda state: restore_judge(state, settings, replies),
             where=str(path),
             marks=marks,
         )

@@ -115,7 +115,7 @@ def score(
         abstain_over=abstain_over,
     )
     if fused_file:
-        fused = score_fused(request)
+        fused = score_fused(request, replies=_cache_for(judge_file, "", accept_edited=accept_edited))
         tell(*_fused_scores(fused, out), as_json)
         return
     cache = _cache_for(judge_file, judge, accept_edited=accept_edited)
@@ -230,11 +230,15 @@ def adapt(
 
 
 def _cache_for(judge_file: Path, judge: str, *, accept_edited: bool) -> ReplyStore | None:
-    """The reply cache for the judge of a file; None for a fused or a RepEval one, which asks no endpoint."""
+    """The reply cache for the judge of a file, or for the model of a fused one; None where nobody is asked."""
     from core.export.judge_reading import kind_of_file, open_file
 
-    if kind_of_file(judge_file) != "judge":
+    kind = kind_of_file(judge_file)
+    if kind == "repeval":
         return None
+    if kind == "fusion":
+        fusion = open_file(judge_file, "fusion", accept_edited=accept_edited).card["fusion"]
+        return reply_cache(str(fusion["judge"]["spec"])) if fusion["method"] == "llm" else None
     return reply_cache(judge or str(open_file(judge_file, accept_edited=accept_edited).card["judge"]["spec"]))
 
 

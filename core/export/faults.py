@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints, is_typeddict
+from types import UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -38,7 +39,26 @@ class InconsistentError(ValueError):
 def fault_words(kind: Any, error: ValidationError, whole: str = "The file") -> list[str]:
     """A sentence on each fault in a `kind` (a model, a record, a typed dict); `whole` names what was read."""
     faults = error.errors(include_url=False)[:MOST_READ]
+    for fault in faults:
+        fault["loc"] = _untagged(kind, fault["loc"])
     return list(dict.fromkeys(words for fault in faults for words in _words(kind, fault, faults, whole)))
+
+
+def _untagged(kind: Any, path: tuple[str | int, ...]) -> tuple[str | int, ...]:
+    """`path` without what names the member of a union, which stands in no file."""
+    return tuple(
+        part
+        for place, part in enumerate(path)
+        if isinstance(part, int) or not _is_union(_kind_at(kind, path[:place])) or part in _fields_at(kind, path, place)
+    )
+
+
+def _fields_at(kind: Any, path: Sequence[str | int], place: int) -> Mapping[str, Any]:
+    return _fields(_kind_at(kind, path[:place]))
+
+
+def _is_union(kind: Any) -> bool:
+    return get_origin(_bare(kind)) in (Union, UnionType)
 
 
 def _words(kind: Any, fault: ErrorDetails, faults: Sequence[ErrorDetails], whole: str) -> Iterator[str]:
@@ -122,6 +142,8 @@ def _bare(kind: Any) -> Any:
 def _fields(kind: Any) -> Mapping[str, Any]:
     """Name → annotation of the fields of a model, a record or a typed dict; empty for anything else."""
     kind = _bare(kind)
+    if _is_union(kind):
+        return {name: value for member in get_args(kind) for name, value in _fields(member).items()}
     if is_dataclass(kind):
         hints = get_type_hints(kind)
         return {field.name: hints[field.name] for field in fields(kind)}

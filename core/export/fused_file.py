@@ -19,6 +19,7 @@ from core.data.split import KnownTexts
 from core.errors import UsageError
 from core.export.document_parts import AlignmentEntry, Coordinate, Document, GoldenEntry, Part, TaskEntry, TextsEntry
 from core.export.faults import InconsistentError
+from core.export.judge_document import JudgeDescription
 from core.export.judge_reading import FORMATS, VERSION
 from core.export.judge_writing import written
 from core.fusion.estimators import restore_estimator
@@ -103,6 +104,18 @@ class FusionEntry(Part):
         return self
 
 
+class ModelFusionEntry(Part):
+    """A language model that rates each item by a plan, with the parts' numbers beside it, all aspects in one call."""
+
+    method: Literal["llm"] = Field(description="llm: a language model rates by the plan.")
+    parts: list[str] = Field(min_length=1, max_length=1000, description="Names of the parts.")
+    judge: JudgeDescription = Field(description="The model that rates.")
+    prompt: Literal["evaluate.v1"] = Field(description="Name and version of the prompt.")
+    plan: str = Field(min_length=1, max_length=8_000, description="Which part serves which aspect, and how.")
+    introduced: str = Field(max_length=100_000, description="The parts as the model is told of them, a line each.")
+    aspects: list[TaskEntry] = Field(min_length=1, max_length=50, description="What each call rates.")
+
+
 class FusedPart(Part):
     """What one part of the fusion is and needs."""
 
@@ -158,7 +171,7 @@ class FusionDocument(Document):
     task: TaskEntry | None = Field(
         description="Kind of the items and scale of the labels that the weights were fitted on; null when unknown."
     )
-    fusion: FusionEntry
+    fusion: Annotated[FusionEntry | ModelFusionEntry, Field(discriminator="method")]
     parts: list[FusedPart] = Field(
         min_length=1, max_length=1000, description="What each part is, in the order of the weights."
     )

@@ -10,17 +10,22 @@ from typing import Any
 import numpy as np
 
 from core.errors import ConcordError, ConsentError, GoldenError, JudgeError, UsageError
-from core.export.fused_file import FusedPart
+from core.export.fused_file import FusedPart, ModelFusionEntry
 from core.export.judge_reading import checked, fusion_document
 from core.export.loaded import LoadedJudge, Metrics
 from core.fusion.estimators import restore_estimator
-from core.judging.base import OnProgress
+from core.fusion.llm import rate_by_model
+from core.fusion.plan import read_plan
+from core.judging.base import Judge, OnProgress
+from core.judging.llm import LLMJudge
 from core.metrics import Metric, fitted_repeval, make_metric
-from core.records import FloatArray, GoldenSet, Item, ItemKind, Scale, Scored, Task, Unscored
+from core.records import FloatArray, GoldenSet, Item, ItemKind, JudgeScores, Scale, Scored, Task, Unscored
 from core.verdicts import Verdicts
 
 OpenJudge = Callable[[Mapping[str, Any]], LoadedJudge]
 """Restores the calibrated judge of a judge file's content."""
+OpenModel = Callable[[Mapping[str, Any]], Judge]
+"""Restores the model that rates by a plan, out of its state."""
 
 OpenRepEval = Callable[[str, Mapping[str, Any]], Metric]
 """Makes a part of that name of a fitted RepEval score; ConsentError where nobody here has allowed its model."""
@@ -39,11 +44,13 @@ class FusedJudge(LoadedJudge):
     parts: list[FusedPart]
     open_judge: OpenJudge
     open_repeval: OpenRepEval = fitted_repeval
+    open_model: OpenModel | None = None
     file_marks: tuple[str, ...] = ()
     missing: dict[str, str] = field(default_factory=dict)
     _open: dict[int, LoadedJudge] = field(default_factory=dict)
     _inside: dict[str, None] = field(default_factory=dict)
     _fitted: dict[str, Metric] = field(default_factory=dict)
+    _model: Judge | None = None
 
     @classmethod
     def of(
@@ -52,6 +59,7 @@ class FusedJudge(LoadedJudge):
         open_judge: OpenJudge,
         open_repeval: OpenRepEval = fitted_repeval,
         *,
+        open_model: OpenModel | None = None,
         where: str = "fused judge",
         marks: Sequence[str] = (),
     ) -> FusedJudge:
@@ -74,15 +82,15 @@ class FusedJudge(LoadedJudge):
             document.parts,
             open_judge,
             open_repeval,
+            open_model,
             tuple(marks),
         )
 
     @property
     def marks(self) -> tuple[str, ...]:
         """Words that must stand with every verdict; ask after scoring, since a part may turn out to be missing."""
-        parts = (
-            f"The part {name} could not be computed and counts as its mean: {why}" for name, why in self.missing.items()
-        )
+        counts = "the model is told that there is no number" if self.by_model else "counts as its mean"
+        parts = (f"The part {name} could not be computed and {counts}: {why}" for name, why in self.missing.items())
         return (*self.file_marks, *self._inside, *parts)
 
     @property
@@ -125,7 +133,10 @@ class FusedJudge(LoadedJudge):
                 raise GoldenError(f"{len(values)} values came for {len(items)} items.", column=f"metric_{name}")
         columns = {name: tuple(values) for name, values in (metrics or {}).items()}
         kind = self.item_kind or ("source_target" if any(item.source for item in items) else "single")
-        fused = self._fused(GoldenSet("items", kind, tuple(items), {}, metrics=columns))
+        golden = GoldenSet("items", kind, tuple(items), {}, metrics=columns)
+        if self.by_model:
+            return self._rated(golden)
+        fused = self._fused(golden)
         if on_progress is not None:
             on_progress(len(items), len(items))
         return Verdicts(
@@ -135,20 +146,56 @@ class FusedJudge(LoadedJudge):
             for item, value in zip(items, fused.tolist(), strict=True)
         )
 
-    def _fused(self, golden: GoldenSet) -> FloatArray:
-        """(n_items,) fused scores, NaN where no part has one."""
+    @property
+    def by_model(self) -> bool:
+        """Whether a language model rates by a plan."""
+        return bool(self.card["fusion"]["method"] == "llm")
+
+    def _numbers(self, golden: GoldenSet) -> list[FloatArray]:
+        """(n_items,) scores of every part as they come, NaN for a part that cannot be computed."""
         rows, missing = [], {}
         for part in self.parts:
             values = self._part_scores(part, golden)
             if isinstance(values, str):
                 missing[part.name] = values
                 values = np.full(len(golden.items), np.nan)
-            rows.append(values if part.higher_is_better else -values)
+            rows.append(values)
         if len(missing) == len(self.parts):
             why = "; ".join(f"{name}: {reason}" for name, reason in missing.items())
             raise UsageError(f"No part of the fusion can be computed on these items. {why}")
         self.missing |= missing
+        return rows
+
+    def _fused(self, golden: GoldenSet) -> FloatArray:
+        """(n_items,) fused scores, NaN where no part has one."""
+        turned = zip(self.parts, self._numbers(golden), strict=True)
+        rows = [values if part.higher_is_better else -values for part, values in turned]
         return restore_estimator(self.card["fusion"]).score(np.array(rows))
+
+    def _rated(self, golden: GoldenSet) -> Verdicts:
+        """The model's verdicts on the aspect, by the plan of the file."""
+        fusion, document = self.card["fusion"], fusion_document(self.card, "fused judge").fusion
+        assert isinstance(document, ModelFusionEntry)
+        if self._model is None and self.open_model is not None:
+            self._model = self.open_model(fusion["judge"])
+        if not isinstance(self._model, LLMJudge):
+            raise JudgeError("The judge of this fusion is no language model that can be asked here.")
+        tasks = [entry.as_task() for entry in document.aspects]
+        plan = read_plan(document.plan, [task.aspect for task in tasks], document.parts)
+        numbers = zip(self.parts, self._numbers(golden), strict=True)
+        parts = [
+            JudgeScores(part.name, "metric", self.task.aspect, values, higher_is_better=part.higher_is_better)
+            for part, values in numbers
+        ]
+        everywhere = range(len(golden.items))
+        rated = rate_by_model(
+            *(self._model, golden.items, tasks, parts, everywhere), plan=plan, introduced=document.introduced
+        )
+        verdicts = dict(zip(rated.positions, rated.verdicts[self.task.aspect], strict=True))
+        return Verdicts(
+            verdicts.get(k) or Unscored(golden.items[k].item_id, "missing input", "The text to rate is empty.")
+            for k in everywhere
+        )
 
     def _part_scores(self, part: FusedPart, golden: GoldenSet) -> FloatArray | str:
         """(n_items,) scores as they come, or why there are none."""
@@ -188,3 +235,6 @@ class FusedJudge(LoadedJudge):
         """Release the connections of the judges among the parts."""
         while self._open:
             self._open.popitem()[1].close()
+        if self._model is not None:
+            self._model.close()
+            self._model = None

@@ -51,18 +51,19 @@ _FENCE = re.compile(r"```(?:json)?\s*(\{.*?\})\s*```", re.DOTALL | re.IGNORECASE
 @dataclass(frozen=True)
 class FusionJudge:
     """What an LLM fusion asks: aspects in `tasks` (one kind of item), the assistants `parts` and the `plan` of their
-    use."""
+    use.  `introduced` is how the assistants were introduced where the plan was made; "" does it by these numbers."""
 
     tasks: tuple[Task, ...]
     parts: tuple[JudgeScores, ...]
     plan: FusionPlan
+    introduced: str = ""
 
     @cached_property
     def _fixed(self) -> dict[str, str]:
         return {
             "thing": KINDS[self.tasks[0].kind].thing,
             "aspects": aspects_block(self.tasks),
-            "assistants": assistants_block([part for part in self.parts if part.name in self.plan.assistants]),
+            "assistants": self.introduced or introduced(self.parts, self.plan),
             "plan": neutral(self.plan.text),
             "form": self._form(),
         }
@@ -113,6 +114,11 @@ class FusionJudge:
         )
 
 
+def introduced(parts: Sequence[JudgeScores], plan: FusionPlan) -> str:
+    """The assistants of the plan as the model is told of them; UsageError for one without a score."""
+    return assistants_block([part for part in parts if part.name in plan.assistants])
+
+
 # ── rating by a model ────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -151,6 +157,7 @@ def rate_by_model(
     positions: Sequence[int],
     *,
     plan: FusionPlan | None = None,
+    introduced: str = "",
     budget: int | None = None,
     progress: Progress = SILENT,
 ) -> ModelRatings:
@@ -162,7 +169,7 @@ def rate_by_model(
     rateable = [k for k in positions if items[k].target.strip()]
     calls = len(rateable) + (plan is None)
     asking = _Asking(model, calls if budget is None else min(calls, budget), progress, budget)
-    judge = FusionJudge(tuple(tasks), tuple(parts), plan or _written_plan(asking, tasks, parts))
+    judge = FusionJudge(tuple(tasks), tuple(parts), plan or _written_plan(asking, tasks, parts), introduced)
     rated = rateable[: asking.expected - asking.calls]
     verdicts: dict[str, list[Verdict]] = {name: [] for name in judge.scales}
     texts: dict[str, tuple[str, ...]] = {}

@@ -9,20 +9,22 @@ from core.data import load_items
 from core.errors import UsageError
 from core.export.fused_judge import FusedJudge
 from core.files import write_text
+from core.providers.base import ReplyStore
 from core.scoring.output import header, verdict_batch
 from core.scoring.request import FusedScores, ScoreRequest
 
 
-def score_fused(request: ScoreRequest) -> FusedScores:
+def score_fused(request: ScoreRequest, *, replies: ReplyStore | None = None) -> FusedScores:
     """Score a file as a whole with the fused judge of `request`; `out` is written at the end.
 
+    `replies` keeps those of a fusion by a language model.
     UsageError for another judge, a budget or intervals, which a fused judge does not take.
     """
     if request.coverage is not None:
         raise UsageError(f"{request.judge_file}: is a fused judge, whose verdicts come without intervals.")
     if request.judge or request.budget is not None:
         raise UsageError(f"{request.judge_file}: is a fused judge, which takes no --judge and no --budget.")
-    with closing(load_judge(request.judge_file, accept_edited=request.accept_edited)) as judge:
+    with closing(load_judge(request.judge_file, replies=replies, accept_edited=request.accept_edited)) as judge:
         assert isinstance(judge, FusedJudge)
         golden = load_items(request.items)
         verdicts = judge.score(golden.items, metrics=golden.metrics)

@@ -206,14 +206,16 @@ def test_fuse_writes_and_scores(golden: core.GoldenSet, tmp_path: Path) -> None:
     assert (fused.judge.marks, fused.judge.missing) == (loaded.marks, {})
 
 
-def test_a_fusion_by_a_model_rates_its_own_items_alone(golden: core.GoldenSet, tmp_path: Path) -> None:
+def test_a_fusion_by_a_model_rates_other_items_too(golden: core.GoldenSet, tmp_path: Path) -> None:
     fused = core.fuse(golden, "coherence", ["overlap", "overlap_pairs"], method="llm", judge="scripted", bootstrap=20)
     assert isinstance(fused, core.FusedByModel)
     body = fused.save(tmp_path)
-    assert files_in(tmp_path) == ["plan.txt", "summary.json", "verdicts-overall.jsonl", "verdicts.jsonl"]
+    assert files_in(tmp_path) == ["fused.yaml", "plan.txt", "summary.json", "verdicts-overall.jsonl", "verdicts.jsonl"]
     assert len(fused.verdicts["coherence"]) == body["n_report"]
-    with pytest.raises(core.UsageError, match="fuse with ridge, nnls or average"):
-        fused.score(golden.items[:2])
+    again = fused.score(golden.items)
+    own = {verdict.item_id: verdict.value for verdict in fused.verdicts["coherence"] if verdict.value is not None}
+    assert {v.item_id: v.value for v in again if v.item_id in own} == own
+    assert core.load_judge(tmp_path / "fused.yaml").score(golden.items[:5]).values.tolist() == again.values[:5].tolist()
 
 
 def test_what_fuse_refuses(golden: core.GoldenSet) -> None:

@@ -10,7 +10,8 @@ import pytest
 
 from core.data import load_golden
 from core.export import read_verdicts
-from tests.core.cli.conftest import SUMMARIES, Run, Say, write_rows
+from tests.core.cli.conftest import SUMMARIES, Run, Say, read_rows, write_rows
+from tests.fake_openai import RunningServer
 
 ASK = ("fuse", SUMMARIES, "--aspect", "coherence", "--bootstrap", "50", "--out", "out")
 PARTS = ("--with", "overlap,overlap_pairs")
@@ -74,3 +75,21 @@ def test_a_model_fuses_by_a_plan(run: Run) -> None:
     Path("plan.txt").write_text("coherence: overlap_pairs\nTrust it.\n", "utf-8")
     code, again = run(*llm, "--plan", "plan.txt")
     assert (code, again["plan"], again["plan_origin"]) == (0, "coherence: overlap_pairs\nTrust it.", "person")
+
+
+def test_a_fusion_by_a_model_scores_other_items_from_its_file_as_it_rated_its_own(
+    run: Run, server: RunningServer
+) -> None:
+    llm = (*ASK, *PARTS, "--method", "llm", "--judge", f"openai:m@{server.base_url}")
+    code, body = run(*llm, "--also", "fluency")
+    own = {json.dumps(message) for request in server.fake.bodies for message in request["messages"]}
+    rated = {row["item_id"]: row["score"] for row in read_rows("out/verdicts.jsonl")}
+    assert (code, len(rated)) == (0, body["n_report"])
+    server.fake.bodies.clear()
+    code, scored = run(*AGAIN)
+    assert (code, scored["n_items"]) == (0, 144)
+    again = {row["item_id"]: row["score"] for row in read_rows("again.jsonl")}
+    assert {item_id: again[item_id] for item_id in rated} == rated
+    asked = {json.dumps(message) for request in server.fake.bodies for message in request["messages"]}
+    assert len(asked) == 144 - len(rated), "what the fusion asked is found in the cache, under the same prompts"
+    assert not asked & own
