@@ -243,10 +243,9 @@ class Criteria:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """A verdict with a number on the task's scale: the mean of `n_read` readable replies.
+    """A number on the task's scale: the mean of `n_read` replies, `n_unweighted` of which no probabilities weighed.
 
-    `n_unweighted` counts those that a probability-weighted style had to take as they were read.  `low`, `high` are the
-    ends of an interval on the human scale, `expected_error` what `calibrated` may lie off, where that was asked for.
+    `low`, `high` are the ends of an interval on the human scale, `expected_error` what `calibrated` may lie off.
     """
 
     item_id: str
@@ -277,10 +276,7 @@ Verdict = Scored | Unscored
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What was asked and what it cost.  `requests` were sent, `cached` came from the store; cost None = unknown.
-
-    A sum costs nobody knows what if any of its requests does; where nothing was sent there is nothing to know.
-    """
+    """What was asked and what it cost.  `requests` were sent, `cached` came from the store; cost None = unknown."""
 
     requests: int = 0
     cached: int = 0

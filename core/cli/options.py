@@ -56,6 +56,16 @@ ExtraOption = Annotated[
 ]
 VERDICTS = "Verdicts (item_id, score) or replies (item_id, responses)."
 
+JudgeSpec = Annotated[
+    str,
+    typer.Option(
+        "--judge",
+        help="Score with another judge than the one calibrated with; for a repeval.yaml hf:ID_OR_PATH, where its model "
+        "lies.",
+    ),
+]
+AcceptEdited = Annotated[bool, typer.Option("--accept-edited", help="Take a judge file changed after its export.")]
+
 
 def chosen_level(level: Literal["auto", "dataset", "sample", "system"]) -> Level | None:
     """The level asked for, None for auto."""
@@ -106,3 +116,16 @@ def settings_and_store() -> tuple[Settings, Store]:
 
     settings = Settings.from_environment()
     return settings, projects.open_store(settings)
+
+
+def cache_for(judge_file: Path, judge: str, *, accept_edited: bool) -> ReplyStore | None:
+    """The reply cache for the judge of a file, or for the model of a fused one; None where nobody is asked."""
+    from core.export.judge_reading import kind_of_file, open_file
+
+    kind = kind_of_file(judge_file)
+    if kind == "repeval":
+        return None
+    if kind == "fusion":
+        fusion = open_file(judge_file, "fusion", accept_edited=accept_edited).card["fusion"]
+        return reply_cache(str(fusion["judge"]["spec"])) if fusion["method"] == "llm" else None
+    return reply_cache(judge or str(open_file(judge_file, accept_edited=accept_edited).card["judge"]["spec"]))

@@ -31,8 +31,9 @@ from core.judging.recorded import RecordedJudge
 from core.judging.styles import Sampling
 from core.providers import newsroom
 from core.providers.access import endpoint_name
-from core.providers.base import OnReply, Provider, Reply, ReplyStore, Request
+from core.providers.base import Provider, ReplyStore
 from core.providers.cached import with_cache
+from core.providers.closed import ClosedProvider
 from core.providers.endpoints import OPENAI_URL, checked_base_url, trusted_with_the_key
 from core.providers.installation import Installation
 from core.providers.prices import Price
@@ -265,23 +266,6 @@ def restore_judge(
 def endpoint_of(spec: JudgeSpec, settings: Settings) -> str:
     """The base URL that a judge of `spec` asks.  UsageError where it cannot be one."""
     return checked_base_url(spec.base_url or settings.openai_base_url or OPENAI_URL)
-
-
-@dataclass(frozen=True)
-class ClosedProvider:
-    """Stands where an endpoint may not be asked: kept replies are found under its name, and nothing is ever sent."""
-
-    endpoint: str
-    why: ConsentError
-
-    def complete(self, requests: Sequence[Request], *, on_reply: OnReply | None = None) -> list[Reply]:
-        """ConsentError, unless there is nothing to ask."""
-        if requests:
-            raise ConsentError(str(self.why), self.endpoint)
-        return []
-
-    def close(self) -> None:
-        """Nothing to release."""
 
 
 def openai_provider(base_url: str, **how: Any) -> Provider:

@@ -40,8 +40,8 @@ from core.providers.openai_errors import (
 from core.providers.pace import FIRST_WAIT, Pace, wait_asked_for
 from core.providers.prices import Price
 from core.providers.routes import Route, Routes, TooFastError
+from core.providers.together import UNANSWERED, Arriving, Prompt, prompts_of
 from core.providers.wire import (
-    MOST_AT_ONCE,
     ROOM_TO_THINK,
     Capabilities,
     NotACompletionError,
@@ -163,7 +163,7 @@ class OpenAIProvider:
     async def _run(self, requests: Sequence[Request], on_reply: OnReply | None) -> list[Reply]:
         """The replies; raises what ended the batch, without the task group around it."""
         session = self._opened()
-        batch, waiting = _Batch([_UNANSWERED] * len(requests), on_reply), deque(_prompts(requests))
+        batch, waiting = Arriving([UNANSWERED] * len(requests), on_reply), deque(prompts_of(requests))
         try:
             async with asyncio.TaskGroup() as group:
                 self._start(group, session, waiting, batch)
@@ -186,13 +186,13 @@ class OpenAIProvider:
         )
         return Route(url, client_of(url, self._api_key, self.access, self.timeout), pace)
 
-    def _start(self, group: asyncio.TaskGroup, session: _Session, waiting: deque[_Prompt], batch: _Batch) -> None:
+    def _start(self, group: asyncio.TaskGroup, session: _Session, waiting: deque[Prompt], batch: Arriving) -> None:
         more = min(self.concurrency * (1 + len(self.access.also)) - batch.workers, len(waiting))
         batch.workers += max(0, more)
         for _ in range(more):
             group.create_task(self._work(group, session, waiting, batch))
 
-    async def _work(self, group: asyncio.TaskGroup, session: _Session, waiting: deque[_Prompt], batch: _Batch) -> None:
+    async def _work(self, group: asyncio.TaskGroup, session: _Session, waiting: deque[Prompt], batch: Arriving) -> None:
         while waiting:
             prompt = waiting.popleft()
             replies = await self._answer(session, prompt, batch)
@@ -201,11 +201,11 @@ class OpenAIProvider:
             for place, reply in zip(prompt.places, replies, strict=False):
                 batch.arrived(place, reply)
             if left := prompt.places[len(replies) :]:  # the endpoint gives one sample a request: ask for each
-                waiting.extendleft(_Prompt(prompt.request, (place,)) for place in reversed(left))
+                waiting.extendleft(Prompt(prompt.request, (place,)) for place in reversed(left))
                 self._start(group, session, waiting, batch)
         batch.workers -= 1
 
-    async def _answer(self, session: _Session, prompt: _Prompt, batch: _Batch) -> list[Reply] | None:
+    async def _answer(self, session: _Session, prompt: Prompt, batch: Arriving) -> list[Reply] | None:
         """Replies to the first samples of `prompt`, at least one; None when the batch is over."""
         if self._shape(prompt) in session.probed:
             return await self._judged(session, prompt, batch)
@@ -221,13 +221,13 @@ class OpenAIProvider:
                 return replies
         return await self._judged(session, prompt, batch)
 
-    def _shape(self, prompt: _Prompt) -> tuple[object, ...]:
+    def _shape(self, prompt: Prompt) -> tuple[object, ...]:
         """The model and the optional parts that a request sends: what has to be tried out once."""
         body = request_body(prompt.request, self.capabilities(prompt.request.model), len(prompt.places))
         roles = {message["role"] for message in body["messages"]}
         return prompt.request.model, frozenset(body), frozenset(roles), body.get("top_logprobs", 0)
 
-    async def _judged(self, session: _Session, prompt: _Prompt, batch: _Batch) -> list[Reply]:
+    async def _judged(self, session: _Session, prompt: Prompt, batch: Arriving) -> list[Reply]:
         """The replies, or a `Failure` each for an error that leaves the rest worth asking; raises for the others."""
         try:
             replies = await self._send(session, prompt)
@@ -249,7 +249,7 @@ class OpenAIProvider:
         session.ever_answered = True
         return replies
 
-    async def _send(self, session: _Session, prompt: _Prompt) -> list[Reply]:
+    async def _send(self, session: _Session, prompt: Prompt) -> list[Reply]:
         model = prompt.request.model
         known = self.capabilities(model)
         while True:
@@ -356,30 +356,6 @@ class OpenAIProvider:
             log.warning("%s does not take %s; going on without", self.endpoint, ", ".join(sorted(names)))
 
 
-@dataclass(frozen=True, slots=True)
-class _Prompt:
-    """A request and the places in its batch that wait for a sample of it."""
-
-    request: Request
-    places: tuple[int, ...]
-
-
-def _prompts(requests: Sequence[Request]) -> list[_Prompt]:
-    """The requests in order of first appearance, samples of one prompt together.
-
-    `MOST_AT_ONCE` at most, and one by one at temperature 0, where several are all the same and some servers refuse.
-    """
-    places: dict[Request, list[int]] = {}
-    for index, request in enumerate(requests):
-        places.setdefault(request.prompt, []).append(index)
-    sizes = {request: MOST_AT_ONCE if request.temperature != 0 else 1 for request in places}
-    return [
-        _Prompt(request, tuple(own[start : start + sizes[request]]))
-        for request, own in places.items()
-        for start in range(0, len(own), sizes[request])
-    ]
-
-
 @dataclass
 class _Session:
     """What lives in the event loop: the ways to the endpoint, and what has been tried out there."""
@@ -395,21 +371,3 @@ class _Session:
             return False
         self.failed_in_a_row += 1
         return concerns_everything(error) or not self.ever_answered or self.failed_in_a_row >= FAILURES_IN_A_ROW
-
-
-@dataclass
-class _Batch:
-    """The replies so far, in the event loop's thread; `over` once an error has ended the batch."""
-
-    replies: list[Reply]
-    on_reply: OnReply | None
-    over: bool = False
-    workers: int = 0
-
-    def arrived(self, index: int, reply: Reply) -> None:
-        self.replies[index] = reply
-        if self.on_reply is not None:
-            self.on_reply(index, reply)
-
-
-_UNANSWERED = Failure("The request was not answered.")

@@ -55,7 +55,9 @@ def test_every_field_is_described(kind: Any) -> None:
             "description"
         )
         beside = [
-            schema["$defs"][element["$ref"].split("/")[-1]] for element in inner.get("anyOf", ()) if "$ref" in element
+            schema["$defs"][element["$ref"].split("/")[-1]]
+            for element in inner.get("anyOf", inner.get("oneOf", ()))
+            if "$ref" in element
         ]
         if not told and not any("description" in one for one in beside):
             silent.append(path)

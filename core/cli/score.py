@@ -1,0 +1,262 @@
+"""`score`: a judge file applied to items, in constant memory, by batch or at once."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from core.cli.options import AcceptEdited, JsonFlag, JudgeSpec, cache_for
+from core.cli.output import notes, place, price, spent, stages_shown, tell
+from core.errors import ConcordError, UsageError
+from core.wording import counted
+
+if TYPE_CHECKING:
+    from core.records import Finding
+    from core.scoring import BatchWritten, FusedScores, ScoredFile
+    from core.scoring.request import SureScores
+
+commands = typer.Typer(add_completion=False)
+
+Explain = Annotated[bool, typer.Option("--explain", help="Add the reasons to each verdict.")]
+Budget = Annotated[int | None, typer.Option(min=1, help="Most calls to make now; the same command again goes on.")]
+Again = Annotated[bool, typer.Option("--again", help="Start over, whatever an earlier scoring left.")]
+Workers = Annotated[int | None, typer.Option(min=1, help="Processes for a judge that computes; by default one a core.")]
+KeepUnread = Annotated[
+    bool, typer.Option("--keep-unread", help="Do not ask again what an earlier, stopped call left unread.")
+]
+MostUnread = Annotated[
+    float, typer.Option(min=0, max=1, help="Stop when a larger share of the items comes back unread.")
+]
+Intervals = Annotated[
+    bool, typer.Option("--intervals", help="Add low, high, width and expected error to each verdict.")
+]
+Coverage = Annotated[float, typer.Option(min=0.5, max=0.99, help="Share of people's labels that the intervals hold.")]
+AbstainOver = Annotated[
+    float | None,
+    typer.Option(min=0, help="Mark the least sure verdicts, so that the others err by so much at most."),
+]
+BatchFlag = Annotated[
+    bool, typer.Option("--batch", help="Ask the endpoint's batches first: half the price, up to 24 h.")
+]
+BatchRest = Annotated[
+    Literal["batch", "direct"], typer.Option(help="Where a batch ends early, ask the rest in another, or directly.")
+]
+BatchWrite = Annotated[
+    Path | None, typer.Option(help="Only write the requests into a batch file, as `vllm run-batch` takes it.")
+]
+BatchRead = Annotated[
+    list[Path] | None, typer.Option(help="Score from this file of results, and ask nobody; may be repeated.")
+]
+FINDINGS_IN_JSON = 20
+FINDINGS_SHOWN = 5
+NOTHING_READ = (
+    "Not one item has a score: no reply could be read. {out} holds the replies and says why; put that right and run "
+    "the same command again, which asks them again."
+)
+
+
+@commands.command()
+def score(
+    items: Annotated[Path, typer.Argument(help="Items: CSV, JSONL (.gz), Parquet or XLSX; labels are not needed.")],
+    judge_file: Annotated[Path, typer.Option("--judge-file", help="A judge.yaml, fused.yaml or repeval.yaml.")],
+    out: Annotated[Path, typer.Option(help="Verdicts, one JSON object a line; CSV where the name ends in .csv.")],
+    *,
+    explain: Explain = False,
+    judge: JudgeSpec = "",
+    accept_edited: AcceptEdited = False,
+    budget: Budget = None,
+    again: Again = False,
+    workers: Workers = None,
+    keep_unread: KeepUnread = False,
+    most_unread: MostUnread = 0.5,
+    batch: BatchFlag = False,
+    batch_rest: BatchRest = "batch",
+    batch_write: BatchWrite = None,
+    batch_read: BatchRead = None,
+    intervals: Intervals = False,
+    coverage: Coverage = 0.9,
+    abstain_over: AbstainOver = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Apply a calibrated judge to items, in constant memory; a stopped one goes on where it was."""
+    from core.export.judge_reading import kind_of_file
+    from core.scoring import ScoreRequest, estimate_scoring, score_file, score_fused, write_batch
+
+    fused_file = kind_of_file(judge_file) == "fusion"
+    if sum((batch, batch_write is not None, bool(batch_read))) > (0 if fused_file else 1):
+        raise UsageError("Take one of --batch, --batch-write and --batch-read, and none with a fused judge.")
+    request = ScoreRequest(
+        *(items, judge_file, out, judge, accept_edited, explain, budget, again, workers, keep_unread, most_unread),
+        *(batch, batch_rest, tuple(batch_read or ())),
+        coverage=coverage if intervals or abstain_over is not None else None,
+        abstain_over=abstain_over,
+    )
+    if fused_file:
+        fused = score_fused(request, replies=cache_for(judge_file, "", accept_edited=accept_edited))
+        tell(*_fused_scores(fused, out), as_json)
+        return
+    cache = cache_for(judge_file, judge, accept_edited=accept_edited)
+    if batch_write is not None:
+        tell(*_batch_written(write_batch(request, batch_write, replies=cache)), as_json)
+        return
+    if estimate := estimate_scoring(request):
+        tokens = f", about {estimate.prompt_tokens:,} prompt tokens" if estimate.prompt_tokens else ""
+        typer.echo(f"At most {estimate.calls:,} calls{tokens}{price(estimate.cost)}.", err=True)
+    with stages_shown("items") as progress:
+        try:
+            scored = score_file(request, replies=cache, progress=progress)
+        except ConcordError as error:
+            for note in getattr(error, "__notes__", ()):
+                typer.echo(note, err=True)
+            raise
+    for line in _finding_words(scored.findings):
+        typer.echo(line, err=True)
+    body = _score_body(scored, out)
+    tell(body, _score_words(body), as_json)
+    if scored.nothing_read:
+        typer.echo(NOTHING_READ.format(out=out), err=True)
+        raise typer.Exit(1)
+
+
+# ── words and JSON ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _score_body(scored: ScoredFile, out: Path) -> dict[str, Any]:
+    pace = scored.per_second
+    return {
+        "n_items": scored.n_items,
+        "n_scored": scored.n_scored,
+        "n_unscored": scored.n_unscored,
+        "n_left": scored.n_items - scored.n_done,
+        "finished": scored.finished,
+        "reasons": dict(scored.reasons),
+        "calls": scored.calls,
+        **{name: getattr(scored.usage, name) for name in ("requests", "cached", "cost")},
+        "resumed_from": scored.n_before,
+        "asked_again": scored.n_again,
+        "seconds": round(scored.seconds, 3),
+        "items_per_second": None if pace is None else round(pace, 1),
+        "marks": list(scored.marks),
+        "findings": [asdict(finding) for finding in scored.findings[:FINDINGS_IN_JSON]],
+        "out": str(out),
+        **({"batch": dict(scored.batch)} if scored.batch else {}),
+        **({} if scored.sure is None else _sure_body(scored.sure)),
+    }
+
+
+def _batch_written(written: BatchWritten) -> tuple[dict[str, Any], list[str]]:
+    """As JSON and in lines."""
+    files = [str(file) for file in written.files]
+    body = {"n_items": written.n_items, "n_requests": written.n_requests, "files": files}
+    if not files:
+        return body, [f"The reply cache answers all requests about {written.n_items:,} items; nothing was written."]
+    about = f"{counted(written.n_requests, 'request')} about {counted(written.n_items, 'item')}: {', '.join(files)}"
+    return body, [about, "Have them answered, and give the files of results to the same command with --batch-read."]
+
+
+def _batch_words(batch: dict[str, Any]) -> str:
+    """What came of the lines that a batch was asked."""
+    failed = ", ".join(f"{n:,} {reason}" for reason, n in batch["failed"].items())
+    parts = [
+        f"{batch['answered']:,} requests answered by batch",
+        *([f"failed there: {failed}"] if failed else []),
+        *(
+            f"{batch[name]:,} {words}"
+            for name, words in (
+                ("untried", "not come to in time"),
+                ("repeated", "answered more than once"),
+                ("foreign", "lines of other requests, left aside"),
+                ("unusable", "lines that are no results, left aside"),
+            )
+            if batch[name]
+        ),
+    ]
+    return f"{'; '.join(parts)}."
+
+
+def _sure_body(sure: SureScores) -> dict[str, Any]:
+    body: dict[str, Any] = {
+        "intervals": {
+            "coverage": sure.coverage,
+            "n": sure.n,
+            "mean_width": sure.width,
+            "reason": sure.reason or None,
+        }
+    }
+    if sure.abstention is None:
+        return body
+    gone = asdict(sure.abstention) | {"n_abstained": sure.n_abstained, "share_kept": sure.share_kept}
+    gone["most_expected"] = None if sure.abstention.share in (0.0, 1.0) else sure.abstention.most_expected
+    return body | {"abstention": gone}
+
+
+def _sure_words(body: dict[str, Any]) -> list[str]:
+    """How wide the intervals are, and what became of the wish for a smaller error."""
+    if "intervals" not in body:
+        return []
+    made, gone = body["intervals"], body.get("abstention")
+    lines = [
+        f"No intervals: {made['reason']}."
+        if made["reason"]
+        else f"Intervals of {made['coverage']:.0%} around {made['n']:,} verdicts, "
+        f"{_points(made['mean_width'])} wide on average."
+    ]
+    if gone is None:
+        return lines
+    aim = f"an error of {gone['wanted']:g} (all verdicts of the calibration: {gone['overall']:.3g})"
+    least = f"at least {gone['least_gone']:.0%} of the verdicts must go for it, whoever chooses"
+    if gone["share"] == 0:
+        return [*lines, f"No choice of sure verdicts comes down to {aim}: all are marked as unsure; {least}."]
+    kept = "—" if gone["share_kept"] is None else f"{gone['share_kept']:.0%}"
+    marked = f"{gone['n_abstained']:,} verdicts are marked as unsure, {kept} remain"
+    return [*lines, f"For {aim}: {marked} ({gone['share']:.0%} on calibration); {least}."]
+
+
+def _points(width: float | None) -> str:
+    return "—" if width is None else f"{width:.3g} points"
+
+
+def _score_words(body: dict[str, Any]) -> list[str]:
+    reasons = ", ".join(f"{n:,} {reason}" for reason, n in body["reasons"].items())
+    unscored = f", {body['n_unscored']} unscored{f' ({reasons})' if reasons else ''}"
+    pace = f", {body['items_per_second']:,.0f} items/s" if body["items_per_second"] else ""
+    pace += spent(body)
+    went_on = f"Went on after {body['resumed_from']:,} items of an earlier call."
+    again = f"{body['asked_again']:,} of them had been left unread and were asked again."
+    lines = [
+        *([went_on] if body["resumed_from"] else []),
+        *([again] if body["asked_again"] else []),
+        *([_batch_words(body["batch"])] if "batch" in body else []),
+        *notes(*body["marks"]),
+        *_sure_words(body),
+    ]
+    if body["finished"]:
+        return [f"{body['n_scored']} of {body['n_items']} items scored{unscored}: {body['out']}{pace}", *lines]
+    return [
+        f"The budget is spent: {body['n_scored']} of {body['n_items']} items scored{unscored}, {body['n_left']} left"
+        f"{spent(body)}.",
+        *lines,
+        f"They are kept in {body['out']}.part; run the same command again to go on. {body['out']} appears at the end.",
+    ]
+
+
+def _finding_words(findings: tuple[Finding, ...]) -> list[str]:
+    """Warnings about the rows, the first few; notes are left to `check`."""
+    warnings = [f"warning: {f.message}{place(f.row, f.column)}" for f in findings if f.severity == "warning"]
+    rest = len(warnings) - FINDINGS_SHOWN
+    return warnings[:FINDINGS_SHOWN] + ([f"{rest} more warnings; `check` lists them."] if rest > 0 else [])
+
+
+def _fused_scores(fused: FusedScores, out: Path) -> tuple[dict[str, Any], list[str]]:
+    """As JSON and in lines."""
+    n_unscored = fused.n_items - fused.n_scored
+    body = asdict(fused) | {"n_unscored": n_unscored, "out": str(out)}
+    lines = [f"{fused.n_scored} of {fused.n_items} items scored, {n_unscored} unscored: {out}"]
+    lines.append(f"computed: {', '.join(fused.used)}")
+    lines += [f"missing: {name}: {reason}" for name, reason in fused.missing.items()]
+    if fused.missing:
+        lines.append("Missing parts count as their mean; the alignment in the file was measured with all parts.")
+    return body, lines
