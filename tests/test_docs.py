@@ -92,7 +92,7 @@ def test_every_package_and_module_says_what_it_holds() -> None:
 @pytest.mark.parametrize("words", commands(), ids=" ".join)
 def test_commands_and_their_options_exist(words: list[str]) -> None:
     command = command_line().commands[words[0]]
-    known = {option for parameter in command.params for option in parameter.opts}
+    known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
     assert {word for word in words if word.startswith("--")} <= known
 
 
@@ -110,7 +110,10 @@ def test_every_command_is_documented() -> None:
 def test_options_named_in_a_sentence_exist() -> None:
     known = {"--help"}
     known |= {
-        option for command in command_line().commands.values() for param in command.params for option in param.opts
+        option
+        for command in command_line().commands.values()
+        for param in command.params
+        for option in (*param.opts, *param.secondary_opts)
     }
     prose = [re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL) for text in DOCUMENTS.values()]
     spans = [span for text in prose if text != BENCHES for span in re.findall(r"`([^`]+)`", text)]
@@ -214,5 +217,5 @@ def test_an_item_of_a_paper_is_where_the_table_says(row: list[str]) -> None:
         if code.startswith("core."):
             assert hasattr(core, code.removeprefix("core."))
         elif command := command_line().commands.get(code.split()[0]):
-            known = {option for parameter in command.params for option in parameter.opts}
+            known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
             assert {word for word in code.split() if word.startswith("--")} <= known
