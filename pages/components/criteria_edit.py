@@ -84,7 +84,7 @@ def draw_form(page: Opened, view: CriteriaEntry, run_id: str | None) -> None:
             key=state.widget("held_out"),
             help="Each look at held-out items makes their number a little less honest: keep it for the last version.",
         )
-        with st.container(horizontal=True):
+        with st.container(horizontal=True, key="shown_above"):
             submitted = st.form_submit_button(
                 "Save and re-score", type="primary", icon=":material/save:", **people.gate(page, "reviewer")
             )

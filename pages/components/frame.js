@@ -7,6 +7,7 @@
   let pressed = ""; // class of the widget that had the focus last, while keys are used
   let words = ""; // and what its button said
   let byKeys = false;
+  let toTop = false; // what was pressed shows its result at the head of the page
   const find = (id) => document.querySelector(`[data-testid=${id}]`);
   const rests = () => find("stApp")?.getAttribute("data-test-script-state") === "notRunning";
 
@@ -32,6 +33,8 @@
     clearTimeout(releasing);
     releasing = setTimeout(release, settled);
     requestAnimationFrame(refocus);
+    if (toTop) find("stMain")?.scrollTo({ top: 0 });
+    toTop = false;
   }).observe(document, { subtree: true, attributes: true, attributeFilter: ["data-test-script-state"] });
 
   // Streamlit empties the page when a link to another screen is followed, before its script is said to run.
@@ -40,6 +43,7 @@
     releasing = setTimeout(release, answered);
   };
   document.addEventListener("click", (event) => {
+    toTop ||= event.target instanceof Element && !!event.target.closest('[class*="st-key-shown_above"] button');
     const link = event.target instanceof Element ? event.target.closest("a[href]") : null;
     const elsewhere = event.ctrlKey || event.metaKey || event.shiftKey || link?.target === "_blank";
     if (link && !elsewhere && link.origin === location.origin && link.pathname !== location.pathname) follow();

@@ -72,7 +72,7 @@ class Walk:
         files.set_input_files({"name": name, "mimeType": "text/csv", "buffer": data})
 
 
-def from_a_file_to_a_calibration(walk: Walk, settle: Settle) -> None:
+def from_a_file_to_a_calibration(walk: Walk, settle: Settle, choose: Callable[..., None]) -> None:
     walk.button("Start with your own data")
     settle("no golden set yet")
     walk.drop("mine.csv", own_file())
@@ -82,8 +82,8 @@ def from_a_file_to_a_calibration(walk: Walk, settle: Settle) -> None:
     walk.link("Calibrate a judge on it")
     settle("Before the start")
     walk.press(walk.page.get_by_text("Advanced: presets"))
-    walk.press(walk.page.get_by_role("combobox", name="Preset"))
-    walk.press(walk.page.get_by_role("option", name=re.compile("^quick")))
+    walk.presses += 2
+    choose("Preset", "^quick")
     walk.button("Start the calibration")
     walk.page.wait_for_url(re.compile(r"run=r\w+"))
     settle("Read and edit the criteria")
@@ -120,14 +120,19 @@ def make_it_the_judge(walk: Walk, settle: Settle) -> None:
 
 
 def test_an_edit_becomes_the_approved_judge_that_is_taken_away(
-    page: Page, demo_url: str, settle: Settle, known_as: Settle, capsys: pytest.CaptureFixture[str]
+    page: Page,
+    demo_url: str,
+    settle: Settle,
+    known_as: Settle,
+    choose: Callable[..., None],
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     page.set_viewport_size({"width": 1440, "height": 900})
     known_as(demo_url, "Ada")
     page.goto(demo_url)
     settle("labels simulated")
     walk = Walk(page)
-    from_a_file_to_a_calibration(walk, settle)
+    from_a_file_to_a_calibration(walk, settle, choose)
     edited = edit_and_score(walk, settle)
     make_it_the_judge(walk, settle)
     walk.link("Judge file")

@@ -21,7 +21,7 @@ from core.store.store import Store
 
 OPEN = {"open_store", "ensure_worker", "ensure_sample_project", "worker_alive"}  # start-up; nobody acts yet
 OPEN |= {"list_workers", "ensure_demo", "welcome"}
-OPEN |= {"list_public_sets", "rows_csv"}  # of no project
+OPEN |= {"list_public_sets", "rows_csv", "key_named"}  # of no project
 READING = """
     decisions estimate explain_item family_tree get_criteria get_golden get_judge get_meeting get_pass get_project
     find_project
@@ -44,6 +44,7 @@ READING = """
     endpoints_of_project endpoints_of_run
     rows_left_out usual_measure measured_judges judges_shown keeping_sides as_compared
     earlier_labels still_rating trial_items team_progress get_anchors my_highlights passes_to_merge rated_in
+    label_planning planning_curve
 """
 SPEAKING = """
     add_comment cast_vote others_said save_comment save_label save_triage settle_comment join_pass
