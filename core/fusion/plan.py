@@ -160,7 +160,7 @@ def _spelt(name: str) -> str:
 
 def _named(names: str, aspect: str, assistants: Sequence[str], *, lenient: bool = False) -> tuple[str, ...]:
     """The assistants named on a line; UsageError for one that there is not, or () where that is `lenient`."""
-    known = {folded(name): name for name in assistants}
+    known = {folded(name.strip(_MARKS)): name for name in assistants}
     if rest := _words_after(names, assistants):
         names = names[: names.rindex(rest)]
     chosen: list[str] = []

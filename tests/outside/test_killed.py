@@ -82,7 +82,7 @@ def start_calibration(project: Project) -> dict[str, str]:
 def start_rescore(project: Project) -> dict[str, str]:
     screen = project.place.screen("criteria", run=project.calibration, edit="1")
     text = labelled(screen.text_area, "Criteria")
-    text.set_value(f"{text.value}\nTake a point off where two sentences say the same.")
+    text.set_value(f"{text.value}\nTake a point off where two sentences say one thing.")
     return {"rescore": press(screen, "Save and re-score").query_params["rescore"]}
 
 
