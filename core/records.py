@@ -187,8 +187,7 @@ class Finding:
 class Split:
     """Positions (into `GoldenSet.items`) for calibration and held-out; no source is on both sides.
 
-    With `kind` "sources+systems" no system is on both sides either; `dropped` counts the labelled items that fall
-    away for that: held-out systems on calibration sources, and calibration systems on held-out sources.
+    With `kind` "sources+systems" no system is on both sides either; `dropped` counts the labelled items lost by that.
     """
 
     calibration: tuple[int, ...]

@@ -76,11 +76,7 @@ def open_linked() -> None:
 
 
 def show(page: Opened) -> None:
-    if meeting_view.is_open():
-        meeting_view.draw(page)
-        return
-    part = choose_view()
-    if part == MEETING:
+    if meeting_view.is_open() or (part := choose_view()) == MEETING:
         meeting_view.draw(page)
         return
     open_linked()

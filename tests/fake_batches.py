@@ -168,7 +168,7 @@ def results(fake: FakeOpenAI, lines: list[bytes]) -> list[str]:
 
 def _result(fake: FakeOpenAI, line: dict[str, Any]) -> str:
     assert (line["method"], line["url"]) == ("POST", "/v1/chat/completions")
-    response = {"status_code": 200, "request_id": "r", "body": fake._completion(line["body"], "")}
+    response = {"status_code": 200, "request_id": "r", "body": fake._completion(line["body"], fake.fault)}
     return json.dumps({"id": "batch_req", "custom_id": line["custom_id"], "response": response, "error": None})
 
 

@@ -367,8 +367,8 @@ def no_swallowing(source: Source) -> Iterator[str]:
 
 def small_rooms(source: Source) -> Iterator[str]:
     lines, most = source.text.count("\n"), 150 if _is_screen(source) else 400
-    if lines > most:
-        yield f"{source.path}: {lines} lines, at most {most}"
+    if lines >= most:
+        yield f"{source.path}: {lines} lines, under {most}"
     for function in source.functions:
         length = (function.end_lineno or function.lineno) - function.lineno + 1
         if length > 60:
@@ -433,7 +433,7 @@ BREAKS: list[tuple[Rule, str, str]] = [
     (no_swallowing, "core/data/golden.py", "try:\n    f()\nexcept Exception:\n    pass\n"),
     (no_swallowing, "core/data/golden.py", "while True:\n    try:\n        f()\n    except:\n        continue\n"),
     (small_rooms, "pages/1_golden_set.py", "x = 1\n" * 151),
-    (small_rooms, "core/data/golden.py", "x = 1\n" * 401),
+    (small_rooms, "core/data/golden.py", "x = 1\n" * 400),
     (small_rooms, "core/data/golden.py", "def f():\n" + "    x = 1\n" * 60),
     (telling_names, "core/data/utils.py", ""),
     (telling_names, "core/helpers/load.py", ""),
@@ -449,7 +449,7 @@ KEEPS: list[tuple[Rule, str, str]] = [
     (heavy_late, "core/repeval/states.py", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import torch\n"),
     (third_parties, "core/judging/llm.py", "from urllib.parse import urlsplit"),
     (no_swallowing, "core/data/golden.py", "try:\n    f()\nexcept ValueError:\n    pass\n"),
-    (small_rooms, "pages/components/page.py", "x = 1\n" * 400),
+    (small_rooms, "pages/components/page.py", "x = 1\n" * 399),
     (docstrings, "core/data/golden.py", '"""Module."""\ndef _f(): return 1'),
 ]
 

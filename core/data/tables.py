@@ -34,8 +34,7 @@ from core.sandbox import Allowance, Reader, RefusedError
 SMALL = 1 << 20
 """Bytes of plain text that cost too little to need a process of their own."""
 MAX_CELLS = 5_000_000
-_UNPACKED_USUALLY = 10
-_BINARY = (".parquet", ".xlsx")
+_UNPACKED_USUALLY, _BINARY = 10, (".parquet", ".xlsx")
 _DELIMITERS = (",", ";", "\t", "|")
 _ODD_NAME = re.compile("^\\s|\\s$|^$|[\ud800-\udfff\x00]").search
 _JSON_TEXT = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)

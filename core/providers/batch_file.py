@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import IO, Any, Final, Literal, NamedTuple, Protocol
 
 from core.providers.base import Completion, Failure, OnReply, Reply, ReplyStore, Request, RunAnswers
-from core.providers.cached import reply_to_json
+from core.providers.cached import failure_to_json, reply_to_json
 from core.providers.prices import Price
 from core.providers.wire import (
     MOST_AT_ONCE,
@@ -102,7 +102,7 @@ class Asked:
     """The requests of one scoring or one step of a calibration, and which of them have no answer yet.
 
     `samples` maps the key of every request to itself and those samples of its prompt that come after it, where there
-    are any; `waiting` holds the keys without an answer as of the last `lines`.
+    are any; `waiting` holds the keys without an answer as of the last `lines`; `reads` is that of the requests.
     """
 
     walk: Walk
@@ -111,6 +111,7 @@ class Asked:
     samples: dict[str, tuple[str, ...]] = field(default_factory=dict)
     waiting: set[str] = field(default_factory=set)
     without: tuple[str, ...] = ()
+    reads: Callable[[Completion], bool] | None = None
 
     def lines(self, known: Capabilities, skipped: Iterable[str] = ()) -> Iterator[tuple[tuple[Request, ...], bytes]]:
         """(samples of one prompt, line) for all without an answer, those that begin with a `skipped` key left out."""
@@ -138,6 +139,7 @@ class Asked:
         self.waiting.clear()
         for requests in self.walk():
             keyed = {request.key(self.endpoint): request for request in requests}
+            self.reads = next((request.reads for request in requests), self.reads)
             missing = self._missing(list(keyed))
             self.waiting |= missing
             for group in _groups(keyed, several=several):
@@ -250,9 +252,9 @@ def read_results(
             replies = (_sent(reply, without) for reply in result.replies)
             batch += zip(keys, replies, strict=False)
         if len(batch) >= _KEPT_TOGETHER:
-            _keep(asked.replies, batch)
+            _keep(asked, batch)
             batch = []
-    _keep(asked.replies, batch)
+    _keep(asked, batch)
 
 
 def read_result(line: bytes, price: Price | None) -> Result | None:
@@ -296,14 +298,15 @@ def _sent(reply: Reply, without: Sequence[str]) -> Reply:
 
 def keep_replies(asked: Asked, requests: Sequence[Request], replies: Sequence[Reply]) -> None:
     """Store the replies to `requests`, which were asked directly."""
-    _keep(
-        asked.replies, [(request.key(asked.endpoint), reply) for request, reply in zip(requests, replies, strict=True)]
-    )
+    _keep(asked, [(request.key(asked.endpoint), reply) for request, reply in zip(requests, replies, strict=True)])
 
 
-def _keep(store: ReplyStore, answers: Sequence[tuple[str, Reply]]) -> None:
-    store.put_replies([(key, reply_to_json(reply)) for key, reply in answers if isinstance(reply, Completion)])
-    failures = [(k, json.dumps({"failure": r.message})) for k, r in answers if not isinstance(r, Completion)]
+def _keep(asked: Asked, answers: Sequence[tuple[str, Reply]]) -> None:
+    """What says nothing is marked as unread: it serves who asked, and nobody else."""
+    store, reads = asked.replies, asked.reads
+    kept = [(key, reply) for key, reply in answers if isinstance(reply, Completion)]
+    store.put_replies([(k, reply_to_json(r, unread=reads is not None and not reads(r))) for k, r in kept])
+    failures = [(key, failure_to_json(reply)) for key, reply in answers if isinstance(reply, Failure)]
     if failures and isinstance(store, RunAnswers):
         store.put_failures(failures)
 

@@ -215,7 +215,7 @@ class _Keeping:
         if self._writer.error is not None:
             raise self._writer.error
         if isinstance(reply, Failure):
-            text = _failure_to_json(reply)
+            text = failure_to_json(reply)
         else:
             text = reply_to_json(reply, unread=request.reads is not None and not request.reads(reply))
         self._writer.add(_Arrived(self._kept, key, reply, text))
@@ -269,7 +269,7 @@ def reply_from_json(stored: str) -> Completion:
     )
 
 
-def _failure_to_json(failure: Failure) -> str:
+def failure_to_json(failure: Failure) -> str:
     """With what it cost, where that is anything."""
     fields: dict[str, Any] = {"failure": failure.message}
     return json.dumps(fields if failure.usage == Usage() else fields | {"usage": asdict(failure.usage)})

@@ -8,8 +8,6 @@ Estimators in scikit-learn's manner, for many cells (layer x token) at once: `fi
 values end in an underscore, `score(states)` rates.  States are (n_cells, n_items, dim) float32, scores are
 (n_cells, n_variants, n_items) float64, higher is better; variants are k = 1, 2, … components for `PaperPCA`, else one.
 A cell in which nothing can be learnt scores every item 0: constant, so its alignment is undefined.
-
-What is meant by each, and how they differ from the paper's text, is said in the class.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ def addresses(home: Path) -> dict[str, str]:
         newest = {run.kind: run.run_id for run in reversed(projects.list_runs(store, DEMO_PROJECT))}
     finally:
         store.close()
-    shown = {"calibrate": "calibration", "repeval": "repeval", "fusion": "fusion"}
+    shown = {"repeval": "repeval", "fusion": "fusion"}
     return {screen: f"&run={newest[kind]}" for screen, kind in shown.items() if kind in newest}
 
 

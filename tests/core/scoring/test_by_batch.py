@@ -119,6 +119,21 @@ def test_what_comes_back_odd_changes_nothing(
     assert set(fake.batches.asked.values()) == {1}
 
 
+def test_what_came_unread_serves_no_other_scoring(
+    request_: ScoreRequest, expected: bytes, fake: FakeOpenAI, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It counts in the scoring that asked, which does not ask twice; an endpoint that is mended is asked again."""
+    monkeypatch.setattr(fake, "fault", "no-number")
+    scored = score(request_, store)
+    assert (scored.n_scored, dict(scored.reasons)) == (0, {"no verdict": N_ITEMS})
+    assert set(fake.batches.asked.values()) == {1}
+    assert fake.requests == 1
+    monkeypatch.setattr(fake, "fault", "")
+    scored = score(replace(request_, batch=False, again=True), store)
+    assert (scored.n_scored, fake.requests) == (N_ITEMS, 1 + n_calls(request_))
+    assert request_.out.read_bytes() == expected
+
+
 @pytest.mark.parametrize("fault", ["expired", "partly"])
 def test_the_rest_goes_into_a_new_batch_or_directly(
     request_: ScoreRequest, expected: bytes, fake: FakeOpenAI, store: Store, fault: str
