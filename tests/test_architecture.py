@@ -90,7 +90,15 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "core.__main__": ("core.cli",),
     "core.cli": (
         *("core.cli", "core.api", "core.project_records", "core.projects"),
-        *("core.calibration", "core.comparison", "core.data", "core.demo", "core.drift", "core.export"),
+        *(
+            "core.calibration",
+            "core.comparison",
+            "core.data",
+            "core.demo",
+            "core.drift",
+            "core.export",
+            "core.monitoring",
+        ),
         *("core.judging.asking", "core.judging.styles", "core.providers.base", "core.repeval", "core.report"),
         *("core.scoring", "core.stats", "core.store"),
         *("core.jobs.worker", "core.owner_only", "core.settings"),
@@ -113,6 +121,9 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "core.api",
         "core.stats",
     ),
+    "core.monitoring": (
+        *("core.api", "core.data", "core.export", "core.providers.base", "core.scoring", "core.stats"),
+    ),
     "core.report": (
         *(
             "core.project_records",
@@ -121,7 +132,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
             "core.review",
         ),  # the records they hold
         *("core.report.figures", "core.calibration", "core.comparison", "core.data", "core.judging.asking"),
-        *("core.spreadsheets", "core.stats", "core.version"),
+        *("core.monitoring", "core.spreadsheets", "core.stats", "core.version"),
     ),
     "core.records": (),
     "core.verdicts": (),
@@ -144,6 +155,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         *(
             "core.calibration",
             "core.comparison.curve",
+            "core.monitoring",
             "core.repeval",
             "core.review.agreement",
         ),  # the records they draw

@@ -15,7 +15,19 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
-from core.cli import data, judge_files, judge_parts, judges_made, kept_projects, measure, repeval, score, styles, upkeep
+from core.cli import (
+    data,
+    judge_files,
+    judge_parts,
+    judges_made,
+    kept_projects,
+    measure,
+    monitor,
+    repeval,
+    score,
+    styles,
+    upkeep,
+)
 from core.cli.options import JsonFlag
 from core.cli.output import tell
 from core.errors import ConcordError, UsageError
@@ -32,7 +44,8 @@ app = typer.Typer(
 )
 
 
-for group in (data, judges_made, judge_parts, repeval, score, judge_files, measure, styles, kept_projects, upkeep):
+groups = (data, judges_made, judge_parts, repeval, score, judge_files, monitor, measure, styles, kept_projects, upkeep)
+for group in groups:
     app.add_typer(group.commands)
 
 

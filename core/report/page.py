@@ -80,22 +80,22 @@ def appendix_page(report: Report) -> str:
 
 
 def _rendered(template: str, report: Report, **more: Any) -> str:
-    css = Markup((_FOLDER / "report.css").read_text("utf-8"))  # noqa: S704  # a file of this package
-    return (
-        _environment()
-        .get_template(template)
-        .render(
-            r=report,
-            head=headline(report),
-            css=css,
-            policy=_policy(css),
-            origin=words.ORIGIN_WORDS,
-            made=ORIGINS,
-            state=STATE_WORDS,
-            kind=words.KIND_WORDS[report.golden.kind],
-            **more,
-        )
+    return document(
+        template,
+        r=report,
+        head=headline(report),
+        origin=words.ORIGIN_WORDS,
+        made=ORIGINS,
+        state=STATE_WORDS,
+        kind=words.KIND_WORDS[report.golden.kind],
+        **more,
     )
+
+
+def document(template: str, **more: Any) -> str:
+    """A template of this package as a whole HTML document, without script or request."""
+    css = Markup((_FOLDER / "report.css").read_text("utf-8"))  # noqa: S704  # a file of this package
+    return _environment().get_template(template).render(css=css, policy=_policy(css), **more)
 
 
 def _followed(history: History) -> list[tuple[str, str]]:

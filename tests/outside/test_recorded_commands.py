@@ -118,6 +118,11 @@ COMMANDS: dict[str, Command] = {
     "recheck": Command(
         "recheck {out}/coherence/judge.yaml {sample}/newer/summaries_second_batch.jsonl --aspect coherence"
     ),
+    "monitor": Command(
+        "monitor {sample}/newer/summaries_second_batch.jsonl --judge-file {out}/coherence/judge.yaml --by version "
+        "--anchors {sample}/summaries.jsonl --out {out}/monitor",
+        ("monitor/periods.csv", "monitor/verdicts.jsonl"),
+    ),
     "adapt-list": Command("adapt {out}/coherence/judge.yaml --list"),
     "adapt-deepeval": Command(
         "adapt {out}/scripted/judge.yaml --to deepeval --out {out}/deepeval.py", ("deepeval.py",)

@@ -1,0 +1,134 @@
+"""`monitor` with a real offline judge: nothing scored twice, anchors at every look, a judge and systems that move."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from core.cli.main import main
+from core.data import load_golden
+from core.errors import GoldenError, JobError
+from core.monitoring.outcome import Monitored
+from core.monitoring.run import ANCHORS, VERDICTS, MonitorRequest, monitor
+from core.report.monitor_page import monitor_page, periods_csv
+
+ASPECT = "relevance"
+
+
+@pytest.fixture(scope="module")
+def traffic(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> list[Path]:
+    """Ten days of 40 texts, a file a day; from the eighth on they are other texts, cut off in the middle."""
+    golden = load_golden(repository / "sample_data" / "summaries.jsonl")
+    labels, rng, place = golden.labels(ASPECT), np.random.default_rng(0), tmp_path_factory.mktemp("traffic")
+    files = []
+    for day in range(10):
+        rows = []
+        for k in range(40):
+            chosen = int(rng.integers(len(golden.items)))
+            item = golden.items[chosen]
+            words = f"{item.target} Seen on day {day}, number {k}.".split()
+            text = " ".join(words[: len(words) // 4] if day >= 7 else words)
+            row = {"id": f"{day}-{k}", "source": f"{item.source} Edition {day}-{k}.", "target": text}
+            row |= {"model": "old" if day < 7 else "new", "timestamp": f"2026-11-{day + 1:02d} 10:00"}
+            if k < 12 and day < 7:
+                row[f"human_{ASPECT}"] = labels[chosen]
+            rows.append(json.dumps(row))
+        files.append(place / f"day{day}.jsonl")
+        files[-1].write_text("\n".join(rows))
+    return files
+
+
+def look(traffic: list[Path], judge_file: Path, out: Path, **more: object) -> Monitored:
+    return monitor(MonitorRequest(tuple(traffic), judge_file, out, **more))  # type: ignore[arg-type]
+
+
+def test_a_day_later_only_the_new_texts_are_scored(
+    traffic: list[Path], judge_file: Path, tmp_path: Path, repository: Path
+) -> None:
+    anchors = repository / "sample_data" / "summaries.jsonl"
+    first = look(traffic[:4], judge_file, tmp_path, anchors=anchors)
+    assert (first.n_new, first.n_known) == (160, 0)
+    assert first.look is not None
+    assert first.look.change is None  # the first look, which later ones are held against
+    again = look(traffic[:5], judge_file, tmp_path, anchors=anchors)
+    assert (again.n_new, again.n_known) == (40, 160)
+    assert again.look is not None
+    assert (again.look.n, again.look.change, again.look.moved) == (2, 0.0, False)
+    assert again.watched.alpha == 0.025  # the other half is the anchors'
+    lines = [json.loads(line) for line in (tmp_path / VERDICTS).read_text().splitlines()]
+    assert len({line["item_id"] for line in lines}) == len(lines) == 200
+    assert not list(tmp_path.glob("new-*"))
+
+
+def test_the_same_figures_in_one_call_or_many(traffic: list[Path], judge_file: Path, tmp_path: Path) -> None:
+    for n in (2, 5, 9):
+        daily = look(traffic[:n], judge_file, tmp_path / "daily")
+    assert daily.watched == look(traffic[:9], judge_file, tmp_path / "once").watched
+
+
+def test_systems_that_fell_are_told_from_a_judge_that_did(
+    traffic: list[Path], judge_file: Path, tmp_path: Path, repository: Path
+) -> None:
+    anchors = repository / "sample_data" / "summaries.jsonl"
+    alone = look(traffic, judge_file, tmp_path / "alone", by="version")
+    assert alone.who == "cannot be told apart"
+    assert alone.alarm
+    look(traffic[:7], judge_file, tmp_path / "anchored", anchors=anchors, by="version")
+    fell = look(traffic, judge_file, tmp_path / "anchored", anchors=anchors, by="version")
+    assert fell.who == "systems"
+    assert "the judge has not" in fell.finding
+    kept = tmp_path / "anchored" / ANCHORS
+    first = json.loads(kept.read_text().splitlines()[0])
+    moved = {key: max(1.0, score - 0.3 - 0.01 * (k % 5)) for k, (key, score) in enumerate(first["scores"].items())}
+    kept.write_text(json.dumps(first | {"scores": moved}) + "\n")
+    judged = look(traffic, judge_file, tmp_path / "anchored", anchors=anchors, by="version")
+    assert judged.who == "judge"
+    assert "cannot be put down to the systems" in judged.finding
+    old, new = judged.watched.periods
+    assert old.corrected is not None and old.corrected.value is not None
+    assert new.corrected is None or new.corrected.value is None  # nobody labelled the new ones
+
+
+def test_page_table_and_exit_codes(
+    traffic: list[Path], judge_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["monitor", *map(str, traffic), "--judge-file", str(judge_file), "--out", str(tmp_path), "--json"]
+    assert main([*command, "--by", "version"]) == 1
+    body = json.loads(capsys.readouterr().out)
+    assert [period["name"] for period in body["periods"]] == ["old", "new"]
+    assert body["alarm"] is True
+    quiet = ["monitor", *map(str, traffic[:6]), *command[-5:]]
+    assert main([*quiet, "--baseline", "2026-11-01"]) == 0
+    page = (tmp_path / "monitor.html").read_text()
+    assert "nothing has moved beyond chance" in page
+    assert "<script" not in page
+    assert (tmp_path / "periods.csv").read_text().startswith("period,baseline,texts")
+
+
+def test_hostile_names_stay_words(judge_file: Path, tmp_path: Path) -> None:
+    rows = [
+        {"id": f"x{k}", "target": f"Text {k}.", "source": f"Source {k}.", "model": "=1+1<script>alert(1)</script>"}
+        for k in range(40)
+    ]
+    (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    monitored = look([tmp_path / "t.jsonl"], judge_file, tmp_path / "out", by="version")
+    assert "<script" not in monitor_page(monitored)
+    assert "\n'=1+1" in periods_csv(monitored)
+
+
+def test_what_cannot_be_watched(traffic: list[Path], judge_file: Path, tmp_path: Path) -> None:
+    look(traffic[:1], judge_file, tmp_path)
+    other = tmp_path / "other.yaml"
+    other.write_text(judge_file.read_text() + "\n")
+    with pytest.raises(JobError, match="verdicts of another judge file"):
+        look(traffic[:1], other, tmp_path)
+    (tmp_path / VERDICTS).write_text("no json\n")
+    with pytest.raises(JobError, match="line 1 is damaged"):
+        look(traffic[:1], judge_file, tmp_path)
+    row = {"id": "a", "target": "Text.", "source": "Source.", "timestamp": "2026-11-01", f"human_{ASPECT}": 70}
+    (tmp_path / "off.jsonl").write_text(json.dumps(row))
+    with pytest.raises(GoldenError, match="labels lie off the judge's scale"):
+        look([tmp_path / "off.jsonl"], judge_file, tmp_path / "out")
