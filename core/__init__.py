@@ -16,6 +16,7 @@
     core.beside_people(golden, "verdicts.jsonl", "coherence")   # the judge beside one of them, paired
     core.annotator_test(golden, "verdicts.jsonl", "coherence")  # may it stand in for one of them?
     core.estimate_means(golden, "verdicts.jsonl", "coherence")  # how good is each system: verdicts corrected by labels
+    core.choose_threshold(golden, "verdicts.jsonl", "coherence", yes_from=4)    # from which score on to say yes
     core.ablate(result)                   # what each part of the judge brings
     core.fit_repeval(golden, "coherence").score(items)    # text quality out of a model's hidden states
     core.fuse(golden, "coherence", ["offline", "overlap"], out="out/fused")   # several judges and metrics as one
@@ -32,6 +33,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from core.api.calibrated import CalibratedRun, ablate, calibrate, estimate
+    from core.api.decisions import choose_threshold
     from core.api.fitted import FittedRepEval, fit_repeval
     from core.api.fused import FusedByModel, FusedRun, fuse
     from core.api.loading import load_judge
@@ -108,6 +110,7 @@ __all__ = [
     "beside_people",
     "calibrate",
     "ceiling",
+    "choose_threshold",
     "compare",
     "estimate",
     "estimate_means",
@@ -124,6 +127,7 @@ __all__ = [
 
 _NAMES = {
     "core.api.calibrated": "CalibratedRun ablate calibrate estimate",
+    "core.api.decisions": "choose_threshold",
     "core.api.fused": "FusedByModel FusedRun fuse",
     "core.api.loading": "load_judge",
     "core.api.measures": "align align_all annotator_test beside_people ceiling compare",

@@ -82,7 +82,7 @@ def estimate_means(
         aspect,
         rows,
         places=_places(items),
-        seen=() if judge_file is None else _seen(golden, judge_file),
+        seen=() if judge_file is None else calibrated_on(golden, judge_file),
         picked=[k for k, item_id in enumerate(golden.item_ids) if item_id in picked],
     )
     if not judged.items.has_score.any():
@@ -117,7 +117,7 @@ def _places(items: GoldenSet | Path | str | None) -> Mapping[str, Item] | None:
     return {item.item_id: item for item in loaded.items}
 
 
-def _seen(golden: GoldenSet, judge_file: Path | str) -> list[int]:
+def calibrated_on(golden: GoldenSet, judge_file: Path | str) -> list[int]:
     """Positions of the items whose texts chose or fitted the judge, or a judge within a fused one."""
     card = open_file(judge_file, kind_of_file(judge_file), accept_edited=True).card
     bodies = [card["texts"], *(part["judge"]["texts"] for part in card.get("parts", ()) if part.get("judge"))]

@@ -17,6 +17,7 @@ from typer.exceptions import TyperException
 
 from core.cli import (
     data,
+    decisions,
     judge_files,
     judge_parts,
     judges_made,
@@ -44,7 +45,10 @@ app = typer.Typer(
 )
 
 
-groups = (data, judges_made, judge_parts, repeval, score, judge_files, monitor, measure, styles, kept_projects, upkeep)
+groups = (
+    *(data, judges_made, judge_parts, repeval, score, judge_files, monitor, measure, decisions, styles),
+    *(kept_projects, upkeep),
+)
 for group in groups:
     app.add_typer(group.commands)
 

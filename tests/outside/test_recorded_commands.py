@@ -118,6 +118,10 @@ COMMANDS: dict[str, Command] = {
     "recheck": Command(
         "recheck {out}/coherence/judge.yaml {sample}/newer/summaries_second_batch.jsonl --aspect coherence"
     ),
+    "threshold": Command(
+        "threshold {sample}/summaries.jsonl {out}/coherence/verdicts.jsonl --aspect coherence --yes-from 4 "
+        "--miss-cost 2"
+    ),
     "monitor": Command(
         "monitor {sample}/newer/summaries_second_batch.jsonl --judge-file {out}/coherence/judge.yaml --by version "
         "--anchors {sample}/summaries.jsonl --out {out}/monitor",

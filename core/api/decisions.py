@@ -1,0 +1,46 @@
+"""Yes or no from a judge's scores: `core.choose_threshold`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from core.api.measures import AnyVerdicts, in_records
+from core.api.system_means import calibrated_on
+from core.data.split import task_of
+from core.errors import UsageError
+from core.records import GoldenSet
+from core.stats.threshold import YesNo, yes_no
+
+
+def choose_threshold(
+    golden: GoldenSet,
+    verdicts: AnyVerdicts,
+    aspect: str,
+    *,
+    yes_from: float | None = None,
+    miss_cost: float = 1.0,
+    alarm_cost: float = 1.0,
+    judge_file: Path | str | None = None,
+) -> YesNo:
+    """From which score on to say yes, what that does to new items, and the AUC.
+
+    A label is a yes at the upper of two steps; on other scales from `yes_from` on.  `judge_file` is that of the judge:
+    items that chose or fitted it are left out, recognised by their texts.  AspectError for an unknown aspect,
+    UsageError for costs that are not above 0, and for a scale of several steps without `yes_from`.
+    """
+    task = task_of(golden, aspect)
+    scale = task.scale
+    if yes_from is None and not scale.two_steps:
+        raise UsageError(f"The labels of {aspect} go from {scale}: say from which label on it is a yes (--yes-from).")
+    if not (0 < miss_cost < np.inf and 0 < alarm_cost < np.inf):
+        raise UsageError(f"Costs are above 0; a miss of {miss_cost:g} and a false alarm of {alarm_cost:g} came.")
+    limit = scale.high if yes_from is None else yes_from
+    if not scale.low < limit <= scale.high:
+        raise UsageError(f"--yes-from lies above {scale.low:g} and at {scale.high:g} at most; {limit:g} came.")
+    labels = golden.labels(aspect).copy()
+    labels[[] if judge_file is None else calibrated_on(golden, judge_file)] = np.nan
+    yes = np.where(np.isnan(labels), np.nan, labels >= limit - 1e-9)
+    scores = in_records(verdicts, task).aligned(golden.item_ids)
+    return yes_no(scores, yes, golden.source_codes, miss_cost=miss_cost, alarm_cost=alarm_cost)

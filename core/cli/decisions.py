@@ -1,0 +1,44 @@
+"""The commands about decisions: yes or no from a score."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from core.cli.options import VERDICTS, AspectOption, Golden, JsonFlag
+from core.cli.output import tell
+
+commands = typer.Typer(add_completion=False)
+
+
+@commands.command()
+def threshold(
+    golden: Golden,
+    verdicts: Annotated[Path, typer.Argument(help=VERDICTS)],
+    *,
+    aspect: AspectOption,
+    yes_from: Annotated[float | None, typer.Option(help="Lowest label that is a yes, on other scales.")] = None,
+    miss_cost: Annotated[float, typer.Option(help="What it costs where people say yes and the judge no.")] = 1.0,
+    alarm_cost: Annotated[float, typer.Option(help="What it costs where the judge says yes and people no.")] = 1.0,
+    judge_file: Annotated[
+        Path | None, typer.Option(help="The judge's file: items that it was calibrated with are left out.")
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """From which score on to say yes, and how often that is right on new items."""
+    from core.api.decisions import choose_threshold
+    from core.data import load_golden
+    from core.stats.threshold import yes_no_words
+
+    chosen = choose_threshold(
+        load_golden(golden),
+        verdicts,
+        aspect,
+        yes_from=yes_from,
+        miss_cost=miss_cost,
+        alarm_cost=alarm_cost,
+        judge_file=judge_file,
+    )
+    tell(chosen.as_json(), yes_no_words(chosen), as_json)

@@ -1,0 +1,270 @@
+"""Yes or no from a score: how well scores part the two (AUC), and from which score on to say yes.
+
+The threshold is the one that costs least on the labels there are, where a miss (people say yes, the judge no) and a
+false alarm may cost differently.  What it costs, and its precision and recall, are *cross-fitted*: each label is judged
+by a threshold that other sources chose, so that the figures hold for new items and not for those that chose.
+
+AUC is the chance that a yes scores above a no, ties counting half (Mann and Whitney 1947).  Its interval is that of
+placement values summed by source (Obuchowski 1997, "Nonparametric analysis of clustered ROC curve data"), on the logit
+scale.  Intervals of shares are those of Korn and Graubard (1998): Clopper and Pearson's at the number of items that
+independent ones would have to be to be known as well.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from core.json_form import json_fields
+from core.records import FloatArray, IntArray, Interval
+from core.stats.claims import LEAST_SOURCES, NO_PAIR, TOO_FEW
+from core.stats.intervals import CONFIDENCE, ROUNDING
+from core.stats.items import BoolArray
+from core.wording import counted
+
+FOLDS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """A share in [0, 1] of `n` items with its interval; None is undefined, `reason` says why."""
+
+    value: float | None
+    interval: Interval | None
+    n: int
+    reason: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        return json_fields(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """What saying yes from `threshold` on does to the labels there are."""
+
+    threshold: float
+    precision: float | None
+    recall: float
+    cost: float
+
+
+@dataclass(frozen=True)
+class YesNo:
+    """Scores beside yes-or-no labels.
+
+    `threshold` is chosen on all labels: say yes from there on; None where never saying yes costs least.  `precision`,
+    `recall` and `cost` (an item, in points of `miss_cost` and `alarm_cost`) are cross-fitted; `cost_of_none` is what
+    always saying the cheaper word costs.  `curve` has a point a score, on all labels.
+    """
+
+    n: int
+    n_yes: int
+    n_sources: int
+    auc: Rate
+    threshold: float | None
+    precision: Rate
+    recall: Rate
+    cost: float | None
+    cost_of_none: float | None
+    miss_cost: float
+    alarm_cost: float
+    curve: tuple[Point, ...] = ()
+    reason: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        return json_fields(self, but=("curve",)) | {
+            "curve": [
+                {"threshold": p.threshold, "precision": p.precision, "recall": p.recall, "cost": p.cost}
+                for p in self.curve
+            ]
+        }
+
+
+def yes_no(
+    scores: ArrayLike, yes: ArrayLike, sources: IntArray, *, miss_cost: float = 1.0, alarm_cost: float = 1.0
+) -> YesNo:
+    """AUC, threshold and what it does.  `scores` (n,), `yes` (n,) 0 or 1, NaN left out; `sources` (n,) codes.
+
+    Costs are above 0.  Undefined, with the reason, where all labels are the same.
+    """
+    x, y = np.asarray(scores, dtype=np.float64), np.asarray(yes, dtype=np.float64)
+    known = ~(np.isnan(x) | np.isnan(y))
+    x, said, codes = x[known], y[known] > 0.5, np.unique(np.asarray(sources)[known], return_inverse=True)[1]
+    n, n_yes, n_sources = x.size, int(said.sum()), int(codes.max(initial=-1)) + 1
+    if n_yes in (0, n):
+        reason = f"all {n:,} labels are the same" if n else NO_PAIR
+        none = Rate(None, None, n, reason)
+        return YesNo(*(n, n_yes, n_sources, none, None, none, none, None, None, miss_cost, alarm_cost), reason=reason)
+    curve = _curve(x, said, miss_cost, alarm_cost)
+    best = _cheapest(x, said, miss_cost, alarm_cost)
+    up = _cross_fitted(x, said, codes, miss_cost, alarm_cost)
+    cost = float((miss_cost * (said & ~up) + alarm_cost * (up & ~said)).mean())
+    return YesNo(
+        n,
+        n_yes,
+        n_sources,
+        _auc(x, said, codes),
+        None if np.isinf(best) else best,
+        rate(said[up], codes[up], "the judge says yes to nothing"),
+        rate(up[said], codes[said], ""),
+        cost,
+        min(miss_cost * n_yes, alarm_cost * (n - n_yes)) / n,
+        miss_cost,
+        alarm_cost,
+        curve,
+    )
+
+
+# ── AUC ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _auc(x: FloatArray, said: BoolArray, codes: IntArray) -> Rate:
+    placed = np.empty(x.size)
+    placed[said] = _share_below(x[said], x[~said])
+    placed[~said] = 1.0 - _share_below(x[~said], x[said])
+    value, n_sources = float(placed[said].mean()), int(codes.max()) + 1
+    size = np.where(said, said.sum(), (~said).sum())
+    added = np.bincount(codes, weights=(placed - value) / size)
+    error = float(np.sqrt((added**2).sum() * n_sources / (n_sources - 1))) if n_sources > 1 else 0.0
+    if n_sources < LEAST_SOURCES:
+        return Rate(value, None, x.size, TOO_FEW)
+    if error <= ROUNDING or not 0.0 < value < 1.0:
+        return Rate(value, None, x.size, "no interval: scores part the labels the same way in every source")
+    middle, half = np.log(value / (1 - value)), _t(n_sources - 1) * error / (value * (1 - value))
+    low, high = (float(1 / (1 + np.exp(-end))) for end in (middle - half, middle + half))
+    method = f"placement values by source, logit, t({n_sources - 1})"
+    return Rate(value, Interval(low, high, CONFIDENCE, method, n_sources), x.size)
+
+
+def _share_below(values: FloatArray, others: FloatArray) -> FloatArray:
+    """(n,) the share of `others` below each value, equal ones counting half."""
+    ranked = np.sort(others)
+    below, up_to = np.searchsorted(ranked, values, "left"), np.searchsorted(ranked, values, "right")
+    return np.asarray((below + up_to) / (2.0 * ranked.size))
+
+
+# ── the threshold ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _counts(x: FloatArray, said: BoolArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The distinct scores in rising order, and the hits and false alarms of saying yes from each on."""
+    values, place = np.unique(x, return_inverse=True)
+    hits, alarms = (
+        np.cumsum(np.bincount(place, weights=side, minlength=values.size)[::-1], dtype=np.float64)[::-1]
+        for side in (said, ~said)
+    )
+    return values, hits, alarms
+
+
+def _cheapest(x: FloatArray, said: BoolArray, miss_cost: float, alarm_cost: float) -> float:
+    """The threshold of least cost, half-way to the score below; inf where never saying yes costs least.
+
+    Of equal ones the lowest: a tie is decided for the class that costs more to miss.
+    """
+    values, hits, alarms = _counts(x, said)
+    costs = np.append(miss_cost * (said.sum() - hits) + alarm_cost * alarms, miss_cost * said.sum())
+    best = int(np.argmin(costs))
+    if best == values.size:
+        return np.inf
+    return float(values[best] if best == 0 else (values[best] + values[best - 1]) / 2.0)
+
+
+def _cross_fitted(x: FloatArray, said: BoolArray, codes: IntArray, miss_cost: float, alarm_cost: float) -> BoolArray:
+    """(n,) whether yes is said to each item, from the threshold that the other folds of sources choose."""
+    order = np.random.default_rng(0).permutation(int(codes.max()) + 1)
+    folds = (order % FOLDS)[codes]
+    up = np.zeros(x.size, dtype=np.bool_)
+    for fold in np.unique(folds):
+        inside = folds == fold
+        if not (~inside).any():  # one source: nothing else chooses
+            inside = np.zeros_like(inside)
+        limit = _cheapest(x[~inside], said[~inside], miss_cost, alarm_cost)
+        up[folds == fold] = x[folds == fold] >= limit
+    return up
+
+
+def _curve(x: FloatArray, said: BoolArray, miss_cost: float, alarm_cost: float, most: int = 200) -> tuple[Point, ...]:
+    values, hits, alarms = _counts(x, said)
+    n_yes, chosen = said.sum(), np.unique(np.linspace(0, values.size - 1, most).astype(np.intp))
+    costs = (miss_cost * (n_yes - hits) + alarm_cost * alarms) / x.size
+    return tuple(
+        Point(float(values[k]), float(hits[k] / (hits[k] + alarms[k])), float(hits[k] / n_yes), float(costs[k]))
+        for k in chosen
+    )
+
+
+# ── shares ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def rate(holds: BoolArray, codes: IntArray, empty: str) -> Rate:
+    """The share of items of which it `holds` (n,), by source (`codes` (n,)), after Korn and Graubard (1998)."""
+    n = holds.size
+    if not n:
+        return Rate(None, None, 0, empty)
+    place = np.unique(codes, return_inverse=True)[1]
+    n_sources, value = int(place.max()) + 1, float(holds.mean())
+    if n_sources < LEAST_SOURCES:
+        return Rate(value, None, n, TOO_FEW)
+    added = np.bincount(place, weights=holds - value) / n
+    variance = float((added**2).sum() * n_sources / (n_sources - 1))
+    worth = value * (1 - value) / variance if variance > ROUNDING**2 else float(n_sources)
+    worth = min(worth * (_z() / _t(n_sources - 1)) ** 2, float(n))
+    low, high = _clopper_pearson(value * worth, worth)
+    return Rate(value, Interval(low, high, CONFIDENCE, f"Korn and Graubard, {worth:.0f} items' worth", n_sources), n)
+
+
+def _clopper_pearson(hits: float, n: float) -> tuple[float, float]:
+    from scipy.special import betaincinv
+
+    tail = (1.0 - CONFIDENCE) / 2.0
+    low = 0.0 if hits <= 0 else float(betaincinv(hits, n - hits + 1, tail))
+    high = 1.0 if hits >= n else float(betaincinv(hits + 1, n - hits, 1.0 - tail))
+    return low, high
+
+
+def _t(freedom: int) -> float:
+    from scipy.special import stdtrit
+
+    return float(stdtrit(freedom, 1.0 - (1.0 - CONFIDENCE) / 2.0))
+
+
+def _z() -> float:
+    from scipy.special import ndtri
+
+    return float(ndtri(1.0 - (1.0 - CONFIDENCE) / 2.0))
+
+
+# ── in words ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def yes_no_words(outcome: YesNo) -> list[str]:
+    """What to do and what it does, a sentence each."""
+    if outcome.reason:
+        return [f"Nothing can be told: {outcome.reason}."]
+    auc = outcome.auc
+    lines = [
+        f"AUC {auc.value:.3f}{_ends(auc)}, n = {outcome.n:,} ({outcome.n_yes:,} yes) from "
+        f"{counted(outcome.n_sources, 'source')}, dataset level."
+    ]
+    assert outcome.cost is not None and outcome.cost_of_none is not None
+    if outcome.threshold is None:
+        return [*lines, f"Never saying yes costs least ({outcome.cost_of_none:.3f} an item): no threshold helps."]
+    better = "" if outcome.cost < outcome.cost_of_none else ", which is no less: the scores do not help at these costs"
+    return [
+        *lines,
+        f"Say yes from {outcome.threshold:.4g} on. For new items, each label judged by a threshold that other sources "
+        f"chose: precision {_rate(outcome.precision)}, recall {_rate(outcome.recall)}.",
+        f"That costs {outcome.cost:.3f} an item (a miss {outcome.miss_cost:g}, a false alarm {outcome.alarm_cost:g}); "
+        f"always saying the same word costs {outcome.cost_of_none:.3f}{better}.",
+    ]
+
+
+def _rate(share: Rate) -> str:
+    return f"— ({share.reason})" if share.value is None else f"{share.value:.3f}{_ends(share)}, n = {share.n:,}"
+
+
+def _ends(share: Rate) -> str:
+    return "" if share.interval is None else f" [{share.interval.low:.3f}, {share.interval.high:.3f}]"

@@ -1,0 +1,102 @@
+"""Yes or no from scores: AUC beside scikit-learn's, thresholds by hand, figures that hold for new items."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import roc_auc_score
+
+from core.stats.threshold import rate, yes_no, yes_no_words
+
+SPREAD = np.arange(40)
+
+
+def test_auc_is_that_of_the_library_with_ties() -> None:
+    rng = np.random.default_rng(0)
+    yes = rng.random(200) < 0.4
+    scores = np.round(yes + rng.normal(size=200), 1)
+    outcome = yes_no(scores, yes, np.arange(200))
+    assert outcome.auc.value == pytest.approx(roc_auc_score(yes, scores))
+    assert outcome.auc.interval is not None
+    assert outcome.auc.interval.low < outcome.auc.value < outcome.auc.interval.high
+
+
+def test_the_interval_of_the_auc_covers_by_source() -> None:
+    """60 sources of 4 items that share a tendency; the true AUC is that of a huge draw."""
+
+    def draw(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        sources = np.repeat(np.arange(n), 4)
+        tendency = rng.normal(size=n)[sources]
+        yes = tendency + rng.normal(size=4 * n) > 0.3
+        return yes + tendency + rng.normal(size=4 * n), yes, sources
+
+    rng = np.random.default_rng(1)
+    scores, yes, _ = draw(rng, 100_000)
+    truth = roc_auc_score(yes, scores)
+    held = 0
+    for _ in range(300):
+        interval = yes_no(*draw(rng, 60)).auc.interval
+        held += interval is not None and interval.low <= truth <= interval.high
+    assert held / 300 == pytest.approx(0.95, abs=0.03)
+
+
+def test_the_threshold_by_hand() -> None:
+    scores, yes = [1, 2, 3, 4, 5], [0, 0, 1, 0, 1]
+    # from 3 on: one false alarm; from 5 on: one miss; equal, so the lower one, half-way to the score below
+    assert yes_no(scores, yes, np.arange(5)).threshold == 2.5
+    assert yes_no(scores, yes, np.arange(5), alarm_cost=3).threshold == 4.5
+    never = yes_no(scores[::-1], yes, np.arange(5), alarm_cost=9)
+    assert never.threshold is None
+    assert "no threshold helps" in yes_no_words(never)[-1]
+
+
+def test_figures_are_of_labels_that_did_not_choose() -> None:
+    """Scores that mean nothing: the best threshold looks better than chance on the labels that chose it alone."""
+    rng = np.random.default_rng(2)
+    costs = []
+    for _ in range(50):
+        outcome = yes_no(rng.normal(size=40), rng.random(40) < 0.5, SPREAD)
+        assert outcome.cost is not None
+        costs.append(outcome.cost)
+        assert min(point.cost for point in outcome.curve) < 0.5
+    assert np.mean(costs) > 0.48
+
+
+def test_shares_cover_and_know_their_sources() -> None:
+    rng = np.random.default_rng(3)
+    sources = np.repeat(np.arange(40), 5)
+    held = 0
+    for _ in range(300):
+        chance = rng.beta(4, 1, size=40)[sources]
+        interval = rate(rng.random(200) < chance, sources, "").interval
+        held += interval is not None and interval.low <= 0.8 <= interval.high
+    assert 0.93 <= held / 300 <= 1.0
+    alone, alike = rate(np.ones(40, bool), SPREAD, ""), rate(np.ones(200, bool), sources, "")
+    assert alone.interval is not None and alike.interval is not None
+    assert alone.interval.low == pytest.approx(alike.interval.low, abs=0.01)  # five of a source are no five sources
+    assert alone.interval.high == 1.0
+
+
+@settings(max_examples=50)
+@given(st.lists(st.tuples(st.integers(0, 6), st.booleans()), min_size=2, max_size=30))
+def test_turning_scores_round_turns_the_auc_round(pairs: list[tuple[int, bool]]) -> None:
+    scores, yes = np.array([p[0] for p in pairs], float), np.array([p[1] for p in pairs])
+    up, down = yes_no(scores, yes, np.arange(len(pairs))).auc, yes_no(-scores, yes, np.arange(len(pairs))).auc
+    if up.value is None:
+        assert down.value is None
+    else:
+        assert down.value == pytest.approx(1 - up.value)
+
+
+def test_what_cannot_be_told_says_why() -> None:
+    same = yes_no([1, 2], [1, 1], np.arange(2))
+    assert same.auc.value is None
+    assert yes_no_words(same) == ["Nothing can be told: all 2 labels are the same."]
+    few = yes_no([1, 2, 3], [0, 1, 1], np.arange(3))
+    assert few.auc.value == 1.0
+    assert few.auc.interval is None
+    assert "fewer than 8 sources" in few.auc.reason
+    nan = yes_no([np.nan, 1, 2], [1, 0, 1], np.arange(3))
+    assert nan.n == 2
