@@ -183,6 +183,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "core.data.split",
     ),
     "core.comparison": ("core.stats", "core.data.split", "core.data.verdict_files.scored", "core.spreadsheets"),
+    "core.comparison.supervised": ("core.judging.offline", "core.stats"),
     "core.comparison.styles": (*("core.judging", "core.stats", "core.settings", "core.data.split"),),
     "core.comparison.styles_run": (
         *("core.comparison.styles", "core.judging", "core.stats", "core.settings", "core.providers.base"),

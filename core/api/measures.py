@@ -12,6 +12,7 @@ import numpy as np
 
 from core.calibration.records import Calibration
 from core.calibration.settings import CalibrationSettings
+from core.comparison.supervised import plain_regression
 from core.data import split_sources
 from core.data.split import task_of
 from core.errors import AspectError, UsageError
@@ -39,6 +40,7 @@ from core.stats import (
 from core.stats import align as aligned
 from core.stats import annotator_test as tested_annotator
 from core.stats import beside_people as paired_with_people
+from core.stats.bar import bar_beside
 from core.stats.items import paired
 from core.stats.labels_needed import LabelPilot
 from core.stats.pilot import single_call_reliability
@@ -125,7 +127,7 @@ def compare(
 
     The difference at `statistic` and `level` is paired over sources, with no p under 8 of them; Williams' test is about
     Pearson at dataset level whatever they are, and takes items as independent.  `verdicts_*` and `level` as in
-    `align`.  UsageError without a common item.
+    `align`.  The bar is a plain regression on the labels of other sources.  UsageError without a common item.
     """
     a, b = _match(golden, verdicts_a, aspect, "a"), _match(golden, verdicts_b, aspect, "b")
     positions = np.intersect1d(a.scored, b.scored)
@@ -138,7 +140,12 @@ def compare(
     measure = Measure(statistic, level or items.usual_level)
     of_a, of_b = (side.scores[np.searchsorted(side.items.positions, positions)] for side in (a, b))
     difference = paired_difference(of_a, of_b, items, measure, resamples=bootstrap, seed=seed)
-    return Comparison(difference, williams_test(of_a, of_b, items))
+    regression, bar = plain_regression(golden, aspect, seed=seed), None
+    if not regression.reason:
+        predicted, both = regression.values[positions], np.stack([of_a, of_b])
+        drawn = {"resamples": bootstrap, "seed": seed}
+        bar = bar_beside(predicted, regression.n_labels, both, items, measure, **drawn)
+    return Comparison(difference, williams_test(of_a, of_b, items), bar)
 
 
 def label_pilot(golden: GoldenSet, verdicts: AnyVerdicts, aspect: str) -> LabelPilot:

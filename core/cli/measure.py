@@ -303,8 +303,14 @@ def _comparison_words(comparison: Comparison) -> list[str]:
         f"b: {alignment_words(difference.b)}",
         f"difference a - b: {figures}",
         f"Williams' test (Pearson, dataset level): {williams}",
+        *(f"{name}: {words}" for name, words in zip("ab", _bar_words(comparison), strict=False)),
         *notes(f"{test.note}."),
     ]
+
+
+def _bar_words(comparison: Comparison) -> list[str]:
+    bar = comparison.bar
+    return [] if bar is None else [bar.words(judge) for judge in range(len(bar.minus))]
 
 
 def _means_words(estimated: EstimatedMeans) -> list[str]:

@@ -5,6 +5,7 @@
     common_items  which items, and which judge costs how many      item_pool unique_names
     compare       judges with intervals, tests and ceiling         compare_table human_ceiling annotator_tests
     leaderboard   what came out: JSON, spreadsheet and sentences   Leaderboard Row leaderboard_csv finding
+    supervised    the bar: a plain regression on the labels        (imported by name)
     version_finding   the same about the judge in use              version_finding without_p
     sureness      intervals and abstaining, on unseen items        judge_sureness
     curve         scores in points of the human scale              calibration_curve

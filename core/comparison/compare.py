@@ -7,7 +7,7 @@ and tests are over sources, differences are tested in *alignment* with Holm's co
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,6 +29,10 @@ from core.stats import (
     on_scale,
     rater_table,
 )
+from core.stats.bar import Bar, bar_beside
+
+if TYPE_CHECKING:
+    from core.comparison.supervised import PlainRegression
 
 RESAMPLES = 2_000
 """Resamples of sources behind intervals at system level."""
@@ -41,6 +45,7 @@ def compare_table(
     measure: Measure,
     *,
     items: ItemsMode = "unseen",
+    regression: PlainRegression | None = None,
     seed: int = 0,
     resamples: int = RESAMPLES,
 ) -> Leaderboard:
@@ -48,9 +53,8 @@ def compare_table(
 
     With `items` "unseen" all are compared on the labelled items that none has seen and all scored; "all" lets seen
     labels in (rows count them); "own" gives each judge its own unseen items, and no comparison.  Scores are turned so
-    that more is better.  Each interval draws from `seed` alone, so that it does not hang on who else is compared.
-    Errors as in `item_pool`; where nothing is left to compare on, every alignment is undefined and `problem` says
-    which judge costs what.
+    that more is better.  A `regression` on the same labels is the bar.  Each interval draws from `seed` alone.  Errors
+    as in `item_pool`; where nothing is left to compare on, all is undefined and `problem` says which judge costs what.
     """
     pool = item_pool(golden, aspect, judges, items)
     everything = LabelledItems.of(golden, aspect)
@@ -92,7 +96,26 @@ def compare_table(
         n_sources=int(np.unique(golden.source_codes[used]).size),
         n_systems=len({golden.items[position].system_id for position in used} - {""}),
         problem="" if used.size else _nothing_left(judges, names, everything.labels, pool),
+        bar=_bar([judges[k] for k in order], everything, pool, measure, regression=regression, **drawn),
     )
+
+
+def _bar(
+    judges: Sequence[JudgeScores],
+    everything: LabelledItems,
+    pool: ItemPool,
+    measure: Measure,
+    *,
+    regression: PlainRegression | None,
+    **drawn: Any,
+) -> Bar | None:
+    """The bar beside `judges`, in their order, on the items common to all; None where it is undefined."""
+    if regression is None or regression.reason or pool.mode == "own" or not pool.n_common:
+        return None
+    at = pool.positions
+    scores = np.stack([judge.upward[at] for judge in judges])
+    bar = bar_beside(regression.values[at], regression.n_labels, scores, everything.take(at), measure, **drawn)
+    return bar if bar.alignment.value is not None else None
 
 
 def human_ceiling(

@@ -30,6 +30,7 @@ from core.stats import (
     beside_people_words,
     margin_words,
 )
+from core.stats.bar import Bar
 from core.stats.claims import estimate
 
 _MOST_NAMED = 4
@@ -100,7 +101,8 @@ class Leaderboard:
 
     `pairwise` is in the order of `rows`; None where nothing is common to them (mode `own`, no common item, one
     judge).  `problem` says why there is nothing to compare on; empty otherwise.  `planned` are the places of the two
-    judges whose comparison was decided on beforehand: its p is its own, not corrected over the table.
+    judges whose comparison was decided on beforehand: its p is its own, not corrected over the table.  `bar` is what a
+    plain regression reaches on the same items, beside each row; None where none could be fitted.
     """
 
     golden: str
@@ -115,6 +117,7 @@ class Leaderboard:
     n_systems: int
     problem: str = ""
     planned: tuple[int, int] | None = None
+    bar: Bar | None = None
 
     @property
     def comparable(self) -> bool:
@@ -148,6 +151,7 @@ class Leaderboard:
             "problem": self.problem or None,
             "ceiling": self.ceiling.as_json(),
             "judges": [row.as_json() for row in self.rows],
+            "bar": None if self.bar is None else self.bar.as_json(),
             "pairs": [] if self.pairwise is None else self._pairs(self.pairwise),
         }
 
@@ -173,25 +177,33 @@ def _known(p: float) -> float | None:
 def leaderboard_csv(board: Leaderboard) -> str:
     """A header and a line a judge; undefined is an empty cell.  Names come from users and models: none can run."""
     rows = [_cells(board, row) for row in board.rows]
+    if board.bar is not None:
+        rows.append(dict.fromkeys(rows[0]) | {"judge": board.bar.name} | _aligned_cells(board.bar.alignment))
     return csv_text(list(rows[0]), [list(row.values()) for row in rows])
 
 
-def _cells(board: Leaderboard, row: Row) -> dict[str, Cell]:
-    """Column → cell."""
-    aligned, cost, points, people = row.alignment, row.cost, row.on_scale, row.people
+def _aligned_cells(aligned: Alignment) -> dict[str, Cell]:
     low, high = _ends(aligned.interval)
-    people_low, people_high = _ends(people.interval if people else None)
     return {
-        "judge": row.name,
-        "kind": row.kind,
-        "statistic": board.measure.statistic,
-        "level": board.measure.level,
+        "statistic": aligned.statistic,
+        "level": aligned.level,
         "alignment": aligned.value,
         "interval_low": low,
         "interval_high": high,
         "n": aligned.n,
         "n_groups": aligned.n_groups,
         "groups_left_out": aligned.n_left_out,
+    }
+
+
+def _cells(board: Leaderboard, row: Row) -> dict[str, Cell]:
+    """Column → cell."""
+    aligned, cost, points, people = row.alignment, row.cost, row.on_scale, row.people
+    people_low, people_high = _ends(people.interval if people else None)
+    return {
+        "judge": row.name,
+        "kind": row.kind,
+        **_aligned_cells(aligned),
         "n_unscored": cost.n_unscored,
         "unscored": "; ".join(f"{count} {reason}" for reason, count in cost.unscored.items()),
         "n_seen": cost.n_seen,
@@ -254,7 +266,7 @@ def finding(board: Leaderboard, measure: str) -> Finding:
     verb = "stands highest in agreement with people" if len(board.rows) > 1 else "agrees with people"
     return Finding(
         f"{best.name} {verb}: {estimate(best.alignment)}.",
-        tuple(_standing(board, len(defined))),
+        (*_standing(board, len(defined)), *bar_words(board, 0)),
         tuple(cautions(board, best)),
         f"{measure}, {items_of(board)}.",
         people_words(board, best, measure, best.name),
@@ -297,6 +309,12 @@ def _standing(board: Leaderboard, n_defined: int) -> list[str]:
     if untested:
         sentences.append(f"Its difference from {in_short(untested)} has {NO_TEST}.")
     return sentences
+
+
+def bar_words(board: Leaderboard, at: int) -> list[str]:
+    """Whether the judge of row `at` clears the bar, in a sentence; none without a bar."""
+    words = board.bar.words(at) if board.bar is not None else ""
+    return [words] if words else []
 
 
 def people_words(board: Leaderboard, row: Row, measure: str, name: str) -> str:

@@ -6,7 +6,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from core.comparison.leaderboard import Finding, Leaderboard, cautions, finding, in_short, items_of, people_words
+from core.comparison.leaderboard import (
+    Finding,
+    Leaderboard,
+    bar_words,
+    cautions,
+    finding,
+    in_short,
+    items_of,
+    people_words,
+)
 from core.stats import ALPHA, claim
 from core.stats.claims import estimate, p_figure, signed, signed_range
 
@@ -28,7 +37,7 @@ def version_finding(
         headline += f" (held-out items seen {looks} times)"
     return Finding(
         f"{headline}.",
-        tuple(_others(board, at)),
+        (*_others(board, at), *bar_words(board, at)),
         tuple(cautions(board, row)),
         f"{measure}, {items_of(board)}.",
         people_words(board, row, measure, name),
@@ -47,9 +56,12 @@ def with_planned(board: Leaderboard, place: int, other: int) -> Leaderboard:
 
 def without_p(board: Leaderboard, place: int, reason: str) -> Leaderboard:
     """The same table, no difference of the judge at `place` with a p, for `reason`."""
-    if board.pairwise is None or not reason:
+    if not reason:
         return board
     at = next(k for k, row in enumerate(board.rows) if row.place == place)
+    board = replace(board, bar=board.bar and board.bar.without_p(at, reason))
+    if board.pairwise is None:
+        return board
     holm, williams = board.pairwise.p_holm.copy(), board.pairwise.williams_p_holm.copy()
     for matrix in (holm, williams):
         matrix[at, :] = matrix[:, at] = np.nan

@@ -65,7 +65,9 @@ def headline(report: Report) -> Headline:
     """The result of `report` in words."""
     held, people = report.held_out, report.raters.beside
     judge, whom = _capital(report.judge_name), "the simulated raters" if report.labels.simulated else "your people"
-    details = tuple(detail for detail in (brings(report), _better_judges(report), _optimism(report)) if detail)
+    details = tuple(
+        detail for detail in (brings(report), _better_judges(report), bar(report), _optimism(report)) if detail
+    )
     if held.value is None:
         why = f": {held.reason}" if held.reason else ""
         words = f"How well {report.judge_name} agrees with {whom} cannot be told{why}."
@@ -182,6 +184,15 @@ def _better_judges(report: Report) -> str:
         return ""
     agree = "agrees" if len(better) == 1 else "agree"
     return f"Of the other judges {counted(len(better), 'judge')} {agree} better on the same items: {', '.join(better)}."
+
+
+def bar(report: Report) -> str:
+    """Whether the judge clears the bar, a plain regression on the labels; "" where there is none."""
+    table = report.judges
+    if table.board.bar is None:
+        return ""
+    known = table.board.bar
+    return (known.without_p(table.ours, report.seen_before) if report.seen_before else known).words(table.ours)
 
 
 def _optimism(report: Report) -> str:

@@ -16,6 +16,7 @@ from core.calibration.records import Calibration
 from core.comparison import CalibrationCurve, Leaderboard, Row, calibration_curve, compare_table, costly, human_ceiling
 from core.comparison.judged import judged_items
 from core.comparison.leaderboard import HumanCeiling
+from core.comparison.supervised import plain_regression
 from core.comparison.sureness import Sureness, matrix_sureness
 from core.data import load_golden
 from core.data.verdict_files.scored import ScoredRows
@@ -136,6 +137,7 @@ def judge_table(judged: Judged, registry: Sequence[JudgeScores]) -> JudgeTable:
         judged.aspect,
         [ours, *(judge for k, judge in enumerate(others, 1) if k not in aside)],
         calibration.held_out.measure,
+        regression=plain_regression(judged.golden, judged.aspect, seed=calibration.settings.seed),
         seed=calibration.settings.seed,
     )
     place = next(k for k, row in enumerate(board.rows) if row.place == 0)

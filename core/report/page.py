@@ -21,7 +21,7 @@ from core.comparison.means_finding import estimate_words, means_finding
 from core.report import plots, words
 from core.report.facts import History, Report
 from core.report.figures import Drawing
-from core.report.findings import better_system, brings, headline, limits, sign_off
+from core.report.findings import bar, better_system, brings, headline, limits, sign_off
 from core.review.judge_versions import ORIGINS, STATE_WORDS
 from core.wording import Piece, word_diff
 
@@ -70,6 +70,7 @@ def appendix_page(report: Report) -> str:
         diffs=_changes(report.history),
         most_judges=plots.MOST_JUDGES,
         means=means_finding(report.means, words.bounded(report.aspect, 80)),
+        bar=bar(report),
         mean_words=estimate_words,
         quarter=np.quantile(spread, (0.25, 0.5, 0.75)).tolist() if spread else [],
         below=sum(value < 0 for value in spread),

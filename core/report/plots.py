@@ -32,6 +32,8 @@ def judges_plot(report: Report) -> Drawing:
         if k == ours or k in best:
             like = row.people.judge if row.people else None
             shown.append(Row.of(row.name, row.alignment, BLUE if k == ours else QUIET, like_person=like))
+    if (bar := report.judges.board.bar) is not None:
+        shown.append(Row.of(bar.name, bar.alignment, QUIET, "open diamond"))
     title, people = "Every judge on items that none of them has seen", report.judges.board.ceiling.alignment
     return whiskers("shelf", title, shown, measure=measure(report.held_out), people=people, width=WIDTH)
 

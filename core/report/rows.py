@@ -89,6 +89,13 @@ def _judges(report: Report) -> Iterator[Row]:
             yield from _minus(what, side, row.alignment, value=value, interval=interval, p=p, n=n, p_name="p (Holm)")
     if ceiling is not None:
         yield _aligned("one rater against the others", side, ceiling)
+    if (bar := report.judges.board.bar) is not None:
+        yield _aligned(bar.name, side, bar.alignment)
+        gap = bar.minus[report.judges.ours]
+        what = f"this judge minus: {bar.name}"
+        yield from _minus(
+            what, side, bar.alignment, value=gap.value, interval=gap.interval, p=gap.p, n=gap.n, p_name="p (Holm)"
+        )
 
 
 def _errors(report: Report) -> Iterator[Row]:

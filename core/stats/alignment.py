@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,6 +28,9 @@ from core.stats.correlation import pearson
 from core.stats.intervals import Spread, spread_of
 from core.stats.items import BySource, LabelledItems, Paired, paired
 from core.stats.levels import alignments, level_values
+
+if TYPE_CHECKING:
+    from core.stats.bar import Bar
 
 RESAMPLES = 1_000
 """Resamples of sources behind an interval at system level; the other levels draw none."""
@@ -329,10 +332,14 @@ def _holm_of_pairs(p: Mapping[tuple[int, int], float | None], n_judges: int) -> 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two judges on their common items: the paired difference (it holds both alignments) and Williams' test."""
+    """Two judges on their common items: the paired difference (it holds both alignments) and Williams' test.
+
+    `bar` is what a plain regression on the labels reaches there, beside a and b; None where none could be fitted.
+    """
 
     difference: Difference
     williams: Williams
+    bar: Bar | None = None
 
     @property
     def n_common(self) -> int:
@@ -346,4 +353,5 @@ class Comparison:
             "b": self.difference.b.as_json(),
             "difference": self.difference.as_json(),
             "williams": self.williams.as_json(),
+            "bar": None if self.bar is None else self.bar.as_json(),
         }

@@ -16,6 +16,7 @@ from core.report.figures import measure_name
 from core.report.figures.comparison import JudgeMark, leaderboard_figure
 from core.stats import ALPHA, LEAST_SOURCES, STANDING_WORDS, BesidePeople, p_figure
 from core.stats.alignment import Difference
+from core.stats.bar import Bar
 from pages.components import charts, compare_view, state, tables
 from pages.components.compare_view import Compared, items_words
 from pages.components.screens import plain
@@ -141,7 +142,24 @@ def judges_frame(
         "kind": [row.kind for row in rows],
         "why —": [row.alignment.reason for row in rows] if any(row.alignment.reason for row in rows) else [],
     }
-    return pd.DataFrame({name: values for name, values in columns.items() if len(values) and any(_told(values))})
+    frame = pd.DataFrame({name: values for name, values in columns.items() if len(values) and any(_told(values))})
+    return frame if leaderboard.bar is None else _with_bar(frame, leaderboard.bar, heading, beside, subject)
+
+
+def _with_bar(frame: pd.DataFrame, bar: Bar, heading: str, beside: str, subject: int) -> pd.DataFrame:
+    """The regression as a row in its place."""
+    gap = bar.minus[subject].reversed
+    said = _difference_words(gap) if gap.p is None else _apart_words(gap.p, above=(gap.value or 0.0) > 0)
+    aligned = bar.alignment
+    cells = {"judge": bar.name, heading: aligned.value, "interval": tables.interval_of(aligned), beside: said}
+    cells |= {"n": aligned.n, "no score": 0, "groups": _group_words(aligned), "labels seen": 0, "kind": "the bar"}
+    row = pd.DataFrame({name: [cells.get(name)] for name in frame.columns}).astype(frame.dtypes)
+    at = 0 if aligned.value is None else int((frame[heading] >= aligned.value).sum())
+    return pd.concat([frame[:at], row, frame[at:]], ignore_index=True)
+
+
+def _apart_words(p: float, *, above: bool) -> str:
+    return f"{'no clear difference' if p > ALPHA else 'better' if above else 'worse'}, {p_figure(p)}"
 
 
 def _told(values: Sequence[object]) -> list[bool]:
@@ -199,8 +217,7 @@ def _beside_subject(leaderboard: Leaderboard, subject: int) -> list[str]:
         elif math.isnan(p):
             words.append(_difference_words(leaderboard.pairwise.pair(k, subject)))
         else:
-            told = "no clear difference" if p > ALPHA else "worse" if k > subject else "better"
-            words.append(f"{told}, {p_figure(p)}")
+            words.append(_apart_words(p, above=k < subject))
     return words
 
 
@@ -293,6 +310,9 @@ def _whisker_figure(key: Hashable, published_figures: tuple[Published, ...], _co
         JudgeMark(row.name, row.kind, row.alignment, row.note, row.people.judge if band and row.people else None)
         for row in leaderboard.rows
     ]
+    if (bar := leaderboard.bar) is not None:
+        marks.append(JudgeMark(bar.name, "metric", bar.alignment))
+        marks.sort(key=lambda mark: -(mark.alignment.value if mark.alignment.value is not None else -2.0))
     marks += [
         JudgeMark(
             published.judge,

@@ -23,6 +23,7 @@ from core.comparison import (
     with_planned,
     without_p,
 )
+from core.comparison.supervised import PlainRegression, plain_regression
 from core.project_records import GoldenSummary, JudgeEntry
 from core.projects.judges_shown import JudgesShown
 from core.records import STATISTICS, GoldenSet, Level, Measure, Statistic
@@ -324,6 +325,7 @@ def _kept_board(key: Hashable, _page: Opened, _golden: GoldenSet, _choice: Choic
         projects.as_compared(_page.store, _page.project.project_id, _choice.judges),
         Measure(_choice.statistic, _choice.level),
         items=_choice.items,
+        regression=_kept_regression((_golden.digest, _shown.line.aspect), _golden),
         seed=SEED,
     )
     ids = [entry.judge_id for entry in _choice.judges]
@@ -333,6 +335,12 @@ def _kept_board(key: Hashable, _page: Opened, _golden: GoldenSet, _choice: Choic
     if _shown.baseline in ids:
         board = with_planned(board, own, ids.index(_shown.baseline))
     return without_p(board, own, _shown.seen.p_reason)
+
+
+@st.cache_resource(max_entries=64, show_spinner="Fitting the bar …")
+def _kept_regression(key: tuple[str, str], _golden: GoldenSet) -> PlainRegression:
+    """The bar of a golden set's aspect: fitted once, whatever is compared."""
+    return plain_regression(_golden, key[1], seed=SEED)
 
 
 def finding_of(compared: Compared) -> Finding:

@@ -46,6 +46,12 @@ def shelf(store: Store, settings: Settings, request: pytest.FixtureRequest) -> P
     return place
 
 
+def judges_in(screen: AppTest) -> Any:
+    """The table without the bar."""
+    table = screen.dataframe[0].value
+    return table[~table["judge"].str.startswith("plain regression on")]
+
+
 def headline(screen: AppTest) -> str:
     return screen.header[0].value.replace("\\", "")
 
@@ -55,7 +61,8 @@ def test_the_table_names_its_measure_and_holds_scipys_numbers(shelf: Place) -> N
     shelf.add_judge("poor", 3.0, unread=8)
     screen = open_screen(SCREEN, **shelf.ids)
     choose(screen, "Level", "dataset")
-    table = screen.dataframe[0].value
+    assert "plain regression on 64 labels" in set(screen.dataframe[0].value["judge"])
+    table = judges_in(screen)
     assert list(table["judge"]) == ["good", "poor"]
     good = projects.list_judges(shelf.store, shelf.project_id)[0].judge.values[:72]
     assert table["Spearman, dataset"].iloc[0] == pytest.approx(spearmanr(good, shelf.labels[:72]).statistic)
@@ -74,7 +81,7 @@ def test_seen_labels_are_left_out_and_come_back_when_the_judge_is_left_out(shelf
     cheat = shelf.add_judge("calibrated one", 0.2, kind="calibrated", seen=tuple(range(60)))
     screen = open_screen(SCREEN, **shelf.ids)
     assert screen.multiselect[0].value == [cheat]
-    assert list(screen.dataframe[0].value["n"]) == [80]
+    assert list(judges_in(screen)["n"]) == [80]
     screen.multiselect[0].set_value([]).run()
     assert set(screen.dataframe[0].value["n"]) == {20}
     assert "Leaving out calibrated one brings back 60." in texts(screen)
@@ -84,10 +91,10 @@ def test_the_link_decides_and_a_choice_changes_it(shelf: Place) -> None:
     shelf.add_judge("one", 1.0)
     shelf.add_judge("other", 1.0, aspect="fluency")
     screen = open_screen(SCREEN, **(shelf.ids | {"aspect": "fluency"}))
-    assert list(screen.dataframe[0].value["judge"]) == ["other"]
+    assert list(judges_in(screen)["judge"]) == ["other"]
     choose(screen, "Aspect", "coherence")
     assert screen.query_params["aspect"] == "coherence"
-    assert list(screen.dataframe[0].value["judge"]) == ["one"]
+    assert list(judges_in(screen)["judge"]) == ["one"]
 
 
 def test_without_ids_the_golden_set_with_judges_opens(shelf: Place) -> None:
@@ -198,12 +205,12 @@ def test_a_scale_of_its_own_is_mapped(shelf: Place) -> None:
 def test_printed_numbers_stand_beside_a_judge_of_that_name_and_are_flagged(shelf: Place) -> None:
     shelf.add_judge("rouge1", 2.0, kind="metric", on_scale=False)
     screen = choose_section(open_screen(SCREEN, **shelf.ids), "Papers")
-    assert screen.dataframe[0].value["printed"].iloc[0] == "0.167"  # SummEval coherence, Spearman, sample level
+    assert judges_in(screen)["printed"].iloc[0] == "0.167"  # SummEval coherence, Spearman, sample level
     listed = screen.dataframe[1].value
     fusion = listed[listed["judge in the paper"].str.startswith("Fusion-Eval") & (listed["value"] == 0.791)]
     assert fusion["flag"].iloc[0] == "system level, not sample"
     choose(screen, "Level", "dataset")
-    assert screen.dataframe[0].value["printed"].iloc[0] == "0.167 (sample level, not dataset)"
+    assert judges_in(screen)["printed"].iloc[0] == "0.167 (sample level, not dataset)"
 
 
 def test_a_judge_is_renamed_and_removed(shelf: Place) -> None:
@@ -228,7 +235,7 @@ def test_a_removed_judge_that_was_left_out_leaves_no_trace(shelf: Place) -> None
     screen.multiselect[0].set_value([gone]).run()
     projects.remove_judge(shelf.store, shelf.project_id, gone)
     screen.run()
-    assert sorted(screen.dataframe[0].value["judge"]) == ["a", "b"]
+    assert sorted(judges_in(screen)["judge"]) == ["a", "b"]
 
 
 def test_nothing_changed_computes_nothing_again(shelf: Place, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -287,10 +294,10 @@ def test_a_pilot_stands_aside_until_it_is_put_in(shelf: Place) -> None:
     shelf.add_judge("poor", 3.0)
     shelf.add_judge("pilot", 0.6, unread=70)
     screen = open_screen(SCREEN, **shelf.ids)
-    assert list(screen.dataframe[0].value["judge"]) == ["good", "poor"]
+    assert list(judges_in(screen)["judge"]) == ["good", "poor"]
     assert "items: pilot." in texts(screen)
     screen.multiselect[0].set_value([]).run()
-    assert set(screen.dataframe[0].value["judge"]) == {"good", "poor", "pilot"}
+    assert set(judges_in(screen)["judge"]) == {"good", "poor", "pilot"}
     assert "Aside, because" not in texts(screen)
 
 

@@ -312,7 +312,7 @@ def test_comparison_as_json(task):
     (a, b, *_), labelled = task
     difference = paired_difference(a, b, labelled, Measure("pearson", "dataset"), seed=1)
     body = Comparison(difference, williams_test(a, b, labelled)).as_json()
-    assert set(body) == {"n_common", "a", "b", "difference", "williams"}
+    assert set(body) == {"n_common", "a", "b", "difference", "williams", "bar"}
     assert body["n_common"] == body["a"]["n"] == body["williams"]["n"] == 176
 
 

@@ -1,0 +1,106 @@
+"""A plain regression on text features, cross-fitted: what the labels give without any criteria.
+
+Ridge on the offline judge's text features, its penalty chosen between sources.  An item's number comes from the labels
+of other sources alone, its own fold of sources left out, so that it may stand beside judges on any labelled item.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from core.judging.offline import features
+from core.records import FloatArray, GoldenSet, IntArray
+from core.stats.expected_error import EVEN, source_folds
+
+LEAST_LABELS = 20
+"""Labels under which nothing is fitted."""
+
+MOST_ITEMS = 4_000
+"""Labelled items that are measured at most, of sources drawn at random: measuring a text takes about a millisecond."""
+
+PENALTIES = np.logspace(0.0, 5.0, 16)
+"""Strengths of the ridge, in units of one standardised item."""
+
+
+@dataclass(frozen=True, eq=False)
+class PlainRegression:
+    """`values` (n_items,) in points of the labels, NaN for items without one; each learnt from about `n_labels` labels.
+
+    Nothing but NaN where nothing could be fitted, and `reason` says why.
+    """
+
+    values: FloatArray
+    n_labels: int
+    reason: str = ""
+
+
+def plain_regression(golden: GoldenSet, aspect: str, *, seed: int = 0) -> PlainRegression:
+    """Of all labelled items of `golden`; `seed` draws the folds."""
+    labels, values = golden.labels(aspect), np.full(len(golden.items), np.nan)
+    at = _drawn(golden.source_codes, np.flatnonzero(~np.isnan(labels)), seed)
+    y, folds = labels[at], source_folds(golden.source_codes[at], seed=seed)
+    if at.size < LEAST_LABELS:
+        return PlainRegression(values, 0, f"{at.size} labels; a regression needs {LEAST_LABELS}")
+    if folds.max() < 2:
+        return PlainRegression(values, 0, "a regression on other sources' labels needs 3 sources")
+    if y.min() == y.max():
+        return PlainRegression(values, 0, "all labels are equal")
+    x = _standardised(features.feature_matrix([golden.items[int(k)] for k in at], golden.kind))
+    if not x.shape[1]:
+        return PlainRegression(values, 0, "the texts hold no words, or are all alike")
+    values[at] = y.mean() + _cross_fitted(x, y - y.mean(), folds)
+    n_folds = int(folds.max()) + 1
+    return PlainRegression(values, round(at.size * (n_folds - 1) / n_folds))
+
+
+def _drawn(sources: IntArray, labelled: IntArray, seed: int) -> IntArray:
+    """The `labelled` places, or those of as many random sources as fit in `MOST_ITEMS`."""
+    if labelled.size <= MOST_ITEMS:
+        return labelled
+    names, of_item, sizes = np.unique(sources[labelled], return_inverse=True, return_counts=True)
+    order = np.random.default_rng(seed).permutation(names.size)
+    chosen = order[np.cumsum(sizes[order]) <= MOST_ITEMS]
+    return labelled[np.isin(of_item, chosen)]
+
+
+def _standardised(measured: FloatArray) -> FloatArray:
+    """(n, n_used) of (n, n_features): mean 0, spread 1, missing 0, ends bent; without what is the same everywhere."""
+    known = np.isfinite(measured)
+    count = np.maximum(known.sum(axis=0), 1)
+    centred = np.where(known, measured - np.where(known, measured, 0.0).sum(axis=0) / count, 0.0)
+    spread = np.sqrt((centred**2).sum(axis=0) / count)
+    used = spread > EVEN
+    bent = features.BEND * np.tanh(centred[:, used] / spread[used] / features.BEND)
+    return np.asarray(bent - bent.mean(axis=0), dtype=np.float64)
+
+
+def _cross_fitted(x: FloatArray, y: FloatArray, folds: IntArray) -> FloatArray:
+    """(n,) predictions of centred `y`, each by weights of the other folds, at the penalty that is best between those.
+
+    Products are summed by fold once: leaving folds out is subtraction.
+    """
+    n_folds = int(folds.max()) + 1
+    parts = [np.flatnonzero(folds == fold) for fold in range(n_folds)]
+    squares = np.stack([x[part].T @ x[part] for part in parts])
+    products = np.stack([x[part].T @ y[part] for part in parts])
+    all_squares, all_products = squares.sum(axis=0), products.sum(axis=0)
+    losses = np.zeros((n_folds, PENALTIES.size))
+    for a, b in combinations(range(n_folds), 2):  # fitted without both, each is told on the other
+        weights = _ridge(all_squares - squares[a] - squares[b], all_products - products[a] - products[b])
+        losses[a] += ((x[parts[b]] @ weights - y[parts[b], None]) ** 2).sum(axis=0)
+        losses[b] += ((x[parts[a]] @ weights - y[parts[a], None]) ** 2).sum(axis=0)
+    predicted = np.empty_like(y)
+    for fold, part in enumerate(parts):
+        weights = _ridge(all_squares - squares[fold], all_products - products[fold])
+        predicted[part] = x[part] @ weights[:, int(np.argmin(losses[fold]))]
+    return predicted
+
+
+def _ridge(squares: FloatArray, products: FloatArray) -> FloatArray:
+    """(n_features, n_penalties) weights, all penalties from one eigendecomposition."""
+    values, vectors = np.linalg.eigh(squares)
+    turned = (vectors.T @ products)[:, None] / (np.maximum(values, 0.0)[:, None] + PENALTIES)
+    return np.asarray(vectors @ turned, dtype=np.float64)

@@ -1,0 +1,81 @@
+"""The bar that criteria have to clear: a plain regression on the same labels, beside each judge, and what follows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from core.json_form import json_fields
+from core.records import Alignment, FloatArray, Measure
+from core.stats.alignment import RESAMPLES, Difference, Seed, holm, measured
+from core.stats.claims import MARGIN, claim, estimate, p_figure, signed, signed_range
+from core.stats.items import LabelledItems, paired
+from core.wording import counted
+
+
+@dataclass(frozen=True)
+class Bar:
+    """The `alignment` of a regression that learnt from about `n_labels` labels of other sources.
+
+    `minus` holds each judge minus the regression, on the items that both scored, p corrected after Holm over them.
+    """
+
+    alignment: Alignment
+    n_labels: int
+    minus: tuple[Difference, ...]
+
+    @property
+    def name(self) -> str:
+        return f"plain regression on {counted(self.n_labels, 'label')}"
+
+    def words(self, judge: int) -> str:
+        """Whether judge number `judge` clears the bar, in a sentence; "" where one of the two is undefined."""
+        gap = self.minus[judge]
+        if gap.value is None or self.alignment.value is None:
+            return ""
+        p = p_figure(gap.p) if gap.p is not None else f"no p, for {gap.p_reason}"
+        figures = f"{estimate(self.alignment)}, difference {signed(gap.value)} {signed_range(gap.interval)}, {p}"
+        shown = claim(gap.value, gap.interval, gap.p)
+        if shown == "higher" and _beyond_chance(gap.a):
+            return f"It agrees better than a {self.name} does: {figures}."
+        if shown == "lower" and _beyond_chance(self.alignment):
+            return f"A {self.name} agrees better, so the criteria buy readability, not agreement: {figures}."
+        if shown == "untested":
+            return f"A {self.name} stands at {figures}."
+        if gap.interval is not None and gap.interval.high < MARGIN and _beyond_chance(self.alignment):
+            return f"A {self.name} agrees as well: {figures}."
+        return f"That it agrees better than a {self.name} is not shown: {figures}."
+
+    def without_p(self, judge: int, reason: str) -> Bar:
+        """The same, judge number `judge` without a p, for `reason`."""
+        minus = [replace(gap, p=None, p_reason=reason) if k == judge else gap for k, gap in enumerate(self.minus)]
+        return replace(self, minus=tuple(minus))
+
+    def as_json(self) -> dict[str, Any]:
+        words = [self.words(k) or None for k in range(len(self.minus))]
+        return {"name": self.name} | json_fields(self) | {"words": words}
+
+
+def bar_beside(
+    predicted: FloatArray,
+    n_labels: int,
+    scores: FloatArray,
+    items: LabelledItems,
+    measure: Measure,
+    *,
+    resamples: int = RESAMPLES,
+    seed: Seed = 0,
+) -> Bar:
+    """`scores` (n_judges, n_items) beside what a regression `predicted` (n_items,) for each item, NaN for none."""
+    known = items.labelled(np.where(np.isnan(predicted), np.nan, items.labels))
+    both = measured(paired(np.vstack([predicted, scores]), known), measure, resamples, seed)
+    minus = [both.difference(k + 1, 0) for k in range(len(scores))]
+    corrected = holm([np.nan if gap.p is None else gap.p for gap in minus]).tolist()
+    settled = [gap if gap.p is None else replace(gap, p=p) for gap, p in zip(minus, corrected, strict=True)]
+    return Bar(both.alignments[0], n_labels, tuple(settled))
+
+
+def _beyond_chance(alignment: Alignment) -> bool:
+    return alignment.interval is not None and alignment.interval.low > 0.0
