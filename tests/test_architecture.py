@@ -109,6 +109,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "core.data",
         "core.judging",
         "core.providers.base",
+        "core.providers.loop_thread",
         "core.spreadsheets",
     ),
     "core.drift": (

@@ -230,7 +230,7 @@ def _several(judge: Judge, calls: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _ByBatch:
-    """What of a calibration goes by batch: so many calls, in so many batches one after the other."""
+    """What of a calibration goes by batch, held-out too: so many calls, in so many batches one after the other."""
 
     calls: int
     batches: int
@@ -250,5 +250,5 @@ def _by_batch(settings: CalibrationSettings, plan: WorkPlan, items: LabelledItem
     order = Order(items.sources, settings.seed)
     drafts = schedule(settings, plan.drafts, order, plan.share) if plan.drafts else ()
     refined = schedule(settings, plan.refined, order) if plan.refined else ()
-    calls = rung_calls(drafts, 1) + plan.rounds * rung_calls(refined)
-    return _ByBatch(calls, len(drafts) + plan.rounds * len(refined))
+    calls = rung_calls(drafts, 1) + plan.rounds * rung_calls(refined) + plan.reserve
+    return _ByBatch(calls, len(drafts) + plan.rounds * len(refined) + (plan.reserve > 0))

@@ -24,7 +24,7 @@ INTERIM_RESAMPLES = 200  # for whiskers that are redrawn with the next batch
 class AskedJudge:
     """What calibrations, rounds and ablations ask; a worker's own kind keeps the answers too.
 
-    With `batches` candidates are scored by the endpoint's batches, and what those leave directly.  `prepared` is what
+    With `batches` items are scored by the endpoint's batches, and what those leave directly.  `prepared` is what
     its model wrote before; a calibration counts it.
     """
 

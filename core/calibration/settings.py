@@ -62,7 +62,8 @@ class CalibrationSettings:
     `keep` is 001's K.  `budget` bounds the calls (one per set of criteria and item, draft or refinement); `ensemble`
     averages that many of the best criteria (1 = the paper's argmax).  `misaligned` is how many of a parent's
     most misaligned calibration items a refinement may be shown; `min_gap` the least standardised gap among them.
-    `batch` has candidates scored by the endpoint's batches: one for `full`, one a rung for `racing`, in every round.
+    `batch` has all scores asked by the endpoint's batches: one for `full`, one a rung for `racing`, in every round, and
+    one for the held-out items.
     Without `refine_gate` every refinement joins the pool, as in 001, which takes the argmax over all of it.
     """
 

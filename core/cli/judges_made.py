@@ -65,7 +65,7 @@ Gate = Annotated[
 ]
 Judge = Annotated[str, typer.Option(help="offline, openai:MODEL[@BASE_URL], hf:ID_OR_PATH, scripted[:SEED].")]
 ByBatch = Annotated[
-    bool, typer.Option("--batch", help="Score candidates by the endpoint's batches: half the price, in days.")
+    bool, typer.Option("--batch", help="Ask for scores by the endpoint's batches: half the price, in days.")
 ]
 Definition = Annotated[
     str, typer.Option(help="The aspect in a sentence, for the judge; 'model' lets the judge write it.")

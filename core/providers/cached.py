@@ -16,6 +16,7 @@ import asyncio
 import json
 import queue
 import threading
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
@@ -34,6 +35,9 @@ from core.providers.base import (
     TokenLogprobs,
 )
 from core.records import Usage
+
+GATHER = 0.02
+"""Seconds in which replies gather for one commit: many small ones would take the time in which others are read."""
 
 
 class CachedProvider:
@@ -171,6 +175,8 @@ class _Writer:
         ended = False
         while not ended:
             group = [self._queue.get()]
+            if isinstance(group[0], _Arrived):
+                time.sleep(GATHER)
             while not self._queue.empty():
                 group.append(self._queue.get())
             ended = None in group

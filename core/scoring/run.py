@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 import multiprocessing
 import os
@@ -30,6 +29,7 @@ from core.judging.llm import LLMJudge
 from core.judging.offline.features import forget_items
 from core.progress import SILENT, Progress, Stage
 from core.providers.base import ReplyStore
+from core.providers.loop_thread import LoopThread
 from core.records import Item
 from core.scoring import output
 from core.scoring.by_batch import ask_ahead, drop_notes, write_ahead
@@ -299,24 +299,16 @@ def _in_order(batches: Iterator[Sequence[Item]], submit: _Submit, ahead: int) ->
 @contextmanager
 def _loop(request: ScoreRequest, judge: CalibratedJudge) -> Iterator[_Submit]:
     """An event loop in a thread of its own, whatever the caller's does; what is under way at the end is cancelled."""
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=_run_forever, args=(loop,), name="concord-score", daemon=True)
-    thread.start()
+    loop = LoopThread("concord-score")
 
     async def score(items: Sequence[Item]) -> Batch | str:
         verdicts = await judge.score_async(items, explain=request.explain, of_more=True, coverage=request.coverage)
         return judged_batch(verdicts, judge, request)
 
     try:
-        yield lambda batch: asyncio.run_coroutine_threadsafe(score(batch), loop)
+        yield lambda batch: loop.submit(score(batch))
     finally:
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-
-
-def _run_forever(loop: asyncio.AbstractEventLoop) -> None:
-    with asyncio.Runner(loop_factory=lambda: loop) as runner:
-        runner.get_loop().run_forever()
+        loop.stop()
 
 
 # ── several processes, for a judge that computes: one that waits for an endpoint needs no second core ─────────

@@ -105,7 +105,7 @@ def choose_batch(request: CalibrationRequest) -> CalibrationRequest:
     batch = st.checkbox(
         "By batch: half the price, up to 24 h a step",
         key=widget("batch"),
-        help="For endpoints that have batches, as OpenAI's own. Drafts are asked directly, candidates scored by batch.",
+        help="For endpoints that have batches, as OpenAI's own. Drafts are asked directly, all scores by batch.",
     )
     return replace(request, settings=replace(request.settings, batch=batch))
 

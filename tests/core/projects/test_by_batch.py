@@ -115,7 +115,7 @@ def test_a_waiting_run_gives_its_place_back_and_ends_as_if_asked_directly(
         worker.work(until)
     view = run_view(store, run_id)
     assert view.calibration is not None, (view.status, view.message, view.error)
-    assert len(fake.batches.batches) == 2  # the drafts, and the refinements
+    assert len(fake.batches.batches) == 3  # the drafts, the refinements, the held-out items
     assert set(fake.batches.asked.values()) == {1}
     assert fake.requests + fake.batches.n_asked == sent
     assert view.calibration.chosen == direct.calibration.chosen
@@ -155,8 +155,9 @@ def test_the_estimate_is_half_of_what_goes_by_batch(
     direct = projects.estimate(store, settings, replace(asked, settings=replace(asked.settings, batch=False)))
     assert by_batch.calls == direct.calls
     scored = (QUICK.plan.n_drafts + 1) * direct.n_calibration  # the drafts and the judge without criteria
+    scored += (asked.settings.ensemble + 1) * direct.n_held_out
     assert by_batch.cost == pytest.approx(direct.cost * (1 - 0.5 * scored / direct.calls))
-    assert any(f"{scored:,} of the {direct.calls:,} calls at half the price, in one batch" in n for n in by_batch.notes)
+    assert any(f"{scored:,} of the {direct.calls:,} calls at half the price, in 2 batches" in n for n in by_batch.notes)
     racing = replace(asked, settings=replace(QUICK, revisit="racing"))
     assert any("days at most" in note for note in projects.estimate(store, settings, racing).notes)
     with pytest.raises(UsageError, match="asks no endpoint"):
