@@ -209,10 +209,12 @@ def quoted(text: str) -> str:
 
 
 def range_words(scale: Scale) -> str:
-    """The scale in words, to follow "a number"."""
+    """The scale in words, to follow "a number"; between whole labels a judge may say more, and breaks ties by it."""
     low, high = _number(scale.low), _number(scale.high)
-    if scale.step is not None and scale.high - scale.low == scale.step:
+    if scale.two_steps:
         return f"that is {high} (the item holds up) or {low} (it does not), nothing between"
+    if scale.step not in (None, 1.0):
+        return f"from {low} (lowest) to {high} (highest), in steps of {scale.step:g}"
     middle = _number((scale.low + scale.high) / 2 + (scale.high - scale.low) / 8)
     return f"from {low} (lowest) to {high} (highest); decimals such as {middle} are welcome"
 

@@ -83,6 +83,8 @@ def test_every_kind_has_words_of_its_own(kind: ItemKind) -> None:
 def test_the_range_in_words() -> None:
     assert range_words(Scale(1, 5)).startswith("from 1 (lowest) to 5 (highest)")
     assert "decimals" in range_words(Scale(0, 1))
+    assert range_words(Scale(1, 5, step=0.5)) == "from 1 (lowest) to 5 (highest), in steps of 0.5"
+    assert range_words(Scale(0, 100, step=10)).endswith("in steps of 10")
     binary = range_words(Scale(0, 1, step=1))
     assert "decimals" not in binary
     assert "that is 1 " in binary
