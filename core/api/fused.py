@@ -23,7 +23,7 @@ from core.export.fused_judge import FusedJudge
 from core.export.judge_writing import yaml_text
 from core.files import write_json, write_text
 from core.fusion.items import FusionSplit
-from core.fusion.llm import EVALUATE_PROMPT, ModelRatings, introduced, rate_by_model
+from core.fusion.llm import ModelRatings, fusion_state, rate_by_model
 from core.fusion.plan import PlanError, measured_plan, read_plan
 from core.fusion.stack import Agreement, Fusion, StackSettings
 from core.fusion.stack import fuse as fuse_parts
@@ -131,27 +131,11 @@ class FusedByModel:
         return self.judge.score(items, metrics=metrics)
 
     def _card(self) -> dict[str, Any]:
-        body, aspect, split, plan = self.as_json(), self.inputs.aspect, self.inputs.split, self.ratings.plan
-        parts = self.gathered.parts
-        state = {
-            "method": "llm",
-            "parts": [part.name for part in parts],
-            "judge": dict(self.judge_state),
-            "prompt": EVALUATE_PROMPT,
-            "plan": plan.text,
-            "introduced": introduced(parts, plan),
-            "aspects": [
-                {
-                    **{"aspect": task.aspect, "kind": task.kind, "definition": task.definition},
-                    "scale": {"low": task.scale.low, "high": task.scale.high, "step": task.scale.step},
-                }
-                for task in self.tasks
-            ],
-        }
+        body, aspect, split = self.as_json(), self.inputs.aspect, self.inputs.split
         return fused_card(
             *(self.inputs.golden, aspect),
             texts=KnownTexts.of(self.inputs.golden, split.calibration, split.held_out),
-            state=state,
+            state=fusion_state(self.judge_state, self.gathered.parts, self.ratings.plan, self.tasks),
             parts=list(self.gathered.recipes.values()),
             alignment=self.fused[aspect],
             measured={name: body[name] for name in ("parts", "left_out", "n_fit", "n_report", "notes")},

@@ -119,6 +119,27 @@ def introduced(parts: Sequence[JudgeScores], plan: FusionPlan) -> str:
     return assistants_block([part for part in parts if part.name in plan.assistants])
 
 
+def fusion_state(
+    judge_state: Mapping[str, Any], parts: Sequence[JudgeScores], plan: FusionPlan, tasks: Sequence[Task]
+) -> dict[str, Any]:
+    """What a file of the fusion holds of it: all that rating other items by the same plan takes."""
+    return {
+        "method": "llm",
+        "parts": [part.name for part in parts],
+        "judge": dict(judge_state),
+        "prompt": EVALUATE_PROMPT,
+        "plan": plan.text,
+        "introduced": introduced(parts, plan),
+        "aspects": [
+            {
+                **{"aspect": task.aspect, "kind": task.kind, "definition": task.definition},
+                "scale": {"low": task.scale.low, "high": task.scale.high, "step": task.scale.step},
+            }
+            for task in tasks
+        ],
+    }
+
+
 # ── rating by a model ────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from string import Template
+from typing import Any
 
 import numpy as np
 
@@ -335,7 +336,8 @@ class FusionEstimate(CallEstimate):
 class FusionRunView:
     """Aspect → the judge entered, the plan in force, and what could not be read: aspect → reason → count.
 
-    `overall` is the judge of the overall score, entered on the first aspect.
+    `overall` is the judge of the overall score, entered on the first aspect.  `judge_state` restores the model that
+    rated (empty where an older run kept none).
     """
 
     judges: Mapping[str, str]
@@ -343,3 +345,4 @@ class FusionRunView:
     calls: int
     unscored: Mapping[str, Mapping[str, int]]
     stopped_early: str = ""
+    judge_state: Mapping[str, Any] = field(default_factory=dict)

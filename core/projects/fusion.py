@@ -17,6 +17,8 @@ from core.projects.runs import RunWork, start_run
 from core.records import GoldenSet, JudgeScores, Task
 from core.review.log import FusionKept, FusionPlanSaved
 from core.settings import Settings
+from core.store.codec import unpack
+from core.store.results import RESULT
 from core.store.store import Store
 
 if TYPE_CHECKING:
@@ -117,12 +119,14 @@ def fused_file(store: Store, project_id: str, judge_id: str) -> str:
 
     A part that was a metric is computed from the texts, a calibrated judge is inside with its criteria, a RepEval
     score with its directions; any other part's scores have to be handed in as a column that the file names.
-    NotFoundError when the judge is no kept fusion.
+    A fusion by a model takes its plan along.  NotFoundError when the judge is neither, or a part of it is gone.
     """
     from core.data.split import KnownTexts
     from core.export.fused_file import fused_card
     from core.export.judge_writing import yaml_text
 
+    if store.judges.get(project_id, judge_id).judge.run_id:
+        return yaml_text(_model_card(store, project_id, judge_id))
     kept = kept_fusion(store, project_id, judge_id)
     golden = store.goldens.load(kept.golden_id)
     seen = store.judges.get(project_id, judge_id).judge.seen
@@ -137,6 +141,39 @@ def fused_file(store: Store, project_id: str, judge_id: str) -> str:
         measured={name: kept.told[name] for name in ("parts", "left_out", "n_fit", "n_report", "notes")},
     )
     return yaml_text(card)
+
+
+def _model_card(store: Store, project_id: str, judge_id: str) -> dict[str, Any]:
+    """The content of the file of a fusion by a model, measured on labelled items that neither plan nor parts saw."""
+    from core.comparison import usual_level
+    from core.data.split import KnownTexts
+    from core.export.fused_file import fused_card
+    from core.fusion.llm import fusion_state
+    from core.fusion.stack import Agreement, StackSettings
+
+    judge = store.judges.get(project_id, judge_id).judge
+    run = store.runs.get(judge.run_id)
+    outcome = store.results.read(run.run_id, RESULT, FusionRunView)
+    if outcome is None or not outcome.judge_state or outcome.judges.get(judge.aspect) != judge_id:
+        raise NotFoundError(f"{judge.name}: its run kept no fusion of {judge.aspect} that rates other items.")
+    fusion = model_fusion(store, unpack(FusionRequest, run.request_json))
+    golden, parts, plan = fusion.golden, fusion.parts, fusion.judge(outcome.plan).plan
+    labelled = np.flatnonzero(~np.isnan(golden.labels(judge.aspect)))
+    report = np.setdiff1d(labelled, judge.seen)
+    matrix = np.vstack([judge.values, *(part.upward for part in parts)])
+    how = StackSettings(level=usual_level(golden, judge.aspect))
+    aligned = Agreement(golden, judge.aspect, how).align(matrix, report)
+    of_parts = {part.name: alignment.as_json() for part, alignment in zip(parts, aligned[1:], strict=True)}
+    about = ("name", "kind", "run_id", "higher_is_better")
+    return fused_card(
+        golden,
+        judge.aspect,
+        texts=KnownTexts.of(golden, judge.seen, report),
+        state=fusion_state(outcome.judge_state, parts, plan, fusion.tasks),
+        parts=[_recipe(store, {key: getattr(part, key) for key in about}) for part in parts],
+        alignment=aligned[0],
+        measured={"parts": of_parts, "n_fit": len(judge.seen), "n_report": len(report)},
+    )
 
 
 def _recipe(store: Store, part: Mapping[str, Any]) -> FusedPart:
@@ -328,7 +365,8 @@ def run_fusion(work: RunWork) -> FusionRunView:
     }
     stopped = f"The budget of {request.budget} calls left {ratings.n_left} items out." if ratings.n_left else ""
     unread = {name: counts for name in ratings.verdicts if (counts := ratings.unread(name))}
-    return FusionRunView(judges, request.plan or ratings.plan.text, ratings.calls, unread, stopped)
+    plan = request.plan or ratings.plan.text
+    return FusionRunView(judges, plan, ratings.calls, unread, stopped, model.as_state())
 
 
 def _as_judge(

@@ -49,13 +49,13 @@ def draw_keep(page: Opened, fused: Fused) -> None:
 
 
 def draw_files(page: Opened, judges: Sequence[JudgeEntry]) -> None:
-    """A file for each fusion that was kept: applied to other items with `python -m core score`."""
-    kept = [entry for entry in judges if entry.judge.kind == "fused" and not entry.judge.run_id]
+    """A file for each fusion among the judges: applied to other items with `python -m core score`."""
+    kept = [entry for entry in judges if entry.judge.kind == "fused"]
     for judge in kept:
         try:
             text = projects.fused_file(page.store, page.project.project_id, judge.judge_id)
         except ConcordError:
-            continue  # brought in from elsewhere: there is nothing to make a file from
+            continue  # brought in from elsewhere, a score all in all, or a part is gone: there is no file
         st.download_button(
             plain(f"File of {judge.name}"),
             data=text,

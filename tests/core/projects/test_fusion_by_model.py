@@ -11,11 +11,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 
 from core import projects
 from core.__main__ import main
+from core.api.loading import restored
 from core.errors import ConflictError, JudgeError, NotFoundError, UsageError
+from core.export.fused_judge import FusedJudge
+from core.export.judge_reading import open_file
 from core.fusion.plan import FusionRequest, FusionRunView
+from core.judging.registry import restore_judge
 from core.metrics import as_judge, make_metric
 from core.providers import scripted
 from core.providers.base import Reply, Request
@@ -85,6 +90,30 @@ def test_one_call_an_item_enters_a_judge_for_each_aspect(
     replies = projects.judge_replies(store, request_.project_id, view.judges["overall"])
     assert len(replies) == len(rated)
     assert projects.estimate_fusion(store, settings, request_).calls == len(rated)
+
+
+def test_its_file_rates_other_items_by_the_same_plan(
+    store: Store, settings: Settings, request_: FusionRequest, fuse: Fuse, tmp_path: Path
+) -> None:
+    """The run that wrote it is asked the same by the file; the score all in all has none."""
+    view = fuse(replace(request_, n_items=6))
+    for aspect in ASPECTS:
+        place = tmp_path / f"{aspect}.yaml"
+        place.write_text(projects.fused_file(store, request_.project_id, view.judges[aspect]), "utf-8")
+        judge = FusedJudge.of(
+            open_file(place, "fusion").card,
+            lambda card: restored(card, settings),
+            open_model=lambda state: restore_judge(state, settings),
+        )
+        rated = projects.get_judge(store, request_.project_id, view.judges[aspect]).judge.values
+        golden = store.goldens.load(request_.golden_id)
+        items = [golden.items[k] for k in np.flatnonzero(np.isfinite(rated))]
+        np.testing.assert_array_equal(judge.score(items).values, rated[np.isfinite(rated)])
+        assert judge.missing == {}
+        alignment = yaml.safe_load(place.read_text("utf-8"))["alignment"]
+        assert (alignment["n"], alignment["statistic"]) == (6, "spearman")
+    with pytest.raises(NotFoundError, match="rates other items"):
+        projects.fused_file(store, request_.project_id, view.judges["overall"])
 
 
 def test_the_model_writes_the_plan_where_none_is_given(request_: FusionRequest, fuse: Fuse) -> None:
