@@ -365,8 +365,8 @@ def run_fusion(work: RunWork) -> FusionRunView:
     }
     stopped = f"The budget of {request.budget} calls left {ratings.n_left} items out." if ratings.n_left else ""
     unread = {name: counts for name in ratings.verdicts if (counts := ratings.unread(name))}
-    plan = request.plan or ratings.plan.text
-    return FusionRunView(judges, plan, ratings.calls, unread, stopped, model.as_state())
+    in_force = request.plan or ratings.plan.text
+    return FusionRunView(judges, in_force, ratings.calls, unread, stopped, model.as_state())
 
 
 def _as_judge(
