@@ -91,9 +91,13 @@ def allow_endpoint(
         raise UsageError("This project was made here: its judges ask the endpoints that people here name.")
     base_url = checked_base_url(endpoint)
     with_key = with_key or Installation.of(settings).trusts(base_url)
-    store.consents.give(project_id, base_url, store.actor, with_key=with_key)
     did = f"allowed this project to ask {base_url}, {'with' if with_key else 'without'} the key"
-    store.events.add(project_id, Action(did, subject=base_url), store.actor)
+
+    def allow() -> None:
+        store.consents.give(project_id, base_url, store.actor, with_key=with_key)
+        store.events.add(project_id, Action(did, subject=base_url), store.actor)
+
+    store.together(allow)
     (allowed,) = _asked(store, settings, project_id, [f"openai:-@{base_url}"])
     return allowed
 

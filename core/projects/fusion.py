@@ -96,14 +96,18 @@ def keep_fusion(
     golden, judges = _judges(store, project_id, golden_id, aspect, judge_ids)
     fusion = fuse(golden, aspect, judges, settings)
     judge = replace(fusion.judge, name=name.strip()[:120] or fusion.judge.name)
-    judge_id = store.judges.add(project_id, golden_id, judge)
     by_name = {part.name: part for part in judges}
     # what a part was among the judges, so that it can be computed on other items
     about = ("name", "kind", "run_id", "higher_is_better")
     parts = tuple({key: getattr(by_name[part], key) for key in about} for part in fusion.state["parts"])
-    kept = FusionKept(golden_id, aspect, parts, fusion.state, fusion.as_json(), subject=judge_id)
-    store.events.add(project_id, kept, store.actor)
-    return judge_id
+    kept = FusionKept(golden_id, aspect, parts, fusion.state, fusion.as_json())
+
+    def keep() -> str:
+        judge_id = store.judges.add(project_id, golden_id, judge)
+        store.events.add(project_id, replace(kept, subject=judge_id), store.actor)
+        return judge_id
+
+    return store.together(keep)
 
 
 def kept_fusion(store: Store, project_id: str, judge_id: str) -> FusionKept:

@@ -73,8 +73,12 @@ def start_pass(store: Store, request: PassRequest) -> str:
     pass_id = f"l{uuid.uuid4().hex[:12]}"
     from_whom = tuple(sorted({label.rater for label in taken}))
     begun = LabelPass(name, request.golden_id, plan, len(taken), from_whom, subject=pass_id)
-    store.events.add(request.project_id, begun, store.actor)
-    store.labels.take_over(request.project_id, request.golden_id, pass_id, taken)
+
+    def begin() -> None:
+        store.events.add(request.project_id, begun, store.actor)
+        store.labels.take_over(request.project_id, request.golden_id, pass_id, taken)
+
+    store.together(begin)
     return pass_id
 
 

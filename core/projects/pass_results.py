@@ -136,9 +136,13 @@ def freeze_labels(
         )
     labelling = get_pass(store, project_id, pass_id)
     rated_in = _rated_in(store, labelling, golden, frozen)
-    golden_id = store.goldens.add(project_id, frozen)
-    store.events.add(project_id, LabelsFrozen(labelling.name, pass_id, rated_in, subject=golden_id), store.actor)
-    return golden_id
+
+    def keep() -> str:
+        golden_id = store.goldens.add(project_id, frozen)
+        store.events.add(project_id, LabelsFrozen(labelling.name, pass_id, rated_in, subject=golden_id), store.actor)
+        return golden_id
+
+    return store.together(keep)
 
 
 def rated_in(store: Store, project_id: str, golden_id: str, aspect: str) -> tuple[str, ...]:

@@ -76,19 +76,24 @@ def start_run(
         allow_named(store, settings, request.project_id, spec)
     elif judge_run_id := getattr(request, "run_id", ""):
         require_consent(store, settings, judge_run_id)
-    run_id = store.runs.add(
-        request.project_id,
-        request.golden_id,
-        kind=kind,
-        title=title,
-        aspect=request.aspect,
-        judge_spec=judge_spec,
-        request=pack(request).body,
-    )
+
+    def enter() -> str:
+        run_id = store.runs.add(
+            request.project_id,
+            request.golden_id,
+            kind=kind,
+            title=title,
+            aspect=request.aspect,
+            judge_spec=judge_spec,
+            request=pack(request).body,
+        )
+        if opens:
+            access = HeldOutAccess(request.aspect, opens, subject=request.golden_id)
+            store.events.add(request.project_id, access, store.actor, form=f"opened:{run_id}")
+        return run_id
+
+    run_id = store.together(enter)
     ensure_worker(settings)
-    if opens:
-        access = HeldOutAccess(request.aspect, opens, subject=request.golden_id)
-        store.events.add(request.project_id, access, store.actor, form=f"opened:{run_id}")
     return run_id
 
 

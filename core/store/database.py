@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -75,6 +76,7 @@ class Database:
             _make_folder(parsed)
         self.engine = _engine(parsed, self.is_sqlite)
         self.say_waiting: Callable[[], None] = say_in_log
+        self._joined = threading.local()
         try:
             self._migrate()
         except BaseException:
@@ -87,6 +89,9 @@ class Database:
     @contextmanager
     def read(self) -> Iterator[sa.Connection]:
         """A read-only look at one moment of the database."""
+        if (joined := self.joined) is not None:
+            yield joined
+            return
         with in_our_words(), self.engine.connect() as connection, connection.begin():
             yield connection
 
@@ -101,8 +106,12 @@ class Database:
     def write(self) -> Iterator[sa.Connection]:
         """A transaction: committed whole at the end, or not at all.
 
-        LostConnectionError where the database went away and it was not; StoreError where nobody can tell.
+        Within another one (`joining`) it is a part of that.  LostConnectionError where the database went away and it
+        was not committed; StoreError where nobody can tell.
         """
+        if (joined := self.joined) is not None:
+            yield joined
+            return
         options, number = {_WRITE: True}, None
         with in_our_words():
             try:
@@ -112,6 +121,21 @@ class Database:
             except sa.exc.DBAPIError as error:
                 if number is None or not is_lost(error) or not was_committed(self.engine, number, self.say_waiting):
                     raise
+
+    @contextmanager
+    def joining(self) -> Iterator[None]:
+        """A transaction that every `read` and `write` of this thread within it is a part of."""
+        with self.write() as connection:
+            self._joined.connection = connection
+            try:
+                yield
+            finally:
+                self._joined.connection = None
+
+    @property
+    def joined(self) -> sa.Connection | None:
+        """The connection of the transaction that this thread is `joining`, if it is."""
+        return getattr(self._joined, "connection", None)
 
     def now(self, connection: sa.Connection) -> float:
         """Seconds since 1970 by the clock that all workers share: the database's, or this machine's for a file.

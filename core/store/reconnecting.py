@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from core.store.database import Database
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 PATIENCE = 60.0
 """Seconds that a lost connection is waited for."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0
@@ -70,6 +71,8 @@ def only_once(method: F) -> F:
 def _patient(method: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(method)
     def patient(self: Part, *args: Any, **kwargs: Any) -> Any:
+        if self._db.joined is not None:  # a part of a transaction is done again with all of it
+            return method(self, *args, **kwargs)
         wait: Wait | None = None
         while True:
             try:
@@ -81,6 +84,13 @@ def _patient(method: Callable[..., Any]) -> Callable[..., Any]:
                     raise
 
     return patient
+
+
+class Together(Part):
+    def do(self, writes: Callable[[], T]) -> T:
+        """What `writes` does by the other parts, as one transaction: all of it stands, or nothing."""
+        with self._db.joining():
+            return writes()
 
 
 def say_in_log() -> None:

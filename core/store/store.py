@@ -22,7 +22,7 @@ part           holds                                                   module
 `actor` is who acts through this handle; `acting` gives another person a handle on the same database.
 
 Every method is one transaction: done whole or not at all, and done again where the connection was lost in it
-(`core.store.reconnecting`).  Errors are `core.errors.StoreError` and its children.
+(`core.store.reconnecting`); `together` makes one of several.  Errors are `core.errors.StoreError` and its children.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 from core.people import LOCAL, Actor
 from core.store.database import Database
@@ -38,11 +38,14 @@ from core.store.judges import Judges, KeptCriteria
 from core.store.labels import Drafts, Labels
 from core.store.log import Consents, Events
 from core.store.projects import Goldens, Projects
+from core.store.reconnecting import Together
 from core.store.replies import Blocks, Replies
 from core.store.results import Results
 from core.store.runs import Runs, Workers
 from core.store.transfer import Transfers
 from core.store.upkeep import Upkeep
+
+T = TypeVar("T")
 
 
 class Store:
@@ -65,8 +68,13 @@ class Store:
         self.events = Events(self._database)
         self.transfers = Transfers(self._database)
         self.upkeep = Upkeep(self._database)
+        self._together = Together(self._database)
         self.actor = LOCAL
         self.workers = Workers(self._database)
+
+    def together(self, writes: Callable[[], T]) -> T:
+        """What `writes` does by several parts as one transaction; it may be called again, so it does nothing else."""
+        return self._together.do(writes)
 
     def acting(self, actor: Actor) -> Self:
         """The same store in the hands of `actor`; shares all connections, costs nothing."""

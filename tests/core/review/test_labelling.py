@@ -196,6 +196,24 @@ def test_first_where_judges_part(store: Store, request_: PassRequest) -> None:
     assert label_pass.plan.positions[0] == 11
 
 
+def test_a_pass_whose_beginning_was_cut_off_is_none(
+    store: Store, request_: PassRequest, pass_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed between the pass and the labels that it takes over, it would say that it has labels, and have none."""
+    ann = store.acting(Actor("Ann", "annotator"))
+    projects.join_pass(ann, request_.project_id, pass_id)
+    projects.save_label(ann, request_.project_id, pass_id, "i0", {"a": 2.0}, form="f")
+    request = replace(request_, name="second", take_over=((pass_id, "Ann"),))
+    with monkeypatch.context() as killed:
+        killed.setattr(store.labels, "take_over", lambda *_: exit())
+        with pytest.raises(SystemExit):
+            projects.start_pass(store, request)
+    assert [labelling.pass_id for labelling in projects.list_passes(store, request.project_id)] == [pass_id]
+    second = projects.start_pass(store, request)
+    taken = [label for label in store.labels.current(request.project_id, second) if label.aspect == "a"]
+    assert [(label.rater, label.value, label.taken_from) for label in taken] == [("Ann", 2.0, pass_id)]
+
+
 def test_first_where_the_judge_is_least_sure(store: Store, request_: PassRequest) -> None:
     request = replace(request_, order="unsure")
     with pytest.raises(UsageError, match="Calibrate a judge first"):
