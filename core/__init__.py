@@ -17,6 +17,7 @@
     core.annotator_test(golden, "verdicts.jsonl", "coherence")  # may it stand in for one of them?
     core.estimate_means(golden, "verdicts.jsonl", "coherence")  # how good is each system: verdicts corrected by labels
     core.choose_threshold(golden, "verdicts.jsonl", "coherence", yes_from=4)    # from which score on to say yes
+    core.preferences(pairs, "preference", "verdicts.jsonl")     # which of two: strengths of systems, agreement
     core.ablate(result)                   # what each part of the judge brings
     core.fit_repeval(golden, "coherence").score(items)    # text quality out of a model's hidden states
     core.fuse(golden, "coherence", ["offline", "overlap"], out="out/fused")   # several judges and metrics as one
@@ -33,7 +34,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from core.api.calibrated import CalibratedRun, ablate, calibrate, estimate
-    from core.api.decisions import choose_threshold
+    from core.api.decisions import Preferences, choose_threshold, preferences
     from core.api.fitted import FittedRepEval, fit_repeval
     from core.api.fused import FusedByModel, FusedRun, fuse
     from core.api.loading import load_judge
@@ -92,6 +93,7 @@ __all__ = [
     "Item",
     "JudgeError",
     "ModelNotFoundError",
+    "Preferences",
     "Project",
     "ProviderError",
     "RateLimitError",
@@ -121,13 +123,14 @@ __all__ = [
     "load_items",
     "load_judge",
     "open_project",
+    "preferences",
     "recheck",
     "write_report",
 ]
 
 _NAMES = {
     "core.api.calibrated": "CalibratedRun ablate calibrate estimate",
-    "core.api.decisions": "choose_threshold",
+    "core.api.decisions": "Preferences choose_threshold preferences",
     "core.api.fused": "FusedByModel FusedRun fuse",
     "core.api.loading": "load_judge",
     "core.api.measures": "align align_all annotator_test beside_people ceiling compare",

@@ -22,7 +22,7 @@ from core.json_form import json_fields
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
-ItemKind = Literal["single", "source_target", "source_context_target", "conversation", "data_text"]
+ItemKind = Literal["single", "source_target", "source_context_target", "conversation", "data_text", "pair"]
 Statistic = Literal["pearson", "spearman", "kendall"]
 Level = Literal["dataset", "sample", "system"]
 Origin = Literal["none", "draft", "refine", "edit", "given"]

@@ -1,4 +1,4 @@
-"""The commands about decisions: yes or no from a score."""
+"""The commands about decisions: yes or no from a score, and which of two texts."""
 
 from __future__ import annotations
 
@@ -42,3 +42,26 @@ def threshold(
         judge_file=judge_file,
     )
     tell(chosen.as_json(), yes_no_words(chosen), as_json)
+
+
+@commands.command()
+def preferences(
+    golden: Golden,
+    verdicts: Annotated[Path | None, typer.Argument(help=f"A judge beside the people. {VERDICTS}")] = None,
+    *,
+    aspect: Annotated[str, typer.Option("--aspect", help="The human_<aspect> to use.")] = "preference",
+    judge_file: Annotated[
+        Path | None, typer.Option(help="The judge's file: pairs that it was calibrated with are left out.")
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Which systems people prefer on pairs of texts, and how often a judge prefers the same."""
+    from core.api.decisions import preferences as preferred
+    from core.data import load_golden
+    from core.stats.preferences import agreement_words, strength_lines
+
+    outcome = preferred(load_golden(golden), aspect, verdicts, judge_file=judge_file)
+    lines = strength_lines("people", outcome.by_people)
+    if outcome.by_judge is not None and outcome.agreement is not None:
+        lines = [*agreement_words(outcome.agreement), *lines, *strength_lines("the judge", outcome.by_judge)]
+    tell(outcome.as_json(), lines, as_json)

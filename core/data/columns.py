@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self, get_args
 
 from core.data.cells import AmbiguousCommaError, CellError, Comma, folded, read_list, read_number
-from core.data.kinds import CONVERSATION_NAMES, DATA_NAMES, detect_kind
+from core.data.kinds import CONVERSATION_NAMES, DATA_NAMES, PAIRS, detect_kind
 from core.errors import UsageError
 from core.records import ItemKind
 
@@ -57,13 +57,15 @@ ALIASES: abc.Mapping[str, tuple[str, ...]] = {
     "target": tuple(
         "summary response output hypothesis prediction candidate generation completion answer reply generated_text "
         "system_output model_output decoded simplification translation text".split()
-    ),
+    )
+    + tuple(first for first, _ in PAIRS),
     "source": tuple(
         "document article source_text src input input_text prompt question instruction original passage".split()
     )
     + tuple(sorted(CONVERSATION_NAMES))
     + tuple(sorted(DATA_NAMES)),
-    "context": tuple("fact facts knowledge persona background evidence grounding".split()),
+    "context": tuple("fact facts knowledge persona background evidence grounding".split())
+    + tuple(second for _, second in PAIRS),
     "references": tuple("reference refs ref reference_summary gold_summary reference_text gold_text".split()),
     "split": ("fold", "subset", "partition"),
     "annotator_id": tuple("annotator rater rater_id worker worker_id coder labeler labeller user_id".split()),

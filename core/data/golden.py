@@ -15,6 +15,7 @@ from core.data.findings import FindingLog, first_error, has_errors
 from core.data.items import ItemRows, read_items
 from core.data.kinds import detect_kind
 from core.data.label_cells import AspectCells, read_labels, read_metrics
+from core.data.pairs import with_preferences
 from core.data.scale import find_scale, is_usual
 from core.data.split import calibration_labels, few_labels
 from core.data.tables import Table, read_table
@@ -67,7 +68,7 @@ def check_file(path: str | Path) -> dict[str, Any]:
 
 
 def _table(path: str | Path, max_mb: float = USUAL_MB) -> Table:
-    return read_table(path, max_mb=max_mb, max_rows=MAX_GOLDEN_ROWS)
+    return with_preferences(read_table(path, max_mb=max_mb, max_rows=MAX_GOLDEN_ROWS))
 
 
 def _usable(built: BuiltGolden, path: str | Path) -> GoldenSet:

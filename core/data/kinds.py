@@ -20,6 +20,10 @@ DATA_NAMES = frozenset(
 )
 """Columns that hold a conversation or structured data by their name alone."""
 
+TEXTS_OF_PAIRS = "text response answer output completion summary candidate generation reply target message".split()
+PAIRS = tuple((f"{text}_{first}", f"{text}_{second}") for first, second in ("ab", "12") for text in TEXTS_OF_PAIRS)
+"""Columns of two texts, of which people prefer one."""
+
 _SPEAKER_KEYS = ("role", "speaker", "from", "author", "name")
 _TEXT_KEYS = ("content", "text", "value", "utterance", "message")
 _ACT = re.compile(r"\s*\??[A-Za-z_][\w-]*\s*\((?P<slots>.*)\)\s*", re.DOTALL)
@@ -127,11 +131,14 @@ def _scalar(value: Any) -> str:
 def detect_kind(rows: abc.Iterable[abc.Mapping[str, Any]], roles: abc.Mapping[str, str]) -> ItemKind:
     """What the items are, from the roles that are filled and the first 50 sources.
 
-    A context makes ``source_context_target`` (a dialogue with a fact, say); else structured sources (objects,
+    Columns named as text A and text B make ``pair``.  A context makes ``source_context_target`` (a dialogue with a
+    fact, say); else structured sources (objects,
     ``act(slot=value)``, ``slot[value]``, ``a | b | c`` triples, or a column called mr, data, …) make ``data_text``;
     messages, text in turns, or a column called dialogue, messages, … make ``conversation``.
     """
     rows = rows if isinstance(rows, abc.Sequence) else list(rows)
+    if (folded(roles.get("target", "")), folded(roles.get("context", ""))) in PAIRS:
+        return "pair"
     if _cells(rows, roles.get("context")):
         return "source_context_target"
     sources = [_unpacked(cell) for cell in _cells(rows, roles.get("source"))]

@@ -31,6 +31,7 @@ NEEDED: Mapping[ItemKind, tuple[str, ...]] = {
     "source_context_target": ("source",),
     "conversation": (),
     "data_text": ("source",),
+    "pair": ("context",),
 }
 """Parts beside the target that items of a kind cannot be without; a judge file may name more (`task.needs`)."""
 

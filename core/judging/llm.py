@@ -13,6 +13,7 @@ from typing import Any
 
 from core.errors import UsageError
 from core.judging.base import CallEstimate, DraftBatch, DraftRequest, Judge, OnProgress, RefineRequest
+from core.judging.both_orders import has_texts, orders_of, verdict_of_both
 from core.judging.first_replies import FIRST_DRAFTS, FIRST_RATINGS, FirstReplies
 from core.judging.render import (
     ScoreFrame,
@@ -125,7 +126,7 @@ class LLMJudge(Judge):
         again.
         """
         verdicts: list[list[Verdict]] = [[] for _ in criteria]
-        usage, samples, n_replies = Usage(), self.sampling.samples, 0
+        usage, samples, n_replies = Usage(), self.sampling.samples * (2 if task.kind == "pair" else 1), 0
 
         def arrived(_index: int = 0, reply: Reply | None = None) -> None:
             nonlocal n_replies
@@ -172,9 +173,10 @@ class LLMJudge(Judge):
         cells: list[Cell] = []
         requests: list[Request] = []
         for item in items:
-            frames = {prompt: self._frame(task, item, prompt) for prompt in self.sampling.prompts}
+            shown = orders_of(task, item) if has_texts(task, item) else ()
+            orders = [{prompt: self._frame(task, way, prompt) for prompt in self.sampling.prompts} for way in shown]
             for column, each in enumerate(criteria):
-                samples = self._samples(frames, each.text, reads) if item.target.strip() else []
+                samples = [sample for frames in orders for sample in self._samples(frames, each.text, reads)]
                 cells.append(Cell(column, item, len(samples)))
                 requests += samples
             if len(requests) >= CALLS_PER_CHUNK:
@@ -243,12 +245,22 @@ class LLMJudge(Judge):
             own, item_id = list(islice(left, cell.n_requests)), cell.item.item_id
             verdict: Verdict = Unscored(item_id, "missing input", "The text to rate is empty.")
             if own:
-                notes = shortened_parts(cell.item)
-                verdict = verdict_of(item_id, own, task, weighted=self.sampling.weighted, notes=notes)
+                verdict = self._verdict(task, cell.item, own)
             verdicts[cell.column].append(verdict)
             self.n_unweighted += verdict.n_unweighted if isinstance(verdict, Scored) else 0
         self._note_sent(replies)
         return total_usage(replies)
+
+    def _verdict(self, task: Task, item: Item, replies: Sequence[Reply]) -> Verdict:
+        """The verdict on an item out of all replies about it, order by order."""
+        orders, notes = orders_of(task, item), shortened_parts(item)
+        n = len(replies) // len(orders)
+        weighted = self.sampling.weighted
+        verdicts = [
+            verdict_of(item.item_id, replies[k * n : (k + 1) * n], task, weighted=weighted, notes=notes)
+            for k in range(len(orders))
+        ]
+        return verdicts[0] if len(verdicts) == 1 else verdict_of_both(verdicts[0], verdicts[1], task.scale)
 
     # ── writing ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -329,7 +341,7 @@ class LLMJudge(Judge):
         """
         self._check(task)
         criteria = "x" * (criteria_words * CHARACTERS_PER_WORD)
-        judged = [item for item in items if item.target.strip()]
+        judged = [shown for item in items if has_texts(task, item) for shown in orders_of(task, item)]
         characters = completion = 0
         for prompt, form, samples in self.sampling.shares():
             length = sum(

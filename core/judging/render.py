@@ -80,6 +80,12 @@ KINDS: Mapping[ItemKind, KindWording] = {
     ),
     "conversation": KindWording("a conversation", "Earlier turns", "Background", "Conversation"),
     "data_text": KindWording("a text that puts structured data into words", "Data", "Context", "Text"),
+    "pair": KindWording(
+        "text B beside text A (the lowest number: A is better; the middle: neither; the highest: B is better)",
+        "What both answer, or were written from",
+        "Text B",
+        "Text A",
+    ),
 }
 
 
@@ -167,6 +173,9 @@ def item_block(kind: ItemKind, item: Item, limits: Limits) -> str:
         *(("Reference", reference, limits.reference) for reference in item.references[: limits.references]),
         (f"{wording.target} to rate", item.target, limits.target),
     ]
+    if kind == "pair":
+        texts = ((wording.target, item.target), (wording.context, item.context))
+        parts = [parts[0], *((title, text, limits.target) for title, text in texts)]
     return "\n\n".join(f"{heading}:\n{quoted(shortened(text, limit))}" for heading, text, limit in parts if text)
 
 

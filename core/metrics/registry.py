@@ -92,6 +92,8 @@ def make_metric(
         if golden is None:
             raise UsageError(f"{given[:60]} is a column of a golden set; say of which.")
         return metric_column(golden, given)
+    if golden is not None and golden.kind == "pair":
+        raise UsageError(f"{given[:60]} rates one text, and the items of {golden.name} are pairs of texts.")
     if given in _PLAIN:
         return _PLAIN[given](given)
     if given == "rouge" or ROUGE_NAME.fullmatch(given):
@@ -107,10 +109,12 @@ def make_metric(
 def metrics_for(golden: GoldenSet) -> list[Metric]:
     """Every metric that needs no checkpoint, and one for each metric column; `missing` tells which cannot run.
 
+    None of the first kind rates pairs of texts.
     Where no item has two references, the best one is the mean, and is not offered a second time.
     """
     several = any(len(item.references) > 1 for item in golden.items)
-    plain = [make_metric(name) for name in WITHOUT_MODEL if several or not name.endswith("_best")]
+    names = () if golden.kind == "pair" else WITHOUT_MODEL
+    plain = [make_metric(name) for name in names if several or not name.endswith("_best")]
     return plain + [metric_column(golden, column) for column in golden.metrics]
 
 

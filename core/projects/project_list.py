@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from core.data import Table
 from core.data import read_upload as read_table_sent
 from core.data.files import MAX_GOLDEN_ROWS
+from core.data.pairs import with_preferences
 from core.errors import NotFoundError, UsageError
 from core.project_records import AspectSummary, GoldenPage, GoldenSummary, ProjectSummary
 from core.projects.roles import requires
@@ -149,7 +150,7 @@ def read_upload(store: Store, data: bytes, name: str, *, max_mb: float) -> Table
 
     GoldenError for a file that cannot be read.
     """
-    return read_table_sent(data, name, max_mb=max_mb, max_rows=MAX_GOLDEN_ROWS)
+    return with_preferences(read_table_sent(data, name, max_mb=max_mb, max_rows=MAX_GOLDEN_ROWS))
 
 
 def list_goldens(store: Store, project_id: str) -> list[GoldenSummary]:

@@ -145,7 +145,12 @@ def projection_of(settings: RepEvalSettings) -> Projection:
 
 
 def split_three(golden: GoldenSet, aspect: str, settings: RepEvalSettings, split: Split | None = None) -> Parts:
-    """Training, validation and test positions of the items labelled on `aspect`; no source is in two parts."""
+    """Training, validation and test positions of the items labelled on `aspect`; no source is in two parts.
+
+    UsageError for pairs of texts.
+    """
+    if golden.kind == "pair":
+        raise UsageError(f"RepEval reads one text at a time, and the items of {golden.name} are pairs of texts.")
     fitted = settings.train_share + settings.validation_share
     whole = split or split_sources(golden, aspect=aspect, fraction=fitted, seed=settings.seed)
     fold = inner_fold(whole.calibration, golden.source_codes, settings.train_share / fitted, settings.seed)

@@ -16,6 +16,7 @@ KIND_WORDS = {
     "source_context_target": "texts with source and context",
     "conversation": "conversations",
     "data_text": "texts about data",
+    "pair": "pairs of texts",
 }
 ORIGIN_WORDS = {
     "draft": "drafted by the judge from labelled examples",

@@ -56,8 +56,9 @@ def _draw_one(store: Store, passed: LabelPass, seen: PassSummary, disagreement: 
     item = label_item.item_of(passed.golden_id, store, disagreement.item_id)
     left, right = st.columns([3, 2], gap="large")
     with left:
-        label_item.draw_target(item)
-        label_item.draw_beside(item)
+        kind = label_item.kind_of(passed.golden_id, store)
+        label_item.draw_target(item, kind)
+        label_item.draw_beside(item, kind)
     with right:
         _draw_said(disagreement)
         _draw_marked(store, passed, disagreement.item_id)

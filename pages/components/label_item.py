@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
 from core import projects
-from core.records import GoldenSet, Item
+from core.data.pairs import LEVELS, PREFERENCES
+from core.records import GoldenSet, Item, ItemKind
 from core.review.plan import LabelAspect
 from core.store.store import Store
 from pages.components import state
@@ -16,7 +17,7 @@ from pages.components import state
 LONG_TEXT, TALL = 2_500, 420
 MANY_LINES = 24
 KEYS = "1234567890T"
-SIDE_PARTS = (("context", "Context"), ("source", "Source"))
+_SIDE_PARTS = (("context", "Context"), ("source", "Source"))
 
 
 @st.cache_resource(max_entries=8, show_spinner="Reading the golden set …")
@@ -28,6 +29,11 @@ def kept_golden(golden_id: str, _store: Store) -> GoldenSet:
 @st.cache_resource(max_entries=8, show_spinner=False)
 def _by_id(golden_id: str, _golden: GoldenSet) -> dict[str, Item]:
     return {item.item_id: item for item in _golden.items}
+
+
+def kind_of(golden_id: str, store: Store) -> ItemKind:
+    """What the items of a golden set are."""
+    return kept_golden(golden_id, store).kind
 
 
 def item_of(golden_id: str, store: Store, item_id: str) -> Item:
@@ -60,24 +66,41 @@ def keys_words(aspect: LabelAspect) -> str:
     return f"press {keys_of(aspect)}"
 
 
-def scale_words(aspect: LabelAspect) -> str:
+def scale_words(aspect: LabelAspect, kind: ItemKind) -> str:
     """E.g. "1 lowest, 5 highest"."""
+    if levels_of(aspect, kind):
+        return "Which of the two is better?"
     return f"{aspect.scale.low:g} lowest, {aspect.scale.high:g} highest"
 
 
-def draw_beside(item: Item) -> None:
+def side_parts(item: Item, kind: ItemKind) -> list[tuple[str, str, str]]:
+    """The parts that stand beside the judged text: name, title, text; text B of a pair stands with text A."""
+    names = _SIDE_PARTS[1:] if kind == "pair" else _SIDE_PARTS
+    return [(name, title, text) for name, title in names if (text := getattr(item, name))]
+
+
+def levels_of(aspect: LabelAspect, kind: ItemKind) -> Mapping[float, str]:
+    """What the labels of a pair say; nothing for other items, whose scales say it themselves."""
+    return LEVELS if kind == "pair" and aspect.scale == PREFERENCES else {}
+
+
+def draw_beside(item: Item, kind: ItemKind) -> None:
     """Context and source, each to be folded away; open or folded stays as a person left it."""
-    for name, title in SIDE_PARTS:
-        text = getattr(item, name)
-        if text:
-            with st.expander(title, expanded=True, key=state.widget(f"label_{name}")):
-                draw_text(text)
+    for name, title, text in side_parts(item, kind):
+        with st.expander(title, expanded=True, key=state.widget(f"label_{name}")):
+            draw_text(text)
 
 
-def draw_target(item: Item) -> None:
-    """The judged text, in a frame of its own."""
-    with st.container(border=True):
-        draw_text(item.target)
+def draw_target(item: Item, kind: ItemKind) -> None:
+    """The judged text, in a frame of its own; both of a pair, side by side."""
+    if kind != "pair":
+        with st.container(border=True):
+            draw_text(item.target)
+        return
+    for place, name, text in zip(st.columns(2, gap="small"), "AB", (item.target, item.context), strict=True):
+        with place, st.container(border=True):
+            st.markdown(f"**{name}**")
+            draw_text(text)
 
 
 def draw_text(text: str) -> None:

@@ -42,12 +42,13 @@ def draw(assignment: Assignment) -> None:
         _draw_done(session)
         return
     item = label_item.item_of(assignment.passed.golden_id, assignment.store, shown.item_id)
+    kind = label_item.kind_of(assignment.passed.golden_id, assignment.store)
     left, right = st.columns([3, 2], gap="medium")
     with left:
         with st.container(key=label_keys.TEXT):
-            label_item.draw_target(item)
+            label_item.draw_target(item, kind)
         _draw_marked(assignment, shown)
-        label_item.draw_beside(item)
+        label_item.draw_beside(item, kind)
     with right, st.container(key=label_keys.DESK):
         with st.container(key=label_keys.PRESS, gap="small"):
             _draw_answers(assignment, shown)
@@ -64,12 +65,12 @@ def draw_preview(assignment: Assignment, draw_way_in: Callable[[], None]) -> Non
     item = golden.items[assignment.passed.plan.positions[0]]
     left, right = st.columns([3, 2], gap="medium")
     with left:
-        label_item.draw_target(item)
-        label_item.draw_beside(item)
+        label_item.draw_target(item, golden.kind)
+        label_item.draw_beside(item, golden.kind)
     with right:
         for aspect in assignment.aspects:
             meaning = f": {plain(aspect.definition)}" if aspect.definition else ""
-            st.markdown(f"**{plain(aspect.aspect)}**{meaning}  \n:gray[{label_item.scale_words(aspect)}]")
+            st.markdown(f"**{plain(aspect.aspect)}**{meaning}  \n:gray[{label_item.scale_words(aspect, golden.kind)}]")
             with st.container(horizontal=True, gap="xsmall"):
                 for value in aspect.choices():
                     key = state.widget(f"label_preview_{aspect.aspect}_{value:g}")
@@ -144,14 +145,14 @@ def _draw_marked(assignment: Assignment, shown: Shown) -> None:
 
 
 def _draw_answers(assignment: Assignment, shown: Shown) -> None:
-    active = _active(assignment, shown)
+    active, kind = _active(assignment, shown), label_item.kind_of(assignment.passed.golden_id, assignment.store)
     for place, aspect in enumerate(assignment.aspects):
         here = place == active
         mark = ":primary[:material/keyboard:] " if here and len(assignment.aspects) > 1 else ""
         done = " :green[:material/check:]" if aspect.aspect in shown.known else ""
         meaning = f": {plain(aspect.definition)}" if aspect.definition else ""
         said = shown.missing or shown.told if place == (active or 0) else ""
-        ends = f":orange[**{plain(said)}**]" if said else f":gray[{label_item.scale_words(aspect)}]"
+        ends = f":orange[**{plain(said)}**]" if said else f":gray[{label_item.scale_words(aspect, kind)}]"
         st.markdown(f"{mark}**{plain(aspect.aspect)}**{meaning}{done}  \n{ends}")
         if aspect.choices():
             _draw_choices(assignment, shown, place, here)
@@ -194,7 +195,8 @@ def _draw_choices(assignment: Assignment, shown: Shown, place: int, here: bool) 
 
 def _anchors(assignment: Assignment, aspect: LabelAspect) -> Mapping[float, str]:
     passed = assignment.passed
-    return projects.get_anchors(assignment.store, passed.project_id, passed.golden_id, aspect.aspect).texts
+    written = projects.get_anchors(assignment.store, passed.project_id, passed.golden_id, aspect.aspect).texts
+    return written or label_item.levels_of(aspect, label_item.kind_of(passed.golden_id, assignment.store))
 
 
 def _draw_choice(

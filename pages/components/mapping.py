@@ -39,10 +39,11 @@ OTHER_ROLES = {
 COMMA_WORDS: dict[Comma, str] = {"decimal": "before decimals (1.234)", "thousands": "between thousands (1234)"}
 KIND_WORDS: dict[ItemKind, str] = {
     "single": "a single text",
-    "source_target": "a pair: source and judged text",
+    "source_target": "a source and a text about it",
     "source_context_target": "source, context and judged text",
     "conversation": "a conversation",
     "data_text": "structured data and a text about it",
+    "pair": "two texts, A and B, of which people prefer one",
 }
 HOW_WORDS: dict[How | None, str] = {
     "exact": "by its name",

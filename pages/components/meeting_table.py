@@ -117,10 +117,14 @@ def _draw_disagreement(page: Opened, meeting: Meeting, point: Point) -> None:
         )
         if judged.gap:
             st.metric("The judge is", judged.gap, width="content")
-    with st.container(border=True):
-        draw_large(item.target)
+    kind = label_item.kind_of(meeting.golden_id, page.store)
+    if kind == "pair":
+        label_item.draw_target(item, kind)
+    else:
+        with st.container(border=True):
+            draw_large(item.target)
     st.text(point.item.text)
-    label_item.draw_beside(item)
+    label_item.draw_beside(item, kind)
     _offer_reasons(page, point, item)
 
 

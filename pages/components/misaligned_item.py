@@ -55,11 +55,13 @@ def draw(page: Opened, run: Run, criteria_id: str, score: ItemScore, draw_note: 
         item = label_item.item_of(run.golden_id, page.store, score.item_id)
         view = ExplainedItem(item, score, "", ())
     reply = "\n".join((view.explanation, *view.raw))
-    beside = [(title, text) for name, title in label_item.SIDE_PARTS if (text := getattr(view.item, name))]
+    kind = label_item.kind_of(run.golden_id, page.store)
+    beside = [("Text B", view.item.context)] if kind == "pair" else []
+    beside += [(title, text) for _, title, text in label_item.side_parts(view.item, kind)]
     beside += [(f"Reference {number}", text) for number, text in enumerate(view.item.references, 1)]
     left, right = st.columns([3, 2], gap="medium") if beside else (st.container(), None)
     with left, st.container(gap="xsmall"):
-        st.markdown(_with("Judged text", score.item_id))
+        st.markdown(_with("Text A" if kind == "pair" else "Judged text", score.item_id))
         with st.container(border=True, key=state.widget("misaligned_text")):
             draw_evidence(view.item.target, reply)
         draw_note()

@@ -115,7 +115,7 @@ def test_a_file_is_mapped_by_alias_checked_and_frozen(place: Place) -> None:
     assert "by another usual name: :small[Summary 0 of 0. · Summary 1 of 0. · Summary 2 of 0.]" in plainly(screen)
     assert "by its name: :small[0-0 · 0-1 · 0-2]" in plainly(screen)
     assert "60 items from 3 systems over 20 sources" in texts(screen)
-    assert "a pair: source and judged text" in texts(screen)
+    assert "a source and a text about it" in texts(screen)
     press(screen, "Freeze this golden set")
     kept = frozen(place)
     assert (kept.name, len(kept.items), list(kept.aspects)) == ("mine", 60, ["clarity"])

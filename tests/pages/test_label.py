@@ -10,6 +10,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core import projects
+from core.data.pairs import PREFERENCES
 from core.people import Actor
 from core.projects.demo import DEMO_PROJECT
 from core.records import AspectLabels, GoldenSet, Item, Scale
@@ -672,3 +673,24 @@ def test_adjudication_and_freezing(store: Store, asked: PassRequest, rated: str,
     # the old label of every item is 3; it is kept but for the one that was decided
     assert frozen.aspects["clarity"].values == (2.0, 3.0, 3.0, 3.0, 3.0, 3.0)
     assert "g, first is frozen: 6 items with labels of clarity on 6" in texts(screen)
+
+
+def test_pairs_stand_side_by_side_and_are_rated_by_side(store: Store, asked: PassRequest, open_label: Open) -> None:
+    items = tuple(Item(f"p{k}", f"First {HOSTILE}", f"s{k}", "x vs y", f"Asked {k}", f"Second {k}") for k in range(2))
+    golden = GoldenSet("pairs", "pair", items, {"preference": AspectLabels("preference", PREFERENCES, (1.0, None))})
+    golden_id = projects.add_golden(store, asked.project_id, golden)
+    pairs = replace(asked, golden_id=golden_id, aspects=(LabelAspect("preference", PREFERENCES),), limit=2)
+    pass_id = projects.start_pass(store, pairs)
+    screen = press(open_label(labelling=pass_id), "Begin labelling")
+    shown = texts(screen)
+    assert "Second 0" in shown
+    assert "Which of the two is better?" in shown
+    assert [button.label for button in screen.button if "better" in button.label or "tie" in button.label] == [
+        "**1** A is better",
+        "**2** a tie",
+        "**3** B is better",
+    ]
+    strike(screen, "3")
+    (label,) = store.labels.current(asked.project_id, pass_id, "Ann")
+    assert (label.item_id, label.value) == ("p0", 3.0)
+    harmless(screen)

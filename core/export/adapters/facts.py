@@ -101,6 +101,11 @@ def facts_of(card: Mapping[str, Any]) -> JudgeFacts:
         )
     document = judge_document(card, "judge file")
     task, judge = document.task.as_task(), document.judge
+    if task.kind == "pair":
+        raise JudgeError(
+            "This judge rates pairs of texts and asks both ways round, which the files of other tools cannot say. "
+            "Score with 'python -m core score --judge-file'."
+        )
     if not plain(task.aspect).strip():
         raise JudgeError("The aspect of this judge has no name. Export it again.")
     try:

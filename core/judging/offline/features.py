@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -35,6 +35,7 @@ _MEASURED: dict[ItemKind, tuple[str, ...]] = {
     "source_context_target": ("language", "reply"),
     "conversation": ("language",),
     "data_text": ("language", "data"),
+    "pair": ("language", "grounding"),
 }
 USUAL: dict[str, list[float]] = {name: usual for family in _FAMILIES.values() for name, usual in family.items()}
 """Feature → its mean and spread over mixed texts."""
@@ -55,7 +56,13 @@ def features_of(kind: ItemKind) -> frozenset[str]:
 
 
 def feature_matrix(items: Sequence[Item], kind: ItemKind) -> FloatArray:
-    """(n_items, n_features) float64; a row of NaN for an item whose target holds no words."""
+    """(n_items, n_features) float64; a row of NaN for an item whose target holds no words.
+
+    Those of a pair are text B's less text A's.
+    """
+    if kind == "pair":
+        first, second = (replace(item, context="") for item in items), (replace(i, target=i.context) for i in items)
+        return feature_matrix([*second], "source_target") - feature_matrix([*first], "source_target")
     rows = [_vector(item.target, item.source, item.context, kind) for item in items]
     return np.stack(rows) if rows else np.empty((0, len(FEATURES)))
 
@@ -253,6 +260,8 @@ def applicable(kind: ItemKind) -> FloatArray:
 def fit(items: Sequence[Item], kind: ItemKind) -> Scaling:
     """Scaling from items without labels; shipped values where fewer than `LEAST` items show a feature."""
     features = feature_matrix(items, kind)
+    if kind == "pair":  # neither side comes first
+        features = np.concatenate([features, -features])
     centre, spread = NEUTRAL.centre.copy(), NEUTRAL.spread.copy()
     for column in range(features.shape[1]):
         values = features[np.isfinite(features[:, column]), column]

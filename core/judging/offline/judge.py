@@ -230,8 +230,9 @@ def explain_item(task: Task, item: Item, reading: Reading, weights: FloatArray, 
     for i in largest:
         concept = CONCEPTS[i]
         origin = "" if concept.key in named else " [by the aspect's name]"
-        seen = _evidence(concept.key, text, item, task)
-        lines.append(f"{moves[i]:+.2f}  {concept.high}: {_degree(values[i])}{origin}" + (f"; {seen}" if seen else ""))
+        seen = "" if task.kind == "pair" else _evidence(concept.key, text, item, task)
+        degree = _degree(values[i], "that of text A" if task.kind == "pair" else "the usual")
+        lines.append(f"{moves[i]:+.2f}  {concept.high}: {degree}{origin}" + (f"; {seen}" if seen else ""))
     rest = float(moves.sum() - sum(moves[i] for i in largest))
     if abs(rest) >= 0.005:
         lines.append(f"{rest:+.2f}  the rest")
@@ -240,11 +241,11 @@ def explain_item(task: Task, item: Item, reading: Reading, weights: FloatArray, 
     return "\n".join(lines)
 
 
-def _degree(value: float) -> str:
-    """A concept value (about unit spread over calibration texts) in words."""
+def _degree(value: float, usual: str) -> str:
+    """A concept value (about unit spread over calibration texts) in words, beside what it is measured by."""
     if abs(value) < 0.25:
-        return "as usual"
-    return ("far " if abs(value) > 1.5 else "") + ("above" if value > 0 else "below") + " the usual"
+        return "as usual" if usual == "the usual" else f"like {usual}"
+    return ("far " if abs(value) > 1.5 else "") + ("above" if value > 0 else "below") + f" {usual}"
 
 
 def shares(raw: FloatArray) -> FloatArray:

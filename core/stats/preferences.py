@@ -1,0 +1,260 @@
+"""Preferences between two texts: how often a judge prefers what people prefer, and how strong each system is.
+
+*Accuracy with ties* (Deutsch, Foster and Freitag 2023, "Ties Matter"): people's ties count, and a judge that scores
+without ties is given them: it calls a tie whatever lies within ε of the middle.  ε is the one that agrees best; here it
+is chosen by other sources than those it is counted on, so that the figure holds for new pairs.
+
+*Strengths* (Bradley and Terry 1952): log-odds that a system is preferred to the average one, a tie counting half for
+each side, with a little shrinking (one tie against an average system) so that one who never lost has a finite strength.
+Intervals take pairs of one source together (sandwich), with t over sources.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from core.json_form import json_fields
+from core.records import FloatArray, IntArray, Interval, Scale
+from core.stats.claims import LEAST_SOURCES, NO_PAIR, TOO_FEW
+from core.stats.intervals import CONFIDENCE
+from core.stats.threshold import FOLDS, Rate, rate
+from core.wording import counted
+
+_STEPS = 100
+_SHRUNK = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class PreferenceAgreement:
+    """A judge beside people on pairs.
+
+    `accuracy` counts ties (within `tie_within` of the middle, chosen on all pairs, is the judge's tie), cross-fitted;
+    `without_ties` is that on the pairs on which people had a preference, and no tie is allowed to the judge.
+    `always_one` is what calling every pair what most pairs are would reach.
+    """
+
+    n: int
+    n_ties: int
+    accuracy: Rate
+    without_ties: Rate
+    tie_within: float | None
+    always_one: float | None
+    reason: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        return json_fields(self)
+
+
+def preference_agreement(
+    scores: FloatArray, labels: FloatArray, sources: IntArray, scale: Scale
+) -> PreferenceAgreement:
+    """How often the judge prefers what people do.  `scores`, `labels` (n,) on `scale`, whose middle is a tie."""
+    known = ~(np.isnan(scores) | np.isnan(labels))
+    middle = (scale.low + scale.high) / 2.0
+    lean, said = scores[known] - middle, np.sign(np.round(labels[known] - middle, 9))
+    codes, n = sources[known], int(known.sum())
+    if not n:
+        none = Rate(None, None, 0, NO_PAIR)
+        return PreferenceAgreement(0, 0, none, none, None, None, NO_PAIR)
+    agreed = np.empty(n, dtype=np.bool_)
+    folds = (np.random.default_rng(0).permutation(int(codes.max()) + 1) % FOLDS)[codes]
+    for fold in np.unique(folds):
+        inside, others = folds == fold, folds != fold
+        within = _tie_within(lean[others], said[others])
+        agreed[inside] = _called(lean[inside], within) == said[inside]
+    preferred = said != 0
+    return PreferenceAgreement(
+        n,
+        int((~preferred).sum()),
+        rate(agreed, codes, NO_PAIR),
+        rate((np.sign(lean) == said)[preferred], codes[preferred], "people had no preference anywhere"),
+        _tie_within(lean, said),
+        float(max((said == side).mean() for side in (-1, 0, 1))),
+    )
+
+
+def _called(lean: FloatArray, within: float) -> FloatArray:
+    """(n,) −1, 0 or 1: what the judge says when it calls a tie within so much of the middle."""
+    return np.where(np.abs(lean) <= within, 0.0, np.sign(lean))
+
+
+def _tie_within(lean: FloatArray, said: FloatArray) -> float:
+    """The ε of best agreement; −1 where calling no tie at all agrees best."""
+    if not lean.size:
+        return -1.0
+    size = np.abs(lean)
+    order = np.argsort(size, kind="stable")
+    right, tied = (np.sign(lean) == said)[order], (said == 0)[order]
+    agreed = np.concatenate([[right.sum()], right.sum() - np.cumsum(right) + np.cumsum(tied)])
+    ends = np.append(np.flatnonzero(np.diff(size[order]) > 0) + 1, lean.size)  # equal sizes go together
+    allowed = np.concatenate([[0], ends])
+    best = int(allowed[np.argmax(agreed[allowed])])
+    return -1.0 if best == 0 else float(size[order][best - 1])
+
+
+# ── strengths of systems ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Strength:
+    """Log-odds of being preferred to an average system, from `n` pairs; `wins` is the share won, ties half."""
+
+    system: str
+    value: float
+    interval: Interval | None
+    wins: float
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class Strengths:
+    """Strongest first; empty with `reason` where systems cannot be compared.  `n` pairs of `n_sources` sources."""
+
+    systems: tuple[Strength, ...]
+    n: int
+    n_sources: int
+    reason: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        return json_fields(self) | {"systems": [json_fields(system) for system in self.systems]}
+
+
+def strengths(first: IntArray, second: IntArray, won: FloatArray, sources: IntArray, names: Sequence[str]) -> Strengths:
+    """Strengths of the systems `names` whose codes are `first` and `second` (n,).
+
+    `won` (n,) is 1 where the second won, 0 where the first did, .5 for a tie (or anything between); NaN is left out.
+    """
+    known = ~np.isnan(won) & (first != second)
+    a, b, y, place = first[known], second[known], won[known], np.unique(sources[known], return_inverse=True)[1]
+    n, k = int(known.sum()), len(names)
+    n_sources = int(place.max(initial=-1)) + 1
+    if n == 0 or k < 2:
+        return Strengths((), n, n_sources, "no pair of two systems has a preference")
+    if parts := _apart(a, b, k):
+        return Strengths((), n, n_sources, f"{names[parts[0]]} and {names[parts[1]]} are joined by no chain of pairs")
+    theta = _fit(a, b, y, k)
+    errors = _errors(_information(theta, a, b, k), a, b, y - _sigmoid(theta[b] - theta[a]), place)
+    half = _t(n_sources - 1) * errors if n_sources >= LEAST_SOURCES else None
+    played = np.bincount(a, minlength=k) + np.bincount(b, minlength=k)
+    gained = np.bincount(a, 1 - y, minlength=k) + np.bincount(b, y, minlength=k)
+    method = f"sandwich over sources, t({n_sources - 1})"
+    systems = [
+        Strength(
+            names[j],
+            float(theta[j]),
+            None
+            if half is None
+            else Interval(float(theta[j] - half[j]), float(theta[j] + half[j]), CONFIDENCE, method, n_sources),
+            float(gained[j] / played[j]),
+            int(played[j]),
+        )
+        for j in np.argsort(-theta, kind="stable").tolist()
+    ]
+    return Strengths(tuple(systems), n, n_sources, "" if half is not None else TOO_FEW)
+
+
+def _fit(a: IntArray, b: IntArray, y: FloatArray, k: int) -> FloatArray:
+    """(k,) strengths that add up to 0, by Newton's steps; the likelihood is concave."""
+    theta = np.zeros(k)
+    for _ in range(_STEPS):
+        p = _sigmoid(theta[b] - theta[a])
+        step = np.linalg.solve(_information(theta, a, b, k), _score(theta, a, b, y - p, k))
+        theta += np.clip(step, -2.0, 2.0)
+        if np.abs(step).max() < 1e-10:
+            break
+    return np.asarray(theta - theta.mean())
+
+
+def _score(theta: FloatArray, a: IntArray, b: IntArray, rest: FloatArray, k: int) -> FloatArray:
+    own = np.bincount(b, rest, minlength=k) - np.bincount(a, rest, minlength=k)
+    return np.asarray(own + _SHRUNK - 2 * _SHRUNK * _sigmoid(theta))
+
+
+def _information(theta: FloatArray, a: IntArray, b: IntArray, k: int) -> FloatArray:
+    p = _sigmoid(theta[b] - theta[a])
+    weight, own = p * (1 - p), _sigmoid(theta)
+    matrix = np.zeros((k, k))
+    np.add.at(matrix, (a, a), weight)
+    np.add.at(matrix, (b, b), weight)
+    np.add.at(matrix, (a, b), -weight)
+    np.add.at(matrix, (b, a), -weight)
+    return matrix + np.diag(2 * _SHRUNK * own * (1 - own))
+
+
+def _errors(information: FloatArray, a: IntArray, b: IntArray, rest: FloatArray, place: IntArray) -> FloatArray:
+    """(k,) standard errors of strengths beside their mean: sums of scores by source between two bread slices."""
+    n_sources = int(place.max()) + 1
+    scores = np.zeros((n_sources, information.shape[0]))
+    np.add.at(scores, (place, b), rest)
+    np.add.at(scores, (place, a), -rest)
+    bread = np.linalg.inv(information)
+    centred = bread - bread.mean(axis=0)
+    spread = centred @ scores.T
+    return np.asarray(np.sqrt((spread**2).sum(axis=1) * n_sources / max(n_sources - 1, 1)))
+
+
+def _apart(a: IntArray, b: IntArray, k: int) -> tuple[int, int] | None:
+    """Two systems that no chain of pairs joins; None where all are joined."""
+    from scipy.sparse import coo_matrix
+    from scipy.sparse.csgraph import connected_components
+
+    n_parts, part = connected_components(coo_matrix((np.ones(a.size), (a, b)), (k, k)), directed=False)
+    return None if n_parts == 1 else (int(np.argmax(part == 0)), int(np.argmax(part == 1)))
+
+
+def _sigmoid(x: FloatArray) -> FloatArray:
+    return np.asarray(1.0 / (1.0 + np.exp(-x)))
+
+
+def _t(freedom: int) -> float:
+    from scipy.special import stdtrit
+
+    return float(stdtrit(freedom, 1.0 - (1.0 - CONFIDENCE) / 2.0))
+
+
+# ── in words ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def agreement_words(agreement: PreferenceAgreement) -> list[str]:
+    """How often the judge prefers what people do."""
+    if agreement.reason:
+        return [f"Nothing can be told of the judge: {agreement.reason}."]
+    assert agreement.always_one is not None
+    ties = f"{agreement.n_ties:,} of {agreement.n:,} pairs are ties for people"
+    return [
+        f"The judge prefers what people prefer in {_share(agreement.accuracy)} ({ties}; the commonest answer alone "
+        f"reaches {agreement.always_one:.3f}).",
+        f"Where people have a preference: {_share(agreement.without_ties)}.",
+    ]
+
+
+def strength_lines(who: str, found: Strengths) -> list[str]:
+    """A line a system, strongest first."""
+    if not found.systems:
+        return [f"Strengths by {who}: — ({found.reason})."]
+    head = f"Strengths by {who} (log-odds over an average system; {counted(found.n, 'pair')}):"
+    return [
+        head,
+        *(
+            f"  {system.system[:40]:<40} {system.value:+.2f}"
+            + ("" if system.interval is None else f" [{system.interval.low:+.2f}, {system.interval.high:+.2f}]")
+            + f", wins {system.wins:.0%} of {system.n:,}"
+            for system in found.systems
+        ),
+    ]
+
+
+def _share(share: Rate) -> str:
+    if share.value is None:
+        return f"— ({share.reason})"
+    ends = "" if share.interval is None else f" [{share.interval.low:.3f}, {share.interval.high:.3f}]"
+    return f"{share.value:.3f}{ends}, n = {share.n:,}"
+
+
+def chosen_sides(labels: FloatArray, scale: Scale) -> FloatArray:
+    """(n,) how far text B won: 0 text A, 1 text B, .5 a tie."""
+    return np.asarray((labels - scale.low) / (scale.high - scale.low))

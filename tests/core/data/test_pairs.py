@@ -1,0 +1,60 @@
+"""Pairs of texts: which columns hold them, and people's choices in all their words as numbers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from core.data import load_golden
+from core.data.pairs import PREFERENCES, systems_of, texts_of_pairs
+from core.errors import GoldenError
+from core.records import GoldenSet
+
+
+def golden(place: Path, rows: Sequence[Mapping[str, Any]]) -> GoldenSet:
+    (place / "g.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return load_golden(place / "g.jsonl")
+
+
+def pair(winner: object, **more: object) -> dict[str, object]:
+    row = {"prompt": "Why?", "response_a": "As.", "response_b": "Bs.", "model_a": "m1", "model_b": "m2"}
+    return row | {"winner": winner} | more
+
+
+def test_choices_in_all_their_words(tmp_path: Path) -> None:
+    words = {"A": 1, "model_a": 1, "response_a": 1, "left": 1, "m1": 1, "Tie": 2, "tie (bothbad)": 2, "both good": 2}
+    words |= {"b": 3, "Model B": 3, "second": 3, "m2": 3}
+    made = golden(tmp_path, [pair(word, id=f"p{k}") for k, word in enumerate(words)])
+    assert made.kind == "pair"
+    assert list(made.aspects) == ["preference"]
+    assert made.aspects["preference"].scale == PREFERENCES
+    assert made.labels("preference").tolist() == [float(number) for number in words.values()]
+    first = made.items[0]
+    assert (first.source, first.target, first.context, first.system_id) == ("Why?", "As.", "Bs.", "m1 vs m2")
+    assert systems_of(first.system_id) == ("m1", "m2")
+    assert systems_of("m1") is None
+
+
+def test_a_choice_that_is_none_is_refused_where_it_stands(tmp_path: Path) -> None:
+    with pytest.raises(GoldenError, match="row 2"):
+        golden(tmp_path, [pair("A", id="1"), pair("perhaps", id="2")])
+
+
+def test_numbers_stay_as_they_are_and_other_aspects_keep_their_names(tmp_path: Path) -> None:
+    rows = [{"text_1": "x", "text_2": f"y{k}", "human_style": "B", "human_depth": k % 7 - 3} for k in range(14)]
+    made = golden(tmp_path, rows)
+    assert made.kind == "pair"
+    assert set(made.labels("style")) == {3.0}
+    assert np.ptp(made.labels("depth")) == 6
+
+
+def test_other_tables_hold_no_pairs(tmp_path: Path) -> None:
+    assert texts_of_pairs(["text_a", "text", "summary_b"]) is None
+    assert texts_of_pairs(["Answer A", "answerB"]) == ("Answer A", "answerB")
+    made = golden(tmp_path, [{"id": "1", "source": "s", "target": "t", "human_x": 1, "winner": "A"}])
+    assert made.kind == "source_target"
