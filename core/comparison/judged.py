@@ -44,6 +44,24 @@ class Judged:
     left_out: Mapping[str, int] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, eq=False)
+class MoreVerdicts:
+    """A judge's verdicts on items beyond a golden set; `digest` is that of the file they came in."""
+
+    rows: ScoredRows
+    digest: str
+
+    def beside(self, own: ScoredRows) -> ScoredRows:
+        """These rows after those on the golden set's items, whose systems and sources the golden set says."""
+        blank = [""] * len(own.item_ids)
+        return ScoredRows(
+            [*own.item_ids, *self.rows.item_ids],
+            np.concatenate([own.scores, self.rows.scores]),
+            [*blank, *self.rows.systems],
+            [*blank, *(self.rows.sources or [""] * len(self.rows.item_ids))],
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class NextLabels:
     """Items of `system` to label next, drawn at random, for they have to be; `why` in a sentence."""

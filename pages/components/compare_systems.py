@@ -8,7 +8,8 @@ from typing import NamedTuple
 import pandas as pd
 import streamlit as st
 
-from core.comparison.judged import Judged, judged_items, next_labels
+from core import projects
+from core.comparison.judged import Judged, MoreVerdicts, judged_items, next_labels
 from core.comparison.means_finding import difference_words, estimate_words, is_shown, means_finding
 from core.data.verdict_files.scored import ScoredRows
 from core.errors import ConcordError
@@ -42,10 +43,11 @@ def draw(compared: Compared) -> None:
         return
     above = st.container()
     entry = compared.judge_of(compared.leaderboard.rows[choose_row(compared, "compare_systems_judge")])
+    key = (compared.golden.digest, compared.aspect, entry.judge_id)
+    more = _more_verdicts(compared, entry.judge, key)
+    key += (None if more is None else more.digest,)
     try:
-        judged, means = _estimated(
-            (compared.golden.digest, compared.aspect, entry.judge_id), compared.golden, compared.aspect, entry.judge
-        )
+        judged, means = _estimated(key, compared.golden, compared.aspect, entry.judge, more)
     except ConcordError as error:
         st.info(plain(str(error)), icon=":material/info:")
         return
@@ -56,7 +58,6 @@ def draw(compared: Compared) -> None:
         for sentence in said.cautions:
             st.markdown(f":material/warning: {plain(sentence)}")
     if means.corrected:
-        key = (compared.golden.digest, compared.aspect, entry.judge_id)
         charts.place(_figure(key, means, compared.aspect), key="compare_systems", alt="Corrected mean of each system")
     _draw_table(means)
     _draw_differences(means)
@@ -64,10 +65,41 @@ def draw(compared: Compared) -> None:
 
 
 @st.cache_resource(max_entries=32, show_spinner="Correcting the means …")
-def _estimated(key: Hashable, _golden: GoldenSet, aspect: str, _judge: JudgeScores) -> Estimated:
+def _estimated(
+    key: Hashable, _golden: GoldenSet, aspect: str, _judge: JudgeScores, _more: MoreVerdicts | None
+) -> Estimated:
     rows = ScoredRows(_golden.item_ids, _judge.upward)
-    judged = judged_items(_golden, aspect, rows, seen=_judge.seen)
+    judged = judged_items(_golden, aspect, rows if _more is None else _more.beside(rows), seen=_judge.seen)
     return Estimated(judged, system_means(judged.items))
+
+
+def _more_verdicts(compared: Compared, judge: JudgeScores, key: tuple[str, ...]) -> MoreVerdicts | None:
+    """The judge's verdicts on any number of other items, out of a file that `score` wrote; None without one."""
+    with st.expander("Verdicts on more items", icon=":material/upload_file:"):
+        st.caption(
+            "What `score` wrote for this judge, with a column system_id: labels stay few, intervals get narrower. The "
+            "file is read here and not kept."
+        )
+        sent = st.file_uploader(
+            "Verdicts",
+            type=["jsonl", "csv", "parquet"],
+            key=state.widget(f"means_more_{'_'.join(key)[-40:]}"),
+            label_visibility="collapsed",
+        )
+        if sent is None:
+            return None
+        try:
+            more = _read_more((*key, sent.file_id), sent.name, sent.getvalue(), compared.golden, judge)
+        except ConcordError as error:
+            st.error(plain(str(error)), icon=":material/error:")
+            return None
+        st.markdown(f":material/check: {counted(len(more.rows.item_ids), 'verdict')} on items beyond the golden set.")
+        return more
+
+
+@st.cache_resource(max_entries=4, show_spinner="Reading the verdicts …")
+def _read_more(key: Hashable, name: str, _data: bytes, _golden: GoldenSet, _judge: JudgeScores) -> MoreVerdicts:
+    return projects.read_more_verdicts(_data, name, _golden, _judge)
 
 
 @st.cache_resource(max_entries=32, show_spinner=False)

@@ -1,0 +1,53 @@
+"""Verdicts on items beyond a golden set, in a file that somebody sent."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from core.comparison.judged import MoreVerdicts
+from core.data.verdict_files.scored import ScoredRows, read_scored
+from core.errors import GoldenError
+from core.records import GoldenSet, JudgeScores
+
+_ALIKE = 1e-6
+
+
+def read_more_verdicts(data: bytes, name: str, golden: GoldenSet, judge: JudgeScores) -> MoreVerdicts:
+    """The verdicts of `judge` in a file on items that `golden` has not; those on its own items have to be the same.
+
+    GoldenError for a file that cannot be read, names no systems, holds nothing new, or is of another judge.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder) / f"verdicts{Path(name).suffix.lower()}"
+        place.write_bytes(data)
+        rows = read_scored(place)
+    if rows is None:
+        raise GoldenError("This is no table of verdicts: columns item_id, score and system_id are needed.", file=name)
+    if not rows.systems:
+        raise GoldenError("No column says which system wrote each item: add system_id to the verdicts.", file=name)
+    own = {item_id: k for k, item_id in enumerate(golden.item_ids)}
+    places = np.array([own.get(item_id, -1) for item_id in rows.item_ids], dtype=np.intp)
+    _check_judge(rows, places, judge, name)
+    new = np.flatnonzero(places < 0).tolist()
+    if not new:
+        raise GoldenError("All of these verdicts are on items of the golden set, which are counted already.", file=name)
+    sources = [rows.sources[k] for k in new] if rows.sources else []
+    more = ScoredRows([rows.item_ids[k] for k in new], rows.scores[new], [rows.systems[k] for k in new], sources)
+    return MoreVerdicts(more, hashlib.sha256(data).hexdigest())
+
+
+def _check_judge(rows: ScoredRows, places: np.ndarray, judge: JudgeScores, name: str) -> None:
+    """GoldenError where the verdicts on common items are not those of the judge."""
+    common = np.flatnonzero(places >= 0)
+    kept, sent = judge.upward[places[common]], rows.scores[common]
+    differ = ~(np.isclose(kept, sent, atol=_ALIKE) | (np.isnan(kept) & np.isnan(sent)))
+    if differ.any():
+        raise GoldenError(
+            f"{int(differ.sum()):,} of the {common.size:,} verdicts on items of the golden set differ from those of "
+            f"{judge.name}: the file is of another judge, or of another version of it.",
+            file=name,
+        )
