@@ -25,6 +25,7 @@ from core.owner_only import make_private
 from core.project_records import moment
 from core.store.reconnecting import is_lost, number_of, say_in_log, was_committed
 from core.store.schema import HEAD
+from core.store.unchanged import Readings
 
 T = TypeVar("T")
 _BUSY_MS = 15_000
@@ -75,16 +76,21 @@ class Database:
         if self.is_sqlite:
             _make_folder(parsed)
         self.engine = _engine(parsed, self.is_sqlite)
+        self.readings: Readings | None = None
         self.say_waiting: Callable[[], None] = say_in_log
         self._joined = threading.local()
         try:
             self._migrate()
+            if self.is_sqlite:
+                self.readings = Readings(str(parsed.database))
         except BaseException:
             self.close()
             raise
 
     def close(self) -> None:
         self.engine.dispose()
+        if self.readings is not None:
+            self.readings.close()
 
     @contextmanager
     def read(self) -> Iterator[sa.Connection]:

@@ -24,6 +24,7 @@ from core.store.codec import Packed, pack, unpack
 from core.store.database import record_of
 from core.store.reconnecting import Part
 from core.store.schema import alignments, criteria, edits, goldens, judges
+from core.store.unchanged import read_once
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,7 @@ class KeptCriteria(Part):
             ]
             connection.execute(self._db.insert_or_replace(alignments, keep=["created_at"]), rows)
 
+    @read_once
     def all(
         self, project_id: str, *, aspect: str | None = None, golden_id: str | None = None, run_id: str | None = None
     ) -> list[CriteriaEntry]:
@@ -78,6 +80,7 @@ class KeptCriteria(Part):
             rows = connection.execute(query.order_by(criteria.c.created_at.desc(), criteria.c.criteria_id)).all()
             return _entries(connection, project_id, rows)
 
+    @read_once
     def texts(self, project_id: str, aspect: str) -> list[tuple[Criteria, float]]:
         """The criteria of an aspect, each with the time (seconds since 1970) when it came."""
         query = sa.select(criteria.c.body, criteria.c.created_at)
@@ -87,6 +90,7 @@ class KeptCriteria(Part):
         kept = [(unpack(CriteriaBody, row.body), row.created_at) for row in rows]
         return [(Criteria(body.text, aspect, body.provenance), at) for body, at in kept]
 
+    @read_once
     def get(self, project_id: str, criteria_id: str) -> CriteriaEntry:
         """NotFoundError for an unknown id."""
         with self._db.read() as connection:

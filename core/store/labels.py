@@ -23,6 +23,7 @@ from core.review.passes import Label
 from core.store.database import record_of
 from core.store.reconnecting import Part
 from core.store.schema import drafts, labels
+from core.store.unchanged import read_once
 
 _SAID = ("rater", "item_id", "aspect", "value", "comment", "pass_id", "taken_from")
 
@@ -111,6 +112,7 @@ class Drafts(Part):
             row_kept = connection.execute(insert, {**row, "began_at": now, "kept_at": now}).one()
             return record_of(Draft, row_kept)
 
+    @read_once
     def of(self, project_id: str, subject: str) -> list[Draft]:
         """What anybody has typed of one text and not saved, the newest first."""
         query = sa.select(drafts).where(*_draft_of(project_id, subject))

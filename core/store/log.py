@@ -25,6 +25,7 @@ from core.store.codec import pack, unpack
 from core.store.database import record_of
 from core.store.reconnecting import Part
 from core.store.schema import consents, events, projects
+from core.store.unchanged import read_once
 
 E = TypeVar("E", bound=Entry)
 
@@ -93,6 +94,7 @@ class Events(Part):
             connection.execute(self._db.insert_new(events), row)
             return int(connection.execute(_newest(project_id, events.c.form == form)).one().number)
 
+    @read_once
     def all(self, project_id: str, kind: type[E], subject: str | None = None) -> list[E]:
         """The project's entries of a kind, or of all kinds of a class of them (about one subject), oldest first."""
         kinds = [name for name, record in KINDS.items() if issubclass(record, kind)]

@@ -22,6 +22,7 @@ from core.store.codec import pack, unpack
 from core.store.database import Database, record_of
 from core.store.reconnecting import Part
 from core.store.schema import golden_items, goldens, metadata, project_goldens, projects, runs
+from core.store.unchanged import read_once
 
 
 class Projects(Part):
@@ -33,6 +34,7 @@ class Projects(Part):
             connection.execute(self._db.insert_new(projects), row)
         return identity
 
+    @read_once
     def all(self) -> list[ProjectSummary]:
         """Every project, oldest first."""
         with self._db.read() as connection:
@@ -49,6 +51,7 @@ class Projects(Part):
                 elif "run_id" in table.c:
                     connection.execute(sa.delete(table).where(table.c.run_id.in_(its_runs)))
 
+    @read_once
     def get(self, project_id: str) -> ProjectSummary:
         """NotFoundError for an unknown id."""
         with self._db.read() as connection:
@@ -125,6 +128,7 @@ class Goldens(Part):
             connection.execute(self._db.insert_new(project_goldens), link)
         return golden.digest
 
+    @read_once
     def all(self, project_id: str) -> list[GoldenSummary]:
         """The project's golden sets, newest first."""
         query = _summary().where(project_goldens.c.project_id == project_id)
@@ -132,6 +136,7 @@ class Goldens(Part):
         with self._db.read() as connection:
             return [_row(row) for row in connection.execute(query)]
 
+    @read_once
     def get(self, golden_id: str) -> GoldenSummary:
         """NotFoundError for an unknown id.  The name is the one it was first linked under."""
         with self._db.read() as connection:
