@@ -3,8 +3,9 @@
     python tests/bench/bench_rerun.py [--reruns 20] [--json]
 
 A golden set of 100 sources × 16 systems is kept in a temporary store, a calibration with 60 drafts is run by a real
-worker, then every screen is opened and drawn again and again through Streamlit's own script runner.  Added to each
-rerun is what the server does after it: a full garbage collection, with the imports frozen as in the app.
+worker, then every screen is opened and drawn again and again through Streamlit's own script runner, in a process that
+got ready as the server does: screens imported and frozen.  Added to each rerun is a full garbage collection, which the
+server makes now and then.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from core.projects.kinds import RunDetail  # noqa: E402
 from core.records import AspectLabels, GoldenSet, Item, Scale  # noqa: E402
 from core.settings import Settings  # noqa: E402
 from core.store.store import Store  # noqa: E402
+from pages.components import serving  # noqa: E402
 
 LIMIT_MS, N_SOURCES, N_SYSTEMS, WAIT_SECONDS = 60.0, 100, 16, 300.0
 WORDS = "the of a river bridge council budget school train storm harvest museum because therefore however".split()
@@ -107,6 +109,7 @@ def main() -> int:
         settings = Settings.from_environment()
         store = projects.open_store(settings)
         view = finished_run(store, settings, golden_set())
+        serving.get_ready()
         ids = {"project": view.project_id, "run": view.run_id}
         n = 0 if view.standing is None else len(view.standing.candidates)
         figures = [
