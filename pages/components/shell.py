@@ -28,7 +28,7 @@ _SERVER = 'window.__streamlit = { BACKEND_BASE_URL: new URL(".", location.href).
 """The server is where the page's own files are: both are asked for beside the screen's address."""
 
 
-_TABLED = ("criteria", "compare")
+_TABLED = ("criteria", "compare", "fusion", "runs")
 """Screens with a table at first sight beside other things; it takes 1.9 MB of Streamlit's scripts, asked for when the
 first table arrives unless the page names them."""
 _IMPORTED = re.compile(r'\b(?:from|import)"\./([\w.-]+\.js)"')
