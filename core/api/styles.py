@@ -27,15 +27,22 @@ def styles_of(
 ) -> tuple[Style, ...]:
     """A style for each of `forms`; `temperature` None is 0 for one sample and 1 for several.
 
-    `others` are fields of `Style` that all have in common.  UsageError for a form that is none, and for `weighted`
-    without the form score_only, which alone is weighted.
+    `others` are fields of `Style` that all have in common; a likelihood is read once, whatever `samples` says.
+    UsageError for a form that is none, and for `weighted` without the form score_only, which alone is weighted.
     """
     if weighted and "score_only" not in forms:
         raise UsageError("--weighted needs --form score_only: the other forms hold no bare number to weigh.")
     if temperature is None:
         temperature = 1.0 if samples > 1 else 0.0
     common = {"samples": samples, "temperature": temperature, **others}
-    return tuple(Style.from_json({"form": f, "weighted": weighted and f == "score_only"} | common) for f in forms)
+    return tuple(
+        Style.from_json(
+            common
+            | {"form": form, "weighted": weighted and form == "score_only"}
+            | ({"samples": 1, "temperature": 0.0} if form == "likelihood" else {})
+        )
+        for form in forms
+    )
 
 
 @dataclass(frozen=True)

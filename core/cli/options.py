@@ -35,8 +35,12 @@ BootstrapOption = Annotated[
     typer.Option("--bootstrap", min=0, help="Resamples of sources behind intervals at system level; 0: no intervals."),
 ]
 FormOption = Annotated[
-    Literal["score_only", "free_text", "rate_explain", "analyze_rate", "mix"] | None,
-    typer.Option("--form", help="How a score is asked for; analyze_rate: analysis first; mix: both ways round."),
+    Literal["score_only", "free_text", "rate_explain", "analyze_rate", "mix", "likelihood"] | None,
+    typer.Option(
+        "--form",
+        help="How a score is asked for; analyze_rate: analysis first; mix: both ways round; likelihood: how likely the "
+        "text is to an hf: model (GPTScore).",
+    ),
 ]
 SamplesOption = Annotated[int | None, typer.Option("--samples", help="Replies that a score is the mean of.")]
 TemperatureOption = Annotated[

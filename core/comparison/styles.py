@@ -68,6 +68,8 @@ class StylesRequest:
         for what, chosen in (("styles", self.styles), ("aspects", self.aspects)):
             if len(set(chosen)) < len(chosen):
                 raise UsageError(f"The {what} of a grid must differ; one of them came twice.")
+        if (self.auto_steps or any(self.steps.values())) and any(style.form == "likelihood" for style in self.styles):
+            raise UsageError("A likelihood takes no evaluation steps, since nothing is written: leave one of them out.")
         if self.aspect != self.aspects[0]:
             raise UsageError(f"The grid's aspect must be the first of its aspects, {self.aspects[0]!r}.")
         for name, value, least in (("n_items", self.n_items, 2), ("budget", self.budget, 1)):

@@ -195,6 +195,11 @@ class LLMJudge(Judge):
         return tuple(dict.fromkeys(asked))
 
     def _check(self, task: Task) -> None:
+        if self.sampling.form == "likelihood":
+            raise UsageError(
+                f"How likely a text is can be asked of a model in the process (hf:ID_OR_PATH), not of {self.spec}: "
+                "endpoints tell the probabilities of what they write themselves."
+            )
         if self.sampling.weighted:
             require_weightable(task.scale)
 

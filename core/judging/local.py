@@ -1,7 +1,8 @@
 """The judge whose model runs in this process: ratings weighed in one pass, or written like any other model's.
 
 Weighed is the default: the probabilities of the scale's numbers in the place of the answer give the expected score for
-the price of one forward pass (G-Eval, section 2).  Any other form is generated.
+the price of one forward pass (G-Eval, section 2).  "likelihood" asks how likely the text itself is after instructions
+to write one that is good in the aspect (GPTScore; Fu et al. 2023).  Any other form is generated.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from core.errors import UsageError
-from core.judging.llm import Cell, LLMJudge
-from core.judging.render import MOST_NUMBERS, whole_numbers
+from core.judging.base import CallEstimate
+from core.judging.llm import CHARACTERS_PER_TOKEN, Cell, LLMJudge
+from core.judging.render import MOST_NUMBERS, SCORING, ScoreFrame, plain, shortened, whole_numbers
 from core.judging.styles import Sampling
 from core.providers.base import Provider, Request
 from core.records import Criteria, Item, Task
@@ -41,10 +43,32 @@ class LocalJudge(LLMJudge):
     def _chunks(
         self, task: Task, items: Iterable[Item], criteria: Sequence[Criteria]
     ) -> Iterator[tuple[list[Cell], list[Request]]]:
-        """As of any judge; a weighed rating is asked for by its numbers."""
+        """As of any judge; a weighed rating is asked for by its numbers, a likelihood by the text itself."""
         numbers = tuple(map(str, whole_numbers(task.scale))) if self.sampling.weighted else ()
         for cells, requests in super()._chunks(task, items, criteria):
-            yield (
-                cells,
-                [replace(request, logprobs=0, numbers=numbers) for request in requests] if numbers else requests,
-            )
+            if numbers:
+                yield cells, [replace(request, logprobs=0, numbers=numbers) for request in requests]
+            elif self._reads_likelihood:
+                texts = [_to_continue(cell.item) for cell in cells if cell.n_requests]
+                yield cells, [replace(each, continuation=text) for each, text in zip(requests, texts, strict=True)]
+            else:
+                yield cells, requests
+
+    def _frame(self, task: Task, item: Item, prompt: str) -> ScoreFrame:
+        return super()._frame(task, replace(item, target="") if self._reads_likelihood else item, prompt)
+
+    def estimate(self, task: Task, items: Sequence[Item], criteria_words: int) -> CallEstimate:
+        """As of any judge; a text whose likelihood is read stands after its prompt."""
+        asked = super().estimate(task, items, criteria_words)
+        if not self._reads_likelihood:
+            return asked
+        n_characters = sum(len(_to_continue(item)) for item in items)
+        return replace(asked, prompt_tokens=(asked.prompt_tokens or 0) + n_characters // CHARACTERS_PER_TOKEN)
+
+    @property
+    def _reads_likelihood(self) -> bool:
+        return self.sampling.form == "likelihood"
+
+
+def _to_continue(item: Item) -> str:
+    return plain(shortened(item.target, SCORING.target)).strip()

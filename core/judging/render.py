@@ -21,8 +21,8 @@ from core.judging.base import OPERATIONS, Exemplar, Misaligned, Operation
 from core.providers.base import Message
 from core.records import Item, ItemKind, Scale, Task
 
-OutputForm = Literal["rate_explain", "analyze_rate", "score_only", "free_text"]
-OUTPUT_FORMS: tuple[OutputForm, ...] = ("rate_explain", "analyze_rate", "score_only", "free_text")
+OutputForm = Literal["rate_explain", "analyze_rate", "score_only", "free_text", "likelihood"]
+OUTPUT_FORMS: tuple[OutputForm, ...] = ("rate_explain", "analyze_rate", "score_only", "free_text", "likelihood")
 Persona = Literal["none", "helpful", "annotator"]
 PERSONAS: tuple[Persona, ...] = ("none", "helpful", "annotator")
 PROMPTS = Path(__file__).parent / "prompts"

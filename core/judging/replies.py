@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -13,7 +14,7 @@ from core.judging.parse import read_rating
 from core.judging.styles import Sampling
 from core.judging.thoughts import without_thoughts
 from core.judging.weighted import weighted_rating, weights_in_words
-from core.providers.base import OFF_SCALE, Completion, Failure, Reply
+from core.providers.base import LIKELIHOOD, OFF_SCALE, Completion, Failure, Reply
 from core.records import Criteria, Provenance, Scored, Task, Usage, Verdict
 from core.verdicts import Reading, mean_verdict
 
@@ -38,7 +39,7 @@ def verdict_of(
     unread = [reading for reading in readings if reading.value is None]
     weights = [weighted_rating(reply, reading, task.scale) if weighted else None for reply, reading in read]
     counted = [Reading(w.value) if w else reading for w, (_, reading) in zip(weights, read, strict=True)]
-    lines = [_reasons(without_thoughts(reply.text).strip()) for reply, _ in read[:1]]
+    lines = [_explained(reply) for reply, _ in read[:1]]
     if weighted:
         stated = [reading.value for _, reading in read if reading.value is not None]
         lines += weights_in_words(weights, stated, task.scale)
@@ -54,6 +55,9 @@ def reading_of(reply: Reply, task: Task) -> Reading:
         return Reading(None, "provider error", detail=reply.message)
     if reply.finish == OFF_SCALE:
         return Reading(None, "no verdict", detail=reply.text)
+    if reply.finish == LIKELIHOOD:
+        low, high = task.scale.low, task.scale.high
+        return Reading(low + (high - low) * math.exp(min(0.0, float(reply.text))))
     answer = without_thoughts(reply.text)
     start = len(answer) - len(answer.lstrip()) if answer != reply.text else 0
     reading = read_rating(answer[start:], task.scale, task.aspect, reply.finish)
@@ -65,6 +69,16 @@ def reading_of(reply: Reply, task: Task) -> Reading:
     if reading.reason == "out of range":
         return replace(reading, detail=f"The reply states a number outside {task.scale}.")
     return reading
+
+
+def _explained(reply: Completion) -> str:
+    if reply.finish == LIKELIHOOD:
+        mean = float(reply.text)
+        return (
+            f"Mean log-probability of a token of the text: {mean:.4f}. The score is the tokens' geometric mean "
+            f"probability, {math.exp(min(0.0, mean)):.3g}, laid on the scale."
+        )
+    return _reasons(without_thoughts(reply.text).strip())
 
 
 def _reasons(reply: str) -> str:

@@ -2,7 +2,8 @@
 
 The forms are those of A Closer Look (002, section 3.2) and their mix; steps and the weighted score are G-Eval's, the
 personas are 002's robustness check (appendix F.3).  A `Style` says how to ask, never what for: it goes with any
-criteria, with or without calibration.  `Sampling` is a style with its prompts pinned, as a judge file keeps it.
+criteria, with or without calibration.  "likelihood" asks nothing: how likely the text is to a model in the process
+(GPTScore; Fu et al. 2023).  `Sampling` is a style with its prompts pinned, as a judge file keeps it.
 """
 
 from __future__ import annotations
@@ -24,14 +25,22 @@ USUAL_TOKENS = 512
 MOST_STEPS = 8_000
 """Longest evaluation steps that may be put into force, in characters."""
 
-StyleForm = Literal["score_only", "free_text", "rate_explain", "analyze_rate", "mix"]
-STYLE_FORMS: tuple[StyleForm, ...] = ("score_only", "free_text", "rate_explain", "analyze_rate", "mix")
+StyleForm = Literal["score_only", "free_text", "rate_explain", "analyze_rate", "mix", "likelihood"]
+WRITTEN_FORMS: tuple[StyleForm, ...] = ("score_only", "free_text", "rate_explain", "analyze_rate", "mix")
+STYLE_FORMS: tuple[StyleForm, ...] = (*WRITTEN_FORMS, "likelihood")
+"""The last is for a model in the process alone."""
 MIXED: tuple[OutputForm, ...] = ("analyze_rate", "rate_explain")
 """The forms of the mix, in turn, so that an odd number gives the extra sample to the first."""
 
 WEIGHTED_PROMPT = "score_weighted.v1"
 
-REPLY_TOKENS: Mapping[OutputForm, int] = {"rate_explain": 90, "analyze_rate": 120, "score_only": 4, "free_text": 20}
+REPLY_TOKENS: Mapping[OutputForm, int] = {
+    "rate_explain": 90,
+    "analyze_rate": 120,
+    "score_only": 4,
+    "free_text": 20,
+    "likelihood": 0,
+}
 """Typical length of a reply, for estimates."""
 
 
@@ -104,6 +113,8 @@ class Style:
             return "The mix averages rate-explain and analyze-rate, so it needs at least 2 samples; 1 came."
         if self.weighted and self.form != "score_only":
             return f"The probability-weighted score needs the form score_only, not {self.form}: a bare number to weigh."
+        if self.form == "likelihood" and (self.samples > 1 or self.structured or self.steps.strip()):
+            return "A likelihood is read once, and nothing is written: it takes 1 sample, no JSON, no evaluation steps."
         if self.structured and (self.weighted or self.form == "free_text"):
             return "JSON is asked for with score_only, rate_explain, analyze_rate and mix, and without weighting."
         return ""
@@ -113,7 +124,7 @@ class Style:
         """Short, for people: "analyze-rate · 5 samples at t=1 · steps · annotator"; what is usual is left out."""
         samples = "1 sample" if self.samples == 1 else f"{self.samples} samples"
         heat = "the model's temperature" if self.temperature is None else f"t={self.temperature:g}"
-        parts = [self.form.replace("_", "-"), f"{samples} at {heat}"]
+        parts = [self.form.replace("_", "-"), *([] if self.form == "likelihood" else [f"{samples} at {heat}"])]
         parts += [f"top-p {self.top_p:g}"] * (self.top_p < 1.0)
         parts += ["steps"] * bool(self.steps.strip())
         parts += ["weighted"] * self.weighted

@@ -30,7 +30,8 @@ class Request:
     `effort` says how long a model should think, "" leaves it to the model; a `temperature` of None is left to it too.
     `extra` is a JSON object of further fields of the request's body, `room` a number of tokens that the model is known
     to need beside `max_tokens` for its thoughts (it changes no answer that came whole).  `numbers` asks a model in the
-    process for the probabilities of these answers instead of a written reply.  `reads` tells whether a reply says what
+    process for the probabilities of these answers instead of a written reply, `continuation` how likely it is to go on
+    with this text.  `reads` tells whether a reply says what
     it was asked for: one that does not is kept as evidence of the run that asked, and serves no other.
     """
 
@@ -45,6 +46,7 @@ class Request:
     logprobs: int = 0
     effort: str = ""
     numbers: tuple[str, ...] = ()
+    continuation: str = ""
     extra: str = ""
     room: int = 0
     reads: Callable[[Completion], bool] | None = field(default=None, compare=False, repr=False)
@@ -73,6 +75,8 @@ class Request:
             parts.append({"effort": self.effort})
         if self.numbers:
             parts.append({"numbers": self.numbers})
+        if self.continuation:
+            parts.append({"continuation": self.continuation})
         if self.extra:
             parts.append({"extra": self.extra})
         return content_digest("reply", parts)
@@ -80,6 +84,10 @@ class Request:
 
 OFF_SCALE = "off_scale"
 """How a weighed reply finishes whose probability lay elsewhere than on the numbers; its text says so."""
+
+
+LIKELIHOOD = "likelihood"
+"""How a reply finishes that was not written: its text is the mean log-probability of a token of the continuation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +102,7 @@ class TokenLogprobs:
 class Completion:
     """A reply; `cached` when it came from the store.
 
-    `finish` is "stop", "length" (truncated), "refusal" or `OFF_SCALE`.
+    `finish` is "stop", "length" (truncated), "refusal", `OFF_SCALE` or `LIKELIHOOD`.
 
     `logprobs` holds the first tokens of the reply where they were asked for and given, else nothing.  `thinking` counts
     the tokens of thoughts, which are no part of `text` where the endpoint keeps them apart; they are among the usage.

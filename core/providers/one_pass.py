@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -32,6 +32,7 @@ MOST_TOGETHER = 64
 _MARKS = "\u2581\u0120\u010a \n"  # how tokenizers write a space or a line end in front of a word
 
 Path = tuple[int, ...]
+Value = TypeVar("Value")
 
 
 # ── numbers as tokens ────────────────────────────────────────────────────────────────────────────────────────
@@ -165,10 +166,7 @@ class NextTokens:
                 yield np.concatenate([group.members for group in batch]), values
                 continue
             if len(batch) == 1 and not batch[0].shared:
-                raise JudgeError(
-                    f"The device {self.loaded.device} ran out of memory on a single prompt of "
-                    f"{len(arrays[batch[0].members[0]])} tokens. Use a smaller model or another device."
-                )
+                raise _too_little_memory(self.loaded, len(arrays[batch[0].members[0]]))
             self.n_halved, self.budget = self.n_halved + 1, max(1, self.budget // 2)
             if len(batch) == 1:
                 batch = [Together(np.array([k]), 0) for k in batch[0].members]
@@ -218,7 +216,7 @@ class NextTokens:
         """One pass over whole prompts, filled on the left."""
         ids, mask = self.filled(rows, left=True)
         positions = (mask.cumsum(dim=1) - 1).clamp(min=0)
-        logits = self._logits(ids, mask, positions, 1, use_cache=False)
+        logits = self.logits(ids, mask, positions, 1, use_cache=False)
         return self._chosen(logits[:, -1], columns)
 
     def _shared(self, rows: list[IntArray], batch: list[Together], columns: list[int]) -> FloatArray:
@@ -229,7 +227,7 @@ class NextTokens:
         ids, mask = self.filled([rows[group.members[0]][: group.shared] for group in batch], left=True)
         cache = DynamicCache(config=self.loaded.model.config)
         positions = (mask.cumsum(dim=1) - 1).clamp(min=0)
-        self._logits(ids, mask, positions, 1, past_key_values=cache, use_cache=True)
+        self.logits(ids, mask, positions, 1, past_key_values=cache, use_cache=True)
         owner = np.repeat(np.arange(len(batch)), [len(group.members) for group in batch])
         owners: Any = torch.from_numpy(owner).to(ids.device)
         cache.reorder_cache(owners)
@@ -239,10 +237,10 @@ class NextTokens:
         positions = starts[:, None] + torch.arange(ids.shape[1], device=ids.device)
         last, place = torch.unique(own.sum(dim=1) - 1, return_inverse=True)
         mask = torch.cat([mask[owners], own], dim=1)
-        logits = self._logits(ids, mask, positions, last, past_key_values=cache, use_cache=True)
+        logits = self.logits(ids, mask, positions, last, past_key_values=cache, use_cache=True)
         return self._chosen(logits[torch.arange(len(ids), device=logits.device), place.to(logits.device)], columns)
 
-    def _logits(self, ids: Any, mask: Any, positions: Any, keep: Any, **options: Any) -> Any:
+    def logits(self, ids: Any, mask: Any, positions: Any, keep: Any, **options: Any) -> Any:
         """(n, kept, vocabulary): at the last token where `keep` is 1, else at the places that it lists."""
         if "position_ids" in self._takes:
             options["position_ids"] = positions
@@ -268,6 +266,67 @@ class NextTokens:
     def _chosen(self, logits: Any, columns: list[int]) -> FloatArray:
         values: FloatArray = logits.float().softmax(dim=-1)[:, columns].double().cpu().numpy()
         return values
+
+
+def in_halved_batches(
+    loaded: LoadedModel, lengths: Sequence[int], budget: int, compute: Callable[[list[int]], Value]
+) -> Iterator[tuple[list[int], Value]]:
+    """(positions, what `compute` gives for them), the longest of `lengths` (tokens, padding counted) first.
+
+    A batch that memory does not suffice for is halved, and so are all after it; JudgeError when it holds one row.
+    """
+    waiting = token_batches(lengths, budget)[::-1]
+    while waiting:
+        batch = waiting.pop()
+        value = unless_memory_ends(partial(compute, batch.tolist()))
+        if value is not None:
+            yield batch.tolist(), value
+            continue
+        longest = max(lengths[k] for k in batch)
+        if len(batch) == 1:
+            raise _too_little_memory(loaded, longest)
+        left = np.concatenate([batch, *waiting[::-1]])
+        waiting = [left[part] for part in token_batches([lengths[k] for k in left], len(batch) * longest // 2)][::-1]
+
+
+def _too_little_memory(loaded: LoadedModel, n_tokens: int) -> JudgeError:
+    return JudgeError(
+        f"The device {loaded.device} ran out of memory on a single prompt of {n_tokens} tokens. Use a smaller model or "
+        "another device."
+    )
+
+
+# ── how likely texts are ─────────────────────────────────────────────────────────────────────────────────────────
+
+LOGIT_SHARE = 4
+"""A token whose probability is read costs about as much memory as this many others: a number for every word known."""
+
+
+def likelihoods(
+    reader: NextTokens, prompts: Sequence[Sequence[int]], texts: Sequence[Sequence[int]]
+) -> Iterator[tuple[int, float]]:
+    """(position, mean log-probability of the tokens of that one of `texts` after its prompt), as they are known.
+
+    Both hold a token at least.  JudgeError as `in_halved_batches`.
+    """
+    lengths = [len(prompt) + LOGIT_SHARE * len(text) for prompt, text in zip(prompts, texts, strict=True)]
+
+    def compute(batch: list[int]) -> list[float]:
+        import torch
+
+        ids, mask = reader.filled([np.array([*prompts[k], *texts[k]], dtype=np.int64) for k in batch], left=True)
+        positions = (mask.cumsum(dim=1) - 1).clamp(min=0)
+        longest = max(len(texts[k]) for k in batch)
+        logits = reader.logits(ids, mask, positions, longest + 1, use_cache=False)
+        means = []
+        for row, n in enumerate(len(texts[k]) for k in batch):
+            own = logits[row, -n - 1 : -1].float().log_softmax(dim=-1)
+            taken = own.gather(1, ids[row, -n:, None].to(own.device))
+            means.append(taken.double().mean())
+        return [float(mean) for mean in torch.stack(means).cpu()]
+
+    for batch, means in in_halved_batches(reader.loaded, lengths, reader.budget, compute):
+        yield from zip(batch, means, strict=True)
 
 
 OnRow = Callable[[int, FloatArray], None]

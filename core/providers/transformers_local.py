@@ -1,6 +1,7 @@
-"""A causal language model in this process: ratings weighed in one pass, texts written token by token.
+"""A causal language model in this process: ratings weighed in one pass, texts written token by token, or weighed too.
 
-Requests that name `numbers` are weighed (`core.providers.one_pass`), all others written with `generate`.  The model's
+Requests that name `numbers` or a `continuation` are answered by probabilities (`core.providers.one_pass`), all others
+written with `generate`.  The model's
 chat template is applied where it has one; without one the prompt goes in as plain text.  Nothing is loaded before the
 first request.
 """
@@ -12,7 +13,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -20,6 +21,7 @@ import numpy as np
 
 from core.errors import JudgeError
 from core.providers.base import (
+    LIKELIHOOD,
     OFF_SCALE,
     Completion,
     Failure,
@@ -29,7 +31,14 @@ from core.providers.base import (
     Request,
     TokenLogprobs,
 )
-from core.providers.one_pass import NextTokens, NumberTokens, number_tokens, weigh
+from core.providers.one_pass import (
+    NextTokens,
+    NumberTokens,
+    in_halved_batches,
+    likelihoods,
+    number_tokens,
+    weigh,
+)
 from core.records import FloatArray, Usage, content_digest
 from core.repeval.model import (
     LoadedModel,
@@ -38,8 +47,6 @@ from core.repeval.model import (
     choose_precision,
     describe_causal,
     load_causal_model,
-    token_batches,
-    unless_memory_ends,
 )
 
 LEAST_ON_SCALE = 0.5
@@ -47,6 +54,8 @@ LEAST_ON_SCALE = 0.5
 
 WRITING_TOKENS = {"cpu": 8_192, "mps": 16_384, "cuda": 131_072}
 """Tokens in hand while texts are written: prompts and the longest replies."""
+
+OVERFLOW = "The model's probabilities are no numbers: its weights or number format overflow."
 
 PLAIN_ANSWER = "\n\nNumber:"
 """What a plain prompt ends with where a number is to follow."""
@@ -104,7 +113,7 @@ class LocalProvider:
             return []
         places: dict[Request, list[int]] = defaultdict(list)
         for index, request in enumerate(requests):
-            fixed = request.numbers or request.temperature == 0.0
+            fixed = request.numbers or request.continuation or request.temperature == 0.0
             places[request.prompt if fixed else request].append(index)
         replies: dict[int, Reply] = {}
         asked = list(places)
@@ -130,14 +139,20 @@ class _Answers:
     def __init__(self, model: Ready, requests: Sequence[Request], deliver: OnReply) -> None:
         self.model, self.requests, self.deliver = model, requests, deliver
         self.rows = prompt_rows(model.tokenizer, requests)
+        self.texts = continuations(model.tokenizer, requests)
         self.limit = model.loaded.facts.max_tokens
 
     def all(self) -> None:
         weighed: dict[tuple[str, ...], list[int]] = defaultdict(list)
         written: dict[tuple[float | None, float, int], list[int]] = defaultdict(list)
+        likely: list[int] = []
         for k, request in enumerate(self.requests):
-            if len(self.rows[k]) >= self.limit:
+            if len(self.rows[k]) + len(self.texts[k]) >= self.limit:
                 self.deliver(k, Failure(self._too_long(k)))
+            elif request.continuation and not self.texts[k]:
+                self.deliver(k, Failure("The tokenizer of the model has no tokens for this text."))
+            elif request.continuation:
+                likely.append(k)
             elif request.numbers:
                 weighed[request.numbers].append(k)
             else:
@@ -146,10 +161,13 @@ class _Answers:
             self._weigh(self.model.tokens_of(numbers), positions)
         for positions in written.values():
             self._write(positions)
+        if likely:
+            self._read_likelihoods(likely)
 
     def _too_long(self, k: int) -> str:
+        n_tokens = len(self.rows[k]) + len(self.texts[k])
         return (
-            f"The prompt has {len(self.rows[k]):,} tokens, and {self.model.loaded.facts.name} reads {self.limit:,} "
+            f"The prompt has {n_tokens:,} tokens, and {self.model.loaded.facts.name} reads {self.limit:,} "
             "with its answer. Shorten the item, or choose a model with a longer context."
         )
 
@@ -164,34 +182,29 @@ class _Answers:
 
         weigh(self.model.reader, [self.rows[k] for k in positions], numbers, on_row)
         for k in sorted(left):
-            self.deliver(k, Failure("The model's probabilities are no numbers: its weights or number format overflow."))
+            self.deliver(k, Failure(OVERFLOW))
+
+    def _read_likelihoods(self, positions: list[int]) -> None:
+        rows, texts = [self.rows[k] for k in positions], [self.texts[k] for k in positions]
+        for place, mean in likelihoods(self.model.reader, rows, texts):
+            usage = _usage(len(rows[place]) + len(texts[place]), 0)
+            reply: Reply = Completion(repr(mean), LIKELIHOOD, usage) if np.isfinite(mean) else Failure(OVERFLOW)
+            self.deliver(positions[place], reply)
 
     # ── written ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def _write(self, positions: list[int]) -> None:
-        """Longest prompts first, in batches that are halved when memory runs out."""
-        budget = WRITING_TOKENS[self.model.loaded.device]
         room = self.requests[positions[0]].max_tokens
+        loaded = self.model.loaded
+        lengths = [len(self.rows[k]) + room for k in positions]
 
-        def batches(left: list[int]) -> list[list[int]]:
-            lengths = [len(self.rows[k]) + room for k in left]
-            return [[left[k] for k in batch] for batch in token_batches(lengths, budget)][::-1]
+        def compute(batch: list[int]) -> list[tuple[str, str, int]]:
+            return self._written([positions[place] for place in batch])
 
-        waiting = batches(positions)
-        while waiting:
-            batch = waiting.pop()
-            texts = unless_memory_ends(partial(self._written, batch))
-            if texts is not None:
-                for k, (text, finish, n_tokens) in zip(batch, texts, strict=True):
-                    self.deliver(k, Completion(text, finish, _usage(len(self.rows[k]), n_tokens)))
-                continue
-            if len(batch) == 1:
-                raise JudgeError(
-                    f"The device {self.model.loaded.device} ran out of memory on a single prompt of "
-                    f"{len(self.rows[batch[0]])} tokens. Use a smaller model or another device."
-                )
-            budget = len(batch) * max(len(self.rows[k]) + room for k in batch) // 2
-            waiting = batches([*batch, *(k for later in waiting[::-1] for k in later)])
+        for batch, texts in in_halved_batches(loaded, lengths, WRITING_TOKENS[loaded.device], compute):
+            for place, (text, finish, n_tokens) in zip(batch, texts, strict=True):
+                k = positions[place]
+                self.deliver(k, Completion(text, finish, _usage(len(self.rows[k]), n_tokens)))
 
     def _written(self, batch: list[int]) -> list[tuple[str, str, int]]:
         """(text, finish, tokens) of every reply; what is drawn depends on the requests of the batch alone."""
@@ -270,6 +283,13 @@ def prompt_rows(tokenizer: Any, requests: Sequence[Request]) -> list[list[int]]:
     if own and tokenizer.eos_token_id is not None:  # some tokenizers end every text
         rows = [row[:-1] if row and row[-1] == tokenizer.eos_token_id else row for row in rows]
     return rows
+
+
+def continuations(tokenizer: Any, requests: Sequence[Request]) -> list[list[int]]:
+    """Token ids of each request's continuation, without special tokens; none where it has none."""
+    special = _special(tokenizer)
+    texts = [special.sub(_broken, request.continuation) for request in requests]
+    return [tokenizer(text, add_special_tokens=False)["input_ids"] if text else [] for text in texts]
 
 
 def _chat(tokenizer: Any, messages: Sequence[Message]) -> str:

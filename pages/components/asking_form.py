@@ -7,7 +7,16 @@ from typing import Literal
 import streamlit as st
 
 from core.judging.asking import Asking
-from core.judging.styles import MOST_SAMPLES, MOST_STEPS, MOST_TOKENS, PERSONAS, STYLE_FORMS, Persona, StyleForm
+from core.judging.styles import (
+    MOST_SAMPLES,
+    MOST_STEPS,
+    MOST_TOKENS,
+    PERSONAS,
+    STYLE_FORMS,
+    WRITTEN_FORMS,
+    Persona,
+    StyleForm,
+)
 from core.settings import Settings
 from pages.components.state import widget
 
@@ -17,6 +26,7 @@ FORM_NAMES: dict[StyleForm, str] = {
     "rate_explain": "rating, then reasons",
     "analyze_rate": "analysis, then rating",
     "mix": "mix of the last two",
+    "likelihood": "nothing asked: how likely the text is",
 }
 PERSONA_NAMES: dict[Persona, str] = {
     "none": "none",
@@ -74,7 +84,7 @@ def choose_asking(settings: Settings, spec: str) -> Asking:
 
 def _choose_form(*, local: bool) -> tuple[StyleForm, bool]:
     """The form, and whether its score is weighed by probability."""
-    forms = [*([AT_ONCE] if local else []), *STYLE_FORMS]
+    forms = [AT_ONCE, *STYLE_FORMS] if local else [*WRITTEN_FORMS]
     usual = AT_ONCE if local else "rate_explain"
     names = {**FORM_NAMES, AT_ONCE: "one pass: probabilities of the ratings"}
     form = st.selectbox(

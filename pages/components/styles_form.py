@@ -10,7 +10,7 @@ import streamlit as st
 from core import projects
 from core.comparison.styles import StepsView, StylesRequest
 from core.errors import ConcordError
-from core.judging.styles import MOST_STEPS, PERSONAS, STYLE_FORMS, Style, StyleForm
+from core.judging.styles import MOST_STEPS, PERSONAS, STYLE_FORMS, WRITTEN_FORMS, Style, StyleForm
 from core.project_records import CriteriaEntry, GoldenSummary
 from core.records import LEVELS, Level, Statistic
 from core.report.figures import LEVEL_NAMES, STATISTIC_NAMES
@@ -51,7 +51,7 @@ def choose_styles(page: Opened, golden: GoldenSummary, aspect: str) -> StylesCho
     with left:
         spec = _choose_judge(page.settings)
     with middle:
-        forms_chosen, samples, heat = _choose_forms()
+        forms_chosen, samples, heat = _choose_forms(local=spec.startswith("hf:"))
     with right:
         n_items = _choose_items(golden, aspect)
     with st.expander("Advanced: persona, criteria, steps, measure, budget", icon=":material/settings:"):
@@ -129,13 +129,13 @@ def _choose_judge(settings: Settings) -> str:
     return "" if not model else f"openai:{model}@{base}" if base else f"openai:{model}"
 
 
-def _choose_forms() -> tuple[list[StyleForm], int, float]:
+def _choose_forms(*, local: bool) -> tuple[list[StyleForm], int, float]:
     """Output forms, samples and temperature: what tells the styles apart."""
     chosen = st.multiselect(
         "Output forms",
-        STYLE_FORMS,
+        STYLE_FORMS if local else WRITTEN_FORMS,
         default=["rate_explain", "analyze_rate"],
-        key=state.widget("styles_forms"),
+        key=state.widget(f"styles_forms{'_hf' if local else ''}"),
         persist_state="session",
         format_func=FORM_NAMES.__getitem__,
     )
@@ -183,7 +183,11 @@ def _choose_styles(chosen: Sequence[StyleForm], samples: int, heat: float) -> tu
         help="Adds score only with the probability-weighted score, where the endpoint gives logprobs.",
     )
     try:
-        styles = [Style(form, samples, heat, top_p, who) for form in chosen for who in personas]
+        styles = [
+            Style(form, *((1, 0.0) if form == "likelihood" else (samples, heat)), top_p, who)
+            for form in chosen
+            for who in personas
+        ]
         styles += [Style("score_only", samples, heat, top_p, who, weighted=True) for who in personas if weighted]
     except ConcordError as error:
         return (), str(error)

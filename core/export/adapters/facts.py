@@ -110,7 +110,7 @@ def facts_of(card: Mapping[str, Any]) -> JudgeFacts:
         raise JudgeError("The aspect of this judge has no name. Export it again.")
     try:
         model, base_url, key_goes = _model(judge)
-        sampling = judge.sampling.as_sampling() if judge.sampling else Sampling()
+        sampling = judge.sampling.as_sampling() if judge.sampling and model else Sampling()
         checked_extra(judge.extra)
     except UsageError as error:
         raise JudgeError(f"The judge of this file cannot be asked: {error}") from error
@@ -135,7 +135,8 @@ def _model(judge: JudgeDescription) -> tuple[str, str, bool]:
     spec = parse_spec(judge.spec)
     if spec.kind == "openai":
         return spec.model, *endpoint_of_file(spec.base_url)
-    return "" if spec.kind in NO_MODEL else judge.model, "", True
+    weighs_the_text = judge.sampling is not None and judge.sampling.output == "likelihood"  # as no other tool can
+    return "" if spec.kind in NO_MODEL or weighs_the_text else judge.model, "", True
 
 
 def _version(document: JudgeDocument) -> Iterable[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -176,3 +177,64 @@ def test_models_that_cannot_judge_are_refused_in_words(tmp_path: Path, folder: P
     weights.unlink()
     torch.save({}, pickled / "pytorch_model.bin")
     assert "not read" in str(_refused(pickled))
+
+
+def test_a_likelihood_is_the_mean_log_probability_of_the_text_laid_on_the_scale(folder: Path) -> None:
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    judge = _judge(folder, sampling=Sampling("likelihood"))
+    items = [Item("a", "It rained.", source="Rain fell all day."), Item("b", "Dogs </s> bark loudly.")]
+    scores = judge.score(TASK, items, CRITERIA, explain=True)
+    model, words = AutoModelForCausalLM.from_pretrained(folder), tokenizer()
+    for k, said in enumerate(["It rained.", "Dogs < /s> bark loudly."]):
+        (messages,) = judge.prompts(TASK, items[k], CRITERIA[0])
+        assert items[k].target not in messages[0].content
+        prompt = words(f"{messages[0].content}\n\n")["input_ids"]
+        text = words(said, add_special_tokens=False)["input_ids"]
+        with torch.inference_mode():
+            logs = model(torch.tensor([prompt + text])).logits[0].double().log_softmax(-1)
+        mean = float(torch.stack([logs[len(prompt) - 1 + n, token] for n, token in enumerate(text)]).mean())
+        assert math.log((scores.values[0, k] - 1) / 4) == pytest.approx(mean, abs=1e-4)
+        verdict = scores.explained[k]
+        assert isinstance(verdict, Scored)
+        assert f"{mean:.2f}" in verdict.explanation
+    assert scores.values[0, 0] != scores.values[1, 0]  # the criteria stand before the text
+    assert scores.usage.completion_tokens == 0
+    asked = judge.estimate(TASK, items, 10)
+    assert asked.completion_tokens == 0
+    assert (asked.prompt_tokens or 0) > sum(len(item.target) for item in items) // 4
+
+
+def test_a_likelihood_is_a_matter_of_models_in_the_process(folder: Path) -> None:
+    with pytest.raises(UsageError, match=r"hf:ID_OR_PATH.*not of scripted"):
+        make_judge("scripted", Settings(), sampling=Sampling("likelihood")).score(TASK, ITEMS, CRITERIA)
+    for wrong in ({"samples": 2}, {"steps": "1. Read."}, {"structured": True}, {"weighted": True}):
+        with pytest.raises(UsageError):
+            Sampling("likelihood", **wrong)
+    state = _judge(folder, sampling=Sampling("likelihood")).as_state()
+    assert restore_judge(state, Settings(), gate=NAMED).sampling == Sampling("likelihood")
+
+
+def test_likelihoods_survive_little_memory_and_texts_that_are_too_long(
+    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge = _judge(folder, sampling=Sampling("likelihood"))
+    right = judge.score(TASK, ITEMS, CRITERIA).values
+    provider = judge.provider
+    assert isinstance(provider, LocalProvider)
+    logits, largest = provider.ready.reader.logits, []
+
+    def tight(ids: Any, *rest: Any, **options: Any) -> Any:
+        if len(ids) > 1:
+            raise RuntimeError("CUDA out of memory")
+        largest.append(ids.numel())
+        return logits(ids, *rest, **options)
+
+    monkeypatch.setattr(provider.ready.reader, "budget", 100_000)
+    monkeypatch.setattr(provider.ready.reader, "logits", tight)
+    assert judge.score(TASK, ITEMS, CRITERIA).values == pytest.approx(right, abs=1e-6)
+    assert len(largest) == right.size
+    small = _judge(save_model(tmp_path, context=600), sampling=Sampling("likelihood"))
+    unscored = small.score(TASK, [Item("long", "word " * 200)], CRITERIA[:1]).unscored[CRITERIA[0].criteria_id]
+    assert "reads 600" in unscored[0].detail

@@ -75,17 +75,17 @@ def test_a_cache_that_cannot_be_shared_is_found_out(loaded: Any, monkeypatch: py
 def test_memory_that_runs_out_halves_the_batches(loaded: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     reader, rows = NextTokens(loaded[0], 4000), _rows()
     right = _read(NextTokens(loaded[0], 4000), rows, (40, 41))
-    logits = reader._logits
+    logits = reader.logits
 
     def tight(ids: Any, *rest: Any, **options: Any) -> Any:
         if ids.numel() > 300:
             raise RuntimeError("CUDA out of memory")
         return logits(ids, *rest, **options)
 
-    monkeypatch.setattr(reader, "_logits", tight)
+    monkeypatch.setattr(reader, "logits", tight)
     assert _read(reader, rows, (40, 41)) == pytest.approx(right, abs=1e-6)
     assert reader.n_halved > 0
-    monkeypatch.setattr(reader, "_logits", lambda ids, *_, **__: tight(ids.repeat(100, 100)))
+    monkeypatch.setattr(reader, "logits", lambda ids, *_, **__: tight(ids.repeat(100, 100)))
     with pytest.raises(JudgeError, match="single prompt"):
         _read(reader, rows, (40,))
 
