@@ -8,13 +8,21 @@
     words        overlap with the source; ROUGE, BLEU, chrF, METEOR
     embeddings   cosines of MiniLM; BERTScore
     models       entailment, learned regressors; BARTScore, UniEval, SEAHORSE
+    causal       GPTScore's likelihood, the prompted baseline
     checkpoints  safe loading, batches of like length
 
 torch, transformers, rouge_score, nltk and bert_score are imported when a metric that needs them scores.
 """
 
 from core.metrics.base import Metric, MetricScores
-from core.metrics.registry import fitted_repeval, given_scores, make_metric, metric_column, metrics_for
+from core.metrics.registry import (
+    asks_about_one_aspect,
+    fitted_repeval,
+    given_scores,
+    make_metric,
+    metric_column,
+    metrics_for,
+)
 from core.metrics.scoring import Folder, as_judge, kept, score_or_reason
 
 __all__ = [
@@ -22,6 +30,7 @@ __all__ = [
     "Metric",
     "MetricScores",
     "as_judge",
+    "asks_about_one_aspect",
     "fitted_repeval",
     "given_scores",
     "kept",

@@ -15,6 +15,8 @@
 ``bartscore:MODEL`` ``bartscore_reference:…``  mean log-likelihood of the target given the source or a reference
 ``unieval:MODEL``                              yes/no probability of a question
 ``seahorse:MODEL``                             1/0 probability of a SEAHORSE checkpoint
+``gptscore:MODEL`` ``gptscore_reference:…``    mean log-likelihood of the target by a causal model, asked for the aspect
+``prompted:MODEL``                             the number from 1 to 5 that a causal model gives for the aspect
 ===============================================  =======================================================================
 
 MODEL is a Hugging Face id or a folder; ``hf:`` may stand before such a name.  Scores that come from elsewhere (a
@@ -32,6 +34,7 @@ import numpy as np
 from core.errors import UsageError
 from core.judging.base import OnProgress
 from core.metrics.base import FIELDS, Metric, MetricScores, Need, scores_of
+from core.metrics.causal import gptscore, gptscore_reference, prompted
 from core.metrics.embeddings import bertscore, similarity
 from core.metrics.models import bartscore, nli, regressor, seahorse, unieval
 from core.metrics.words import ROUGE_NAME, bleu, chrf, meteor, overlap, rouge
@@ -67,6 +70,11 @@ _WITH_MODEL: dict[str, Callable[[str, str], Metric]] = {
     "bartscore_reference": lambda name, model: bartscore(name, model, against="references"),
     "seahorse": seahorse,
 }
+_ABOUT_ASPECT: dict[str, Callable[[str, str, str], Metric]] = {
+    "gptscore": gptscore,
+    "gptscore_reference": gptscore_reference,
+    "prompted": prompted,
+}
 _ROUGES = "rouge1 rouge2 rougeL rouge1_best rouge2_best rougeL_best rouge1_source_p rouge2_source_p rougeL_source_p"
 WITHOUT_MODEL = (
     *("overlap", "overlap_pairs", "overlap_context", *_ROUGES.split(), "bleu", "chrf", "meteor"),
@@ -74,7 +82,10 @@ WITHOUT_MODEL = (
 )
 """Names that need no checkpoint, in the order in which they are offered."""
 
-MODEL_KINDS = (*_WITH_MODEL, "unieval")
+ASPECT_KINDS = (*_ABOUT_ASPECT, "unieval")
+"""Those of them that ask about one aspect: their numbers for another are others."""
+
+MODEL_KINDS = (*_WITH_MODEL, *ASPECT_KINDS)
 """What may stand before ``:MODEL``."""
 
 
@@ -83,8 +94,9 @@ def make_metric(
 ) -> Metric:
     """The metric that `name` means (the table above).
 
-    `golden` is needed for ``metric_`` columns; `question`, or an `aspect` to ask about, for ``unieval:``; `stemmed`
-    is for ROUGE.  Loads nothing: a missing model shows when it scores.  UsageError for a name that means nothing, a
+    `golden` is needed for ``metric_`` columns; an `aspect` to ask about for ``gptscore:``, ``prompted:`` and (or a
+    `question`) ``unieval:``; `stemmed` is for ROUGE.  Loads nothing: a missing model shows when it scores.
+    UsageError for a name that means nothing, a
     column that is not there, or a question that is missing.
     """
     given = name.strip()
@@ -102,6 +114,8 @@ def make_metric(
     if colon and model.strip() and kind in MODEL_KINDS:
         if kind == "unieval":
             return unieval(given, model.strip(), question=_question(aspect, question))
+        if kind in _ABOUT_ASPECT:
+            return _ABOUT_ASPECT[kind](given, model.strip(), _named(aspect, kind))
         return _WITH_MODEL[kind](given, model.strip())
     raise UsageError(_unknown(given))
 
@@ -116,6 +130,17 @@ def metrics_for(golden: GoldenSet) -> list[Metric]:
     names = () if golden.kind == "pair" else WITHOUT_MODEL
     plain = [make_metric(name) for name in names if several or not name.endswith("_best")]
     return plain + [metric_column(golden, column) for column in golden.metrics]
+
+
+def asks_about_one_aspect(name: str) -> bool:
+    """Whether the numbers of the metric of that name hold for the aspect alone that it was made for."""
+    return name.removeprefix("hf:").partition(":")[0] in ASPECT_KINDS
+
+
+def _named(aspect: str, kind: str) -> str:
+    if not aspect.strip():
+        raise UsageError(f"{kind} needs the aspect to ask about.")
+    return " ".join(aspect.split())
 
 
 def _question(aspect: str, question: str) -> str:

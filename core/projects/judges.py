@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from core.errors import UsageError
-from core.metrics import MetricScores, as_judge, kept, make_metric, score_or_reason
+from core.metrics import MetricScores, as_judge, asks_about_one_aspect, kept, make_metric, score_or_reason
 from core.progress import Stage
 from core.project_records import JudgeEntry
 from core.projects.judge_files import JudgeFile
@@ -221,8 +221,7 @@ def run_metrics(work: RunWork) -> MetricsResult:
         if name in files:
             entered[name] = work.add_judge(files[name].as_judge(scores, work.golden, request.aspect))
             continue
-        asks_about_one = name.removeprefix("hf:").startswith("unieval:")  # every other metric knows no aspect
-        for aspect in (request.aspect,) if asks_about_one else aspects:
+        for aspect in (request.aspect,) if asks_about_one_aspect(name) else aspects:
             judge_id = work.add_judge(as_judge(metrics[name], scores, aspect))
             if aspect == request.aspect:
                 entered[name] = judge_id

@@ -198,7 +198,8 @@ def test_a_likelihood_is_the_mean_log_probability_of_the_text_laid_on_the_scale(
         assert math.log((scores.values[0, k] - 1) / 4) == pytest.approx(mean, abs=1e-4)
         verdict = scores.explained[k]
         assert isinstance(verdict, Scored)
-        assert f"{mean:.2f}" in verdict.explanation
+        assert float(verdict.raw[0]) == pytest.approx(mean, abs=1e-4)
+        assert "Mean log-probability" in verdict.explanation
     assert scores.values[0, 0] != scores.values[1, 0]  # the criteria stand before the text
     assert scores.usage.completion_tokens == 0
     asked = judge.estimate(TASK, items, 10)
