@@ -1,4 +1,4 @@
-"""RepEval files (`repeval.yaml`) that people bring to Compare: what one says, and its score as a judge of a project."""
+"""RepEval files (`repeval.yaml`): that of a run; and those that people bring to Compare, as judges of a project."""
 
 from __future__ import annotations
 
@@ -7,10 +7,30 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from core.data.split import KnownTexts, text_digest
+from core.errors import NotFoundError
 from core.metrics import Metric, MetricScores, as_judge
 from core.records import GoldenSet, JudgeScores
 from core.repeval import EMBEDDED
 from core.settings import Settings
+from core.store.store import Store
+
+
+def repeval_file(store: Store, run_id: str) -> str:
+    """The text of a finished run's `repeval.yaml`: what `score --judge-file` applies to other items.
+
+    NotFoundError for an unknown run and for one that kept no score for other items: another kind of run, one that is
+    not done, or one of an earlier version.
+    """
+    from core.export.judge_writing import yaml_text
+    from core.export.repeval_file import repeval_card
+    from core.projects.kinds import run_view
+    from core.projects.repeval import RepEvalOutcome
+
+    run = run_view(store, run_id)
+    result = run.outcome.result if isinstance(run.outcome, RepEvalOutcome) else None
+    if result is None or result.scorer is None:
+        raise NotFoundError(f"Run {run_id} kept no score for other items: start the RepEval anew.")
+    return yaml_text(repeval_card(store.goldens.load(run.golden_id), result, result.scorer, created=run.finished_at))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 import pandas as pd
 import streamlit as st
 
 from core import projects
+from core.errors import ConcordError
 from core.project_records import Run
 from core.projects.kinds import RunDetail
 from core.projects.repeval import METHOD_NAMES, RepEvalOutcome, RepEvalRequest
+from core.repeval import EMBEDDED
 from core.repeval.records import RepEvalResult
 from core.report.figures import describe, measure_name
 from core.report.figures.repeval import (
@@ -92,6 +95,8 @@ def draw_result(page: Opened, view: RunDetail, outcome: RepEvalOutcome) -> None:
         on_select=lambda: _look_into(view.run_id, result),
         alt="Validation alignment by layer and token",
     )
+    if outcome.result.scorer is not None:
+        _draw_file(page, view, outcome.result)
     st.session_state.setdefault(SECTION, LAYERS)
     section = st.segmented_control("More", SECTIONS, required=True, key=SECTION, label_visibility="collapsed")
     if section == CELL:
@@ -108,6 +113,32 @@ def draw_result(page: Opened, view: RunDetail, outcome: RepEvalOutcome) -> None:
         draw_settings(page, view)
     else:
         _place(layers_figure(heat, measure=measure_of(result)), "layers", "Validation alignment over layers")
+
+
+def _draw_file(page: Opened, view: RunDetail, result: RepEvalResult) -> None:
+    """The score as a file, and the command that rates other items with it."""
+    try:
+        text = _file(page, view.run_id)
+    except ConcordError as error:
+        st.caption(plain(f"There is no repeval.yaml of this run: {error}"))
+        return
+    named = "" if result.model == EMBEDDED else f" --judge {shlex.quote(f'hf:{result.model}')}"
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.download_button(
+            "Download repeval.yaml",
+            data=text,
+            file_name="repeval.yaml",
+            mime="application/yaml",
+            icon=":material/download:",
+            on_click="ignore",
+            help="Rates other items; Compare takes it as a judge on another golden set.",
+        )
+        st.code(f"python -m core score ITEMS --judge-file repeval.yaml{named} --out verdicts.jsonl", language="bash")
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _file(_page: Opened, run_id: str) -> str:
+    return projects.repeval_file(_page.store, run_id)
 
 
 def _look_into(run_id: str, result: RepEvalResult) -> None:

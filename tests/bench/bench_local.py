@@ -3,7 +3,8 @@
     python tests/bench/bench_local.py [--json] [--size tiny|100m|1b|7b] [--items N] [--rounds 2]
 
 Random weights of a Llama's shape on the best device of this machine (bfloat16 on CUDA, float32 elsewhere); items of 600
-tokens, criteria of 60.  On a CPU processor seconds are compared (take one thread: OMP_NUM_THREADS=1).  Both sides of a ratio take turns, so that a slow moment of the machine hits both.  `prefill`
+tokens, criteria of 60.  On a CPU processor seconds are compared (take one thread: OMP_NUM_THREADS=1).  Both sides of a
+ratio take turns, so that a slow moment of the machine hits both.  `prefill`
 says how many prompt tokens a second one pass reads, and which share of this machine's own matrix product that is.
 """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 
 import numpy as np
@@ -10,11 +11,13 @@ from scipy.stats import spearmanr
 
 from core import projects
 from core.calibration.settings import CalibrationSettings
+from core.errors import NotFoundError
+from core.export.judge_reading import open_text
 from core.progress import Stage
 from core.projects.judges import MetricsRequest
 from core.projects.repeval import RepEvalOutcome, RepEvalRequest, judge_of
 from core.records import AspectLabels, Scale
-from core.repeval import Extraction, PairRule, RepEvalSettings, States, curve_over_pairs, run, stability
+from core.repeval import Extraction, PairRule, RepEvalSettings, States, curve_over_pairs, run, scorer_of, stability
 from core.repeval.states import Grid
 from core.settings import Settings
 from core.store.results import RESULT
@@ -43,10 +46,13 @@ class Bench(Place):
     def request(self) -> RepEvalRequest:
         return RepEvalRequest(self.project_id, self.golden_id, "wit")
 
-    def finished(self, settings: RepEvalSettings, *, extras: bool = True) -> str:
+    def finished(self, settings: RepEvalSettings, *, extras: bool = True, for_others: bool = False) -> str:
         """A run that was done as a worker does it, on states made here."""
         states = made_states(self.labels)
         result = run(self.golden, "wit", states, settings)
+        if for_others:
+            scorer = scorer_of(self.golden, states, result)
+            result = replace(result, scorer=replace(scorer, precision="float32", fingerprint="abc"))
         view = RepEvalOutcome(result, "")
         if extras:
             view = replace(view, stability=stability(self.golden, "wit", states, settings, range(3)))
@@ -180,6 +186,29 @@ def test_the_result_and_a_cell_are_told_with_their_numbers(bench: Bench) -> None
     choose(screen, "Token", "first")
     assert "This cell is undefined" in texts(screen)
     assert screen.dataframe[0].value["value"].iloc[1].startswith("—")
+
+
+def test_the_score_is_handed_out_as_a_file_that_score_takes(bench: Bench) -> None:
+    run_id = bench.finished(QUICK, extras=False, for_others=True)
+    screen = open_screen(SCREEN, project=bench.project_id, run=run_id)
+    (button,) = [each.proto for each in screen.get("download_button")]
+    assert button.label == "Download repeval.yaml"
+    (command,) = screen.code
+    judge = shlex.quote(f"hf:model {HOSTILE}")
+    assert command.value == f"python -m core score ITEMS --judge-file repeval.yaml --judge {judge} --out verdicts.jsonl"
+    card = open_text(projects.repeval_file(bench.store, run_id), "repeval.yaml", "repeval").card
+    result = bench.view(run_id).result
+    assert card["alignment"]["value"] == result.test.value
+    assert card["task"]["aspect"] == "wit"
+    assert projects.repeval_file(bench.store, run_id) == projects.repeval_file(bench.store, run_id)
+
+
+def test_an_older_run_without_a_score_for_others_offers_no_file(bench: Bench) -> None:
+    run_id = bench.finished(QUICK, extras=False)
+    screen = open_screen(SCREEN, project=bench.project_id, run=run_id)
+    assert not screen.get("download_button")
+    with pytest.raises(NotFoundError, match="kept no score"):
+        projects.repeval_file(bench.store, run_id)
 
 
 def test_a_redrawing_does_not_write_the_boxes_of_the_cell(bench: Bench) -> None:
