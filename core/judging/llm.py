@@ -34,7 +34,7 @@ from core.judging.replies import (
     written,
 )
 from core.judging.styles import MOST_STEPS, REPLY_TOKENS, Sampling
-from core.judging.weighted import LOGPROBS, require_weightable
+from core.judging.weighted import LOGPROBS, require_askable
 from core.providers.base import AsyncProvider, Completion, Message, Provider, Reply, Request
 from core.records import Criteria, Item, Scored, Task, Unscored, Usage, Verdict
 from core.verdicts import Scores
@@ -195,13 +195,7 @@ class LLMJudge(Judge):
         return tuple(dict.fromkeys(asked))
 
     def _check(self, task: Task) -> None:
-        if self.sampling.form == "likelihood":
-            raise UsageError(
-                f"How likely a text is can be asked of a model in the process (hf:ID_OR_PATH), not of {self.spec}: "
-                "endpoints tell the probabilities of what they write themselves."
-            )
-        if self.sampling.weighted:
-            require_weightable(task.scale)
+        require_askable(self.sampling, self.spec, task.scale)
 
     def _frame(self, task: Task, item: Item, prompt: str) -> ScoreFrame:
         return score_frame(task, item, prompt, steps=self.sampling.steps, persona=self.sampling.persona)

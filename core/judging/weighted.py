@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from core.errors import UsageError
 from core.judging.render import whole_numbers, whole_ratings
+from core.judging.styles import Sampling
 from core.providers.base import Completion, TokenLogprobs
 from core.records import Scale
 from core.verdicts import Reading
@@ -38,9 +39,14 @@ class Weighted:
     on_scale: float
 
 
-def require_weightable(scale: Scale) -> None:
-    """UsageError when no weighted score can be made on `scale`."""
-    if not whole_ratings(scale):
+def require_askable(sampling: Sampling, spec: str, scale: Scale) -> None:
+    """UsageError where no endpoint can be asked so: for a likelihood, or weighted on a `scale` of other ratings."""
+    if sampling.form == "likelihood":
+        raise UsageError(
+            f"How likely a text is can be asked of a model in the process (hf:ID_OR_PATH), not of {spec}: endpoints "
+            "tell the probabilities of what they write themselves."
+        )
+    if sampling.weighted and not whole_ratings(scale):
         raise UsageError(
             f"The probability-weighted score needs a scale of whole numbers from 0 to 9, and this one is {scale}"
             f"{'' if scale.step is None else f' in steps of {scale.step:g}'}. Take the read rating (weighted off)."
