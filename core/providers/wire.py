@@ -203,7 +203,7 @@ def read_completions(body: bytes, price: Price | None) -> list[Reply]:
     """
     try:
         reply = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise NotACompletionError(_looks_like(body)) from None
     choices = _part(reply, "choices", list)
     if choices is None:
