@@ -140,6 +140,7 @@ def _score_body(scored: ScoredFile, out: Path) -> dict[str, Any]:
         "seconds": round(scored.seconds, 3),
         "items_per_second": None if pace is None else round(pace, 1),
         "marks": list(scored.marks),
+        "remarks": list(scored.remarks),
         "findings": [asdict(finding) for finding in scored.findings[:FINDINGS_IN_JSON]],
         "out": str(out),
         **({"batch": dict(scored.batch)} if scored.batch else {}),
@@ -230,7 +231,7 @@ def _score_words(body: dict[str, Any]) -> list[str]:
         *([went_on] if body["resumed_from"] else []),
         *([again] if body["asked_again"] else []),
         *([_batch_words(body["batch"])] if "batch" in body else []),
-        *notes(*body["marks"]),
+        *notes(*body["marks"], *body["remarks"]),
         *_sure_words(body),
     ]
     if body["finished"]:

@@ -88,6 +88,11 @@ class CalibratedJudge(LoadedJudge):
         return self.judge.spent if isinstance(self.judge, LLMJudge) else Usage()
 
     @property
+    def remarks(self) -> tuple[str, ...]:
+        """What has to be known of how its scores came about, in sentences.  Ask after scoring."""
+        return self.judge.remarks
+
+    @property
     def needs(self) -> tuple[str, ...]:
         """Parts that an item must have beside its target; none for a judge that replays scores by item id."""
         if isinstance(self.judge, RecordedJudge):

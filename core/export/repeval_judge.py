@@ -55,6 +55,11 @@ class RepEvalJudge(LoadedJudge):
         return self.file_marks
 
     @property
+    def remarks(self) -> tuple[str, ...]:
+        """Nothing: no endpoint is asked."""
+        return ()
+
+    @property
     def spent(self) -> Usage:
         """Nothing: it asks nobody."""
         return Usage()

@@ -92,7 +92,8 @@ class RunProgress:
     A thread per run wakes twice a second: it writes where the run is and its latest snapshot if they changed, and looks
     whether a person cancelled the run or another worker took it over.  The work itself only sets numbers in memory.  A
     run that goes on after a kill publishes the same snapshots again, from the first; they are held back until the last
-    one that was shown is passed, so that nothing on a screen runs backwards.
+    one that was shown is passed, so that nothing on a screen runs backwards.  `remarks` gives what people should know
+    besides: each message says it.
     """
 
     def __init__(self, store: Store, run: Run, worker_stops: threading.Event) -> None:
@@ -105,6 +106,7 @@ class RunProgress:
         self._written = self._stage
         self._stop: ConcordError | None = None
         self._lock = threading.Lock()
+        self.remarks: Callable[[], Sequence[str]] = tuple
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._keep_writing, name=f"progress-{run.run_id}", daemon=True)
 
@@ -126,7 +128,8 @@ class RunProgress:
         with self._lock:
             self._published += 1
             if self._published >= self._shown_before:
-                about = (snapshot.phase, snapshot.message, snapshot.calls, snapshot.calls_expected)
+                message = ". ".join((snapshot.message, *self.remarks()))
+                about = (snapshot.phase, message, snapshot.calls, snapshot.calls_expected)
                 self._stage = Stage(*about, snapshot.usage)
                 self._base_calls = snapshot.calls
                 if not isinstance(snapshot, Stage):

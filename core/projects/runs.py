@@ -262,6 +262,7 @@ class RunWork:
         """
         batches, known = batches_of(self, self.replies) if batch else None, prepared or Prepared()
         with closing(restore_judge(state, self.settings, self.replies, gate=self.gate)) as judge:
+            self.progress.remarks = lambda: judge.remarks
             yield _KeptJudge(judge, self.golden, task, self.progress, batches, prepared=known, work=self)
 
     def prepared(

@@ -106,6 +106,12 @@ class OpenAIProvider:
         self._capabilities: dict[str, Capabilities] = {}
         self._loop = LoopThread("concord-openai")
         self._session: _Session | None = None
+        self._remarks: dict[str, str] = {}
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What people should know of how the replies came, in sentences: base URLs that could not be reached."""
+        return tuple(self._remarks.values())
 
     def __repr__(self) -> str:
         return f"OpenAIProvider({self.endpoint!r})"
@@ -174,7 +180,7 @@ class OpenAIProvider:
     def _opened(self) -> _Session:
         if self._session is None:
             routes = [self._route(url) for url in (self.base_url, *self.access.also)]
-            self._session = _Session(Routes(routes, self.access.balance))
+            self._session = _Session(Routes(routes, self.access.balance, self._remarks))
         return self._session
 
     def _route(self, url: str) -> Route:

@@ -54,10 +54,11 @@ class Route:
 
 
 class Routes:
-    """Lives in one event loop."""
+    """Lives in one event loop; `remarks` is told of each base URL that was left out."""
 
-    def __init__(self, routes: Sequence[Route], balance: Balance) -> None:
+    def __init__(self, routes: Sequence[Route], balance: Balance, remarks: dict[str, str]) -> None:
         self._routes = tuple(routes)
+        self._remarks = remarks
         self._balance = balance
         self._turn = 0
 
@@ -81,7 +82,8 @@ class Routes:
         if not _is_away(error) or all(other is route or other.out_until > now for other in self._routes):
             return False
         if route.out_until <= now:
-            log.warning("%s cannot be reached; the other URLs of this judge are asked instead.", route.url)
+            self._remarks[route.url] = f"{route.url} cannot be reached; the judge's other URLs are asked instead."
+            log.warning(self._remarks[route.url])
         route.out_until = now + LEFT_OUT_SECONDS
         return True
 

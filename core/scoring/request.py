@@ -77,7 +77,7 @@ class ScoredFile:
 
     `n_before` items were scored by earlier calls, `n_again` of them were unread and asked again by this one; `reasons`
     count why items are unscored.  `batch` counts what came by batch (`core.providers.batch_file.Came`), `usage` is what
-    the replies of this call have cost.
+    the replies of this call have cost, `remarks` what of the endpoint has to be known.
     """
 
     n_items: int
@@ -94,6 +94,7 @@ class ScoredFile:
     batch: Mapping[str, Any] = field(default_factory=dict)
     usage: Usage = field(default_factory=Usage)
     sure: SureScores | None = None
+    remarks: tuple[str, ...] = ()
 
     @property
     def n_unscored(self) -> int:

@@ -110,6 +110,7 @@ def score_file(request: ScoreRequest, *, replies: ReplyStore | None = None, prog
         batch,
         judge.spent,
         None if sure is None or not finished else output.sure_scores(request.out, sure),
+        judge.remarks,
     )
 
 
@@ -148,6 +149,7 @@ def ask_again(request: ScoreRequest, *, replies: ReplyStore | None = None) -> Sc
         findings=items.findings,
         n_again=mended.n_asked,
         usage=judge.spent,
+        remarks=judge.remarks,
     )
 
 

@@ -1,11 +1,12 @@
 """Wall of `score` over an endpoint with a heavy tail, beside a bare asyncio loop over the same server, in one run.
 
     python tests/bench/bench_score_endpoint.py [--json] [--items 1000] [--slow-share 0.05] [--slow-ms 4000] [--rounds 2]
+        [--criteria 3] [--growth 0]
 
 The server (`tests/fake_openai.py`) runs in a process of its own and answers most requests after `--latency-ms`, a share
 of them, drawn by their text, after `--slow-ms`.  The bare loop sends bodies that were rendered before the clock starts
 and keeps nothing; `score` reads the file, renders, keeps every reply in SQLite, reads it, and writes the output in
-order.  The two take turns.  `--growth 100000` also scores so many items, without latency, and tells the pace and the
+order.  The two take turns.  `--growth 100000` also scores so many items and tells the pace and the
 resident memory after each fifth.
 """
 
@@ -110,6 +111,7 @@ def grown(request: ScoreRequest, n: int, store: Store) -> list[dict[str, float]]
 def measure(base_url: str, options: argparse.Namespace, folder: Path, store: Store) -> dict[str, Any]:
     subprocess.run(
         [sys.executable, "-m", "core", "calibrate", str(SAMPLE), "--aspect", "relevance", "--preset", "quick",
+         "--ensemble", str(options.criteria),
          "--out", str(folder / "judge")],
         check=True, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
@@ -149,6 +151,7 @@ def main() -> int:
     parser.add_argument("--concurrency", type=int, default=64)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--growth", type=int, default=0)
+    parser.add_argument("--criteria", type=int, default=3, help="calls an item")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:

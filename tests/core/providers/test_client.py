@@ -160,10 +160,12 @@ def test_a_dead_one_is_left_out_and_said(
     if fault == "away":
         dead.stop()
     access = Access(also=(dead.base_url,), balance="round robin")
+    provider = make(concurrency=4, access=access)
     with caplog.at_level(logging.WARNING):
-        assert len(ask(make(concurrency=4, access=access), requests)) == 20
+        assert len(ask(provider, requests)) == 20
     told = [record for record in caplog.records if "left out" in record.message or "cannot be" in record.message]
     assert len(told) == 1
+    assert (told[0].message,) == provider.remarks
     assert dead.base_url in told[0].message
     assert len(dead.fake.seen) <= 8
     assert len(server.fake.seen) == 20
