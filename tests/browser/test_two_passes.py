@@ -263,10 +263,14 @@ def _second_pass(page: Page, place: Place, drawn_anew: Anew) -> str:
     field = page.get_by_role("combobox", name="Labels of earlier passes to take over")
     field.click()
     page.keyboard.type("Bo", delay=50)
-    expect(page.get_by_role("option", name="Bo in First look: 4 items")).to_be_visible()
-    page.keyboard.press("Enter")
+    with drawn_anew(page):  # Enter would take what the list has marked so far, which may be nothing
+        page.get_by_role("option", name="Bo in First look: 4 items").click()
     field.press("Escape")
-    page.get_by_text("as in the file").click()
+    chosen = page.get_by_test_id("stMultiSelect").get_by_text("Bo in First look: 4 items")
+    expect(chosen).to_be_visible()
+    with drawn_anew(page):
+        page.get_by_text("as in the file").click()
+    expect(chosen).to_be_visible()
     with drawn_anew(page):
         page.get_by_label("Name of the pass").fill("Second look")
         page.keyboard.press("Tab")
