@@ -15,6 +15,7 @@
     core.ceiling(golden, "coherence")     # how well the people agree with each other
     core.beside_people(golden, "verdicts.jsonl", "coherence")   # the judge beside one of them, paired
     core.annotator_test(golden, "verdicts.jsonl", "coherence")  # may it stand in for one of them?
+    core.examine(golden, "verdicts.jsonl", "coherence")   # where does it fail, and what does it lean on?
     core.estimate_means(golden, "verdicts.jsonl", "coherence")  # how good is each system: verdicts corrected by labels
     core.choose_threshold(golden, "verdicts.jsonl", "coherence", yes_from=4)    # from which score on to say yes
     core.preferences(pairs, "preference", "verdicts.jsonl")     # which of two: strengths of systems, agreement
@@ -35,6 +36,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from core.api.calibrated import CalibratedRun, ablate, calibrate, estimate
     from core.api.decisions import Preferences, choose_threshold, preferences
+    from core.api.examined import examine
     from core.api.fitted import FittedRepEval, fit_repeval
     from core.api.fused import FusedByModel, FusedRun, fuse
     from core.api.loading import load_judge
@@ -116,6 +118,7 @@ __all__ = [
     "compare",
     "estimate",
     "estimate_means",
+    "examine",
     "fit_repeval",
     "fuse",
     "judge_schema",
@@ -131,6 +134,7 @@ __all__ = [
 _NAMES = {
     "core.api.calibrated": "CalibratedRun ablate calibrate estimate",
     "core.api.decisions": "Preferences choose_threshold preferences",
+    "core.api.examined": "examine",
     "core.api.fused": "FusedByModel FusedRun fuse",
     "core.api.loading": "load_judge",
     "core.api.measures": "align align_all annotator_test beside_people ceiling compare",

@@ -11,6 +11,7 @@ from core.projects.judges_shown import JudgesShown
 from pages.components import (
     analyses_view,
     chosen,
+    compare_fails,
     compare_items,
     compare_judges,
     compare_leaderboard,
@@ -29,6 +30,7 @@ SECTIONS = {
     "differences": "Differences",
     "people": "Beside people",
     "systems": "Systems",
+    "fails": "Where it fails",
     "items": "Item by item",
     "curve": "Human scale",
     "brought": "Parts",
@@ -102,6 +104,8 @@ def show_section(page: Opened, compared: Compared, section: str, columns: Sequen
             compare_people.draw(compared)
         case "systems":
             compare_systems.draw(compared)
+        case "fails":
+            compare_fails.draw(compared)
         case "items":
             compare_items.draw(page, compared)
         case "curve":

@@ -156,6 +156,8 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         *(
             "core.calibration",
             "core.comparison.curve",
+            "core.comparison.examination",
+            "core.comparison.fails",
             "core.monitoring",
             "core.repeval",
             "core.review.agreement",

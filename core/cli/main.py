@@ -18,6 +18,7 @@ from typer.exceptions import TyperException
 from core.cli import (
     data,
     decisions,
+    examine,
     judge_files,
     judge_parts,
     judges_made,
@@ -46,7 +47,7 @@ app = typer.Typer(
 
 
 groups = (
-    *(data, judges_made, judge_parts, repeval, score, judge_files, monitor, measure, decisions, styles),
+    *(data, judges_made, judge_parts, repeval, score, judge_files, monitor, measure, examine, decisions, styles),
     *(kept_projects, upkeep),
 )
 for group in groups:

@@ -8,6 +8,7 @@
     supervised    the bar: a plain regression on the labels        (imported by name)
     version_finding   the same about the judge in use              version_finding without_p
     sureness      intervals and abstaining, on unseen items        judge_sureness
+    examination   where a judge fails, its biases                  (imported by name)
     curve         scores in points of the human scale              calibration_curve
     published     numbers printed in the papers                    published_for departure
     styles        one language model asked in several ways         (imported by name; `styles_run` asks)

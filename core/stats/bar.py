@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from core.json_form import json_fields
 from core.records import Alignment, FloatArray, Measure
 from core.stats.alignment import RESAMPLES, Difference, Seed, holm, measured
-from core.stats.claims import MARGIN, claim, estimate, p_figure, signed, signed_range
+from core.stats.claims import HALF_ALPHA, MARGIN, claim, estimate, p_figure, signed, signed_range
 from core.stats.items import LabelledItems, paired
 from core.wording import counted
+
+Standing = Literal["better", "worse", "as well", "open", "untested", "undefined"]
+"""Of a judge beside the regression; "as well": it is not better, the regression agrees as well."""
 
 
 @dataclass(frozen=True)
@@ -30,23 +33,39 @@ class Bar:
     def name(self) -> str:
         return f"plain regression on {counted(self.n_labels, 'label')}"
 
+    def standing(self, judge: int) -> Standing:
+        """Where judge number `judge` stands beside the regression, no stronger than the figures allow.
+
+        Who is better has to agree beyond chance at all, by more than `MARGIN`; as well is an interval of the difference
+        that ends below `MARGIN`, beside a regression that agrees beyond chance.
+        """
+        gap = self.minus[judge]
+        shown = claim(gap.value, gap.interval, gap.p)
+        if shown in ("undefined", "untested"):
+            return shown
+        if gap.p is not None and gap.p > HALF_ALPHA:
+            shown = "open"
+        if shown == "higher" and _beyond_chance(gap.a):
+            return "better"
+        if not _beyond_chance(self.alignment):
+            return "open"
+        if shown == "lower":
+            return "worse"
+        return "as well" if gap.interval is not None and gap.interval.high < MARGIN else "open"
+
     def words(self, judge: int) -> str:
         """Whether judge number `judge` clears the bar, in a sentence; "" where one of the two is undefined."""
         gap = self.minus[judge]
-        if gap.value is None or self.alignment.value is None:
-            return ""
         p = p_figure(gap.p) if gap.p is not None else f"no p, for {gap.p_reason}"
         figures = f"{estimate(self.alignment)}, difference {signed(gap.value)} {signed_range(gap.interval)}, {p}"
-        shown = claim(gap.value, gap.interval, gap.p)
-        if shown == "higher" and _beyond_chance(gap.a):
-            return f"It agrees better than a {self.name} does: {figures}."
-        if shown == "lower" and _beyond_chance(self.alignment):
-            return f"A {self.name} agrees better, so the criteria buy readability, not agreement: {figures}."
-        if shown == "untested":
-            return f"A {self.name} stands at {figures}."
-        if gap.interval is not None and gap.interval.high < MARGIN and _beyond_chance(self.alignment):
-            return f"A {self.name} agrees as well: {figures}."
-        return f"That it agrees better than a {self.name} is not shown: {figures}."
+        return {
+            "better": f"It agrees better than a {self.name} does: {figures}.",
+            "worse": f"A {self.name} agrees better, so the criteria buy readability, not agreement: {figures}.",
+            "as well": f"A {self.name} agrees as well: {figures}.",
+            "open": f"That it agrees better than a {self.name} is not shown: {figures}.",
+            "untested": f"A {self.name} stands at {figures}.",
+            "undefined": "",
+        }[self.standing(judge)]
 
     def without_p(self, judge: int, reason: str) -> Bar:
         """The same, judge number `judge` without a p, for `reason`."""
@@ -78,4 +97,4 @@ def bar_beside(
 
 
 def _beyond_chance(alignment: Alignment) -> bool:
-    return alignment.interval is not None and alignment.interval.low > 0.0
+    return alignment.interval is not None and alignment.interval.low > MARGIN

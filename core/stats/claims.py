@@ -30,6 +30,10 @@ DASH = "—"
 ALPHA = 0.05
 """Differences with a p up to this, corrected where there are several, are called shown or significant."""
 
+HALF_ALPHA = ALPHA / 2
+"""One half for what is said of a judge beside the bar, one for where it fails and its biases: all their sentences
+together claim something by chance in at most `ALPHA` of the cases."""
+
 LEAST_SOURCES = 8
 """Fewest sources for a p: below, no test keeps its level on such data and few could reject at all."""
 

@@ -38,3 +38,10 @@ def test_metrics_agree_with_rouge_score(repository: Path, shared_data: Path) -> 
     assert set(ceiling["seconds"]) == {"overlap", "chrf"}
     for metric in ceiling["rouge"].values():
         assert metric["largest_gap"] == pytest.approx(0.0, abs=1e-12)
+
+
+def test_where_there_is_nothing_no_sentence_claims_anything(repository: Path) -> None:
+    """At most 5 % of the runs, over all sentences on parts, biases and the bar; the README has all 200 runs."""
+    found = measured(repository, "bench_null", "--runs", "40")
+    assert set(found) == {"shuffled", "sources", "few"}
+    assert all(design["claiming"] <= 0.05 * design["runs"] for design in found.values())

@@ -1,0 +1,65 @@
+"""The command that examines a judge: where it fails, its biases, its scores beside people's."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from core.cli.options import VERDICTS, AspectOption, Golden, JsonFlag, StatisticOption
+from core.cli.output import because, interval_words, number, probability, tell
+
+if TYPE_CHECKING:
+    from core.comparison.examination import Examination
+    from core.comparison.fails import Part
+
+commands = typer.Typer(add_completion=False)
+
+
+@commands.command()
+def examine(
+    golden: Golden,
+    verdicts: Annotated[Path, typer.Argument(help=VERDICTS)],
+    *,
+    aspect: AspectOption,
+    statistic: StatisticOption = "spearman",
+    judge_file: Annotated[
+        Path | None, typer.Option(help="The judge's file: items that it was calibrated with are left out.")
+    ] = None,
+    model: Annotated[
+        str, typer.Option(help="The judge's model: does it favour systems of its family?  Else from the judge's file.")
+    ] = "",
+    as_json: JsonFlag = False,
+) -> None:
+    """Where a judge fails (disagreement of people, score, system, length), and its biases."""
+    from core.api.examined import examine as examined
+    from core.data import load_golden
+
+    examination = examined(
+        load_golden(golden), verdicts, aspect, statistic=statistic, judge_file=judge_file, model=model
+    )
+    tell(examination.as_json(), _words(examination), as_json)
+
+
+def _words(examination: Examination) -> list[str]:
+    from core.comparison.fails import DIVISIONS
+
+    lines = [examination.headline, *(bias.words for bias in examination.biases if bias.shown), examination.basis]
+    for division, parts in groupby(examination.parts, key=lambda part: part.division):
+        lines.append(f"{DIVISIONS[division]}:")
+        lines += [f"  {_part_words(part)}" for part in parts]
+    lines += [f"{DIVISIONS[division]}: not divided{because(why)}" for division, why in examination.left_out.items()]
+    lines += [f"{bias.kind}: {bias.figures}" for bias in examination.biases]
+    return [*lines, *([examination.distribution.words] if examination.distribution else [])]
+
+
+def _part_words(part: Part) -> str:
+    aligned = part.alignment
+    figures = f"{part.name}: {number(aligned.value)}{interval_words(aligned.interval)}, n = {aligned.n}"
+    if part.difference is None:
+        return f"{figures}{because(aligned.reason)}"
+    return f"{figures}; beside the others {part.difference:+.3f}{interval_words(part.interval, '+')}, " + probability(
+        part.p
+    )

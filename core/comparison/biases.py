@@ -1,0 +1,186 @@
+"""What a judge leans on beside quality: length, the longer of two texts on one source, systems of its own family.
+
+Each bias is the judge's beside people's, for people may well like longer texts: only what goes beyond them is a bias.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from core.comparison.fails import ExaminedItems, text_lengths
+from core.json_form import json_fields
+from core.records import Alignment, FloatArray, IntArray, Interval, Measure, Statistic
+from core.stats import claim, paired_difference, spread_over_sources
+from core.stats.claims import LEAST_SOURCES, TOO_FEW, estimate, p_figure, signed, signed_range
+from core.stats.intervals import CONFIDENCE, ROUNDING, t_quantile, two_sided
+from core.stats.items import BoolArray, paired
+from core.stats.reweighting import resampled_values
+from core.wording import counted
+
+BiasKind = Literal["length", "verbosity", "own family"]
+
+FAMILIES: dict[str, str] = {
+    "GPT": r"gpt|openai|davinci|chatgpt|o[134](-|$)",
+    "Claude": r"claude|anthropic",
+    "Gemini": r"gemini|gemma|palm|bard",
+    "Llama": r"llama|vicuna|alpaca",
+    "Mistral": r"mi[sx]tral",
+    "Qwen": r"qwen|qwq",
+    "DeepSeek": r"deepseek",
+    "T5": r"t5",
+    "BART": r"bart",
+}
+"""Families of models by what stands in their names, small letters, at the start of a part of the name."""
+
+
+@dataclass(frozen=True)
+class Bias:
+    """The judge beside people in one respect: `difference` with its 95 % interval; `p` is corrected for all tests.
+
+    For length and verbosity `judge` and `people` are the correlations with length; `equal` is the alignment that is
+    left at equal length, `plain` the alignment as it is.  For a family (its `name`) the difference is in standard
+    deviations.  `reason` says why there is nothing, or no test.
+    """
+
+    kind: BiasKind
+    difference: float | None = None
+    interval: Interval | None = None
+    p: float | None = None
+    judge: Alignment | None = None
+    people: Alignment | None = None
+    plain: Alignment | None = None
+    equal: Alignment | None = None
+    name: str = ""
+    n: int = 0
+    reason: str = ""
+
+    @property
+    def shown(self) -> bool:
+        """Whether it is beyond chance; against its own family a judge is never said to be."""
+        verdict = claim(self.difference, self.interval, self.p)
+        return verdict == "higher" or (verdict == "lower" and self.kind != "own family")
+
+    @property
+    def figures(self) -> str:
+        """E.g. ``"0.68 [0.60, 0.75] against people's 0.23 [0.10, 0.35], +0.45 [+0.33, +0.57], p < .001"``."""
+        if self.difference is None:
+            return self.reason
+        gap = f"{signed(self.difference)} {signed_range(self.interval)}, {p_figure(self.p, self.reason or 'no p')}"
+        return gap if self.judge is None else f"{estimate(self.judge)} against people's {estimate(self.people)}, {gap}"
+
+    @property
+    def words(self) -> str:
+        """What is shown, in a sentence; "" where nothing is."""
+        if not self.shown or self.difference is None:
+            return ""
+        more = "more" if self.difference > 0 else "less"
+        match self.kind:
+            case "length":
+                left = f" At equal length its alignment is {estimate(self.equal)}, as it comes {estimate(self.plain)}."
+                return f"It follows length {more} than people do: {self.figures}.{left if self.equal else ''}"
+            case "verbosity":
+                longer = "longer" if self.difference > 0 else "shorter"
+                return f"Among texts on one source it prefers the {longer} beyond what people do: {self.figures}."
+            case _:
+                return f"It favours texts of {self.name} systems, its own family, beyond people: {self.figures} SD."
+
+    def as_json(self) -> dict[str, Any]:
+        return json_fields(self) | {"shown": self.shown, "words": self.words or None}
+
+
+def examine_biases(examined: ExaminedItems, statistic: Statistic, model: str) -> tuple[Bias, ...]:
+    """The biases, their tests not yet corrected; `model` names the judge's model, as far as it is known."""
+    return (
+        _length(examined, Measure(statistic, "dataset"), "length"),
+        _length(examined, Measure(statistic, "sample"), "verbosity"),
+        _own_family(examined, model),
+    )
+
+
+def _length(examined: ExaminedItems, measure: Measure, kind: BiasKind) -> Bias:
+    lengths, unit = text_lengths(examined.items)
+    items = examined.labelled
+    gap = paired_difference(examined.scores, items.labels, items.labelled(lengths), measure)
+    if gap.value is None:
+        alike = "all texts are equally long" if np.unique(lengths).size < 2 else gap.reason
+        several = "no source has several texts of which length, score and label differ"
+        return Bias(kind, name=unit, n=gap.n, reason=several if kind == "verbosity" else alike)
+    equal, plain = (None, None) if kind == "verbosity" else _at_equal_length(examined, lengths, measure)
+    return Bias(kind, gap.value, gap.interval, gap.p, gap.a, gap.b, plain, equal, unit, gap.n, gap.p_reason)
+
+
+def _at_equal_length(
+    examined: ExaminedItems, lengths: FloatArray, measure: Measure
+) -> tuple[Alignment | None, Alignment | None]:
+    """The partial correlation of scores and labels given lengths, and the plain one, both with intervals."""
+    items = examined.labelled
+    by_length = paired(np.stack([examined.scores, items.labels]), items.labelled(lengths))
+    by_label = paired(examined.scores, items)
+
+    def values_of(counts: FloatArray) -> FloatArray:
+        judge, people = resampled_values(by_length, counts, measure).T
+        both = resampled_values(by_label, counts, measure)[:, 0]
+        rest = np.sqrt(np.maximum((1.0 - judge**2) * (1.0 - people**2), 0.0))
+        partial = np.where(rest > ROUNDING, both - judge * people, np.nan) / np.where(rest > ROUNDING, rest, 1.0)
+        return np.column_stack([np.clip(partial, -1.0, 1.0), both])
+
+    n_sources = by_label.items.n_sources
+    if n_sources < 2:
+        return None, None
+    values = values_of(np.ones((1, n_sources)))[0]
+    behind = np.full(2, n_sources)
+    spread = spread_over_sources(values_of, values, behind, n_sources, np.random.default_rng(0))
+    equal, plain = (
+        None
+        if np.isnan(value)
+        else Alignment(measure.statistic, "dataset", float(value), items.n, interval=spread.interval(k))
+        for k, value in enumerate(values)
+    )
+    return equal, plain
+
+
+def family_of(name: str) -> str:
+    """The family that a model's or a system's name tells; "" for none."""
+    parts = re.split(r"[^a-z0-9.-]+|(?<=[a-z])-(?=[a-z])", name.lower())
+    return next((family for family, known in FAMILIES.items() if any(re.match(known, part) for part in parts)), "")
+
+
+def _own_family(examined: ExaminedItems, model: str) -> Bias:
+    family = family_of(model)
+    if not family:
+        return Bias("own family", reason="the family of the judge's model is not known")
+    systems = [item.system_id for item in examined.items]
+    own = np.array([family_of(system) == family for system in systems], dtype=np.bool_)
+    named = np.array([bool(system) for system in systems], dtype=np.bool_)
+    kept, n_own = np.flatnonzero(named), int(own.sum())
+    if n_own < 2 or kept.size - n_own < 2:
+        why = f"{counted(n_own, 'text')} of its family ({family}) beside {kept.size - n_own:,} of others: too few"
+        return Bias("own family", name=family, reason=why)
+    labels, sides = examined.labelled.labels[kept], (examined.scores[kept], examined.labelled.labels[kept])
+    if any(side.min() == side.max() for side in sides):
+        return Bias("own family", name=family, n=labels.size, reason="all scores or all labels are equal")
+    scores, labels = ((side - side.mean()) / side.std() for side in sides)
+    return _favoured(scores - labels, own[kept], examined.labelled.sources[kept], family)
+
+
+def _favoured(gaps: FloatArray, own: BoolArray, sources: IntArray, family: str) -> Bias:
+    """Mean of `gaps` (judge above people, in standard deviations) of `own` minus others, by source."""
+    weights = np.where(own, 1.0 / own.sum(), -1.0 / (~own).sum())
+    means = np.where(own, gaps[own].mean(), gaps[~own].mean())
+    value = float(weights @ gaps)
+    _, of_item = np.unique(sources, return_inverse=True)
+    by_source = np.bincount(of_item, weights=weights * (gaps - means))
+    n_sources = by_source.size
+    behind = min(np.unique(of_item[own]).size, np.unique(of_item[~own]).size)
+    error = float(np.sqrt((by_source**2).sum() * n_sources / max(n_sources - 1, 1)))
+    if behind < LEAST_SOURCES or error <= ROUNDING:
+        return Bias("own family", value, name=family, n=gaps.size, reason=TOO_FEW)
+    reach = t_quantile(behind - 1) * error
+    method = f"by source, {n_sources:,} sources, t({behind - 1})"
+    interval = Interval(value - reach, value + reach, CONFIDENCE, method, n_sources)
+    p = two_sided(value / error, behind - 1)
+    return Bias("own family", value, interval, p, name=family, n=gaps.size)

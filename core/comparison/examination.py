@@ -1,0 +1,205 @@
+"""One judge examined: where it fails, its biases, its scores beside people's; what is claimed of all that together.
+
+Every sentence rests on a test, and all tests of an examination are corrected together (Holm), at half of the 5 %: the
+other half is the bar's (`core.stats.bar`).  On data without anything to find, the chance that any sentence claims
+something is at most 5 % (`tests/bench/bench_null.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from core.comparison.biases import Bias, examine_biases
+from core.comparison.fails import Division, ExaminedItems, Part, Parts, examine_parts
+from core.json_form import json_fields
+from core.records import Alignment, FloatArray, GoldenSet, IntArray, Interval, JudgeScores, Measure, Scale, Statistic
+from core.stats import ALPHA, align, holm
+from core.stats.claims import HALF_ALPHA, estimate
+from core.stats.on_scale import to_steps
+from core.stats.slices import Contrast
+from core.wording import counted
+
+MOST_STEPS, TENTHS = 11, 10
+"""A scale of more steps, or of none, is shown in ten parts of equal width."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How some numbers (n,) lie: their mean, standard deviation, and the share in each of the parts of the scale."""
+
+    mean: float
+    deviation: float
+    shares: tuple[float, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        return json_fields(self)
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """People's labels beside the judge's scores over the `parts` of the scale, each named.
+
+    `judge` is None where its scores are on a scale of their own, and `note` says so.
+    """
+
+    parts: tuple[str, ...]
+    people: Spread
+    judge: Spread | None
+    note: str = ""
+
+    @property
+    def words(self) -> str:
+        """Means and standard deviations of both."""
+        people = f"People's labels: mean {self.people.mean:.2f}, standard deviation {self.people.deviation:.2f}"
+        if self.judge is None:
+            return f"{people}. {self.note}"
+        return (
+            f"{people}; the judge's scores: mean {self.judge.mean:.2f}, standard deviation {self.judge.deviation:.2f}."
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        return json_fields(self)
+
+
+@dataclass(frozen=True)
+class Examination:
+    """Of the judge `name` on `n` unseen items; `overall` is its alignment on all of them.
+
+    `n_tests` is how many tests were made, which every p and interval of a part counts.  `left_out` maps a division to
+    why there is none.
+    """
+
+    name: str
+    overall: Alignment
+    n_sources: int
+    parts: tuple[Part, ...]
+    distribution: Distribution | None
+    n_tests: int
+    biases: tuple[Bias, ...] = ()
+    left_out: dict[Division, str] = field(default_factory=dict)
+
+    @property
+    def n(self) -> int:
+        return self.overall.n
+
+    @property
+    def worst(self) -> tuple[Part, ...]:
+        """The parts that are shown to be worse than their like, the furthest behind first."""
+        return tuple(sorted((part for part in self.parts if part.worse), key=lambda part: part.difference or 0.0))
+
+    @property
+    def claims(self) -> tuple[str, ...]:
+        """What is shown, a sentence each; empty where nothing is."""
+        parts = (f"It agrees less well {part.words}." for part in self.worst)
+        return (*parts, *(bias.words for bias in self.biases if bias.shown))
+
+    @property
+    def headline(self) -> str:
+        """What the examination of its parts comes to."""
+        words = self._headline()
+        return words[:1].upper() + words[1:]
+
+    def _headline(self) -> str:
+        if not self.n:
+            return f"{self.name} scored no labelled item that it has not seen, so where it fails cannot be told."
+        worst = self.worst
+        if worst:
+            more = f" So it does in {counted(len(worst) - 1, 'more part', 'more parts')}." if len(worst) > 1 else ""
+            return f"{self.name} agrees less well {worst[0].words}.{more}"
+        tested = sum(part.p is not None for part in self.parts)
+        if not tested:
+            return f"where {self.name} fails cannot be told: no part of the items could be tested."
+        looked = f"{counted(tested, 'part')} of the items"
+        return f"nowhere is {self.name} shown to agree less well than elsewhere: {looked} looked at."
+
+    @property
+    def basis(self) -> str:
+        """What it was measured by and on."""
+        measure = f"{self.overall.statistic.capitalize()} at dataset level within each part"
+        on = f"{counted(self.n, 'unseen item')} of {counted(self.n_sources, 'source')}"
+        tests = f"{counted(self.n_tests, 'test')}, p corrected after Holm and intervals widened for all of them"
+        return f"{measure}, on {on}; over all items {estimate(self.overall)}. {tests}."
+
+    def as_json(self) -> dict[str, Any]:
+        body = json_fields(self, but=("name", "left_out"))
+        return (
+            {"judge": self.name}
+            | body
+            | {
+                "left_out": dict(self.left_out),
+                "claims": list(self.claims),
+                "headline": self.headline,
+            }
+        )
+
+
+def examine(
+    golden: GoldenSet, aspect: str, judge: JudgeScores, *, statistic: Statistic = "spearman", model: str = ""
+) -> Examination:
+    """Examine `judge` on the labelled items that it scored and has not seen.
+
+    `model` names its model where the judge's own name does not: systems of its family are looked at.
+    """
+    labels = golden.labels(aspect)
+    usable = ~np.isnan(labels) & ~np.isnan(judge.values)
+    usable[list(judge.seen)] = False
+    at = np.flatnonzero(usable)
+    items = ExaminedItems(golden, aspect, at, judge.upward[at], judge.values[at])
+    measure = Measure(statistic, "dataset")
+    overall = align(items.scores, items.labelled, measure)
+    n_sources = int(np.unique(items.labelled.sources).size)
+    if not at.size:
+        return Examination(judge.name, overall, 0, (), None, 0)
+    found = examine_parts(items, measure)
+    biases = examine_biases(items, statistic, model or judge.name)
+    p_of_biases = [np.nan if bias.p is None else bias.p for bias in biases]
+    p = np.minimum(holm([*(contrast.p for contrast in found.contrasts), *p_of_biases]) * ALPHA / HALF_ALPHA, 1.0)
+    n_tests, n_parts = int((~np.isnan(p)).sum()), len(found.parts)
+    parts = _corrected(found, p[:n_parts], n_tests)
+    settled = zip(biases, p[n_parts:].tolist(), strict=True)
+    biases = tuple(bias if np.isnan(own) else replace(bias, p=own) for bias, own in settled)
+    distribution = _distribution(labels[at], judge, at, golden.aspects[aspect].scale)
+    return Examination(judge.name, overall, n_sources, parts, distribution, n_tests, biases, found.left_out)
+
+
+def _corrected(found: Parts, p: FloatArray, n_tests: int) -> tuple[Part, ...]:
+    """The parts with p corrected and intervals widened for `n_tests`."""
+    parts = zip(found.parts, found.contrasts, p.tolist(), strict=True)
+    return tuple(part if np.isnan(own) else _tested(part, contrast, own, n_tests) for part, contrast, own in parts)
+
+
+def _distribution(labels: FloatArray, judge: JudgeScores, at: IntArray, scale: Scale) -> Distribution:
+    step = scale.step or 0.0
+    n_steps = round((scale.high - scale.low) / step) + 1 if step else 0
+    if not 1 < n_steps <= MOST_STEPS:
+        step, n_steps = (scale.high - scale.low) / TENTHS, TENTHS
+        edges = [scale.low + k * step for k in range(n_steps + 1)]
+        names = tuple(f"{low:.3g} to {high:.3g}" for low, high in pairwise(edges))
+        lowest = scale.low + step / 2.0
+    else:
+        names, lowest = tuple(f"{scale.low + k * step:g}" for k in range(n_steps)), scale.low
+    parts = Scale(lowest, lowest + step * (n_steps - 1), step)
+
+    def spread(values: FloatArray) -> Spread:
+        counts = np.bincount(to_steps(values, parts).astype(np.intp), minlength=n_steps)
+        return Spread(float(values.mean()), float(values.std()), tuple((counts / values.size).tolist()))
+
+    scores = judge.values[at]
+    meant = judge.on_scale and judge.higher_is_better and bool(((scores >= scale.low) & (scores <= scale.high)).all())
+    note = "" if meant else f"The judge's scores are on a scale of their own, not on {scale}."
+    return Distribution(names, spread(labels), spread(scores) if meant else None, note)
+
+
+def _tested(part: Part, contrast: Contrast, p: float, n_tests: int) -> Part:
+    from scipy.special import stdtrit
+
+    reach = float(stdtrit(contrast.freedom, 1.0 - HALF_ALPHA / (2.0 * n_tests))) * contrast.error
+    low, high = max(contrast.value - reach, -2.0), min(contrast.value + reach, 2.0)
+    method = f"jackknife over {part.n_sources:,} sources, t({contrast.freedom}), widened for {n_tests} looks"
+    interval = Interval(low, high, 1.0 - ALPHA, method, part.n_sources)
+    others = None if part.alignment.value is None else part.alignment.value - contrast.value
+    return replace(part, others=others, difference=contrast.value, interval=interval, p=p)

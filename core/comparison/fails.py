@@ -1,0 +1,186 @@
+"""Where a judge fails: its alignment by how far people disagree, by its own score, by system and by length.
+
+On labelled items that it scored and has not seen, at dataset level within each part.  A part is called worse only where
+its difference from the other parts of its division stays beyond chance after Holm's correction over every test of the
+examination (`core.comparison.examination`); its interval is widened for as many looks.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from core.errors import AspectError
+from core.json_form import json_fields
+from core.records import Alignment, FloatArray, GoldenSet, IntArray, Interval, Item, Measure
+from core.stats import LabelledItems, claim, rater_table
+from core.stats.claims import estimate, p_figure, signed, signed_range
+from core.stats.slices import Contrast, measure_parts, stretches
+
+Division = Literal["disagreement", "score", "system", "length"]
+DIVISIONS: dict[Division, str] = {
+    "disagreement": "How far people disagree",
+    "score": "What the judge gave",
+    "system": "System",
+    "length": "Length",
+}
+MOST_SYSTEMS = 40
+"""Systems that are looked at, those with most items first: every one more takes power from all."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some items of a `division`, `name` says which: the judge's `alignment` there, of `n_sources` sources.
+
+    `others` is the alignment of the division's other parts, each within itself, weighted by its items; `difference` is
+    this part minus that, `interval` widened and `p` corrected for all that was looked at.  None where there is no test.
+    """
+
+    division: Division
+    name: str
+    alignment: Alignment
+    n_sources: int
+    others: float | None = None
+    difference: float | None = None
+    interval: Interval | None = None
+    p: float | None = None
+
+    @property
+    def worse(self) -> bool:
+        """Whether the judge is shown to agree less well here than in the other parts."""
+        return claim(self.difference, self.interval, self.p) == "lower"
+
+    @property
+    def words(self) -> str:
+        """The part beside the others, with its figures."""
+        figures = f"{signed(self.difference)} {signed_range(self.interval)}, {p_figure(self.p)}"
+        return (
+            f"{_WHERE[self.division].format(self.name)}: {estimate(self.alignment)}; beside the other parts {figures}"
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        return json_fields(self) | {"worse": self.worse}
+
+
+_WHERE: dict[Division, str] = {
+    "disagreement": "where people's ratings differ by {}",
+    "score": "where it gave {}",
+    "system": "on texts of {}",
+    "length": "on texts of {}",
+}
+
+
+class Parts(NamedTuple):
+    """The parts of all divisions with the contrast of each, and why there is no division, by its name."""
+
+    parts: tuple[Part, ...]
+    contrasts: tuple[Contrast, ...]
+    left_out: dict[Division, str]
+
+
+@dataclass(frozen=True, eq=False)
+class ExaminedItems:
+    """Items of `golden` at `positions` (n,), all labelled and scored; `scores` turned so that more is better."""
+
+    golden: GoldenSet
+    aspect: str
+    positions: IntArray
+    scores: FloatArray
+    given: FloatArray
+    """(n,) scores as the judge gave them."""
+
+    @property
+    def items(self) -> tuple[Item, ...]:
+        return tuple(self.golden.items[int(k)] for k in self.positions)
+
+    @property
+    def labelled(self) -> LabelledItems:
+        return LabelledItems.of(self.golden, self.aspect, self.positions)
+
+
+class _Divided(NamedTuple):
+    """(n,) codes of parts, −1 for none, and the names of the parts; or why there are none."""
+
+    codes: IntArray
+    names: tuple[str, ...]
+    reason: str = ""
+
+
+def examine_parts(examined: ExaminedItems, measure: Measure) -> Parts:
+    """Every division of the items; the tests are not yet corrected for their number."""
+    divided = {
+        "disagreement": _by_disagreement(examined),
+        "score": _by_number(examined.given, ""),
+        "system": _by_system(examined),
+        "length": _by_length(examined),
+    }
+    parts: list[Part] = []
+    contrasts: list[Contrast] = []
+    left_out: dict[Division, str] = {}
+    for division in DIVISIONS:
+        codes, names, reason = divided[division]
+        if reason or len(names) < 2:
+            left_out[division] = reason or "all items are alike in this"
+            continue
+        own = measure_parts(examined.scores, examined.labelled, codes, measure)
+        for k, (name, alignment) in enumerate(zip(names, own.alignments, strict=True)):
+            n_sources = int(np.unique(examined.labelled.sources[codes == k]).size)
+            part = Part(division, name, replace(alignment, n_unscored=0), n_sources)
+            parts.append(part)
+        contrasts += own.contrasts
+    return Parts(tuple(parts), tuple(contrasts), left_out)
+
+
+def _by_disagreement(examined: ExaminedItems) -> _Divided:
+    """By the standard deviation of the ratings of an item, of those that two people or more rated."""
+    try:
+        table = rater_table(examined.golden, examined.aspect).at(examined.positions)
+    except AspectError:
+        return _Divided(np.empty(0, dtype=np.intp), (), "every item has one label only")
+    twice = table.rated_twice
+    spread = np.full(examined.positions.size, np.nan)
+    if not twice.size:
+        return _Divided(np.empty(0, dtype=np.intp), (), "no item was rated by two people")
+    spread[twice] = np.nanstd(table.values[:, twice], axis=0)
+    return _by_number(np.round(spread, 9), " points (SD)")
+
+
+def _by_number(values: FloatArray, unit: str) -> _Divided:
+    """Stretches of rising `values`, named by their ends."""
+    codes = stretches(values)
+    names = [_range_name(values[codes == k], unit) for k in range(int(codes.max(initial=-1)) + 1)]
+    return _Divided(codes, tuple(names))
+
+
+def _range_name(values: FloatArray, unit: str) -> str:
+    low, high = f"{values.min():.3g}", f"{values.max():.3g}"
+    return f"{low}{unit}" if low == high else f"{low} to {high}{unit}"
+
+
+def _by_system(examined: ExaminedItems) -> _Divided:
+    named = [item.system_id for item in examined.items]
+    counts = Counter(name for name in named if name)
+    if len(counts) < 2:
+        why = "only one system is named" if counts else "the items do not say which system wrote them"
+        return _Divided(np.empty(0, dtype=np.intp), (), why)
+    names = tuple(sorted(name for name, _ in counts.most_common(MOST_SYSTEMS)))
+    places = {name: k for k, name in enumerate(names)}
+    return _Divided(np.array([places.get(name, -1) for name in named], dtype=np.intp), names)
+
+
+def _by_length(examined: ExaminedItems) -> _Divided:
+    lengths, unit = text_lengths(examined.items)
+    if not lengths.any():
+        return _Divided(np.empty(0, dtype=np.intp), (), "the texts are empty")
+    return _by_number(lengths, f" {unit}")
+
+
+def text_lengths(items: tuple[Item, ...]) -> tuple[FloatArray, str]:
+    """(n,) lengths of the texts judged and their unit: words, or letters for writing that puts no spaces."""
+    words = np.array([len(item.target.split()) for item in items], dtype=np.float64)
+    letters = np.array([len(item.target) for item in items], dtype=np.float64)
+    spaced = letters.sum() < 20 * max(words.sum(), 1.0)
+    return (words, "words") if spaced else (letters, "letters")

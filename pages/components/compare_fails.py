@@ -1,0 +1,108 @@
+"""Below the leaderboard: where one judge fails, what it leans on, and its scores beside people's labels."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import pandas as pd
+import streamlit as st
+
+from core.comparison.examination import Examination, examine
+from core.comparison.fails import DIVISIONS
+from core.project_records import JudgeEntry
+from core.records import GoldenSet, Statistic
+from core.report.figures import Drawing
+from core.report.figures.examination import distribution_figure, parts_figure
+from core.stats.claims import p_figure, signed, signed_range
+from pages.components import charts, tables
+from pages.components.compare_sections import choose_row
+from pages.components.compare_view import Compared
+from pages.components.screens import plain
+
+BIAS_NAMES = {
+    "length": "Length",
+    "verbosity": "Longer texts on the same source",
+    "own family": "Systems of its own family",
+}
+MOST_DRAWN = 24
+"""Parts in the picture; the table has all."""
+
+
+def draw(compared: Compared) -> None:
+    """The worst part in a sentence, every part in a picture, then biases and the scale."""
+    above = st.container()
+    entry = compared.judge_of(compared.leaderboard.rows[choose_row(compared, "compare_fails_judge")])
+    statistic = compared.leaderboard.measure.statistic
+    key = (compared.golden.digest, compared.aspect, entry.judge_id, entry.name, statistic)
+    examination = _examined(key, compared.golden, compared.aspect, entry, statistic)
+    with above:
+        st.markdown(f"##### {plain(examination.headline)}")
+        for bias in examination.biases:
+            if bias.shown:
+                st.markdown(plain(bias.words))
+        if examination.n:
+            st.caption(plain(examination.basis))
+    if not examination.parts:
+        return
+    drawn, spread = _figures(key, examination)
+    charts.place(drawn, key="compare_fails", alt="Alignment of the judge in every part of the items")
+    why = "; ".join(f"{DIVISIONS[division].lower()}: {reason}" for division, reason in examination.left_out.items())
+    if why:
+        st.caption(plain(f"Not divided by {why}."))
+    _draw_biases(examination)
+    if spread is not None and examination.distribution is not None:
+        st.markdown(f"**{plain(examination.distribution.words)}**")
+        charts.place(spread, key="compare_distribution", alt="Labels and scores over the scale")
+    _draw_table(examination)
+
+
+@st.cache_resource(max_entries=64, show_spinner="Examining the judge …")
+def _examined(
+    key: Hashable, _golden: GoldenSet, _aspect: str, _entry: JudgeEntry, _statistic: Statistic
+) -> Examination:
+    judge = _entry.judge
+    return examine(_golden, _aspect, judge, statistic=_statistic, model=f"{judge.name} {judge.note}")
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def _figures(key: Hashable, _examination: Examination) -> tuple[Drawing, Drawing | None]:
+    spread = _examination.distribution
+    return parts_figure(_examination, most=MOST_DRAWN), None if spread is None else distribution_figure(spread)
+
+
+def _draw_biases(examination: Examination) -> None:
+    """What the judge leans on, beyond chance or not."""
+    lines = [f"- {BIAS_NAMES[bias.kind]}: {plain(bias.figures)}." for bias in examination.biases]
+    with st.expander("What it leans on beyond people", icon=":material/balance:"):
+        st.markdown("\n".join(lines))
+        st.caption(
+            "Length and longer texts: Spearman or whatever is chosen above, of the judge and of people with length. "
+            "Own family: judge above people in standard deviations. Position needs pairs asked both ways."
+        )
+
+
+def _draw_table(examination: Examination) -> None:
+    frame = pd.DataFrame(
+        {
+            "divided by": [DIVISIONS[part.division] for part in examination.parts],
+            "part": [part.name for part in examination.parts],
+            "alignment": pd.Series([part.alignment.value for part in examination.parts], dtype="Float64"),
+            "interval": [tables.interval_of(part.alignment) for part in examination.parts],
+            "beside the others": [
+                tables.DASH if part.difference is None else f"{signed(part.difference)} {signed_range(part.interval)}"
+                for part in examination.parts
+            ],
+            "p": [p_figure(part.p, tables.DASH) for part in examination.parts],
+            "n": [part.alignment.n for part in examination.parts],
+            "sources": [part.n_sources for part in examination.parts],
+        }
+    )
+    with st.expander(f"All {len(frame)} parts as a table", icon=":material/table:"):
+        st.dataframe(
+            frame,
+            hide_index=True,
+            height=tables.height_for(len(frame), 12),
+            placeholder=tables.DASH,
+            alt="Alignment of the judge in every part of the items, beside the other parts",
+            column_config={"alignment": st.column_config.NumberColumn(format="%.3f")},
+        )

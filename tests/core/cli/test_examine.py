@@ -1,0 +1,65 @@
+"""`examine` as a command: JSON, words, and what may be wrong with the files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import core
+from core.errors import UsageError
+from tests.core.cli.conftest import Run, Say, write_rows
+
+Files = tuple[Path, Path]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Files:
+    """40 sources by 3 systems; what the judge says of system C has nothing to do with people."""
+    rng = np.random.default_rng(0)
+    golden: list[dict[str, Any]] = []
+    verdicts = []
+    for source in range(40):
+        for system in "ABC":
+            quality = rng.normal()
+            name, label = f"d{source}-{system}", float(np.clip(np.round(3 + quality), 1, 5))
+            text = "word " * int(rng.integers(4, 30))
+            place = {"item_id": name, "source_id": f"d{source}", "system_id": system, "target": text}
+            golden.append(place | {"human_quality": label})
+            score = 3 + (rng.normal() if system == "C" else quality + 0.3 * rng.normal())
+            verdicts.append({"item_id": name, "score": float(np.clip(score, 1, 5))})
+    return write_rows(tmp_path / "golden.jsonl", golden), write_rows(tmp_path / "verdicts.jsonl", verdicts)
+
+
+def test_it_says_first_where_the_judge_fails(files: Files, say: Say) -> None:
+    said = say("examine", *files, "--aspect", "quality")
+    assert said.code == 0
+    assert said.splitlines()[0].startswith("The judge agrees less well on texts of C:")
+
+
+def test_json_has_every_part_with_its_interval_and_what_is_claimed(files: Files, run: Run) -> None:
+    code, body = run("examine", *files, "--aspect", "quality")
+    assert code == 0
+    parts = {(part["division"], part["name"]): part for part in body["parts"]}
+    worst = parts["system", "C"]
+    assert worst["worse"] and worst["alignment"]["interval"] and worst["interval"][1] < 0 and worst["p"] < 0.05
+    assert len(body["claims"]) == 1
+    assert body["left_out"].keys() == {"disagreement"}
+    assert {own["kind"] for own in body["biases"]} == {"length", "verbosity", "own family"}
+    assert sum(body["distribution"]["people"]["shares"]) == pytest.approx(1)
+
+
+def test_the_python_face_gives_the_same(files: Files, run: Run) -> None:
+    _, body = run("examine", *files, "--aspect", "quality")
+    examination = core.examine(core.load_golden(files[0]), files[1], "quality")
+    assert examination.as_json()["parts"] == body["parts"]
+
+
+def test_verdicts_on_other_items_and_unknown_aspects_are_refused(files: Files, tmp_path: Path, run: Run) -> None:
+    others = write_rows(tmp_path / "others.jsonl", [{"item_id": "x", "score": 3}])
+    code, body = run("examine", files[0], others, "--aspect", "quality")
+    assert (code, body["error"]["type"]) == (UsageError.exit_code, "UsageError")
+    code, body = run("examine", *files, "--aspect", "beauty")
+    assert code == 1 and "quality" in body["error"]["message"]

@@ -1,0 +1,208 @@
+"""A judge examined: planted weaknesses are found, biases told apart from taste, bad input told in words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from core.comparison.biases import family_of
+from core.comparison.examination import Examination, examine
+from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Rating, Scale, canonical_json
+from core.stats import align, paired_difference
+
+ASPECT = "quality"
+SYSTEMS = ("gpt-4o", "claude-3", "llama-2", "t5")
+SOURCES = 50
+
+
+class Drawn:
+    """Labels of 50 sources by 4 systems, texts of 5 to 44 words, two raters."""
+
+    def __init__(self, seed: int = 0) -> None:
+        rng = np.random.default_rng(seed)
+        self.rng, n = rng, SOURCES * len(SYSTEMS)
+        self.words = rng.integers(5, 45, n)
+        self.system = np.tile(np.arange(len(SYSTEMS)), SOURCES)
+        self.quality = rng.normal(0, 1, n)
+
+    def golden(self, labels: Any = None, **more: Any) -> GoldenSet:
+        values = self.quality if labels is None else labels
+        ratings = np.clip(np.round(3 + values + self.rng.normal(0, 0.4, (2, values.size))), 1, 5)
+        items = tuple(
+            Item(f"i{k}", "word " * int(size), f"doc{k // len(SYSTEMS)}", SYSTEMS[system])
+            for k, (size, system) in enumerate(zip(self.words, self.system, strict=True))
+        )
+        given = tuple(
+            Rating(items[k].item_id, f"r{rater + 1}", ASPECT, float(value))
+            for rater, row in enumerate(ratings)
+            for k, value in enumerate(row)
+        )
+        labelled = AspectLabels(ASPECT, Scale(1, 5, 1.0), tuple(ratings.mean(axis=0).tolist()))
+        return replace(GoldenSet("drawn", "single", items, {ASPECT: labelled}, given), **more)
+
+    def judge(self, values: Any, name: str = "a judge", **more: Any) -> JudgeScores:
+        return JudgeScores(name, "imported", ASPECT, np.clip(3 + np.asarray(values, dtype=float), 1, 5), **more)
+
+
+def bias(examination: Examination, kind: str) -> Any:
+    return next(own for own in examination.biases if own.kind == kind)
+
+
+def test_a_system_that_it_cannot_judge_is_the_worst_part():
+    drawn = Drawn()
+    lost = drawn.system == 2
+    noise = drawn.rng.normal(0, 1, lost.size)
+    examination = examine(drawn.golden(), ASPECT, drawn.judge(np.where(lost, noise, drawn.quality + 0.3 * noise)))
+    assert [part.name for part in examination.worst] == ["llama-2"]
+    worst = examination.worst[0]
+    assert worst.interval is not None and worst.interval.high < 0 and worst.p is not None and worst.p < 0.05
+    assert "llama-2" in examination.headline and examination.claims[0].count("llama-2") == 1
+    assert worst.alignment.n == SOURCES
+    others = [part for part in examination.parts if part.division == "system" and part.name != "llama-2"]
+    assert worst.others == pytest.approx(np.mean([part.alignment.value for part in others]))
+
+
+def test_long_texts_that_it_cannot_judge_are_found_by_length():
+    drawn = Drawn(1)
+    noise = drawn.rng.normal(0, 1, drawn.words.size)
+    scores = np.where(drawn.words >= 32, noise, drawn.quality + 0.3 * noise)
+    examination = examine(drawn.golden(), ASPECT, drawn.judge(scores))
+    assert any(part.division == "length" and part.name.endswith("44 words") for part in examination.worst)
+
+
+def test_following_length_beyond_people_is_told_and_what_is_left_at_equal_length():
+    drawn = Drawn(2)
+    length = (drawn.words - drawn.words.mean()) / drawn.words.std()
+    golden, judge = drawn.golden(), drawn.judge(0.5 * drawn.quality + 0.8 * length)
+    examination = examine(golden, ASPECT, judge)
+    found = bias(examination, "length")
+    assert found.shown and "more than people" in found.words
+    assert found.equal.value > found.plain.value > 0  # length hides what it knows
+    assert found.plain.value == pytest.approx(examination.overall.value)
+    assert bias(examination, "verbosity").shown
+    same = examine(
+        drawn.golden(0.6 * drawn.quality + 0.8 * length), ASPECT, drawn.judge(0.6 * drawn.quality + 0.8 * length)
+    )
+    assert not bias(same, "length").shown  # people like long texts as much
+
+
+def test_the_length_bias_is_the_paired_difference_and_the_partial_correlation():
+    drawn = Drawn(3)
+    golden, judge = drawn.golden(), drawn.judge(drawn.quality + drawn.rng.normal(0, 1, drawn.words.size))
+    found = bias(examine(golden, ASPECT, judge), "length")
+    from core.records import Measure
+    from core.stats import LabelledItems
+
+    measure, items = Measure("spearman", "dataset"), LabelledItems.of(golden, ASPECT)
+    by_length = items.labelled(drawn.words.astype(float))
+    gap = paired_difference(judge.values, items.labels, by_length, measure)
+    assert (found.difference, found.interval) == (gap.value, gap.interval)
+    a, b = gap.a.value or 0.0, gap.b.value or 0.0
+    both = align(judge.values, items, measure).value or 0.0
+    assert found.equal.value == pytest.approx((both - a * b) / np.sqrt((1 - a**2) * (1 - b**2)))
+
+
+def test_its_own_family_is_favoured_only_beyond_people():
+    drawn = Drawn(4)
+    own = (drawn.system == 0) * 0.9
+    noise = drawn.rng.normal(0, 0.5, drawn.words.size)
+    favoured = bias(
+        examine(drawn.golden(), ASPECT, drawn.judge(drawn.quality + own + noise), model="openai:gpt-4o"), "own family"
+    )
+    assert favoured.shown and favoured.name == "GPT" and favoured.difference > 0.5
+    harsh = bias(examine(drawn.golden(), ASPECT, drawn.judge(drawn.quality - own + noise, "gpt-4")), "own family")
+    assert not harsh.shown and harsh.words == ""
+    unknown = bias(examine(drawn.golden(), ASPECT, drawn.judge(drawn.quality, "offline")), "own family")
+    assert unknown.difference is None and "not known" in unknown.reason
+
+
+@pytest.mark.parametrize(
+    ("name", "family"),
+    [
+        *(
+            ("openai:gpt-4o", "GPT"),
+            ("o3-mini", "GPT"),
+            ("anthropic/claude-3.5", "Claude"),
+            ("Meta-Llama-3-8B", "Llama"),
+        ),
+        *(
+            ("Mixtral-8x7B", "Mistral"),
+            ("hf:Qwen/Qwen2.5", "Qwen"),
+            ("flan-t5", "T5"),
+            ("", ""),
+            ("offline", ""),
+            ("seq2seq", ""),
+        ),
+    ],
+)
+def test_families_by_name(name, family):
+    assert family_of(name) == family
+
+
+def test_every_p_counts_every_test_and_intervals_are_widened():
+    drawn = Drawn(5)
+    examination = examine(drawn.golden(), ASPECT, drawn.judge(drawn.quality + drawn.rng.normal(0, 1, 200)))
+    tested = [part for part in examination.parts if part.p is not None]
+    assert examination.n_tests == len(tested) + sum(own.p is not None for own in examination.biases)
+    for part in tested:
+        assert part.interval is not None and f"{examination.n_tests} looks" in part.interval.method
+        assert part.interval.low < (part.difference or 0.0) < part.interval.high
+
+
+def test_labels_seen_and_scores_missing_take_no_part():
+    drawn = Drawn(6)
+    scores = drawn.quality.copy()
+    scores[:40] = np.nan
+    examination = examine(drawn.golden(), ASPECT, drawn.judge(scores, seen=tuple(range(100, 160))))
+    assert examination.n == 100
+
+
+def test_the_distribution_is_that_of_labels_and_scores():
+    drawn = Drawn(7)
+    golden, judge = drawn.golden(), drawn.judge(drawn.quality)
+    told = examine(golden, ASPECT, judge).distribution
+    assert told is not None and told.judge is not None and told.parts == ("1", "2", "3", "4", "5")
+    assert sum(told.people.shares) == pytest.approx(1) == pytest.approx(sum(told.judge.shares))
+    assert told.people.mean == pytest.approx(golden.labels(ASPECT).mean())
+    off = examine(golden, ASPECT, replace(judge, values=judge.values * 10, on_scale=False)).distribution
+    assert off is not None and off.judge is None and "scale of their own" in off.words
+
+
+def _bare(golden: GoldenSet, **more: Any) -> GoldenSet:
+    return replace(golden, items=tuple(replace(item, **more) for item in golden.items))
+
+
+@pytest.mark.parametrize(
+    "broken", ["no systems", "one rater", "no ratings", "constant judge", "empty texts", "two items", "nothing seen"]
+)
+def test_bad_input_is_told_and_claims_nothing(broken):
+    drawn = Drawn(8)
+    golden, judge = drawn.golden(), drawn.judge(drawn.quality)
+    if broken == "no systems":
+        golden = _bare(golden, system_id="")
+    elif broken == "empty texts":
+        golden = _bare(golden, target="")
+    elif broken == "one rater":
+        golden = replace(golden, ratings=tuple(own for own in golden.ratings if own.rater_id == "r1"))
+    elif broken == "no ratings":
+        golden = replace(golden, ratings=())
+    elif broken == "constant judge":
+        judge = drawn.judge(np.zeros(200))
+    elif broken == "two items":
+        judge = drawn.judge(np.where(np.arange(200) < 6, drawn.quality, np.nan))
+    else:
+        judge = drawn.judge(drawn.quality, seen=tuple(range(200)))
+    examination = examine(golden, ASPECT, judge)
+    canonical_json(examination.as_json())
+    assert examination.claims == () and examination.headline
+    expected = {
+        "no systems": "system",
+        "one rater": "disagreement",
+        "no ratings": "disagreement",
+        "empty texts": "length",
+    }
+    if broken in expected:
+        assert expected[broken] in examination.left_out
