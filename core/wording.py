@@ -1,4 +1,4 @@
-"""What is said of texts and counts: the word diff of two criteria texts, their union, a count with its noun."""
+"""What is said of texts, counts and judges: a word diff of criteria and their union, a count with its noun, a name."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from pathlib import PurePath
 from typing import Literal
 
 Change = Literal["same", "removed", "added"]
@@ -72,3 +73,15 @@ def _both(removed: str, added: str) -> Iterator[Piece]:
         yield Piece("removed", removed)
     if added:
         yield Piece("added", added)
+
+
+def judge_words(spec: str) -> str:
+    """What people call the judge of that spec: its model or file, without where it lies; "—" for none."""
+    kind, colon, rest = spec.partition(":")
+    if not colon:
+        return spec or "—"
+    if spec == "scripted:newsroom":
+        return "Simulated reader"
+    if kind == "recorded":
+        return f"recorded replies, {PurePath(rest).stem}"
+    return rest.partition("@")[0] if kind == "openai" else PurePath(rest).name or spec

@@ -50,7 +50,6 @@ PASS_ITEMS, LEFT_OPEN = 24, 3
 NEW_RULE = "The result comes first: take off 2 where a scene, a question or background opens the text."
 """What a person adds by hand: the rule of the house that no draft finds."""
 METRICS = ("overlap", "similarity")
-READERS = {"no criteria": "Simulated reader · no criteria", "calibrated": "Simulated reader · calibrated"}
 
 
 @dataclass
@@ -159,13 +158,9 @@ def _label(build: Build) -> None:
 
 def _calibrate(build: Build) -> None:
     """The simulated reader; its judge is taken into use."""
-    ada = build.as_(ADA)
     request = CalibrationRequest(*build.where, newsroom.SPEC, newsroom.CHOSEN, newsroom.DEFINITION)
-    build.run_id = build.done(projects.start_calibration(ada, build.settings, request))
+    build.run_id = build.done(projects.start_calibration(build.as_(ADA), build.settings, request))
     build.best = projects.load_calibration(build.store, build.run_id).chosen[0].criteria_id
-    for row in projects.list_judges(build.store, *build.where):
-        if row.judge.run_id == build.run_id and row.judge.kind in READERS:
-            projects.rename_judge(ada, DEMO_PROJECT, row.judge_id, READERS[row.judge.kind])
     build.decide(ADA, 1, "current", "A first judge to go on with: it knows the house far better than without criteria.")
 
 
@@ -292,9 +287,6 @@ def _make_judge(build: Build) -> None:
         note="The result comes first.",
     )
     build.judge_id = build.done(made)
-    for row in projects.list_judges(build.store, *build.where):
-        if row.judge.run_id == build.judge_id:
-            projects.rename_judge(build.as_(ADA), DEMO_PROJECT, row.judge_id, "Simulated reader · version 2")
     build.decide(ADA, 2, "approved", "Approved for the demo. The desk would say it much like this.")
     build.decide(BEN, 2, "current", "")
 

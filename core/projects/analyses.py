@@ -26,6 +26,7 @@ from core.settings import Settings
 from core.store.codec import unpack
 from core.store.results import RESULT
 from core.store.store import Store
+from core.wording import judge_words
 
 __all__ = [  # with the records that screens, which do not reach into the algorithms, take from here
     "Ablation",
@@ -122,7 +123,7 @@ def start_ablation(store: Store, settings: Settings, request: AblationRequest) -
     spec = store.runs.get(request.run_id).judge_spec
     return start_run(
         *(store, settings, "ablation", request),
-        title=f"{request.aspect} · ablation · {spec}",
+        title=f"{request.aspect} · ablation · {judge_words(spec)}",
         judge_spec=spec,
         opens="an ablation measured variants on them",
     )
@@ -150,13 +151,13 @@ def judges_of(result: Ablation, run_id: str) -> list[JudgeScores]:
     rows = dict(zip(result.scores.criteria_ids, result.scores.values, strict=True))
     return [
         JudgeScores(
-            name=f"{result.judge_spec} · {row.key}",
+            name=f"{judge_words(result.judge_spec)} · {row.key}",
             kind="calibrated",
             aspect=result.task.aspect,
             values=rows[row.key],
             unscored=result.scores.unscored.get(row.key, ()),
             seen=result.calibration_positions,
-            note=f"{row.what} The judge {result.judge_spec}, from an ablation of its calibration.",
+            note=f"{row.what} The judge {judge_words(result.judge_spec)}, from an ablation of its calibration.",
             run_id=run_id,
             calls_per_item=float(len(row.criteria_ids)),
         )

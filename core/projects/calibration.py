@@ -22,6 +22,7 @@ from core.settings import Settings
 from core.store.codec import unpack
 from core.store.results import JUDGE
 from core.store.store import Store
+from core.wording import judge_words
 
 if TYPE_CHECKING:
     from core.export.adapters import Adapter
@@ -76,7 +77,7 @@ def start_calibration(store: Store, settings: Settings, request: CalibrationRequ
     request = keeping_sides(store, request)
     return start_run(
         *(store, settings, "calibration", request),
-        title=f"{request.aspect} · {golden.name} · {request.judge_spec}",
+        title=f"{request.aspect} · {golden.name} · {judge_words(request.judge_spec)}",
         judge_spec=request.judge_spec,
         opens="a calibration reports its winner on them",
     )
@@ -101,7 +102,7 @@ def run_calibration(work: RunWork) -> Calibration:
     work.add_alignments(criteria_alignments(work, result))
     bare = [candidate.criteria.criteria_id for candidate in result.candidates if candidate.status == "baseline"]
     run_id = work.run.run_id
-    final = final_judge(result, golden, run_id, f"{spec_of(result)} · calibrated")
+    final = final_judge(result, golden, run_id, f"{judge_words(spec_of(result))} · calibrated")
     for scores in (final, *bare_judges(result, run_id, work.scores(bare))):
         work.add_judge(scores)
     propose(work, result)
@@ -110,6 +111,7 @@ def run_calibration(work: RunWork) -> Calibration:
 
 def final_judge(result: Calibration, golden: GoldenSet, run_id: str, name: str) -> JudgeScores:
     """The final judge of a calibration or a version, as one of the project's; it has seen the calibration labels."""
+    called = judge_words(spec_of(result))
     members = "one set of criteria" if len(result.chosen) == 1 else f"the mean of {len(result.chosen)} sets of criteria"
     return JudgeScores(
         name=name,
@@ -118,7 +120,7 @@ def final_judge(result: Calibration, golden: GoldenSet, run_id: str, name: str) 
         values=final_values(result, golden),
         unscored=result.scores.unscored.get("final", ()),
         seen=result.split.calibration,
-        note=f"The judge {spec_of(result)} with {members}, calibrated on {len(result.split.calibration)} items.",
+        note=f"The judge {called} with {members}, calibrated on {len(result.split.calibration)} items.",
         run_id=run_id,
         calls_per_item=float(len(result.chosen)),
     )
@@ -126,15 +128,15 @@ def final_judge(result: Calibration, golden: GoldenSet, run_id: str, name: str) 
 
 def bare_judges(result: Calibration, run_id: str, bare: ScoreMatrix) -> list[JudgeScores]:
     """The same judge without criteria, with which a calibration or a version is compared; it has seen no labels."""
-    spec = spec_of(result)
+    called = judge_words(spec_of(result))
     return [
         JudgeScores(
-            name=f"{spec} · no criteria",
+            name=f"{called} · no criteria",
             kind="no criteria",
             aspect=result.task.aspect,
             values=row,
             unscored=bare.unscored.get(name, ()),
-            note=f"The judge {spec} that knows the name of the aspect and no criteria.",
+            note=f"The judge {called} that knows the name of the aspect and no criteria.",
             run_id=run_id,
             calls_per_item=1.0,
         )

@@ -26,6 +26,7 @@ from core.review.judge_versions import JudgeLine, VersionMade, VersionOrigin
 from core.settings import Settings
 from core.store.results import JUDGE
 from core.store.store import Store
+from core.wording import judge_words
 
 OPENED = "a version of the judge was measured on them"
 
@@ -164,7 +165,7 @@ def run_version_measurement(work: RunWork) -> Calibration:
         result = measure(judge, split, asked.settings, criteria, held_out=request.held_out, judge_state=state)
     work.add_criteria([candidate.criteria for candidate in result.candidates])
     work.add_alignments(criteria_alignments(work, result))
-    name = f"{work.run.judge_spec} · version {request.version}"
+    name = f"{judge_words(work.run.judge_spec)} · version {request.version}"
     work.add_judge(final_judge(result, golden, work.run.run_id, name))
     if not _has_baseline(work, request):
         bare = [candidate.criteria.criteria_id for candidate in result.candidates if candidate.status == "baseline"]
@@ -192,7 +193,7 @@ def start_version(store: Store, settings: Settings, request: VersionRequest) -> 
     spec = store.runs.get(request.run_id).judge_spec
     return start_run(
         *(store, settings, "version", request),
-        title=f"{request.aspect} · judge version {request.version} · {spec}",
+        title=f"{request.aspect} · judge version {request.version} · {judge_words(spec)}",
         judge_spec=spec,
         opens=OPENED if request.held_out else "",
     )

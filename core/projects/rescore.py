@@ -18,6 +18,7 @@ from core.records import Alignment, FloatArray, GoldenSet, Interval, Measure, Us
 from core.review.triage import EDIT_SCORED
 from core.settings import Settings
 from core.store.store import Store
+from core.wording import judge_words
 
 if TYPE_CHECKING:
     from core.stats import Difference
@@ -106,7 +107,7 @@ def start_rescore(store: Store, settings: Settings, request: RescoreRequest) -> 
     spec = store.runs.get(request.run_id).judge_spec
     return start_run(
         *(store, settings, "rescore", request),
-        title=f"{request.aspect} · edit{f' by {new.author}' if new.author else ''} · {spec}",
+        title=f"{request.aspect} · edit{f' by {new.author}' if new.author else ''} · {judge_words(spec)}",
         judge_spec=spec,
         opens=EDIT_SCORED if request.held_out else "",
     )

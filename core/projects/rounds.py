@@ -26,6 +26,7 @@ from core.stats import Difference, holm
 from core.store.codec import unpack
 from core.store.results import RESULT
 from core.store.store import Store
+from core.wording import judge_words
 
 ProposalState = Literal["open", "accepted", "rejected"]
 
@@ -123,7 +124,7 @@ def start_round(store: Store, settings: Settings, request: RoundRequest) -> str:
         )
     learnt = f"{len(request.item_ids)} picked items" if request.item_ids else "sampled items"
     spec = store.runs.get(request.run_id).judge_spec
-    title = f"{request.aspect} · round on {len(parents)} criteria, {learnt} · {spec}"
+    title = f"{request.aspect} · round on {len(parents)} criteria, {learnt} · {judge_words(spec)}"
     return start_run(store, settings, "round", request, title=title, judge_spec=spec)
 
 

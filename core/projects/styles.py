@@ -26,6 +26,7 @@ from core.settings import Settings
 from core.store.codec import pack, unpack
 from core.store.results import RESULT, SNAPSHOT
 from core.store.store import Store
+from core.wording import judge_words
 
 
 def estimate_styles(store: Store, settings: Settings, request: StylesRequest) -> StylesEstimate:
@@ -54,7 +55,8 @@ def start_styles(store: Store, settings: Settings, request: StylesRequest) -> st
         golden, _ = require_aspect(store, request.golden_id, aspect)
         _criteria_of(store, request, aspect)
     what = "pilot of styles" if request.is_pilot else "styles"
-    title = f"{what}: {len(request.styles)} × {', '.join(request.aspects)} · {golden.name} · {request.judge_spec}"
+    about = f"{len(request.styles)} × {', '.join(request.aspects)} · {golden.name}"
+    title = f"{what}: {about} · {judge_words(request.judge_spec)}"
     return start_run(store, settings, "styles", request, title=title, judge_spec=request.judge_spec)
 
 

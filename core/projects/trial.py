@@ -19,6 +19,7 @@ from core.records import Criteria, Provenance, Scored, Usage
 from core.review.criteria import LONGEST_TEXT
 from core.settings import Settings
 from core.store.store import Store
+from core.wording import judge_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ def start_trial(store: Store, settings: Settings, request: TrialRequest) -> str:
         raise UsageError(f"The item {request.item_id[:60]!r} is held out. Try criteria on a calibration item.")
     require_judge(store, request.run_id)
     spec = store.runs.get(request.run_id).judge_spec
-    title = f"{request.aspect} · criteria tried on {request.item_id[:60]} · {spec}"
+    title = f"{request.aspect} · criteria tried on {request.item_id[:60]} · {judge_words(spec)}"
     return start_run(store, settings, "trial", request, title=title, judge_spec=spec)
 
 

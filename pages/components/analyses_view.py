@@ -17,8 +17,8 @@ from core.projects.analyses import Analyses, CaseStudy, Scope
 from core.records import STATISTICS
 from core.report.figures import STATISTIC_NAMES, describe
 from core.report.figures.analyses import length_figure, pattern_figure, size_figure
-from core.wording import word_diff
-from pages.components import charts, criteria_names, diff_view, run_choice, runs_table, state, tables
+from core.wording import judge_words, word_diff
+from pages.components import charts, criteria_names, diff_view, run_choice, state, tables
 from pages.components.ablation_view import draw_ablation, signed
 from pages.components.chosen import distinct
 from pages.components.page import Opened, link_to
@@ -111,7 +111,7 @@ def _analysed(_page: Opened, run_id: str, scope: Scope) -> _Drawn:
 
 def _run_words(run: Run) -> str:
     """Judge and a fixed moment, for an option whose words moved on by themselves would lose its choice."""
-    return f"{runs_table.judge_words(run.judge_spec)}, {(run.finished_at or run.created_at).astimezone():%d %b %H:%M}"
+    return f"{judge_words(run.judge_spec)}, {(run.finished_at or run.created_at).astimezone():%d %b %H:%M}"
 
 
 def _draw_candidates(page: Opened, run: Run) -> None:

@@ -12,7 +12,8 @@ from core.projects.kinds import RunDetail
 from core.report.figures import describe, measure_name
 from core.review.judge_versions import STATE_WORDS, JudgeVersion
 from core.stats import claim, difference_figures, gain_words
-from pages.components import charts, judge_view, review_view, run_view, runs_table, state, tables
+from core.wording import judge_words
+from pages.components import charts, judge_view, review_view, run_view, state, tables
 from pages.components.page import Opened, finding, link_to
 from pages.components.screens import plain
 
@@ -108,7 +109,7 @@ def _measured(view: RunDetail, result: Calibration) -> str:
 
 def _judge_words(spec: str) -> str:
     offline = spec == "offline"
-    return "The offline judge, which is no LLM" if offline else f"Judge: {runs_table.judge_words(spec)}"
+    return "The offline judge, which is no LLM" if offline else f"Judge: {judge_words(spec)}"
 
 
 def _draw_criteria(page: Opened, view: RunDetail, result: Calibration, version: JudgeVersion | None) -> None:

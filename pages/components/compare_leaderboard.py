@@ -249,7 +249,7 @@ def _columns(heading: str, leaderboard: Leaderboard, beside: str) -> dict[str, o
     config = st.column_config
     measure = measure_name(leaderboard.measure.statistic, leaderboard.measure.level)
     return {
-        "judge": config.TextColumn(width=260),
+        "judge": config.TextColumn(width=216),  # beside it a phone shows its figure
         heading: config.NumberColumn(format="%.3f", width=126, help=f"alignment with people: {measure}"),
         "interval": config.TextColumn("95 % interval", width=108, help=_interval_help(leaderboard)),
         beside: config.TextColumn(

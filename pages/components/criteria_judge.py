@@ -8,7 +8,7 @@ import streamlit as st
 from streamlit.errors import StreamlitPageNotFoundError
 
 from core import projects
-from core.errors import ConcordError
+from core.errors import ConcordError, ConflictError
 from core.project_records import CriteriaEntry
 from core.projects.judge_line import VersionRequest
 from core.review.judge_versions import JudgeLine, JudgeVersion, VersionOrigin
@@ -52,13 +52,11 @@ def draw_make(
     ways = _ways(page, aspect, criteria_ids)
     known = next((version for version in reversed(line.versions) if _is_made_of(line, version, criteria_ids)), None)
     if known is not None:
-        link_to(
-            "overview",
-            f"Version {known.number} of the judge",
-            icon=":material/verified:",
-            **judge_view.place_of(aspect, known),
-        )
+        _link_to_version(known, f"Version {known.number} of the judge")
         return
+    if st.session_state.pop(f"{name}_clash", False) and line.versions:
+        first = line.versions[-1]
+        _link_to_version(first, f"Version {first.number}, made by {first.made.actor or 'somebody'}")
     form = st.popover(
         "Make this the judge",
         type="primary" if primary else "secondary",
@@ -70,6 +68,10 @@ def draw_make(
     if form.open:
         with form:
             _draw_make_form(page, line, ways, origin, name)
+
+
+def _link_to_version(version: JudgeVersion, label: str) -> None:
+    link_to("overview", label, icon=":material/verified:", **judge_view.place_of(version.aspect, version))
 
 
 def _is_made_of(line: JudgeLine, version: JudgeVersion, criteria_ids: Sequence[str]) -> bool:
@@ -144,6 +146,7 @@ def _make(page: Opened, line: JudgeLine, criteria_ids: Sequence[str], *, origin:
         run = projects.run_view(page.store, run_id)
     except ConcordError as error:
         state.leave_notice(f"No version was made: {error}", good=False)
+        st.session_state[f"{name}_clash"] = isinstance(error, ConflictError)
         return
     assert isinstance(run.request, VersionRequest)  # what `make_version` starts
     where = {"project": page.project.project_id, "golden": run.golden_id, "aspect": line.aspect}

@@ -29,11 +29,9 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
         return
     names = criteria_names.names_of(page, aspect)
     grown = _grown(family)
-    everything = st.toggle(
-        f"Also the {len(family) - len(grown)} drafts that nobody refined, edited or decided on",
-        value=not grown,
-        key=state.widget("lineage_all"),
-        disabled=not grown or len(grown) == len(family),
+    n_dropped = len(family) - len(grown)
+    everything = bool(grown and n_dropped) and st.toggle(
+        f"Also the {n_dropped} that were dropped early", key=state.widget("lineage_all")
     )
     shown = family if everything or not grown else grown
     ids = [relative.criteria.criteria_id for relative in shown]
@@ -53,13 +51,16 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
 
 
 def _grown(family: Sequence[Relative]) -> list[Relative]:
-    """Versions with children, parents that are here, or a decision."""
-    ids = {relative.criteria.criteria_id for relative in family}
-    return [
-        relative
-        for relative in family
-        if relative.children or relative.version is not None or any(p in ids for p in relative.criteria.parents)
-    ]
+    """Versions that were measured in full or made a judge, and all that they were made from."""
+    by_id = {relative.criteria.criteria_id: relative for relative in family}
+    in_full = (tables.MEASURED, tables.REJECTED)
+    waiting = [name for name, kin in by_id.items() if kin.version or tables.group_of(kin.criteria) in in_full]
+    kept: set[str] = set()
+    while waiting:
+        if (name := waiting.pop()) in by_id and name not in kept:
+            kept.add(name)
+            waiting += by_id[name].criteria.parents
+    return [relative for relative in family if relative.criteria.criteria_id in kept]
 
 
 def _key(shown: Sequence[Relative], opened: str | None, names: Mapping[str, str]) -> Hashable:

@@ -117,7 +117,8 @@ def _draw_point(golden: GoldenSummary, point: AgendaItem, k: int, *, ticked: boo
         f"agenda_{golden.golden_id[-8:]}_{point.kind}_{point.run_id}_{point.subject_id}_{point.item_id}_{k}"
     )
     about = f"  \n{plain(tables.one_line(point.text)[:SHORT])}" if point.text else ""
-    st.checkbox(f"**{plain(point.title)}**{about}", value=ticked, key=key)
+    item = f" {plain(point.item_id[:60])}" if point.item_id else ""
+    st.checkbox(f"**{plain(point.title)}**{item}{about}", value=ticked, key=key)
     return key
 
 

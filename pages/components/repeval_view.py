@@ -24,6 +24,7 @@ from core.report.figures.repeval import (
     random_figure,
     wins_figure,
 )
+from core.report.words import percent
 from pages.components import charts, repeval_cell, run_view, state, tables
 from pages.components.page import Opened, finding, link_to
 from pages.components.screens import plain
@@ -155,7 +156,7 @@ def sentence(result: RepEvalResult) -> str:
     random = result.random
     if random is None or random.percentile is None:
         return f"{words}."
-    return f"{words}, above {random.percentile:.0f} % of random projections there."
+    return f"{words}, above {percent(random.percentile / 100)} of random projections there."
 
 
 def place_words(result: RepEvalResult) -> str:

@@ -12,7 +12,7 @@ from core.data.split import few_labels
 from core.errors import ConcordError
 from core.project_records import CriteriaEntry, Run
 from core.projects.rounds import RoundRequest, RoundResult
-from core.wording import counted
+from core.wording import counted, judge_words
 from pages.components import consent, live, people, proposals_view, run_view, runs_table, state, tables
 from pages.components.chosen import distinct
 from pages.components.criteria_list import run_words
@@ -74,7 +74,7 @@ def _draw_done(selection: Selection, run: Run) -> None:
         return
     took = None if view.finished_at is None else tables.seconds_taken(view, view.finished_at)
     spent = f"{counted(view.calls, 'call')}, cost {tables.money(view.usage.cost)}, took {tables.duration(took)}"
-    st.caption(plain(f"Finished {tables.ago(view.finished_at)}: {spent}. Judge: {view.judge_spec}."))
+    st.caption(plain(f"Finished {tables.ago(view.finished_at)}: {spent}. Judge: {judge_words(view.judge_spec)}."))
     if result.problems:
         st.text("Left out: " + "; ".join(f"{n} × {why}" for why, n in result.problems.items()))
     for note in result.notes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import PurePath
 from typing import Any
 
 import pandas as pd
@@ -12,7 +11,7 @@ import streamlit as st
 
 from core.project_records import Run
 from core.projects.log_words import run_words
-from core.wording import counted
+from core.wording import counted, judge_words
 from pages.components import tables
 
 NOBODY = "nobody named"
@@ -77,16 +76,6 @@ def ended_words(run: Run) -> str:
         said.append(f"{run.calls:,} calls, {run.usage.requests:,} sent and {run.usage.cached:,} from stored replies")
         said.append(f"cost {tables.money(run.usage.cost)}")
     return ". ".join([*said, ""]).strip()
-
-
-def judge_words(spec: str) -> str:
-    """A judge by its model or file, without where it lies."""
-    kind, colon, rest = spec.partition(":")
-    if not colon:
-        return spec or tables.DASH
-    if kind == "recorded":
-        return f"recorded replies, {PurePath(rest).stem}"
-    return rest.partition("@")[0] if kind == "openai" else PurePath(rest).name or spec
 
 
 def _percent(run: Run) -> float | None:

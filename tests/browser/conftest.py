@@ -212,11 +212,11 @@ def enter() -> Callable[[Locator, str], None]:
 
 @pytest.fixture
 def known_as(context: BrowserContext) -> Callable[..., None]:
-    """`known_as(url, name)`: the browser of this test remembers the name for the app at `url`."""
+    """`known_as(url, name)`: the browser of this test (or another) remembers the name for the app at `url`."""
 
-    def known(url: str, name: str = "Ann") -> None:
+    def known(url: str, name: str = "Ann", to: BrowserContext = context) -> None:
         cookie = f"concord-name-{hashlib.sha256(str(HOMES[url]).encode()).hexdigest()[:12]}"
-        context.add_cookies([{"name": cookie, "value": quote(name), "url": url}])
+        to.add_cookies([{"name": cookie, "value": quote(name), "url": url}])
 
     return known
 

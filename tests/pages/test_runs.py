@@ -20,7 +20,8 @@ from core.projects.rescore import RescoreRequest
 from core.records import Usage
 from core.repeval import ModelSpec
 from core.review.log import Action
-from pages.components import runs_table, tables
+from core.wording import judge_words
+from pages.components import tables
 from pages.components.screens import plain
 from tests.pages.making import HEAT, Place
 from tests.pages.screen import open_screen, press, texts
@@ -131,10 +132,11 @@ def test_runs_come_in_pages_by_the_link_and_say_who_started_them(place: Place) -
         ("openai:gpt-x@http://host/v1", "gpt-x"),
         ("recorded:sample_data/recorded/session.jsonl", "recorded replies, session"),
         ("hf:/models/some-model", "some-model"),
+        ("scripted:newsroom", "Simulated reader"),
     ],
 )
 def test_judges_in_words(spec: str, words: str) -> None:
-    assert runs_table.judge_words(spec) == words
+    assert judge_words(spec) == words
 
 
 def test_the_marked_run_can_be_cancelled_or_resumed(place: Place) -> None:
