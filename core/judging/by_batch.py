@@ -95,10 +95,12 @@ class BatchAsker:
     def write(self, judge: Judge, walk: Walk, path: Path) -> tuple[list[Path], int]:
         """Write all requests without an answer into files in the batch form, `path` and others beside it.
 
-        The files, and how many lines they have; nothing is asked.  UsageError for a place that cannot be written.
+        The files, and how many lines they have.  Nothing is asked; what the endpoint did not take when the judge was
+        calibrated is left out.  UsageError for a place that cannot be written.
         """
         llm = require_batches(judge)
-        lines = (line for _, line in Asked(walk, llm.provider.endpoint, self.answers).lines(Capabilities()))
+        known = Capabilities(set(llm.refused_before))  # nobody is asked, who could say it anew
+        lines = (line for _, line in Asked(walk, llm.provider.endpoint, self.answers).lines(known))
         line, paths, n = next(lines, None), list[Path](), 0
         while line is not None:
             paths.append(path if not paths else path.with_name(f"{path.stem}-{len(paths) + 1}{path.suffix}"))
@@ -125,7 +127,8 @@ class BatchAsker:
                     file = opened.enter_context(path.open("rb"))
                 except OSError as error:
                     raise UsageError(f"--batch-read: {path} cannot be read ({error.strerror}).") from error
-                read_results(file, asked, inner.prices.get(llm.model), came=came, last=True)
+                price, left_out = inner.prices.get(llm.model), sorted(llm.refused_before)
+                read_results(file, asked, price, came=came, without=left_out, last=True)
         if not came.answered and (came.foreign or came.unusable):
             raise JobError(
                 f"None of the {came.foreign + came.unusable:,} lines answers a request of this judge about these "

@@ -66,7 +66,8 @@ class LLMJudge(Judge):
     """Judges with the model `model` behind `provider`.  `spec` is what `make_judge` made it from.
 
     `n_unweighted` counts, over all calls of `score`, the replies of a weighted style that came without usable
-    probabilities, so that the stated rating counts instead.  `spent` is what its scores and drafts have cost so far.
+    probabilities, so that the stated rating counts instead.  `spent` is what its scores and drafts have cost so far,
+    `refused_before` what the endpoint did not take when the judge was calibrated.
     """
 
     spec: str = ""
@@ -90,6 +91,7 @@ class LLMJudge(Judge):
         self.effort = effort
         self.extra = extra
         self.room = room
+        self.refused_before = frozenset[str]()
         self._cost_of = cost_of
         self.n_unweighted = 0
         self._first = FirstReplies(f"{model} at {provider.endpoint}")

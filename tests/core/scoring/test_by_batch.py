@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+import core
 from core.errors import GoldenError, JobError, ProviderError, UsageError
-from core.export import read_card
+from core.export import judge_yaml, read_card
 from core.judging import by_batch
 from core.providers import batch, batch_file
 from core.scoring import ScoreRequest, score_file, write_batch
@@ -324,6 +325,26 @@ def test_written_answered_and_read_back_as_directly(
     fake.keep_bodies = True
     score_file(replace(request_, batch=False, again=True))
     assert body in fake.bodies  # what a direct request sends
+
+
+def test_lines_leave_out_what_the_endpoint_refused_when_the_judge_was_calibrated(
+    request_: ScoreRequest, fake: FakeOpenAI, store: Store, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody is asked who could say it; a line with it would come back as a failure."""
+    monkeypatch.setattr(fake, "refuse", frozenset(("temperature", "max_tokens")))
+    golden = core.load_golden(repository / "sample_data" / "summaries.jsonl")
+    judge = core.calibrate(golden, "relevance", request_.judge, preset="quick", rounds=0, budget=300)
+    place, answers = request_.out.with_name("requests.jsonl"), request_.out.with_name("answers.jsonl")
+    own = replace(request_, judge_file=request_.out.with_name("own.yaml"), judge="", batch=False)
+    own.judge_file.write_text(judge_yaml(judge), "utf-8")
+    write_batch(own, place, replies=store.replies)
+    bodies = [json.loads(line)["body"] for line in place.read_text("utf-8").splitlines()]
+    assert all(body.keys().isdisjoint(("temperature", "max_tokens")) for body in bodies)
+    assert all(body["max_completion_tokens"] > 0 for body in bodies)
+    run_batch(fake, place, answers)
+    scored = score(replace(own, batch_read=(answers,)), store)
+    assert scored.n_scored == N_ITEMS
+    assert any("refuses the temperature" in remark for remark in scored.remarks)
 
 
 def test_what_no_result_answers_stays_unscored_until_it_is_asked(
