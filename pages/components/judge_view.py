@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import pandas as pd
 import streamlit as st
 
 from core import projects
@@ -139,16 +138,15 @@ def _draw_effect(version: JudgeVersion) -> None:
         "held-out": (measured.held_out_gain, measured.held_out),
     }
     before = f"version {measured.beside}" if measured.beside else "before"
-    st.table(
-        pd.DataFrame(
-            {
-                before: [describe(gain.b if gain else None) for gain, _ in rows.values()],
-                f"version {version.number}": [describe(alignment) for _, alignment in rows.values()],
-                "n": [tables.DASH if alignment is None else f"{alignment.n:,}" for _, alignment in rows.values()],
-            },
-            index=list(rows),
+    head = ("on", before, f"version {version.number}", "n")
+    cells = [
+        (
+            *(side, describe(gain.b if gain else None), describe(alignment)),
+            tables.DASH if alignment is None else f"{alignment.n:,}",
         )
-    )
+        for side, (gain, alignment) in rows.items()
+    ]
+    st.markdown(tables.in_markdown(head, cells))
 
 
 def _draw_buttons(page: Opened, line: JudgeLine, version: JudgeVersion) -> None:

@@ -22,6 +22,7 @@ from core.projects.items import MISALIGNED_FROM, ItemScore
 from core.projects.rescore import ChangedItem
 from core.records import Alignment, Criteria, Finding, GoldenSet
 from core.report.figures import describe
+from pages.components.screens import plain
 
 DASH = "—"
 DROPPED = ("stopped", "running", "waiting")
@@ -34,6 +35,14 @@ _SENTENCE_END = re.compile(r"(?<=[.!?:])\s+|\n+")
 def height_for(n_rows: int, most: int = MOST_ROWS, row: int = ROW_HEIGHT) -> int:
     """Pixels that show `n_rows` without an inner scroll bar, up to `most`."""
     return HEADER_HEIGHT + row * max(1, min(n_rows, most))
+
+
+def in_markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table of a few words as Markdown, every cell plain text: it is there with the page, where `st.table` and
+    `st.dataframe` have 1 and 2 MB of scripts fetched and compiled first."""
+    lines = [" | ".join(plain(one_line(cell)) for cell in line) for line in (head, *rows)]
+    lines.insert(1, " | ".join("---" for _ in head))
+    return "\n".join(f"| {line} |" for line in lines)
 
 
 def value_of(alignment: Alignment | None) -> float | None:

@@ -53,6 +53,7 @@ def test_what_a_calibration_proposed_is_signed_off_and_in_use(store: Store, line
 def test_an_edit_is_seen_beside_the_version_before(second: None, line: Callable[[], JudgeLine]) -> None:
     screen = open_screen("0_overview", aspect=ASPECT)
     assert "Beside version 1:" in texts(screen)
+    assert "| on | version 1 | version 2 | n |" in texts(screen)
     assert "What changed against" in texts(screen)
     press(screen, "Approve and use it")
     assert [version.state for version in line().versions] == ["proposed", "current"]
