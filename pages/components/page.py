@@ -169,8 +169,9 @@ def _draw_side(settings: Settings, store: Store, offered: list[ProjectSummary], 
 def _draw_menu() -> None:
     """The menu, the same with the router and without it; Streamlit's own is switched off in config.toml."""
     st.markdown("**Concord**")
+    ids = _with_project({})
     for screen, entry in SCREENS.items():
-        _page_link(screen, entry.title, entry.icon, _with_project({}))
+        _page_link(screen, entry.title, entry.icon, ids)
 
 
 def _choose_project(store: Store, offered: list[ProjectSummary]) -> ProjectSummary:
