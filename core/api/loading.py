@@ -22,8 +22,9 @@ from core.judging.base import Judge
 from core.judging.parse import PARSER
 from core.judging.registry import CAREFUL, NAMED, NOT_RUN, Gate, endpoint_of, make_judge, parse_spec, restore_judge
 from core.judging.styles import Sampling
-from core.metrics import Metric, fitted_repeval
+from core.metrics import Metric, fitted_repeval, model_of
 from core.providers.base import ReplyStore
+from core.repeval import EMBEDDED
 from core.settings import Settings
 
 __all__ = ["EDITED", "allowed_repeval", "load_judge", "repeval_judge", "restored"]
@@ -70,6 +71,7 @@ def load_judge(
             lambda card: restored(card, settings, replies, str(path)),
             lambda name, state: allowed_repeval(name, state, settings),
             open_model=lambda state: restore_judge(state, settings, replies),
+            require_model=lambda name: require_metric_model(name, settings),
             where=str(path),
             marks=marks,
         )
@@ -80,6 +82,17 @@ def load_judge(
     if isinstance(judge, str):
         judge = _named(judge, file.card["judge"], settings, replies)
     return CalibratedJudge.of(file.card, judge, where=str(path), marks=(*marks, *_differences(file.card, judge)))
+
+
+def require_metric_model(name: str, settings: Settings) -> None:
+    """ConsentError where the metric `name` of a file runs a model that this installation neither has nor lists."""
+    model = model_of(name)
+    if model and model != EMBEDDED and not CAREFUL.may_run((model, model.rpartition("@")[0] or model), settings):
+        raise ConsentError(
+            f"{name} comes out of a file, and a file alone brings no model into this process: nothing was read or "
+            f"downloaded. If you want that model, let this installation list it: CONCORD_LOCAL_MODELS={model}",
+            f"hf:{model}",
+        )
 
 
 def allowed_repeval(name: str, state: Mapping[str, Any], settings: Settings, gate: Gate = CAREFUL) -> Metric:

@@ -27,6 +27,9 @@ OpenJudge = Callable[[Mapping[str, Any]], LoadedJudge]
 OpenModel = Callable[[Mapping[str, Any]], Judge]
 """Restores the model that rates by a plan, out of its state."""
 
+RequireModel = Callable[[str], None]
+"""Raises ConsentError where nobody here has allowed the model of a metric of that name."""
+
 OpenRepEval = Callable[[str, Mapping[str, Any]], Metric]
 """Makes a part of that name of a fitted RepEval score; ConsentError where nobody here has allowed its model."""
 
@@ -45,6 +48,7 @@ class FusedJudge(LoadedJudge):
     open_judge: OpenJudge
     open_repeval: OpenRepEval = fitted_repeval
     open_model: OpenModel | None = None
+    require_model: RequireModel = lambda _name: None
     file_marks: tuple[str, ...] = ()
     missing: dict[str, str] = field(default_factory=dict)
     _open: dict[int, LoadedJudge] = field(default_factory=dict)
@@ -60,6 +64,7 @@ class FusedJudge(LoadedJudge):
         open_repeval: OpenRepEval = fitted_repeval,
         *,
         open_model: OpenModel | None = None,
+        require_model: RequireModel = lambda _name: None,
         where: str = "fused judge",
         marks: Sequence[str] = (),
     ) -> FusedJudge:
@@ -83,6 +88,7 @@ class FusedJudge(LoadedJudge):
             open_judge,
             open_repeval,
             open_model,
+            require_model,
             tuple(marks),
         )
 
@@ -220,6 +226,7 @@ class FusedJudge(LoadedJudge):
 
     def _metric(self, part: FusedPart, golden: GoldenSet) -> Metric:
         if part.repeval is None:
+            self.require_model(part.assistant or part.column)
             return make_metric(part.assistant or part.column, golden=golden, aspect=self.task.aspect)
         if part.name not in self._fitted:
             self._fitted[part.name] = self.open_repeval(part.name, part.repeval)

@@ -22,6 +22,7 @@ from core.metrics.registry import (
     make_metric,
     metric_column,
     metrics_for,
+    model_of,
 )
 from core.metrics.scoring import Folder, as_judge, kept, score_or_reason
 
@@ -37,5 +38,6 @@ __all__ = [
     "make_metric",
     "metric_column",
     "metrics_for",
+    "model_of",
     "score_or_reason",
 ]

@@ -132,6 +132,12 @@ def metrics_for(golden: GoldenSet) -> list[Metric]:
     return plain + [metric_column(golden, column) for column in golden.metrics]
 
 
+def model_of(name: str) -> str:
+    """The MODEL (id or folder) that the metric of that name runs; "" for one that runs none of a person's choice."""
+    kind, _, model = name.strip().removeprefix("hf:").partition(":")
+    return model.strip() if kind in MODEL_KINDS else ""
+
+
 def asks_about_one_aspect(name: str) -> bool:
     """Whether the numbers of the metric of that name hold for the aspect alone that it was made for."""
     return name.removeprefix("hf:").partition(":")[0] in ASPECT_KINDS

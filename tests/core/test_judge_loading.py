@@ -16,7 +16,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from core import load_judge
-from core.errors import AuthError, ConcordError, GoldenError, JudgeError, UsageError
+from core.api.loading import require_metric_model
+from core.errors import AuthError, ConcordError, ConsentError, GoldenError, JudgeError, UsageError
 from core.export.judge_reading import checked, read_document
 from core.export.judge_writing import sealed
 from core.export.loaded import LoadedJudge
@@ -346,3 +347,22 @@ def test_a_text_that_was_cut_anywhere_is_told(tmp_path: Path) -> None:
         loads_or_tells(path)
 
     check()
+
+
+@pytest.mark.parametrize("name", ["nli:/no/model", "hf:gptscore:org/model", "bertscore:org/model@5"])
+def test_a_metric_in_a_file_brings_no_model_unless_the_installation_lists_it(name: str) -> None:
+    model = name.removeprefix("hf:").partition(":")[2]
+    with pytest.raises(ConsentError, match=r"nothing was read or downloaded.*CONCORD_LOCAL_MODELS"):
+        require_metric_model(name, Settings())
+    require_metric_model(name, Settings(local_models=(model.partition("@")[0],)))
+    for own in ("overlap", "metric_x", "bertscore:minilm"):
+        require_metric_model(own, Settings())
+
+
+def test_a_fused_judge_asks_leave_for_the_models_of_its_metrics(tmp_path: Path) -> None:
+    part = FUSED["parts"][0] | {"assistant": "nli:org/model"}
+    for own in ("judge", "repeval", "column"):
+        part.pop(own, None)
+    judge = load_judge(written(tmp_path, {**FUSED, "parts": [part, *FUSED["parts"][1:]]}))
+    judge.score([Item("a", "A text.", source="A source.")])
+    assert any("nli:org/model comes out of a file" in mark for mark in judge.marks)
