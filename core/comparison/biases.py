@@ -23,6 +23,11 @@ from core.wording import counted
 
 BiasKind = Literal["length", "verbosity", "own family"]
 
+TITLES: dict[BiasKind, str] = {
+    "length": "Length",
+    "verbosity": "Longer texts on the same source",
+    "own family": "Systems of its own family",
+}
 FAMILIES: dict[str, str] = {
     "GPT": r"gpt|openai|davinci|chatgpt|o[134](-|$)",
     "Claude": r"claude|anthropic",
@@ -57,6 +62,10 @@ class Bias:
     name: str = ""
     n: int = 0
     reason: str = ""
+
+    @property
+    def title(self) -> str:
+        return TITLES[self.kind]
 
     @property
     def shown(self) -> bool:

@@ -20,6 +20,7 @@ from core.version import VERSION
 
 if TYPE_CHECKING:
     from core.calibration.records import Calibration
+    from core.comparison.examination import Examination
     from core.judging.asking import Asking
     from core.project_records import CriteriaEntry, GoldenSummary, Run
     from core.projects.calibration import CalibrationRequest
@@ -159,6 +160,7 @@ class Report:
     means: SystemMeans
     sources: SourceSpread
     on_the_scale: OnTheScale
+    examination: Examination
     misaligned: Misaligned
     openings: tuple[HeldOutAccess, ...]
     costs: tuple[CostLine, ...]

@@ -14,6 +14,7 @@ import numpy as np
 from core.calibration.proposals import standardised_gap
 from core.calibration.records import Calibration
 from core.comparison import CalibrationCurve, Leaderboard, Row, calibration_curve, compare_table, costly, human_ceiling
+from core.comparison.examination import Examination, examine
 from core.comparison.judged import judged_items
 from core.comparison.leaderboard import HumanCeiling
 from core.comparison.supervised import plain_regression
@@ -179,6 +180,13 @@ def means_by_system(judged: Judged) -> SystemMeans:
     """The corrected mean of every system, of items whose labels the judge was not calibrated with."""
     rows, seen = ScoredRows(judged.golden.item_ids, judged.values), judged.calibration.split.calibration
     return system_means(judged_items(judged.golden, judged.aspect, rows, seen=seen).items)
+
+
+def examined(judged: Judged) -> Examination:
+    """Where the judge fails and what it leans on, on items whose labels it has not seen."""
+    judge, model = replace(judged.scores, name="the judge"), str(judged.calibration.judge_state.get("spec", ""))
+    statistic = judged.calibration.held_out.statistic
+    return examine(judged.golden, judged.aspect, judge, statistic=statistic, model=model)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from core.comparison.means_finding import estimate_words, means_finding
 from core.report import plots, words
 from core.report.facts import History, Report
 from core.report.figures import Drawing
+from core.report.figures.examination import distribution_figure, parts_figure
 from core.report.findings import bar, better_system, brings, headline, limits, sign_off
 from core.review.judge_versions import ORIGINS, STATE_WORDS
 from core.wording import Piece, word_diff
@@ -143,6 +144,10 @@ def _plots(report: Report) -> Mapping[str, Drawing]:
         drawn["sources"] = plots.sources_plot(report.sources)
     if report.on_the_scale.n:
         drawn["scores"] = plots.scores_plot(report.on_the_scale, report.scale)
+    if report.examination.parts:
+        drawn["parts"] = parts_figure(report.examination, width=plots.WIDTH)
+    if report.examination.distribution is not None:
+        drawn["distribution"] = distribution_figure(report.examination.distribution, width=plots.WIDTH)
     if report.on_the_scale.sure and report.on_the_scale.sure.kept:
         drawn["kept"] = plots.kept_plot(report.on_the_scale.sure)
     return drawn

@@ -57,6 +57,7 @@ def figure_rows(report: Report) -> Iterator[Row]:
         yield _row(name, "mean score", "held-out", system.mean_score, n=n)
     for value in report.sources.values:
         yield _row("a source", held.statistic, "held-out", value, level="within the source")
+    yield from _examined(report)
     yield from _errors(report)
     yield from _counts(report)
     for line in report.costs:
@@ -96,6 +97,32 @@ def _judges(report: Report) -> Iterator[Row]:
         yield from _minus(
             what, side, bar.alignment, value=gap.value, interval=gap.interval, p=gap.p, n=gap.n, p_name="p (Holm)"
         )
+
+
+def _examined(report: Report) -> Iterator[Row]:
+    """Every part of the held-out items beside its like, then the biases; p counts every look."""
+    side, statistic = "held-out", report.examination.overall.statistic
+    for part in report.examination.parts:
+        what, aligned = f"part by {part.division}: {bounded(part.name, _NAME)}", part.alignment
+        yield _aligned(what, side, aligned)
+        if part.difference is not None:
+            yield from _minus(
+                f"{what} minus the others",
+                side,
+                aligned,
+                value=part.difference,
+                interval=part.interval,
+                p=part.p,
+                n=aligned.n,
+                p_name="p (Holm)",
+            )
+    for bias in report.examination.biases:
+        what = f"bias: {bias.kind}"
+        unit = "difference in standard deviations" if bias.kind == "own family" else f"difference in {statistic}"
+        yield _row(what, unit, side, bias.difference, interval=bias.interval, n=bias.n)
+        yield _row(what, "p (Holm)", side, bias.p, n=bias.n)
+        if bias.equal is not None:
+            yield _aligned("agreement at equal length", side, bias.equal)
 
 
 def _errors(report: Report) -> Iterator[Row]:

@@ -19,11 +19,6 @@ from pages.components.compare_sections import choose_row
 from pages.components.compare_view import Compared
 from pages.components.screens import plain
 
-BIAS_NAMES = {
-    "length": "Length",
-    "verbosity": "Longer texts on the same source",
-    "own family": "Systems of its own family",
-}
 MOST_DRAWN = 24
 """Parts in the picture; the table has all."""
 
@@ -72,7 +67,7 @@ def _figures(key: Hashable, _examination: Examination) -> tuple[Drawing, Drawing
 
 def _draw_biases(examination: Examination) -> None:
     """What the judge leans on, beyond chance or not."""
-    lines = [f"- {BIAS_NAMES[bias.kind]}: {plain(bias.figures)}." for bias in examination.biases]
+    lines = [f"- {bias.title}: {plain(bias.figures)}." for bias in examination.biases]
     with st.expander("What it leans on beyond people", icon=":material/balance:"):
         st.markdown("\n".join(lines))
         st.caption(
