@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from core.comparison.fails import ExaminedItems, text_lengths
+from core.comparison.fails import ExaminedItems, pair_lengths, text_lengths
 from core.json_form import json_fields
 from core.records import Alignment, FloatArray, IntArray, Interval, Measure, Statistic
 from core.stats import claim, paired_difference, spread_over_sources
@@ -21,11 +21,12 @@ from core.stats.items import BoolArray, paired
 from core.stats.reweighting import resampled_values
 from core.wording import counted
 
-BiasKind = Literal["length", "verbosity", "own family"]
+BiasKind = Literal["length", "verbosity", "position", "own family"]
 
 TITLES: dict[BiasKind, str] = {
     "length": "Length",
     "verbosity": "Longer texts on the same source",
+    "position": "The second of two texts",
     "own family": "Systems of its own family",
 }
 FAMILIES: dict[str, str] = {
@@ -94,6 +95,9 @@ class Bias:
             case "verbosity":
                 longer = "longer" if self.difference > 0 else "shorter"
                 return f"Among texts on one source it prefers the {longer} beyond what people do: {self.figures}."
+            case "position":
+                place = "second" if self.difference > 0 else "first"
+                return f"It prefers the {place} text of a pair more often than people do: share {self.figures}."
             case _:
                 return f"It favours texts of {self.name} systems, its own family, beyond people: {self.figures} SD."
 
@@ -106,12 +110,39 @@ def examine_biases(examined: ExaminedItems, statistic: Statistic, model: str) ->
     return (
         _length(examined, Measure(statistic, "dataset"), "length"),
         _length(examined, Measure(statistic, "sample"), "verbosity"),
+        _position(examined),
         _own_family(examined, model),
     )
 
 
+def _position(examined: ExaminedItems) -> Bias:
+    """How much more often the judge gives the second text of a pair the preference than people do (1: always)."""
+    if examined.golden.kind != "pair":
+        return Bias("position", reason="there are no pairs")
+    scale, labels = examined.golden.aspects[examined.aspect].scale, examined.labelled.labels
+    sides = [
+        (np.sign(np.round(side - (scale.low + scale.high) / 2.0, 9)) + 1.0) / 2.0 for side in (examined.given, labels)
+    ]
+    return _mean_gap(sides[0] - sides[1], examined.labelled.sources)
+
+
+def _mean_gap(gaps: FloatArray, sources: IntArray) -> Bias:
+    """Mean of `gaps` of pairs, by source."""
+    value, (_, of_item) = float(gaps.mean()), np.unique(sources, return_inverse=True)
+    by_source = np.bincount(of_item, weights=gaps - value) / gaps.size
+    n = by_source.size
+    error = float(np.sqrt((by_source**2).sum() * n / max(n - 1, 1)))
+    if n < LEAST_SOURCES or error <= ROUNDING:
+        return Bias("position", value, n=gaps.size, reason=TOO_FEW)
+    reach = t_quantile(n - 1) * error
+    interval = Interval(value - reach, value + reach, CONFIDENCE, f"by source, {n:,} sources, t({n - 1})", n)
+    return Bias("position", value, interval, two_sided(value / error, n - 1), n=gaps.size)
+
+
 def _length(examined: ExaminedItems, measure: Measure, kind: BiasKind) -> Bias:
     lengths, unit = text_lengths(examined.items)
+    if examined.golden.kind == "pair":  # a high score prefers the second text: how much longer is it?
+        lengths = pair_lengths(examined.items)
     items = examined.labelled
     gap = paired_difference(examined.scores, items.labels, items.labelled(lengths), measure)
     if gap.value is None:
@@ -160,6 +191,8 @@ def family_of(name: str) -> str:
 
 def _own_family(examined: ExaminedItems, model: str) -> Bias:
     family = family_of(model)
+    if examined.golden.kind == "pair":
+        return Bias("own family", reason="a pair is of two systems")
     if not family:
         return Bias("own family", reason="the family of the judge's model is not known")
     systems = [item.system_id for item in examined.items]

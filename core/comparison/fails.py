@@ -184,3 +184,8 @@ def text_lengths(items: tuple[Item, ...]) -> tuple[FloatArray, str]:
     letters = np.array([len(item.target) for item in items], dtype=np.float64)
     spaced = letters.sum() < 20 * max(words.sum(), 1.0)
     return (words, "words") if spaced else (letters, "letters")
+
+
+def pair_lengths(items: tuple[Item, ...]) -> FloatArray:
+    """(n,) words by which the second text of a pair is longer than the first."""
+    return np.array([len(item.context.split()) - len(item.target.split()) for item in items], dtype=np.float64)

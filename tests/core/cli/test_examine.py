@@ -47,7 +47,7 @@ def test_json_has_every_part_with_its_interval_and_what_is_claimed(files: Files,
     assert worst["worse"] and worst["alignment"]["interval"] and worst["interval"][1] < 0 and worst["p"] < 0.05
     assert len(body["claims"]) == 1
     assert body["left_out"].keys() == {"disagreement"}
-    assert {own["kind"] for own in body["biases"]} == {"length", "verbosity", "own family"}
+    assert {own["kind"] for own in body["biases"]} == {"length", "verbosity", "position", "own family"}
     assert sum(body["distribution"]["people"]["shares"]) == pytest.approx(1)
 
 

@@ -206,3 +206,23 @@ def test_bad_input_is_told_and_claims_nothing(broken):
     }
     if broken in expected:
         assert expected[broken] in examination.left_out
+
+
+def test_a_judge_of_pairs_that_likes_the_second_place_is_told_beside_people():
+    rng = np.random.default_rng(9)
+    n = 160
+    items = tuple(
+        Item(f"i{k}", "word " * int(a), f"doc{k // 2}", "", context="word " * int(b))
+        for k, (a, b) in enumerate(rng.integers(4, 30, (n, 2)))
+    )
+    labels = rng.integers(0, 2, n).astype(float)
+    golden = GoldenSet("pairs", "pair", items, {ASPECT: AspectLabels(ASPECT, Scale(0, 1, 0.5), tuple(labels.tolist()))})
+    second = np.where(rng.random(n) < 0.5, 1.0, labels)
+    found = bias(examine(golden, ASPECT, JudgeScores("j", "imported", ASPECT, second)), "position")
+    assert found.difference == pytest.approx((second - labels).mean())
+    assert found.shown and "second" in found.words
+    fair = bias(examine(golden, ASPECT, JudgeScores("j", "imported", ASPECT, labels)), "position")
+    assert not fair.shown
+    longer = np.array([float(len(item.context) > len(item.target)) for item in items])
+    verbose = bias(examine(golden, ASPECT, JudgeScores("j", "imported", ASPECT, longer)), "length")
+    assert verbose.shown and verbose.difference > 0.5
