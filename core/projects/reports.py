@@ -89,15 +89,14 @@ def report(store: Store, project_id: str, golden_id: str, aspect: str, run_id: s
             "This version of the judge was not measured on held-out items, so there is nothing to report: calibration "
             "flatters. Measure it on them first."
         )
+    added = store.events.all(project_id, Action, golden_id)
     line, openings = judge_line(store, project_id, aspect), list_held_out_accesses(store, project_id, golden_id, aspect)
     judged = Judged(store.goldens.load(golden_id), calibration, run.run_id)
-    added = store.events.all(project_id, Action, golden_id)
     meetings = [
         meeting
         for meeting in reversed(list_meetings(store, project_id))
         if (meeting.golden_id, meeting.aspect) == (golden_id, aspect)
     ]
-    registry = [row.judge for row in store.judges.all(project_id, golden_id, aspect)]
     return Report(
         project=project.name,
         made_at=datetime.now(UTC),
@@ -112,7 +111,7 @@ def report(store: Store, project_id: str, golden_id: str, aspect: str, run_id: s
         line=line,
         seen_before=_seen_before(line, run, openings),
         history=_history(store, run, line, calibration, meetings),
-        judges=judge_table(judged, registry),
+        judges=judge_table(judged, [row.judge for row in store.judges.all(project_id, golden_id, aspect)]),
         systems=by_system(judged),
         means=means_by_system(judged),
         sources=by_source(judged),
