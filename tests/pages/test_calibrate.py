@@ -88,7 +88,7 @@ def test_an_endpoint_may_be_asked_by_batch(place: Place, form: AppTest) -> None:
     form.text_input(key="form_base_url").set_value("http://127.0.0.1:8000/v1").run()
     assert "at half the price" not in texts(form)
     form.checkbox(key="form_batch").check().run()
-    assert "at half the price, in 6 batches, one after the other. Each may take 24 hours: 6 days" in texts(form)
+    assert "at half the price, in 7 batches, one after the other. Each may take 24 hours: 7 days" in texts(form)
     press(form, "Start the calibration")
     assert place.request_of(place.newest("calibration")).settings.batch
 

@@ -14,7 +14,7 @@ from core.errors import CancelledRunError, UsageError
 from core.judging.base import DraftRequest, Exemplar, Misaligned, RefineRequest
 from core.judging.llm import STEPS_TOKENS, LLMJudge
 from core.judging.replies import drafted_from, unwrapped
-from core.judging.styles import SCHEMAS, STYLE_FORMS, Sampling, StyleForm
+from core.judging.styles import SCHEMAS, WRITTEN_FORMS, Sampling, StyleForm
 from core.judging.weighted import LOGPROBS
 from core.providers.base import Completion, Failure, Reply, Request, TokenLogprobs
 from core.providers.cached import CachedProvider
@@ -158,7 +158,7 @@ def test_progress_may_cancel() -> None:
 
 
 @pytest.mark.parametrize("structured", [False, True])
-@pytest.mark.parametrize("form", STYLE_FORMS)
+@pytest.mark.parametrize("form", WRITTEN_FORMS)
 def test_every_form_is_read_with_and_without_json(form: StyleForm, structured: bool) -> None:
     if structured and form == "free_text":
         return

@@ -46,7 +46,11 @@ def _text(task: Task = TASK, item: Item = ITEM, criteria: str = "Be strict.", fo
     return message.content
 
 
-@pytest.mark.parametrize("form", OUTPUT_FORMS)
+ASKED = tuple(form for form in OUTPUT_FORMS if form != "likelihood")
+"""A likelihood asks for no number: `test_local` has its prompt."""
+
+
+@pytest.mark.parametrize("form", ASKED)
 def test_item_comes_before_criteria_and_the_form_last(form: OutputForm) -> None:
     text = _text(form=form)
     headings = re.findall(r"(?m)^## (\w+)", text)
@@ -77,7 +81,8 @@ def test_every_kind_has_words_of_its_own(kind: ItemKind) -> None:
     assert KINDS[kind].thing in text
     assert f"{KINDS[kind].source}:\n> The source." in text
     assert f"{KINDS[kind].context}:\n> The context." in text
-    assert f"{KINDS[kind].target} to rate:\n> The target." in text
+    to_rate = "" if kind == "pair" else " to rate"
+    assert f"{KINDS[kind].target}{to_rate}:\n> The target." in text
 
 
 def test_the_range_in_words() -> None:
@@ -136,8 +141,8 @@ def test_criteria_stand_between_the_same_words_whatever_they_say(target: str, cr
 
 
 SCORING_PROMPTS = [
-    *(score_prompt(form) for form in OUTPUT_FORMS),
-    *(score_prompt(form, structured=True) for form in OUTPUT_FORMS if form != "free_text"),
+    *(score_prompt(form) for form in ASKED),
+    *(score_prompt(form, structured=True) for form in ASKED if form != "free_text"),
     WEIGHTED_PROMPT,
 ]
 FORGED = st.lists(

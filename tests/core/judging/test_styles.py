@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from core.errors import JudgeError, UsageError
 from core.judging.render import PROMPTS
-from core.judging.styles import MIXED, PERSONAS, SCHEMAS, STYLE_FORMS, Sampling, Style, sampling_of
+from core.judging.styles import MIXED, PERSONAS, SCHEMAS, WRITTEN_FORMS, Sampling, Style, sampling_of
 
 
 @st.composite
 def styles(draw: st.DrawFn) -> Style:
-    form = draw(st.sampled_from(STYLE_FORMS))
+    form = draw(st.sampled_from(WRITTEN_FORMS))
     weighted = form == "score_only" and draw(st.booleans())
     return Style(
         form=form,

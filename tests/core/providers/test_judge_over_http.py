@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from core.judging.llm import LLMJudge
-from core.judging.styles import STYLE_FORMS, Style, sampling_of
+from core.judging.styles import WRITTEN_FORMS, Style, sampling_of
 from core.providers.cached import CachedProvider
 from core.providers.openai_api import OpenAIProvider
 from core.records import Criteria, Item, Scale, ScoreMatrix, Task
@@ -18,7 +18,7 @@ ITEMS = [Item(f"i{n}", f"Text {n}.", source="Source.") for n in range(5)]
 CRITERIA = [Criteria("Texts must be faithful.", "coherence")]
 PLAIN = Style("rate_explain", 1, 0.0)
 STYLES = [
-    *(Style(form, 4, 1.0, persona="annotator", steps="1. Read.\n2. Rate.") for form in STYLE_FORMS),
+    *(Style(form, 4, 1.0, persona="annotator", steps="1. Read.\n2. Rate.") for form in WRITTEN_FORMS),
     Style("score_only", 3, 1.0, weighted=True),
     Style("mix", 4, 1.0, structured=True),
 ]

@@ -159,7 +159,7 @@ def test_refusals(card: Card) -> None:
 # ── the prompts are Concord's own ────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "pair"])
 def test_the_open_prompts_filled_with_an_item_are_the_prompts_sent(card: Card, kind: str) -> None:
     judge = card(HOSTILE, "", sampling={"output": "mix", "samples": 3, "persona": "annotator", "steps": "1. Read."})
     item = Item("i", "one\ntwo", source="from\nthere", context="beside")
