@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from core.api.calibrated import CalibratedRun, ablate, calibrate, estimate
-    from core.api.decisions import Preferences, choose_threshold, preferences
+    from core.api.decisions import choose_threshold, preferences
     from core.api.examined import examine
     from core.api.fitted import FittedRepEval, fit_repeval
     from core.api.fused import FusedByModel, FusedRun, fuse
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from core.calibration.ablate import Ablation
     from core.calibration.records import Calibration
     from core.calibration.settings import CalibrationSettings
+    from core.comparison.preferred import Preferences
     from core.data import load_golden, load_items
     from core.drift.recheck import recheck
     from core.errors import (
@@ -133,7 +134,8 @@ __all__ = [
 
 _NAMES = {
     "core.api.calibrated": "CalibratedRun ablate calibrate estimate",
-    "core.api.decisions": "Preferences choose_threshold preferences",
+    "core.api.decisions": "choose_threshold preferences",
+    "core.comparison.preferred": "Preferences",
     "core.api.examined": "examine",
     "core.api.fused": "FusedByModel FusedRun fuse",
     "core.api.loading": "load_judge",

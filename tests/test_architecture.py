@@ -69,7 +69,8 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "pages": ("pages.components", *SCREENS),
     # core/__init__.py alone: its sub-packages have their own entries
     "core": (
-        *("core.api", "core.calibration.ablate", "core.data", "core.drift", "core.export.judge_reading"),
+        *("core.api", "core.calibration.ablate", "core.comparison", "core.data", "core.drift"),
+        "core.export.judge_reading",
         *CHOICES,
     ),
     # the Python face: one process measures, calibrates and fuses; a project goes by `core.projects`
@@ -185,7 +186,9 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "core.stats",
         "core.data.split",
     ),
-    "core.comparison": ("core.stats", "core.data.split", "core.data.verdict_files.scored", "core.spreadsheets"),
+    "core.comparison": (
+        *("core.stats", "core.data.pairs", "core.data.split", "core.data.verdict_files.scored", "core.spreadsheets"),
+    ),
     "core.comparison.supervised": ("core.judging.offline", "core.stats"),
     "core.comparison.styles": (*("core.judging", "core.stats", "core.settings", "core.data.split"),),
     "core.comparison.styles_run": (

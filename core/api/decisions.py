@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from core.api.measures import AnyVerdicts, in_records
 from core.api.system_means import calibrated_on
-from core.data.pairs import systems_of
+from core.comparison.preferred import Preferences, preferred
 from core.data.split import task_of
 from core.errors import UsageError
-from core.json_form import json_fields
 from core.records import GoldenSet
-from core.stats.preferences import PreferenceAgreement, Strengths, chosen_sides, preference_agreement, strengths
 from core.stats.threshold import YesNo, yes_no
 
 
@@ -51,18 +47,6 @@ def choose_threshold(
     return yes_no(scores, yes, golden.source_codes, miss_cost=miss_cost, alarm_cost=alarm_cost)
 
 
-@dataclass(frozen=True)
-class Preferences:
-    """Strengths of systems by people and, where there are verdicts, by the judge, with how often the two agree."""
-
-    by_people: Strengths
-    by_judge: Strengths | None
-    agreement: PreferenceAgreement | None
-
-    def as_json(self) -> dict[str, Any]:
-        return json_fields(self)
-
-
 def preferences(
     golden: GoldenSet, aspect: str, verdicts: AnyVerdicts | None = None, *, judge_file: Path | str | None = None
 ) -> Preferences:
@@ -78,21 +62,7 @@ def preferences(
             f"{golden.name} holds no pairs. Name its columns text_a and text_b (or response_a, response_b and the "
             "like), the systems model_a and model_b, and what people prefer winner (A, B or tie)."
         )
-    systems = [systems_of(item.system_id) for item in golden.items]
-    names = sorted({name for pair in systems if pair for name in pair})
-    code = {name: k for k, name in enumerate(names)}
-    first, second = (np.array([code[pair[side]] if pair else 0 for pair in systems], dtype=np.intp) for side in (0, 1))
-    labels, scale = golden.labels(aspect), task.scale
-    people = strengths(first, second, chosen_sides(labels, scale), golden.source_codes, names)
     if verdicts is None:
-        return Preferences(people, None, None)
+        return preferred(golden, aspect)
     scores = in_records(verdicts, task).aligned(golden.item_ids)
-    middle = (scale.low + scale.high) / 2.0
-    won = np.where(np.isnan(scores), np.nan, (np.sign(scores - middle) + 1.0) / 2.0)
-    held_out = labels.copy()
-    held_out[[] if judge_file is None else calibrated_on(golden, judge_file)] = np.nan
-    return Preferences(
-        people,
-        strengths(first, second, won, golden.source_codes, names),
-        preference_agreement(scores, held_out, golden.source_codes, scale),
-    )
+    return preferred(golden, aspect, scores, seen=() if judge_file is None else calibrated_on(golden, judge_file))

@@ -10,14 +10,18 @@ import streamlit as st
 
 from core.comparison.judged import Judged, MoreVerdicts, judged_items, next_labels
 from core.comparison.means_finding import difference_words, estimate_words, is_shown, means_finding
+from core.comparison.preferred import Preferences, preferred
 from core.data.verdict_files.scored import ScoredRows
 from core.errors import ConcordError
 from core.projects.more_verdicts import read_more_verdicts
 from core.records import GoldenSet, JudgeScores
 from core.report.figures import Drawing
+from core.report.figures.strengths import strengths_figure
 from core.report.figures.system_means import system_means_figure
+from core.stats.claims import range_words
 from core.stats.label_worth import USUAL_LABELS, plan_labels
 from core.stats.mean_records import SystemMeans
+from core.stats.preferences import Strength, agreement_words
 from core.stats.system_means import LEAST_LABELS, system_means
 from core.wording import counted
 from pages.components import charts, state, tables
@@ -41,6 +45,9 @@ def draw(compared: Compared) -> None:
     if compared.view.n_systems < 1:
         st.info("The items do not say which system wrote them: add a column system_id.", icon=":material/hub:")
         return
+    if compared.golden.kind == "pair":
+        _draw_preferences(compared)
+        return
     above = st.container()
     entry = compared.judge_of(compared.leaderboard.rows[choose_row(compared, "compare_systems_judge")])
     key = (compared.golden.digest, compared.aspect, entry.judge_id)
@@ -62,6 +69,38 @@ def draw(compared: Compared) -> None:
     _draw_table(means)
     _draw_differences(means)
     _draw_next(judged, means)
+
+
+def _draw_preferences(compared: Compared) -> None:
+    """Pairs of texts: which systems people prefer, and whether one judge prefers the same."""
+    above = st.container()
+    entry = compared.judge_of(compared.leaderboard.rows[choose_row(compared, "compare_systems_judge")])
+    key = (compared.golden.digest, compared.aspect, entry.judge_id)
+    outcome = _preferred(key, compared.golden, compared.aspect, entry.judge)
+    if not outcome.by_people.systems:
+        st.info(plain(f"Nothing can be told of the systems: {outcome.by_people.reason}."), icon=":material/hub:")
+        return
+    first, *others = outcome.by_people.systems
+    with above:
+        st.markdown(f"##### {plain(_wins_most(first))}")
+        if outcome.agreement is not None:
+            st.caption(plain(" ".join(agreement_words(outcome.agreement))))
+    drawn = strengths_figure(outcome.by_people, outcome.by_judge, entry.name)
+    charts.place(drawn, key="compare_strengths", alt=f"Strength of {counted(1 + len(others), 'system')}")
+
+
+def _wins_most(first: Strength) -> str:
+    """Who wins most; no claim, for the first of several is picked by the figure itself."""
+    known = "(no interval)" if first.interval is None else range_words(first.interval)
+    return (
+        f"{first.system} wins most for people: {first.wins:.0%} of {first.n:,} pairs, strength {first.value:+.2f} "
+        f"{known} over an average system (log-odds)."
+    )
+
+
+@st.cache_resource(max_entries=32, show_spinner=False)
+def _preferred(key: Hashable, _golden: GoldenSet, aspect: str, _judge: JudgeScores) -> Preferences:
+    return preferred(_golden, aspect, _judge.upward, seen=_judge.seen)
 
 
 @st.cache_resource(max_entries=32, show_spinner="Correcting the means …")

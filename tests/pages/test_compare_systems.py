@@ -8,7 +8,8 @@ import numpy as np
 from streamlit.testing.v1 import AppTest
 
 from core import projects
-from core.records import AspectLabels, JudgeScores
+from core.data.pairs import PREFERENCES
+from core.records import AspectLabels, GoldenSet, Item, JudgeScores
 from core.settings import Settings
 from core.store.store import Store
 from tests.pages.making import Place, golden_of
@@ -59,3 +60,17 @@ def test_without_enough_labels_it_tells_what_labels_would_bring(store: Store, se
     assert "cannot be told yet" in said
     assert "4 more labels" in said
     assert screen.number_input
+
+
+def test_on_pairs_it_says_who_wins_most_with_interval(store: Store, settings: Settings) -> None:
+    rng = np.random.default_rng(0)
+    chosen = rng.choice([1.0, 2.0, 3.0, 3.0], size=60)
+    items = tuple(Item(f"p{k}", f"First {k}", f"s{k}", "old vs new", "", f"Second {k}") for k in range(60))
+    golden = GoldenSet("pairs", "pair", items, {"preference": AspectLabels("preference", PREFERENCES, tuple(chosen))})
+    place = Place(store, settings, golden)
+    judge = JudgeScores("judge", "imported", "preference", np.clip(chosen + rng.normal(0, 0.8, 60), 1, 3))
+    projects.add_judge(store, place.project_id, place.golden_id, judge)
+    screen = opened(place)
+    assert not screen.exception
+    assert "new wins most for people:" in texts(screen)
+    assert "The judge prefers what people prefer in" in texts(screen)
