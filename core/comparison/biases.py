@@ -16,6 +16,7 @@ from core.json_form import json_fields
 from core.records import Alignment, FloatArray, IntArray, Interval, Measure, Statistic
 from core.stats import claim, paired_difference, spread_over_sources
 from core.stats.claims import LEAST_SOURCES, TOO_FEW, estimate, p_figure, signed, signed_range
+from core.stats.confidence_sequence import stream_mean
 from core.stats.intervals import CONFIDENCE, ROUNDING, t_quantile, two_sided
 from core.stats.items import BoolArray, paired
 from core.stats.reweighting import resampled_values
@@ -128,15 +129,15 @@ def _position(examined: ExaminedItems) -> Bias:
 
 def _mean_gap(gaps: FloatArray, sources: IntArray) -> Bias:
     """Mean of `gaps` of pairs, by source."""
-    value, (_, of_item) = float(gaps.mean()), np.unique(sources, return_inverse=True)
-    by_source = np.bincount(of_item, weights=gaps - value) / gaps.size
-    n = by_source.size
-    error = float(np.sqrt((by_source**2).sum() * n / max(n - 1, 1)))
-    if n < LEAST_SOURCES or error <= ROUNDING:
-        return Bias("position", value, n=gaps.size, reason=TOO_FEW)
-    reach = t_quantile(n - 1) * error
-    interval = Interval(value - reach, value + reach, CONFIDENCE, f"by source, {n:,} sources, t({n - 1})", n)
-    return Bias("position", value, interval, two_sided(value / error, n - 1), n=gaps.size)
+    mean = stream_mean(gaps, sources)
+    if mean is None:
+        return Bias("position", reason="there are no pairs")
+    n = mean.n_sources
+    if n < LEAST_SOURCES or mean.error is None or mean.error <= ROUNDING:
+        return Bias("position", mean.value, n=gaps.size, reason=TOO_FEW)
+    reach = t_quantile(n - 1) * mean.error
+    interval = Interval(mean.value - reach, mean.value + reach, CONFIDENCE, f"by source, {n:,} sources, t({n - 1})", n)
+    return Bias("position", mean.value, interval, two_sided(mean.value / mean.error, n - 1), n=gaps.size)
 
 
 def _length(examined: ExaminedItems, measure: Measure, kind: BiasKind) -> Bias:

@@ -202,7 +202,14 @@ def _phoenix_annotation(row: Row, reading: _Reading) -> None:
 def _mlflow_trace(row: Row, reading: _Reading) -> None:
     trace = _cell(row, "trace_id", "request_id")
     system = _cell(row, "tags.model", "tags.version", "trace_metadata.mlflow.modelId")
-    _add(reading, trace, row["request"], row["response"], system=system, at=_cell(row, "request_time", "timestamp_ms"))
+    _add(
+        reading,
+        trace,
+        row.get("request"),
+        row.get("response"),
+        system=system,
+        at=_cell(row, "request_time", "timestamp_ms"),
+    )
     for assessment in _entries(row.get("assessments")):
         if _has(assessment, "feedback.value"):
             person = text_of(_cell(assessment, "source.source_type")).upper() == "HUMAN"

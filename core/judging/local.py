@@ -33,6 +33,8 @@ class LocalJudge(LLMJudge):
 
     def _check(self, task: Task) -> None:
         scale = task.scale
+        if self._reads_likelihood and task.kind == "pair":
+            raise UsageError("A likelihood is that of one text; for pairs of texts take a form that asks for a rating.")
         if self.sampling.weighted and not whole_numbers(scale):
             raise UsageError(
                 f"One pass weighs the whole numbers of a scale, {MOST_NUMBERS} at most, and this one is {scale}"

@@ -43,6 +43,13 @@ class AnchorLook:
         """Whether the judge has moved beyond chance."""
         return self.interval is not None and not self.interval.low <= 0.0 <= self.interval.high
 
+    @property
+    def most(self) -> float | None:
+        """How far the judge may have moved by what is known; None where nothing is."""
+        if self.interval is not None:
+            return max(abs(self.interval.low), abs(self.interval.high))
+        return 0.0 if self.n > 1 and self.change == 0.0 else None
+
     def as_json(self) -> dict[str, Any]:
         return json_fields(self, but=("interval",)) | {
             "interval": None if self.interval is None else self.interval.as_json(),

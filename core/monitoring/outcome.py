@@ -44,8 +44,10 @@ class Monitored:
         if judge:
             return "judge"
         if traffic:
-            steady = self.look is not None and self.look.n > 1 and self.look.change is not None
-            return "systems" if steady else "cannot be told apart"
+            moves = [*(period.change for period in self.watched.moved), self.watched.since]
+            least = min(abs(move.value) for move in moves if move and move.moved and move.value is not None)
+            reach = None if self.look is None else self.look.most
+            return "systems" if reach is not None and reach < least else "cannot be told apart"
         known = [period.change for period in self.watched.periods if period.change and period.change.reach is not None]
         return "nobody" if known or self.watched.since.reach is not None else "too few texts"
 
@@ -72,8 +74,10 @@ class Monitored:
             return f"The judge itself has moved: {anchor_words(self.look)}{after}"
         moved = f"{_moves(self.watched)} since {self._baseline}"
         if self.who == "systems":
-            return f"What is judged has moved, and the judge has not: {moved}."
+            return f"What is judged has moved, and the judge not so far, by its anchors: {moved}."
         apart = "Whether the systems or the judge moved cannot be told without anchors that were scored before and now."
+        if self.look is not None and self.look.n > 1:
+            apart = "Whether the systems or the judge moved cannot be told: the anchors do not rule the judge out."
         return f"{what}: {moved}. {apart}"
 
     @property

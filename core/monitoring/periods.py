@@ -118,9 +118,7 @@ def watch(stream: Stream, by: By, *, baseline: Sequence[str] = (), alpha: float 
     any false alarm, ever.  UsageError for a baseline that is not there, an `alpha` outside (0, .5), and texts without
     times where periods are days or weeks.
     """
-    if not 0 < alpha < 0.5:
-        raise UsageError(f"--alpha must lie between 0 and 0.5; {alpha:g} came.")
-    codes, names = _periods(stream.rows, by)
+    codes, names = periods_of(stream.rows, by, baseline=baseline, alpha=alpha)
     sources = _sources(stream.rows)
     chosen = _baseline(names, baseline, codes, sources, stream.scores)
     read = ~np.isnan(stream.scores)
@@ -152,6 +150,18 @@ def watch(stream: Stream, by: By, *, baseline: Sequence[str] = (), alpha: float 
     return Watched(periods, first, _movement(first, rest, known, alpha / 4), alpha)
 
 
+def periods_of(
+    rows: Sequence[Written], by: By, *, baseline: Sequence[str] = (), alpha: float = 0.05
+) -> tuple[IntArray, list[str]]:
+    """The period of each text, (n,), as places in the names of all periods in order.  UsageError as `watch`."""
+    if not 0 < alpha < 0.5:
+        raise UsageError(f"--alpha must lie between 0 and 0.5; {alpha:g} came.")
+    codes, names = _periods(rows, by)
+    if unknown := [name for name in baseline if name not in names]:
+        raise UsageError(f"There is no period {unknown[0][:60]!r}; there are: {', '.join(names)[:300]}.")
+    return codes, names
+
+
 def _movement(before: StreamMean | None, now: StreamMean | None, known: float | None, level: float) -> Movement:
     """The change from `before`, which lies off by `known` at most, to `now`, known to 1 − `level`."""
     if before is None or now is None:
@@ -165,7 +175,6 @@ def _movement(before: StreamMean | None, now: StreamMean | None, known: float | 
 
 
 def _periods(rows: Sequence[Written], by: By) -> tuple[IntArray, list[str]]:
-    """The period of each text, (n,), as places in the names of all periods in order."""
     if by == "version":
         names = list(dict.fromkeys(row.item.system_id or UNKNOWN for row in sorted(rows, key=_when)))
         named = [row.item.system_id or UNKNOWN for row in rows]
@@ -202,8 +211,6 @@ def _baseline(
     names: Sequence[str], wanted: Sequence[str], codes: IntArray, sources: IntArray, scores: FloatArray
 ) -> list[int]:
     """Places of the periods that the others are held against."""
-    if unknown := [name for name in wanted if name not in names]:
-        raise UsageError(f"There is no period {unknown[0][:60]!r}; there are: {', '.join(names)[:300]}.")
     if wanted:
         return [names.index(name) for name in wanted]
     read = ~np.isnan(scores)

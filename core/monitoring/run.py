@@ -12,7 +12,7 @@ A killed call loses nothing that was read: the new texts are scored with a check
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -32,10 +32,10 @@ from core.export.sureness import ABSTAINED
 from core.files import json_lines, replacing, write_json, write_text
 from core.monitoring.anchors import AnchorLook, look_again
 from core.monitoring.outcome import Monitored
-from core.monitoring.periods import By, Stream, watch
+from core.monitoring.periods import By, Stream, periods_of, watch
 from core.progress import SILENT, Progress
 from core.providers.base import ReplyStore
-from core.records import GoldenSet, Item, Scored, Task, content_digest
+from core.records import FloatArray, GoldenSet, Item, Scored, Task, content_digest
 from core.scoring import ScoreRequest, score_file, score_fused
 from core.scoring.item_file import file_digest
 
@@ -76,16 +76,16 @@ def monitor(request: MonitorRequest, *, replies: ReplyStore | None = None, progr
         task, marks, spec, seen = judge.task, judge.marks, judge.spec, _calibrated_on(judge.card)
         _claim(request)
         traffic = read_traffic(request.traffic, request.label or task.aspect)
+        periods_of(traffic.rows, request.by, baseline=request.baseline, alpha=request.alpha)  # before anything is paid
+        labels = _labels(traffic, task, seen)
         n_known, verdicts = _verdicts(request, traffic, replies, progress)
         look = None if request.anchors is None else _look(request, judge, load_golden(request.anchors), task)
     lines = [verdicts.get(text_key(row.item), {}) for row in traffic.rows]
     scores = np.array([_on_scale(line) for line in lines], dtype=np.float64)
-    labels = np.array([traffic.labels.get(row.item.item_id, np.nan) for row in traffic.rows], dtype=np.float64)
-    labels[[k for k, row in enumerate(traffic.rows) if text_digest(row.item) in seen]] = np.nan
     unsure = None if request.abstain_over is None else np.array([line.get(ABSTAINED) is True for line in lines])
     alpha = request.alpha if request.anchors is None else request.alpha / 2
     watched = watch(
-        Stream(traffic.rows, scores, _checked(labels, task), task.scale, unsure),
+        Stream(traffic.rows, scores, labels, task.scale, unsure),
         request.by,
         baseline=request.baseline,
         alpha=alpha,
@@ -120,8 +120,13 @@ def _strays(traffic: Traffic) -> Mapping[str, int]:
     return {"labels of texts that did not come": n} if n else {}
 
 
-def _checked(labels: np.ndarray, task: Task) -> np.ndarray:
-    """GoldenError for labels off the scale of the judge: they would be of something else."""
+def _labels(traffic: Traffic, task: Task, seen: Collection[str]) -> FloatArray:
+    """(n,) people's labels, NaN for none and for texts that the judge has `seen`.
+
+    GoldenError for labels off the scale of the judge: they would be of something else.
+    """
+    labels = np.array([traffic.labels.get(row.item.item_id, np.nan) for row in traffic.rows], dtype=np.float64)
+    labels[[k for k, row in enumerate(traffic.rows) if text_digest(row.item) in seen]] = np.nan
     off = labels[~np.isnan(labels) & ((labels < task.scale.low) | (labels > task.scale.high))]
     if off.size:
         raise GoldenError(

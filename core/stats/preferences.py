@@ -20,8 +20,8 @@ import numpy as np
 from core.json_form import json_fields
 from core.records import FloatArray, IntArray, Interval, Scale
 from core.stats.claims import LEAST_SOURCES, NO_PAIR, TOO_FEW
-from core.stats.intervals import CONFIDENCE
-from core.stats.threshold import FOLDS, Rate, rate
+from core.stats.intervals import CONFIDENCE, t_quantile
+from core.stats.threshold import FOLDS, Rate, rate, rate_words
 from core.wording import counted
 
 _STEPS = 100
@@ -138,7 +138,7 @@ def strengths(first: IntArray, second: IntArray, won: FloatArray, sources: IntAr
         return Strengths((), n, n_sources, f"{names[parts[0]]} and {names[parts[1]]} are joined by no chain of pairs")
     theta = _fit(a, b, y, k)
     errors = _errors(_information(theta, a, b, k), a, b, y - _sigmoid(theta[b] - theta[a]), place)
-    half = _t(n_sources - 1) * errors if n_sources >= LEAST_SOURCES else None
+    half = t_quantile(n_sources - 1) * errors if n_sources >= LEAST_SOURCES else None
     played = np.bincount(a, minlength=k) + np.bincount(b, minlength=k)
     gained = np.bincount(a, 1 - y, minlength=k) + np.bincount(b, y, minlength=k)
     method = f"sandwich over sources, t({n_sources - 1})"
@@ -210,12 +210,6 @@ def _sigmoid(x: FloatArray) -> FloatArray:
     return np.asarray(1.0 / (1.0 + np.exp(-x)))
 
 
-def _t(freedom: int) -> float:
-    from scipy.special import stdtrit
-
-    return float(stdtrit(freedom, 1.0 - (1.0 - CONFIDENCE) / 2.0))
-
-
 # ── in words ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -226,9 +220,9 @@ def agreement_words(agreement: PreferenceAgreement) -> list[str]:
     assert agreement.always_one is not None
     ties = f"{agreement.n_ties:,} of {agreement.n:,} pairs are ties for people"
     return [
-        f"The judge prefers what people prefer in {_share(agreement.accuracy)} ({ties}; the commonest answer alone "
+        f"The judge prefers what people prefer in {rate_words(agreement.accuracy)} ({ties}; the commonest answer alone "
         f"reaches {agreement.always_one:.3f}).",
-        f"Where people have a preference: {_share(agreement.without_ties)}.",
+        f"Where people have a preference: {rate_words(agreement.without_ties)}.",
     ]
 
 
@@ -246,13 +240,6 @@ def strength_lines(who: str, found: Strengths) -> list[str]:
             for system in found.systems
         ),
     ]
-
-
-def _share(share: Rate) -> str:
-    if share.value is None:
-        return f"— ({share.reason})"
-    ends = "" if share.interval is None else f" [{share.interval.low:.3f}, {share.interval.high:.3f}]"
-    return f"{share.value:.3f}{ends}, n = {share.n:,}"
 
 
 def chosen_sides(labels: FloatArray, scale: Scale) -> FloatArray:

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from core.json_form import json_fields
 from core.records import FloatArray, IntArray, Interval
 from core.stats.claims import LEAST_SOURCES, NO_PAIR, TOO_FEW
-from core.stats.intervals import CONFIDENCE, ROUNDING
+from core.stats.intervals import CONFIDENCE, ROUNDING, t_quantile
 from core.stats.items import BoolArray
 from core.wording import counted
 
@@ -133,7 +133,7 @@ def _auc(x: FloatArray, said: BoolArray, codes: IntArray) -> Rate:
         return Rate(value, None, x.size, TOO_FEW)
     if error <= ROUNDING or not 0.0 < value < 1.0:
         return Rate(value, None, x.size, "no interval: scores part the labels the same way in every source")
-    middle, half = np.log(value / (1 - value)), _t(n_sources - 1) * error / (value * (1 - value))
+    middle, half = np.log(value / (1 - value)), t_quantile(n_sources - 1) * error / (value * (1 - value))
     low, high = (float(1 / (1 + np.exp(-end))) for end in (middle - half, middle + half))
     method = f"placement values by source, logit, t({n_sources - 1})"
     return Rate(value, Interval(low, high, CONFIDENCE, method, n_sources), x.size)
@@ -211,7 +211,7 @@ def rate(holds: BoolArray, codes: IntArray, empty: str) -> Rate:
     added = np.bincount(place, weights=holds - value) / n
     variance = float((added**2).sum() * n_sources / (n_sources - 1))
     worth = value * (1 - value) / variance if variance > ROUNDING**2 else float(n_sources)
-    worth = min(worth * (_z() / _t(n_sources - 1)) ** 2, float(n))
+    worth = min(worth * (_z() / t_quantile(n_sources - 1)) ** 2, float(n))
     low, high = _clopper_pearson(value * worth, worth)
     return Rate(value, Interval(low, high, CONFIDENCE, f"Korn and Graubard, {worth:.0f} items' worth", n_sources), n)
 
@@ -223,12 +223,6 @@ def _clopper_pearson(hits: float, n: float) -> tuple[float, float]:
     low = 0.0 if hits <= 0 else float(betaincinv(hits, n - hits + 1, tail))
     high = 1.0 if hits >= n else float(betaincinv(hits + 1, n - hits, 1.0 - tail))
     return low, high
-
-
-def _t(freedom: int) -> float:
-    from scipy.special import stdtrit
-
-    return float(stdtrit(freedom, 1.0 - (1.0 - CONFIDENCE) / 2.0))
 
 
 def _z() -> float:
@@ -256,13 +250,14 @@ def yes_no_words(outcome: YesNo) -> list[str]:
     return [
         *lines,
         f"Say yes from {outcome.threshold:.4g} on. For new items, each label judged by a threshold that other sources "
-        f"chose: precision {_rate(outcome.precision)}, recall {_rate(outcome.recall)}.",
+        f"chose: precision {rate_words(outcome.precision)}, recall {rate_words(outcome.recall)}.",
         f"That costs {outcome.cost:.3f} an item (a miss {outcome.miss_cost:g}, a false alarm {outcome.alarm_cost:g}); "
         f"always saying the same word costs {outcome.cost_of_none:.3f}{better}.",
     ]
 
 
-def _rate(share: Rate) -> str:
+def rate_words(share: Rate) -> str:
+    """A share with its interval and n, or why there is none."""
     return f"— ({share.reason})" if share.value is None else f"{share.value:.3f}{_ends(share)}, n = {share.n:,}"
 
 

@@ -63,7 +63,7 @@ def read_once(method: F) -> F:
     @wraps(method)
     def reading(self: Part, *args: Any, **kwargs: Any) -> Any:
         readings = self._db.readings
-        if readings is None:
+        if readings is None or self._db.joined is not None:  # what is not committed is nobody else's, and may go again
             return method(self, *args, **kwargs)
         asked = signature.bind(self, *args, **kwargs).arguments
         query = (method.__qualname__, *((name, value) for name, value in asked.items() if name != "self"))

@@ -213,6 +213,9 @@ def test_a_likelihood_is_a_matter_of_models_in_the_process(folder: Path) -> None
     for wrong in ({"samples": 2}, {"steps": "1. Read."}, {"structured": True}, {"weighted": True}):
         with pytest.raises(UsageError):
             Sampling("likelihood", **wrong)
+    pairs = Task("preference", "pair", Scale(1, 3))
+    with pytest.raises(UsageError, match="that of one text"):
+        _judge(folder, sampling=Sampling("likelihood")).score(pairs, ITEMS, CRITERIA)
     state = _judge(folder, sampling=Sampling("likelihood")).as_state()
     assert restore_judge(state, Settings(), gate=NAMED).sampling == Sampling("likelihood")
 

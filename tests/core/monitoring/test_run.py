@@ -10,7 +10,7 @@ import pytest
 
 from core.cli.main import main
 from core.data import load_golden
-from core.errors import GoldenError, JobError
+from core.errors import GoldenError, JobError, UsageError
 from core.monitoring.outcome import Monitored
 from core.monitoring.run import ANCHORS, VERDICTS, MonitorRequest, monitor
 from core.report.monitor_page import monitor_page, periods_csv
@@ -79,7 +79,7 @@ def test_systems_that_fell_are_told_from_a_judge_that_did(
     look(traffic[:7], judge_file, tmp_path / "anchored", anchors=anchors, by="version")
     fell = look(traffic, judge_file, tmp_path / "anchored", anchors=anchors, by="version")
     assert fell.who == "systems"
-    assert "the judge has not" in fell.finding
+    assert "the judge not so far" in fell.finding
     kept = tmp_path / "anchored" / ANCHORS
     first = json.loads(kept.read_text().splitlines()[0])
     moved = {key: max(1.0, score - 0.3 - 0.01 * (k % 5)) for k, (key, score) in enumerate(first["scores"].items())}
@@ -132,3 +132,27 @@ def test_what_cannot_be_watched(traffic: list[Path], judge_file: Path, tmp_path:
     (tmp_path / "off.jsonl").write_text(json.dumps(row))
     with pytest.raises(GoldenError, match="labels lie off the judge's scale"):
         look([tmp_path / "off.jsonl"], judge_file, tmp_path / "out")
+
+
+def test_anchors_of_a_few_sources_rule_no_judge_out(
+    traffic: list[Path], judge_file: Path, tmp_path: Path, repository: Path
+) -> None:
+    few = tmp_path / "few.jsonl"
+    lines = (repository / "sample_data" / "summaries.jsonl").read_text().splitlines()
+    few.write_text("\n".join(lines[:12]))  # two sources
+    for days in (7, 10):
+        seen = look(traffic[:days], judge_file, tmp_path / "out", anchors=few, by="version")
+        kept = tmp_path / "out" / ANCHORS
+        first = json.loads(kept.read_text().splitlines()[0])
+        moved = {key: score + 0.01 * (k + 1) for k, (key, score) in enumerate(first["scores"].items())}
+        kept.write_text(json.dumps(first | {"scores": moved}) + "\n")
+    assert seen.look is not None
+    assert seen.look.interval is None
+    assert seen.who == "cannot be told apart"
+    assert "do not rule the judge out" in seen.finding
+
+
+def test_nothing_is_scored_for_what_cannot_be_watched(traffic: list[Path], judge_file: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no period 'monday'"):
+        look(traffic[:1], judge_file, tmp_path, baseline=("monday",))
+    assert not (tmp_path / VERDICTS).exists()
