@@ -22,7 +22,9 @@
     core.ablate(result)                   # what each part of the judge brings
     core.fit_repeval(golden, "coherence").score(items)    # text quality out of a model's hidden states
     core.fuse(golden, "coherence", ["offline", "overlap"], out="out/fused")   # several judges and metrics as one
+    core.plan_labels(200, n_sources=50, n_raters=2).words       # what so many labels would tell, before anybody labels
     core.recheck("judge.yaml", newer, "coherence")        # has the judge's alignment fallen on newer labels?
+    core.monitor("traffic.jsonl", "judge.yaml", "out/monitor")  # has quality moved in use: the systems, or the judge?
     core.open_project("Summaries", create=True)           # a kept project: golden sets, durable runs, judges, report
     core.write_report("My project", "coherence", "out/report")   # all that a kept project knows of its judge
 
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
     from core.api.fitted import FittedRepEval, fit_repeval
     from core.api.fused import FusedByModel, FusedRun, fuse
     from core.api.loading import load_judge
-    from core.api.measures import align, align_all, annotator_test, beside_people, ceiling, compare
+    from core.api.measures import align, align_all, annotator_test, beside_people, ceiling, compare, plan_labels
     from core.api.project import Project, WrittenReport, open_project, write_report
     from core.api.system_means import EstimatedMeans, estimate_means
     from core.calibration.ablate import Ablation
@@ -67,7 +69,10 @@ if TYPE_CHECKING:
     from core.export.judge_reading import judge_schema
     from core.judging.asking import Asking
     from core.judging.styles import Style
+    from core.monitoring.outcome import Monitored
+    from core.monitoring.watching import monitor
     from core.records import Alignment, Criteria, GoldenSet, Interval, Item, Scored, ScoreMatrix, Unscored, Verdict
+    from core.stats.labels_needed import LabelPlanning
     from core.verdicts import Verdicts
 
 
@@ -95,7 +100,9 @@ __all__ = [
     "Interval",
     "Item",
     "JudgeError",
+    "LabelPlanning",
     "ModelNotFoundError",
+    "Monitored",
     "Preferences",
     "Project",
     "ProviderError",
@@ -126,7 +133,9 @@ __all__ = [
     "load_golden",
     "load_items",
     "load_judge",
+    "monitor",
     "open_project",
+    "plan_labels",
     "preferences",
     "recheck",
     "write_report",
@@ -139,7 +148,7 @@ _NAMES = {
     "core.api.examined": "examine",
     "core.api.fused": "FusedByModel FusedRun fuse",
     "core.api.loading": "load_judge",
-    "core.api.measures": "align align_all annotator_test beside_people ceiling compare",
+    "core.api.measures": "align align_all annotator_test beside_people ceiling compare plan_labels",
     "core.api.project": "Project WrittenReport open_project write_report",
     "core.api.system_means": "EstimatedMeans estimate_means",
     "core.export.judge_reading": "judge_schema",
@@ -148,6 +157,9 @@ _NAMES = {
     "core.calibration.records": "Calibration",
     "core.data": "load_golden load_items",
     "core.drift.recheck": "recheck",
+    "core.monitoring.outcome": "Monitored",
+    "core.monitoring.watching": "monitor",
+    "core.stats.labels_needed": "LabelPlanning",
     "core.errors": (
         "AspectError AuthError BadReplyError ConcordError ConsentError CriteriaError EndpointDownError "
         "GoldenError JudgeError ModelNotFoundError ProviderError RateLimitError UsageError"

@@ -70,7 +70,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     # core/__init__.py alone: its sub-packages have their own entries
     "core": (
         *("core.api", "core.calibration.ablate", "core.comparison", "core.data", "core.drift"),
-        "core.export.judge_reading",
+        *("core.export.judge_reading", "core.monitoring", "core.stats.labels_needed"),
         *CHOICES,
     ),
     # the Python face: one process measures, calibrates and fuses; a project goes by `core.projects`
@@ -125,6 +125,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     ),
     "core.monitoring": (
         *("core.api", "core.data", "core.export", "core.providers.base", "core.scoring", "core.stats"),
+        "core.report.monitor_page",
     ),
     "core.report": (
         *(

@@ -42,7 +42,8 @@ from core.stats import annotator_test as tested_annotator
 from core.stats import beside_people as paired_with_people
 from core.stats.bar import bar_beside
 from core.stats.items import paired
-from core.stats.labels_needed import LabelPilot
+from core.stats.labels_needed import LabelPilot, LabelPlanning
+from core.stats.labels_needed import plan_labels as planned
 from core.stats.pilot import single_call_reliability
 from core.verdicts import Verdicts
 
@@ -165,6 +166,22 @@ def label_pilot(golden: GoldenSet, verdicts: AnyVerdicts, aspect: str) -> LabelP
     every = LabelledItems.from_arrays(np.zeros(len(golden.items)))
     reliability = single_call_reliability(paired(table.values, every), "dataset")
     return LabelPilot(found, found.n, n_sources, float(counts[counts > 0].mean()), reliability)
+
+
+def plan_labels(
+    n_items: int,
+    n_sources: int | None = None,
+    n_raters: int = 1,
+    *,
+    pilot: tuple[GoldenSet, AnyVerdicts, str] | None = None,
+) -> LabelPlanning:
+    """What so many labels would tell: how well an alignment would be known, and which fall would be seen.
+
+    `n_sources` is one an item if None.  `pilot` is a golden set of a few labelled items, a judge's verdicts on it and
+    the aspect.  UsageError for no items or more sources than items; AspectError for an unknown aspect of the pilot.
+    """
+    known = None if pilot is None else label_pilot(*pilot)
+    return planned(n_items, n_items if n_sources is None else n_sources, n_raters, pilot=known)
 
 
 def ceiling(

@@ -53,20 +53,22 @@ def monitor(
     Call it as often as you like, with all files or the newest ones beside the older: no text is scored twice, and the
     alarms hold at any number of looks.
     """
-    from core.files import write_text
-    from core.monitoring.run import MonitorRequest
-    from core.monitoring.run import monitor as look
-    from core.report.monitor_page import monitor_page, periods_csv
+    from core.monitoring.watching import monitor as watched
 
-    request = MonitorRequest(
-        *(tuple(traffic), judge_file, out, by, label, anchors, tuple(baseline or ()), alpha, judge, accept_edited),
-        abstain_over=abstain_over,
-    )
     with stages_shown("texts") as progress:
-        cache = cache_for(judge_file, judge, accept_edited=accept_edited)
-        monitored = look(request, replies=cache, progress=progress)
-    write_text(out / "monitor.html", monitor_page(monitored))
-    write_text(out / "periods.csv", periods_csv(monitored))
+        monitored = watched(
+            *(traffic, judge_file, out),
+            by=by,
+            label=label,
+            anchors=anchors,
+            baseline=baseline or (),
+            alpha=alpha,
+            judge=judge,
+            accept_edited=accept_edited,
+            abstain_over=abstain_over,
+            replies=cache_for(judge_file, judge, accept_edited=accept_edited),
+            progress=progress,
+        )
     tell(monitored.as_json() | {"out": str(out)}, _words(monitored, out), as_json)
     if monitored.alarm:
         raise typer.Exit(1)

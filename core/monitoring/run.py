@@ -64,7 +64,7 @@ class MonitorRequest:
     abstain_over: float | None = None
 
 
-def monitor(request: MonitorRequest, *, replies: ReplyStore | None = None, progress: Progress = SILENT) -> Monitored:
+def look_at(request: MonitorRequest, *, replies: ReplyStore | None = None, progress: Progress = SILENT) -> Monitored:
     """One look at the traffic.  `replies` answers requests on texts; anchors are always asked anew.
 
     GoldenError for files that cannot be read, JobError where the folder is of another judge, UsageError as `watch`;

@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import core
 from core.cli.main import main
 from core.data import load_golden
 from core.errors import GoldenError, JobError, UsageError
 from core.monitoring.outcome import Monitored
-from core.monitoring.run import ANCHORS, VERDICTS, MonitorRequest, monitor
+from core.monitoring.run import ANCHORS, VERDICTS, MonitorRequest, look_at
 from core.report.monitor_page import monitor_page, periods_csv
 
 ASPECT = "relevance"
@@ -42,7 +43,7 @@ def traffic(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> list[
 
 
 def look(traffic: list[Path], judge_file: Path, out: Path, **more: object) -> Monitored:
-    return monitor(MonitorRequest(tuple(traffic), judge_file, out, **more))  # type: ignore[arg-type]
+    return look_at(MonitorRequest(tuple(traffic), judge_file, out, **more))  # type: ignore[arg-type]
 
 
 def test_a_day_later_only_the_new_texts_are_scored(
@@ -105,7 +106,11 @@ def test_page_table_and_exit_codes(
     page = (tmp_path / "monitor.html").read_text()
     assert "nothing has moved beyond chance" in page
     assert "<script" not in page
-    assert (tmp_path / "periods.csv").read_text().startswith("period,baseline,texts")
+    table = (tmp_path / "periods.csv").read_text()
+    assert table.startswith("period,baseline,texts")
+    direct = core.monitor(traffic[:6], judge_file, tmp_path, baseline=["2026-11-01"])
+    assert (direct.n_new, direct.alarm) == (0, False)
+    assert (tmp_path / "periods.csv").read_text() == table
 
 
 def test_hostile_names_stay_words(judge_file: Path, tmp_path: Path) -> None:
