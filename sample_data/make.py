@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from recipe import dialogues, notifications, summaries, verbalisations
+from recipe import dialogues, notifications, pairs, summaries, verbalisations
 
 HERE = Path(__file__).parent
 SEED = 2026
@@ -46,10 +46,12 @@ def _cell(value: object) -> object:
 
 
 def make(out: Path, seed: int) -> None:
-    """Write the four sets, and the newer batches beside them, into `out`, which is made if need be."""
+    """Write the five sets, and the newer batches beside them, into `out`, which is made if need be."""
     out.mkdir(parents=True, exist_ok=True)
     articles, reports = read_texts("articles"), read_texts("reports")
-    write_jsonl(out / "summaries.jsonl", summaries.build(articles, seed))
+    rated = summaries.build(articles, seed)
+    write_jsonl(out / "summaries.jsonl", rated)
+    write_jsonl(out / "summary_pairs.jsonl", pairs.build(rated, seed))
     write_jsonl(out / "dialogue.jsonl", dialogues.build(read_texts("dialogues"), seed))
     write_csv(out / "data_to_text.csv", verbalisations.build(read_texts("records"), seed))
     write_jsonl(out / "notifications.jsonl", notifications.build(reports, seed))

@@ -41,18 +41,8 @@ def test_a_threshold_by_command_and_in_python(
 
 
 def test_pairs_from_file_to_strengths(repository: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    golden = core.load_golden(repository / "sample_data" / "summaries.jsonl")
-    labels, rows = golden.labels(ASPECT), []
-    places: dict[str, list[int]] = {}
-    for k, item in enumerate(golden.items):
-        places.setdefault(item.source_id, []).append(k)
-    for own in places.values():
-        for a, b in [(a, b) for a in own for b in own if a < b][:8]:
-            sides = {f"{name}_{side}": value for side, k in (("a", a), ("b", b)) for name, value in _side(golden, k)}
-            winner = "tie" if labels[a] == labels[b] else "model_a" if labels[a] > labels[b] else "model_b"
-            rows.append({"question": golden.items[a].source, "winner": winner, **sides})
-    (tmp_path / "pairs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    pairs, out = str(tmp_path / "pairs.jsonl"), tmp_path / "out"
+    pairs, out = str(repository / "sample_data" / "summary_pairs.jsonl"), tmp_path / "out"
+    golden = core.load_golden(pairs)
     assert main(["calibrate", pairs, "--aspect", "preference", "--level", "dataset", "--out", str(out), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["held_out"]["value"] is not None
     judge = str(out / "judge.yaml")
@@ -60,13 +50,11 @@ def test_pairs_from_file_to_strengths(repository: Path, tmp_path: Path, capsys: 
     capsys.readouterr()
     assert main(["preferences", pairs, str(out / "v.jsonl"), "--judge-file", judge, "--json"]) == 0
     body = json.loads(capsys.readouterr().out)
-    assert body["agreement"]["n"] < len(rows)
-    assert {strength["system"] for strength in body["by_people"]["systems"]} == {i.system_id for i in golden.items}
+    assert 0 < body["agreement"]["n"] < len(golden.items)
+    assert {strength["system"] for strength in body["by_people"]["systems"]} == {
+        system for item in golden.items for system in item.system_id.split(" vs ")
+    }
     assert main(["preferences", str(repository / "sample_data" / "summaries.jsonl"), "--aspect", ASPECT]) == 2
     for refused in (["adapt", judge, "--to", "inspect"], ["repeval", pairs, "--aspect", "preference", "--out", "x"]):
         assert main(refused) in (1, 2)
         assert "pairs of texts" in capsys.readouterr().err
-
-
-def _side(golden: core.GoldenSet, k: int) -> list[tuple[str, str]]:
-    return [("answer", golden.items[k].target), ("model", golden.items[k].system_id)]
