@@ -25,11 +25,12 @@ from core import projects
 from core.calibration.records import Calibration
 from core.calibration.settings import CalibrationSettings
 from core.data import load_golden
-from core.errors import JobError, NotFoundError, UsageError
+from core.errors import GoldenError, JobError, NotFoundError, UsageError
 from core.files import write_text
 from core.judging.asking import MODEL_WRITES, Asking
 from core.project_records import CriteriaEntry, GoldenSummary, JudgeEntry, ProjectSummary, Run
 from core.projects.calibration import CalibrationRequest
+from core.projects.more_verdicts import SentVerdicts
 from core.projects.transfer import Exported
 from core.records import GoldenSet
 from core.report.facts import Report
@@ -192,9 +193,15 @@ class Project:
         decided = self.versions(aspect).decided
         projects.use_version(self.store, self.project_id, aspect, number, reason=reason, decided=decided)
 
-    def report(self, golden: str, aspect: str, run_id: str | None = None) -> Report:
-        """All facts on the newest calibrated judge of the aspect, or on that of `run_id`."""
-        return projects.report(self.store, self.project_id, self._golden_id(golden), aspect, run_id)
+    def report(
+        self, golden: str, aspect: str, run_id: str | None = None, *, verdicts: Path | str | None = None
+    ) -> Report:
+        """All facts on the newest calibrated judge of the aspect, or on that of `run_id`.
+
+        `verdicts` is a file of its verdicts on other items, with a column system_id: systems are compared on them too.
+        """
+        sent = None if verdicts is None else _sent(Path(verdicts))
+        return projects.report(self.store, self.project_id, self._golden_id(golden), aspect, run_id, more=sent)
 
     def export(self, path: Path | str) -> Exported:
         """Write the whole project as one zip, which `import-project` reads."""
@@ -232,17 +239,34 @@ class WrittenReport:
     csv: Path
 
 
-def write_report(project: str, aspect: str, out: str | Path, *, golden: str = "", run: str = "") -> WrittenReport:
+def _sent(file: Path) -> SentVerdicts:
+    """GoldenError for a file that cannot be read."""
+    try:
+        return SentVerdicts(file.name, file.read_bytes())
+    except OSError as error:
+        raise GoldenError(f"It cannot be read ({error.strerror}).", file=str(file)) from error
+
+
+def write_report(
+    project: str,
+    aspect: str,
+    out: str | Path,
+    *,
+    golden: str = "",
+    run: str = "",
+    verdicts: Path | str | None = None,
+) -> WrittenReport:
     """Write all that a project of `CONCORD_HOME` knows of a calibrated judge into the folder `out`.
 
     The files are `report.html` (one page), `appendix.html` (all the rest), both also as `.md`, and `figures.csv`, as
     `python -m core report` writes them.  `project` is a name or an id, `golden` too ("": the newest golden set with a
     finished calibration of `aspect`); `run` is the id of the calibration or version to report on ("": that of the
-    version in use).  NotFoundError for unknown names, UsageError for a name that several
-    have, JobError while no calibration of that aspect has come to a result; nothing is written then.
+    version in use); `verdicts` a file of its verdicts on other items, by which systems are compared too.  NotFoundError
+    for unknown names, UsageError for a name that several have, JobError while no calibration of that aspect has come to
+    a result, GoldenError for `verdicts` of another judge, or that cannot be read; nothing is written then.
     """
     opened, folder = open_project(project), Path(out)
-    report = opened.report(golden or _reportable(opened, aspect), aspect, run or None)
+    report = opened.report(golden or _reportable(opened, aspect), aspect, run or None, verdicts=verdicts)
     names = "report.html", "report.md", "appendix.html", "appendix.md", "figures.csv"
     written = WrittenReport(report, *(folder / name for name in names))
     page, appendix = html_page(report), appendix_page(report)

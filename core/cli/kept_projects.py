@@ -34,13 +34,17 @@ def report(
     run: Annotated[
         str, typer.Option(help="Id of the run that measured a version of the judge; default: the version in use.")
     ] = "",
+    verdicts: Annotated[
+        Path | None,
+        typer.Option(help="This judge's verdicts on other items, with system_id: systems are compared on them too."),
+    ] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Write the report on a judge as one page, all else as its appendix (HTML and Markdown), and figures as CSV."""
     from core.api.project import write_report
-    from core.report.findings import headline, limits, sign_off
+    from core.report.findings import better_system, headline, limits, sign_off
 
-    written = write_report(project, aspect, out, golden=golden, run=run)
+    written = write_report(project, aspect, out, golden=golden, run=run, verdicts=verdicts)
     report, head, cautions = written.report, headline(written.report), limits(written.report)
     files = {
         "html": written.html,
@@ -69,7 +73,15 @@ def report(
         "bytes": {kind: path.stat().st_size for kind, path in files.items()},
         "out": str(out),
     }
-    lines = [head.sentence, *head.details, *(f"Keep in mind: {limit.title}. {limit.text}" for limit in cautions)]
+    better = better_system(report) if verdicts else ""
+    if verdicts:
+        body |= {"better": better, "n_more_verdicts": report.n_more}
+    lines = [
+        head.sentence,
+        *filter(None, [better]),
+        *head.details,
+        *(f"Keep in mind: {limit.title}. {limit.text}" for limit in cautions),
+    ]
     tell(body, [*lines, f"Written: {', '.join(body['files'].values())}"], as_json)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -16,14 +17,23 @@ from core.records import GoldenSet, JudgeScores
 _ALIKE = 1e-6
 
 
-def read_more_verdicts(data: bytes, name: str, golden: GoldenSet, judge: JudgeScores) -> MoreVerdicts:
+@dataclass(frozen=True)
+class SentVerdicts:
+    """A file of verdicts as it was sent."""
+
+    name: str
+    data: bytes = field(repr=False)
+
+
+def read_more_verdicts(sent: SentVerdicts, golden: GoldenSet, judge: JudgeScores) -> MoreVerdicts:
     """The verdicts of `judge` in a file on items that `golden` has not; those on its own items have to be the same.
 
     GoldenError for a file that cannot be read, names no systems, holds nothing new, or is of another judge.
     """
+    name = sent.name
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / f"verdicts{Path(name).suffix.lower()}"
-        place.write_bytes(data)
+        place.write_bytes(sent.data)
         rows = read_scored(place)
     if rows is None:
         raise GoldenError("This is no table of verdicts: columns item_id, score and system_id are needed.", file=name)
@@ -37,7 +47,7 @@ def read_more_verdicts(data: bytes, name: str, golden: GoldenSet, judge: JudgeSc
         raise GoldenError("All of these verdicts are on items of the golden set, which are counted already.", file=name)
     sources = [rows.sources[k] for k in new] if rows.sources else []
     more = ScoredRows([rows.item_ids[k] for k in new], rows.scores[new], [rows.systems[k] for k in new], sources)
-    return MoreVerdicts(more, hashlib.sha256(data).hexdigest())
+    return MoreVerdicts(more, hashlib.sha256(sent.data).hexdigest())
 
 
 def _check_judge(rows: ScoredRows, places: np.ndarray, judge: JudgeScores, name: str) -> None:

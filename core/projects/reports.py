@@ -15,6 +15,7 @@ from core.projects.criteria import criteria_names
 from core.projects.judge_line import HeldOutSeen, judge_line
 from core.projects.labelling import list_passes
 from core.projects.meetings import list_meetings
+from core.projects.more_verdicts import SentVerdicts, read_more_verdicts
 from core.projects.pass_results import decisions
 from core.projects.project_list import get_project
 from core.projects.rounds import Relative, family_tree, list_proposals
@@ -62,41 +63,32 @@ def measured_judges(store: Store, project_id: str, golden_id: str, aspect: str) 
     return tuple(judges)
 
 
-def report(store: Store, project_id: str, golden_id: str, aspect: str, run_id: str | None = None) -> Report:
+def report(
+    store: Store,
+    project_id: str,
+    golden_id: str,
+    aspect: str,
+    run_id: str | None = None,
+    *,
+    more: SentVerdicts | None = None,
+) -> Report:
     """All facts on the judge of calibration or version `run_id` (None: the one in use, else the newest with a result).
 
-    Reads only; nothing new is asked of a judge.  NotFoundError for unknown ids, JobError while no calibration of that
-    aspect has come to a result, or for a version that was not measured on held-out items.  `core.report` draws it.
+    `more` are that judge's verdicts on items beyond the golden set, which count for the means of systems.  Reads only;
+    nothing new is asked of a judge.  GoldenError for `more` of another judge, or that cannot be read.  NotFoundError
+    for unknown ids, JobError while no calibration of that aspect has come to a result, or for a version that was not
+    measured on held-out items.  `core.report` draws it.
     """
-    from core.report.measured import (
-        Judged,
-        by_source,
-        by_system,
-        examined,
-        gold_labels,
-        judge_table,
-        means_by_system,
-        misaligned,
-        on_the_scale,
-        raters_of,
-    )
+    from core.report import measured
 
     project = get_project(store, project_id)
     run = _calibration_run(store, project_id, golden_id, aspect, run_id)
-    request, calibration = calibration_asked(store, run.run_id), load_calibration(store, run.run_id)
-    if not calibration.held_out.n:
-        raise JobError(
-            "This version of the judge was not measured on held-out items, so there is nothing to report: calibration "
-            "flatters. Measure it on them first."
-        )
+    request, calibration = calibration_asked(store, run.run_id), _measured(store, run.run_id)
     added = store.events.all(project_id, Action, golden_id)
     line, openings = judge_line(store, project_id, aspect), list_held_out_accesses(store, project_id, golden_id, aspect)
-    judged = Judged(store.goldens.load(golden_id), calibration, run.run_id)
-    meetings = [
-        meeting
-        for meeting in reversed(list_meetings(store, project_id))
-        if (meeting.golden_id, meeting.aspect) == (golden_id, aspect)
-    ]
+    judged = measured.Judged(store.goldens.load(golden_id), calibration, run.run_id)
+    further = None if more is None else read_more_verdicts(more, judged.golden, judged.scores)
+    meetings = _meetings(store, project_id, golden_id, aspect)
     return Report(
         project=project.name,
         made_at=datetime.now(UTC),
@@ -105,23 +97,41 @@ def report(store: Store, project_id: str, golden_id: str, aspect: str, run_id: s
         run=run,
         asked=request,
         calibration=calibration,
-        labels=gold_labels(judged.golden, aspect),
-        raters=raters_of(judged),
+        labels=measured.gold_labels(judged.golden, aspect),
+        raters=measured.raters_of(judged),
         passes=tuple(_passes(store, project_id, golden_id, aspect)),
         line=line,
         seen_before=_seen_before(line, run, openings),
         history=_history(store, run, line, calibration, meetings),
-        judges=judge_table(judged, [row.judge for row in store.judges.all(project_id, golden_id, aspect)]),
-        systems=by_system(judged),
-        means=means_by_system(judged),
-        sources=by_source(judged),
-        on_the_scale=on_the_scale(judged),
-        examination=examined(judged),
-        misaligned=misaligned(judged, _verdicts(store, project_id, golden_id, aspect), _decided(meetings)),
+        judges=measured.judge_table(judged, [row.judge for row in store.judges.all(project_id, golden_id, aspect)]),
+        systems=measured.by_system(judged),
+        means=measured.means_by_system(judged, further),
+        n_more=0 if further is None else len(further.rows.item_ids),
+        sources=measured.by_source(judged),
+        on_the_scale=measured.on_the_scale(judged),
+        examination=measured.examined(judged),
+        misaligned=measured.misaligned(judged, _verdicts(store, project_id, golden_id, aspect), _decided(meetings)),
         openings=tuple(openings),
         costs=tuple(_costs(store, run)),
         reproduce=reproduce(calibration, request),
     )
+
+
+def _measured(store: Store, run_id: str) -> Calibration:
+    """JobError for one that was not measured on held-out items."""
+    calibration = load_calibration(store, run_id)
+    if not calibration.held_out.n:
+        raise JobError(
+            "This version of the judge was not measured on held-out items, so there is nothing to report: calibration "
+            "flatters. Measure it on them first."
+        )
+    return calibration
+
+
+def _meetings(store: Store, project_id: str, golden_id: str, aspect: str) -> list[Meeting]:
+    """On this aspect of this golden set, oldest first."""
+    meetings = reversed(list_meetings(store, project_id))
+    return [meeting for meeting in meetings if (meeting.golden_id, meeting.aspect) == (golden_id, aspect)]
 
 
 def _calibration_run(store: Store, project_id: str, golden_id: str, aspect: str, run_id: str | None) -> Run:

@@ -138,8 +138,9 @@ class Report:
 
     `added_by` brought the golden set in ("" where nobody said).  `costs` are those of this calibration, then of all
     runs on this aspect of this golden set by kind.  `means` are those of the systems: this judge's verdicts, corrected
-    by the labels that it has not seen.  `openings` are the looks at the held-out items.  `line` are all versions of the
-    judge; `seen_before` says why a gain on held-out carries no p, "" where it may.
+    by the labels that it has not seen; `n_more` verdicts are on items beyond the golden set.  `openings` are the looks
+    at the held-out items.  `line` are all versions of the judge; `seen_before` says why a gain on held-out carries no
+    p, "" where it may.
     """
 
     project: str
@@ -158,6 +159,7 @@ class Report:
     judges: JudgeTable
     systems: tuple[SystemFact, ...]
     means: SystemMeans
+    n_more: int
     sources: SourceSpread
     on_the_scale: OnTheScale
     examination: Examination

@@ -126,10 +126,21 @@ def brings(report: Report) -> str:
 
 
 def better_system(report: Report) -> str:
-    """Which system is better, in a sentence; "" where no difference is beyond chance."""
-    if not any(map(is_shown, report.means.differences)):
+    """Which system is better, in a sentence; "" where no difference is beyond chance.
+
+    Whoever brings in further verdicts asks for it, and is told either way.
+    """
+    if not report.n_more and not any(map(is_shown, report.means.differences)):
         return ""
-    return means_finding(report.means, bounded(report.aspect, 80)).headline
+    said = means_finding(report.means, bounded(report.aspect, 80)).headline
+    if not report.n_more:
+        return said
+    n_labels = sum(system.n_labelled for system in report.means.systems)
+    n_judged = sum(system.n_judged for system in report.means.systems)
+    return (
+        f"{said} This rests on {counted(n_labels, 'label')} and {counted(n_judged, 'verdict')}, {report.n_more:,} of "
+        "them on items beyond the golden set."
+    )
 
 
 def beside_version(report: Report) -> str:

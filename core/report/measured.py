@@ -15,7 +15,7 @@ from core.calibration.proposals import standardised_gap
 from core.calibration.records import Calibration
 from core.comparison import CalibrationCurve, Leaderboard, Row, calibration_curve, compare_table, costly, human_ceiling
 from core.comparison.examination import Examination, examine
-from core.comparison.judged import judged_items
+from core.comparison.judged import MoreVerdicts, judged_items
 from core.comparison.leaderboard import HumanCeiling
 from core.comparison.supervised import plain_regression
 from core.comparison.sureness import Sureness, matrix_sureness
@@ -176,9 +176,10 @@ def by_system(judged: Judged) -> tuple[SystemFact, ...]:
     return tuple(sorted(facts, key=lambda fact: -fact.mean_label)[:_MOST_SYSTEMS])
 
 
-def means_by_system(judged: Judged) -> SystemMeans:
-    """The corrected mean of every system, of items whose labels the judge was not calibrated with."""
-    rows, seen = ScoredRows(judged.golden.item_ids, judged.values), judged.calibration.split.calibration
+def means_by_system(judged: Judged, more: MoreVerdicts | None = None) -> SystemMeans:
+    """The corrected mean of every system, of items whose labels the judge was not calibrated with, and of any more."""
+    own, seen = ScoredRows(judged.golden.item_ids, judged.values), judged.calibration.split.calibration
+    rows = own if more is None else more.beside(own)
     return system_means(judged_items(judged.golden, judged.aspect, rows, seen=seen).items)
 
 

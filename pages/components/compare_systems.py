@@ -13,7 +13,7 @@ from core.comparison.means_finding import difference_words, estimate_words, is_s
 from core.comparison.preferred import Preferences, preferred
 from core.data.verdict_files.scored import ScoredRows
 from core.errors import ConcordError
-from core.projects.more_verdicts import read_more_verdicts
+from core.projects.more_verdicts import SentVerdicts, read_more_verdicts
 from core.records import GoldenSet, JudgeScores
 from core.report.figures import Drawing
 from core.report.figures.strengths import strengths_figure
@@ -24,7 +24,7 @@ from core.stats.mean_records import SystemMeans
 from core.stats.preferences import Strength, agreement_words
 from core.stats.system_means import LEAST_LABELS, system_means
 from core.wording import counted
-from pages.components import charts, state, tables
+from pages.components import charts, more_verdicts, state, tables
 from pages.components.compare_sections import choose_row
 from pages.components.compare_view import Compared
 from pages.components.screens import plain
@@ -117,7 +117,7 @@ def _more_verdicts(compared: Compared, judge: JudgeScores, key: tuple[str, ...])
     with st.expander("Verdicts on more items", icon=":material/upload_file:"):
         st.caption(
             "What `score` wrote for this judge, with a column system_id: labels stay few, intervals get narrower. The "
-            "file is read here and not kept."
+            "report has them too, until this tab is closed or reloaded."
         )
         sent = st.file_uploader(
             "Verdicts",
@@ -125,20 +125,25 @@ def _more_verdicts(compared: Compared, judge: JudgeScores, key: tuple[str, ...])
             key=state.widget(f"means_more_{'_'.join(key)[-40:]}"),
             label_visibility="collapsed",
         )
-        if sent is None:
+        place = more_verdicts.Place(compared.golden.digest, compared.aspect, judge.run_id)
+        kept = more_verdicts.kept(place) if sent is None else more_verdicts.Kept.of(sent)
+        if kept is None:
             return None
         try:
-            more = _read_more((*key, sent.file_id), sent.name, sent.getvalue(), compared.golden, judge)
+            more = _read_more((*key, kept.file_id), kept.sent, compared.golden, judge)
         except ConcordError as error:
             st.error(plain(str(error)), icon=":material/error:")
             return None
+        more_verdicts.keep(place, kept)
+        if sent is None:
+            st.button("Leave them out", on_click=more_verdicts.forget, key=state.widget("means_more_out"))
         st.markdown(f":material/check: {counted(len(more.rows.item_ids), 'verdict')} on items beyond the golden set.")
         return more
 
 
 @st.cache_resource(max_entries=4, show_spinner="Reading the verdicts …")
-def _read_more(key: Hashable, name: str, _data: bytes, _golden: GoldenSet, _judge: JudgeScores) -> MoreVerdicts:
-    return read_more_verdicts(_data, name, _golden, _judge)
+def _read_more(key: Hashable, _sent: SentVerdicts, _golden: GoldenSet, _judge: JudgeScores) -> MoreVerdicts:
+    return read_more_verdicts(_sent, _golden, _judge)
 
 
 @st.cache_resource(max_entries=32, show_spinner=False)

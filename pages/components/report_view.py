@@ -11,9 +11,10 @@ import streamlit as st
 
 from core import projects
 from core.project_records import GoldenSummary, Run
+from core.projects.more_verdicts import SentVerdicts
 from core.report import plots
 from core.report.facts import Report
-from core.report.findings import brings, headline, limits, sign_off
+from core.report.findings import better_system, brings, headline, limits, sign_off
 from core.report.page import appendix_page, html_page, markdown_page
 from core.report.rows import figures_csv
 from core.report.words import (
@@ -29,7 +30,7 @@ from core.report.words import (
     signed,
     signed_range,
 )
-from pages.components import charts, report_judge
+from pages.components import charts, more_verdicts, report_judge
 from pages.components.page import Opened, finding, link_to
 from pages.components.screens import plain
 
@@ -61,6 +62,8 @@ def draw_finding(files: Files, aspect: str) -> None:
     finding(head.claim, step=lambda: _download("Download the report", files.html, aspect, "report", "html", first=True))
     if head.basis:
         st.caption(plain(head.basis))
+    if files.report.n_more:
+        st.markdown(plain(better_system(files.report)))
 
 
 def draw(page: Opened, files: Files, aspect: str, part: str) -> None:
@@ -88,19 +91,23 @@ def kept_files(page: Opened, golden: GoldenSummary, aspect: str, run: Run) -> Fi
     """The report of a run, gathered anew only where something of the project has changed."""
     store, project_id = page.store, page.project.project_id
     judges = projects.list_judges(store, project_id, golden.golden_id, aspect)
+    more = more_verdicts.kept(more_verdicts.Place(golden.golden_id, aspect, run.run_id))
     key = (
         run.run_id,
+        None if more is None else more.file_id,
         page.project.name,
         projects.log_page(store, project_id, limit=1).n,
         tuple((past.run_id, past.status) for past in projects.list_runs(store, project_id)),
         tuple((judge.judge_id, judge.name) for judge in judges),
     )
-    return _gathered(key, page, golden.golden_id, aspect, run.run_id)
+    return _gathered(key, page, golden.golden_id, aspect, run.run_id, None if more is None else more.sent)
 
 
 @st.cache_resource(max_entries=8, show_spinner="Gathering the report …")
-def _gathered(key: Hashable, _page: Opened, golden_id: str, aspect: str, run_id: str) -> Files:
-    report = projects.report(_page.store, _page.project.project_id, golden_id, aspect, run_id)
+def _gathered(
+    key: Hashable, _page: Opened, golden_id: str, aspect: str, run_id: str, _verdicts: SentVerdicts | None
+) -> Files:
+    report = projects.report(_page.store, _page.project.project_id, golden_id, aspect, run_id, more=_verdicts)
     page, appendix = html_page(report), appendix_page(report)
     return Files(report, page, markdown_page(page), appendix, markdown_page(appendix), figures_csv(report))
 

@@ -54,6 +54,7 @@ LINEAGE_IDS = "lineage_ids"
 MADE_VERSION = "made_version"
 IMPORTED = "judges_imported"
 METRICS_RUN = "metrics_run"
+MORE_VERDICTS = "more_verdicts"
 COOKIE = "cookie"
 ARRIVED = "arrived"
 

@@ -12,7 +12,7 @@ from core.comparison.judged import judged_items
 from core.comparison.means_finding import means_finding
 from core.data.verdict_files.scored import ScoredRows
 from core.errors import GoldenError
-from core.projects.more_verdicts import read_more_verdicts
+from core.projects.more_verdicts import SentVerdicts, read_more_verdicts
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Scale
 from core.stats.system_means import system_means
 
@@ -41,7 +41,7 @@ def test_thirty_labels_and_2000_verdicts_answer_the_question(
 ) -> None:
     golden, judge, data = world
     own = ScoredRows(golden.item_ids, judge.values)
-    more = read_more_verdicts(data, "v.jsonl", golden, judge)
+    more = read_more_verdicts(SentVerdicts("v.jsonl", data), golden, judge)
     assert len(more.rows.item_ids) == 2 * MORE
     alone = system_means(judged_items(golden, "clarity", own).items)
     means = system_means(judged_items(golden, "clarity", more.beside(own)).items)
@@ -58,11 +58,11 @@ def test_what_is_not_of_this_judge_is_refused(world: tuple[GoldenSet, JudgeScore
     golden, judge, data = world
     other = replace(judge, values=judge.values + 0.1)
     with pytest.raises(GoldenError, match=r"30 of the 30 verdicts .* differ from those of j"):
-        read_more_verdicts(data, "v.jsonl", golden, other)
+        read_more_verdicts(SentVerdicts("v.jsonl", data), golden, other)
     first = b"".join(data.splitlines(keepends=True)[:LABELLED])
     with pytest.raises(GoldenError, match="counted already"):
-        read_more_verdicts(first, "v.jsonl", golden, judge)
+        read_more_verdicts(SentVerdicts("v.jsonl", first), golden, judge)
     with pytest.raises(GoldenError, match="add system_id"):
-        read_more_verdicts(b'{"item_id": "x", "score": 3}\n', "v.jsonl", golden, judge)
+        read_more_verdicts(SentVerdicts("v.jsonl", b'{"item_id": "x", "score": 3}\n'), golden, judge)
     with pytest.raises(GoldenError, match="no table of verdicts"):
-        read_more_verdicts(b'{"item_id": "x", "responses": ["3"]}\n', "v.jsonl", golden, judge)
+        read_more_verdicts(SentVerdicts("v.jsonl", b'{"item_id": "x", "responses": ["3"]}\n'), golden, judge)

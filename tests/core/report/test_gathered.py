@@ -16,12 +16,14 @@ from core.api.measures import ceiling
 from core.calibration.records import Calibration
 from core.calibration.settings import CalibrationSettings
 from core.data import load_golden
-from core.errors import JobError, NotFoundError
+from core.errors import GoldenError, JobError, NotFoundError
 from core.projects import reports
 from core.projects.calibration import CalibrationRequest
+from core.projects.more_verdicts import SentVerdicts
 from core.records import Scale
 from core.report.figures.bars import LabelBar, label_bars
 from core.report.findings import brings, sign_off
+from core.report.page import html_page
 from core.report.words import estimate
 from core.review.triage import EDIT_SCORED
 from core.stats import LabelledItems, leave_one_out, rater_table
@@ -65,6 +67,22 @@ def test_people_agree_as_the_ceiling_command_says(report, run, sample, held_out)
     found = people.ceiling.alignment
     assert found is not None and found.interval is not None
     assert (found.value, found.n) == (expected.value, expected.n)
+
+
+def test_verdicts_on_more_items_count_for_the_means_and_are_told(world, report, run):
+    systems = [system.name for system in report.means.systems]
+    rows = [{"item_id": f"more-{k}", "score": 3 + k % 2, "system_id": systems[k % len(systems)]} for k in range(300)]
+    sent = SentVerdicts("more.jsonl", "".join(json.dumps(row) + "\n" for row in rows).encode())
+    place = (world.store, world.project_id, world.golden_id, world.aspect)
+    with_more = projects.report(*place, more=sent)
+    assert (report.n_more, with_more.n_more) == (0, 300)
+    for before, after in zip(report.means.systems, with_more.means.systems, strict=True):
+        assert (after.name, after.n_labelled, after.n_judged) == (before.name, before.n_labelled, before.n_judged + 50)
+    assert "300 of them on items beyond the golden set" in html_page(with_more)
+    assert "beyond the golden set" not in html_page(report)
+    own = {"item_id": run.scores.item_ids[0], "score": float(run.scores.values[0][0]) + 0.5, "system_id": "x"}
+    with pytest.raises(GoldenError, match="of another judge"):
+        projects.report(*place, more=SentVerdicts("more.jsonl", json.dumps(own).encode()))
 
 
 def test_judges_are_compared_on_the_items_that_nobody_saw(report, run):
