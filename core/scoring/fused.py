@@ -28,7 +28,7 @@ def score_fused(request: ScoreRequest, *, replies: ReplyStore | None = None) -> 
         assert isinstance(judge, FusedJudge)
         golden = load_items(request.items)
         verdicts = judge.score(golden.items, metrics=golden.metrics)
-    batch = verdict_batch(verdicts, judge.marks, request)
+    batch = verdict_batch(golden.items, verdicts, judge.marks, request)
     write_text(request.out, header(request) + batch.text)
     used = tuple(part.name for part in judge.parts if part.name not in judge.missing)
     return FusedScores(batch.n_items, batch.n_scored, used, dict(judge.missing), judge.marks)

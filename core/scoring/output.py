@@ -29,12 +29,16 @@ from core.errors import ConcordError, JobError, UsageError
 from core.export import verdict_row
 from core.export.sureness import ABSTAINED, INTERVAL_COLUMNS, Sureness, sureness_of
 from core.files import FULL, json_lines, replacing
-from core.records import Unscored, Verdict
+from core.records import Item, Unscored, Verdict
 from core.scoring.item_file import ItemFile, file_digest
 from core.scoring.request import RowJudge, ScoreRequest, SureScores
 from core.spreadsheets import safe_cell
 
-COLUMNS = ("item_id", "score", "calibrated", "n_read", "n_unread", "reason", "detail", "explanation", "mark")
+_ORIGIN = ("system_id", "source_id")
+COLUMNS = (
+    *("item_id", "score", "calibrated", "n_read", "n_unread", "reason", "detail", "explanation", "mark"),
+    *_ORIGIN,
+)
 """Of a CSV output; what an item has none of is an empty cell."""
 
 
@@ -71,11 +75,21 @@ def header(request: ScoreRequest) -> str:
 
 
 def verdict_batch(
-    verdicts: Sequence[Verdict], marks: Sequence[str], request: ScoreRequest, sure: Sureness | None = None
+    items: Sequence[Item],
+    verdicts: Sequence[Verdict],
+    marks: Sequence[str],
+    request: ScoreRequest,
+    sure: Sureness | None = None,
 ) -> Batch:
-    """`verdicts` as lines of the output; `marks` stand in each, under "mark", and what `sure` tells of each."""
+    """`verdicts` on `items` as lines of the output, each with the item's system and source where they are known.
+
+    `marks` stand in each, under "mark", and what `sure` tells of each.
+    """
     mark = {"mark": "; ".join(marks)} if marks else {}
-    rows = [verdict_row(verdict) | mark | (sure.tell(verdict) if sure else {}) for verdict in verdicts]
+    rows = [
+        verdict_row(verdict) | mark | (sure.tell(verdict) if sure else {}) | _origin(item)
+        for item, verdict in zip(items, verdicts, strict=True)
+    ]
     reasons: Counter[str] = Counter(verdict.reason for verdict in verdicts if isinstance(verdict, Unscored))
     text = io.StringIO()
     if is_csv(request.out):
@@ -86,9 +100,15 @@ def verdict_batch(
     return Batch(text.getvalue(), len(rows), len(rows) - reasons.total(), dict(reasons))
 
 
-def judged_batch(verdicts: Sequence[Verdict], judge: RowJudge, request: ScoreRequest) -> Batch:
-    """`verdicts` of `judge` as lines of the output, with all that was asked for."""
-    return verdict_batch(verdicts, judge.marks, request, sureness_of(judge, request.coverage, request.abstain_over))
+def _origin(item: Item) -> dict[str, str]:
+    """What means of systems are told apart by, where it is known."""
+    return {name: value for name in _ORIGIN if (value := getattr(item, name))}
+
+
+def judged_batch(items: Sequence[Item], verdicts: Sequence[Verdict], judge: RowJudge, request: ScoreRequest) -> Batch:
+    """`verdicts` of `judge` on `items` as lines of the output, with all that was asked for."""
+    sure = sureness_of(judge, request.coverage, request.abstain_over)
+    return verdict_batch(items, verdicts, judge.marks, request, sure)
 
 
 def sure_scores(out: Path, sure: Sureness) -> SureScores:

@@ -206,7 +206,7 @@ def score_batch(judge: RowJudge, items: Sequence[Item], request: ScoreRequest) -
     """Score `items` and put them in lines.  An item's line is the same in whatever batch it comes."""
     told: dict[str, Any] = {"coverage": request.coverage} if isinstance(judge, CalibratedJudge) else {}
     verdicts = judge.score(items, explain=request.explain, of_more=True, **told)
-    batch = judged_batch(verdicts, judge, request)
+    batch = judged_batch(items, verdicts, judge, request)
     forget_items()  # each item comes once: kept features would only fill the memory
     return batch
 
@@ -305,7 +305,7 @@ def _loop(request: ScoreRequest, judge: CalibratedJudge) -> Iterator[_Submit]:
 
     async def score(items: Sequence[Item]) -> Batch | str:
         verdicts = await judge.score_async(items, explain=request.explain, of_more=True, coverage=request.coverage)
-        return judged_batch(verdicts, judge, request)
+        return judged_batch(items, verdicts, judge, request)
 
     try:
         yield lambda batch: loop.submit(score(batch))

@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import core
+from core.data.verdict_files.scored import read_scored
 from core.errors import ConcordError, GoldenError, JobError, UsageError
 from core.export import CalibratedJudge, read_verdicts, verdict_lines
 from core.progress import Shown
@@ -57,6 +58,21 @@ def test_the_output_is_that_of_the_judge(request_: ScoreRequest) -> None:
     assert (result.n_items, result.n_scored, result.n_unscored, result.finished) == (130, 130, 0, True)
     assert result.calls == 130 * len(judge.criteria)
     assert (stages[-1].phase, stages[-1].calls, stages[-1].calls_expected) == ("scoring", 130, 130)
+
+
+@pytest.mark.parametrize("name", ["v.jsonl", "v.csv"])
+def test_verdicts_name_the_system_and_source_so_that_means_need_no_other_file(
+    request_: ScoreRequest, sample_items: tuple[Item, ...], name: str
+) -> None:
+    items, out = sample_items[:12], request_.out.with_name(name)
+    rows = [{"item_id": i.item_id, "target": i.target, "source": i.source, "system_id": i.system_id} for i in items]
+    rows = [row | {"source_id": item.source_id} for row, item in zip(rows, items, strict=True)]
+    request_.items.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    score_file(replace(request_, out=out))
+    read = read_scored(out)
+    assert read is not None
+    assert list(read.systems) == [item.system_id for item in items]
+    assert list(read.sources) == [item.source_id for item in items]
 
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
