@@ -1,0 +1,32 @@
+"""Preferences on pairs of which some do not say which systems wrote them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from core.comparison.preferred import preferred
+from core.data.pairs import PREFERENCES
+from core.records import AspectLabels, GoldenSet, Item
+
+
+def pairs(systems: list[str], labels: list[float]) -> GoldenSet:
+    items = tuple(Item(f"p{k}", f"First {k}", f"s{k}", name, "", f"Second {k}") for k, name in enumerate(systems))
+    return GoldenSet("pairs", "pair", items, {"preference": AspectLabels("preference", PREFERENCES, tuple(labels))})
+
+
+def test_pairs_of_unknown_systems_count_for_the_agreement_and_for_no_strength() -> None:
+    labels = [3.0, 1.0, 3.0, 2.0] * 6
+    known, unknown = ["old vs new"] * 24, ["", "only one"] * 12
+    scores = np.array(labels * 2)
+    both = preferred(pairs(known + unknown, labels * 2), "preference", scores)
+    alone = preferred(pairs(known, labels), "preference")
+    assert both.by_people == alone.by_people
+    assert {system.system for system in both.by_people.systems} == {"old", "new"}
+    assert both.agreement is not None
+    assert both.agreement.n == 48
+
+
+def test_where_no_pair_names_its_systems_there_are_no_strengths_and_a_reason() -> None:
+    outcome = preferred(pairs([""] * 20, [1.0, 3.0] * 10), "preference")
+    assert outcome.by_people.systems == ()
+    assert outcome.by_people.reason
