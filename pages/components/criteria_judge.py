@@ -14,8 +14,11 @@ from core.projects.judge_line import VersionRequest
 from core.review.judge_versions import JudgeLine, JudgeVersion, VersionOrigin
 from core.wording import counted
 from pages.components import judge_view, people, state, tables
-from pages.components.page import Opened, link_to
+from pages.components.page import Opened, link_to, opens
 from pages.components.screens import SCREENS, plain
+
+FORM_WIDTH = 360
+"""Pixels of the form beside the finding: wide enough for its price, narrow enough to leave the finding its line."""
 
 
 def draw_make_judge(page: Opened, view: CriteriaEntry, origin: VersionOrigin | None = None) -> None:
@@ -57,16 +60,9 @@ def draw_make(
     if st.session_state.pop(f"{name}_clash", False) and line.versions:
         first = line.versions[-1]
         _link_to_version(first, f"Version {first.number}, made by {first.made.actor or 'somebody'}")
-    form = st.popover(
-        "Make this the judge",
-        type="primary" if primary else "secondary",
-        icon=":material/gavel:",
-        key=name,
-        on_change="rerun",
-        **people.gate(page, "reviewer"),
-    )
-    if form.open:
-        with form:
+    look = {"icon": ":material/gavel:", "type": "primary" if primary else "secondary"}
+    if opens("Make this the judge", key=name, **look, **people.gate(page, "reviewer")):
+        with st.container(border=True, width=FORM_WIDTH):
             _draw_make_form(page, line, ways, origin, name)
 
 
@@ -149,5 +145,6 @@ def _make(page: Opened, line: JudgeLine, criteria_ids: Sequence[str], *, origin:
         st.session_state[f"{name}_clash"] = isinstance(error, ConflictError)
         return
     assert isinstance(run.request, VersionRequest)  # what `make_version` starts
+    st.session_state[name] = False
     where = {"project": page.project.project_id, "golden": run.golden_id, "aspect": line.aspect}
     st.session_state[state.MADE_VERSION] = where | {"version": str(run.request.version)}

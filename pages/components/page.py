@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 from urllib.parse import urlencode
 
 import streamlit as st
@@ -132,7 +132,7 @@ def finding(sentence: str, *, step: Callable[[], object] | None = None) -> None:
 
     `step` draws the next thing to do at its right: a button, or `link_to`.
     """
-    with st.container(key="finding", horizontal=True, vertical_alignment="center", gap="medium"):
+    with st.container(key="finding", horizontal=True, vertical_alignment="top", gap="medium"):
         st.header(plain(sentence), anchor=False, width="stretch")
         if step is not None:
             with st.container(key="next_step", width="content"):
@@ -231,6 +231,20 @@ def stop_with(what: str, message: str) -> NoReturn:
     """An error that leaves nothing to draw: what happened, then the message as plain text."""
     st.error(f"{what}  \n{plain(message)}", icon=":material/error:")
     st.stop()
+
+
+def opens(label: str, *, key: str, **button: Any) -> bool:
+    """A button that opens and closes what is drawn below it; whether that is open.
+
+    No popover that reruns: a link followed while one stands open closes it too, and the message of that takes the
+    reader back to the screen just left.
+    """
+    st.button(label, key=f"{key}_opens", on_click=_flip, args=(key,), **button)
+    return bool(st.session_state.get(key))
+
+
+def _flip(key: str) -> None:
+    st.session_state[key] = not st.session_state.get(key)
 
 
 def link_to(screen: Screen, label: str, *, icon: str | None = None, key: str = "", **ids: str) -> None:

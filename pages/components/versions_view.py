@@ -12,7 +12,7 @@ from core.projects.rescore import RescoreRequest
 from core.projects.rounds import Relative
 from core.wording import word_diff
 from pages.components import criteria_names, diff_view, judge_view, lineage_view, people, review_view, state, tables
-from pages.components.page import Opened, link_to
+from pages.components.page import Opened, link_to, opens
 from pages.components.screens import plain
 
 PROBLEM = state.widget("versions_problem")
@@ -152,8 +152,8 @@ def _measure(page: Opened, view: CriteriaEntry, old: CriteriaEntry, new: Criteri
 
 def draw_copy(page: Opened, view: CriteriaEntry) -> None:
     """Copy the text to another aspect, golden set or project."""
-    with st.popover("Copy to …", icon=":material/content_copy:", on_change="rerun", key=COPY) as part:
-        if part.open:
+    if opens("Copy to …", icon=":material/content_copy:", key=COPY):
+        with st.container(border=True):
             _draw_copy_form(page, view)
 
 

@@ -101,7 +101,7 @@ def test_who_may_label_but_not_review_reads_and_is_told_why(
     """By a link to review: the way to the judge is shut and says which role it takes; and so is signing it off."""
     monkeypatch.setattr(people, "actor_of", lambda account, settings: Actor("Al", "annotator"))
     screen = open_criteria("Al", criteria=edit)
-    (shut,) = [part.proto.popover for part in screen.get("popover") if "judge" in part.proto.popover.label]
+    (shut,) = [button for button in screen.button if button.label == "Make this the judge"]
     assert shut.disabled
     assert "needs the role reviewer; yours is annotator" in shut.help
     overview = open_screen("0_overview", project=reviewed.project_id, aspect=ASPECT, version="1")
