@@ -51,7 +51,7 @@ def make(out: Path, seed: int) -> None:
     articles, reports = read_texts("articles"), read_texts("reports")
     rated = summaries.build(articles, seed)
     write_jsonl(out / "summaries.jsonl", rated)
-    write_jsonl(out / "summary_pairs.jsonl", pairs.build(rated, seed))
+    write_jsonl(out / "pairs.jsonl", pairs.build(rated, seed))
     write_jsonl(out / "dialogue.jsonl", dialogues.build(read_texts("dialogues"), seed))
     write_csv(out / "data_to_text.csv", verbalisations.build(read_texts("records"), seed))
     write_jsonl(out / "notifications.jsonl", notifications.build(reports, seed))

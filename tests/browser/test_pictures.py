@@ -81,7 +81,7 @@ def test_a_clickable_plot_moves_nothing_when_it_is_drawn(page: Page, demo_url: s
     waiting = page.locator("[data-testid=stElementContainer]:has([data-testid=stSkeleton])").first
     expect(waiting).to_be_visible()
     rest(page)
-    page.wait_for_function("document.querySelector('[data-testid=stSkeleton]')")
+    expect(page.get_by_test_id("stSkeleton")).to_have_count(1)  # that of the plot: whatever else was awaited is there
     before = (waiting.bounding_box() or {})["height"]
     page.unroute_all()  # what was held goes on
     plot = page.locator("[data-testid=stElementContainer]:has(.js-plotly-plot .point)").first

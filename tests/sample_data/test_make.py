@@ -8,7 +8,7 @@ from pathlib import Path
 
 NAMES = (
     "summaries.jsonl",
-    "summary_pairs.jsonl",
+    "pairs.jsonl",
     "dialogue.jsonl",
     "data_to_text.csv",
     "notifications.jsonl",

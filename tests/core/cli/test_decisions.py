@@ -41,7 +41,7 @@ def test_a_threshold_by_command_and_in_python(
 
 
 def test_pairs_from_file_to_strengths(repository: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pairs, out = str(repository / "sample_data" / "summary_pairs.jsonl"), tmp_path / "out"
+    pairs, out = str(repository / "sample_data" / "pairs.jsonl"), tmp_path / "out"
     golden = core.load_golden(pairs)
     assert main(["calibrate", pairs, "--aspect", "preference", "--level", "dataset", "--out", str(out), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["held_out"]["value"] is not None

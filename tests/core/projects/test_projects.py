@@ -93,10 +93,12 @@ def test_a_run_of_a_kind_from_the_future(store: Store, request_: CalibrationRequ
 def test_the_sample_project_is_loaded_once(store: Store) -> None:
     project = projects.ensure_sample_project(store)
     assert project.name == "Sample project"
-    assert project.n_goldens == 4
+    assert project.n_goldens == 5
     assert projects.ensure_sample_project(store) == project
     kinds = {view.kind for view in projects.list_goldens(store, project.project_id)}
-    assert kinds == {"source_target", "source_context_target", "data_text"}
+    assert kinds == {"source_target", "source_context_target", "data_text", "pair"}
+    newest = max(projects.list_goldens(store, project.project_id), key=lambda view: view.created_at)
+    assert newest.name == "summaries"  # what a newcomer sees first is no set of pairs
 
 
 def test_golden_sets(store: Store, project: ProjectSummary, golden: GoldenSet) -> None:
