@@ -81,7 +81,10 @@ def find_project(store: Store, name_or_id: str) -> ProjectSummary:
 
 
 def ensure_sample_project(store: Store, folder: Path = _SAMPLE_FOLDER) -> ProjectSummary:
-    """The project "Sample project" with the golden sets of sample_data/; a second call changes nothing."""
+    """The project "Sample project" with the golden sets of sample_data/, by name; a second call changes nothing.
+
+    Screens open on the newest golden set, so on the last by name.
+    """
     known = {row.project_id: row for row in store.projects.all()}
     files = sorted(file for file in folder.iterdir() if file.suffix in (".jsonl", ".csv"))
     if SAMPLE_PROJECT not in known or known[SAMPLE_PROJECT].n_goldens < len(files):

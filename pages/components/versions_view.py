@@ -208,5 +208,6 @@ def _copy(page: Opened, view: CriteriaEntry, where: tuple[str, str, str]) -> Non
         )
 
     if review_view.attempt(act, f"{PROBLEM}_copy"):
+        st.session_state[COPY] = False
         name = next(project.name for project in projects.list_projects(page.store) if project.project_id == project_id)
         state.leave_notice(f"Copied to {aspect} in {name}. Measure it there before you trust it.", good=True)

@@ -202,6 +202,12 @@ def test_of_two_who_make_the_next_version_at_once_the_second_sees_the_first(
             settle("Make this the judge", screen)
             screen.get_by_role("button", name="Make this the judge").click()
             settle("Measure it", screen)
+        other.get_by_role("link", name="Compare").click()  # a form that stands open holds nobody back
+        expect(other.get_by_role("heading", name="Compare", level=1)).to_be_visible()
+        other.goto(f"{demo_url}/criteria?project=demo&criteria={second}")
+        settle("Make this the judge", other)
+        other.get_by_role("button", name="Make this the judge").click()
+        settle("Measure it", other)
         page.get_by_role("button", name="Measure it").click()
         expect(page).to_have_url(re.compile(f"version={next_number}"))
         other.get_by_role("button", name="Measure it").click()

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 import pytest
+from streamlit.testing.v1 import AppTest
 
 from core import projects
 from core.people import Actor
 from core.settings import Settings
 from core.store.store import Store
+from pages.components import state
 from tests.pages.making import Calibrated
-from tests.pages.screen import choose, open_screen, texts
+from tests.pages.screen import choose, choose_section, open_screen, prepared, press, run, texts, upload
 
 CALIBRATED = True
 SCREEN, ASPECT = "6_compare", "coherence"
@@ -65,3 +68,27 @@ def test_without_the_version_the_table_speaks_of_the_highest(in_use: Store) -> N
     screen.multiselect[0].set_value([shown.own]).run()
     assert "Version 2" not in screen.header[0].value
     assert "beside version 2" not in screen.dataframe[0].value
+
+
+def test_verdicts_brought_in_are_in_the_report_until_they_are_left_out(store: Store, calibrated: Calibrated) -> None:
+    golden = projects.load_golden_set(store, projects.run_view(store, calibrated.run_id).golden_id)
+    systems = sorted({item.system_id for item in golden.items})
+    rows = [{"item_id": f"more-{k}", "score": 3 + k % 2, "system_id": systems[k % len(systems)]} for k in range(120)]
+    screen = choose_section(open_screen(SCREEN, aspect=ASPECT), "Systems")
+    upload(screen, "more.jsonl", "".join(json.dumps(row) + "\n" for row in rows).encode())
+    assert "120 verdicts on items beyond the golden set" in texts(screen)
+
+    def reported(kept: AppTest) -> bool:
+        report = prepared("9_report", aspect=ASPECT)
+        if state.MORE_VERDICTS in kept.session_state:
+            report.session_state[state.MORE_VERDICTS] = kept.session_state[state.MORE_VERDICTS]
+        return "120 of them on items beyond the golden set" in texts(run(report))
+
+    assert reported(screen)
+    again = prepared(SCREEN, aspect=ASPECT)  # who comes back finds them, without the file in the form
+    again.session_state[state.MORE_VERDICTS] = screen.session_state[state.MORE_VERDICTS]
+    choose_section(run(again), "Systems")
+    assert "120 verdicts on items beyond the golden set" in texts(again)
+    press(again, "Leave them out")
+    assert "beyond the golden set" not in texts(again)
+    assert not reported(again)
