@@ -71,6 +71,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(lambda: shutil.rmtree(home, ignore_errors=True))
     os.environ |= {"CONCORD_HOME": home, "HF_HUB_OFFLINE": "1", "HF_HOME": f"{home}/huggingface"}
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # tests run on all cores already
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of processes are started: what one compiled serves all
+    sys.dont_write_bytecode = False
     os.environ["CONCORD_DEMO"] = "off"  # a new store holds the plain sample project alone
     hypothesis.settings.load_profile("ci" if IN_CI else "developer")
 
