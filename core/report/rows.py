@@ -55,6 +55,7 @@ def figure_rows(report: Report) -> Iterator[Row]:
         yield _aligned(name, "held-out", system.alignment)
         yield _row(name, "mean label", "held-out", system.mean_label, n=n)
         yield _row(name, "mean score", "held-out", system.mean_score, n=n)
+    yield from _means(report)
     for value in report.sources.values:
         yield _row("a source", held.statistic, "held-out", value, level="within the source")
     yield from _examined(report)
@@ -97,6 +98,24 @@ def _judges(report: Report) -> Iterator[Row]:
         yield from _minus(
             what, side, bar.alignment, value=gap.value, interval=gap.interval, p=gap.p, n=gap.n, p_name="p (Holm)"
         )
+
+
+def _means(report: Report) -> Iterator[Row]:
+    """Of every system the corrected mean beside labels alone and judge alone, then the differences."""
+    side = "labels unseen by the judge"
+    for system in report.means.systems:
+        what = f"mean of system: {bounded(system.name, _NAME)}"
+        for name, estimate, n in (
+            ("corrected", system.corrected, system.n_both),
+            ("labels alone", system.labels_only, system.n_labelled),
+            ("judge alone", system.judge_only, system.n_judged),
+        ):
+            yield _row(what, f"mean, {name}", side, estimate.value, interval=estimate.interval, n=n)
+        yield _row(what, "labels that the corrected mean is worth", side, system.n_effective, n=system.n_both)
+    for gap in report.means.differences:
+        what = f"mean of {bounded(gap.a, _NAME)} minus {bounded(gap.b, _NAME)}"
+        yield _row(what, "difference in corrected means", side, gap.value, interval=gap.interval)
+        yield _row(what, "p (Holm)", side, gap.p_holm)
 
 
 def _examined(report: Report) -> Iterator[Row]:
