@@ -97,7 +97,7 @@ def judged_items(
     scores[at[at >= 0]] = rows.scores[at >= 0]
     used = ~np.isnan(labels) | ~np.isnan(scores)
     used[list(seen)] = False
-    row_of = dict(zip(at.tolist(), range(at.size), strict=True))
+    row_of = {int(at[row]): row for row in np.flatnonzero(at >= 0).tolist()}
     own = [(golden.items[k], row_of.get(k)) for k in np.flatnonzero(used).tolist()]
     known_items = places or {}
     others = [(known_items.get(rows.item_ids[k]), k) for k in np.flatnonzero(at < 0).tolist()]

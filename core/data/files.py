@@ -144,12 +144,12 @@ class Source:
     def lines(self, encoding: str, newline: str) -> abc.Generator[str, None, None]:
         """The text's lines, decoded as they are read: whole they would take several times the memory."""
         with self.reading() as file, io.TextIOWrapper(file, encoding, newline=newline) as text:
-            number = 0
+            number, longest = 0, self.longest_line
             try:
-                while line := text.readline(self.longest_line):
+                while line := text.readline(longest):
                     number += 1
-                    if len(line) == self.longest_line and not line.endswith("\n"):
-                        most = self.longest_line >> 20
+                    if len(line) == longest and not line.endswith("\n"):
+                        most = longest >> 20
                         raise self.refuse(f"Line {number} is longer than {most} million characters; is it a table?")
                     yield line
             except UnicodeDecodeError as problem:
