@@ -34,6 +34,9 @@ UnscoredReason = Literal[
 STATISTICS: tuple[Statistic, ...] = ("pearson", "spearman", "kendall")
 LEVELS: tuple[Level, ...] = ("dataset", "sample", "system")
 
+VERSUS = " vs "
+"""Stands between the systems of a pair in its `system_id`."""
+
 
 def canonical_json(value: Any) -> str:
     """JSON with sorted keys and no spaces: equal values give equal text, the base of every content hash."""
@@ -153,7 +156,11 @@ class GoldenSet:
 
     @property
     def n_systems(self) -> int:
-        return len({item.system_id for item in self.items if item.system_id})
+        """How many systems are named; those of a pair are its two members."""
+        names = {item.system_id for item in self.items}
+        if self.kind == "pair":
+            names = {member for name in names for member in name.split(VERSUS, 1)}
+        return len(names - {""})
 
     def labels(self, aspect: str) -> FloatArray:
         """(n_items,) float64 with NaN where unlabelled.  KeyError for an unknown aspect (callers check first)."""
@@ -168,19 +175,6 @@ def _fields(record: Item | Rating | Scale | AspectLabels) -> dict[str, Any]:
 def _codes(names: Sequence[str]) -> IntArray:
     seen: dict[str, int] = {}
     return np.array([seen.setdefault(name, len(seen)) for name in names], dtype=np.intp)
-
-
-Severity = Literal["error", "warning", "note"]
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """Something a person should know about a golden file; `row` counts data rows from 1."""
-
-    severity: Severity
-    message: str
-    row: int | None = None
-    column: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from core.errors import ConcordError, UsageError
 from core.wording import counted
 
 if TYPE_CHECKING:
-    from core.records import Finding
+    from core.data.findings import Finding
     from core.scoring import BatchWritten, FusedScores, ScoredFile
     from core.scoring.request import SureScores
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections import abc
+from collections import Counter, abc
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +14,7 @@ from core.data.findings import FindingLog
 from core.data.items import ItemRows
 from core.data.label_cells import AspectCells, Label
 from core.records import FloatArray, Item, Scale
+from core.wording import counted
 
 _ROUNDING = 0.01
 
@@ -81,10 +82,11 @@ def check_items(rows: ItemRows, mapping: Mapping, log: FindingLog) -> None:
     for item, row in zip(rows.items, rows.row_of_item, strict=True):
         empty.look(item, row)
     empty.tell()
-    n_systems = len({item.system_id for item in rows.items if item.system_id})
-    if n_systems < 2:
-        named = "Only one system is named" if n_systems else "Systems are not named"
-        log.add("note", f"{named}: system-level alignment and splits by system are not available.")
+    named = {item.system_id for item in rows.items if item.system_id}
+    if len(named) < 2:
+        only = "All pairs are of the same two systems" if mapping.kind == "pair" else "Only one system is named"
+        why = only if named else "Systems are not named"
+        log.add("note", f"{why}: system-level alignment and splits by system are not available.")
 
 
 class EmptyTexts:
@@ -121,7 +123,7 @@ def check_scale(cells: AspectCells, scale: Scale, log: FindingLog) -> None:
             log.add("error", message, row=label.row, column=label.column, kind="scale")
 
 
-def check_aspect(cells: AspectCells, scale: Scale, rows: ItemRows, log: FindingLog) -> None:
+def check_aspect(cells: AspectCells, scale: Scale, rows: ItemRows, log: FindingLog, *, pairs: bool) -> None:
     """Findings on one aspect: unusable, constant labels, constant or small groups, gold against ratings."""
     labels = np.array([np.nan if value is None else value for value in cells.values])
     n = int(np.isfinite(labels).sum())
@@ -133,7 +135,9 @@ def check_aspect(cells: AspectCells, scale: Scale, rows: ItemRows, log: FindingL
         log.add("warning", message, column=cells.column)
     else:
         _check_groups(cells.aspect, group_facts(labels, rows.items), cells.column, log)
-    if cells.gold_given:
+    if cells.gold_given and pairs:
+        _check_choices(cells, log)
+    elif cells.gold_given:
         _check_means(cells, scale, log)
 
 
@@ -161,9 +165,25 @@ def _check_means(cells: AspectCells, scale: Scale, log: FindingLog) -> None:
         label = cells.gold[position]
         if label is not None and abs(label.value - mean) > tolerance:
             apart.append(label)
+    _tell_apart(cells.aspect, apart, "the mean of its ratings", log)
+
+
+def _check_choices(cells: AspectCells, log: FindingLog) -> None:
+    """Labels of pairs that fewer of the unnamed panel chose than another; where several lead, any label will do."""
+    votes: dict[int, Counter[float]] = {}
+    for rating in cells.ratings:
+        if not rating.panel:
+            votes.setdefault(rating.position, Counter())[rating.value] += 1
+    apart: list[Label] = []
+    for position, counts in votes.items():
+        label, (first, *others) = cells.gold[position], counts.most_common()
+        if label is not None and label.value != first[0] and not any(n == first[1] for _, n in others):
+            apart.append(label)
+    _tell_apart(cells.aspect, apart, "what most of its raters chose", log)
+
+
+def _tell_apart(aspect: str, apart: abc.Sequence[Label], expected: str, log: FindingLog) -> None:
     if apart:
-        message = (
-            f"In {len(apart)} items the label of {cells.aspect} is not the mean of its ratings (first here); "
-            "the label is used as it is."
-        )
+        where = counted(len(apart), "item")
+        message = f"In {where} the label of {aspect} is not {expected} (first here); the label is used as it is."
         log.add("note", message, row=apart[0].row, column=apart[0].column)

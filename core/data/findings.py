@@ -1,14 +1,26 @@
-"""Collecting findings, so that of a thousand bad cells the first few are shown and the rest counted."""
+"""Findings, and collecting them so that of a thousand bad cells the first few are shown and the rest counted."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from core.errors import GoldenError
-from core.records import Finding, Severity
 
 SHOWN_EACH = 10
+Severity = Literal["error", "warning", "note"]
+
 _ORDER: dict[Severity, int] = {"error": 0, "warning": 1, "note": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something a person should know about a golden file; `row` counts data rows from 1."""
+
+    severity: Severity
+    message: str
+    row: int | None = None
+    column: str | None = None
 
 
 @dataclass

@@ -11,7 +11,7 @@ from core.data.cells import clean_text
 from core.data.check import check_aspect, check_items, check_mapping, check_scale, group_facts
 from core.data.columns import Mapping, propose_mapping
 from core.data.files import MAX_GOLDEN_ROWS, USUAL_MB
-from core.data.findings import FindingLog, first_error, has_errors
+from core.data.findings import Finding, FindingLog, first_error, has_errors
 from core.data.items import ItemRows, read_items
 from core.data.kinds import detect_kind
 from core.data.label_cells import AspectCells, read_labels, read_metrics
@@ -20,7 +20,7 @@ from core.data.scale import find_scale, is_usual
 from core.data.split import calibration_labels, few_labels
 from core.data.tables import Table, read_table
 from core.errors import AspectError, GoldenError
-from core.records import AspectLabels, Finding, GoldenSet, Rating, Scale
+from core.records import AspectLabels, GoldenSet, Rating, Scale
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ def build_golden(
     rows = read_items(table, mapping, log)
     check_items(rows, mapping, log)
     aspects: dict[str, AspectCells] = read_labels(table, mapping, rows, log) if labels_needed else {}
-    labels = _all_labels(aspects, scales or {}, rows, log)
+    labels = _all_labels(aspects, scales or {}, rows, log, pairs=mapping.kind == "pair")
     draft = GoldenSet(
         name=name or stem(table.name),
         kind=mapping.kind,
@@ -134,20 +134,27 @@ def build_golden(
 
 
 def _all_labels(
-    aspects: abc.Mapping[str, AspectCells], scales: abc.Mapping[str, Scale], rows: ItemRows, log: FindingLog
+    aspects: abc.Mapping[str, AspectCells],
+    scales: abc.Mapping[str, Scale],
+    rows: ItemRows,
+    log: FindingLog,
+    *,
+    pairs: bool,
 ) -> dict[str, AspectLabels]:
     """Aspect → checked labels, of those aspects that have any."""
     unknown = [aspect for aspect in scales if aspect not in aspects]
     if unknown and aspects:
         raise AspectError(f"A scale was given for {unknown[0]!r}, but the aspects are: {', '.join(aspects)}.")
-    labels = {aspect: _labels(cells, scales.get(aspect), rows, log) for aspect, cells in aspects.items()}
+    labels = {aspect: _labels(cells, scales.get(aspect), rows, log, pairs=pairs) for aspect, cells in aspects.items()}
     usable = {aspect: checked for aspect, checked in labels.items() if checked is not None}
     if aspects and not usable:
         log.add("error", "There is not one human label in the file.")
     return usable
 
 
-def _labels(cells: AspectCells, confirmed: Scale | None, rows: ItemRows, log: FindingLog) -> AspectLabels | None:
+def _labels(
+    cells: AspectCells, confirmed: Scale | None, rows: ItemRows, log: FindingLog, *, pairs: bool
+) -> AspectLabels | None:
     """Labels with their scale, checked; None (with a finding) when the aspect has no label at all."""
     gold = [label.value for label in cells.gold if label is not None]
     if not gold:
@@ -162,7 +169,7 @@ def _labels(cells: AspectCells, confirmed: Scale | None, rows: ItemRows, log: Fi
     elif not scale.low < scale.high:
         raise GoldenError(f"The scale of {cells.aspect!r} must run from low to high, {scale} came.")
     check_scale(cells, scale, log)
-    check_aspect(cells, scale, rows, log)
+    check_aspect(cells, scale, rows, log, pairs=pairs)
     return AspectLabels(cells.aspect, scale, cells.values)
 
 

@@ -13,13 +13,12 @@ from typing import Any
 from core.data.cells import folded
 from core.data.kinds import PAIRS, TEXTS_OF_PAIRS
 from core.data.tables import Table
-from core.records import Scale
+from core.records import VERSUS, Scale
 
 _SYSTEMS = tuple((f"{name}_{a}", f"{name}_{b}") for a, b in ("ab", "12") for name in ("system", "model"))
 _LABELS = "winner preference preferred choice chosen better value label vote".split()
 A_BETTER, TIE, B_BETTER = 1.0, 2.0, 3.0
 PREFERENCES = Scale(A_BETTER, B_BETTER, 1.0)
-_VERSUS = " vs "
 _WORDS = {
     **dict.fromkeys(("a", "left", "first"), A_BETTER),
     **dict.fromkeys(("b", "right", "second"), B_BETTER),
@@ -61,7 +60,7 @@ def with_preferences(table: Table) -> Table:
         for column in chosen:
             if isinstance(cell := row.get(column), str):
                 cells[new_name.get(column, column)] = _preference(cell, names, texts)
-        return cells | ({both: _VERSUS.join(names)} if both and all(names) else {})
+        return cells | ({both: VERSUS.join(names)} if both and all(names) else {})
 
     columns = (*(new_name.get(column, column) for column in table.columns), *((both,) if both else ()))
     return replace(table, columns=columns, rows=tuple(map(read, table.rows)))
@@ -69,7 +68,7 @@ def with_preferences(table: Table) -> Table:
 
 def systems_of(system_id: str) -> tuple[str, str] | None:
     """The systems behind text A and text B, out of an item's `system_id`; None where it does not name two."""
-    first, versus, second = system_id.partition(_VERSUS)
+    first, versus, second = system_id.partition(VERSUS)
     return (first, second) if versus else None
 
 

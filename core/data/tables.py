@@ -27,8 +27,7 @@ from core.data import files
 from core.data.cells import MAX_DEPTH, clean_text, folded, n_values
 from core.data.columns import is_role
 from core.data.files import USUAL_MB, Source, check_names, open_source
-from core.data.findings import FindingLog
-from core.records import Finding
+from core.data.findings import Finding, FindingLog
 from core.sandbox import Allowance, Reader, RefusedError
 
 SMALL = 1 << 20

@@ -17,11 +17,11 @@ import numpy as np
 from core.data import Mapping, load_items, propose_mapping
 from core.data.check import EmptyTexts, check_mapping
 from core.data.files import MAX_GOLDEN_ROWS
-from core.data.findings import FindingLog, first_error, has_errors
+from core.data.findings import Finding, FindingLog, first_error, has_errors
 from core.data.items import RowReader, repeated_id
 from core.data.tables import TableFile, open_table
 from core.errors import GoldenError
-from core.records import Finding, Item
+from core.records import Item
 
 OnRows = abc.Callable[[int], None]
 """Called with the number of rows looked at so far."""

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from core.data.findings import Finding
 from core.errors import UsageError
 from core.export import Abstention, CalibratedJudge
 from core.export.repeval_judge import RepEvalJudge
-from core.records import Finding, Usage
+from core.records import Usage
 
 RowJudge = CalibratedJudge | RepEvalJudge
 """A judge that scores row by row."""

@@ -237,7 +237,7 @@ def _levels(view: GoldenSummary) -> list[Level]:
     levels: list[Level] = ["dataset"]
     if view.n_sources < view.n_items:
         levels.append("sample")
-    if view.n_systems > 1:
+    if view.n_systems > 1 and view.kind != "pair":
         levels.append("system")
     return levels
 

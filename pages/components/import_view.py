@@ -9,6 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from core import projects
+from core.data.findings import Finding
 from core.data.verdict_files import (
     Columns,
     ImportChoices,
@@ -20,7 +21,7 @@ from core.data.verdict_files import (
 )
 from core.errors import ConcordError
 from core.project_records import GoldenSummary
-from core.records import Finding, Scale
+from core.records import Scale
 from pages.components import people, state, tables
 from pages.components.page import Opened
 from pages.components.screens import plain

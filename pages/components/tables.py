@@ -17,10 +17,11 @@ import pandas as pd
 import streamlit as st
 
 from core.calibration.records import Candidate
+from core.data.findings import Finding
 from core.project_records import CriteriaAlignment, CriteriaEntry, GoldenItem, Run
 from core.projects.items import MISALIGNED_FROM, ItemScore
 from core.projects.rescore import ChangedItem
-from core.records import Alignment, Criteria, Finding, GoldenSet
+from core.records import Alignment, Criteria, GoldenSet
 from core.report.figures import describe
 from pages.components.screens import plain
 

@@ -11,10 +11,11 @@ from typing import Literal
 import numpy as np
 
 from core.data.cells import folded
+from core.data.findings import Finding
 from core.data.verdict_files.columns import OWN_NAMES, Columns, Role
 from core.data.verdict_files.recording import Entry, Recording, Shape
 from core.errors import UsageError
-from core.records import Finding, FloatArray, JudgeScores, Scale, UnscoredReason
+from core.records import FloatArray, JudgeScores, Scale, UnscoredReason
 from core.verdicts import Verdicts
 from core.wording import counted
 

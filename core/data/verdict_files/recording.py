@@ -28,9 +28,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from core.data.cells import clean_text, folded, read_id, read_list, shown
 from core.data.files import MAX_COLUMNS, USUAL_MB, open_source, suffix_of
+from core.data.findings import Finding
 from core.data.tables import Table, TableFile, open_table, read_table
 from core.errors import GoldenError
-from core.records import Finding
 
 if TYPE_CHECKING:
     from core.data.verdict_files.columns import Columns

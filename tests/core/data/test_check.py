@@ -12,9 +12,10 @@ import pytest
 
 from core.data import BuiltGolden, as_check_json, check_file
 from core.data.check import GroupFacts, group_facts
+from core.data.findings import Finding
 from core.data.split import usable_aspect
 from core.errors import AspectError
-from core.records import Finding, Item
+from core.records import Item
 
 Build = Callable[..., BuiltGolden]
 
@@ -105,7 +106,7 @@ def test_labels_that_are_not_the_mean_of_their_ratings_are_noted(built: Build) -
     rounded = [{**sound[8], "ann_x": [3, 3, 3], "human_x": 3.004}]
     (finding,) = found(built(sound[:8] + rounded + sound[9:]), "not the mean")
     assert (finding.severity, finding.row, finding.column) == ("note", 8, "human_x")
-    assert "In 1 items" in finding.message
+    assert "In 1 item " in finding.message
 
 
 def test_findings_come_worst_first(built: Build, summaries: list[dict[str, Any]]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.data import load_golden
+from core.data import check_file, load_golden
 from core.data.pairs import PREFERENCES, systems_of, texts_of_pairs
 from core.errors import GoldenError
 from core.records import GoldenSet
@@ -43,6 +43,34 @@ def test_choices_in_all_their_words(tmp_path: Path) -> None:
 def test_a_choice_that_is_none_is_refused_where_it_stands(tmp_path: Path) -> None:
     with pytest.raises(GoldenError, match="row 2"):
         golden(tmp_path, [pair("A", id="1"), pair("perhaps", id="2")])
+
+
+def test_systems_are_the_members_of_the_pairs(tmp_path: Path) -> None:
+    sides = [("m1", "m2"), ("m2", "m3"), ("m3", "m1"), ("m2", "m1")]
+    rows = [pair("A", id=f"p{k}", model_a=a, model_b=b) for k, (a, b) in enumerate(sides)]
+    assert golden(tmp_path, rows).n_systems == 3
+    report = check_file(tmp_path / "g.jsonl")
+    assert report["n_systems"] == 3
+    assert not [finding for finding in report["findings"] if "system" in finding["message"]]
+
+
+def test_pairs_of_the_same_two_systems_have_two_systems(tmp_path: Path) -> None:
+    golden(tmp_path, [pair("A", id=f"p{k}") for k in range(4)])
+    report = check_file(tmp_path / "g.jsonl")
+    assert report["n_systems"] == 2
+    messages = [finding["message"] for finding in report["findings"]]
+    assert not [message for message in messages if "Only one system" in message]
+    assert [message for message in messages if "system-level" in message]
+
+
+def test_the_label_of_a_pair_is_held_against_what_most_people_chose(tmp_path: Path) -> None:
+    votes = [([1, 1, 3], "A"), ([1, 2, 3], "tie"), ([1, 1, 2, 2], "A"), ([1, 2, 2], "tie"), ([1, 1, 3], "A")]
+    rows = [pair(winner, id=f"p{k}", ann_preference=given) for k, (given, winner) in enumerate(votes)]
+    golden(tmp_path, rows)
+    assert not [finding for finding in check_file(tmp_path / "g.jsonl")["findings"] if finding["row"]]
+    golden(tmp_path, [*rows, pair("B", id="p5", ann_preference=[1, 1, 3])])
+    (finding,) = [finding for finding in check_file(tmp_path / "g.jsonl")["findings"] if finding["row"]]
+    assert finding["row"] == 6
 
 
 def test_numbers_stay_as_they_are_and_other_aspects_keep_their_names(tmp_path: Path) -> None:
