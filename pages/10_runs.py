@@ -5,7 +5,7 @@ import streamlit as st
 from core import projects
 from core.project_records import Run
 from core.projects.analyses import RecheckRequest
-from pages.components import consent, live, log_view, people_view, run_view, runs_table, state, tables
+from pages.components import consent, grid, live, log_view, people_view, run_view, runs_table, state
 from pages.components.log_view import pages_of
 from pages.components.page import Opened, finding, link_to, open_page
 from pages.components.screens import plain
@@ -27,30 +27,20 @@ def draw(page: Opened, runs: list[Run]) -> None:
     draw_worker(page)
     shown = draw_place(runs)
     ids = [run.run_id for run in shown]
-    wanted = state.picked_row(state.RUNS, state.RUNS_IDS) or state.url_id("run")
+    wanted = grid.picked(state.RUNS) or state.url_id("run")
     picked = wanted if wanted in ids else runs_table.foremost(shown).run_id
     draw_picked(page, shown[ids.index(picked)])
-    state.hold_row(state.RUNS, state.RUNS_IDS, ids, picked)
     starters = projects.run_starters(page.store, page.project.project_id, ids)
     goldens = {golden.golden_id: golden.name for golden in projects.list_goldens(page.store, page.project.project_id)}
-    st.dataframe(
+    grid.draw(
         runs_table.frame(shown, starters, goldens),
-        key=state.RUNS,
-        on_select=pick,
-        selection_mode="single-row",
-        selection_default={"selection": {"rows": [ids.index(picked)]}},
-        hide_index=True,
-        height=tables.height_for(len(shown)),
-        placeholder=tables.DASH,
-        column_config=runs_table.columns(),
+        runs_table.COLUMNS,
         alt="Runs of this project, newest first",
+        key=state.RUNS,
+        ids=ids,
+        chosen=picked,
+        on_pick=lambda: state.put_in_url(run=grid.picked(state.RUNS)),
     )
-
-
-def pick() -> None:
-    """The marked run stands in the URL."""
-    if (picked := state.picked_row(state.RUNS, state.RUNS_IDS)) is not None:
-        state.put_in_url(run=picked)
 
 
 def draw_place(runs: list[Run]) -> list[Run]:

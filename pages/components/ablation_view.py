@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
 import streamlit as st
@@ -18,12 +18,23 @@ from core.report.figures import describe, measure_name
 from core.report.figures.analyses import ablation_figure, variant_name
 from core.stats import claim, difference_figures
 from core.wording import counted
-from pages.components import charts, consent, forms, live, people, run_view, state, tables
+from pages.components import charts, consent, forms, grid, live, people, run_view, state, tables
+from pages.components.grid import Column
 from pages.components.page import Opened
 from pages.components.screens import plain
 
 if TYPE_CHECKING:
     from core.report.figures import Drawing
+
+COLUMNS = {
+    "calibration": Column(help="on the items that chose the criteria: it flatters"),
+    "held-out": Column(help="on items that chose nothing: the number to quote"),
+    "n": Column(help="held-out items"),
+    "unread": Column(help="items without a readable score, counted, never guessed"),
+    "minus final": Column(digits=3, signed=True),
+    "interval": Column("95 % interval"),
+    "p": Column("p (Holm)", digits=3),
+}
 
 
 def draw_ablation(page: Opened, run: Run) -> None:
@@ -106,14 +117,7 @@ def _draw_table(page: Opened, run: Run, last: Run, ablation: Ablation) -> None:
             f"paired over sources; p is corrected (Holm) over the {len(ablation.rows) - 1} comparisons."
         )
     )
-    st.dataframe(
-        ablation_frame(ablation),
-        hide_index=True,
-        height=tables.height_for(len(ablation.rows)),
-        placeholder=tables.DASH,
-        column_config=_ablation_columns(),
-        alt="Ablation table",
-    )
+    grid.draw(ablation_frame(ablation), COLUMNS, alt="Ablation table")
     charts.place(
         _ablation_figure(last.run_id, ablation, measure), key="analyses_ablation", alt="Ablations with intervals"
     )
@@ -167,20 +171,6 @@ def ablation_frame(ablation: Ablation) -> pd.DataFrame:
             "p": pd.Series([row.p_holm for row in rows], dtype="float64"),
         }
     )
-
-
-def _ablation_columns() -> dict[str, Any]:
-    config = st.column_config
-    return {
-        "variant": config.TextColumn(width=190),
-        "calibration": config.TextColumn(help="on the items that chose the criteria: it flatters"),
-        "held-out": config.TextColumn(help="on items that chose nothing: the number to quote"),
-        "n": config.NumberColumn(width=60, help="held-out items"),
-        "unread": config.NumberColumn(width=70, help="items without a readable score, counted, never guessed"),
-        "minus final": config.NumberColumn(format="%+.3f", width=95),
-        "interval": config.TextColumn("95 % interval", width=130),
-        "p": config.NumberColumn("p (Holm)", format="%.3f", width=80),
-    }
 
 
 def signed(interval: Interval | None) -> str:

@@ -18,9 +18,10 @@ from core.records import STATISTICS
 from core.report.figures import STATISTIC_NAMES, describe
 from core.report.figures.analyses import length_figure, pattern_figure, size_figure
 from core.wording import judge_words, word_diff
-from pages.components import charts, criteria_names, diff_view, run_choice, state, tables
+from pages.components import charts, criteria_names, diff_view, grid, run_choice, state, tables
 from pages.components.ablation_view import draw_ablation, signed
 from pages.components.chosen import distinct
+from pages.components.grid import Column
 from pages.components.page import Opened, link_to
 from pages.components.screens import plain
 
@@ -228,17 +229,8 @@ def _draw_case(page: Opened, run: Run) -> None:
         f"Both on the same {case.n:,} calibration items, {case.before[STATISTICS[0]].level} level. These items chose "
         "the refinement and some were shown to its writer, so the difference flatters."
     )
-    st.dataframe(
-        case_frame(case),
-        hide_index=True,
-        height=tables.height_for(len(STATISTICS)),
-        placeholder=tables.DASH,
-        column_config={
-            "after − before": st.column_config.NumberColumn(format="%+.3f"),
-            "p": st.column_config.NumberColumn(format="%.3f"),
-        },
-        alt="Alignment before and after refinement",
-    )
+    columns = {"after − before": Column(digits=3, signed=True), "p": Column(digits=3)}
+    grid.draw(case_frame(case), columns, alt="Alignment before and after refinement")
     diff_view.draw(word_diff(case.parent.text, case.child.text))
     link_to("criteria", "Open in Criteria", icon=":material/rule:", run=run.run_id, criteria=case.child.criteria_id)
 

@@ -14,9 +14,10 @@ from core.records import GoldenSet, Statistic
 from core.report.figures import Drawing
 from core.report.figures.examination import distribution_figure, parts_figure
 from core.stats.claims import p_figure, signed, signed_range
-from pages.components import charts, tables
+from pages.components import charts, grid, tables
 from pages.components.compare_sections import choose_row
 from pages.components.compare_view import Compared
+from pages.components.grid import Column
 from pages.components.screens import plain
 
 MOST_DRAWN = 24
@@ -94,11 +95,5 @@ def _draw_table(examination: Examination) -> None:
         }
     )
     with st.expander(f"All {len(frame)} parts as a table", icon=":material/table:"):
-        st.dataframe(
-            frame,
-            hide_index=True,
-            height=tables.height_for(len(frame), 12),
-            placeholder=tables.DASH,
-            alt="Alignment of the judge in every part of the items, beside the other parts",
-            column_config={"alignment": st.column_config.NumberColumn(format="%.3f")},
-        )
+        name = "Alignment of the judge in every part of the items, beside the other parts"
+        grid.draw(frame, {"alignment": Column(digits=3)}, alt=name, rows=12)

@@ -15,9 +15,10 @@ from core.comparison import Row
 from core.project_records import JudgeEntry
 from core.records import FloatArray, Item, JudgeScores
 from core.report.figures.comparison import Points, scatter_figure
-from pages.components import charts, state, tables
+from pages.components import charts, grid, state, tables
 from pages.components.compare_sections import choose_row
 from pages.components.compare_view import Compared
+from pages.components.grid import Column
 from pages.components.items_view import PARTS
 from pages.components.page import Opened, link_to
 from pages.components.screens import plain
@@ -117,18 +118,16 @@ def _pick_point(compared: Compared) -> None:
 
 
 def _pick_row(compared: Compared) -> None:
-    position = state.picked_row(state.COMPARE_LIST, state.COMPARE_LIST_IDS)
-    if position is not None:
+    if (position := grid.picked(state.COMPARE_LIST)) is not None:
         state.put_in_url(item=compared.golden.item_ids[int(position)])
 
 
 def _draw_list(compared: Compared, gaps: Gaps, picked: int | None) -> None:
     shown = gaps.positions[:MOST_LISTED]
     ids = [str(position) for position in shown]
-    state.hold_row(state.COMPARE_LIST, state.COMPARE_LIST_IDS, ids, None if picked is None else str(picked))
     items = [compared.golden.items[position] for position in shown]
     n = len(shown)
-    st.dataframe(
+    grid.draw(
         pd.DataFrame(
             {
                 "item": [item.item_id for item in items],
@@ -137,21 +136,18 @@ def _draw_list(compared: Compared, gaps: Gaps, picked: int | None) -> None:
                 "gap": gaps.gaps[:n],
             }
         ),
-        key=state.COMPARE_LIST,
-        on_select=lambda: _pick_row(compared),
-        selection_mode="single-row",
-        hide_index=True,
-        column_config={
-            "item": st.column_config.TextColumn(width=190),
-            "people": st.column_config.NumberColumn(format="%.2f", width=66),
-            "judge": st.column_config.NumberColumn(format="%.2f", width=66),
-            "gap": st.column_config.NumberColumn(
-                format="%+.2f", width=66, help="in standard deviations; above 0: too lenient"
-            ),
+        {
+            "item": Column(width=190),
+            "people": Column(digits=2),
+            "judge": Column(digits=2),
+            "gap": Column(digits=2, signed=True, help="in standard deviations; above 0: too lenient"),
         },
-        height=tables.height_for(n, 11),
-        placeholder=tables.DASH,
         alt="Items, largest gap first",
+        rows=11,
+        key=state.COMPARE_LIST,
+        ids=ids,
+        chosen=None if picked is None else str(picked),
+        on_pick=lambda: _pick_row(compared),
     )
     more = f" The {MOST_LISTED} with the largest gaps are listed." if len(gaps.positions) > MOST_LISTED else ""
     st.caption(f"Largest gap first, in standard deviations of each side.{more}")
@@ -181,18 +177,16 @@ def _draw_texts(item: Item) -> None:
 def _draw_others(compared: Compared, position: int) -> None:
     """What every judge gave this item."""
     rows = compared.leaderboard.rows
-    st.dataframe(
+    grid.draw(
         pd.DataFrame(
             {
                 "judge": [row.name for row in rows],
                 "score": pd.Series([compared.judge_of(row).judge.values[position] for row in rows], dtype="float64"),
             }
         ),
-        hide_index=True,
-        height=tables.height_for(len(rows), 6),
-        column_config={"score": st.column_config.NumberColumn(format="%.2f", width=80)},
-        placeholder=tables.DASH,
+        {"score": Column(digits=2)},
         alt="Every judge's score of this item",
+        rows=6,
     )
 
 
@@ -231,14 +225,12 @@ def _draw_unscored(compared: Compared, row: Row, judge: JudgeScores) -> None:
     if part.open:
         shown = judge.unscored[:MOST_LISTED]
         with part:
-            st.dataframe(
+            unscored = pd.DataFrame(
                 {
                     "item": [verdict.item_id for verdict in shown],
                     "reason": [verdict.reason for verdict in shown],
                     "detail": [verdict.detail for verdict in shown],
                     "reply": [" ".join(verdict.raw)[:500] for verdict in shown],
-                },
-                hide_index=True,
-                height=tables.height_for(len(shown), 8),
-                alt="Items without a score",
+                }
             )
+            grid.draw(unscored, alt="Items without a score", rows=8)

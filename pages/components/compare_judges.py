@@ -9,7 +9,7 @@ from core import projects
 from core.comparison import unique_names
 from core.errors import ConcordError
 from core.project_records import GoldenSummary
-from pages.components import import_view, judge_file_view, metrics_view, people, state, styles_view, tables
+from pages.components import grid, import_view, judge_file_view, metrics_view, people, state, styles_view, tables
 from pages.components.compare_view import Compared
 from pages.components.page import Opened, link_to
 from pages.components.screens import plain
@@ -61,7 +61,7 @@ def _draw_listed(page: Opened, compared: Compared) -> None:
     names = dict(
         zip((entry.judge_id for entry in judges), unique_names([entry.judge for entry in judges]), strict=True)
     )
-    st.dataframe(
+    grid.draw(
         pd.DataFrame(
             {
                 "judge": list(names.values()),
@@ -72,9 +72,6 @@ def _draw_listed(page: Opened, compared: Compared) -> None:
                 "added": [tables.ago(entry.created_at) for entry in judges],
             }
         ),
-        hide_index=True,
-        height=tables.height_for(len(judges)),
-        column_config={"what it is": st.column_config.TextColumn(width="large")},
         alt="Judges of this golden set and aspect",
     )
     with st.container(horizontal=True, gap="medium", vertical_alignment="center"):

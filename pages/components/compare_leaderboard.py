@@ -17,8 +17,9 @@ from core.report.figures.comparison import JudgeMark, leaderboard_figure
 from core.stats import ALPHA, LEAST_SOURCES, STANDING_WORDS, BesidePeople, p_figure
 from core.stats.alignment import Difference
 from core.stats.bar import Bar
-from pages.components import charts, compare_view, state, tables
+from pages.components import charts, compare_view, grid, state, tables
 from pages.components.compare_view import Compared, items_words
+from pages.components.grid import Column
 from pages.components.screens import plain
 
 if TYPE_CHECKING:
@@ -42,13 +43,11 @@ def draw_table(compared: Compared, published_figures: Sequence[Published] = (), 
     frame = _kept_frame(compared.key, tuple(published_figures), compared)
     optional = set(_optional(frame, leaderboard))
     shown = [name for name in frame.columns if name not in optional or name in columns]
-    st.dataframe(
+    grid.draw(
         frame[shown],
-        hide_index=True,
-        column_config=_columns(heading_of(leaderboard), leaderboard, _beside(compared)["beside"]),
-        height=tables.height_for(len(frame), MOST_ROWS),
-        placeholder=tables.DASH,
+        _columns(heading_of(leaderboard), leaderboard, _beside(compared)["beside"]),
         alt=f"Judges by {compared.measure}",
+        rows=MOST_ROWS,
     )
     st.caption(plain(f"{items_words(leaderboard)} {_reading(leaderboard)}".strip()))
 
@@ -245,38 +244,27 @@ def _interval_help(leaderboard: Leaderboard) -> str:
     return next((interval.method for interval in intervals if interval is not None), "over sources")
 
 
-def _columns(heading: str, leaderboard: Leaderboard, beside: str) -> dict[str, object]:
-    config = st.column_config
+def _columns(heading: str, leaderboard: Leaderboard, beside: str) -> dict[str, Column]:
     measure = measure_name(leaderboard.measure.statistic, leaderboard.measure.level)
     return {
-        "judge": config.TextColumn(width=216),  # beside it a phone shows its figure
-        heading: config.NumberColumn(format="%.3f", width=126, help=f"alignment with people: {measure}"),
-        "interval": config.TextColumn("95 % interval", width=108, help=_interval_help(leaderboard)),
-        beside: config.TextColumn(
-            width=190, help=f"paired test over sources, corrected after Holm; none under {LEAST_SOURCES} sources"
+        "judge": Column(width=300),
+        heading: Column(digits=3, help=f"alignment with people: {measure}"),
+        "interval": Column("95 % interval", help=_interval_help(leaderboard)),
+        beside: Column(help=f"paired test over sources, corrected after Holm; none under {LEAST_SOURCES} sources"),
+        "beside a person": Column(
+            help="judge minus one rater, each against the other raters' mean: see “Beside people”"
         ),
-        "beside a person": config.TextColumn(
-            width=280,
-            help="judge minus one rater, each against the other raters' mean: see “Beside people”",
-        ),
-        "n": config.NumberColumn(width=48, format="localized", help="items (systems at system level) it rests on"),
-        "no score": config.NumberColumn(width=72, help="labelled items in reach without a score; never counted as 0"),
-        "groups": config.TextColumn(
-            width=112 if any(row.alignment.n_left_out for row in leaderboard.rows) else 62,
-            help="sources averaged; left out are those where all scores or all labels are equal",
-        ),
-        "MAE": config.NumberColumn(format="%.2f", width=56, help="mean absolute error in points of the scale"),
-        "bias": config.NumberColumn(format="%+.2f", width=58, help="above 0: more generous than people"),
-        "exact": config.NumberColumn(format="%.0f %%", width=66, help="same step as the people"),
-        "within 1": config.NumberColumn(format="%.0f %%", width=72, help="at most one step apart"),
-        "quadratic kappa": config.NumberColumn(format="%.2f", width=118),
-        **{name: config.NumberColumn(format="%.2f", width=76) for name in ("precision", "recall", "F1", "kappa")},
-        "calls": config.NumberColumn(format="%.3g", width=58, help="calls that one score costs"),
-        "labels seen": config.NumberColumn(
-            width=90, help="labels that chose or fitted this judge; never measured on them"
-        ),
-        "printed": config.TextColumn("printed in a paper", width=150),
-        "why —": config.TextColumn(width="large"),
+        "n": Column(help="items (systems at system level) it rests on"),
+        "no score": Column(help="labelled items in reach without a score; never counted as 0"),
+        "groups": Column(help="sources averaged; left out are those where all scores or all labels are equal"),
+        "MAE": Column(digits=2, help="mean absolute error in points of the scale"),
+        "bias": Column(digits=2, signed=True, help="above 0: more generous than people"),
+        "exact": Column(digits=0, unit=" %", help="same step as the people"),
+        "within 1": Column(digits=0, unit=" %", help="at most one step apart"),
+        **{name: Column(digits=2) for name in ("quadratic kappa", "precision", "recall", "F1", "kappa")},
+        "calls": Column(help="calls that one score costs"),
+        "labels seen": Column(help="labels that chose or fitted this judge; never measured on them"),
+        "printed": Column("printed in a paper"),
     }
 
 

@@ -20,9 +20,10 @@ from core.stats import (
     margin_words,
     p_figure,
 )
-from pages.components import state, tables
+from pages.components import grid, state, tables
 from pages.components.compare_sections import choose_row
 from pages.components.compare_view import Compared, finding_of
+from pages.components.grid import Column
 from pages.components.screens import plain
 
 Tests = tuple[AnnotatorTest | None, ...]
@@ -109,37 +110,16 @@ def _draw_table(compared: Compared, papers: Tests, ours: Tests) -> None:
             "n": [beside.n_items if beside else 0 for beside in comparisons],
         }
     )
-    config = st.column_config
-    st.dataframe(
-        frame,
-        hide_index=True,
-        height=tables.height_for(len(frame), 12),
-        placeholder=tables.DASH,
-        alt=f"Judges beside a person by {compared.measure}",
-        column_config={
-            "judge": config.TextColumn(width=166),
-            "beside a person": config.TextColumn(width=138),
-            "the judge": config.NumberColumn(
-                format="%.3f", width=76, help=f"{compared.measure} with the mean of the other raters"
-            ),
-            "a person": config.NumberColumn(
-                format="%.3f", width=76, help="one rater with the mean of the others, on the same items"
-            ),
-            "judge minus person": config.TextColumn(
-                width=156, help="with its 95 % interval; sources are deleted one at a time (jackknife, t)"
-            ),
-            "p": config.TextColumn(width=72),
-            "annotator test": config.TextColumn(width=102),
-            "ω": config.NumberColumn(format="%.2f", width=52, help="share of raters that the judge could stand in for"),
-            "ω by source": config.NumberColumn(
-                format="%.2f", width=92, help="clustered by source: ours, not the paper's"
-            ),
-            "ρ": config.NumberColumn(
-                format="%.2f", width=52, help="how often the judge does as well or better; decides nothing"
-            ),
-            "n": config.NumberColumn(format="localized", width=48),
-        },
-    )
+    columns = {
+        "judge": Column(width=240),
+        "the judge": Column(digits=3, help=f"{compared.measure} with the mean of the other raters"),
+        "a person": Column(digits=3, help="one rater with the mean of the others, on the same items"),
+        "judge minus person": Column(help="with its 95 % interval; sources are deleted one at a time (jackknife, t)"),
+        "ω": Column(digits=2, help="share of raters that the judge could stand in for"),
+        "ω by source": Column(digits=2, help="clustered by source: ours, not the paper's"),
+        "ρ": Column(digits=2, help="how often the judge does as well or better; decides nothing"),
+    }
+    grid.draw(frame, columns, alt=f"Judges beside a person by {compared.measure}", rows=12)
 
 
 def _draw_raters(compared: Compared, at: int, tests: Sequence[AnnotatorTest | None]) -> None:
@@ -154,7 +134,7 @@ def _draw_raters(compared: Compared, at: int, tests: Sequence[AnnotatorTest | No
             st.markdown(plain(annotator_test_words(test)))
     if papers is None:
         st.markdown("No annotator test: this judge has a scale of its own. Standardise each rater first to test it.")
-    st.dataframe(
+    grid.draw(
         pd.DataFrame(
             {
                 "rater": [rater.rater for rater in beside.by_rater],
@@ -171,15 +151,13 @@ def _draw_raters(compared: Compared, at: int, tests: Sequence[AnnotatorTest | No
                 ],
             }
         ),
-        hide_index=True,
-        placeholder=tables.DASH,
-        alt="The judge beside each rater",
-        column_config={
-            **{name: st.column_config.NumberColumn(format="%.3f") for name in ("the judge", "the rater")},
-            "difference": st.column_config.NumberColumn(format="%+.3f"),
-            **{name: st.column_config.NumberColumn(format="%.0f %%") for name in ("judge as good", "rater as good")},
-            "p": st.column_config.TextColumn(help="annotator test, before the correction over raters"),
+        {
+            **{name: Column(digits=3) for name in ("the judge", "the rater")},
+            "difference": Column(digits=3, signed=True),
+            **{name: Column(digits=0, unit=" %") for name in ("judge as good", "rater as good")},
+            "p": Column(help="annotator test, before the correction over raters"),
         },
+        alt="The judge beside each rater",
     )
 
 

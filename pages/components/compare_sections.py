@@ -36,8 +36,9 @@ from core.stats import (
     PairwiseComparison,
     p_figure,
 )
-from pages.components import charts, state, tables
+from pages.components import charts, grid, state, tables
 from pages.components.compare_view import SEED, Compared
+from pages.components.grid import Column
 from pages.components.screens import plain
 
 if TYPE_CHECKING:
@@ -272,12 +273,5 @@ def draw_published(compared: Compared) -> tuple[Published, ...]:
             "note": [published.note for published in (*same, *other)],
         }
     )
-    st.dataframe(
-        frame,
-        hide_index=True,
-        height=tables.height_for(len(frame), 12),
-        column_config={"value": st.column_config.NumberColumn(format="%.3f", width=80)},
-        placeholder=tables.DASH,
-        alt="Numbers printed in the papers",
-    )
+    grid.draw(frame, {"value": Column(digits=3)}, alt="Numbers printed in the papers", rows=12)
     return published_figures

@@ -24,9 +24,10 @@ from core.stats.mean_records import SystemMeans
 from core.stats.preferences import Strength, agreement_words
 from core.stats.system_means import LEAST_LABELS, system_means
 from core.wording import counted
-from pages.components import charts, more_verdicts, state, tables
+from pages.components import charts, grid, more_verdicts, state
 from pages.components.compare_sections import choose_row
 from pages.components.compare_view import Compared
+from pages.components.grid import Column
 from pages.components.screens import plain
 
 MOST_DRAWN = 16
@@ -165,21 +166,14 @@ def _draw_table(means: SystemMeans) -> None:
             "note": [system.corrected.reason or system.note for system in systems],
         }
     )
-    config = st.column_config
-    st.dataframe(
-        frame,
-        hide_index=True,
-        height=tables.height_for(len(frame), 12),
-        placeholder=tables.DASH,
-        alt="Mean of each system: corrected, by labels alone, by the judge alone",
-        column_config={
-            "corrected": config.TextColumn(help="The judge's mean, put right by the labels; 95 % interval"),
-            "judge alone": config.TextColumn(help="Naive: its interval says nothing of the judge's bias"),
-            "worth in labels": config.NumberColumn(
-                format="%.0f", help="So many labels alone would give an interval as narrow as the corrected one"
-            ),
-        },
-    )
+    columns = {
+        "corrected": Column(help="The judge's mean, put right by the labels; 95 % interval"),
+        "judge alone": Column(help="Naive: its interval says nothing of the judge's bias"),
+        "worth in labels": Column(
+            digits=0, help="So many labels alone would give an interval as narrow as the corrected one"
+        ),
+    }
+    grid.draw(frame, columns, alt="Mean of each system: corrected, by labels alone, by the judge alone", rows=12)
 
 
 def _draw_differences(means: SystemMeans) -> None:

@@ -16,7 +16,8 @@ from core.records import Alignment
 from core.report.figures import measure_name
 from core.stats import claim, difference_figures
 from core.wording import counted, word_diff
-from pages.components import diff_view, live, run_view, state, tables
+from pages.components import diff_view, grid, live, run_view, state, tables
+from pages.components.grid import Column
 from pages.components.page import Opened, link_to
 from pages.components.screens import plain
 
@@ -178,16 +179,8 @@ def draw_changed(effect: Effect | None) -> None:
     if effect is None or not effect.changed:
         return
     st.markdown(f"**Items that changed sides**: {counts(effect.changed)}")
-    st.dataframe(
-        tables.changed_frame(effect.changed),
-        hide_index=True,
-        height=tables.height_for(len(effect.changed), 8),
-        column_config={
-            name: st.column_config.NumberColumn(format="%.2f")
-            for name in ("people", "parent", "edited", "gap before", "gap now")
-        },
-        alt="Items that changed sides",
-    )
+    columns = {name: Column(digits=2) for name in ("people", "parent", "edited", "gap before", "gap now")}
+    grid.draw(tables.changed_frame(effect.changed), columns, alt="Items that changed sides", rows=8)
 
 
 def edited_in(page: Opened, rescore_id: str) -> str | None:

@@ -10,8 +10,9 @@ import streamlit as st
 from core import projects
 from core.project_records import CriteriaEntry, Run
 from core.report.figures import describe, measure_name
-from pages.components import judge_view, state, tables
+from pages.components import grid, judge_view, state, tables
 from pages.components.chosen import distinct
+from pages.components.grid import Column
 from pages.components.page import Opened
 
 EVERY_RUN = ""
@@ -83,29 +84,18 @@ def run_words(run: Run) -> str:
 def draw_list(page: Opened, entries: list[CriteriaEntry], names: Mapping[str, str], picked: str) -> None:
     """The list in its order, said in words; a marked row is opened (`opened_in_list`)."""
     ids = [entry.criteria_id for entry in entries]
-    state.hold_row(state.CANDIDATES, state.CANDIDATES_IDS, ids, picked)
     followed = {aspect: judge_view.line_of(page, aspect).followed for aspect in {entry.aspect for entry in entries}}
     standing = {key: judge_view.state_words(each) for line in followed.values() for key, each in line.items()}
     frame = tables.criteria_frame(entries, names, standing)
     st.caption(order_words(entries))
-    config = st.column_config
-    st.dataframe(
+    grid.draw(
         frame,
-        key=state.CANDIDATES,
-        on_select="rerun",
-        selection_mode="single-row",
-        selection_default={"selection": {"rows": [ids.index(picked)]}},
-        hide_index=True,
-        column_config={
-            "criteria": config.TextColumn(width=340),
-            str(frame.columns[1]): config.NumberColumn(format="%.3f", width=130),
-            "interval": config.TextColumn("95 % interval", width=105),
-            "judge": config.TextColumn(width=150),
-            "standing": config.TextColumn(width=190),
-        },
-        height=tables.height_for(len(ids), 6),
-        placeholder=tables.DASH,
+        {str(frame.columns[1]): Column(digits=3), "interval": Column("95 % interval")},
         alt="Criteria, best measured first",
+        rows=6,
+        key=state.CANDIDATES,
+        ids=ids,
+        chosen=picked,
     )
 
 
@@ -148,7 +138,7 @@ def order_words(entries: Sequence[CriteriaEntry]) -> str:
 def opened_in_list(entries: list[CriteriaEntry]) -> str:
     """The id of the marked row, else the one in the URL, else the best; it stands in the URL from then on."""
     ids = [entry.criteria_id for entry in entries]
-    picked = state.picked_row(state.CANDIDATES, state.CANDIDATES_IDS)
+    picked = grid.picked(state.CANDIDATES)
     wanted = state.url_id("criteria")
     if picked not in ids or st.session_state.get(state.OPENED) != wanted:
         picked = wanted if wanted in ids else ids[0]

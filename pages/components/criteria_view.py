@@ -12,8 +12,9 @@ from core.project_records import CriteriaAlignment, CriteriaEntry
 from core.report.figures import describe, measure_name
 from core.review.criteria import Review
 from core.wording import counted
-from pages.components import criteria_names, judge_view, review_view, tables
+from pages.components import criteria_names, grid, judge_view, review_view
 from pages.components.criteria_effect import difference_words
+from pages.components.grid import Column
 from pages.components.page import Opened, link_to
 from pages.components.screens import plain
 
@@ -106,18 +107,14 @@ def _draw_alignments(view: CriteriaEntry) -> None:
         return
     known = rows[0][0].alignment
     st.markdown(f"**Alignment**: {measure_name(known.statistic, known.level)}")
-    st.dataframe(
-        {
-            "items": [aligned.side for aligned, _ in rows],
-            "alignment": [describe(aligned.alignment) for aligned, _ in rows],
-            "n": [aligned.alignment.n for aligned, _ in rows],
-            "unread": [aligned.alignment.n_unscored for aligned, _ in rows],
-            "measured": [f"{n} times" if n > 1 else "once" for _, n in rows],
-        },
-        hide_index=True,
-        height=tables.height_for(len(rows), 5),
-        alt="Alignments of these criteria",
-    )
+    standing = {
+        "items": [aligned.side for aligned, _ in rows],
+        "alignment": [describe(aligned.alignment) for aligned, _ in rows],
+        "n": [aligned.alignment.n for aligned, _ in rows],
+        "unread": [aligned.alignment.n_unscored for aligned, _ in rows],
+        "measured": [f"{n} times" if n > 1 else "once" for _, n in rows],
+    }
+    grid.draw(standing, alt="Alignments of these criteria", rows=5)
 
 
 def draw_shown_items(page: Opened, view: CriteriaEntry) -> None:
@@ -132,26 +129,16 @@ def draw_shown_items(page: Opened, view: CriteriaEntry) -> None:
     run_id = None if parent is None else next((run for run in view.runs if run in parent.runs), None)
     before = {} if parent is None or run_id is None else _scores(page, run_id, parent.criteria_id)
     after = {} if run_id is None else _scores(page, run_id, view.criteria_id)
-    st.dataframe(
-        {
-            "item": known,
-            "people": [None if labels is None else labels.values[places[i]] for i in known],
-            **({"under the parent": [before.get(i) for i in known]} if before else {}),
-            **({"now": [after.get(i) for i in known]} if after else {}),
-            "judged text": [golden.items[places[i]].target for i in known],
-            "source": [golden.items[places[i]].source for i in known],
-        },
-        hide_index=True,
-        row_height=tables.TALL_ROW,
-        height=tables.height_for(len(known), 5, tables.TALL_ROW),
-        column_config={
-            **{name: st.column_config.NumberColumn(format="%.2f") for name in ("people", "under the parent", "now")},
-            "item": st.column_config.TextColumn(width=110),
-            "judged text": st.column_config.TextColumn(width=300),
-        },
-        placeholder=tables.DASH,
-        alt="Items this version was made from",
-    )
+    frame = {
+        "item": known,
+        "people": [None if labels is None else labels.values[places[i]] for i in known],
+        **({"under the parent": [before.get(i) for i in known]} if before else {}),
+        **({"now": [after.get(i) for i in known]} if after else {}),
+        "judged text": [golden.items[places[i]].target for i in known],
+        "source": [golden.items[places[i]].source for i in known],
+    }
+    columns = {name: Column(digits=2) for name in ("people", "under the parent", "now")} | {"item": Column(width=110)}
+    grid.draw(frame, columns, alt="Items this version was made from", rows=5, tall=True)
     link_to("golden_set", "The golden set", icon=":material/dataset:", golden=view.golden_id)
 
 

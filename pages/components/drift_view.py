@@ -19,7 +19,7 @@ from core.records import Alignment
 from core.report.figures.style import measure_name
 from core.report.figures.trends import Point, history_figure
 from core.stats import Difference
-from pages.components import charts, consent, live, people, run_view, state, tables
+from pages.components import charts, consent, grid, live, people, run_view, state, tables
 from pages.components.page import Opened, finding, link_to
 from pages.components.screens import plain
 from pages.components.state import widget
@@ -198,7 +198,7 @@ def _draw_history(own: Sequence[DatedRecheck], history: Sequence[DatedRecheck], 
             alt="Alignment at each recheck with its interval, beside the exported figure",
         )
     frame = pd.DataFrame([_row(recheck) for recheck in reversed(history)])
-    st.dataframe(frame, hide_index=True, height=tables.height_for(len(frame)), key="rechecks_table")
+    grid.draw(frame, alt="Rechecks of all versions, newest first")
 
 
 def _draw_newest(recheck: Recheck) -> None:

@@ -18,7 +18,8 @@ from core.metrics import make_metric
 from core.project_records import GoldenSummary, JudgeEntry
 from core.records import STATISTICS, JudgeKind, Level
 from core.report.figures import LEVEL_NAMES, STATISTIC_NAMES
-from pages.components import compare_view, state, tables
+from pages.components import compare_view, grid, state, tables
+from pages.components.grid import Column
 from pages.components.page import Opened
 from pages.components.screens import plain
 
@@ -128,7 +129,6 @@ def draw_choice(choice: Choice) -> None:
 def draw_kinds(choice: Choice) -> None:
     """What each judge is, what a score of it costs and needs, and the labels that it has seen."""
     judges, names = choice.judges, choice.names
-    config = st.column_config
     frame = pd.DataFrame(
         {
             "part": ["yes" if entry in choice.parts else "no" for entry in judges],
@@ -141,25 +141,13 @@ def draw_kinds(choice: Choice) -> None:
             "what it is": [entry.judge.note for entry in judges],
         }
     )
-    st.dataframe(
-        frame,
-        hide_index=True,
-        height=tables.height_for(len(frame), 12),
-        placeholder=tables.DASH,
-        column_config={
-            "part": config.TextColumn(width=56),
-            "judge": config.TextColumn(width=250),
-            "kind": config.TextColumn(width=128),
-            "calls an item": config.NumberColumn(format="%.3g", width=96, help="what one score costs; — is not known"),
-            "needs": config.TextColumn(width=96, help="what scoring one more item takes, beside the text itself"),
-            "scored": config.NumberColumn(width=64),
-            "labels seen": config.NumberColumn(
-                width=90, help="labels that chose or fitted it; their sources are left aside for every part"
-            ),
-            "what it is": config.TextColumn(width="large"),
-        },
-        alt="The judges that can be parts",
-    )
+    columns = {
+        "judge": Column(width=250),
+        "calls an item": Column(help="what one score costs; — is not known"),
+        "needs": Column(help="what scoring one more item takes, beside the text itself"),
+        "labels seen": Column(help="labels that chose or fitted it; their sources are left aside for every part"),
+    }
+    grid.draw(frame, columns, alt="The judges that can be parts", rows=12)
 
 
 def _needs(entry: JudgeEntry) -> str:

@@ -15,8 +15,9 @@ from core.fusion.stack import Weight, Without
 from core.records import Item
 from core.report.figures.comparison import Bar, between_figure, lost_figure, weights_figure
 from core.stats import claim
-from pages.components import charts, state, tables
+from pages.components import charts, grid, state
 from pages.components.fusion_view import Fused, difference_words
+from pages.components.grid import Column
 from pages.components.screens import plain
 
 if TYPE_CHECKING:
@@ -104,25 +105,21 @@ def draw_contradictions(fused: Fused) -> None:
             **{name: [values[places[k]] for k in contradictory] for name, values in ranks.items()},
         }
     )
-    columns = {name: st.column_config.NumberColumn(format="%.0f", help="rank: 0 lowest, 100 highest") for name in names}
-    picked = st.dataframe(
+    columns = {name: Column(digits=0, help="rank: 0 lowest, 100 highest") for name in names}
+    key = state.widget(f"fusion_items_{hash(fused.key) & 0xFFFFFF:x}")
+    ids = [str(position) for position in contradictory]
+    picked = grid.picked(key) if grid.picked(key) in ids else ids[0]
+    grid.draw(
         frame,
-        hide_index=True,
-        on_select="rerun",
-        selection_mode="single-row",
-        key=state.widget(f"fusion_items_{hash(fused.key) & 0xFFFFFF:x}"),
-        height=tables.height_for(len(frame), 8),
-        column_config={
-            "item": st.column_config.TextColumn(width=170),
-            "people": st.column_config.NumberColumn(format="%.2f", width=72),
-            **columns,
-        },
-        placeholder=tables.DASH,
+        {"item": Column(width=170), "people": Column(digits=2), **columns},
         alt="Items on which the parts contradict each other",
+        rows=8,
+        key=key,
+        ids=ids,
+        chosen=picked,
     )
     st.caption("Scores as ranks among these items, 0 lowest to 100 highest, since every part has a scale of its own.")
-    rows = picked["selection"]["rows"]
-    _draw_item(fused, contradictory[rows[0] if rows and rows[0] < len(contradictory) else 0])
+    _draw_item(fused, int(picked or ids[0]))
 
 
 def _ranks(values: np.ndarray, report: tuple[int, ...]) -> np.ndarray:
@@ -146,13 +143,8 @@ def _draw_item(fused: Fused, position: int) -> None:
         with right:
             names = [fused.names[part.judge_id] for part in fused.parts]
             scores = [part.judge.values[position] for part in fused.parts]
-            st.dataframe(
-                pd.DataFrame({"part": names, "score": pd.Series(scores, dtype="float64")}),
-                hide_index=True,
-                column_config={"score": st.column_config.NumberColumn(format="%.3f", width=90)},
-                placeholder=tables.DASH,
-                alt="Every part's score of this item",
-            )
+            parts = pd.DataFrame({"part": names, "score": pd.Series(scores, dtype="float64")})
+            grid.draw(parts, {"score": Column(digits=3)}, alt="Every part's score of this item")
 
 
 def draw_published(fused: Fused) -> None:
@@ -191,4 +183,4 @@ def draw_published(fused: Fused) -> None:
                 "note": [row.note for row in rows],
             }
         )
-        st.dataframe(frame, hide_index=True, height=tables.height_for(len(frame), 10), alt=f"Printed, {level} level")
+        grid.draw(frame, alt=f"Printed, {level} level", rows=10)

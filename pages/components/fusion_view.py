@@ -16,8 +16,9 @@ from core.records import Alignment, GoldenSet, JudgeKind
 from core.report.figures import describe, measure_name
 from core.report.figures.comparison import JudgeMark, leaderboard_figure
 from core.stats import NO_TEST, Difference, claim, p_figure
-from pages.components import charts, compare_view, metrics_view, tables
+from pages.components import charts, compare_view, grid, metrics_view, tables
 from pages.components.fusion_choice import METHOD_WORDS, Choice, names_of
+from pages.components.grid import Column
 from pages.components.page import Opened, link_to
 from pages.components.screens import plain
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 LLM_FUSION = "LLM fusion"
 BESIDE: dict[str, JudgeKind] = {LLM_FUSION: "fused", "plain judge": "no criteria"}
-ROW = tables.ROW_HEIGHT + 1
 
 
 @dataclass(frozen=True)
@@ -205,31 +205,19 @@ def difference_words(difference: Difference | None) -> str:
 def draw_table(fused: Fused) -> None:
     """Fusions and parts with n, tests and roles."""
     frame = table_frame(fused)
-    heading = frame.columns[1]
-    config = st.column_config
-    st.dataframe(
-        frame,
-        hide_index=True,
-        height=tables.height_for(len(frame), 16, ROW),
-        placeholder=tables.DASH,
-        column_config={
-            "judge": config.TextColumn(width=210),
-            heading: config.NumberColumn(format="%.3f", width=124, help=f"alignment with people: {fused.measure}"),
-            "interval": config.TextColumn(
-                "95 % interval",
-                width=108,
-                help="over sources: t at sample level, jackknife at dataset level, bootstrap error at system level",
-            ),
-            "beside the best part": config.TextColumn(
-                width=236,
-                help="fusion minus that part: paired test over sources, corrected after Holm; none under 8 sources",
-            ),
-            "n": config.NumberColumn(width=54, format="localized"),
-            "no score": config.NumberColumn(width=76, help="labelled items without a score; never counted as 0"),
-            "role": config.TextColumn(width=96),
-        },
-        alt=f"Fusions and their parts by {fused.measure}",
-    )
+    columns = {
+        "judge": Column(width=260),
+        str(frame.columns[1]): Column(digits=3, help=f"alignment with people: {fused.measure}"),
+        "interval": Column(
+            "95 % interval",
+            help="over sources: t at sample level, jackknife at dataset level, bootstrap error at system level",
+        ),
+        "beside the best part": Column(
+            help="fusion minus that part: paired test over sources, corrected after Holm; none under 8 sources"
+        ),
+        "no score": Column(help="labelled items without a score; never counted as 0"),
+    }
+    grid.draw(frame, columns, alt=f"Fusions and their parts by {fused.measure}", rows=16)
 
 
 def draw_whiskers(fused: Fused) -> None:

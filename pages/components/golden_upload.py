@@ -17,7 +17,8 @@ from core.errors import ConcordError
 from core.project_records import GoldenItem, is_demo
 from core.records import GoldenSet, Scale
 from core.wording import counted
-from pages.components import charts, mapping, people, state, tables, transfer_view
+from pages.components import charts, grid, mapping, people, state, tables, transfer_view
+from pages.components.grid import Column
 from pages.components.page import Opened, stop_with
 from pages.components.screens import plain
 
@@ -194,13 +195,7 @@ def _leave_out(sent: Sent, whole: BuiltGolden) -> frozenset[int]:
         st.markdown(f"**{words}**")
         if not left_out:
             listed = {"row": list(whole.broken)[:200], "what is wrong": list(whole.broken.values())[:200]}
-            st.dataframe(
-                listed,
-                hide_index=True,
-                height=tables.height_for(min(n, 200), 4),
-                column_config={"row": st.column_config.NumberColumn(width=70)},
-                alt="Broken rows",
-            )
+            grid.draw(listed, {"what is wrong": Column(width=900)}, alt="Broken rows", rows=4)
         with st.container(horizontal=True):
             if left_out:
                 st.button("Take them back in", key=f"{memory}_back", on_click=st.session_state.pop, args=(memory, None))
@@ -250,20 +245,8 @@ def _draw_findings(built: BuiltGolden) -> None:
         st.markdown("Nothing worth a word.")
         return
     frame = tables.findings_frame(built.findings)
-    st.dataframe(
-        frame,
-        hide_index=True,
-        height=tables.height_for(len(frame), 12),
-        placeholder="",
-        row_height=tables.TALL_ROW if frame["what and what to do"].str.len().max() > 90 else tables.ROW_HEIGHT,
-        column_config={
-            "severity": st.column_config.TextColumn(width=85),
-            "row": st.column_config.NumberColumn(width=60),
-            "column": st.column_config.TextColumn(width=140),
-            "what and what to do": st.column_config.TextColumn(width=620),
-        },
-        alt="Findings",
-    )
+    long = bool(frame["what and what to do"].str.len().max() > 90)
+    grid.draw(frame, {"what and what to do": Column(width=900)}, alt="Findings", rows=12, tall=long, undefined="")
 
 
 def _draw_draft(draft: GoldenSet | None) -> None:
@@ -276,13 +259,7 @@ def _draw_draft(draft: GoldenSet | None) -> None:
         GoldenItem(i, item, {name: labels.values[i] for name, labels in draft.aspects.items()})
         for i, item in enumerate(draft.items[:PREVIEW_ROWS])
     ]
-    st.dataframe(
-        tables.items_frame(rows),
-        hide_index=True,
-        height=tables.height_for(len(rows), 8),
-        placeholder=tables.DASH,
-        alt="First items",
-    )
+    grid.draw(tables.items_frame(rows), alt="First items", rows=8)
 
 
 def _freeze(page: Opened, built: BuiltGolden, left_out: frozenset[int]) -> None:

@@ -15,7 +15,7 @@ from core.project_records import GoldenSummary
 from core.records import GoldenSet
 from core.report.figures.svg import shortened
 from core.wording import counted
-from pages.components import charts, label_blind, state, tables
+from pages.components import charts, grid, label_blind, state, tables
 from pages.components.page import Opened, finding, link_to
 from pages.components.screens import plain
 
@@ -175,10 +175,4 @@ def _draw_items(page: Opened, golden: GoldenSummary) -> None:
     n_pages = max(1, -(-golden.n_items // PAGE_ROWS))
     number = st.pagination(n_pages, key=f"page_{golden.golden_id}") if n_pages > 1 else 1
     rows = projects.golden_page(page.store, golden.golden_id, (number - 1) * PAGE_ROWS, PAGE_ROWS).rows
-    st.dataframe(
-        tables.items_frame(rows),
-        hide_index=True,
-        height=tables.height_for(len(rows), 12),
-        placeholder=tables.DASH,
-        alt="Items",
-    )
+    grid.draw(tables.items_frame(rows), alt="Items", rows=12)

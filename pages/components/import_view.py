@@ -22,7 +22,7 @@ from core.data.verdict_files import (
 from core.errors import ConcordError
 from core.project_records import GoldenSummary
 from core.records import Scale
-from pages.components import people, state, tables
+from pages.components import grid, people, state, tables
 from pages.components.page import Opened
 from pages.components.screens import plain
 from pages.components.state import widget
@@ -176,7 +176,7 @@ def _choose_scale(golden: GoldenSummary, aspect: str, key: str) -> tuple[Scale |
 def _show(preview: ImportPreview) -> None:
     st.markdown(f"**What was understood**: {SHAPE_WORDS[preview.shape]}, of which the {preview.use} are taken")
     roles = preview.columns.roles
-    st.dataframe(
+    grid.draw(
         pd.DataFrame(
             {
                 "part": [ROLE_WORDS[role] for role in roles],
@@ -184,8 +184,6 @@ def _show(preview: ImportPreview) -> None:
                 "found": [HOW_WORDS[preview.columns.found[role]] for role in roles],
             }
         ),
-        hide_index=True,
-        height=tables.height_for(len(roles)),
         alt="Columns and the parts they play",
     )
     if preview.columns.unused:
@@ -206,7 +204,7 @@ def _show_unread(preview: ImportPreview) -> None:
     if not examples:
         return
     st.markdown("**Examples of what could not be read**")
-    st.dataframe(
+    grid.draw(
         pd.DataFrame(
             {
                 "reason": [reason for reason, _ in examples],
@@ -215,9 +213,8 @@ def _show_unread(preview: ImportPreview) -> None:
                 "begins": [tables.one_line(example.text) or "(empty)" for _, example in examples],
             }
         ),
-        hide_index=True,
-        height=tables.height_for(len(examples), 6),
         alt="Unread replies or scores",
+        rows=6,
     )
 
 

@@ -10,7 +10,8 @@ from core.project_records import CriteriaEntry
 from core.projects.items import ExplainedItem, ItemScore
 from core.records import Item
 from core.wording import counted
-from pages.components import state, tables
+from pages.components import grid, state, tables
+from pages.components.grid import Column
 from pages.components.page import Opened, link_to
 from pages.components.screens import plain
 
@@ -55,20 +56,17 @@ def _count_words(scored: tuple[ItemScore, ...]) -> str:
 
 def _choose_item(scored: tuple[ItemScore, ...]) -> str | None:
     ids = [item.item_id for item in scored]
-    picked = state.picked_row(state.ITEMS, state.ITEMS_IDS)
+    picked = grid.picked(state.ITEMS)
     picked = picked if picked in ids else None
-    state.hold_row(state.ITEMS, state.ITEMS_IDS, ids, picked)
-    number = st.column_config.NumberColumn(format="%.2f")
-    st.dataframe(
+    number = Column(digits=2)
+    grid.draw(
         tables.item_scores_frame(scored),
-        key=state.ITEMS,
-        on_select="rerun",
-        selection_mode="single-row",
-        hide_index=True,
-        column_config={"people": number, "judge": number, "gap": st.column_config.NumberColumn(format="%+.2f")},
-        height=tables.height_for(len(ids), 8),
-        placeholder=tables.DASH,
+        {"people": number, "judge": number, "gap": Column(digits=2, signed=True)},
         alt="Calibration items, largest gap first",
+        rows=8,
+        key=state.ITEMS,
+        ids=ids,
+        chosen=picked,
     )
     return picked
 

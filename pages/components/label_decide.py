@@ -14,7 +14,7 @@ from core.review.passes import LabelPass
 from core.review.plan import LabelAspect
 from core.store.store import Store
 from core.wording import counted
-from pages.components import label_item, people, state, tables
+from pages.components import grid, label_item, people, state, tables
 from pages.components.screens import plain
 
 
@@ -83,9 +83,7 @@ def _draw_said(disagreement: Disagreement) -> None:
         }
     )
     if len(frame):
-        st.dataframe(
-            frame, hide_index=True, height=tables.height_for(len(frame), 8), placeholder="", alt="Who said what"
-        )
+        grid.draw(frame, alt="Who said what", rows=8, undefined="")
     else:
         st.caption("Nobody has rated this item in this pass.")
 
@@ -148,4 +146,4 @@ def _draw_decided(seen: PassSummary) -> None:
         frame = pd.DataFrame(
             [{"item": item_id, "aspect": aspect, "label": value} for (aspect, item_id), value in seen.decided.items()]
         )
-        st.dataframe(frame, hide_index=True, height=tables.height_for(len(frame), 8), alt="Decided labels")
+        grid.draw(frame, alt="Decided labels", rows=8)

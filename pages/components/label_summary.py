@@ -16,7 +16,8 @@ from core.review.agreement import AspectAgreement, Combine, PassSummary
 from core.review.passes import LabelPass, rated_words
 from core.store.store import Store
 from core.wording import counted
-from pages.components import charts, label_item, label_view, people, state, tables
+from pages.components import charts, grid, label_item, label_view, people, state
+from pages.components.grid import Column
 from pages.components.page import link_to
 from pages.components.screens import plain
 
@@ -109,14 +110,7 @@ def _draw_raters(store: Store, passed: LabelPass, seen: PassSummary) -> None:
             "progress": [_share(seen, rater) for rater in seen.done],
         }
     )
-    st.dataframe(
-        frame,
-        hide_index=True,
-        height=tables.height_for(len(frame), 8),
-        placeholder=tables.DASH,
-        column_config={"progress": st.column_config.ProgressColumn(min_value=0, max_value=100, format="%d %%")},
-        alt="Progress by rater",
-    )
+    grid.draw(frame, {"progress": Column(digits=0, unit=" %")}, alt="Progress by rater", rows=8)
     if seen.taken:
         names = {earlier.pass_id: earlier.name for earlier in projects.list_passes(store, passed.project_id)}
         took = [f"{n} of {rater} from {names.get(came, 'an earlier pass')}" for (rater, came), n in seen.taken.items()]
@@ -233,13 +227,7 @@ def _choose_combine(store: Store, passed: LabelPass) -> Combine:
         frame = pd.DataFrame(
             [{"item": row.item_id, "aspect": row.aspect, "now": row.before, "then": row.after} for row in rows]
         )
-        st.dataframe(
-            frame,
-            hide_index=True,
-            height=tables.height_for(len(frame), 6),
-            column_config={name: st.column_config.NumberColumn(format="%.4g", width=70) for name in ("now", "then")},
-            alt="Golden labels that would be replaced",
-        )
+        grid.draw(frame, alt="Golden labels that would be replaced", rows=6)
     return combine
 
 

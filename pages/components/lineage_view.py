@@ -13,7 +13,8 @@ from core.project_records import GoldenSummary
 from core.projects.rounds import Relative
 from core.report.figures import Mark, measure_name
 from core.report.figures.misaligned import Version, lineage_figure
-from pages.components import charts, criteria_names, judge_view, state, tables
+from pages.components import charts, criteria_names, grid, judge_view, state, tables
+from pages.components.grid import Column
 from pages.components.page import Opened, link_to
 
 if TYPE_CHECKING:
@@ -109,9 +110,7 @@ def _pick_point(ids: Sequence[str]) -> None:
 
 
 def _pick_row() -> None:
-    criteria_id = state.picked_row(state.LINEAGE, state.LINEAGE_IDS)
-    if criteria_id is not None:
-        st.session_state[state.widget("lineage_opened")] = criteria_id
+    st.session_state[state.widget("lineage_opened")] = grid.picked(state.LINEAGE)
 
 
 def _draw_opened(shown: Sequence[Relative], opened: str | None, names: Mapping[str, str]) -> None:
@@ -131,20 +130,15 @@ def _draw_opened(shown: Sequence[Relative], opened: str | None, names: Mapping[s
 
 def _draw_table(shown: Sequence[Relative], opened: str | None, names: Mapping[str, str]) -> None:
     ids = [relative.criteria.criteria_id for relative in shown]
-    state.hold_row(state.LINEAGE, state.LINEAGE_IDS, ids, opened)
-    st.dataframe(
+    grid.draw(
         lineage_frame(shown, names),
-        key=state.LINEAGE,
-        on_select=_pick_row,
-        selection_mode="single-row",
-        hide_index=True,
-        height=tables.height_for(len(ids), 8),
-        placeholder=tables.DASH,
-        column_config={
-            "alignment": st.column_config.NumberColumn(format="%.3f", width=90),
-            "n": st.column_config.NumberColumn(width=60),
-        },
+        {"alignment": Column(digits=3)},
         alt="All versions, ancestors first",
+        rows=8,
+        key=state.LINEAGE,
+        ids=ids,
+        chosen=opened,
+        on_pick=_pick_row,
     )
 
 

@@ -12,7 +12,8 @@ from core import projects
 from core.projects.log_words import LogLine
 from core.review.log import LogPage
 from core.wording import counted
-from pages.components import people, state, tables
+from pages.components import grid, people, state, tables
+from pages.components.grid import Column
 from pages.components.page import Opened, finding
 
 ROWS = 50
@@ -146,19 +147,11 @@ def _draw_rows(page: Opened, log: LogPage) -> None:
         key, nothing = state.widget("log_everything"), {"who": None, "what": None, "page": None}
         st.button("Show everything", key=key, on_click=state.put_in_url, kwargs=nothing)
         return
-    st.dataframe(
+    grid.draw(
         log_frame(projects.log_lines(page.store, page.project.project_id, log.entries)),
-        hide_index=True,
-        height=tables.height_for(len(log.entries), 16),
-        column_config={
-            "when": st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm", timezone=st.context.timezone, width=135),
-            "who": st.column_config.TextColumn(width=125),
-            "what": st.column_config.TextColumn(width=300),
-            "about": st.column_config.TextColumn(width=300),
-            "role": st.column_config.TextColumn(width=120),
-            "said": st.column_config.TextColumn(width=240, help="the reason, comment or note that came with it"),
-        },
+        {"said": Column(help="the reason, comment or note that came with it"), "who": Column(width=140)},
         alt="Log of what people did",
+        rows=16,
     )
 
 

@@ -14,7 +14,7 @@ from core.report.figures import describe
 from core.report.figures.svg import shortened
 from core.review.judge_versions import STATE_WORDS, JudgeVersion
 from core.review.passes import rated_words
-from pages.components import judge_view, people, state, tables
+from pages.components import grid, judge_view, people, state
 from pages.components.page import Opened, finding, link_to
 from pages.components.screens import Screen, plain
 
@@ -159,7 +159,7 @@ def draw_aspects(page: Opened, golden: GoldenSummary) -> None:
                 "on": "—" if evidence is None else evidence.side,
             }
         )
-    st.dataframe(pd.DataFrame(rows), hide_index=True, height=tables.height_for(len(rows)))
+    grid.draw(pd.DataFrame(rows), alt="The judge of every aspect")
 
 
 def draw_beginning(page: Opened) -> None:

@@ -23,7 +23,7 @@ from core.people import Actor
 from core.project_records import ProjectSummary, is_demo
 from core.settings import Settings
 from core.store.store import Store
-from pages.components import faults, people, remembered, state, tour
+from pages.components import faults, grid, people, remembered, state, tour
 from pages.components.accounts import check_accounts
 from pages.components.screens import SCREENS, Screen, draw_notice, plain
 
@@ -99,6 +99,8 @@ def open_page(screen: Screen, *, intro: str = "") -> Opened:
     who are to do one thing; links within the app keep it.
     Stops in words where somebody has to sign in first or the store cannot be opened.
     """
+    if st.session_state.get(state.SCREEN, screen) != screen:
+        grid.forget()
     st.session_state[state.SCREEN] = screen
     title = SCREENS[screen].title
     st.set_page_config(page_title=f"{title} · Concord", page_icon=ICON, layout="wide")

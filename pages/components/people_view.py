@@ -7,7 +7,7 @@ import streamlit as st
 
 from core import projects
 from core.people import ROLES, Role
-from pages.components import people, state, tables
+from pages.components import grid, people, tables
 from pages.components.page import Opened
 from pages.components.screens import plain
 
@@ -30,7 +30,7 @@ def draw(page: Opened) -> None:
     n = "One person takes" if len(taking_part) == 1 else f"{len(taking_part)} people take"
     who = plain(last.name or NOBODY)
     st.header(f"{n} part; {who} was here last, {tables.ago(last.last_at)}.", anchor=False)
-    st.dataframe(
+    grid.draw(
         pd.DataFrame(
             {
                 "who": [person.name or NOBODY for person in taking_part],
@@ -40,11 +40,6 @@ def draw(page: Opened) -> None:
                 "last here": [tables.ago(person.last_at) for person in taking_part],
             }
         ),
-        key=state.widget("people_table"),
-        hide_index=True,
-        height=tables.height_for(len(taking_part)),
-        placeholder=tables.DASH,
-        column_config={"who": st.column_config.TextColumn(width=260)},
         alt="People of this project",
     )
     st.caption("Role: the one in which somebody did something last. " + _roles_in_words(page))

@@ -14,7 +14,18 @@ from core.projects.rescore import PairedDifference
 from core.projects.rounds import ListedProposal, ProposalState, RoundRequest
 from core.stats import NO_TEST, claim
 from core.wording import counted, word_diff
-from pages.components import criteria_judge, criteria_names, criteria_view, diff_view, drafts, people, state, tables
+from pages.components import (
+    criteria_judge,
+    criteria_names,
+    criteria_view,
+    diff_view,
+    drafts,
+    grid,
+    people,
+    state,
+    tables,
+)
+from pages.components.grid import Column
 from pages.components.misaligned_selection import ITEMS, NOW_ALIGNED, NOW_MISALIGNED, Selection, change_words
 from pages.components.page import link_to
 from pages.components.run_view import BadgeColour
@@ -24,6 +35,16 @@ STATE_COLOURS: dict[ProposalState, BadgeColour] = {"open": "gray", "accepted": "
 MOST_NAMED, LONGEST_TEXT = 6, 8_000
 CHANGED_HELP = "of all calibration items, beside the parent: items that crossed the gap that counts as misaligned"
 EDIT_HELP = "Saves your text as a version made from the proposal, scores it beside the proposal, and proposes it."
+COLUMNS = {
+    "proposal": Column(width=220),
+    "inner fold": Column(digits=3, signed=True, help="proposal minus parent on items that no proposal was made from"),
+    "interval": Column("95 % interval"),
+    "n": Column(help="items of the inner fold"),
+    "p": Column("p (Holm)", digits=3, help="on the inner fold, corrected over the proposals; — is no test"),
+    "calibration": Column(digits=3, signed=True, help="proposal minus parent on all calibration items: it flatters"),
+    NOW_ALIGNED: Column(help=CHANGED_HELP),
+    NOW_MISALIGNED: Column(help=CHANGED_HELP),
+}
 
 
 def draw(selection: Selection, run: RunDetail) -> None:
@@ -34,49 +55,25 @@ def draw(selection: Selection, run: RunDetail) -> None:
         for proposal in proposals
     ]
     ids = [proposal.criteria.criteria_id for proposal in proposals]
-    picked = state.picked_row(state.PROPOSALS, state.PROPOSALS_IDS)
+    picked = grid.picked(state.PROPOSALS)
     if picked not in ids:
         picked = next((proposal.criteria.criteria_id for proposal in proposals if proposal.state == "open"), ids[0])
     n_open = sum(proposal.state == "open" for proposal in proposals)
     st.markdown(
         f"**{counted(len(proposals), 'proposal')}**, {n_open} to decide, largest difference on the inner fold first"
     )
-    state.hold_row(state.PROPOSALS, state.PROPOSALS_IDS, ids, picked)
     names = criteria_names.names_of(selection.page, run.aspect)
-    st.dataframe(
+    grid.draw(
         _frame(proposals, changes, names),
-        key=state.PROPOSALS,
-        on_select="rerun",
-        selection_mode="single-row",
-        selection_default={"selection": {"rows": [ids.index(picked)]}},
-        hide_index=True,
-        height=tables.height_for(len(ids), 7),
-        placeholder=tables.DASH,
-        column_config=_columns(),
+        COLUMNS,
         alt="Proposals, largest difference on the inner fold first",
+        rows=7,
+        key=state.PROPOSALS,
+        ids=ids,
+        chosen=picked,
     )
     place = ids.index(picked)
     _draw_one(selection, run, proposals[place], changes[place], names)
-
-
-def _columns() -> dict[str, object]:
-    config = st.column_config
-    return {
-        "proposal": config.TextColumn(width=220),
-        "inner fold": config.NumberColumn(
-            "inner fold", format="%+.3f", width=82, help="proposal minus parent on items that no proposal was made from"
-        ),
-        "interval": config.TextColumn("95 % interval", width=130),
-        "n": config.NumberColumn(width=48, help="items of the inner fold"),
-        "p": config.NumberColumn(
-            "p (Holm)", format="%.3f", width=76, help="on the inner fold, corrected over the proposals; — is no test"
-        ),
-        "calibration": config.NumberColumn(
-            "calibration", format="%+.3f", width=88, help="proposal minus parent on all calibration items: it flatters"
-        ),
-        NOW_ALIGNED: config.NumberColumn(width=92, help=CHANGED_HELP),
-        NOW_MISALIGNED: config.NumberColumn(width=112, help=CHANGED_HELP),
-    }
 
 
 def _frame(

@@ -15,7 +15,8 @@ from core.records import FloatArray, GoldenSet
 from core.repeval.records import CellDetail, RepEvalResult, cell_detail
 from core.report.figures import describe, measure_name
 from core.report.figures.repeval import CellPoints, cell_figure
-from pages.components import charts, state, tables
+from pages.components import charts, grid, state
+from pages.components.grid import Column
 from pages.components.page import Opened
 from pages.components.screens import plain
 
@@ -138,7 +139,7 @@ def _draw_facts(result: RepEvalResult, detail: CellDetail) -> None:
             ],
         }
     )
-    st.dataframe(frame, hide_index=True, alt="Facts of the cell")
+    grid.draw(frame, alt="Facts of the cell")
     st.caption(plain(f"{measure}; intervals of 95 % over sources."))
     if not best:
         st.caption("A cell looked at because its test figure is high is no longer measured on test; the best one is.")
@@ -155,15 +156,5 @@ def _draw_items(scored: ScoredCell, rows: FloatArray, name: str) -> None:
             "item": [item.item_id for item in items],
         }
     )
-    st.dataframe(
-        frame,
-        hide_index=True,
-        row_height=tables.TALL_ROW,
-        height=tables.height_for(len(at), SHOWN, tables.TALL_ROW),
-        column_config={
-            "people": st.column_config.NumberColumn(format="%.2f", width=70),
-            "projection": st.column_config.NumberColumn(format="%.2f", width=80),
-            "text": st.column_config.TextColumn(width=290),
-        },
-        alt=name,
-    )
+    columns = {"people": Column(digits=2), "projection": Column(digits=2), "text": Column(width=290)}
+    grid.draw(frame, columns, alt=name, rows=SHOWN, tall=True)

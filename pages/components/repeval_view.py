@@ -25,7 +25,7 @@ from core.report.figures.repeval import (
     wins_figure,
 )
 from core.report.words import percent
-from pages.components import charts, repeval_cell, run_view, state, tables
+from pages.components import charts, grid, repeval_cell, run_view, state, tables
 from pages.components.page import Opened, finding, link_to
 from pages.components.screens import plain
 
@@ -258,7 +258,7 @@ def draw_settings(page: Opened, view: RunDetail) -> None:
         whole = run_view.read_run(page, run.run_id)
         if isinstance(whole.outcome, RepEvalOutcome) and isinstance(whole.request, RepEvalRequest):
             rows.append(_settings_row(whole.request, whole.outcome.result))
-    st.dataframe(pd.DataFrame(rows), hide_index=True, placeholder=tables.DASH, alt="Settings of RepEval runs")
+    grid.draw(pd.DataFrame(rows), alt="Settings of RepEval runs")
 
 
 def _settings_row(request: RepEvalRequest, result: RepEvalResult) -> dict[str, object]:

@@ -30,7 +30,7 @@ from core.report.words import (
     signed,
     signed_range,
 )
-from pages.components import charts, more_verdicts, report_judge
+from pages.components import charts, grid, more_verdicts, report_judge
 from pages.components.page import Opened, finding, link_to
 from pages.components.screens import plain
 
@@ -199,7 +199,7 @@ def _draw_table(report: Report) -> None:
         }
         for side in report.sides
     ]
-    st.dataframe(pd.DataFrame(sides), hide_index=True)
+    grid.draw(pd.DataFrame(sides), alt="The judge and no criteria")
     judges = []
     for k, row in enumerate(report.judges.rows):
         gap = report.judges.ours_minus(k)
@@ -213,7 +213,7 @@ def _draw_table(report: Report) -> None:
                 "p (Holm)": p_words(p),
             }
         )
-    st.dataframe(pd.DataFrame(judges), hide_index=True)
+    grid.draw(pd.DataFrame(judges), alt="All judges on held-out items")
 
 
 def _draw_criteria(report: Report) -> None:
@@ -246,7 +246,7 @@ def _draw_history(report: Report) -> None:
 def _draw_costs(report: Report) -> None:
     again = report.reproduce
     with st.expander("What it cost, and how to get the same again"):
-        st.dataframe(
+        grid.draw(
             pd.DataFrame(
                 [
                     {
@@ -260,7 +260,7 @@ def _draw_costs(report: Report) -> None:
                     for line in report.costs
                 ]
             ),
-            hide_index=True,
+            alt="What each kind of run cost",
         )
         st.code(again.command, language="bash", wrap_lines=True)
         st.text(f"Golden set: {report.golden.golden_id}\nJudge: {again.judge_digest}")

@@ -13,7 +13,7 @@ from core.errors import ConcordError
 from core.project_records import CriteriaEntry, Run
 from core.projects.rounds import RoundRequest, RoundResult
 from core.wording import counted, judge_words
-from pages.components import consent, live, people, proposals_view, run_view, runs_table, state, tables
+from pages.components import consent, grid, live, people, proposals_view, run_view, runs_table, state, tables
 from pages.components.chosen import distinct
 from pages.components.criteria_list import run_words
 from pages.components.misaligned_selection import Selection, criteria_words
@@ -149,17 +149,13 @@ def _choose_items(selection: Selection) -> tuple[str, ...]:
     how = st.radio("Learn from", [PICKS, SAMPLED], key=state.widget("round_items"), horizontal=True)
     if how == SAMPLED:
         return ()
-    st.dataframe(
-        {
-            "picked": list(picked),
-            "found": [selection.triage[item_id].verdict for item_id in picked],
-            "note": [selection.triage[item_id].note for item_id in picked],
-            "by": [selection.triage[item_id].actor or tables.DASH for item_id in picked],
-        },
-        hide_index=True,
-        height=tables.height_for(len(picked), 6),
-        alt="Items picked for the round",
-    )
+    frame = {
+        "picked": list(picked),
+        "found": [selection.triage[item_id].verdict for item_id in picked],
+        "note": [selection.triage[item_id].note for item_id in picked],
+        "by": [selection.triage[item_id].actor or tables.DASH for item_id in picked],
+    }
+    grid.draw(frame, alt="Items picked for the round", rows=6)
     st.caption(
         "The sources of these items test no proposal: a proposal that saw an item is not measured on its source."
     )

@@ -14,7 +14,7 @@ from core.project_records import Run, RunStatus
 from core.projects.kinds import RunDetail
 from core.report.figures import describe, measure_name
 from core.wording import counted
-from pages.components import charts, consent, people, runs_table, state, tables
+from pages.components import charts, consent, grid, people, runs_table, state, tables
 from pages.components.page import Opened, finding, link_to
 from pages.components.screens import draw_notice, plain
 from pages.components.tables import value_of
@@ -155,19 +155,15 @@ def draw_ranking(page: Opened, view: RunDetail, snapshot: LeaderboardSnapshot) -
         )
     )
     ids = [c.criteria.criteria_id for c in snapshot.candidates]
-    picked = st.session_state.get(state.PICKED)
-    state.hold_row(state.LEADERBOARD, state.LEADERBOARD_IDS, ids, picked)
-    st.dataframe(
+    picked = grid.picked(state.LEADERBOARD)
+    grid.draw(
         tables.leaderboard_frame(snapshot.candidates, heading, names),
-        key=state.LEADERBOARD,
-        on_select=_pick,
-        selection_mode="single-row",
-        selection_default={"selection": {"rows": [ids.index(picked)] if picked in ids else []}},
-        hide_index=True,
-        column_config=tables.alignment_columns(heading),
-        height=tables.height_for(len(ids), 12),
-        placeholder=tables.DASH,
+        tables.alignment_columns(heading),
         alt="Leaderboard of criteria",
+        rows=12,
+        key=state.LEADERBOARD,
+        ids=ids,
+        chosen=picked,
     )
     if picked in ids:
         _draw_picked(view, snapshot.candidates[ids.index(picked)], names)
@@ -195,10 +191,6 @@ def _draw_picked(view: RunDetail, candidate: Candidate, names: Mapping[str, str]
                 f"{candidate.inner_gain:+.3f} against its parent on the inner fold, by which refinements are accepted; "
                 "this is not tested."
             )
-
-
-def _pick() -> None:
-    st.session_state[state.PICKED] = state.picked_row(state.LEADERBOARD, state.LEADERBOARD_IDS)
 
 
 def _cancel(page: Opened, run_id: str) -> None:

@@ -7,14 +7,22 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pandas as pd
-import streamlit as st
 
 from core.project_records import Run
 from core.projects.log_words import run_words
 from core.wording import counted, judge_words
 from pages.components import tables
+from pages.components.grid import Column
 
 NOBODY = "nobody named"
+COLUMNS = {
+    "progress": Column(digits=0, unit=" %"),
+    "golden set": Column(width=180),
+    "judge": Column(width=160),
+    "by": Column(help="who started it, as the log says", width=140),
+    "calls": Column(help="requests that a model was asked"),
+    "error": Column(width=260),
+}
 
 
 def frame(
@@ -46,21 +54,6 @@ def frame(
         "cost": not any(makes_calls(run) for run in runs),
     }
     return pd.DataFrame({name: values for name, values in columns.items() if not unneeded.get(name)})
-
-
-def columns() -> dict[str, Any]:
-    config = st.column_config
-    return {
-        "run": config.TextColumn(width=230),
-        "status": config.TextColumn(width=80),
-        "progress": config.ProgressColumn(format="%.0f %%", min_value=0, max_value=100, width=110),
-        "golden set": config.TextColumn(width=150),
-        "judge": config.TextColumn(width=120),
-        "by": config.TextColumn(width=120, help="who started it, as the log says"),
-        "calls": config.NumberColumn(format="localized", width=80, help="requests that a model was asked"),
-        "worker": config.TextColumn(width=110),
-        "error": config.TextColumn(width="medium"),
-    }
 
 
 def makes_calls(run: Run) -> bool:

@@ -6,7 +6,6 @@ a link, a reload or another tab shows the same thing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import streamlit as st
@@ -19,19 +18,14 @@ VIEW = "golden_view"
 UPLOAD = "upload"
 UPLOAD_SECTION = "upload"
 GOLDEN_PART = "golden_part"
-PICKED = "picked_criteria"
 LEADERBOARD = "leaderboard"
-LEADERBOARD_IDS = "leaderboard_ids"
 OPENED = "opened_criteria"
+GRID_PICKS = "grid_picks"
 CANDIDATES = "candidates"
-CANDIDATES_IDS = "candidates_ids"
 RUNS = "runs_table"
-RUNS_IDS = "runs_ids"
 GOLDENS = "goldens_picker"
 ITEMS = "items_table"
-ITEMS_IDS = "items_ids"
 COMPARE_LIST = "compare_list"
-COMPARE_LIST_IDS = "compare_list_ids"
 EDITING = "texts_edited"
 CONFLICT = "edit_conflict"
 NOTICE = "notice"
@@ -48,9 +42,7 @@ MISALIGNED = "misaligned_table"
 MISALIGNED_VIEW = "misaligned_view"
 MISALIGNED_LAST = "misaligned_last"
 PROPOSALS = "proposals_table"
-PROPOSALS_IDS = "proposals_ids"
 LINEAGE = "lineage_table"
-LINEAGE_IDS = "lineage_ids"
 MADE_VERSION = "made_version"
 IMPORTED = "judges_imported"
 METRICS_RUN = "metrics_run"
@@ -155,25 +147,6 @@ def keep_notice() -> None:
     """Before a drawing that nobody asked for: the sentence on screen stays on screen."""
     if (notice := st.session_state.get(NOTICE_SHOWN)) is not None:
         st.session_state.setdefault(NOTICE, notice)
-
-
-def hold_row(table: str, ids_key: str, ids: Sequence[str], picked: str | None) -> None:
-    """Keeps a table's marked row on the thing a person picked while the rows under it move.
-
-    Call it before the table is drawn; `ids` are the rows' ids in the order that will be drawn.
-    """
-    st.session_state[ids_key] = tuple(ids)
-    rows = [ids.index(picked)] if picked in ids else []
-    state = st.session_state.get(table)
-    if state is not None and list(state["selection"]["rows"]) != rows:
-        st.session_state[table] = {"selection": {"rows": rows}}
-
-
-def picked_row(table: str, ids_key: str) -> str | None:
-    """The id of the row a person marked, read with the order in which the rows were drawn."""
-    state, ids = st.session_state.get(table), st.session_state.get(ids_key, ())
-    rows = list(state["selection"]["rows"]) if state is not None else []
-    return ids[rows[0]] if rows and rows[0] < len(ids) else None
 
 
 def widget(name: str) -> str:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
 import streamlit as st
@@ -20,7 +20,8 @@ from core.report.figures import Mark, describe, measure_name
 from core.report.figures.trends import forecast_figure, styles_figure
 from core.stats.pilot import Forecast
 from core.wording import counted
-from pages.components import charts, criteria_names, live, people, run_view, state, tables
+from pages.components import charts, criteria_names, grid, live, people, run_view, state, tables
+from pages.components.grid import Column
 from pages.components.page import Opened
 from pages.components.screens import plain
 from pages.components.styles_form import choose_styles
@@ -116,14 +117,8 @@ def _draw_aspect(page: Opened, run: RunDetail, aspect: str, cells: Sequence[Styl
             "difference among the judges of Compare."
         )
     )
-    st.dataframe(
-        cells_frame(cells, measure, criteria_names.names_of(page, aspect)),
-        hide_index=True,
-        height=tables.height_for(len(cells)),
-        placeholder=tables.DASH,
-        column_config=_columns(measure),
-        alt=f"Styles on {aspect}",
-    )
+    frame = cells_frame(cells, measure, criteria_names.names_of(page, aspect))
+    grid.draw(frame, {measure: Column(digits=3)}, alt=f"Styles on {aspect}")
     key = f"styles_{run.run_id}_{aspect}"
     charts.place(_styles_figure(key, run.version, cells, measure), key=f"{key}_marks", alt="Styles with intervals")
     forecasted = [cell for cell in cells if cell.forecast is not None]
@@ -218,15 +213,6 @@ def cells_frame(cells: Sequence[StyleCell], measure: str, names: Mapping[str, st
     )
 
 
-def _columns(measure: str) -> dict[str, Any]:
-    config = st.column_config
-    return {
-        "style": config.TextColumn(width="large"),
-        measure: config.NumberColumn(format="%.3f"),
-        "calls": config.NumberColumn(format="localized"),
-    }
-
-
 # ── before the start ─────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -272,18 +258,7 @@ def estimate_words(estimate: StylesEstimate) -> str:
 
 
 def _draw_cells(estimate: StylesEstimate) -> None:
-    st.dataframe(
-        estimate_frame(estimate),
-        hide_index=True,
-        height=tables.height_for(len(estimate.cells), 8),
-        placeholder=tables.DASH,
-        column_config={
-            "style": st.column_config.TextColumn(width="large"),
-            "calls": st.column_config.NumberColumn(format="localized"),
-            "tokens": st.column_config.NumberColumn(format="localized"),
-        },
-        alt="What each style will ask for",
-    )
+    grid.draw(estimate_frame(estimate), alt="What each style will ask for", rows=8)
 
 
 def estimate_frame(estimate: StylesEstimate) -> pd.DataFrame:

@@ -14,7 +14,6 @@ from textwrap import shorten
 from typing import Any, NamedTuple
 
 import pandas as pd
-import streamlit as st
 
 from core.calibration.records import Candidate
 from core.data.findings import Finding
@@ -23,19 +22,20 @@ from core.projects.items import MISALIGNED_FROM, ItemScore
 from core.projects.rescore import ChangedItem
 from core.records import Alignment, Criteria, GoldenSet
 from core.report.figures import describe
+from pages.components.grid import Column
 from pages.components.screens import plain
 
 DASH = "—"
 DROPPED = ("stopped", "running", "waiting")
 TABLE_TEXT = 105
 ALIGNED_GAP = MISALIGNED_FROM
-ROW_HEIGHT, TALL_ROW, HEADER_HEIGHT, MOST_ROWS = 36, 76, 42, 14
+ROW_HEIGHT, HEADER_HEIGHT = 36, 42
 _SENTENCE_END = re.compile(r"(?<=[.!?:])\s+|\n+")
 
 
-def height_for(n_rows: int, most: int = MOST_ROWS, row: int = ROW_HEIGHT) -> int:
+def height_for(n_rows: int, most: int) -> int:
     """Pixels that show `n_rows` without an inner scroll bar, up to `most`."""
-    return HEADER_HEIGHT + row * max(1, min(n_rows, most))
+    return HEADER_HEIGHT + ROW_HEIGHT * max(1, min(n_rows, most))
 
 
 def in_markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -317,21 +317,15 @@ def name_of_parent(parents: Sequence[str], names: MappingOf[str, str]) -> str:
     return names.get(parents[0], DASH) if parents else ""
 
 
-def alignment_columns(heading: str) -> dict[str, Any]:
+def alignment_columns(heading: str) -> dict[str, Column]:
     """Column settings shared by the tables of criteria."""
-    config = st.column_config
     return {
-        "rank": config.NumberColumn(width=50),
-        "criteria": config.TextColumn(width=300),
-        heading: config.NumberColumn(format="%.3f", width=128),
-        "interval": config.TextColumn("95 % interval", width=108),
-        "n": config.NumberColumn(width=46, help="items (systems at system level) the number rests on"),
-        "unread": config.NumberColumn(width=60, help="items whose replies held no rating; never counted as a score"),
-        "calls": config.NumberColumn(format="localized", width=58),
-        "round": config.NumberColumn(width=58),
-        "status": config.TextColumn(width=80),
-        "made from": config.TextColumn(width=180),
-        "text": config.TextColumn(width="large"),
+        "criteria": Column(width=300),
+        heading: Column(digits=3),
+        "interval": Column("95 % interval"),
+        "n": Column(help="items (systems at system level) the number rests on"),
+        "unread": Column(help="items whose replies held no rating; never counted as a score"),
+        "made from": Column(width=180),
     }
 
 

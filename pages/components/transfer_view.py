@@ -12,7 +12,7 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError
 from core.projects.transfer import Arriving, Exported
-from pages.components import people, state
+from pages.components import grid, people, state
 from pages.components.page import Opened, stop_with
 from pages.components.screens import plain
 
@@ -136,16 +136,11 @@ def _show(arriving: Arriving) -> None:
             "somebody here allows it: resuming such a run asks first.",
             icon=":material/key:",
         )
-        st.dataframe(
-            {
-                "endpoint": [
-                    endpoint.endpoint or "the usual one of this installation" for endpoint in arriving.endpoints
-                ],
-                "models": [", ".join(endpoint.models) for endpoint in arriving.endpoints],
-            },
-            hide_index=True,
-            alt="Endpoints that the project names",
-        )
+        endpoints = {
+            "endpoint": [endpoint.endpoint or "the usual one of this installation" for endpoint in arriving.endpoints],
+            "models": [", ".join(endpoint.models) for endpoint in arriving.endpoints],
+        }
+        grid.draw(endpoints, alt="Endpoints that the project names")
     if arriving.files:
         st.text(f"Files of this machine that its judges name, which are not read: {_listed(arriving.files)}")
     if arriving.models:

@@ -22,7 +22,7 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from tests.outside import recording
-from tests.pages.screen import ROOT
+from tests.pages.screen import ROOT, grid_of, grids
 
 SHORT_ID = re.compile(r"\br[0-9a-f]{7}\b")
 """The beginning of a run's id, as tables show it."""
@@ -118,8 +118,8 @@ class Place:
 
     def runs(self) -> pd.DataFrame:
         """The table on Runs, a row a run, the newest first."""
-        tables = self.screen("runs").dataframe
-        return tables[0].value if tables else pd.DataFrame({"status": []})
+        tables = grids(self.screen("runs"))
+        return tables[0] if tables else pd.DataFrame({"status": []})
 
     def until(self, so: Callable[[], bool], what: str) -> None:
         end = time.monotonic() + SECONDS
@@ -138,7 +138,8 @@ def words(screen: AppTest) -> list[str]:
             if getattr(child, "children", None) is not None:
                 walk(child)
                 continue
-            value = getattr(child, "value", None)
+            table = grid_of(child)
+            value = getattr(child, "value", None) if table is None else table
             said = value.to_csv(index=False, float_format="%.6g") if isinstance(value, pd.DataFrame) else str(value)
             line = f"{child.type} {getattr(child, 'label', '')} {said}".replace("\\", "")
             lines.append(SHORT_ID.sub("<id>", recording.text(line, {})))

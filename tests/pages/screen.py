@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 from streamlit.testing.v1 import AppTest
 
 from core import projects
@@ -157,4 +159,25 @@ def choose_section(screen: AppTest, name: str) -> AppTest:
 
 def frame_with(screen: AppTest, column: str) -> Any:
     """The first table that has the column."""
-    return next(frame.value for frame in screen.dataframe if column in frame.value.columns)
+    large = [frame.value for frame in screen.dataframe]
+    return next(frame for frame in [*grids(screen), *large] if column in frame.columns)
+
+
+def grids(screen: AppTest) -> list[pd.DataFrame]:
+    """Every table of a screen in the order drawn, under the headings that a person reads."""
+    return [frame for part in screen.get("bidi_component") if (frame := grid_of(part)) is not None]
+
+
+def grid_of(part: Any) -> pd.DataFrame | None:
+    """The table that a part of a screen is; None for another part."""
+    if part.type != "bidi_component" or part.proto.component_name != "concord_grid":
+        return None
+    said = json.loads(part.proto.json)
+    return pd.DataFrame(said["rows"], columns=[column["heading"] for column in said["columns"]])
+
+
+def marked(screen: AppTest) -> int:
+    """The row that is marked in the first table of a screen in which rows can be picked."""
+    tables = [json.loads(part.proto.json) for part in screen.get("bidi_component") if grid_of(part) is not None]
+    table = next(table for table in tables if table["ids"])
+    return int(table["ids"].index(table["chosen"]))

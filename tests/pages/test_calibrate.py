@@ -14,8 +14,20 @@ from core.judging.asking import Asking
 from core.judging.styles import Style
 from core.projects.calibration import CalibrationRequest
 from core.stats import gain_words
+from pages.components import state
 from tests.pages.making import Place, aligned, calibrate, calibration, candidates, golden_of, standing
-from tests.pages.screen import button, choose_section, has_button, labelled, metrics, open_screen, press, texts
+from tests.pages.screen import (
+    button,
+    choose_section,
+    grids,
+    has_button,
+    labelled,
+    marked,
+    metrics,
+    open_screen,
+    press,
+    texts,
+)
 
 SCREEN = "3_calibrate"
 
@@ -129,7 +141,7 @@ def test_an_unusable_aspect_is_told_instead_of_started(empty: Place) -> None:
 def test_a_running_run_shows_its_ranking_and_can_be_cancelled(place: Place) -> None:
     run_id = place.add_run("running", shown=standing(candidates(5)))
     screen = shown(run_id)
-    board = screen.dataframe[0].value
+    board = grids(screen)[0]
     assert list(board["rank"]) == [1, 2, 3, 4, 5, 6]
     assert board["Spearman, sample"].iloc[0] == pytest.approx(0.6)
     assert board["status"].iloc[-1] == "baseline"
@@ -143,30 +155,30 @@ def test_the_marked_row_follows_its_candidate_when_ranks_change(place: Place) ->
     first, second, *rest = candidates(4)
     run_id = place.add_run("running", shown=standing((first, second, *rest)))
     screen = shown(run_id)
-    screen.session_state["picked_criteria"] = first.criteria.criteria_id
+    screen.session_state[state.GRID_PICKS] = {state.LEADERBOARD: first.criteria.criteria_id}
     screen.run()
     assert first.criteria.text in texts(screen)
     place.publish(run_id, standing((second, first, *rest)))
     screen.run()
     assert first.criteria.text in texts(screen)
-    assert screen.session_state["leaderboard"]["selection"]["rows"] == [1]
+    assert marked(screen) == 1
 
 
 def test_an_undefined_alignment_is_a_dash_in_the_ranking(place: Place) -> None:
     undefined = replace(candidates(1)[0], alignment=None)
     run_id = place.add_run("running", shown=standing((undefined, candidates(1)[-1])))
-    board = shown(run_id).dataframe[0].value
+    board = grids(shown(run_id))[0]
     assert board["Spearman, sample"].isna().tolist() == [True, False]
-    assert board["interval"].iloc[0] == "—"
+    assert board["95 % interval"].iloc[0] == "—"
 
 
 def test_unread_items_are_counted_in_the_ranking_where_there_are_any(place: Place) -> None:
     first, *rest = candidates(2)
     all_read = place.add_run("running", shown=standing((first, *rest)))
-    assert "unread" not in shown(all_read).dataframe[0].value.columns
+    assert "unread" not in grids(shown(all_read))[0].columns
     unread = replace(first, alignment=replace(first.alignment, n_unscored=7))
     some_unread = place.add_run("running", shown=standing((unread, *rest)))
-    assert list(shown(some_unread).dataframe[0].value["unread"]) == [7, 0, 0]
+    assert list(grids(shown(some_unread))[0]["unread"]) == [7, 0, 0]
 
 
 def test_a_finished_run_opens_with_what_it_found(place: Place) -> None:
@@ -275,7 +287,7 @@ def test_a_run_that_cannot_be_resumed_says_so(place: Place) -> None:
 
 def test_a_cancelled_run_keeps_its_ranking(place: Place) -> None:
     screen = shown(place.add_run("cancelled", shown=standing(candidates(3))))
-    assert len(screen.dataframe[0].value) == 4
+    assert len(grids(screen)[0]) == 4
     assert button(screen, "Resume")
 
 
@@ -298,7 +310,7 @@ def test_a_run_that_goes_on_is_shown_to_whoever_comes_back(place: Place) -> None
 
 
 def test_criteria_go_by_names_while_they_are_ranked(place: Place) -> None:
-    board = shown(place.add_run("running", shown=standing(candidates(3)))).dataframe[0].value
+    board = grids(shown(place.add_run("running", shown=standing(candidates(3)))))[0]
     assert list(board["criteria"]) == [
         "Reward order of ideas, variant 0",
         "Reward order of ideas, variant 1",

@@ -21,7 +21,7 @@ from core.settings import Settings
 from core.store.store import Store
 from pages.components import compare_leaderboard
 from tests.pages.making import Place, golden_of
-from tests.pages.screen import HOSTILE, button, choose, choose_section, open_screen, press, texts
+from tests.pages.screen import HOSTILE, button, choose, choose_section, grids, open_screen, press, texts
 
 SCREEN = "6_compare"
 
@@ -48,7 +48,7 @@ def shelf(store: Store, settings: Settings, request: pytest.FixtureRequest) -> P
 
 def judges_in(screen: AppTest) -> Any:
     """The table without the bar."""
-    table = screen.dataframe[0].value
+    table = grids(screen)[0]
     return table[~table["judge"].str.startswith("plain regression on")]
 
 
@@ -61,7 +61,7 @@ def test_the_table_names_its_measure_and_holds_scipys_numbers(shelf: Place) -> N
     shelf.add_judge("poor", 3.0, unread=8)
     screen = open_screen(SCREEN, **shelf.ids)
     choose(screen, "Level", "dataset")
-    assert "plain regression on 64 labels" in set(screen.dataframe[0].value["judge"])
+    assert "plain regression on 64 labels" in set(grids(screen)[0]["judge"])
     table = judges_in(screen)
     assert list(table["judge"]) == ["good", "poor"]
     good = projects.list_judges(shelf.store, shelf.project_id)[0].judge.values[:72]
@@ -83,7 +83,7 @@ def test_seen_labels_are_left_out_and_come_back_when_the_judge_is_left_out(shelf
     assert screen.multiselect[0].value == [cheat]
     assert list(judges_in(screen)["n"]) == [80]
     screen.multiselect[0].set_value([]).run()
-    assert set(screen.dataframe[0].value["n"]) == {20}
+    assert set(grids(screen)[0]["n"]) == {20}
     assert "Leaving out calibrated one brings back 60." in texts(screen)
 
 
@@ -127,7 +127,7 @@ def test_judges_without_a_common_item_are_told_in_words(shelf: Place) -> None:
     screen.multiselect[0].set_value([]).run()  # one of them stood aside
     assert headline(screen) == "Nothing can be compared yet."
     assert "left and right have no common item" in texts(screen)
-    assert screen.dataframe[0].value["why —"].iloc[0] == "no labelled item is common to the judges"
+    assert grids(screen)[0]["why —"].iloc[0] == "no labelled item is common to the judges"
 
 
 def test_own_items_and_the_matrix_say_that_they_do_not_compare(shelf: Place) -> None:
@@ -136,7 +136,7 @@ def test_own_items_and_the_matrix_say_that_they_do_not_compare(shelf: Place) -> 
     screen = open_screen(SCREEN, **shelf.ids)
     choose(screen, "Items", "own")
     assert "do not rank the judges" in headline(screen)
-    assert sorted(screen.dataframe[0].value["n"]) == [70, 80]
+    assert sorted(grids(screen)[0]["n"]) == [70, 80]
     assert "choose the same items for all" in texts(choose_section(screen, "differences"))
 
 
@@ -146,10 +146,10 @@ def test_judges_stand_beside_a_person_against_the_same_targets(shelf: Place) -> 
     shelf.add_judge("poor", 6.0)
     shelf.add_judge("metric", 0.2, on_scale=False)
     screen = open_screen(SCREEN, **shelf.ids)
-    board = screen.dataframe[0].value.set_index("judge")["beside a person"]
+    board = grids(screen)[0].set_index("judge")["beside a person"]
     assert board["good"].startswith("above a person, +")
     assert board["poor"].startswith("below a person, −")
-    people = choose_section(screen, "people").dataframe[0].value.set_index("judge")
+    people = grids(choose_section(screen, "people"))[0].set_index("judge")
     assert "agrees with these raters better than one of them does on average" in texts(screen)
     golden = projects.load_golden_set(shelf.store, shelf.golden_id)
     listed = {judge.name: judge.judge.values for judge in projects.list_judges(shelf.store, shelf.project_id)}
@@ -160,15 +160,15 @@ def test_judges_stand_beside_a_person_against_the_same_targets(shelf: Place) -> 
     assert (people.loc["good", "ω"], people.loc["good", "annotator test"]) == (1.0, "passed")
     assert np.isnan(people.loc["metric", "ω"])  # a scale of its own
     assert "Alternative annotator test: passed." in texts(screen)
-    assert list(screen.dataframe[1].value["rater"]) == ["r1", "r2", "r3"]
+    assert list(grids(screen)[1]["rater"]) == ["r1", "r2", "r3"]
     choose(screen, "Standardise each rater first", True)
-    assert screen.dataframe[0].value.set_index("judge").loc["metric", "ω"] == 1.0
+    assert grids(screen)[0].set_index("judge").loc["metric", "ω"] == 1.0
 
 
 def test_without_single_ratings_nothing_is_said_of_people(shelf: Place) -> None:
     shelf.add_judge("good", 0.2)
     screen = open_screen(SCREEN, **shelf.ids)
-    assert "beside a person" not in screen.dataframe[0].value
+    assert "beside a person" not in grids(screen)[0]
     assert "nothing can be said about the judge beside people" in texts(choose_section(screen, "people"))
 
 
@@ -184,7 +184,7 @@ def test_an_item_opens_with_its_text_and_the_reply_as_letters(shelf: Place) -> N
     shelf.add_judge("good", 0.5)
     screen = choose_section(open_screen(SCREEN, **shelf.ids), "Item by item")
     assert "Click a point or mark a row" in texts(screen)
-    listed = screen.dataframe[0].value
+    listed = grids(screen)[0]
     assert listed["gap"].abs().is_monotonic_decreasing
     screen.query_params["item"] = "i7"
     screen.run()
@@ -205,12 +205,12 @@ def test_a_scale_of_its_own_is_mapped(shelf: Place) -> None:
 def test_printed_numbers_stand_beside_a_judge_of_that_name_and_are_flagged(shelf: Place) -> None:
     shelf.add_judge("rouge1", 2.0, kind="metric", on_scale=False)
     screen = choose_section(open_screen(SCREEN, **shelf.ids), "Papers")
-    assert judges_in(screen)["printed"].iloc[0] == "0.167"  # SummEval coherence, Spearman, sample level
-    listed = screen.dataframe[1].value
+    assert judges_in(screen)["printed in a paper"].iloc[0] == "0.167"  # SummEval coherence, Spearman, sample level
+    listed = grids(screen)[1]
     fusion = listed[listed["judge in the paper"].str.startswith("Fusion-Eval") & (listed["value"] == 0.791)]
     assert fusion["flag"].iloc[0] == "system level, not sample"
     choose(screen, "Level", "dataset")
-    assert judges_in(screen)["printed"].iloc[0] == "0.167 (sample level, not dataset)"
+    assert judges_in(screen)["printed in a paper"].iloc[0] == "0.167 (sample level, not dataset)"
 
 
 def test_a_judge_is_renamed_and_removed(shelf: Place) -> None:
@@ -219,7 +219,7 @@ def test_a_judge_is_renamed_and_removed(shelf: Place) -> None:
     screen.text_input(key=f"form_compare_name_{keep}").set_value("The first").run()
     press(screen, "Rename")
     assert "now called The first" in texts(screen)
-    assert "The first" in list(screen.dataframe[0].value["judge"])
+    assert "The first" in list(grids(screen)[0]["judge"])
     screen.selectbox(key="form_compare_change").set_value(gone).run()
     assert button(screen, "Remove").disabled
     screen.checkbox(key=f"form_compare_sure_{gone}").check().run()

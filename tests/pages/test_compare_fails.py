@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.pages.screen import open_screen, texts
+from tests.pages.screen import grids, open_screen, texts
 from tests.pages.test_compare import SCREEN, Place, choose_section, shelf
 
 __all__ = ["shelf"]
@@ -18,7 +18,7 @@ def test_nothing_is_claimed_of_a_judge_that_is_as_good_everywhere(shelf: Place) 
     page_text = texts(screen)
     assert "agrees less well" not in page_text
     assert "Holm" in page_text and "People's labels: mean" in page_text.replace("\\", "")
-    parts = screen.dataframe[0].value
+    parts = grids(screen)[0]
     assert {"part", "alignment", "interval", "beside the others", "p"} <= set(parts.columns)
     assert np.isfinite(parts["alignment"].astype(float)).any()
 

@@ -13,7 +13,7 @@ from core.records import AspectLabels, GoldenSet, Item, JudgeScores
 from core.settings import Settings
 from core.store.store import Store
 from tests.pages.making import Place, golden_of
-from tests.pages.screen import choose_section, open_screen, texts
+from tests.pages.screen import choose_section, grids, open_screen, texts
 
 SCREEN = "6_compare"
 SOURCES, LABELLED = 60, 30
@@ -45,7 +45,7 @@ def test_it_says_first_which_system_is_better_with_interval(store: Store, settin
     assert not screen.exception
     said = texts(screen)
     assert "is better than" in said
-    table = next(frame.value for frame in screen.dataframe if "corrected" in frame.value)
+    table = next(frame for frame in grids(screen) if "corrected" in frame)
     assert list(table["labels"]) == [LABELLED, LABELLED]
     assert list(table["verdicts"]) == [SOURCES, SOURCES]
 

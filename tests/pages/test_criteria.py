@@ -26,6 +26,7 @@ from tests.pages.screen import (
     button,
     choose_section,
     frame_with,
+    grids,
     harmless,
     has_button,
     metrics,
@@ -94,7 +95,7 @@ def test_without_criteria_the_screen_says_where_they_come_from(place: Place) -> 
 
 def test_the_best_stands_first_and_is_shown_whole(run_id: str, best: Criteria) -> None:
     screen = open_screen(SCREEN, run=run_id)
-    assert screen.dataframe[0].value["Spearman, sample"].iloc[0] == pytest.approx(0.6)
+    assert grids(screen)[0]["Spearman, sample"].iloc[0] == pytest.approx(0.6)
     assert best.text in texts(screen)
     assert "Drafted from 4 labelled items" in texts(screen)
     assert screen.query_params["criteria"] == best.criteria_id
@@ -103,7 +104,7 @@ def test_the_best_stands_first_and_is_shown_whole(run_id: str, best: Criteria) -
 
 def test_criteria_dropped_early_stand_below_the_complete(place: Place, run_id: str, best: Criteria) -> None:
     place.add_criteria(replace(best, text="Lucky on few items."), run_id, 0.95, status="stopped")
-    listed = open_screen(SCREEN, run=run_id).dataframe[0].value
+    listed = grids(open_screen(SCREEN, run=run_id))[0]
     assert listed["Spearman, sample"].iloc[0] == pytest.approx(0.6)
     assert listed[["criteria", "standing"]].iloc[-1].tolist() == ["Lucky on few items", "dropped early, on 80 items"]
 
@@ -111,7 +112,7 @@ def test_criteria_dropped_early_stand_below_the_complete(place: Place, run_id: s
 def test_a_rejected_draft_stands_below_and_the_list_says_why(place: Place, run_id: str, best: Criteria) -> None:
     place.add_criteria(replace(best, text="Higher, and rejected."), run_id, 0.95, status="rejected")
     screen = open_screen(SCREEN, run=run_id)
-    listed = screen.dataframe[0].value
+    listed = grids(screen)[0]
     assert listed["standing"].iloc[-1] == "rejected: no gain on its parent"
     assert listed["Spearman, sample"].iloc[0] == pytest.approx(0.6)
     assert "Best measured first, then 1 rejected (they did not gain on their parent" in texts(screen)
@@ -119,12 +120,12 @@ def test_a_rejected_draft_stands_below_and_the_list_says_why(place: Place, run_i
 
 def test_no_two_rows_read_alike_and_a_name_that_people_give_is_shown(place: Place, run_id: str, best: Criteria) -> None:
     screen = open_screen(SCREEN, run=run_id)
-    assert screen.dataframe[0].value["criteria"].is_unique
+    assert grids(screen)[0]["criteria"].is_unique
     key = next(field.key for field in screen.text_input if field.label == "Name of these criteria")
     screen.text_input(key=key).set_value(HOSTILE)
     press(screen, "Save the name")
     harmless(screen)
-    assert screen.dataframe[0].value["criteria"].iloc[0] == HOSTILE
+    assert grids(screen)[0]["criteria"].iloc[0] == HOSTILE
     key = next(field.key for field in screen.text_input if field.label == "Name of these criteria")
     screen.text_input(key=key).set_value("x" * 300)
     assert "this one has 300" in texts(press(screen, "Save the name"))
@@ -219,7 +220,7 @@ def test_a_failed_rescoring_says_why(place: Place, run_id: str, best: Criteria, 
 
 def test_edits_of_a_run_are_listed_with_it(place: Place, run_id: str, edited: Criteria) -> None:
     place.add_criteria(edited)
-    listed = open_screen(SCREEN, run=run_id).dataframe[0].value
+    listed = grids(open_screen(SCREEN, run=run_id))[0]
     assert listed[["criteria", "standing"]].iloc[-1].tolist() == ["Punish gaps", "not measured"]
 
 
@@ -259,7 +260,7 @@ def test_items_are_told_by_their_gap_and_a_marked_one_opens(done: str, store: St
     assert frame_with(screen, "gap")["the judge is"].tolist() == list(map(tables.gap_words, scored))
     assert "unread: no verdict" in set(frame_with(screen, "gap")["the judge is"])
     assert "Mark a row" in texts(screen)
-    screen.session_state["items_table"] = {"selection": {"rows": [0]}}
+    screen.session_state[state.GRID_PICKS] = {state.ITEMS: scored[0].item_id}
     screen.run()
     item = projects.explain_item(store, Settings(), done, best, scored[0].item_id)
     assert item.explanation in texts(screen)

@@ -15,7 +15,7 @@ from core import projects
 from core.settings import Settings
 from core.store.store import Store
 from tests.pages.making import Place, golden_of
-from tests.pages.screen import HOSTILE, choose, choose_section, frame_with, labelled, open_screen, press, texts
+from tests.pages.screen import HOSTILE, choose, choose_section, frame_with, grids, labelled, open_screen, press, texts
 
 SCREEN = "8_fusion"
 
@@ -110,7 +110,7 @@ def test_every_section_draws_and_shows_markup_as_letters(full: Place) -> None:
 
 def test_the_papers_levels_stand_in_tables_of_their_own(full: Place) -> None:
     screen = choose_section(open_screen(SCREEN, **full.ids), "Papers")
-    printed = [frame.value for frame in screen.dataframe if "judge in the paper" in frame.value.columns]
+    printed = [frame for frame in grids(screen) if "judge in the paper" in frame.columns]
     assert len(printed) == 2
     assert all("level" not in frame.columns for frame in printed)
     page_text = texts(screen)

@@ -14,7 +14,7 @@ from core import projects
 from core.data import read_upload
 from core.records import GoldenSet
 from tests.pages.making import Place
-from tests.pages.screen import button, choose, frame_with, labelled, open_screen, press, texts, upload
+from tests.pages.screen import button, choose, frame_with, grids, labelled, open_screen, press, texts, upload
 
 SCREEN = "1_golden_set"
 
@@ -82,7 +82,7 @@ def test_the_sample_is_shown_at_first_start_its_finding_first(place: Place) -> N
     assert "72 labels would choose its criteria" in texts(screen)
     assert screen.query_params["golden"] == place.golden_id
     assert labelled(screen.segmented_control, "Part").value == "Labels"
-    assert not screen.dataframe  # the items are behind a press
+    assert not grids(screen)  # the items are behind a press
     choose(screen, "Part", "Items")
     assert len(frame_with(screen, "target")) == 100
     choose(screen, "Part", "Sources and systems")

@@ -18,7 +18,7 @@ from core.review.passes import PassRequest
 from core.review.plan import LabelAspect
 from core.store.store import Store
 from pages.components import label_item, label_number, label_setup, label_shown, state
-from tests.pages.screen import HOSTILE, harmless, has_button, open_screen, prepared, press, run, texts
+from tests.pages.screen import HOSTILE, grids, harmless, has_button, open_screen, prepared, press, run, texts
 
 ARABIC = "النص جيد جدا."
 TEXTS = (HOSTILE, ARABIC, "👩‍👩‍👧 family 🇺🇳 flags", "word," * 40_000, "plain five", "plain six")
@@ -585,7 +585,7 @@ def view(screen: AppTest, name: str) -> AppTest:
 
 def test_progress_and_agreement(rated: str, open_label: Open) -> None:
     screen = view(open_label(labelling=rated, who="Rev"), "Progress")
-    frame = screen.dataframe[0].value
+    frame = grids(screen)[0]
     assert list(frame["rater"]) == ["Ann", "Bo"]
     assert list(frame["labelled"]) == [3, 3]
     assert list(frame["of"]) == [6, 6]
@@ -607,7 +607,7 @@ def test_whoever_still_rates_is_told_why_nothing_is_shown(rated: str, open_label
     screen = open_label(labelling=rated, rater="Ann")
     for name in ("Decide", "Freeze"):
         assert "You still rate: 3 items left in first." in texts(view(screen, name))
-        assert not screen.dataframe
+        assert not grids(screen)
     press(screen, "Stop rating")
     assert "1 item to decide" in texts(view(screen, "Decide"))
     assert "You have stopped rating in this pass" in texts(view(screen, "Label"))
@@ -641,7 +641,7 @@ def test_adjudication_and_freezing(store: Store, asked: PassRequest, rated: str,
     screen = view(open_label(labelling=rated, who="Rev"), "Decide")
     assert "2 items to decide" in texts(screen)
     assert f"Bo marked: {HOSTILE[:20]}" in [element.value for element in screen.text]
-    said = screen.dataframe[0].value
+    said = grids(screen)[0]
     assert said.to_numpy().tolist() == [["Ann", 1.0, "Ann says"], ["Bo", 5.0, "Bo says"]]
     key = f"form_decide_{rated}_clarity_i0"
     screen.get("button_group")[1].set_value(2.0)
@@ -667,7 +667,7 @@ def test_adjudication_and_freezing(store: Store, asked: PassRequest, rated: str,
     press(screen, "Freeze these labels")
     assert "those are kept, so freezing would change nothing" in texts(screen)
     screen.radio[0].set_value("decided").run()
-    assert screen.dataframe[0].value.to_numpy().tolist() == [["i0", "clarity", 3.0, 2.0]]
+    assert grids(screen)[0].to_numpy().tolist() == [["i0", "clarity", 3.0, 2.0]]
     press(screen, "Freeze these labels")
     frozen = projects.load_golden_set(store, projects.list_goldens(store, asked.project_id)[0].golden_id)
     # the old label of every item is 3; it is kept but for the one that was decided

@@ -23,7 +23,7 @@ from core.settings import Settings
 from core.store.store import Store
 from pages.components import log_view, people, state
 from tests.pages.making import Place, golden_of
-from tests.pages.screen import ROOT, button, prepared, press, run, texts
+from tests.pages.screen import ROOT, button, grids, prepared, press, run, texts
 
 NOBODY = True  # sessions here begin without a name
 SCREENS = sorted(path.stem for path in (ROOT / "pages").glob("[0-9]*.py"))
@@ -412,7 +412,7 @@ def open_log(screen: AppTest) -> AppTest:
 
 
 def log_of(screen: AppTest) -> list[tuple[str, str, str]]:
-    frame = screen.dataframe[0].value
+    frame = grids(screen)[0]
     return list(zip(frame["who"], frame["role"], frame["what"], strict=True))
 
 
@@ -425,11 +425,11 @@ def test_the_log_tells_who_did_what_newest_first(store: Store, project: str) -> 
         ("nobody named", "admin", "added a golden set"),
         ("nobody named", "admin", "made the project"),
     ]
-    assert screen.dataframe[0].value["said"][0] == "why so?"
+    assert grids(screen)[0]["said"][0] == "why so?"
     screen.selectbox(key="form_log_who").set_value("<b>Ann</b>").run()
     assert [who for who, _, _ in log_of(screen)] == ["<b>Ann</b>"]
     screen.selectbox(key="form_log_what").set_value("audit").run()
-    assert not screen.dataframe
+    assert not grids(screen)
     screen.selectbox(key="form_log_who").set_value(log_view.UNNAMED).run()
     assert [what for _, _, what in log_of(screen)] == ["added a golden set", "made the project"]
 

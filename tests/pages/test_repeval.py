@@ -23,7 +23,7 @@ from core.settings import Settings
 from core.store.results import RESULT
 from core.store.store import Store
 from tests.pages.making import Place, calibrate, golden_of
-from tests.pages.screen import HOSTILE, choose, choose_section, has_button, labelled, open_screen, press, texts
+from tests.pages.screen import HOSTILE, choose, choose_section, grids, has_button, labelled, open_screen, press, texts
 
 SCREEN = "7_repeval"
 N_SOURCES, PER_SOURCE = 20, 4
@@ -173,19 +173,19 @@ def test_the_result_and_a_cell_are_told_with_their_numbers(bench: Bench) -> None
     said = texts(screen).replace("\\", "")
     assert "the best cell on validation" in said
     assert HOSTILE not in texts(screen)
-    highest = screen.dataframe[1].value
+    highest = grids(screen)[1]
     best = max(test, key=lambda k: result.scores[k])
     assert highest["text"].iloc[0] == bench.golden.items[best].target
     assert highest["people"].iloc[0] == bench.labels[best]
 
     choose(screen, "Layer", 0)
     assert "Layer 0, token -1" in texts(screen).replace("\\", "")
-    detail = screen.dataframe[0].value
+    detail = grids(screen)[0]
     noise = spearmanr(result.cell_scores[0, 1, test], bench.labels[test]).statistic
     assert detail["value"].iloc[1].startswith(f"{noise:.3f} [")
     choose(screen, "Token", "first")
     assert "This cell is undefined" in texts(screen)
-    assert screen.dataframe[0].value["value"].iloc[1].startswith("—")
+    assert grids(screen)[0]["value"].iloc[1].startswith("—")
 
 
 def test_the_score_is_handed_out_as_a_file_that_score_takes(bench: Bench) -> None:
@@ -254,7 +254,7 @@ def test_every_section_draws(bench: Bench) -> None:
     choose_section(screen, "Number of pairs")
     assert "over 2 seeds" in texts(screen)
     choose_section(screen, "Settings of all runs")
-    frame = screen.dataframe[-1].value
+    frame = grids(screen)[-1]
     assert list(frame.columns)[:7] == ["criterion", "method", "pairs", "prompt", "k", "layer", "token"]
     assert frame["pairs"].iloc[0] == 6
     assert frame["k"].iloc[0] >= 1

@@ -15,7 +15,7 @@ from core.report.findings import brings, headline, limits
 from core.review.judge_versions import JudgeLine
 from core.settings import Settings
 from core.store.store import Store
-from tests.pages.screen import HOSTILE_ASPECT, as_sent, labelled, open_screen, press, texts
+from tests.pages.screen import HOSTILE_ASPECT, as_sent, grids, labelled, open_screen, press, texts
 
 CALIBRATED = True  # every test begins in a copy of that home
 
@@ -72,8 +72,8 @@ def test_the_finding_stands_first_the_rest_part_by_part(
         assert limit.title in limited
         assert limit.text in limited
     judges = whole(section="judges")
-    assert list(judges.dataframe[0].value["n held-out"]) == [report.held_out.n] * 3
-    assert list(judges.dataframe[1].value["judge"]) == [row.name for row in report.judges.rows]
+    assert list(grids(judges)[0]["n held-out"]) == [report.held_out.n] * 3
+    assert list(grids(judges)[1]["judge"]) == [row.name for row in report.judges.rows]
     criteria = texts(whole(section="criteria"))
     for fact in report.history.chosen:
         assert fact.criteria.text in criteria

@@ -24,7 +24,7 @@ from core.wording import judge_words
 from pages.components import tables
 from pages.components.screens import plain
 from tests.pages.making import HEAT, Place
-from tests.pages.screen import open_screen, press, texts
+from tests.pages.screen import grids, open_screen, press, texts
 
 SCREEN = "10_runs"
 
@@ -58,7 +58,7 @@ def test_every_state_is_listed_with_its_cost_and_error(place: Place) -> None:
     place.add_run("cancelled")
     place.store.runs.request_cancel(place.add_run("running"))
     screen = open_screen(SCREEN)
-    shown = screen.dataframe[0].value[::-1]  # the newest stands first
+    shown = grids(screen)[0][::-1]  # the newest stands first
     assert list(shown["status"]) == ["waiting", "running", "done", "failed", "cancelled", "cancelling"]
     assert set(shown["run"]) == {"calibration of coherence"}
     assert shown["progress"].isna().tolist()[0]
@@ -89,11 +89,11 @@ def test_a_judge_that_makes_no_calls_shows_none(place: Place) -> None:
     counted = replace(HEAT, usage=Usage())
     run_id = place.add_run("done", stage=counted)
     screen = open_screen(SCREEN, run=run_id)
-    assert "calls" not in screen.dataframe[0].value
+    assert "calls" not in grids(screen)[0]
     assert "calls" not in texts(screen)
     asked = place.add_run("done")
     screen = open_screen(SCREEN, run=asked)
-    assert screen.dataframe[0].value["calls"].isna().tolist() == [False, True]
+    assert grids(screen)[0]["calls"].isna().tolist() == [False, True]
     assert "600 calls, 600 sent and 20 from stored replies" in texts(screen)
     for usage, shown in ((Usage(), False), (Usage(1), True)):
         running = place.add_run("running", stage=replace(HEAT, usage=usage))
@@ -104,7 +104,7 @@ def test_who_takes_part_and_in_which_role(place: Place) -> None:
     place.store.events.add(place.project_id, Action("started a calibration"), Actor("<b>Ann</b>", "annotator"))
     place.store.events.add(place.project_id, Action("resumed a run"), Actor("<b>Ann</b>", "reviewer"))
     screen = open_screen(SCREEN, section="people")
-    shown = screen.dataframe[0].value
+    shown = grids(screen)[0]
     assert list(zip(shown["who"], shown["role"], shown["other actions"], strict=True)) == [
         ("nobody named", "admin", 2),
         ("<b>Ann</b>", "reviewer", 2),
@@ -117,11 +117,11 @@ def test_runs_come_in_pages_by_the_link_and_say_who_started_them(place: Place) -
     ids = [place.add_run("done") for _ in range(27)]
     place.store.events.add(place.project_id, Action("started a calibration", subject=ids[0]), Actor("<b>Ann</b>"))
     place.store.events.add(place.project_id, Action("resumed a run", subject=ids[0]), Actor("Bo"))
-    assert len(open_screen(SCREEN).dataframe[0].value) == 25
+    assert len(grids(open_screen(SCREEN))[0]) == 25
     for link in ({"page": "2"}, {"run": ids[0]}, {"page": "99"}):  # a link to a run shows its page
-        shown = open_screen(SCREEN, **link).dataframe[0].value
+        shown = grids(open_screen(SCREEN, **link))[0]
         assert shown["by"].tolist() == ["—", "<b>Ann</b>"]
-    assert len(open_screen(SCREEN, page="x", run="none").dataframe[0].value) == 25
+    assert len(grids(open_screen(SCREEN, page="x", run="none"))[0]) == 25
 
 
 @pytest.mark.parametrize(
@@ -240,7 +240,7 @@ def test_which_worker_has_a_run_and_why_another_waits(place: Place) -> None:
     on_gpu = place.add_run("running", extraction, worker="gpu-1")
     without = place.add_run("running", extraction)
     screen = open_screen(SCREEN, run=waits)
-    assert sorted(screen.dataframe[0].value["worker"].fillna("—")) == ["gpu-1 (cuda)", "w (cpu)", "—"]
+    assert sorted(grids(screen)[0]["worker"].fillna("—")) == ["gpu-1 (cuda)", "w (cpu)", "—"]
     assert "Waiting for a GPU worker: gpu-1 (cuda) takes it when free." in texts(screen)
     assert "on a worker without a GPU" in texts(open_screen(SCREEN, run=without))
     assert "without a GPU" not in texts(open_screen(SCREEN, run=on_gpu))

@@ -21,7 +21,7 @@ from core.stats.pilot import Forecast, ForecastPoint
 from core.store.store import Store
 from pages.components import styles_view
 from tests.pages.making import Place
-from tests.pages.screen import HOSTILE, ROOT, choose, draw, has_button, labelled, texts
+from tests.pages.screen import HOSTILE, ROOT, choose, draw, grids, has_button, labelled, texts
 
 SEVERAL = Style("score_only", samples=3, temperature=1.0)
 
@@ -65,7 +65,7 @@ def test_a_configured_endpoint_needs_only_the_model(place: Grids) -> None:
     page = place.show()
     assert "No endpoint is configured" not in texts(page)
     page = page.text_input(key="form_styles_model").input("m").run()
-    frame = page.dataframe[0].value
+    frame = grids(page)[0]
     assert frame["calls"].tolist() == [54, 54]  # 9 whole sources of 6 items reach 50
 
 
@@ -81,7 +81,7 @@ def test_the_estimate_follows_the_form_and_the_grid_starts(place: Grids) -> None
     page.selectbox(key="form_styles_statistic").set_value("kendall")
     page.selectbox(key="form_styles_level").set_value("dataset")
     page.run()
-    frame = page.dataframe[0].value
+    frame = grids(page)[0]
     assert frame["calls"].tolist() == [288, 288]
     assert frame["budget"].tolist() == ["within", "left out"]  # the steps are a call, 289 and 288 exceed 400
     assert any(line.value.startswith("At most 289 calls") for line in page.text)
@@ -98,7 +98,7 @@ def test_the_aspect_of_the_screen_is_chosen_and_others_can_join(place: Grids) ->
     page.radio(key="form_styles_judge").set_value("scripted").run()
     assert labelled(page.multiselect, "Aspects").value == ["fluency"]
     choose(page, "Aspects", ["fluency", "coherence"])
-    assert page.dataframe[0].value["aspect"].tolist() == ["fluency"] * 2 + ["coherence"] * 2
+    assert grids(page)[0]["aspect"].tolist() == ["fluency"] * 2 + ["coherence"] * 2
 
 
 def test_forms_that_do_not_fit_are_explained(place: Grids) -> None:
@@ -114,7 +114,7 @@ def test_the_result_shows_table_forecast_and_what_was_not_run(place: Grids) -> N
     left = Unfinished("coherence", "mix", "the budget of 5 calls did not reach for it")
     place.add_run("done", request, outcome=replace(result, unfinished=(left,)))
     page = place.show()
-    frame = page.dataframe[0].value
+    frame = grids(page)[0]
     measure = "Spearman rho, sample level"
     assert frame["style"].tolist() == [cell.name for cell in result.cells]
     np.testing.assert_allclose(frame[measure], [cell.alignment.value for cell in result.cells])
@@ -136,7 +136,7 @@ def test_a_running_grid_shows_what_is_finished(place: Grids) -> None:
     result = place.result(request)
     place.add_run("running", request, shown=GridSnapshot("asking", "", 0, replace(result, cells=result.cells[:1])))
     page = place.show()
-    assert page.dataframe[0].value["style"].tolist() == [result.cells[0].name]
+    assert grids(page)[0]["style"].tolist() == [result.cells[0].name]
     assert [button.label for button in page.button] == ["Cancel"]
 
 
@@ -210,5 +210,5 @@ def test_criteria_stand_in_the_table_by_name(place: Grids) -> None:
     result = place.result(request)
     cell = replace(result.cells[0], criteria_id=followed.criteria_id)
     place.add_run("done", request, outcome=replace(result, cells=(cell,)))
-    (shown,) = place.show().dataframe[0].value["criteria"]
+    (shown,) = grids(place.show())[0]["criteria"]
     assert shown == projects.criteria_names(place.store, place.project_id, "coherence")[followed.criteria_id]

@@ -6,7 +6,8 @@
   const seen = (element) =>
     element.checkVisibility({ opacityProperty: true, visibilityProperty: true, contentVisibilityAuto: true });
   const words = (text) => (text.match(/[\p{L}\p{N}'’.+−-]*\p{L}[\p{L}\p{N}'’.+−-]*/gu) ?? []).length;
-  const skipped = "[data-testid=stIconMaterial], script, style, canvas *, [aria-hidden=true]";
+  const cells = ".concord-grid td, canvas[data-testid=data-grid-canvas] td"; // counted apart
+  const skipped = `[data-testid=stIconMaterial], script, style, canvas *, [aria-hidden=true], ${cells}`;
   let first = 0, whole = 0;
   const walker = document.createTreeWalker(main, NodeFilter.SHOW_TEXT);
   for (let node = walker.nextNode(); node; node = walker.nextNode()) {
@@ -19,7 +20,7 @@
     whole += count;
     if (place.y + top < fold) first += count;
   }
-  const inTables = [...main.querySelectorAll("canvas[data-testid=data-grid-canvas] td")]
+  const inTables = [...main.querySelectorAll(cells)]
     .reduce((sum, cell) => sum + words(cell.textContent), 0);
   const placeOf = (selector, after = 0) => {
     const tops = [...main.querySelectorAll(selector)].filter(seen).map((one) => one.getBoundingClientRect())
@@ -28,7 +29,7 @@
   };
   const finding = placeOf(".st-key-finding");
   const shown = "stPlotlyChart stImage stDataFrame stTable stText stCode stVegaLiteChart stImageContainer"
-    .split(" ").map((id) => `[data-testid=${id}]`).join(", ");
+    .split(" ").map((id) => `[data-testid=${id}]`).concat(".concord-grid").join(", ");
   return {
     first, whole, cells: inTables, finding, shown: placeOf(shown, finding ?? 0),
     height: Math.round(main.querySelector("[data-testid=stMainBlockContainer]").getBoundingClientRect().height),

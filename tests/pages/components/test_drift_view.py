@@ -15,7 +15,7 @@ from core.records import GoldenSet
 from core.settings import Settings
 from core.store.store import Store
 from tests.pages.making import Place, calibrate
-from tests.pages.screen import ROOT, has_button, open_screen, press, texts
+from tests.pages.screen import ROOT, grids, has_button, open_screen, press, texts
 
 ASPECT = "fluency"
 HOSTILE = "<img src=x>**b**"
@@ -65,7 +65,7 @@ def test_newer_labels_are_asked_for_then_a_recheck_is_started_and_its_answer_dra
     assert "The judge minus the judge without criteria, on the same 144 items" in words
     assert "Labels are distributed about as before (distance 0.00)" in words
     assert shown.metric[0].value == f"{recheck.outcome.now.value:.3f}"
-    frame = shown.dataframe[0].value
+    frame = grids(shown)[0]
     assert frame["decision"].tolist() == [recheck.outcome.decision]
     assert frame["judge"].tolist() == ["version 1"]
     assert frame["newer labels"].tolist() == [HOSTILE]

@@ -14,7 +14,7 @@ from core.project_records import JudgeEntry
 from core.settings import Settings
 from core.store.store import Store
 from tests.pages.making import Place, golden_of
-from tests.pages.screen import HOSTILE, as_sent, button, choose, draw, press, texts, upload
+from tests.pages.screen import HOSTILE, as_sent, button, choose, draw, grids, press, texts, upload
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_a_file_is_understood_shown_and_added(screen: AppTest, store: Store) -> 
     assert "Items scored 1" in shown
     assert "Unread replies 1 of 2" in shown
     assert "1 item id of the file is not in the golden set and plays no part: x." in shown
-    columns, unread = screen.dataframe[0].value, screen.dataframe[1].value
+    columns, unread = grids(screen)[0], grids(screen)[1]
     assert list(columns["column"]) == ["id", "reply"]
     assert set(columns["found"]) == {"by another usual name"}
     assert list(unread["begins"]) == ["?"]
