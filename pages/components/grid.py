@@ -107,6 +107,8 @@ def _plain(cell: Any) -> str | float | int | None:
     """What JSON can say: missing as None, a time in the reader's zone, flags in words."""
     if cell is None or cell is pd.NA or cell is pd.NaT or (isinstance(cell, float) and math.isnan(cell)):
         return None
+    if isinstance(cell, float) and math.isinf(cell):
+        return "∞" if cell > 0 else "−∞"  # which JSON has no number for
     if isinstance(cell, bool):
         return "yes" if cell else "no"
     if isinstance(cell, datetime):

@@ -54,8 +54,8 @@ def opened(
 
 
 def rows(page: Page) -> Locator:
-    """The rows of the table of fusions and parts, as the canvas keeps them for screen readers."""
-    return page.locator("[data-testid=stDataFrame] canvas table").first.locator("tbody tr")
+    """The rows of the table of fusions and parts."""
+    return page.get_by_role("table", name="Fusions and their parts").locator("tbody tr")
 
 
 def new_items(folder: Path) -> Path:

@@ -63,7 +63,7 @@ def test_replies_brought_in_are_compared_and_a_link_holds_the_view(
     bring_in(page, settle, enter, replies_file(tmp_path, 2.5, 2), "far judge")
 
     page.get_by_text("All judges", exact=True).click()
-    table = page.locator("[data-testid=stDataFrame] canvas table").first
+    table = page.get_by_role("table", name="Judges by")
     expect(table).to_contain_text("close judge", timeout=MS)
     row = table.locator("tbody tr").filter(has_text="close judge").text_content() or ""
     assert re.search(r"0\.\d+ ?0\.\d\d to 0\.\d\dhighest", row), row  # value, interval, rank
@@ -78,9 +78,7 @@ def test_replies_brought_in_are_compared_and_a_link_holds_the_view(
     expect(page.get_by_text(re.compile("Kendall tau-b, .* on ")).first).to_be_visible(timeout=MS)
     page.get_by_text("Item by item", exact=True).click()
     settle("Largest gap first")
-    listed = page.get_by_test_id("stDataFrame").first
-    listed.scroll_into_view_if_needed()
-    listed.click(position={"x": 18, "y": 60})
+    page.get_by_role("grid", name="Items, largest gap first").locator("tbody tr").first.click()
     settle("The judge's reply as it came")
     expect(page.get_by_text("It names 2 people.").first).to_be_visible(timeout=MS)
 

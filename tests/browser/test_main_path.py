@@ -31,16 +31,14 @@ def start_calibration(page: Page, url: str, settle: Settle, enter: Settle, round
 
 
 def top_rows(page: Page) -> list[str]:
-    """The first rows of the ranking, read from the table that the canvas keeps for screen readers."""
-    rows = page.locator("[data-testid=stDataFrame] canvas table tbody tr")
+    """The first rows of the ranking."""
+    rows = page.locator(".concord-grid tbody tr")
     return rows.all_text_contents()[:5]  # at once: the table may go while it is read
 
 
 def mark_row(page: Page, row: int) -> None:
-    """Marks a row (from 1) of the ranking, which is a canvas: by its place."""
-    table = page.get_by_test_id("stDataFrame").first
-    table.scroll_into_view_if_needed()
-    table.click(position={"x": 18, "y": 42 + 36 * row - 18})
+    """Marks a row (from 1) of the ranking."""
+    page.locator(".concord-grid tbody tr").nth(row - 1).click()
 
 
 def watch(page: Page) -> list[list[str]]:
@@ -95,7 +93,7 @@ def test_calibrate_edit_and_rescore(page: Page, app_url: str, settle: Settle, en
 
     page.goto(f"{app_url}/runs?run={run_id}")
     settle("Runs go on in the worker")
-    table = page.locator("[data-testid=stDataFrame] canvas table").first
+    table = page.get_by_role("grid", name="Runs of this project")
     expect(table).to_contain_text("calibration")
     expect(table).to_contain_text("scoring of an edit")
 

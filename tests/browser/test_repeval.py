@@ -49,8 +49,7 @@ def click_cell(page: Page, layer: int, token: int, settle: Settle, *, across: fl
 
 
 def facts(page: Page) -> Locator:
-    """The table of facts that the canvas keeps for screen readers."""
-    return page.locator("[data-testid=stDataFrame] canvas table").first
+    return page.get_by_role("table", name="Facts of the cell")
 
 
 def test_a_cell_is_clicked_and_its_detail_read(page: Page, app_url: str, settle: Settle, known_as: Settle) -> None:

@@ -297,7 +297,7 @@ def _rates_afresh(page: Page, bo: Page, place: Place, second: str, drawn_anew: A
     view(bo, "Freeze", "Keep them all; new labels only fill gaps")
     expect(bo.get_by_role("radio", name="Keep them all; new labels only fill gaps")).to_be_checked()
     bo.get_by_text("Replace them wherever there is a new label or a decision (3 golden labels)").click()
-    expect(bo.get_by_test_id("stDataFrame")).to_be_visible()
+    expect(bo.get_by_role("table", name="Golden labels that would be replaced")).to_be_visible()
     with drawn_anew(bo):
         bo.get_by_text("Keep them all; new labels only fill gaps").click()
     bo.get_by_role("button", name="Freeze these labels").click()
