@@ -239,6 +239,7 @@ class Scored:
     """A number on the task's scale: the mean of `n_read` replies, `n_unweighted` of which no probabilities weighed.
 
     `low`, `high` are the ends of an interval on the human scale, `expected_error` what `calibrated` may lie off.
+    `turned` is what a pair was given with text B first, read backwards; with text A first it was 2·value − turned.
     """
 
     item_id: str
@@ -252,6 +253,7 @@ class Scored:
     low: float | None = None
     high: float | None = None
     expected_error: float | None = None
+    turned: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,6 +293,7 @@ class ScoreMatrix:
 
     `unscored` holds, per criteria id, the Unscored verdicts in item order.  `calls` counts one per (criteria,
     item) asked for, whether the reply was computed, sent for, or found in the cache: the unit of budgets.
+    `turned`, of the same shape, is that of `Scored`; None of judges that were not asked both ways round.
     """
 
     criteria_ids: tuple[str, ...]
@@ -299,6 +302,7 @@ class ScoreMatrix:
     unscored: Mapping[str, tuple[Unscored, ...]] = field(default_factory=dict)
     calls: int = 0
     usage: Usage = field(default_factory=Usage)
+    turned: FloatArray | None = None
 
 
 @dataclass(frozen=True)
@@ -309,7 +313,7 @@ class JudgeScores:
     else on a scale of its own (a metric's, say).  `unscored` says why, for the items that were asked for.  `seen` are
     the positions whose labels chose or fitted the judge: on those its alignment flatters, so nothing is reported
     there.  `note` is one plain sentence on what it is; `run_id` the run that made it, "" for none; `calls_per_item`
-    what one score costs, None where unknown.
+    what one score costs, None where unknown; `turned` (n_items,) that of `Scored`, None of one not asked both ways.
     """
 
     name: str
@@ -323,6 +327,7 @@ class JudgeScores:
     note: str = ""
     run_id: str = ""
     calls_per_item: float | None = None
+    turned: FloatArray | None = None
 
     @property
     def n_scored(self) -> int:

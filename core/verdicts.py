@@ -77,9 +77,21 @@ class Verdicts(tuple[Verdict, ...]):
         """Those without a score, in order."""
         return tuple(verdict for verdict in self if isinstance(verdict, Unscored))
 
+    @property
+    def turned(self) -> FloatArray | None:
+        """(n,) float64 what pairs were given the other way round, NaN where unknown; None where it nowhere is."""
+        turned = [verdict.turned if isinstance(verdict, Scored) else None for verdict in self]
+        if all(value is None for value in turned):
+            return None
+        return np.array([math.nan if value is None else value for value in turned], dtype=np.float64)
+
     def aligned(self, item_ids: Sequence[str]) -> FloatArray:
         """(n_items,) scores in the order of `item_ids`, NaN where there is no verdict or no score."""
         return np.array([_value(self.by_id.get(item_id)) for item_id in item_ids], dtype=np.float64)
+
+    def turned_aligned(self, item_ids: Sequence[str]) -> FloatArray | None:
+        """`turned` in the order of `item_ids`, NaN where unknown; None where it nowhere is."""
+        return Verdicts(self.by_id.get(item_id, Unscored(item_id, "no verdict")) for item_id in item_ids).turned
 
 
 def _value(verdict: Verdict | None) -> float:
@@ -111,13 +123,16 @@ class Scores(ScoreMatrix):
             next((verdict for verdict in of_item if isinstance(verdict, Scored)), of_item[0])
             for of_item in (zip(*rows, strict=True) if explain else ())
         )
-        keys = tuple(each.criteria_id for each in criteria)
+        keys, shape = tuple(each.criteria_id for each in criteria), (len(criteria), len(items))
+        turned = [row.turned for row in rows]
+        known = [np.full(len(items), np.nan) if row is None else row for row in turned]
         return cls(
             keys,
             tuple(item.item_id for item in items),
-            np.array([row.values for row in rows]).reshape(len(criteria), len(items)),
+            np.array([row.values for row in rows]).reshape(shape),
             {key: row.unscored for key, row in zip(keys, rows, strict=True) if row.unscored},
             len(criteria) * len(items),
             usage,
+            None if all(row is None for row in turned) else np.array(known).reshape(shape),
             Verdicts(first_read),
         )

@@ -31,7 +31,8 @@ def examine(
     model (else the judge file does): whether it favours systems of its own family is told by it.  AspectError for an
     unknown aspect, UsageError where no verdict is on a labelled item.
     """
-    values = in_records(verdicts, task_of(golden, aspect)).aligned(golden.item_ids)
+    records = in_records(verdicts, task_of(golden, aspect))
+    values, turned = records.aligned(golden.item_ids), records.turned_aligned(golden.item_ids)
     n_both = int((~np.isnan(values) & ~np.isnan(golden.labels(aspect))).sum())
     if not n_both:
         raise UsageError(
@@ -39,7 +40,7 @@ def examine(
             f"like {', '.join(golden.item_ids[:3])}."
         )
     seen = () if judge_file is None else tuple(calibrated_on(golden, judge_file))
-    judge = JudgeScores("the judge", "imported", aspect, values, seen=seen)
+    judge = JudgeScores("the judge", "imported", aspect, values, seen=seen, turned=turned)
     return examined(golden, aspect, judge, statistic=statistic, model=model or _model_in(judge_file))
 
 

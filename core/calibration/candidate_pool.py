@@ -83,6 +83,7 @@ class ScoreTable:
         self.budget = CallBudget() if budget is None else budget
         self.unscored: dict[str, dict[str, Unscored]] = {}
         self._rows: dict[str, tuple[FloatArray, BoolArray]] = {}
+        self._turned: dict[str, FloatArray] = {}
 
     def ask(self, judge: AskedJudge, criteria: Sequence[Criteria], positions: Sequence[int]) -> None:
         """Have items scored, count the calls, and enter what comes."""
@@ -93,12 +94,15 @@ class ScoreTable:
     def enter(self, matrix: ScoreMatrix, *, kept: bool = False) -> None:
         """Enter scores.  Of `kept` ones an item counts as asked for where it has a value or a reason."""
         places = np.array([self.places[item_id] for item_id in matrix.item_ids], dtype=np.intp)
-        for criteria_id, row in zip(matrix.criteria_ids, matrix.values, strict=True):
+        for k, (criteria_id, row) in enumerate(zip(matrix.criteria_ids, matrix.values, strict=True)):
             values, is_asked = self._row(criteria_id)
             reasons = {verdict.item_id: verdict for verdict in matrix.unscored.get(criteria_id, ())}
             self.unscored.setdefault(criteria_id, {}).update(reasons)
             there = ~np.isnan(row) if kept else np.ones(len(row), dtype=np.bool_)
             values[places[there]] = row[there]
+            if matrix.turned is not None:
+                turned = self._turned.setdefault(criteria_id, np.full(len(self.places), np.nan))
+                turned[places[there]] = matrix.turned[k][there]
             is_asked[places[there]] = True
             is_asked[[self.places[item_id] for item_id in reasons]] = True
 
@@ -113,6 +117,13 @@ class ScoreTable:
     def mean(self, ids: Sequence[str]) -> FloatArray:
         """(n_items,) mean of the scores that are there."""
         return ensemble_scores(np.stack([self.values(criteria_id) for criteria_id in ids]))
+
+    def turned(self, ids: Sequence[str]) -> FloatArray | None:
+        """(n_ids, n_items) what pairs were given the other way round; None where none was asked so."""
+        if not any(criteria_id in self._turned for criteria_id in ids):
+            return None
+        unknown = np.full(len(self.places), np.nan)
+        return np.stack([self._turned.get(criteria_id, unknown) for criteria_id in ids])
 
     def reasons(self, ids: Iterable[str]) -> dict[str, Unscored]:
         """Item id → why there is no score, from the first of `ids` that has a reason."""

@@ -345,8 +345,11 @@ def final_scores(
         for item_id, value in zip(item_ids, final[positions], strict=True)
         if np.isnan(value)
     )
-    rows = np.stack([final, *(table.values(criteria_id) for criteria_id in members)])
-    return ScoreMatrix(("final", *members), item_ids, rows[:, positions], {"final": missing} if missing else {})
+    rows, turned = np.stack([final, *(table.values(criteria_id) for criteria_id in members)]), table.turned(members)
+    if turned is not None:
+        turned = np.vstack([ensemble_scores(turned), turned])[:, positions]
+    unscored = {"final": missing} if missing else {}
+    return ScoreMatrix(("final", *members), item_ids, rows[:, positions], unscored, turned=turned)
 
 
 def unread_warning(scores: ScoreMatrix) -> list[str]:

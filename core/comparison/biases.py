@@ -6,16 +6,16 @@ Each bias is the judge's beside people's, for people may well like longer texts:
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
 from core.comparison.fails import ExaminedItems, pair_lengths, text_lengths
 from core.json_form import json_fields
-from core.records import Alignment, FloatArray, IntArray, Interval, Measure, Statistic
+from core.records import Alignment, FloatArray, IntArray, Interval, Measure, Scale, Statistic
 from core.stats import claim, paired_difference, spread_over_sources
-from core.stats.claims import LEAST_SOURCES, TOO_FEW, estimate, p_figure, signed, signed_range
+from core.stats.claims import LEAST_SOURCES, TOO_FEW, estimate, number, p_figure, range_words, signed, signed_range
 from core.stats.confidence_sequence import stream_mean
 from core.stats.intervals import CONFIDENCE, ROUNDING, t_quantile, two_sided
 from core.stats.items import BoolArray, paired
@@ -44,13 +44,33 @@ FAMILIES: dict[str, str] = {
 """Families of models by what stands in their names, small letters, at the start of a part of the name."""
 
 
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A share of `n` pairs with its 95 % interval by source; `p` is that of one half."""
+
+    value: float
+    interval: Interval | None
+    p: float | None
+    n: int
+
+    @property
+    def words(self) -> str:
+        return number(self.value) + (f" {range_words(self.interval)}" if self.interval else "")
+
+    def as_json(self) -> dict[str, Any]:
+        return json_fields(self, but=("p",))
+
+
 @dataclass(frozen=True)
 class Bias:
     """The judge beside people in one respect: `difference` with its 95 % interval; `p` is corrected for all tests.
 
     For length and verbosity `judge` and `people` are the correlations with length; `equal` is the alignment that is
     left at equal length, `plain` the alignment as it is.  For a family (its `name`) the difference is in standard
-    deviations.  `reason` says why there is nothing, or no test.
+    deviations.  Of pairs asked both ways round `first` is the share of preferences for the text that stood first, a
+    tie being half of one, `flips` that of pairs whose verdict changes with the order; the difference is then that of
+    the second place from one half, which is people's, for each text stood in both.  `reason` says why there is nothing,
+    or no test.
     """
 
     kind: BiasKind
@@ -64,10 +84,12 @@ class Bias:
     name: str = ""
     n: int = 0
     reason: str = ""
+    first: Share | None = None
+    flips: Share | None = None
 
     @property
     def title(self) -> str:
-        return TITLES[self.kind]
+        return TITLES[self.kind] if self.first is None else "The place of a text in its pair"
 
     @property
     def shown(self) -> bool:
@@ -80,6 +102,10 @@ class Bias:
         """E.g. ``"0.68 [0.60, 0.75] against people's 0.23 [0.10, 0.35], +0.45 [+0.33, +0.57], p < .001"``."""
         if self.difference is None:
             return self.reason
+        if self.first is not None and self.flips is not None:
+            fair = f"{self.first.words}, where 0.50 is fair, {p_figure(self.p, self.reason or 'no p')}"
+            changes = f"share of verdicts that change with the order {self.flips.words}"
+            return f"share for the first place {fair}; {changes}; {counted(self.n, 'pair')}"
         gap = f"{signed(self.difference)} {signed_range(self.interval)}, {p_figure(self.p, self.reason or 'no p')}"
         return gap if self.judge is None else f"{estimate(self.judge)} against people's {estimate(self.people)}, {gap}"
 
@@ -98,6 +124,8 @@ class Bias:
                 return f"Among texts on one source it prefers the {longer} beyond what people do: {self.figures}."
             case "position":
                 place = "second" if self.difference > 0 else "first"
+                if self.first is not None:
+                    return f"Asked both ways round, it prefers the text that stands {place}: {self.figures}."
                 return f"It prefers the {place} text of a pair more often than people do: share {self.figures}."
             case _:
                 return f"It favours texts of {self.name} systems, its own family, beyond people: {self.figures} SD."
@@ -121,10 +149,41 @@ def _position(examined: ExaminedItems) -> Bias:
     if examined.golden.kind != "pair":
         return Bias("position", reason="there are no pairs")
     scale, labels = examined.golden.aspects[examined.aspect].scale, examined.labelled.labels
+    if examined.turned is not None:
+        return _by_order(examined.given, examined.turned, examined.labelled.sources, scale)
     sides = [
         (np.sign(np.round(side - (scale.low + scale.high) / 2.0, 9)) + 1.0) / 2.0 for side in (examined.given, labels)
     ]
     return _mean_gap(sides[0] - sides[1], examined.labelled.sources)
+
+
+def _by_order(given: FloatArray, turned: FloatArray, sources: IntArray, scale: Scale) -> Bias:
+    """Whether the place of a text moves the verdict, of pairs asked both ways round (the verdict is their mean)."""
+    both = ~np.isnan(turned)
+    if not both.any():
+        return Bias("position", reason="no pair was asked both ways round")
+    orders = np.stack([2.0 * given[both] - turned[both], turned[both]])
+    sides = np.sign(np.round(orders - (scale.low + scale.high) / 2.0, 9))  # −1: A is better, 1: B is
+    first = _share(0.5 + (sides[1] - sides[0]) / 4.0, sources[both])
+    flips = _share((sides[0] != sides[1]).astype(np.float64), sources[both])
+    ends = first.interval and replace(first.interval, low=0.5 - first.interval.high, high=0.5 - first.interval.low)
+    reason = "" if first.p is not None else TOO_FEW
+    return Bias("position", 0.5 - first.value, ends, first.p, n=first.n, reason=reason, first=first, flips=flips)
+
+
+def _share(values: FloatArray, sources: IntArray) -> Share:
+    """Mean of `values` (n,) from 0 to 1, by source; where all are 0 or all 1 by the number of sources."""
+    n_sources, value = int(np.unique(sources).size), float(values.mean())
+    if n_sources >= LEAST_SOURCES and value in (0.0, 1.0) and values.min() == values.max():
+        reach = 1.0 - ((1.0 - CONFIDENCE) / 2.0) ** (1.0 / n_sources)
+        method = f"exact, {n_sources:,} sources that all say the same"
+        interval = Interval(max(value - reach, 0.0), min(value + reach, 1.0), CONFIDENCE, method, n_sources)
+        return Share(value, interval, 2.0 * 0.5**n_sources, values.size)
+    gap = _mean_gap(values - 0.5, sources)
+    ends = gap.interval
+    if ends is not None:
+        ends = replace(ends, low=max(ends.low + 0.5, 0.0), high=min(ends.high + 0.5, 1.0))
+    return Share(value, ends, gap.p, values.size)
 
 
 def _mean_gap(gaps: FloatArray, sources: IntArray) -> Bias:

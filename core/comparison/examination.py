@@ -148,7 +148,8 @@ def examine(
     usable = ~np.isnan(labels) & ~np.isnan(judge.values)
     usable[list(judge.seen)] = False
     at = np.flatnonzero(usable)
-    items = ExaminedItems(golden, aspect, at, judge.upward[at], judge.values[at])
+    turned = None if judge.turned is None else judge.turned[at]
+    items = ExaminedItems(golden, aspect, at, judge.upward[at], judge.values[at], turned)
     measure = Measure(statistic, "dataset")
     overall = align(items.scores, items.labelled, measure)
     n_sources = int(np.unique(items.labelled.sources).size)

@@ -91,6 +91,8 @@ class ExaminedItems:
     scores: FloatArray
     given: FloatArray
     """(n,) scores as the judge gave them."""
+    turned: FloatArray | None = None
+    """(n,) what pairs were given the other way round (`core.records.Scored`), NaN where unknown."""
 
     @property
     def items(self) -> tuple[Item, ...]:

@@ -161,7 +161,7 @@ class CalibratedJudge(LoadedJudge):
         if scores is None:
             return Verdicts()
         unread = {unscored.item_id: unscored for rows in scores.unscored.values() for unscored in rows}
-        verdicts = joined_verdicts(scores.item_ids, scores.values, self.isotonic, unread)
+        verdicts = joined_verdicts(scores.item_ids, scores.values, self.isotonic, unread, scores.turned)
         if coverage is not None and self.intervals is not None:
             verdicts = with_intervals(verdicts, items, scores.values, self.intervals, (self.task.scale, coverage))
         return with_reasons(verdicts, scores.explained, scores.values) if scores.explained else verdicts
@@ -261,15 +261,25 @@ def _known(value: float) -> float | None:
 
 
 def joined_verdicts(
-    item_ids: Sequence[str], members: FloatArray, isotonic: IsotonicMap | None, unread: Mapping[str, Unscored]
+    item_ids: Sequence[str],
+    members: FloatArray,
+    isotonic: IsotonicMap | None,
+    unread: Mapping[str, Unscored],
+    turned: FloatArray | None = None,
 ) -> Verdicts:
-    """Verdicts of the mean over `members` (n_criteria, n_items), NaN = unscored; `unread` tells why there is none."""
+    """Verdicts of the mean over `members` (n_criteria, n_items), NaN = unscored; `unread` tells why there is none.
+
+    `turned`, of the same shape, is what they gave pairs the other way round.
+    """
     joined = ensemble_scores(members)
-    mapped = [None] * len(item_ids) if isotonic is None else np.asarray(isotonic.apply(joined)).tolist()
+    unknown = [None] * len(item_ids)
+    mapped = unknown if isotonic is None else np.asarray(isotonic.apply(joined)).tolist()
+    backwards = unknown if turned is None else [_known(value) for value in ensemble_scores(turned).tolist()]
     read = (~np.isnan(members)).sum(axis=0).tolist()
+    rows = zip(item_ids, joined.tolist(), mapped, read, backwards, strict=True)
     return Verdicts(
         unread.get(item_id, Unscored(item_id, "no verdict"))
         if math.isnan(value)
-        else Scored(item_id, value, n_read=n_read, n_unread=len(members) - n_read, calibrated=calibrated)
-        for item_id, value, calibrated, n_read in zip(item_ids, joined.tolist(), mapped, read, strict=True)
+        else Scored(item_id, value, n_read=n, n_unread=len(members) - n, calibrated=calibrated, turned=other)
+        for item_id, value, calibrated, n, other in rows
     )

@@ -77,7 +77,8 @@ def final_verdicts(calibration: Calibration, golden: GoldenSet, judge: Judge | N
     scores = calibration.scores
     isotonic = None if calibration.isotonic is None else IsotonicMap.from_json(calibration.isotonic)
     missing = {unscored.item_id: unscored for unscored in scores.unscored.get("final", ())}
-    verdicts = joined_verdicts(scores.item_ids, scores.values[1:], isotonic, missing)
+    turned = None if scores.turned is None else scores.turned[1:]
+    verdicts = joined_verdicts(scores.item_ids, scores.values[1:], isotonic, missing, turned)
     if judge is None:
         return verdicts
     return with_reasons(verdicts, _explained(calibration, golden, judge), scores.values[1:])

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from core.data.verdict_files import Entry, Reply, entries, load_recording, propose_columns
+from core.data.verdict_files import BY_ORDER, Entry, Reply, by_order, entries, load_recording, propose_columns
 from core.data.verdict_files.match import default_use, number_in, reading_of
 from core.data.verdict_files.recording import each_once, open_recording
 from core.errors import GoldenError, UsageError
@@ -27,11 +27,11 @@ Parser = Literal["concord", "paper"]
 
 
 def verdict_row(verdict: Verdict) -> dict[str, Any]:
-    """One line of a verdict file."""
+    """One line of a verdict file; of a pair asked both ways round also the score of each order."""
     if isinstance(verdict, Unscored):
         why = {"reason": verdict.reason, "detail": verdict.detail, "raw": list(verdict.raw)}
         return {"item_id": verdict.item_id, "score": None} | why
-    return {
+    row = {
         "item_id": verdict.item_id,
         "score": verdict.value,
         "calibrated": verdict.calibrated,
@@ -39,6 +39,9 @@ def verdict_row(verdict: Verdict) -> dict[str, Any]:
         "n_unread": verdict.n_unread,
         "explanation": verdict.explanation,
     }
+    if verdict.turned is None:
+        return row
+    return row | dict(zip(BY_ORDER, (2.0 * verdict.value - verdict.turned, verdict.turned), strict=True))
 
 
 def verdict_lines(verdicts: Iterable[Verdict]) -> Iterator[str]:
@@ -67,7 +70,8 @@ def read_verdicts(path: Path | str, scale: Scale | None = None, aspect: str = ""
             texts.setdefault(entry.item_id, []).extend(reply.text for reply in entry.replies)
         else:
             of_item.append(_score(entry, recording.name))
-    return Verdicts(mean_verdict(name, of_item, raw=tuple(texts.get(name, ()))) for name, of_item in readings.items())
+    verdicts = (mean_verdict(name, of_item, raw=tuple(texts.get(name, ()))) for name, of_item in readings.items())
+    return by_order(Verdicts(verdicts), recording, columns)
 
 
 def _score(entry: Entry, name: str) -> Reading:

@@ -28,7 +28,8 @@ def verdict_of_both(straight: Verdict, turned: Verdict, scale: Scale) -> Verdict
     if isinstance(turned, Unscored):
         detail = f"The other way round: {turned.detail or turned.reason}"
         return replace(turned, detail=detail, raw=(*straight.raw, *turned.raw))
-    value = (straight.value + scale.low + scale.high - turned.value) / 2.0
+    backwards = scale.low + scale.high - turned.value
+    value = (straight.value + backwards) / 2.0
     explanation = "\n\nThe other way round: ".join(filter(None, (straight.explanation, turned.explanation)))
     return Scored(
         straight.item_id,
@@ -38,4 +39,5 @@ def verdict_of_both(straight: Verdict, turned: Verdict, scale: Scale) -> Verdict
         n_read=straight.n_read + turned.n_read,
         n_unread=straight.n_unread + turned.n_unread,
         n_unweighted=straight.n_unweighted + turned.n_unweighted,
+        turned=backwards,
     )

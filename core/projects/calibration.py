@@ -12,7 +12,7 @@ from core.errors import JobError
 from core.judging.asking import Asking
 from core.project_records import JUDGES, WITH_RESULT, CriteriaAlignment, Run
 from core.projects.criteria import list_criteria
-from core.projects.judge_line import final_values, judge_line, propose, version_asked
+from core.projects.judge_line import final_turned, final_values, judge_line, propose, version_asked
 from core.projects.project_list import require_aspect
 from core.projects.roles import requires
 from core.projects.runs import JudgeState, RunWork, judge_run, list_held_out_accesses, load_calibration, start_run
@@ -123,6 +123,7 @@ def final_judge(result: Calibration, golden: GoldenSet, run_id: str, name: str) 
         note=f"The judge {called} with {members}, calibrated on {len(result.split.calibration)} items.",
         run_id=run_id,
         calls_per_item=float(len(result.chosen)),
+        turned=final_turned(result, golden),
     )
 
 
@@ -139,8 +140,9 @@ def bare_judges(result: Calibration, run_id: str, bare: ScoreMatrix) -> list[Jud
             note=f"The judge {called} that knows the name of the aspect and no criteria.",
             run_id=run_id,
             calls_per_item=1.0,
+            turned=None if bare.turned is None else bare.turned[k],
         )
-        for name, row in zip(bare.criteria_ids, bare.values, strict=True)
+        for k, (name, row) in enumerate(zip(bare.criteria_ids, bare.values, strict=True))
     ]
 
 

@@ -214,7 +214,17 @@ def _shared(first: Split, second: Split) -> dict[Side, tuple[int, ...]]:
 
 def final_values(result: Calibration, golden: GoldenSet) -> FloatArray:
     """(n_items,) the final judge's scores over all items of `golden`, NaN where it gave none."""
+    return _over_all(result.scores.values[0], result, golden)
+
+
+def final_turned(result: Calibration, golden: GoldenSet) -> FloatArray | None:
+    """(n_items,) what the final judge gave pairs the other way round; None of a judge that was not asked so."""
+    turned = result.scores.turned
+    return None if turned is None else _over_all(turned[0], result, golden)
+
+
+def _over_all(scores: FloatArray, result: Calibration, golden: GoldenSet) -> FloatArray:
     at = {item_id: k for k, item_id in enumerate(golden.item_ids)}
     values = np.full(len(golden.items), np.nan)
-    values[[at[item_id] for item_id in result.scores.item_ids]] = result.scores.values[0]
+    values[[at[item_id] for item_id in result.scores.item_ids]] = scores
     return values

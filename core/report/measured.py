@@ -73,8 +73,10 @@ class Judged:
     @cached_property
     def values(self) -> FloatArray:
         """(n_items,) the final judge's scores, NaN where there is none."""
-        scores = self.calibration.scores
-        known = dict(zip(scores.item_ids, scores.values[0], strict=True))
+        return self._over_all(self.calibration.scores.values[0])
+
+    def _over_all(self, scores: FloatArray) -> FloatArray:
+        known = dict(zip(self.calibration.scores.item_ids, scores, strict=True))
         return np.array([known.get(item_id, np.nan) for item_id in self.golden.item_ids], dtype=np.float64)
 
     @cached_property
@@ -99,6 +101,7 @@ class Judged:
             seen=self.calibration.split.calibration,
             run_id=self.run_id,
             calls_per_item=float(len(self.calibration.chosen)),
+            turned=None if (turned := self.calibration.scores.turned) is None else self._over_all(turned[0]),
         )
 
 

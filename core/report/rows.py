@@ -14,6 +14,7 @@ from core.report.words import bounded
 from core.spreadsheets import csv_text
 
 _NAME = 120
+_UNITS = {"own family": "difference in standard deviations", "position": "difference in the share for the second place"}
 
 
 class Row(NamedTuple):
@@ -137,9 +138,18 @@ def _examined(report: Report) -> Iterator[Row]:
             )
     for bias in report.examination.biases:
         what = f"bias: {bias.kind}"
-        unit = "difference in standard deviations" if bias.kind == "own family" else f"difference in {statistic}"
-        yield _row(what, unit, side, bias.difference, interval=bias.interval, n=bias.n)
+        yield _row(
+            what,
+            _UNITS.get(bias.kind, f"difference in {statistic}"),
+            side,
+            bias.difference,
+            interval=bias.interval,
+            n=bias.n,
+        )
         yield _row(what, "p (Holm)", side, bias.p, n=bias.n)
+        for name, share in (("first place", bias.first), ("verdicts that change with the order", bias.flips)):
+            if share is not None:
+                yield _row(what, f"share, {name}", side, share.value, interval=share.interval, n=share.n)
         if bias.equal is not None:
             yield _aligned("agreement at equal length", side, bias.equal)
 

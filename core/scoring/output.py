@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+from core.data.verdict_files import BY_ORDER
 from core.errors import ConcordError, JobError, UsageError
 from core.export import verdict_row
 from core.export.sureness import ABSTAINED, INTERVAL_COLUMNS, Sureness, sureness_of
@@ -38,6 +39,7 @@ _ORIGIN = ("system_id", "source_id")
 COLUMNS = (
     *("item_id", "score", "calibrated", "n_read", "n_unread", "reason", "detail", "explanation", "mark"),
     *_ORIGIN,
+    *BY_ORDER,
 )
 """Of a CSV output; what an item has none of is an empty cell."""
 

@@ -76,13 +76,16 @@ class Results(Part):
             n_items = int(connection.execute(query.where(runs.c.run_id == run_id)).scalar_one())
             rows_there = {row.criteria_id: row for row in _score_rows(connection, run_id, new.criteria_ids)}
             rows = []
-            for criteria_id, scored in zip(new.criteria_ids, new.values, strict=True):
+            for k, criteria_id in enumerate(new.criteria_ids):
                 row = rows_there.get(criteria_id)
-                values = np.full(n_items, np.nan) if row is None else _values(row.blob, n_items)
-                values[list(positions)] = scored
+                values = np.full((2, n_items), np.nan) if row is None else _values(row.blob, n_items)
+                values[0, list(positions)] = new.values[k]
+                if new.turned is not None:
+                    values[1, list(positions)] = new.turned[k]
+                kept = values if (~np.isnan(values[1])).any() else values[0]
                 reasons = {} if row is None else {u.item_id: u for u in unpack(Reasons, row.body).unscored}
                 reasons |= {unscored.item_id: unscored for unscored in new.unscored.get(criteria_id, ())}
-                body, blob = pack(Reasons(tuple(reasons.values()))).body, values.astype("<f8").tobytes()
+                body, blob = pack(Reasons(tuple(reasons.values()))).body, kept.astype("<f8").tobytes()
                 rows.append({"run_id": run_id, "criteria_id": criteria_id, "body": body, "blob": blob})
             if rows:
                 connection.execute(self._db.insert_or_replace(scores), rows)
@@ -97,11 +100,13 @@ class Results(Part):
         names = [name for name in (rows if criteria_ids is None else criteria_ids) if name in rows]
         values = np.array([_values(rows[name].blob, len(item_ids)) for name in names], dtype=np.float64)
         reasons = {name: unpack(Reasons, rows[name].body).unscored for name in names}
+        values, turned = values.reshape(len(names), 2, len(item_ids)).transpose(1, 0, 2)
         return ScoreMatrix(
             tuple(names),
             tuple(item_ids),
-            values.reshape(len(names), len(item_ids)),
+            values,
             {name: why for name, why in reasons.items() if why},
+            turned=None if np.isnan(turned).all() else turned,
         )
 
 
@@ -121,7 +126,8 @@ def _score_rows(connection: sa.Connection, run_id: str, criteria_ids: Sequence[s
 
 
 def _values(blob: bytes, n_items: int) -> FloatArray:
+    """(2, n_items) scores, and those of pairs the other way round, which are stored where there are any."""
     values = np.frombuffer(blob, dtype="<f8").astype(np.float64)
-    if len(values) != n_items:
+    if len(values) not in (n_items, 2 * n_items):
         raise StoreError(f"Stored scores are of {len(values)} items and the golden set has {n_items}.")
-    return values
+    return np.concatenate([values, np.full(2 * n_items - len(values), np.nan)]).reshape(2, n_items)

@@ -73,8 +73,8 @@ def _draw_biases(examination: Examination) -> None:
         st.markdown("\n".join(lines))
         st.caption(
             "Length and longer texts: Spearman or whatever is chosen above, of the judge and of people with length. "
-            "Own family: judge above people in standard deviations. Of pairs: how much "
-            "more often it prefers the second text."
+            "Own family: judge above people in standard deviations. Of pairs: how much more often it prefers the "
+            "second text; where each was asked both ways round, how often the text that stood first."
         )
 
 

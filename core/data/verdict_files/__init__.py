@@ -11,12 +11,13 @@ and annotated datasets of OpenAI's Evals platform (`shapes`).  Which column play
 alias, told, and can be corrected; a score on another scale is counted and asked about, never clipped or guessed.
 """
 
-from core.data.verdict_files.columns import ROLES, Columns, Role, propose_columns
-from core.data.verdict_files.match import match
+from core.data.verdict_files.columns import BY_ORDER, ROLES, Columns, Role, propose_columns
+from core.data.verdict_files.match import by_order, match
 from core.data.verdict_files.preview import ImportChoices, ImportPreview, Take, Use
 from core.data.verdict_files.recording import Entry, Recording, Reply, entries, load_recording
 
 __all__ = [
+    "BY_ORDER",
     "ROLES",
     "Columns",
     "Entry",
@@ -27,6 +28,7 @@ __all__ = [
     "Role",
     "Take",
     "Use",
+    "by_order",
     "entries",
     "load_recording",
     "match",

@@ -16,6 +16,9 @@ from core.errors import UsageError
 if TYPE_CHECKING:
     from core.data.verdict_files.recording import Recording
 
+BY_ORDER = ("score_a_first", "score_b_first")
+"""Columns of scores of pairs asked both ways round, with text A first and with text B first; high prefers B in both."""
+
 Role = Literal["item_id", "replies", "score", "reason", "sample", "aspect"]
 ROLES: tuple[Role, ...] = get_args(Role)
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
-from core.data.cells import AmbiguousCommaError, CellError, read_number, shown
+from core.data.cells import AmbiguousCommaError, CellError, read_id, read_number, shown
 from core.data.scale import narrowest_scale, usual_scales
 from core.data.split import task_of
-from core.data.verdict_files.columns import Columns, propose_columns
+from core.data.verdict_files.columns import BY_ORDER, Columns, propose_columns
 from core.data.verdict_files.preview import ImportChoices, ImportPreview, Tally, Use
 from core.data.verdict_files.recording import Entry, Recording, Reply, doubled_rows, entries
 from core.records import GoldenSet, Scale, Scored, Verdict
@@ -167,7 +167,26 @@ def match(
         doubled={item_id: doubled for item_id, own in rows.items() if (doubled := doubled_rows(own))},
         tally=reader.tally,
         suggested=reader.suggested(),
-        verdicts=verdicts,
+        verdicts=by_order(verdicts, recording, columns),
+    )
+
+
+def by_order(verdicts: Verdicts, recording: Recording, columns: Columns) -> Verdicts:
+    """`verdicts` with the score of each order, where a file holds them (`BY_ORDER`) and their mean is the verdict's."""
+    item_id = columns.roles["item_id"]
+    if not set(BY_ORDER) <= set(columns.columns):
+        return verdicts
+    turned: dict[str, float] = {}
+    for row in recording.rows:
+        first, second = (number_in(row.get(name)) for name in BY_ORDER)
+        known = verdicts.by_id.get(read_id(row.get(item_id)))
+        if not isinstance(known, Scored) or not isinstance(first, float) or not isinstance(second, float):
+            continue
+        if math.isclose((first + second) / 2.0, known.value, abs_tol=1e-9):
+            turned[known.item_id] = second
+    return Verdicts(
+        replace(verdict, turned=turned.get(verdict.item_id)) if isinstance(verdict, Scored) else verdict
+        for verdict in verdicts
     )
 
 

@@ -231,6 +231,7 @@ class ImportPreview:
             higher_is_better=self.choices.higher_is_better,
             note=self.note,
             calls_per_item=self.n_replies / self.n_matched if self.use == "replies" and self.n_matched else None,
+            turned=self.verdicts.turned_aligned(self.item_ids),
         )
         return judge, self.replies
 

@@ -227,7 +227,7 @@ class _Checker:
     def _scores(self, lines: Lines) -> None:
         for row, stored, where in lines:
             n_items = len(self._item_ids[self._runs[row["run_id"]][1]])
-            if len(stored["blob"]) != 8 * n_items:
+            if len(stored["blob"]) not in (8 * n_items, 16 * n_items):  # of pairs: both ways round
                 raise ArchiveError(f"{where}: there are {len(stored['blob']) / 8:g} scores for {n_items} items.")
 
     def _criteria(self, lines: Lines) -> None:
@@ -240,7 +240,8 @@ class _Checker:
         for row, stored, where in lines:
             n_items = len(self._item_ids[row["golden_id"]])
             judge: JudgeScores = parsed(JudgeScores, row["body"], where, whole="the judge", blob=stored["blob"])
-            if judge.values.shape != (n_items,) or any(not 0 <= k < n_items for k in judge.seen):
+            given = [scores for scores in (judge.values, judge.turned) if scores is not None]
+            if any(scores.shape != (n_items,) for scores in given) or any(not 0 <= k < n_items for k in judge.seen):
                 raise ArchiveError(f"{where}: its scores, or the items it has seen, are not those of its golden set.")
             if judge.run_id and judge.run_id not in self._runs:
                 raise _nowhere(where, "run", judge.run_id)

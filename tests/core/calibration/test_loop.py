@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,9 +15,13 @@ from core.calibration.records import Calibration, LeaderboardSnapshot
 from core.calibration.settings import CalibrationSettings
 from core.data import split_sources
 from core.errors import AspectError
+from core.export.run_files import final_verdicts
 from core.progress import SILENT, Shown
+from core.projects.calibration import final_judge
 from core.records import AspectLabels, Criteria, GoldenSet, Item, Scale
+from core.report.measured import Judged
 from core.stats import LabelledItems
+from core.verdicts import Scores
 from tests.core.calibration.planted import GOLDEN, TASK, PlantedJudge, planted_golden
 
 QUICK = CalibrationSettings(preset="quick", rounds=1, resamples=50)
@@ -228,3 +233,24 @@ def test_a_larger_budget_buys_more() -> None:
     sizes = [bought(budget) for budget in (200, 800, 2000, 4000)]
     assert sizes == sorted(sizes)
     assert sizes[0] < sizes[-1]
+
+
+def test_what_pairs_were_given_the_other_way_round_stays_with_the_scores() -> None:
+    class BothWays(PlantedJudge):
+        def score(self, *args: Any, **more: Any) -> Scores:
+            scores = super().score(*args, **more)
+            return replace(scores, turned=scores.values + 0.25)
+
+    result = calibrate(BothWays(), CalibrationSettings(preset="quick", rounds=0, resamples=50))
+    of_project = final_judge(result, GOLDEN, "run", "judge")
+    of_report = Judged(GOLDEN, result, "run").scores
+    for values, turned in (
+        (result.scores.values, result.scores.turned),
+        (of_project.values, of_project.turned),
+        (of_report.values, of_report.turned),
+    ):
+        assert turned is not None
+        np.testing.assert_allclose(turned, values + 0.25)
+    verdicts = final_verdicts(result, GOLDEN)
+    assert verdicts.turned is not None
+    np.testing.assert_allclose(verdicts.turned, verdicts.values + 0.25)

@@ -226,3 +226,54 @@ def test_a_judge_of_pairs_that_likes_the_second_place_is_told_beside_people():
     longer = np.array([float(len(item.context) > len(item.target)) for item in items])
     verbose = bias(examine(golden, ASPECT, JudgeScores("j", "imported", ASPECT, longer)), "length")
     assert verbose.shown and verbose.difference > 0.5
+
+
+def asked_both_ways(leaning: float, n_sources: int = 20) -> tuple[GoldenSet, JudgeScores]:
+    """Pairs of a judge whose verdict is a taste for A or B plus `leaning` towards what stands first."""
+    rng = np.random.default_rng(5)
+    n = 4 * n_sources
+    items = tuple(Item(f"p{k}", "a" * 40, f"s{k % n_sources}", context="b" * 40) for k in range(n))
+    labels = AspectLabels(ASPECT, Scale(1, 3, 1.0), tuple(rng.integers(1, 4, n).astype(float).tolist()))
+    taste = rng.normal(size=n)
+    first, turned = 2.0 + np.sign(taste - leaning), 2.0 + np.sign(taste + leaning)
+    golden = GoldenSet("pairs", "pair", items, {ASPECT: labels})
+    return golden, JudgeScores("j", "imported", ASPECT, (first + turned) / 2.0, turned=turned)
+
+
+def test_position_is_told_by_order_of_pairs_asked_both_ways() -> None:
+    golden, judge = asked_both_ways(0.5)
+    assert judge.turned is not None
+    place = bias(examine(golden, ASPECT, judge), "position")
+    # the verdict changes exactly where the taste is weaker than the leaning, and then the first place has it twice
+    changed = float((judge.turned != 2.0 * judge.values - judge.turned).mean())
+    assert place.flips is not None and place.first is not None and place.flips.interval is not None
+    assert place.flips.value == pytest.approx(changed)
+    assert place.first.value == pytest.approx(0.5 + changed / 2.0)
+    assert place.flips.interval.low < changed < place.flips.interval.high
+    assert place.difference == pytest.approx(-changed / 2.0)
+    assert place.shown and "first" in place.words
+
+
+def test_a_judge_that_the_place_does_not_move_is_not_blamed() -> None:
+    golden, judge = asked_both_ways(0.0)
+    place = bias(examine(golden, ASPECT, judge), "position")
+    assert place.first is not None and place.flips is not None
+    assert (place.first.value, place.flips.value) == (0.5, 0.0)
+    assert not place.shown
+
+
+def test_a_judge_that_always_takes_the_first_place_is_told() -> None:
+    golden, judge = asked_both_ways(99.0)
+    place = bias(examine(golden, ASPECT, judge), "position")
+    assert place.first is not None and place.flips is not None and place.first.interval is not None
+    assert (place.first.value, place.flips.value) == (1.0, 1.0)
+    # twenty sources that all say 1: 0.025^(1/20) = 0.832
+    assert (place.first.interval.low, place.first.interval.high) == (pytest.approx(0.8316, abs=1e-4), 1.0)
+    assert place.shown
+
+
+def test_too_few_sources_claim_no_place() -> None:
+    golden, judge = asked_both_ways(99.0, n_sources=7)
+    place = bias(examine(golden, ASPECT, judge), "position")
+    assert place.first is not None and place.first.value == 1.0
+    assert place.first.interval is None and not place.shown

@@ -7,6 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from core.data.verdict_files import BY_ORDER
+from core.export import verdict_row
 from core.judging.llm import LLMJudge
 from core.judging.offline.judge import OfflineJudge
 from core.judging.styles import Sampling
@@ -85,3 +87,25 @@ def test_the_offline_judge_turns_with_the_pair() -> None:
     assert first + second == pytest.approx(4.0)
     assert alike == pytest.approx(2.0)
     assert "text A" in str(scores.explained[0].explanation)  # type: ignore[union-attr]
+
+
+def test_the_score_of_each_order_is_kept() -> None:
+    place, taste = answering("1"), answering()
+    items = [pair("short", "much longer"), pair("much longer", "short", "q")]
+    of_place, of_taste = place.score(TASK, items, [PLAIN], explain=True), taste.score(TASK, items, [PLAIN])
+    assert of_place.turned is not None and of_taste.turned is not None
+    assert of_place.turned.tolist() == [[3.0, 3.0]]  # with B first it prefers B, with A first A: 2·2 − 3 = 1
+    assert of_taste.turned.tolist() == of_taste.values.tolist()
+    verdict = of_place.explained[0]
+    assert isinstance(verdict, Scored)
+    assert {name: verdict_row(verdict)[name] for name in BY_ORDER} == {"score_a_first": 1.0, "score_b_first": 3.0}
+
+
+def test_a_judge_of_single_texts_has_no_orders() -> None:
+    task = replace(TASK, kind="source_target")
+    judge = LLMJudge(
+        ScriptedProvider(answer=lambda request: Completion("Score: 3", "stop", Usage(1))), "m", spec="scripted"
+    )
+    scores = judge.score(task, [pair("a", "")], [PLAIN], explain=True)
+    assert scores.turned is None
+    assert not set(BY_ORDER) & verdict_row(scores.explained[0]).keys()
