@@ -9,6 +9,8 @@
   Topical-Chat, ROUGE on Newsroom (0 to 1, so mapped).
 - *null*: the drawn labels shuffled over items and systems: the share of tables that claim anything at all.
 - *speed*: a million verdicts of ten systems, from a file to the JSON, in a process of its own.
+- *package* (only where it is named): at a given λ, the largest distance from what the authors' package gives.  It is
+  none of ours, so run it where `pip install ppi-python` was done: `/tmp/ppi/bin/python … --only package`.
 
 A cell shows: coverage of the corrected interval, of the labels alone, of the judge alone; the corrected width as a
 share of the labels'; the widest there was.  The simulation error of a share is √(share (1 − share) / runs).
@@ -25,7 +27,9 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -35,6 +39,7 @@ import numpy as np
 from core.comparison.means_finding import WORTH_AT, is_shown
 from core.records import Scale
 from core.stats.mean_records import SystemMeans
+from core.stats.prediction_powered import corrected_mean
 from core.stats.system_means import JudgedItems, system_means
 
 LABELS = (10, 25, 50)
@@ -237,6 +242,24 @@ def speed(n: int = 1_000_000) -> Iterator[str]:
         yield f"{n:,} verdicts: {wall:.1f} s, {processor:.1f} s of processor, {megabytes:.0f} MB"
 
 
+def package() -> Iterator[str]:
+    from ppi_py import ppi_mean_ci, ppi_mean_pointestimate
+
+    apart, n_cells, generator = np.zeros(2), 0, np.random.default_rng(0)
+    for n, n_others, weight, rho in product(
+        (10, 25, 50, 300), (40, 1000, 100_000), (0.0, 0.3, 0.7, 1.0), (0, 0.5, 0.9)
+    ):
+        y, others = generator.normal(3, 1, n), generator.normal(4, 1.3, n_others)
+        f = 1 + rho * y + generator.normal(size=n)
+        ours = corrected_mean(y, f, others, weight, ddof=0)
+        low, high = ppi_mean_ci(y, f, others, alpha=0.05, lam=weight)
+        error = np.squeeze(high - low) / 2 / NormalDist().inv_cdf(0.975)
+        point = np.squeeze(ppi_mean_pointestimate(y, f, others, lam=weight))
+        apart = np.maximum(apart, np.abs([ours.value - point, ours.error - error]))
+        n_cells += 1
+    yield f"{n_cells} cells: points at most {apart[0]:.1e} apart, standard errors {apart[1]:.1e}"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=1000)
@@ -250,9 +273,10 @@ def main() -> None:
         "real": lambda: real(chosen.data, runs),
         "null": lambda: null(chosen.data, min(runs, 200)),
         "speed": speed,
+        "package": package,
     }
     for name in chosen.only:
-        print(f"\n{name}, {runs} runs\n" if name != "speed" else "\nspeed\n")
+        print(f"\n{name}, {runs} runs\n" if name not in ("speed", "package") else f"\n{name}\n")
         for line in parts[name]():
             print(line, flush=True)
 
