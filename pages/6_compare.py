@@ -116,8 +116,9 @@ def show_section(page: Opened, compared: Compared, section: str, columns: Sequen
             above = st.container()
             printed = compare_sections.draw_published(compared)
             with above:  # drawn after the choice of the printed numbers, which stand there too
-                compare_leaderboard.draw_table(compared, printed)
-                compare_leaderboard.draw_whiskers(compared, printed)
+                if printed:
+                    compare_leaderboard.draw_table(compared, printed)
+                    compare_leaderboard.draw_whiskers(compared, printed)
         case _:
             compare_judges.draw_judges(page, compared)
 

@@ -189,10 +189,7 @@ def _choose_earlier(
         return ()
     names = {passed.pass_id: passed.name for passed in projects.list_passes(page.store, page.project.project_id)}
     words = {
-        (
-            labels.pass_id,
-            labels.rater,
-        ): f"{labels.rater} in {names.get(labels.pass_id, labels.pass_id)}: {counted(labels.n_items, 'item')}"
+        (labels.pass_id, labels.rater): f"{labels.rater} in {names.get(labels.pass_id, labels.pass_id)}"
         for labels in earlier
     }
     chosen = st.multiselect(
@@ -204,6 +201,8 @@ def _choose_earlier(
         help="Taken over, they count as that person's labels in this pass, are marked as such, and can be changed by "
         "them. On this pass's items, aspects and scale only.",
     )
+    counts = [f"{words[labels.pass_id, labels.rater]}: {counted(labels.n_items, 'item')}" for labels in earlier]
+    st.caption(plain(f"{', '.join(counts)}."))  # not in the options, whose words keep a choice while people label
     return tuple(chosen)
 
 

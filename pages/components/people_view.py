@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pandas as pd
 import streamlit as st
 
 from core import projects
 from core.people import ROLES, Role
+from core.projects.log_words import Participant
 from pages.components import grid, people, tables
 from pages.components.page import Opened
 from pages.components.screens import plain
@@ -27,9 +30,7 @@ def draw(page: Opened) -> None:
         st.info("Nobody has done anything in this project yet. Label an item, or start a run.", icon=":material/group:")
         return
     last = max(taking_part, key=lambda person: person.last_at)
-    n = "One person takes" if len(taking_part) == 1 else f"{len(taking_part)} people take"
-    who = plain(last.name or NOBODY)
-    st.header(f"{n} part; {who} was here last, {tables.ago(last.last_at)}.", anchor=False)
+    st.header(f"{_count_words(taking_part)}; {_who(last)} was here last, {tables.ago(last.last_at)}.", anchor=False)
     grid.draw(
         pd.DataFrame(
             {
@@ -43,6 +44,18 @@ def draw(page: Opened) -> None:
         alt="People of this project",
     )
     st.caption("Role: the one in which somebody did something last. " + _roles_in_words(page))
+
+
+def _count_words(taking_part: Sequence[Participant]) -> str:
+    """How many take part; what was done without a name may be of one or of many, so it counts as nobody."""
+    n = sum(bool(person.name) for person in taking_part)
+    people_words = "One person takes part" if n == 1 else f"{n} people take part"
+    nameless = any(not person.name for person in taking_part)
+    return "Nobody has given a name" if not n else people_words + " by name, others without one" * nameless
+
+
+def _who(person: Participant) -> str:
+    return plain(person.name) if person.name else "somebody who gave no name"
 
 
 def _roles_in_words(page: Opened) -> str:

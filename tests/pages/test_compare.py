@@ -19,7 +19,7 @@ from core.projects.judges import MetricsRequest
 from core.records import JudgeScores, Measure, Rating
 from core.settings import Settings
 from core.store.store import Store
-from pages.components import compare_leaderboard
+from pages.components import compare_leaderboard, compare_sections
 from tests.pages.making import Place, golden_of
 from tests.pages.screen import HOSTILE, button, choose, choose_section, grids, open_screen, press, texts
 
@@ -211,6 +211,16 @@ def test_printed_numbers_stand_beside_a_judge_of_that_name_and_are_flagged(shelf
     assert fusion["flag"].iloc[0] == "system level, not sample"
     choose(screen, "Level", "dataset")
     assert judges_in(screen)["printed in a paper"].iloc[0] == "0.167 (sample level, not dataset)"
+
+
+def test_papers_do_not_repeat_the_leaderboard_where_nothing_printed_is_beside_it(
+    shelf: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compare_sections, "likely_dataset", lambda name: None)
+    shelf.add_judge("rouge1", 2.0, kind="metric", on_scale=False)
+    screen = choose_section(open_screen(SCREEN, **shelf.ids), "Papers")
+    assert "Choose one of them" in texts(screen)
+    assert grids(screen) == []
 
 
 def test_a_judge_is_renamed_and_removed(shelf: Place) -> None:

@@ -109,7 +109,7 @@ def test_who_takes_part_and_in_which_role(place: Place) -> None:
         ("nobody named", "admin", 2),
         ("<b>Ann</b>", "reviewer", 2),
     ]
-    assert "2 people take part; <b>Ann</b> was here last" in texts(screen)
+    assert "One person takes part by name, others without one; <b>Ann</b> was here last" in texts(screen)
     assert "an annotator also labels, comments and votes" in texts(screen)
 
 
