@@ -228,5 +228,5 @@ def test_time_grows_no_faster_than_the_reply(evil: str) -> None:
         read_rating(text, FIVE, "coherence")
         return time.process_time() - start
 
-    short, long = seconds(20_000), seconds(200_000)
-    assert long < 30 * short + 1.0
+    short, long = seconds(10_000), seconds(100_000)
+    assert long < 30 * short + 0.25

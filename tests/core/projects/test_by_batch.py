@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import sqlalchemy as sa
 
@@ -25,6 +26,16 @@ from core.store.store import Store
 from tests.fake_openai import MODEL, FakeOpenAI, RunningServer
 
 QUICK = CalibrationSettings(preset="quick", resamples=50, rounds=1, revisit="full", batch=True)
+
+
+@pytest.fixture(scope="module")
+def golden(golden: GoldenSet) -> GoldenSet:
+    """The first 10 sources of it: thousands of requests tell no more than hundreds."""
+    n = int(np.flatnonzero(golden.source_codes < 10)[-1]) + 1
+    kept = set(golden.item_ids[:n])
+    aspects = {name: replace(labels, values=labels.values[:n]) for name, labels in golden.aspects.items()}
+    ratings = tuple(rating for rating in golden.ratings if rating.item_id in kept)
+    return GoldenSet(golden.name, golden.kind, golden.items[:n], aspects, ratings)
 
 
 @pytest.fixture(scope="module")
