@@ -44,6 +44,7 @@ MARKER_OF_FIXTURE = {
     "lone_namespace": "ray",
 }
 BROWSER = "tests/browser/"
+LONGEST = (BROWSER, "tests/outside/test_killed.py", "tests/core/jobs/test_queue.py")
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")
 CHROMIUM_FLAGS = (
     "--no-sandbox",
@@ -85,8 +86,14 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The browser tests take the longest, so they come first."""
-    items.sort(key=lambda item: not item.nodeid.startswith(BROWSER))
+    """What takes the longest comes first, so that no process is left alone with it in the end."""
+    items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
+
+
+@pytest.hookimpl(wrapper=True, optionalhook=True)
+def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
+    """One more than there are processors: a third of the time a test waits for a server, a worker or a browser."""
+    return (yield) + 1
 
 
 @pytest.hookimpl(optionalhook=True)
