@@ -161,7 +161,7 @@ def draw_ask(why: str = "What you change here carries your name.", known: Sequen
         ):
             st.markdown(f"**Who are you?** {why}", width="content")
             words = {"placeholder": "Your name", "label_visibility": "collapsed"}
-            st.text_input("Your name", key=state.widget("name_typed"), max_chars=LONGEST, width=280, **words)
+            st.text_input("Your name", key=state.widget("name_typed"), max_chars=LONGEST, width=220, **words)
             st.form_submit_button("That is me", on_click=_take_typed)
         if known:
             with st.container(horizontal=True):

@@ -82,7 +82,7 @@ def heat_figure(heat: Heat, *, measure: str) -> Figure:
         zmax=limit,
         colorscale=SCALE,
         hoverinfo="skip",
-        textfont={"size": 14, "color": INK},
+        textfont={"color": INK},  # its size follows that of the cells
         colorbar={"thickness": 12, "len": 1.0, "outlinewidth": 0, "tickformat": ".2f", "title": head},
     )
     height = 130 + 44 * max(len(heat.tokens), 3)
