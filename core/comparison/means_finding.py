@@ -7,14 +7,16 @@ from collections.abc import Mapping
 import numpy as np
 
 from core.comparison.leaderboard import Finding, in_short
+from core.stats import ALPHA
 from core.stats.claims import claim, number, p_figure, range_words, signed, signed_range
 from core.stats.mean_records import MeanDifference, MeanEstimate, SystemMean, SystemMeans
 from core.stats.system_means import LEAST_LABELS, LOPSIDED
 from core.wording import counted
 
-SHOWN_AT, WORTH_AT = 0.04, 0.005
+SHOWN_AT, WORTH_AT = 0.015, 0.005
 """The p, corrected over the pairs, up to which systems are said to differ, and that of the judge's correlation up to
-which it is said to be worth labels: together they claim something of nothing in less than 5 % of tables."""
+which it is said to be worth labels: with all that is said of the judge itself (`examination`, `bar`) they claim
+something of nothing in at most 5 % of golden sets (`tests/bench/bench_null.py`)."""
 
 
 def means_finding(means: SystemMeans, aspect: str, left_out: Mapping[str, int] | None = None) -> Finding:
@@ -95,7 +97,8 @@ def _pair_words(difference: MeanDifference, aspect: str) -> str:
     if is_shown(difference):
         return f"{difference.a} is better than {difference.b} in {aspect} by {_by(difference)}."
     names = f"{difference.a} and {difference.b} cannot be told apart in {aspect}"
-    return f"{names}: difference {difference_words(difference)}."
+    near = difference.p_holm is not None and difference.p_holm <= ALPHA
+    return f"{names}: difference {difference_words(difference)}{f' (it takes {SHOWN_AT:g})' if near else ''}."
 
 
 def _by(difference: MeanDifference) -> str:

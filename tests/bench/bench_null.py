@@ -1,9 +1,11 @@
-"""How often a sentence claims something of data in which there is nothing: where a judge fails, biases and the bar.
+"""How often a sentence claims something of data in which there is nothing: where a judge fails, biases, the bar, and
+which system is better.
 
     python tests/bench/bench_null.py [--runs 200] [--json]
 
 Labels and verdicts have nothing to do with each other nor with the texts; with "sources" each source shifts both, each
-its own way, with "few" there are 8 sources.  A run counts as soon as one sentence of all claims anything.
+its own way, with "few" there are 8 sources.  Means of systems rest on these labels and on verdicts on as many more
+sources; no system is better than another.  A run counts as soon as one sentence of all claims anything.
 """
 
 from __future__ import annotations
@@ -20,8 +22,12 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from core.comparison import compare_table
 from core.comparison.examination import examine
+from core.comparison.judged import judged_items
+from core.comparison.means_finding import is_shown, means_finding
 from core.comparison.supervised import plain_regression
+from core.data.verdict_files.scored import ScoredRows
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Measure, Rating, Scale
+from core.stats.system_means import system_means
 
 ASPECT, SYSTEMS = "quality", ("gpt-4o", "gpt-3.5", "claude-3", "llama-2", "t5", "human")
 WORDS = "the old house stood near a quiet river while many people walked slowly home after work and talked".split()
@@ -59,8 +65,28 @@ def drawn(
     return golden, JudgeScores("openai:gpt-4o", "imported", ASPECT, scores)
 
 
+def more_verdicts(rng: np.random.Generator, golden: GoldenSet, judge: JudgeScores, shift: float) -> ScoredRows:
+    """The verdicts of `judge`, and as many on other sources that nobody labelled."""
+    n, n_sources = len(golden.items), golden.n_sources
+    verdicts = rng.normal(0, 1, n) + shift * np.repeat(rng.normal(0, 1, n_sources), len(SYSTEMS))
+    return ScoredRows(
+        [*golden.item_ids, *(f"more-{item_id}" for item_id in golden.item_ids)],
+        np.concatenate([judge.values, np.clip(np.round(2 * (3 + verdicts)) / 2, 1, 5)]),
+        2 * [item.system_id for item in golden.items],
+        [*(item.source_id for item in golden.items), *(f"more-{item.source_id}" for item in golden.items)],
+    )
+
+
+def claims_of_systems(golden: GoldenSet, rows: ScoredRows) -> list[str]:
+    """The sentences on means of systems that claim something: a difference, or that the judge is worth labels."""
+    means = system_means(judged_items(golden, ASPECT, rows).items)
+    sentences = means_finding(means, ASPECT)
+    worth = [words for words in sentences.details if "counts as about" in words]
+    return [*([sentences.headline] if any(map(is_shown, means.differences)) else []), *worth]
+
+
 def claims_of(golden: GoldenSet, judge: JudgeScores) -> list[str]:
-    """All sentences that claim something."""
+    """All sentences that claim something of one judge."""
     regression = plain_regression(golden, ASPECT)
     board = compare_table(golden, ASPECT, [judge], Measure("spearman", "dataset"), regression=regression)
     bar = (
@@ -73,12 +99,18 @@ def measured(runs: int) -> dict[str, dict[str, object]]:
     results: dict[str, dict[str, object]] = {}
     for name, (n_sources, shift) in DESIGNS.items():
         rng = np.random.default_rng(11)
-        items, claiming, sentences = texts(rng, n_sources), 0, Counter[str]()
+        items, sentences = texts(rng, n_sources), Counter[str]()
+        claiming = judges = systems = 0
         for _ in range(runs):
-            found = claims_of(*drawn(rng, items, n_sources, shift))
-            claiming += bool(found)
-            sentences.update(words[:24] for words in found)
-        results[name] = {"runs": runs, "claiming": claiming, "share": claiming / runs, "sentences": dict(sentences)}
+            golden, judge = drawn(rng, items, n_sources, shift)
+            of_judge = claims_of(golden, judge)
+            of_systems = claims_of_systems(golden, more_verdicts(rng, golden, judge, shift))
+            claiming += bool(of_judge or of_systems)
+            judges += bool(of_judge)
+            systems += bool(of_systems)
+            sentences.update(words[:24] for words in (*of_judge, *of_systems))
+        counts = {"claiming": claiming, "of_judge": judges, "of_systems": systems}
+        results[name] = {"runs": runs, **counts, "share": claiming / runs, "sentences": dict(sentences)}
     return results
 
 
@@ -92,7 +124,8 @@ def main() -> None:
         print(json.dumps(results))
         return
     for name, found in results.items():
-        print(f"{name}: {found['claiming']} of {found['runs']} runs claim something {found['sentences']}")
+        apart = f"{found['of_judge']} of the judge, {found['of_systems']} of systems"
+        print(f"{name}: {found['claiming']} of {found['runs']} runs claim something: {apart} {found['sentences']}")
 
 
 if __name__ == "__main__":
