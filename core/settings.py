@@ -89,7 +89,7 @@ class Settings:
             capability=capability_named(env.get("CONCORD_CAPABILITIES") or "", "CONCORD_CAPABILITIES"),
             remote_code=_listed(env.get("CONCORD_REMOTE_CODE") or ""),
             local_models=_listed(env.get("CONCORD_LOCAL_MODELS") or ""),
-            ray=_ray_address(env.get("CONCORD_RAY") or ""),
+            ray=ray_address(env.get("CONCORD_RAY") or "", "CONCORD_RAY"),
             concurrency=_positive(env, "CONCORD_CONCURRENCY", 64),
             requests_per_minute=_given_number(env, "CONCORD_REQUESTS_PER_MINUTE"),
             tokens_per_minute=_given_number(env, "CONCORD_TOKENS_PER_MINUTE"),
@@ -140,12 +140,13 @@ def _listed(raw: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in raw.split(",") if word.strip())
 
 
-def _ray_address(raw: str) -> str:
+def ray_address(raw: str, where: str) -> str:
+    """The address of a Ray cluster; UsageError, naming `where` it was said, for what is none."""
     address = raw.strip()
     host, _, port = address.rpartition(":")
     if address in ("", "auto") or (host and port.isdigit() and "/" not in address):
         return address
-    raise UsageError(f"CONCORD_RAY must be 'auto' or HOST:PORT of a Ray head (6379 by default), not {raw!r}.")
+    raise UsageError(f"{where} must be 'auto' or HOST:PORT of a Ray head (6379 by default), not {raw!r}.")
 
 
 def _roles(file: str | None) -> Mapping[str, Role]:

@@ -242,7 +242,7 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
             *("core.providers.one_pass", "core.providers.transformers_local"),
         ),
     ),
-    "ray": ("core.repeval.cluster",),
+    "ray": ("core.cluster", "core.repeval.cluster", "core.scoring.on_ray"),
     "opentelemetry": ("core.telemetry",),
     **dict.fromkeys(("pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib"), ()),
 }

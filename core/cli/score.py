@@ -15,7 +15,7 @@ from core.wording import counted
 
 if TYPE_CHECKING:
     from core.data.findings import Finding
-    from core.scoring import BatchWritten, FusedScores, ScoredFile
+    from core.scoring import BatchWritten, FusedScores, ScoredFile, ScoreRequest
     from core.scoring.request import SureScores
 
 commands = typer.Typer(add_completion=False)
@@ -50,6 +50,15 @@ BatchWrite = Annotated[
 BatchRead = Annotated[
     list[Path] | None, typer.Option(help="Score from this file of results, and ask nobody; may be repeated.")
 ]
+RayAddress = Annotated[
+    str,
+    typer.Option(
+        "--ray",
+        metavar="ADDRESS",
+        help="Score on the Ray cluster at HOST:PORT, or auto. ITEMS may then be a folder, a pattern or an address such "
+        "as s3://…; --out is a folder of parts, Parquet or, where its name ends in .jsonl, JSON lines.",
+    ),
+]
 FINDINGS_IN_JSON = 20
 FINDINGS_SHOWN = 5
 NOTHING_READ = (
@@ -60,9 +69,13 @@ NOTHING_READ = (
 
 @commands.command()
 def score(
-    items: Annotated[Path, typer.Argument(help="Items: CSV, JSONL (.gz), Parquet or XLSX; labels are not needed.")],
+    source: Annotated[
+        str, typer.Argument(metavar="ITEMS", help="CSV, JSONL (.gz), Parquet or XLSX; labels are not needed.")
+    ],
     judge_file: Annotated[Path, typer.Option("--judge-file", help="A judge.yaml, fused.yaml or repeval.yaml.")],
-    out: Annotated[Path, typer.Option(help="Verdicts, one JSON object a line; CSV where the name ends in .csv.")],
+    target: Annotated[
+        str, typer.Option("--out", help="Verdicts, one JSON object a line; CSV where the name ends in .csv.")
+    ],
     *,
     explain: Explain = False,
     judge: JudgeSpec = "",
@@ -79,13 +92,14 @@ def score(
     intervals: Intervals = False,
     coverage: Coverage = 0.9,
     abstain_over: AbstainOver = None,
+    ray: RayAddress = "",
     as_json: JsonFlag = False,
 ) -> None:
     """Apply a calibrated judge to items, in constant memory; a stopped one goes on where it was."""
     from core.export.judge_reading import kind_of_file
     from core.scoring import ScoreRequest, estimate_scoring, score_file, score_fused, write_batch
 
-    fused_file = kind_of_file(judge_file) == "fusion"
+    items, out, fused_file = Path(source), Path(target), kind_of_file(judge_file) == "fusion"
     if sum((batch, batch_write is not None, bool(batch_read))) > (0 if fused_file else 1):
         raise UsageError("Take one of --batch, --batch-write and --batch-read, and none with a fused judge.")
     request = ScoreRequest(
@@ -94,6 +108,9 @@ def score(
         coverage=coverage if intervals or abstain_over is not None else None,
         abstain_over=abstain_over,
     )
+    if ray:
+        _score_there(ray, request, source, target, as_json=as_json)
+        return
     if fused_file:
         fused = score_fused(request, replies=cache_for(judge_file, "", accept_edited=accept_edited))
         tell(*_fused_scores(fused, out), as_json)
@@ -112,6 +129,19 @@ def score(
             for note in getattr(error, "__notes__", ()):
                 typer.echo(note, err=True)
             raise
+    _tell_scored(scored, str(out), as_json)
+
+
+def _score_there(ray: str, request: ScoreRequest, source: str, target: str, *, as_json: bool) -> None:
+    from core.scoring.on_ray import score_on_ray
+    from core.settings import ray_address
+
+    with stages_shown("items") as progress:
+        scored = score_on_ray(ray_address(ray, "--ray"), request, source, target, progress=progress)
+    _tell_scored(scored, target, as_json)
+
+
+def _tell_scored(scored: ScoredFile, out: str, as_json: bool) -> None:
     for line in _finding_words(scored.findings):
         typer.echo(line, err=True)
     body = _score_body(scored, out)
@@ -124,7 +154,7 @@ def score(
 # ── words and JSON ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _score_body(scored: ScoredFile, out: Path) -> dict[str, Any]:
+def _score_body(scored: ScoredFile, out: str) -> dict[str, Any]:
     pace = scored.per_second
     return {
         "n_items": scored.n_items,
@@ -142,7 +172,7 @@ def _score_body(scored: ScoredFile, out: Path) -> dict[str, Any]:
         "marks": list(scored.marks),
         "remarks": list(scored.remarks),
         "findings": [asdict(finding) for finding in scored.findings[:FINDINGS_IN_JSON]],
-        "out": str(out),
+        "out": out,
         **({"batch": dict(scored.batch)} if scored.batch else {}),
         **({} if scored.sure is None else _sure_body(scored.sure)),
     }

@@ -84,8 +84,8 @@ class OpenAIProvider:
         timeout: float = 120.0,
         max_retries: int = 5,
         patience: float = 600.0,
-        requests_per_minute: int | None = None,
-        tokens_per_minute: int | None = None,
+        requests_per_minute: float | None = None,
+        tokens_per_minute: float | None = None,
         prices: Mapping[str, Price] | None = None,
         access: Access | None = None,
         key_name: str = "OPENAI_API_KEY",
@@ -115,6 +115,14 @@ class OpenAIProvider:
 
     def __repr__(self) -> str:
         return f"OpenAIProvider({self.endpoint!r})"
+
+    def share(self, n: int) -> None:
+        """Take the n-th part of what the endpoint allows: `n` processes ask it.  Before the first request."""
+        self.concurrency = max(1, self.concurrency // n)
+        if self.requests_per_minute:
+            self.requests_per_minute /= n
+        if self.tokens_per_minute:
+            self.tokens_per_minute /= n
 
     def capabilities(self, model: str) -> Capabilities:
         """What has been learnt of `model` at this endpoint."""

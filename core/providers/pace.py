@@ -41,8 +41,8 @@ class Pace:
         self,
         most: int,
         *,
-        requests_per_minute: int | None = None,
-        tokens_per_minute: int | None = None,
+        requests_per_minute: float | None = None,
+        tokens_per_minute: float | None = None,
         patience: float = 600.0,
     ) -> None:
         self.most = self.limit = most

@@ -1,8 +1,6 @@
 """Hidden states computed in shards on a Ray cluster.
 
-The only place that knows Ray, which is installed apart (`pip install "ray==2.60.0"`) and imported when a cluster is
-named.  The host that asks must be a node of the cluster (``ray start``); nodes need the same Python and requirements,
-Concord's own code is sent along.  Shards are whole batches, cut as one process would cut them, so the states are the
+Shards are whole batches, cut as one process would cut them, so the states are the
 same, and they come back to the caller, who keeps them in his cache: what a cluster has read, a single machine finds.
 
 A node that is lost costs its unfinished shards, which Ray gives to another.  A GPU that runs out of memory halves the
@@ -11,30 +9,24 @@ batch as in one process.
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
+from core.cluster import connected, plain_errors
 from core.errors import ConcordError, JobError, JudgeError
 from core.records import IntArray
 from core.repeval.extraction import StatePlan, compute
 from core.repeval.model import CodeAllowed, Device, LoadedModel, ModelSpec, Precision, choose_precision, load_model
 from core.repeval.states import HalfArray, StateBatch
 
-RAY = "2.60.0"
-"""The version that was tested with the other requirements."""
 SHARD_BATCHES = 4
 RETRIES = 10
 POLL_SECONDS = 0.5  # between two looks whether the run must stop
-
-_connecting = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +58,14 @@ def cluster_at(address: str, spec: ModelSpec) -> Cluster:
 
     JobError when ray is not installed, the cluster cannot be reached, or it has not the device asked for.
     """
-    ray = _connected(address)
+    ray = connected(address)
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     gpus = int(sum(node.get("GPU", 0) for node in nodes))
     if spec.device == "mps" or (spec.device == "cuda" and not gpus):
         raise JobError(f"The device {spec.device} was asked for, but the Ray cluster at {address} has none. Use auto.")
     if gpus and spec.device != "cpu":
         on_gpu = ray.remote(num_gpus=1, num_cpus=0, max_retries=RETRIES)(choose_precision)
-        with _plain_errors(address):
+        with plain_errors(address):
             return Cluster(gpus, "cuda", ray.get(on_gpu.remote(spec, "cuda")), 0)
     cpus_of_nodes = [int(node["CPU"]) for node in nodes if node.get("CPU", 0) >= 1]
     if not cpus_of_nodes:
@@ -98,7 +90,7 @@ def compute_on(
     missing = plan.to_compute(rows)
     if not len(missing):
         return
-    ray = _connected(address)
+    ray = connected(address)
     options = {"num_gpus": 1, "num_cpus": 0} if cluster.device == "cuda" else {"num_cpus": cluster.cpus}
     task = ray.remote(max_retries=RETRIES, scheduling_strategy="SPREAD", **options)(_read_shard)
     waiting = {task.remote(_shard_plan(plan, rows)): rows for rows in _shards(plan, missing)}
@@ -108,7 +100,7 @@ def compute_on(
             on_wait()
             ready, _ = ray.wait(list(waiting), num_returns=1, timeout=POLL_SECONDS)
             for shard in ready:
-                with _plain_errors(address):
+                with plain_errors(address):
                     answer: _Answer = ray.get(shard)
                 if answer.problem or answer.values is None:
                     raise JudgeError(f"On the node {answer.node}: {answer.problem}")
@@ -175,41 +167,3 @@ def _node() -> str:
     import ray
 
     return str(ray.util.get_node_ip_address())
-
-
-# ── the connection ───────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _connected(address: str) -> Any:
-    """The ray module, connected to the cluster once a process."""
-    try:
-        import ray
-    except ImportError as error:
-        raise JobError(
-            f"CONCORD_RAY names a cluster ({address}), but ray is not installed here. Install it on every node "
-            f'(pip install "ray=={RAY}"), or unset CONCORD_RAY to compute on this machine alone.'
-        ) from error
-    with _connecting:
-        if not ray.is_initialized():
-            code = str(Path(__file__).resolve().parents[1])  # the package core itself
-            with _plain_errors(address):
-                ray.init(
-                    address=address, log_to_driver=False, configure_logging=False, runtime_env={"py_modules": [code]}
-                )
-    return ray
-
-
-@contextmanager
-def _plain_errors(address: str) -> Iterator[None]:
-    """Ray's errors in plain words; its own, with the reason, goes to the log as the cause."""
-    import ray
-
-    try:
-        yield
-    except (ray.exceptions.RayError, ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
-        lines: Sequence[str] = str(error).strip().split("\n")
-        raise JobError(
-            f"The Ray cluster at {address} failed: {lines[0][:300]}. This host must be a node of it (ray start "
-            f"--address={'HOST:PORT' if address == 'auto' else address}) with the same token; what was read so far is "
-            "kept, so the run can be resumed."
-        ) from error

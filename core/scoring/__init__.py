@@ -11,6 +11,8 @@
     mending     what an earlier call left unread, among the lines that are kept
     estimate    calls, tokens and price of a scoring before it starts
     run         all of it, on several cores where that pays
+    on_ray      the same in parts, by judges on the nodes of a Ray cluster
+    places      files and folders at a path or in an object store
 """
 
 from core.scoring.estimate import estimate_scoring

@@ -39,6 +39,7 @@ class ItemFile:
     """Items of a file, ready to be read as often as wanted: either from `table` one batch at a time, or from `kept`.
 
     `digest` is the SHA-256 of the file's bytes; `filled` counts the items that have a source, a context, references.
+    `hashes` (n_items,) are those of the ids.
     """
 
     path: Path
@@ -49,6 +50,7 @@ class ItemFile:
     table: TableFile | None = None
     mapping: Mapping | None = None
     kept: tuple[Item, ...] = field(default=(), repr=False)
+    hashes: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.uint64), repr=False)
 
     def batches(self, size: int, start: int = 0) -> abc.Iterator[tuple[Item, ...]]:
         """The items after the first `start`, in file order, `size` at a time."""
@@ -88,7 +90,7 @@ def validate_items(path: Path, on_rows: OnRows = lambda n: None) -> ItemFile:
     if has_errors(findings):
         raise first_error(findings, path.name)
     findings = (*table.findings, *findings)
-    return ItemFile(path, digest, look.n_rows, look.filled, findings, table, look.mapping)
+    return ItemFile(path, digest, look.n_rows, look.filled, findings, table, look.mapping, hashes=look.hashes)
 
 
 def check_needs(items: ItemFile, needs: abc.Sequence[str]) -> None:
@@ -107,7 +109,12 @@ def _joined(path: Path, digest: str) -> ItemFile:
     """Items of several rows each, held in memory."""
     golden = load_items(path)
     filled = Counter(part for item in golden.items for part in _filled(item))
-    return ItemFile(path, digest, len(golden.items), filled, kept=golden.items)
+    hashes = np.frombuffer(b"".join(_hash(item.item_id) for item in golden.items), dtype=np.uint64)
+    return ItemFile(path, digest, len(golden.items), filled, kept=golden.items, hashes=hashes)
+
+
+def _hash(item_id: str) -> bytes:
+    return hashlib.blake2b(item_id.encode("utf-8", "replace"), digest_size=8).digest()
 
 
 def _filled(item: Item) -> list[str]:
@@ -121,6 +128,7 @@ class _Look:
     def __init__(self, table: TableFile, mapping: Mapping, on_rows: OnRows) -> None:
         self.table, self.mapping, self.log, self.n_rows = table, mapping, FindingLog(), 0
         self.filled: Counter[str] = Counter()
+        self.hashes: np.ndarray = np.empty(0, dtype=np.uint64)
         self.columns = mapping.columns
         if not check_mapping(mapping, mapping.columns, self.log, labels_needed=False):
             return
@@ -130,12 +138,13 @@ class _Look:
             item = reader.read(self.n_rows, row)
             self.filled.update(_filled(item))
             empty.look(item, self.n_rows)
-            ids += hashlib.blake2b(item.item_id.encode("utf-8", "replace"), digest_size=8).digest()
+            ids += _hash(item.item_id)
             if self.n_rows % _TOLD == 0:
                 on_rows(self.n_rows)
         empty.tell()
         self.columns = rows.columns
-        self._check_ids(np.frombuffer(ids, dtype=np.uint64))
+        self.hashes = np.frombuffer(ids, dtype=np.uint64)
+        self._check_ids(self.hashes)
 
     def _check_ids(self, hashes: np.ndarray) -> None:
         """An error for each row whose id stood in a row before.

@@ -153,7 +153,7 @@ FORMAT = "concord-score-progress"
 VERSION = 1
 _CHUNK = 1 << 20
 _FROM_THE_START = "Add --again to score from the start."
-_CHANGED = {
+CHANGED = {
     "input": "the input file has changed since, or is another one",
     "judge": "the judge file has changed since, or is another one",
     "options": "it was started with other options",
@@ -266,7 +266,7 @@ class Checkpoint:
             return
         if kept.get("version") != VERSION:
             raise JobError(f"{self.progress}: was written by another version of Concord. {_FROM_THE_START}")
-        for name, words in _CHANGED.items():
+        for name, words in CHANGED.items():
             if kept["identity"].get(name) != self.identity.get(name):
                 raise JobError(
                     f"{self.part} holds {done.items:,} verdicts of a scoring that cannot go on: {words}. Bring back "

@@ -211,6 +211,12 @@ def score_batch(judge: RowJudge, items: Sequence[Item], request: ScoreRequest) -
     return batch
 
 
+def scored_batches(request: ScoreRequest, judge: RowJudge, items: Sequence[Item]) -> Iterator[Batch]:
+    """The scored batches of `items`, in their order."""
+    batches, size = iter(items), _batch_size(judge)
+    yield from _scored(request, judge, iter(lambda: tuple(islice(batches, size)), ()), len(items))
+
+
 def _score_rest(
     request: ScoreRequest,
     judge: RowJudge,

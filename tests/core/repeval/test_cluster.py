@@ -121,7 +121,7 @@ class Waiting:
 @pytest.fixture
 def ray(monkeypatch: pytest.MonkeyPatch) -> Iterator[OneTask]:
     result = OneTask()
-    monkeypatch.setattr(cluster, "_connected", lambda address: result)
+    monkeypatch.setattr(cluster, "connected", lambda address: result)
     monkeypatch.setitem(sys.modules, "ray", result)
     monkeypatch.setattr(cluster, "_node", lambda: "10.0.0.2")
     yield result
@@ -205,7 +205,9 @@ def test_a_cluster_that_lacks_the_device_is_refused(
 
 def test_a_missing_ray_is_told_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(JobError, match=r"CONCORD_RAY names a cluster \(auto\), but ray is not installed.*pip install"):
+    with pytest.raises(
+        JobError, match=r"CONCORD_RAY .* names a cluster \(auto\), but ray is not installed.*pip install"
+    ):
         Machines(ModelSpec(), "auto").plan(items(), SMALL, None)
 
 

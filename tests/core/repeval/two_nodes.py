@@ -7,77 +7,15 @@ this process.  Prints one JSON object; FOLDER takes the states, the nodes' logs 
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
-import secrets
-import shutil
-import signal
-import socket
-import struct
 import subprocess
 import sys
-import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-HEAD, OTHER, PORT = "127.0.0.1", "127.0.0.2", "6379"
-SET_FLAGS, UP_AND_RUNNING = 0x8914, 0x41  # SIOCSIFFLAGS; IFF_UP | IFF_RUNNING
-
-
-def raise_loopback() -> None:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
-        fcntl.ioctl(any_socket, SET_FLAGS, struct.pack("16sh", b"lo", UP_AND_RUNNING))
-
-
-def set_environment(folder: Path) -> None:
-    token = folder / "token"
-    token.touch(mode=0o600)
-    token.write_text(secrets.token_hex(32))
-    os.environ |= {
-        "HOME": str(folder),
-        "RAY_AUTH_MODE": "token",
-        "RAY_AUTH_TOKEN_PATH": str(token),
-        "RAY_USAGE_STATS_ENABLED": "0",
-        "OMP_NUM_THREADS": "1",  # as many as a task of one processor gets
-        "RAY_health_check_period_ms": "1000",  # a lost node is noticed after seconds, not a quarter of a minute
-        "RAY_health_check_timeout_ms": "2000",
-        "RAY_health_check_failure_threshold": "3",
-        "CUDA_VISIBLE_DEVICES": "",  # the nodes share one machine: neither is to find its GPU
-    }
-
-
-def start_node(folder: Path, address: str, *arguments: str) -> subprocess.Popen[bytes]:
-    about = (f"--node-ip-address={address}", "--num-cpus=1", "--num-gpus=0", "--object-store-memory=80000000")
-    ray = Path(sys.executable).with_name("ray")
-    with (folder / f"{address}.log").open("wb") as log:
-        return subprocess.Popen([str(ray), "start", *arguments, *about, "--block"], stdout=log, stderr=log)
-
-
-def kill_with_children(pid: int) -> None:
-    parents = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            parents[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
-        except OSError:  # it has just ended
-            continue
-    family = {pid}
-    while more := {child for child, parent in parents.items() if parent in family} - family:
-        family |= more
-    for one in family:
-        os.kill(one, signal.SIGKILL)
-
-
-def wait_for_nodes(n: int) -> None:
-    import ray
-
-    end = time.monotonic() + 60
-    while sum(node["Alive"] for node in ray.nodes()) != n:
-        assert time.monotonic() < end, f"not {n} nodes after a minute"
-        time.sleep(0.1)
+from tests.ray_nodes import HEAD, PORT, kill_with_children, two_nodes, wait_for_nodes
 
 
 def run_with_a_loss(golden_file: Path, folder: Path, second: subprocess.Popen[bytes]) -> dict[str, Any]:
@@ -136,28 +74,8 @@ def run_with_a_loss(golden_file: Path, folder: Path, second: subprocess.Popen[by
 
 def main() -> None:
     golden_file, folder = Path(sys.argv[1]), Path(sys.argv[2])
-    raise_loopback()
-    set_environment(folder)
-    sockets = tempfile.mkdtemp(prefix="ray", dir="/tmp")  # the path of a socket may have 107 characters
-    try:
-        start = (f"--port={PORT}", "--include-dashboard=false", f"--temp-dir={sockets}", "--disable-usage-stats")
-        start_node(folder, HEAD, "--head", *start)
-        wait_for_port()
-        second = start_node(folder, OTHER, f"--address={HEAD}:{PORT}")
+    with two_nodes(folder) as second:
         print(json.dumps(run_with_a_loss(golden_file, folder, second)))
-    finally:
-        shutil.rmtree(sockets, ignore_errors=True)
-
-
-def wait_for_port() -> None:
-    end = time.monotonic() + 60
-    while True:
-        try:
-            socket.create_connection((HEAD, int(PORT)), timeout=1).close()
-            return
-        except OSError:
-            assert time.monotonic() < end, "no head after a minute"
-            time.sleep(0.2)
 
 
 main()

@@ -1,0 +1,76 @@
+"""The connection to a Ray cluster, and its errors in plain words.
+
+Ray is installed apart (`pip install "ray==2.60.0"`) and imported when a cluster is named.  The host that asks must be a
+node of the cluster (``ray start``); nodes need the same Python and requirements, Concord's own code is sent along.  A
+key is not: every node has its own in the environment that it was started with.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from core.errors import JobError
+
+RAY = "2.60.0"
+"""The version that was tested with the other requirements."""
+
+_connecting = threading.Lock()
+
+
+def connected(address: str) -> Any:
+    """The ray module, connected once a process to the cluster at `address` ("auto" or HOST:PORT).
+
+    JobError says why it cannot be.
+    """
+    try:
+        import ray
+    except ImportError as error:
+        raise JobError(
+            f"CONCORD_RAY or --ray names a cluster ({address}), but ray is not installed here. Install it on every "
+            f'node (pip install "ray=={RAY}"), or name none to compute on this machine alone.'
+        ) from error
+    with _connecting:
+        if not ray.is_initialized():
+            code = str(Path(__file__).resolve().parent)  # the package core itself
+            for name in ("ray", "ray.data"):
+                logging.getLogger(name).setLevel(logging.ERROR)
+            with plain_errors(address):
+                ray.init(
+                    address=address, log_to_driver=False, configure_logging=False, runtime_env={"py_modules": [code]}
+                )
+    return ray
+
+
+@contextmanager
+def plain_errors(address: str) -> Iterator[None]:
+    """Ray's errors in plain words; its own, with the reason, goes to the log as the cause."""
+    import ray
+
+    try:
+        yield
+    except (ray.exceptions.RayError, ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
+        raise JobError(f"The Ray cluster at {address} failed: {words_of(error)}. {_way_out(error, address)}") from error
+
+
+def words_of(error: Exception) -> str:
+    """What an error of Ray says, in one line without its traceback."""
+    lines = [line.strip() for line in str(error).strip().split("\n")]
+    if lines[0].startswith("Version mismatch"):
+        return " ".join(lines)[:300].rstrip(".")
+    return lines[0][:300].rstrip(".") or type(error).__name__
+
+
+def _way_out(error: Exception, address: str) -> str:
+    if str(error).startswith("Version mismatch"):
+        return f"Install the same Python and ray=={RAY} on every node, and start them anew."
+    if type(error).__name__ == "OutOfMemoryError":
+        return "A node ran out of memory: give it fewer processors (ray start --num-cpus) or more memory."
+    return (
+        f"This host must be a node of it (ray start --address={'HOST:PORT' if address == 'auto' else address}) with "
+        "the same token; what is done so far is kept, so the run can be resumed."
+    )

@@ -1,0 +1,164 @@
+"""Files and folders at a path or in an object store (`s3://BUCKET/…`, `gs://…`, `file:///…`), the same from every node.
+
+Rights come from the environment of the node that reads or writes, as the store's own tools take them.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from core.data.files import PACKED, SUFFIXES
+from core.errors import ConcordError, GoldenError, JobError, UsageError
+from core.files import FULL
+
+_WILD = re.compile(r"[*\[]")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A file or folder at `address`; `file_system` and `path` are pyarrow's."""
+
+    address: str
+
+    @cached_property
+    def _found(self) -> tuple[Any, str]:
+        from pyarrow import ArrowException, fs
+
+        if "://" not in self.address:
+            return fs.LocalFileSystem(), str(Path(self.address).expanduser().absolute())
+        try:
+            file_system, path = fs.FileSystem.from_uri(self.address)
+        except (ArrowException, ValueError, OSError, NotImplementedError) as error:
+            raise UsageError(
+                f"{self.address}: is no place that can be read ({_first_line(error)}). Give a path, or an address such "
+                "as s3://BUCKET/FOLDER or gs://BUCKET/FOLDER."
+            ) from error
+        return file_system, path
+
+    @property
+    def file_system(self) -> Any:
+        return self._found[0]
+
+    @property
+    def path(self) -> str:
+        return self._found[1]
+
+    @property
+    def local(self) -> bool:
+        """Whether it lies in a file system that this host has mounted."""
+        from pyarrow import fs
+
+        return isinstance(self.file_system, fs.LocalFileSystem)
+
+    def __reduce__(self) -> tuple[type[Place], tuple[str]]:
+        return Place, (self.address,)  # connections stay where they are
+
+    def names(self) -> set[str]:
+        """Of the files right in this folder; none where there is no folder."""
+        from pyarrow import fs
+
+        with self.said("read"):
+            listed = self.file_system.get_file_info(fs.FileSelector(self.path, allow_not_found=True))
+        return {entry.base_name for entry in listed}
+
+    def read(self, name: str) -> bytes:
+        """All bytes of a file in this folder."""
+        with self.said("read"), self.file_system.open_input_stream(f"{self.path}/{name}") as file:
+            return bytes(file.read())
+
+    def write(self, name: str, data: bytes) -> None:
+        """Put a file into this folder, whole or not at all.  ConcordError for a full disk or a store without rights."""
+        with self.said("written"):
+            final = f"{self.path}/{name}"
+            now = f"{self.path}/.{name}.part" if self.local else final  # an object appears when it is whole
+            self.file_system.create_dir(self.path, recursive=True)
+            with self.file_system.open_output_stream(now) as file:
+                file.write(data)
+            if self.local:
+                self.file_system.move(now, final)
+
+    def drop(self, name: str) -> None:
+        """Delete a file of this folder."""
+        with self.said("written"):
+            self.file_system.delete_file(f"{self.path}/{name}")
+
+    @contextmanager
+    def copied(self, path: str) -> Iterator[Path]:
+        """A file of this place's file system as one on this host, until the end."""
+        from pyarrow import fs
+
+        if self.local:
+            yield Path(path)
+            return
+        with tempfile.TemporaryDirectory(prefix="concord-") as folder:
+            copy = Path(folder) / PurePosixPath(path).name
+            with self.said("read"):
+                fs.copy_files(path, str(copy), self.file_system, fs.LocalFileSystem())
+            yield copy
+
+    @contextmanager
+    def said(self, done: str) -> Iterator[None]:
+        """What a file system or a store says, as a sentence with what to do."""
+        try:
+            yield
+        except OSError as error:
+            if error.errno in FULL:
+                raise JobError(
+                    f"{self.address}: the disk is full. Finished parts are kept; free some space and run the same "
+                    "command again: it goes on from there."
+                ) from error
+            raise JobError(
+                f"{self.address}: cannot be {done} ({_first_line(error)}). Look whether it is there, and whether every "
+                "node may read and write it with the rights of its own environment."
+            ) from error
+
+
+def item_files(address: str) -> tuple[Place, list[str]]:
+    """The files that `address` names, one file, a folder or a pattern (`*`), in the order of their names.
+
+    The place knows their file system.  GoldenError where there is none, JobError where it cannot be read.
+    """
+    from pyarrow import fs
+
+    wild = _WILD.search(address)
+    above, query = (address[: wild.start()].rpartition("/")[0] or ".") if wild else address, ""
+    if wild and "://" in address:
+        query = "".join(address.partition("?")[1:])
+    place = Place(above + query)
+    with place.said("read"):
+        itself = place.file_system.get_file_info(place.path)
+        if itself.type == fs.FileType.File:
+            return place, [itself.path]
+        listed = place.file_system.get_file_info(fs.FileSelector(place.path, allow_not_found=True, recursive=True))
+    pattern = ""
+    if wild:
+        pattern = f"{place.path}/{address.partition('?')[0][len(above) :].lstrip('/')}"
+    files = sorted(
+        entry.path
+        for entry in listed
+        if entry.type == fs.FileType.File
+        and not entry.base_name.startswith((".", "_"))
+        and (fnmatch(entry.path, pattern) if wild else entry.path.lower().endswith((*SUFFIXES, *PACKED)))
+    )
+    if not files:
+        raise GoldenError(
+            f"{address}: no file of items is there. Give a file, a folder or a pattern such as day-*.csv."
+        )
+    return place, files
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().split("\n")[0][:300] or type(error).__name__
+
+
+def as_words(error: ConcordError, where: str) -> str:
+    """An error's words with the file or node that it came of, unless they name it."""
+    return str(error) if where in str(error) else f"{where}: {error}"
