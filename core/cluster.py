@@ -59,6 +59,7 @@ def plain_errors(address: str) -> Iterator[None]:
 
 def words_of(error: Exception) -> str:
     """What an error of Ray says, in one line without its traceback."""
+    error = getattr(error, "cause", None) or error  # what a task raised stands behind its traceback
     lines = [line.strip() for line in str(error).strip().split("\n")]
     if lines[0].startswith("Version mismatch"):
         return " ".join(lines)[:300].rstrip(".")

@@ -12,6 +12,7 @@
     estimate    calls, tokens and price of a scoring before it starts
     run         all of it, on several cores where that pays
     on_ray      the same in parts, by judges on the nodes of a Ray cluster
+    parts       what the nodes do for it
     places      files and folders at a path or in an object store
 """
 

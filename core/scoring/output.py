@@ -28,6 +28,7 @@ from typing import IO, Any
 from core.data.verdict_files import BY_ORDER
 from core.errors import ConcordError, JobError, UsageError
 from core.export import verdict_row
+from core.export.fused_judge import FusedJudge
 from core.export.sureness import ABSTAINED, INTERVAL_COLUMNS, Sureness, sureness_of
 from core.files import FULL, json_lines, replacing
 from core.records import Item, Unscored, Verdict
@@ -131,7 +132,7 @@ def _lines(out: Path) -> Iterator[Mapping[str, Any]]:
         yield from csv.DictReader(file) if out.suffix.lower() == ".csv" else map(json.loads, file)
 
 
-def identity_of(request: ScoreRequest, items: ItemFile, judge: RowJudge) -> dict[str, Any]:
+def identity_of(request: ScoreRequest, items: ItemFile, judge: RowJudge | FusedJudge) -> dict[str, Any]:
     """What a scoring must have in common with the one that it goes on from."""
     return {
         "input": {"digest": items.digest, "n_items": items.n_items},

@@ -175,8 +175,8 @@ def _mend(
             raise JobError(f"{old}: does not begin with the header that Concord writes. Add --again to score anew.")
         each = chain.from_iterable(items.batches(BATCH))
         unread = islice(unread_items(each, islice(read(looked), n_rows), as_csv=as_csv), most)
-        batches = iter(lambda: tuple(islice(unread, _batch_size(judge))), ())
-        with closing(_scored(request, judge, batches, 0)) as scored:
+        batches = iter(lambda: tuple(islice(unread, batch_size(judge))), ())
+        with closing(scored_batches(request, judge, batches, 0)) as scored:
             fresh = chain.from_iterable(read(io.StringIO(b.text, newline="\n")) for b in scored)
             file.write(head)
             for place, row in enumerate(read(lines)):
@@ -211,12 +211,6 @@ def score_batch(judge: RowJudge, items: Sequence[Item], request: ScoreRequest) -
     return batch
 
 
-def scored_batches(request: ScoreRequest, judge: RowJudge, items: Sequence[Item]) -> Iterator[Batch]:
-    """The scored batches of `items`, in their order."""
-    batches, size = iter(items), _batch_size(judge)
-    yield from _scored(request, judge, iter(lambda: tuple(islice(batches, size)), ()), len(items))
-
-
 def _score_rest(
     request: ScoreRequest,
     judge: RowJudge,
@@ -229,10 +223,10 @@ def _score_rest(
     """Score what is not done yet, as much of it as the budget pays for; an error says that nothing is lost."""
     first, left = checkpoint.done, items.n_items - checkpoint.done.items
     wanted = left if affordable is None else min(left, affordable)
-    batches = _limited(items.batches(_batch_size(judge), checkpoint.done.items), wanted)
+    batches = _limited(items.batches(batch_size(judge), checkpoint.done.items), wanted)
     progress.publish(Stage("scoring", "scoring", checkpoint.done.items, items.n_items))
     try:
-        with closing(_scored(request, judge, batches, wanted)) as scored:
+        with closing(scored_batches(request, judge, batches, wanted)) as scored:
             for batch in scored:
                 checkpoint.add(batch, batch.n_items * judge.calls_an_item)
                 progress.publish(Stage("scoring", "scoring", checkpoint.done.items, items.n_items, judge.spent))
@@ -267,7 +261,7 @@ def _check_unchanged(items: ItemFile, n_scored: int) -> None:
 _Submit = Callable[[Sequence[Item]], "Future[Batch | str]"]
 
 
-def _batch_size(judge: RowJudge) -> int:
+def batch_size(judge: RowJudge) -> int:
     """Items between two checkpoints."""
     return BATCH if model_behind(judge) is None else max(1, REMOTE_BATCH // _calls_an_item(judge))
 
@@ -277,7 +271,7 @@ def _calls_an_item(judge: RowJudge) -> int:
     return max(1, judge.calls_an_item * (1 if asked is None else asked.sampling.samples))
 
 
-def _scored(
+def scored_batches(
     request: ScoreRequest, judge: RowJudge, batches: Iterator[Sequence[Item]], n_items: int
 ) -> Generator[Batch]:
     """The scored batches of `n_items` items in their order, however long one takes."""
@@ -287,7 +281,7 @@ def _scored(
             yield from _in_order(batches, submit, 2 * n_processes)  # each works on one while the next lies ready
     elif isinstance(judge, CalibratedJudge) and isinstance(judge.judge, LLMJudge) and judge.judge.awaits:
         with _loop(request, judge) as submit:
-            ahead = CALLS_AHEAD // (_batch_size(judge) * _calls_an_item(judge))
+            ahead = CALLS_AHEAD // (batch_size(judge) * _calls_an_item(judge))
             yield from _in_order(batches, submit, max(2, ahead))
     else:
         yield from (score_batch(judge, batch, request) for batch in batches)

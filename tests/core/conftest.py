@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
+import shutil
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -69,3 +72,16 @@ def judge_file(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Pa
     path = tmp_path_factory.mktemp("judge") / "judge.yaml"
     path.write_text(judge_yaml(core.calibrate(golden, "relevance", preset="quick", rounds=0)), encoding="utf-8")
     return path
+
+
+APART = ["unshare", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]
+
+
+@pytest.fixture
+def lone_namespace() -> list[str]:
+    """The command that runs another without a network, and ends all that it started when it ends."""
+    if importlib.util.find_spec("ray") is None:
+        pytest.skip("ray is not installed")
+    if shutil.which("unshare") is None or subprocess.run([*APART, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("no network namespace can be made here (unshare --net)")
+    return APART

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -23,18 +21,7 @@ from core.repeval import Extraction, Machines, ModelSpec, StatePlan, cluster, co
 from core.repeval.cluster import SHARD_BATCHES, Cluster, cluster_at, compute_on
 from core.settings import Settings
 
-APART = ["unshare", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]
 SMALL = Extraction(layers=(0, 6), tokens=("-1", "mean"), batch_tokens=40)
-
-
-@pytest.fixture
-def lone_namespace() -> list[str]:
-    """The command that runs another without a network, and ends all that it started when it ends."""
-    if importlib.util.find_spec("ray") is None:
-        pytest.skip("ray is not installed")
-    if shutil.which("unshare") is None or subprocess.run([*APART, "true"], capture_output=True, check=False).returncode:
-        pytest.skip("no network namespace can be made here (unshare --net)")
-    return APART
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""`score` on a Ray cluster of two nodes beside `score` in one process: ``python ray_score.py N FOLDER [--kill]``.
+"""`score` on a Ray cluster of two nodes beside `score` in one process: ``python bench_ray.py N FOLDER [--kill]``.
 
 To be started in namespaces of its own (see `tests/ray_nodes.py`); prints one JSON object: items a second and CPU
 milliseconds an item of both, and whether every item came once with the same verdict.  `--kill`: the second node is
@@ -18,8 +18,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from tests.bench.bench_score import calibrate, command, texts, write
-from tests.ray_nodes import HEAD, PORT, kill_with_children, two_nodes
+from tests.bench.bench_score import calibrate, command, texts, write  # noqa: E402
+from tests.ray_nodes import HEAD, PORT, kill_with_children, two_nodes  # noqa: E402
 
 TICK = os.sysconf("SC_CLK_TCK")
 
@@ -35,8 +35,8 @@ def cpu_seconds() -> float:
     return total / TICK
 
 
-def timed(asked: list[str], n: int, then: Any = lambda process: process.wait()) -> tuple[dict[str, Any], float]:
-    """What the command said and how fast it was, with the moment it ended."""
+def timed(asked: list[str], n: int, then: Any = lambda process: process.wait()) -> dict[str, Any]:
+    """What the command said and how fast it was."""
     started, cpu = time.perf_counter(), cpu_seconds()
     with subprocess.Popen(asked, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         then(process)
@@ -71,9 +71,9 @@ def main() -> None:
                     kill_with_children(second.pid)
                 time.sleep(0.1)
 
-        on_ray, _ = timed(command(items, judge, parts, "--ray", f"{HEAD}:{PORT}"), n, watch)
-        again, _ = timed(command(items, judge, parts, "--ray", f"{HEAD}:{PORT}"), n)
-        one, _ = timed(command(items, judge, alone, "--workers", "1"), n)
+        on_ray = timed(command(items, judge, parts, "--ray", f"{HEAD}:{PORT}"), n, watch)
+        again = timed(command(items, judge, parts, "--ray", f"{HEAD}:{PORT}"), n)
+        one = timed(command(items, judge, alone, "--workers", "1"), n)
     print(json.dumps([on_ray, again, one]), file=sys.stderr)
     theirs = [json.loads(line) for file in sorted(parts.glob("part-*")) for line in file.open()]
     ours = [json.loads(line) for line in alone.open()]
@@ -88,7 +88,6 @@ def main() -> None:
         "largest_gap": max(gaps),
         "per_core": round(on_ray["items_per_second"] / 2 / one["items_per_second"], 3),
         "per_cpu_second": round(one["cpu_ms"] / on_ray["cpu_ms"], 3),
-        "key_in_ray": any(b"sk-never-in-ray" in f.read_bytes() for f in folder.rglob("*.log")),
         "load": os.getloadavg()[0],
     }
     print(json.dumps(body))

@@ -1,0 +1,240 @@
+"""What the nodes of a cluster do for a scoring: look at files, read them in parts, score and write those.
+
+Nothing here needs a cluster; `on_ray` hands it out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from itertools import count
+from pathlib import Path
+from socket import gethostname
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from core.api.loading import load_judge
+from core.data import Mapping as Columns
+from core.data import load_items
+from core.data.tables import open_table
+from core.errors import ConcordError, JobError, UsageError
+from core.export.fused_judge import FusedJudge
+from core.records import Item
+from core.scoring import output
+from core.scoring.item_file import ItemFile, file_digest, validate_items
+from core.scoring.mending import UNREAD, model_behind
+from core.scoring.output import verdict_batch
+from core.scoring.places import Place, as_words
+from core.scoring.request import RowJudge, ScoreRequest
+from core.scoring.run import batch_size, scored_batches
+
+AnyJudge = RowJudge | FusedJudge
+
+_KINDS = dict.fromkeys(("score", "calibrated", "low", "high", "width", "expected_error"), "double")
+_KINDS |= {"n_read": "int64", "n_unread": "int64", "abstained": "bool"}
+
+
+@dataclass(frozen=True)
+class InputFile:
+    """An input file as it was looked at; `mapping` is None where several rows make an item."""
+
+    number: int
+    path: str
+    digest: str
+    mapping: Columns | None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that a node must know.  `judge_file` is the content of a file named `request.judge_file`."""
+
+    request: ScoreRequest
+    judge_file: bytes
+    source: Place
+    out: Place
+    parquet: bool
+    size: int
+    fused: bool
+    actors: int = 1
+
+    @property
+    def suffix(self) -> str:
+        return ".parquet" if self.parquet else ".jsonl"
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a node saw of a file: its items without texts, 8 bytes of hash an id, or a `problem`."""
+
+    items: ItemFile | None = None
+    mapping: Columns | None = None
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Items of a file in their order, or a `problem`; `metrics` are the numbers that they bring for a fused judge."""
+
+    name: str
+    items: tuple[Item, ...] = ()
+    metrics: Mapping[str, Sequence[float | None]] = field(default_factory=dict)
+    problem: str = ""
+
+
+def open_any(request: ScoreRequest) -> AnyJudge:
+    judge = load_judge(request.judge_file, judge=request.judge or None, accept_edited=request.accept_edited)
+    if isinstance(judge, FusedJudge) and (request.judge or request.coverage is not None):
+        raise UsageError(f"{request.judge_file}: is a fused judge, which takes no --judge and gives no intervals.")
+    assert isinstance(judge, AnyJudge)
+    return judge
+
+
+def look_at(plan: Plan, path: str) -> Look:
+    try:
+        with plan.source.copied(path) as file:
+            items = validate_items(file)
+            return Look(replace(items, table=None, mapping=None, kept=()), None if items.kept else items.mapping)
+    except (ConcordError, OSError) as error:
+        said = error if isinstance(error, ConcordError) else JobError(f"cannot be read on this node ({error})")
+        return Look(problem=as_words(said, path))
+
+
+def why_not_ready(plan: Plan, has_key: bool, _node: str) -> str:
+    """Why this node cannot do its part; "" where it can."""
+    try:
+        with closing(_opened(plan)) as judge:
+            asked = model_behind(judge)
+            if asked is not None and has_key and not getattr(asked.provider, "has_key", True):
+                name = getattr(asked.provider, "key_name", "OPENAI_API_KEY")
+                return f"{name} is not set. Set it in the environment that the node is started in (ray start)."
+            if asked is not None and (load := getattr(asked.provider, "ready", None)):
+                load()  # a local model that is not here is told now
+        name = f".try-{_node}"
+        plan.out.write(name, b"")
+        plan.out.drop(name)
+    except ConcordError as error:
+        return str(error)
+    return ""
+
+
+def _opened(plan: Plan) -> AnyJudge:
+    """The judge of the plan, with the key of this node and its share of the pace."""
+    with TemporaryDirectory(prefix="concord-") as folder:
+        file = Path(folder) / plan.request.judge_file.name
+        file.write_bytes(plan.judge_file)
+        judge = open_any(replace(plan.request, judge_file=file))
+    if (asked := model_behind(judge)) is not None and (share := getattr(asked.provider, "share", None)):
+        share(plan.actors)
+    return judge
+
+
+def read_parts(batch: dict[str, Any], plan: Plan) -> Iterator[dict[str, Any]]:
+    """Input files → a row for each of their parts."""
+    for file in batch["file"]:
+        for part in _parts(plan, file):
+            column = np.empty(1, dtype=object)
+            column[0] = part
+            yield {"part": column}
+
+
+def _parts(plan: Plan, file: InputFile) -> Iterator[Part]:
+    with plan.source.copied(file.path) as path:
+        if file_digest(path) != file.digest:
+            yield Part("", problem=f"{file.path} has changed while it was scored. Add --again to score it as it is.")
+            return
+        names = (f"part-{file.number:05d}-{k:07d}{plan.suffix}" for k in count())
+        if plan.fused or file.mapping is None:
+            golden = load_items(path)
+            for start in range(0, len(golden.items), plan.size):
+                metrics = {name: values[start : start + plan.size] for name, values in golden.metrics.items()}
+                yield Part(next(names), golden.items[start : start + plan.size], metrics)
+            return
+        table = open_table(path, max_mb=None, max_rows=None)
+        for items in ItemFile(path, file.digest, 0, {}, (), table, file.mapping).batches(plan.size):
+            yield Part(next(names), items)
+
+
+class Scorer:
+    """An actor: parts → what they came to, their lines written."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan, self.judge = plan, _opened(plan)
+        self.there = plan.out.names()
+
+    def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
+        rows = [self._counts(part) for part in batch["part"]]
+        return {name: np.array([row[name] for row in rows]) for name in rows[0]}
+
+    def _counts(self, part: Part) -> dict[str, Any]:
+        if part.problem:
+            return _row(0, 0, {}, 0, part.problem)
+        try:
+            rows = self._kept(part)
+            fresh = [k for k, row in enumerate(rows) if row.get("reason") in UNREAD] if rows else range(len(part.items))
+            if fresh:
+                rows = rows or [{} for _ in part.items]
+                for k, row in zip(fresh, self._scored(part, fresh), strict=True):
+                    rows[k] = row
+                self._write(part.name, rows)
+        except ConcordError as error:
+            return _row(0, 0, {}, 0, f"On the node {gethostname()}: {error}")
+        reasons = Counter(str(row["reason"]) for row in rows if row["score"] is None)
+        calls = len(fresh) * getattr(self.judge, "calls_an_item", 0)
+        return _row(len(rows), len(rows) - reasons.total(), reasons, calls)
+
+    def _scored(self, part: Part, fresh: Sequence[int]) -> list[dict[str, Any]]:
+        items, request = tuple(part.items[k] for k in fresh), self.plan.request
+        if isinstance(self.judge, FusedJudge):
+            metrics = {name: [values[k] for k in fresh] for name, values in part.metrics.items()}
+            batches = [verdict_batch(self.judge.score(items, metrics=metrics), self.judge.marks, request)]
+        else:
+            size = batch_size(self.judge)
+            several = (items[k : k + size] for k in range(0, len(items), size))
+            batches = list(scored_batches(request, self.judge, several, len(items)))
+        return [json.loads(line) for batch in batches for line in batch.text.splitlines()]
+
+    def _kept(self, part: Part) -> list[dict[str, Any]]:
+        """The rows of a part that is there already; none of one that is not, or holds other items."""
+        if part.name not in self.there:
+            return []
+        data = self.plan.out.read(part.name)
+        try:
+            rows = _from_parquet(data) if self.plan.parquet else [json.loads(line) for line in data.splitlines()]
+            return rows if [row["item_id"] for row in rows] == [item.item_id for item in part.items] else []
+        except (ValueError, KeyError, TypeError):  # damaged: scored again
+            return []
+
+    def _write(self, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        lines = "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
+        self.plan.out.write(name, _as_parquet(rows, self.plan.request) if self.plan.parquet else lines.encode())
+
+
+def _row(n_items: int, n_scored: int, reasons: Mapping[str, int], calls: int, problem: str = "") -> dict[str, Any]:
+    told = {"n_items": n_items, "n_scored": n_scored, "calls": calls}
+    return told | {"reasons": json.dumps(reasons), "problem": problem}
+
+
+def _as_parquet(rows: Sequence[Mapping[str, Any]], request: ScoreRequest) -> bytes:
+    """The same columns and types in every part."""
+    import pyarrow as arrow
+    from pyarrow import parquet
+
+    names = (*output.columns(output.more_columns(request)), "raw")
+    kinds = {name: arrow.type_for_alias(kind) for name, kind in _KINDS.items()} | {"raw": arrow.list_(arrow.string())}
+    schema = arrow.schema([(name, kinds.get(name, arrow.string())) for name in names])
+    sink = arrow.BufferOutputStream()
+    parquet.write_table(arrow.Table.from_pylist(list(rows), schema), sink)
+    return bytes(sink.getvalue())
+
+
+def _from_parquet(data: bytes) -> list[dict[str, Any]]:
+    import pyarrow as arrow
+    from pyarrow import parquet
+
+    rows: list[dict[str, Any]] = parquet.read_table(arrow.BufferReader(data)).to_pylist()
+    return [{name: cell for name, cell in row.items() if cell is not None or name == "score"} for row in rows]

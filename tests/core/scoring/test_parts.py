@@ -1,0 +1,181 @@
+"""Scoring in parts as the nodes of a cluster do it, here in one process; places that lie in folders and stores."""
+
+from __future__ import annotations
+
+import errno
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from core.errors import ConcordError, GoldenError, JobError, UsageError
+from core.scoring import ScoreRequest, on_ray, score_file
+from core.scoring.item_file import validate_items
+from core.scoring.parts import InputFile, Part, Plan, Scorer, look_at, read_parts
+from core.scoring.places import Place, item_files
+
+N = 30
+
+
+@pytest.fixture
+def plan(tmp_path: Path, judge_file: Path, write_items: Any) -> Plan:
+    source = write_items(tmp_path / "items.jsonl", N)
+    request = ScoreRequest(Path("items"), judge_file, Path("part.jsonl"), workers=1)
+    place, out = Place(str(source)), Place(str(tmp_path / "parts.jsonl"))
+    return Plan(request, judge_file.read_bytes(), place, out, parquet=False, size=8, fused=False)
+
+
+def parts_of(plan: Plan) -> list[Part]:
+    path = plan.source.path
+    items = validate_items(Path(path))
+    file = InputFile(0, path, items.digest, items.mapping)
+    return [batch["part"][0] for batch in read_parts({"file": [file]}, plan)]
+
+
+def batch(part: Part) -> dict[str, Any]:
+    column = np.empty(1, dtype=object)
+    column[0] = part
+    return {"part": column}
+
+
+def rows(plan: Plan) -> list[dict[str, Any]]:
+    names = sorted(plan.out.names())
+    if not plan.parquet:
+        return [json.loads(line) for name in names for line in plan.out.read(name).splitlines()]
+    from pyarrow import BufferReader, parquet
+
+    return [row for name in names for row in parquet.read_table(BufferReader(plan.out.read(name))).to_pylist()]
+
+
+@pytest.mark.parametrize("parquet", [False, True])
+def test_parts_in_the_order_of_their_names_are_the_verdicts_of_one_process(
+    plan: Plan, tmp_path: Path, parquet: bool
+) -> None:
+    plan = replace(plan, parquet=parquet)
+    alone = tmp_path / "alone.jsonl"
+    score_file(replace(plan.request, items=Path(plan.source.path), out=alone))
+    scorer = Scorer(plan)
+    counts = [scorer(batch(part)) for part in reversed(parts_of(plan))]
+    assert sum(int(count["n_items"][0]) for count in counts) == N
+    expected = [json.loads(line) for line in alone.read_text().splitlines()]
+    assert [row["item_id"] for row in rows(plan)] == [row["item_id"] for row in expected]
+    assert [row["score"] for row in rows(plan)] == pytest.approx([row["score"] for row in expected], abs=1e-6)
+
+
+def test_a_part_that_is_there_is_not_scored_again_and_a_damaged_one_is(plan: Plan) -> None:
+    parts = parts_of(plan)
+    for part in parts:
+        Scorer(plan)(batch(part))
+    before = rows(plan)
+    marked = plan.out.read(parts[0].name).replace(b'"explanation": ""', b'"explanation": "kept"')
+    plan.out.write(parts[0].name, marked)
+    plan.out.write(parts[1].name, b'{"item_id": "another", "score": 1}\n')
+    for part in parts:
+        Scorer(plan)(batch(part))
+    assert plan.out.read(parts[0].name) == marked
+    assert [row["score"] for row in rows(plan)] == [row["score"] for row in before]
+
+
+def test_an_input_that_changed_on_the_way_is_told(plan: Plan) -> None:
+    path = Path(plan.source.path)
+    file = InputFile(0, str(path), validate_items(path).digest, validate_items(path).mapping)
+    path.write_text(path.read_text() + json.dumps({"item_id": "late", "target": "x", "source": "y"}) + "\n")
+    (part,) = [batch["part"][0] for batch in read_parts({"file": [file]}, plan)]
+    assert "has changed while it was scored" in str(Scorer(plan)(batch(part))["problem"][0])
+
+
+def test_parts_of_another_scoring_are_left_alone_unless_again(plan: Plan) -> None:
+    identity = {"input": {"digest": "a"}, "judge": {"digest": "b"}, "options": {}, "part": 8}
+    assert on_ray._begin(plan, identity) == 0
+    plan.out.write("part-00000-0000000.jsonl", b"{}\n")
+    assert on_ray._begin(plan, identity) == 1
+    with pytest.raises(JobError, match=r"1 parts of another scoring: the judge file has changed.*--again"):
+        on_ray._begin(plan, identity | {"judge": {"digest": "c"}})
+    again = replace(plan, request=replace(plan.request, again=True))
+    assert on_ray._begin(again, identity | {"judge": {"digest": "c"}}) == 0
+    assert plan.out.names() == {on_ray.MANIFEST}
+
+
+def test_ids_that_stand_in_two_files_are_refused(plan: Plan, tmp_path: Path, write_items: Any) -> None:
+    other = write_items(tmp_path / "later.jsonl", 3)
+    looks = [look_at(plan, path) for path in (plan.source.path, str(other))]
+    with pytest.raises(GoldenError, match=r"later.jsonl: 3 ids stand in an earlier file"):
+        on_ray._check_apart(["items.jsonl", "later.jsonl"], [look.items.hashes for look in looks if look.items])
+
+
+def test_a_file_that_a_node_cannot_see_is_told_with_its_name(plan: Plan) -> None:
+    assert "/nowhere/x.csv" in look_at(plan, "/nowhere/x.csv").problem
+
+
+# ── places ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_file_a_folder_and_a_pattern_name_files_in_order(tmp_path: Path) -> None:
+    for name in ("b.csv", "a.jsonl", "notes.txt", "_scoring.json", "deep/c.parquet"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("x")
+
+    def names(address: str) -> list[str]:
+        return [str(Path(path).relative_to(tmp_path)) for path in item_files(address)[1]]
+
+    assert names(str(tmp_path)) == ["a.jsonl", "b.csv", "deep/c.parquet"]
+    assert names(f"file://{tmp_path}") == ["a.jsonl", "b.csv", "deep/c.parquet"]
+    assert names(str(tmp_path / "b.csv")) == ["b.csv"]
+    assert names(str(tmp_path / "*.csv")) == names(f"file://{tmp_path}/*.csv") == ["b.csv"]
+    with pytest.raises(GoldenError, match="no file of items"):
+        item_files(str(tmp_path / "*.xlsx"))
+
+
+def test_a_place_of_no_known_kind_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"gopher://x/y: is no place that can be read"):
+        item_files("gopher://x/y")
+
+
+@pytest.fixture
+def closed_store() -> Iterator[str]:
+    """A store that speaks S3 and grants nothing."""
+
+    class Denying(BaseHTTPRequestHandler):
+        def answer(self) -> None:
+            body = b"<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"
+            self.send_response(403)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(body)
+
+        do_GET = do_HEAD = do_PUT = do_POST = answer  # noqa: N815
+
+        def log_message(self, *_: object) -> None:
+            """Says nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Denying)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_store_without_rights_is_told_in_a_sentence(closed_store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "nobody")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "nothing")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    address = f"s3://bucket/items?endpoint_override={closed_store}&scheme=http&region=us-east-1"
+    with pytest.raises(JobError, match=r"cannot be read .*rights") as denied:
+        item_files(address)
+    assert "nothing" not in str(denied.value)
+    assert "\n" not in str(denied.value)
+
+
+def test_a_full_disk_is_told_with_what_to_do(tmp_path: Path) -> None:
+    with (
+        pytest.raises(ConcordError, match=r"the disk is full.*goes on from there"),
+        Place(str(tmp_path)).said("written"),
+    ):
+        raise OSError(errno.ENOSPC, "No space left on device")
