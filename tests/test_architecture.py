@@ -104,8 +104,10 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         *("core.scoring", "core.stats", "core.store"),
         *("core.jobs.worker", "core.owner_only", "core.settings"),
     ),
+    "core.cluster": (),
     "core.scoring": (
         "core.api",
+        "core.cluster",
         "core.export",
         "core.data",
         "core.judging",
@@ -203,7 +205,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         *("core.judging", "core.stats", "core.data.split"),
         "core.providers.base",
     ),
-    "core.repeval": ("core.stats", "core.data.split"),
+    "core.repeval": ("core.cluster", "core.stats", "core.data.split"),
     "core.export": (
         "core.calibration",
         "core.fusion",

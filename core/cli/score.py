@@ -50,6 +50,12 @@ BatchWrite = Annotated[
 BatchRead = Annotated[
     list[Path] | None, typer.Option(help="Score from this file of results, and ask nobody; may be repeated.")
 ]
+ItemsArgument = Annotated[
+    str, typer.Argument(metavar="ITEMS", help="CSV, JSONL (.gz), Parquet or XLSX; labels are not needed.")
+]
+OutOption = Annotated[
+    str, typer.Option("--out", help="Verdicts, one JSON object a line; CSV where the name ends in .csv.")
+]
 RayAddress = Annotated[
     str,
     typer.Option(
@@ -69,13 +75,9 @@ NOTHING_READ = (
 
 @commands.command()
 def score(
-    source: Annotated[
-        str, typer.Argument(metavar="ITEMS", help="CSV, JSONL (.gz), Parquet or XLSX; labels are not needed.")
-    ],
+    source: ItemsArgument,
     judge_file: Annotated[Path, typer.Option("--judge-file", help="A judge.yaml, fused.yaml or repeval.yaml.")],
-    target: Annotated[
-        str, typer.Option("--out", help="Verdicts, one JSON object a line; CSV where the name ends in .csv.")
-    ],
+    target: OutOption,
     *,
     explain: Explain = False,
     judge: JudgeSpec = "",
