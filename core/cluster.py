@@ -8,6 +8,8 @@ key is not: every node has its own in the environment that it was started with.
 from __future__ import annotations
 
 import logging
+import os
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -44,6 +46,21 @@ def connected(address: str) -> Any:
                     address=address, log_to_driver=False, configure_logging=False, runtime_env={"py_modules": [code]}
                 )
     return ray
+
+
+@contextmanager
+def output_kept_clean() -> Iterator[None]:
+    """Let what Ray writes to standard output go to standard error, and end the connection with the block."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        if (ray := sys.modules.get("ray")) is not None:
+            ray.shutdown()
+        os.dup2(kept, 1)
+        os.close(kept)
 
 
 @contextmanager

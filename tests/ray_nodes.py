@@ -38,6 +38,7 @@ def set_environment(folder: Path) -> None:
         "HOME": str(folder),
         "RAY_AUTH_MODE": "token",
         "RAY_AUTH_TOKEN_PATH": str(token),
+        "PYTHONUNBUFFERED": "1",  # the log of a node says at once that it has started
         "RAY_USAGE_STATS_ENABLED": "0",
         "OMP_NUM_THREADS": "1",  # as many as a task of one processor gets
         "RAY_health_check_period_ms": "1000",  # a lost node is noticed after seconds, not a quarter of a minute
@@ -78,15 +79,11 @@ def wait_for_nodes(n: int) -> None:
         time.sleep(0.1)
 
 
-def wait_for_port() -> None:
-    end = time.monotonic() + 60
-    while True:
-        try:
-            socket.create_connection((HEAD, int(PORT)), timeout=1).close()
-            return
-        except OSError:
-            assert time.monotonic() < end, "no head after a minute"
-            time.sleep(0.2)
+def wait_until_started(folder: Path, address: str) -> None:
+    log, end = folder / f"{address}.log", time.monotonic() + 200
+    while "Ray runtime started" not in log.read_text(errors="replace"):
+        assert time.monotonic() < end, log.read_text(errors="replace")[-2000:]
+        time.sleep(0.2)
 
 
 @contextmanager
@@ -98,7 +95,9 @@ def two_nodes(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
     try:
         start = (f"--port={PORT}", "--include-dashboard=false", f"--temp-dir={sockets}", "--disable-usage-stats")
         start_node(folder, HEAD, "--head", *start)
-        wait_for_port()
-        yield start_node(folder, OTHER, f"--address={HEAD}:{PORT}")
+        wait_until_started(folder, HEAD)
+        second = start_node(folder, OTHER, f"--address={HEAD}:{PORT}")
+        wait_until_started(folder, OTHER)
+        yield second
     finally:
         shutil.rmtree(sockets, ignore_errors=True)

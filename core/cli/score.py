@@ -135,10 +135,11 @@ def score(
 
 
 def _score_there(ray: str, request: ScoreRequest, source: str, target: str, *, as_json: bool) -> None:
+    from core.cluster import output_kept_clean
     from core.scoring.on_ray import score_on_ray
     from core.settings import ray_address
 
-    with stages_shown("items") as progress:
+    with output_kept_clean(), stages_shown("items") as progress:
         scored = score_on_ray(ray_address(ray, "--ray"), request, source, target, progress=progress)
     _tell_scored(scored, target, as_json)
 

@@ -20,7 +20,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,13 +36,20 @@ from core.scoring.item_file import ItemFile, check_needs
 from core.scoring.mending import check_unread, model_behind
 from core.scoring.output import Done
 from core.scoring.parts import AnyJudge, InputFile, Look, Plan, Scorer, look_at, open_any, read_parts, why_not_ready
-from core.scoring.places import Place, item_files
+from core.scoring.places import Place, Stamp, item_files
 from core.scoring.request import ScoredFile, ScoreRequest
+from core.wording import counted
 
 PART, REMOTE_PART = 2_000, 250
 """Items of a part, of a judge that computes and of one that asks a model: what a lost node costs at most, an actor."""
 
 MANIFEST = "_scoring.json"
+
+PATIENCE, PING = 60.0, 20.0
+"""Seconds that nodes get to answer before they are left out, and that one question waits for them."""
+
+ROUNDS = 4
+"""Losses in a row, with no part finished between them, after which the cluster is given up."""
 
 
 def score_on_ray(
@@ -73,20 +80,51 @@ def score_on_ray(
         if not isinstance(judge, FusedJudge):
             check_needs(items, judge.needs)
         with plain_errors(address):
-            plan, options = _manned(ray, plan, judge)
-        identity = output.identity_of(request, items, judge)
-        before = _begin(plan, identity | {"part": plan.size})
-        done = _score_all(
-            *(ray, address, (plan, options), files), n_items=items.n_items, judge=judge, progress=progress
-        )
-        _note(plan, identity | {"part": plan.size}, done)
+            plan, options, silent = _manned(ray, plan, judge, first=True)
+        identity = output.identity_of(request, items, judge) | {"part": plan.size}
+        plan = replace(plan, before=_begin(plan, identity))
+        total = _score_all(ray, address, (plan, options), files, n_items=items.n_items, judge=judge, progress=progress)
+        _note(plan, identity, total.done)
         return ScoredFile(
-            *(items.n_items, done.items, done.n_scored, min(before * plan.size, items.n_items), done.calls, True),
+            *(items.n_items, total.done.items, total.done.n_scored, total.n_before, total.done.calls, True),
             time.perf_counter() - started,
             judge.marks,
-            dict(done.reasons.most_common()),
+            dict(total.done.reasons.most_common()),
             items.findings,
+            total.n_again,
+            remarks=(*judge.remarks, *_remarks(silent, total.n_losses)),
         )
+
+
+@dataclass(frozen=True)
+class _Total:
+    """What the parts came to: as `ScoredFile`; `n_losses` times nodes or actors went away on the way."""
+
+    done: Done = field(default_factory=Done)
+    n_before: int = 0
+    n_again: int = 0
+    n_losses: int = 0
+
+    def add(self, row: Mapping[str, Any]) -> _Total:
+        done = Done(
+            self.done.items + int(row["n_items"]),
+            self.done.calls + int(row["calls"]),
+            n_scored=self.done.n_scored + int(row["n_scored"]),
+            reasons=self.done.reasons + Counter(json.loads(row["reasons"])),
+        )
+        return replace(
+            self, done=done, n_before=self.n_before + int(row["n_before"]), n_again=self.n_again + int(row["n_again"])
+        )
+
+
+def _remarks(silent: Sequence[str], n_losses: int) -> list[str]:
+    """What of the cluster has to be known."""
+    names = ", ".join(silent)
+    left_out = f"Left out, because there was no answer within {PATIENCE:.0f} seconds: the nodes {names}."
+    lost = (
+        f"Nodes or processes of the cluster were lost {counted(n_losses, 'time')}; what was unfinished was done anew."
+    )
+    return [*([left_out] if silent else []), *([lost] if n_losses else [])]
 
 
 # ── before the start ─────────────────────────────────────────────────────────────────────────────────────────
@@ -125,9 +163,12 @@ def _check_apart(paths: Sequence[str], hashes: Sequence[np.ndarray]) -> None:
         )
 
 
-def _manned(ray: Any, plan: Plan, judge: AnyJudge) -> tuple[Plan, dict[str, Any]]:
-    """How many actors with what each, after every node has said that it can do its part."""
-    nodes = [node for node in ray.nodes() if node["Alive"]]
+def _manned(ray: Any, plan: Plan, judge: AnyJudge, *, first: bool) -> tuple[Plan, dict[str, Any], list[str]]:
+    """How many actors with what each, and the nodes left out because they are silent.
+
+    Before the `first` part every node says whether it can do its work; JobError for one that cannot.
+    """
+    nodes, silent = _answering(ray)
     gpus = int(sum(node["Resources"].get("GPU", 0) for node in nodes))
     cpus = int(sum(node["Resources"].get("CPU", 0) for node in nodes))
     options: dict[str, Any]
@@ -138,35 +179,68 @@ def _manned(ray: Any, plan: Plan, judge: AnyJudge) -> tuple[Plan, dict[str, Any]
         n, options = len(nodes), {"num_cpus": 0, "scheduling_strategy": "SPREAD"}
     else:
         n, options = cpus, {"num_cpus": 1}
+        nodes = [node for node in nodes if node["Resources"].get("CPU", 0) >= 1]
     if not n:
         raise JobError("The Ray cluster has no processors to offer; start nodes with some (ray start --num-cpus).")
     if (asked := model_behind(judge)) is not None and (most := getattr(asked.provider, "concurrency", None)):
         n = min(n, most)
     plan = replace(plan, actors=n)
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy as On
-
-    has_key = bool(asked and getattr(asked.provider, "has_key", False))
-    check = ray.remote(num_cpus=0)(why_not_ready)
-    waiting = {
-        node["NodeManagerAddress"]: check.options(scheduling_strategy=On(node["NodeID"], soft=False)).remote(
-            plan, has_key, str(node["NodeID"])
-        )
-        for node in nodes
-    }
-    problems = [f"{name}: {problem}" for name, reply in waiting.items() if (problem := ray.get(reply))]
-    if problems:
-        raise JobError(f"Nothing was started. On {'; on '.join(problems)}")
-    return plan, options
+    if first:
+        has_key = bool(asked and getattr(asked.provider, "has_key", False))
+        task = ray.remote(num_cpus=0)(why_not_ready)
+        waiting = {
+            node["NodeManagerAddress"]: _on(task, node).remote(plan, has_key, str(node["NodeID"])) for node in nodes
+        }
+        problems = [f"{name}: {problem}" for name, reply in waiting.items() if (problem := ray.get(reply))]
+        if problems:
+            raise JobError(f"Nothing was started. On {'; on '.join(problems)}")
+    return plan, options, silent
 
 
-def _begin(plan: Plan, identity: Mapping[str, Any]) -> int:
-    """Make the output ready; how many parts of this very scoring are there.  JobError for what is of another."""
-    names = plan.out.names()
-    parts = {name for name in names if name.startswith("part-")}
+def _answering(ray: Any) -> tuple[list[dict[str, Any]], list[str]]:
+    """The nodes that answer, and the addresses of those that Ray counts as alive though they do not.
+
+    After a loss Ray takes a while to notice: it is asked again until all that it counts answer, or `PATIENCE` is over.
+    """
+    task, end = ray.remote(num_cpus=0, max_retries=0)(bool), time.monotonic() + PATIENCE
+    while True:
+        nodes = [node for node in ray.nodes() if node["Alive"]]
+        waiting = {_on(task, node).remote(): node for node in nodes}
+        ready, late = ray.wait(list(waiting), num_returns=len(waiting), timeout=PING) if waiting else ([], [])
+        answering = [waiting[reply] for reply in ready if _came(ray, reply)]
+        for reply in late:
+            ray.cancel(reply)
+        if (nodes and len(answering) == len(nodes)) or time.monotonic() > end:
+            break
+        time.sleep(1)
+    if not answering:
+        raise JobError(f"No node of the Ray cluster has answered within {PATIENCE:.0f} seconds. Start them anew.")
+    return answering, [node["NodeManagerAddress"] for node in nodes if node not in answering]
+
+
+def _came(ray: Any, reply: Any) -> bool:
+    try:
+        ray.get(reply)
+    except ray.exceptions.RayError:
+        return False
+    return True
+
+
+def _on(task: Any, node: Mapping[str, Any]) -> Any:
+    """The task, to be done on this node and no other."""
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    return task.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False))
+
+
+def _begin(plan: Plan, identity: Mapping[str, Any]) -> dict[str, Stamp]:
+    """Make the output ready; the parts of this very scoring that are there.  JobError for what is of another."""
+    names = plan.out.stamps()
+    parts = {name: stamp for name, stamp in names.items() if name.startswith("part-")}
     if plan.request.again:
         for name in parts:
             plan.out.drop(name)
-        parts = set()
+        parts = {}
     elif parts or MANIFEST in names:
         try:
             kept = json.loads(plan.out.read(MANIFEST))["identity"] if MANIFEST in names else {}
@@ -180,7 +254,7 @@ def _begin(plan: Plan, identity: Mapping[str, Any]) -> int:
                 "add --again to drop them and score from the start."
             )
     _note(plan, identity, None)
-    return len(parts)
+    return parts
 
 
 def _note(plan: Plan, identity: Mapping[str, Any], done: Done | None) -> None:
@@ -200,36 +274,31 @@ def _score_all(
     n_items: int,
     judge: AnyJudge,
     progress: Progress,
-) -> Done:
+) -> _Total:
     """Run the pipeline until all parts are there; with what is left of the cluster, where a node was lost."""
-    kept, (plan, options) = -1, manned
+    total, counted_parts, in_vain, (plan, options) = _Total(), set[str](), 0, manned
     while True:
-        done = Done()
         try:
-            for row in _scored_parts(plan, files, options):
+            for row in _scored_parts(replace(plan, counted=frozenset(counted_parts)), files, options):
                 if row["problem"]:
                     raise JudgeError(str(row["problem"]))
-                done = Done(
-                    done.items + int(row["n_items"]),
-                    done.calls + int(row["calls"]),
-                    n_scored=done.n_scored + int(row["n_scored"]),
-                    reasons=done.reasons + Counter(json.loads(row["reasons"])),
-                )
-                progress.publish(Stage("scoring", "scoring", done.items, n_items))
-                check_unread(plan.request, judge, Done(), done)
+                total, in_vain = total.add(row), 0
+                counted_parts.add(str(row["name"]))
+                progress.publish(Stage("scoring", "scoring", total.done.items, n_items))
+                check_unread(plan.request, judge, Done(), total.done)
         except ray.exceptions.RayError:
-            now = sum(name.startswith("part-") for name in plan.out.names())
-            if now <= kept:  # twice in a row at the same place
-                with plain_errors(address):
-                    raise
-            kept = now
-            progress.publish(Stage("scoring", "scoring on what is left of the cluster", done.items, n_items))
+            in_vain += 1
             with plain_errors(address):
-                plan, options = _manned(ray, plan, judge)
+                if in_vain == ROUNDS:
+                    raise
+                message = "scoring on what is left of the cluster"
+                progress.publish(Stage("scoring", message, total.done.items, n_items))
+                plan, options, _ = _manned(ray, plan, judge, first=False)
+            total = replace(total, n_losses=total.n_losses + 1)
             continue
-        if done.items != n_items:
-            raise JobError(f"{done.items:,} of {n_items:,} items came: the input has changed. Add --again.")
-        return done
+        if total.done.items != n_items:
+            raise JobError(f"{total.done.items:,} of {n_items:,} items came: the input has changed. Add --again.")
+        return total
 
 
 def _scored_parts(plan: Plan, files: Sequence[InputFile], options: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from itertools import count
 from pathlib import Path
 from socket import gethostname
 from tempfile import TemporaryDirectory
@@ -29,7 +28,7 @@ from core.scoring import output
 from core.scoring.item_file import ItemFile, file_digest, validate_items
 from core.scoring.mending import UNREAD, model_behind
 from core.scoring.output import verdict_batch
-from core.scoring.places import Place, as_words
+from core.scoring.places import Place, Stamp, as_words
 from core.scoring.request import RowJudge, ScoreRequest
 from core.scoring.run import batch_size, scored_batches
 
@@ -51,7 +50,10 @@ class InputFile:
 
 @dataclass(frozen=True)
 class Plan:
-    """All that a node must know.  `judge_file` is the content of a file named `request.judge_file`."""
+    """All that a node must know.  `judge_file` is the content of a file named `request.judge_file`.
+
+    `before` are the parts that earlier calls left; `counted` those that this one need not look at any more.
+    """
 
     request: ScoreRequest
     judge_file: bytes
@@ -61,6 +63,8 @@ class Plan:
     size: int
     fused: bool
     actors: int = 1
+    before: Mapping[str, Stamp] = field(default_factory=dict)
+    counted: frozenset[str] = frozenset()
 
     @property
     def suffix(self) -> str:
@@ -110,7 +114,7 @@ def why_not_ready(plan: Plan, has_key: bool, _node: str) -> str:
         with closing(_opened(plan)) as judge:
             asked = model_behind(judge)
             if asked is not None and has_key and not getattr(asked.provider, "has_key", True):
-                name = getattr(asked.provider, "key_name", "OPENAI_API_KEY")
+                name = getattr(asked.provider, "key_name", "") or "OPENAI_API_KEY"
                 return f"{name} is not set. Set it in the environment that the node is started in (ray start)."
             if asked is not None and (load := getattr(asked.provider, "ready", None)):
                 load()  # a local model that is not here is told now
@@ -147,16 +151,22 @@ def _parts(plan: Plan, file: InputFile) -> Iterator[Part]:
         if file_digest(path) != file.digest:
             yield Part("", problem=f"{file.path} has changed while it was scored. Add --again to score it as it is.")
             return
-        names = (f"part-{file.number:05d}-{k:07d}{plan.suffix}" for k in count())
-        if plan.fused or file.mapping is None:
-            golden = load_items(path)
-            for start in range(0, len(golden.items), plan.size):
-                metrics = {name: values[start : start + plan.size] for name, values in golden.metrics.items()}
-                yield Part(next(names), golden.items[start : start + plan.size], metrics)
-            return
-        table = open_table(path, max_mb=None, max_rows=None)
-        for items in ItemFile(path, file.digest, 0, {}, (), table, file.mapping).batches(plan.size):
-            yield Part(next(names), items)
+        for k, part in enumerate(_cut(plan, file, path)):
+            if (name := f"part-{file.number:05d}-{k:07d}{plan.suffix}") not in plan.counted:
+                yield replace(part, name=name)
+
+
+def _cut(plan: Plan, file: InputFile, path: Path) -> Iterator[Part]:
+    """Every part of a file that lies at `path` on this host, without its name."""
+    if plan.fused or file.mapping is None:
+        golden = load_items(path)
+        for start in range(0, len(golden.items), plan.size):
+            metrics = {name: values[start : start + plan.size] for name, values in golden.metrics.items()}
+            yield Part("", golden.items[start : start + plan.size], metrics)
+        return
+    table = open_table(path, max_mb=None, max_rows=None)
+    for items in ItemFile(path, file.digest, 0, {}, (), table, file.mapping).batches(plan.size):
+        yield Part("", items)
 
 
 class Scorer:
@@ -164,7 +174,7 @@ class Scorer:
 
     def __init__(self, plan: Plan) -> None:
         self.plan, self.judge = plan, _opened(plan)
-        self.there = plan.out.names()
+        self.there = plan.out.stamps()
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
         rows = [self._counts(part) for part in batch["part"]]
@@ -172,26 +182,44 @@ class Scorer:
 
     def _counts(self, part: Part) -> dict[str, Any]:
         if part.problem:
-            return _row(0, 0, {}, 0, part.problem)
+            return _row(problem=part.problem)
         try:
             rows = self._kept(part)
-            fresh = [k for k, row in enumerate(rows) if row.get("reason") in UNREAD] if rows else range(len(part.items))
+            n_before = len(rows) if part.name in self.plan.before else 0
+            fresh = self._to_ask(part, rows)
+            n_asked = len(fresh) if fresh or n_before else len(rows)  # of this call, by a node lost before it said so
             if fresh:
                 rows = rows or [{} for _ in part.items]
                 for k, row in zip(fresh, self._scored(part, fresh), strict=True):
                     rows[k] = row
                 self._write(part.name, rows)
         except ConcordError as error:
-            return _row(0, 0, {}, 0, f"On the node {gethostname()}: {error}")
+            return _row(problem=f"On the node {gethostname()}: {error}")
         reasons = Counter(str(row["reason"]) for row in rows if row["score"] is None)
-        calls = len(fresh) * getattr(self.judge, "calls_an_item", 0)
-        return _row(len(rows), len(rows) - reasons.total(), reasons, calls)
+        return _row(
+            part.name,
+            n_items=len(rows),
+            n_scored=len(rows) - reasons.total(),
+            n_before=n_before,
+            n_again=n_asked if n_before else 0,
+            calls=n_asked * getattr(self.judge, "calls_an_item", 0),
+            reasons=reasons,
+        )
+
+    def _to_ask(self, part: Part, rows: Sequence[Mapping[str, Any]]) -> Sequence[int]:
+        """The items to score now: all of a part that is not there, what an earlier call left unread of one that is."""
+        if not rows:
+            return range(len(part.items))
+        if self.plan.request.keep_unread or self.there[part.name] != self.plan.before.get(part.name):
+            return ()
+        return [k for k, row in enumerate(rows) if row.get("reason") in UNREAD]
 
     def _scored(self, part: Part, fresh: Sequence[int]) -> list[dict[str, Any]]:
         items, request = tuple(part.items[k] for k in fresh), self.plan.request
         if isinstance(self.judge, FusedJudge):
             metrics = {name: [values[k] for k in fresh] for name, values in part.metrics.items()}
-            batches = [verdict_batch(self.judge.score(items, metrics=metrics), self.judge.marks, request)]
+            verdicts = self.judge.score(items, metrics=metrics)
+            batches = [verdict_batch(items, verdicts, self.judge.marks, request)]
         else:
             size = batch_size(self.judge)
             several = (items[k : k + size] for k in range(0, len(items), size))
@@ -214,9 +242,19 @@ class Scorer:
         self.plan.out.write(name, _as_parquet(rows, self.plan.request) if self.plan.parquet else lines.encode())
 
 
-def _row(n_items: int, n_scored: int, reasons: Mapping[str, int], calls: int, problem: str = "") -> dict[str, Any]:
-    told = {"n_items": n_items, "n_scored": n_scored, "calls": calls}
-    return told | {"reasons": json.dumps(reasons), "problem": problem}
+def _row(
+    name: str = "",
+    *,
+    n_items: int = 0,
+    n_scored: int = 0,
+    n_before: int = 0,
+    n_again: int = 0,
+    calls: int = 0,
+    reasons: Mapping[str, int] | None = None,
+    problem: str = "",
+) -> dict[str, Any]:
+    numbers = {"n_items": n_items, "n_scored": n_scored, "n_before": n_before, "n_again": n_again, "calls": calls}
+    return {"name": name, **numbers, "reasons": json.dumps(reasons or {}), "problem": problem}
 
 
 def _as_parquet(rows: Sequence[Mapping[str, Any]], request: ScoreRequest) -> bytes:

@@ -19,6 +19,9 @@ from core.data.files import PACKED, SUFFIXES
 from core.errors import ConcordError, GoldenError, JobError, UsageError
 from core.files import FULL
 
+Stamp = tuple[int | None, int | None]
+"""When a file was written, in nanoseconds, and its size in bytes."""
+
 _WILD = re.compile(r"[*\[]")
 
 
@@ -61,13 +64,13 @@ class Place:
     def __reduce__(self) -> tuple[type[Place], tuple[str]]:
         return Place, (self.address,)  # connections stay where they are
 
-    def names(self) -> set[str]:
-        """Of the files right in this folder; none where there is no folder."""
+    def stamps(self) -> dict[str, Stamp]:
+        """The files right in this folder by name, with what changes when one is written; none where there is none."""
         from pyarrow import fs
 
         with self.said("read"):
             listed = self.file_system.get_file_info(fs.FileSelector(self.path, allow_not_found=True))
-        return {entry.base_name for entry in listed}
+        return {entry.base_name: (entry.mtime_ns, entry.size) for entry in listed}
 
     def read(self, name: str) -> bytes:
         """All bytes of a file in this folder."""

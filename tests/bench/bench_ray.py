@@ -1,8 +1,8 @@
 """`score` on a Ray cluster of two nodes beside `score` in one process: ``python bench_ray.py N FOLDER [--kill]``.
 
 To be started in namespaces of its own (see `tests/ray_nodes.py`); prints one JSON object: items a second and CPU
-milliseconds an item of both, and whether every item came once with the same verdict.  `--kill`: the second node is
-killed when half of the parts are there.
+milliseconds an item of both, and whether every item came once with the same verdict.  `--kill`: the driver is killed
+when a quarter of the parts are there and started again, the second node when half of them are.
 """
 
 from __future__ import annotations
@@ -12,16 +12,21 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
+from core import load_judge  # noqa: E402
+from core.scoring.on_ray import PART  # noqa: E402
 from tests.bench.bench_score import calibrate, command, texts, write  # noqa: E402
 from tests.ray_nodes import HEAD, PORT, kill_with_children, two_nodes  # noqa: E402
 
+KEY = "sk-never-in-ray-4711"
 TICK = os.sysconf("SC_CLK_TCK")
+Watch = Callable[["subprocess.Popen[str]"], None]
 
 
 def cpu_seconds() -> float:
@@ -35,52 +40,77 @@ def cpu_seconds() -> float:
     return total / TICK
 
 
-def timed(asked: list[str], n: int, then: Any = lambda process: process.wait()) -> dict[str, Any]:
+def timed(asked: list[str], n: int, then: Watch = lambda process: None) -> dict[str, Any]:
     """What the command said and how fast it was."""
     started, cpu = time.perf_counter(), cpu_seconds()
     with subprocess.Popen(asked, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         then(process)
-        assert process.stdout is not None
-        said = json.loads(process.stdout.read() or "{}")
+        said = json.loads(process.communicate()[0] or "{}")
     seconds, cpu = time.perf_counter() - started, cpu_seconds() - cpu
     pace = {"seconds": round(seconds, 2), "items_per_second": round(n / seconds, 1), "cpu_ms": round(1e3 * cpu / n, 3)}
-    return {
-        "exit": process.returncode,
-        **pace,
-        "said": {k: said.get(k) for k in ("n_scored", "calls", "error")},
-    }, seconds
+    keep = ("n_scored", "calls", "resumed_from", "remarks", "error")
+    return {"exit": process.returncode, **pace, "said": {name: said.get(name) for name in keep}}
+
+
+def stamps(parts: Path) -> dict[str, int]:
+    return {part.name: part.stat().st_mtime_ns for part in sorted(parts.glob("part-*"))}
+
+
+def killing(parts: Path, at: int, kill: Callable[[subprocess.Popen[str]], None], seen: dict[str, int]) -> Watch:
+    """Kill when `at` parts are there; `seen` takes the parts of that moment."""
+
+    def watch(process: subprocess.Popen[str]) -> None:
+        while process.poll() is None and len(stamps(parts)) < at:
+            time.sleep(0.05)
+        seen.update(stamps(parts))
+        kill(process)
+
+    return watch
+
+
+def holding(key: str) -> list[str]:
+    """The files of the nodes and the store of the cluster, as far as they hold the key."""
+    import ray
+    from ray.experimental.internal_kv import _internal_kv_get, _internal_kv_list
+
+    ray.init(address=f"{HEAD}:{PORT}", log_to_driver=False, configure_logging=False)
+    session = Path(ray._private.worker._global_node.get_session_dir_path())
+    logs = {str(file): file.read_bytes() for file in session.rglob("*") if file.is_file()}
+    kept = {str(name): _internal_kv_get(name) or b"" for name in _internal_kv_list(b"")}
+    kept |= {"jobs": repr(ray._private.state.jobs()).encode()}
+    ray.shutdown()
+    assert logs
+    assert kept["jobs"]
+    return [name for name, data in (logs | kept).items() if key.encode() in data]
 
 
 def main() -> None:
     n, folder, kill = int(sys.argv[1]), Path(sys.argv[2]), "--kill" in sys.argv
     folder.mkdir(parents=True, exist_ok=True)
-    os.environ |= {"CONCORD_HOME": str(folder / "home"), "OPENAI_API_KEY": "sk-never-in-ray-4711"}
+    os.environ |= {"CONCORD_HOME": str(folder / "home"), "OPENAI_API_KEY": KEY}
     items, alone, parts = folder / "items.jsonl", folder / "alone.jsonl", folder / "parts.jsonl"
     data = ROOT.parent / "shared" / "data"
     judge = calibrate(folder, data, dict(os.environ))
     write(items, texts(data), n)
+    at_driver, at_node = dict[str, int](), dict[str, int]()
     with two_nodes(folder) as second:
-        killed_at = 0
-
-        def watch(process: subprocess.Popen[str]) -> None:
-            nonlocal killed_at
-            while process.poll() is None:
-                there = len(list(parts.glob("part-*")))
-                if kill and not killed_at and there * 2_000 * 2 >= n:
-                    killed_at = there
-                    kill_with_children(second.pid)
-                time.sleep(0.1)
-
-        on_ray = timed(command(items, judge, parts, "--ray", f"{HEAD}:{PORT}"), n, watch)
-        again = timed(command(items, judge, parts, "--ray", f"{HEAD}:{PORT}"), n)
+        asked = command(items, judge, parts, "--ray", f"{HEAD}:{PORT}")
+        killed = kill and timed(asked, n, killing(parts, n // PART // 4, subprocess.Popen.kill, at_driver))
+        lose = killing(parts, n // PART // 2, lambda _: kill_with_children(second.pid), at_node)
+        on_ray = timed(asked, n, lose) if kill else timed(asked, n)
+        kept = stamps(parts)
+        again = timed(asked, n)
+        key_at_large = holding(KEY)
         one = timed(command(items, judge, alone, "--workers", "1"), n)
-    print(json.dumps([on_ray, again, one]), file=sys.stderr)
+    print(json.dumps([killed, on_ray, again, one]), file=sys.stderr)
     theirs = [json.loads(line) for file in sorted(parts.glob("part-*")) for line in file.open()]
     ours = [json.loads(line) for line in alone.open()]
     gaps = [abs(a["score"] - b["score"]) for a, b in zip(theirs, ours, strict=True)]
     body = {
         "n": n,
-        "killed_at_part": killed_at,
+        "driver_killed_at_part": len(at_driver),
+        "node_killed_at_part": len(at_node),
+        "finished_parts_untouched": kept.items() >= at_driver.items() | at_node.items() and kept == stamps(parts),
         "ray": on_ray,
         "again": again,
         "one_process": one,
@@ -88,6 +118,8 @@ def main() -> None:
         "largest_gap": max(gaps),
         "per_core": round(on_ray["items_per_second"] / 2 / one["items_per_second"], 3),
         "per_cpu_second": round(one["cpu_ms"] / on_ray["cpu_ms"], 3),
+        "criteria": len(load_judge(judge).criteria),
+        "key_at_large": key_at_large,
         "load": os.getloadavg()[0],
     }
     print(json.dumps(body))

@@ -15,20 +15,12 @@ import numpy as np
 import pytest
 
 from core.errors import ConcordError, GoldenError, JobError, UsageError
-from core.scoring import ScoreRequest, on_ray, score_file
+from core.scoring import on_ray, score_file
 from core.scoring.item_file import validate_items
-from core.scoring.parts import InputFile, Part, Plan, Scorer, look_at, read_parts
+from core.scoring.parts import InputFile, Part, Plan, Scorer, look_at, read_parts, why_not_ready
 from core.scoring.places import Place, item_files
 
 N = 30
-
-
-@pytest.fixture
-def plan(tmp_path: Path, judge_file: Path, write_items: Any) -> Plan:
-    source = write_items(tmp_path / "items.jsonl", N)
-    request = ScoreRequest(Path("items"), judge_file, Path("part.jsonl"), workers=1)
-    place, out = Place(str(source)), Place(str(tmp_path / "parts.jsonl"))
-    return Plan(request, judge_file.read_bytes(), place, out, parquet=False, size=8, fused=False)
 
 
 def parts_of(plan: Plan) -> list[Part]:
@@ -45,7 +37,7 @@ def batch(part: Part) -> dict[str, Any]:
 
 
 def rows(plan: Plan) -> list[dict[str, Any]]:
-    names = sorted(plan.out.names())
+    names = sorted(plan.out.stamps())
     if not plan.parquet:
         return [json.loads(line) for name in names for line in plan.out.read(name).splitlines()]
     from pyarrow import BufferReader, parquet
@@ -82,6 +74,40 @@ def test_a_part_that_is_there_is_not_scored_again_and_a_damaged_one_is(plan: Pla
     assert [row["score"] for row in rows(plan)] == [row["score"] for row in before]
 
 
+def test_what_an_earlier_call_left_unread_is_asked_once_and_what_this_one_left_is_not(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = parts_of(plan)
+    for part in parts[:2]:
+        Scorer(plan)(batch(part))
+    unread = json.dumps({"item_id": parts[0].items[3].item_id, "score": None, "reason": "truncated"})
+    lines = plan.out.read(parts[0].name).decode().splitlines()
+    plan.out.write(parts[0].name, "\n".join([*lines[:3], unread, *lines[4:]]).encode())
+    asked = list[int]()
+    whole = Scorer._scored
+
+    def counting(self: Scorer, part: Part, fresh: Any) -> Any:
+        asked.append(len(fresh))
+        return [row | {"score": None, "reason": "truncated"} for row in whole(self, part, fresh)]
+
+    monkeypatch.setattr(Scorer, "_scored", counting)
+    later = replace(plan, before={name: plan.out.stamps()[name] for name in (parts[0].name, parts[1].name)})
+    first = [{name: cell[0] for name, cell in Scorer(later)(batch(part)).items()} for part in parts[:3]]
+    assert asked == [1, 8]
+    assert [(row["n_before"], row["n_again"], row["n_scored"]) for row in first] == [(8, 1, 7), (8, 0, 8), (0, 0, 0)]
+    per_item = first[0]["calls"]
+    assert [row["calls"] for row in first] == [per_item, 0, 8 * per_item]
+    second = [{name: cell[0] for name, cell in Scorer(later)(batch(part)).items()} for part in parts[:3]]
+    assert asked == [1, 8]  # as after a lost node: what this call left unread is not asked again
+    assert [row["n_before"] for row in second] == [8, 8, 0]
+    assert second[2]["calls"] == 8 * per_item  # its count was lost with the node
+
+
+def test_counted_parts_are_left_out(plan: Plan) -> None:
+    names = [part.name for part in parts_of(plan)]
+    assert [part.name for part in parts_of(replace(plan, counted=frozenset(names[:2])))] == names[2:]
+
+
 def test_an_input_that_changed_on_the_way_is_told(plan: Plan) -> None:
     path = Path(plan.source.path)
     file = InputFile(0, str(path), validate_items(path).digest, validate_items(path).mapping)
@@ -92,14 +118,14 @@ def test_an_input_that_changed_on_the_way_is_told(plan: Plan) -> None:
 
 def test_parts_of_another_scoring_are_left_alone_unless_again(plan: Plan) -> None:
     identity = {"input": {"digest": "a"}, "judge": {"digest": "b"}, "options": {}, "part": 8}
-    assert on_ray._begin(plan, identity) == 0
+    assert on_ray._begin(plan, identity) == {}
     plan.out.write("part-00000-0000000.jsonl", b"{}\n")
-    assert on_ray._begin(plan, identity) == 1
+    assert list(on_ray._begin(plan, identity)) == ["part-00000-0000000.jsonl"]
     with pytest.raises(JobError, match=r"1 parts of another scoring: the judge file has changed.*--again"):
         on_ray._begin(plan, identity | {"judge": {"digest": "c"}})
     again = replace(plan, request=replace(plan.request, again=True))
-    assert on_ray._begin(again, identity | {"judge": {"digest": "c"}}) == 0
-    assert plan.out.names() == {on_ray.MANIFEST}
+    assert on_ray._begin(again, identity | {"judge": {"digest": "c"}}) == {}
+    assert set(plan.out.stamps()) == {on_ray.MANIFEST}
 
 
 def test_ids_that_stand_in_two_files_are_refused(plan: Plan, tmp_path: Path, write_items: Any) -> None:
@@ -171,6 +197,24 @@ def test_a_store_without_rights_is_told_in_a_sentence(closed_store: str, monkeyp
         item_files(address)
     assert "nothing" not in str(denied.value)
     assert "\n" not in str(denied.value)
+
+
+def test_a_folder_without_rights_is_told_before_the_start(plan: Plan, tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("a file")
+    assert why_not_ready(plan, False, "n") == ""
+    assert plan.out.stamps() == {}
+    said = why_not_ready(replace(plan, out=Place(str(tmp_path / "taken" / "parts"))), False, "n")
+    assert "taken/parts: cannot be written" in said
+    assert "rights of its own environment" in said
+
+
+def test_a_model_or_a_key_that_a_node_lacks_is_told(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    there = replace(plan, request=replace(plan.request, judge="hf:/nowhere/model"))
+    assert "/nowhere/model" in why_not_ready(there, False, "n")
+    asking = replace(plan, request=replace(plan.request, judge="openai:m@http://127.0.0.1:9/v1"))
+    assert "OPENAI_API_KEY is not set" in why_not_ready(asking, True, "n")
+    assert why_not_ready(asking, False, "n") == ""  # the host that asked has none either: the endpoint wants none
 
 
 def test_a_full_disk_is_told_with_what_to_do(tmp_path: Path) -> None:
