@@ -35,7 +35,18 @@ from core.scoring import output
 from core.scoring.item_file import ItemFile, check_needs
 from core.scoring.mending import check_unread, model_behind
 from core.scoring.output import Done
-from core.scoring.parts import AnyJudge, InputFile, Look, Plan, Scorer, look_at, open_any, read_parts, why_not_ready
+from core.scoring.parts import (
+    AnyJudge,
+    InputFile,
+    Look,
+    Plan,
+    Scorer,
+    answer,
+    look_at,
+    open_any,
+    read_parts,
+    why_not_ready,
+)
 from core.scoring.places import Place, Stamp, item_files
 from core.scoring.request import ScoredFile, ScoreRequest
 from core.wording import counted
@@ -92,7 +103,7 @@ def score_on_ray(
             dict(total.done.reasons.most_common()),
             items.findings,
             total.n_again,
-            remarks=(*judge.remarks, *_remarks(silent, total.n_losses)),
+            remarks=(*getattr(judge, "remarks", ()), *_remarks(silent, total.n_losses)),
         )
 
 
@@ -202,7 +213,7 @@ def _answering(ray: Any) -> tuple[list[dict[str, Any]], list[str]]:
 
     After a loss Ray takes a while to notice: it is asked again until all that it counts answer, or `PATIENCE` is over.
     """
-    task, end = ray.remote(num_cpus=0, max_retries=0)(bool), time.monotonic() + PATIENCE
+    task, end = ray.remote(num_cpus=0, max_retries=0)(answer), time.monotonic() + PATIENCE
     while True:
         nodes = [node for node in ray.nodes() if node["Alive"]]
         waiting = {_on(task, node).remote(): node for node in nodes}
@@ -304,7 +315,7 @@ def _score_all(
 def _scored_parts(plan: Plan, files: Sequence[InputFile], options: dict[str, Any]) -> Iterator[dict[str, Any]]:
     from ray import data
 
-    logging.getLogger("ray.data").setLevel(logging.ERROR)  # it sets its own level when it is imported
+    logging.getLogger("ray.data").setLevel(logging.CRITICAL)  # a loss is told in a sentence; it sets its own level
     context = data.DataContext.get_current()
     context.enable_progress_bars = context.print_on_execution_start = False
     context.target_max_block_size = 1  # a block is a part: what is handed out, and what is lost with a node

@@ -108,6 +108,10 @@ def look_at(plan: Plan, path: str) -> Look:
         return Look(problem=as_words(said, path))
 
 
+def answer() -> None:
+    """A node that does this is there."""
+
+
 def why_not_ready(plan: Plan, has_key: bool, _node: str) -> str:
     """Why this node cannot do its part; "" where it can."""
     try:

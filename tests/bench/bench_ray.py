@@ -98,6 +98,7 @@ def main() -> None:
         killed = kill and timed(asked, n, killing(parts, n // PART // 4, subprocess.Popen.kill, at_driver))
         lose = killing(parts, n // PART // 2, lambda _: kill_with_children(second.pid), at_node)
         on_ray = timed(asked, n, lose) if kill else timed(asked, n)
+        assert on_ray["exit"] == 0, on_ray
         kept = stamps(parts)
         again = timed(asked, n)
         key_at_large = holding(KEY)
