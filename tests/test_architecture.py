@@ -92,6 +92,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "core.cli": (
         *("core.cli", "core.api", "core.project_records", "core.projects"),
         *(
+            "core.cluster",
             "core.calibration",
             "core.comparison",
             "core.data",

@@ -27,10 +27,10 @@ from typing import Any
 import numpy as np
 
 from core.cluster import connected, plain_errors
+from core.data.findings import Finding
 from core.errors import GoldenError, JobError, JudgeError, UsageError
 from core.export.fused_judge import FusedJudge
 from core.progress import SILENT, Progress, Stage
-from core.records import Finding
 from core.scoring import output
 from core.scoring.item_file import ItemFile, check_needs
 from core.scoring.mending import check_unread, model_behind

@@ -21,6 +21,7 @@ from core.api.loading import load_judge
 from core.data import Mapping as Columns
 from core.data import load_items
 from core.data.tables import open_table
+from core.data.verdict_files import BY_ORDER
 from core.errors import ConcordError, JobError, UsageError
 from core.export.fused_judge import FusedJudge
 from core.records import Item
@@ -34,7 +35,7 @@ from core.scoring.run import batch_size, scored_batches
 
 AnyJudge = RowJudge | FusedJudge
 
-_KINDS = dict.fromkeys(("score", "calibrated", "low", "high", "width", "expected_error"), "double")
+_KINDS = dict.fromkeys(("score", "calibrated", "low", "high", "width", "expected_error", *BY_ORDER), "double")
 _KINDS |= {"n_read": "int64", "n_unread": "int64", "abstained": "bool"}
 
 
