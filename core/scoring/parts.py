@@ -92,6 +92,7 @@ class Part:
 
 
 def open_any(request: ScoreRequest) -> AnyJudge:
+    """The judge that a request asks for, a fused one too; errors as the file's reader raises them."""
     judge = load_judge(request.judge_file, judge=request.judge or None, accept_edited=request.accept_edited)
     if isinstance(judge, FusedJudge) and (request.judge or request.coverage is not None):
         raise UsageError(f"{request.judge_file}: is a fused judge, which takes no --judge and gives no intervals.")
@@ -100,6 +101,7 @@ def open_any(request: ScoreRequest) -> AnyJudge:
 
 
 def look_at(plan: Plan, path: str) -> Look:
+    """The first look at a file of the input, from this node; what is wrong with it comes back as words."""
     try:
         with plan.source.copied(path) as file:
             items = validate_items(file)
