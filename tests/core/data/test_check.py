@@ -109,6 +109,14 @@ def test_labels_that_are_not_the_mean_of_their_ratings_are_noted(built: Build) -
     assert "In 1 item " in finding.message
 
 
+def test_ranks_are_not_taken_for_labels_in_silence(built: Build) -> None:
+    base = rows(10, 3, lambda s, m: m + 1)
+    ranks = [{("human_rank" if name == "human_x" else name): cell for name, cell in row.items()} for row in base]
+    (finding,) = found(built(ranks), "higher")
+    assert (finding.severity, finding.column) == ("warning", "human_rank")
+    assert not found(built(base), "higher")
+
+
 def test_findings_come_worst_first(built: Build, summaries: list[dict[str, Any]]) -> None:
     summaries[5]["human_coherence"] = "bad"
     summaries[2]["target"] = ""
