@@ -49,11 +49,16 @@ def set_environment(folder: Path) -> None:
     }
 
 
-def start_node(folder: Path, address: str, *arguments: str) -> subprocess.Popen[bytes]:
+def start_node(folder: Path, address: str, *arguments: str, path: str = "") -> subprocess.Popen[bytes]:
     about = (f"--node-ip-address={address}", "--num-cpus=1", "--num-gpus=0", "--object-store-memory=80000000")
     ray = Path(sys.executable).with_name("ray")
     with (folder / f"{address}.log").open("wb") as log:
-        return subprocess.Popen([str(ray), "start", *arguments, *about, "--block"], stdout=log, stderr=log)
+        return subprocess.Popen(
+            [str(ray), "start", *arguments, *about, "--block"],
+            env=os.environ | ({"PYTHONPATH": path} if path else {}),
+            stdout=log,
+            stderr=log,
+        )
 
 
 def kill_with_children(pid: int) -> None:
@@ -87,8 +92,11 @@ def wait_until_started(folder: Path, address: str) -> None:
 
 
 @contextmanager
-def two_nodes(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A cluster at HEAD:PORT; what comes is the second node.  `folder` takes the nodes' logs and the token."""
+def two_nodes(folder: Path, second_path: str = "") -> Iterator[subprocess.Popen[bytes]]:
+    """A cluster at HEAD:PORT; what comes is the second node, `second_path` the PYTHONPATH that it is started with.
+
+    `folder` takes the nodes' logs and the token.
+    """
     raise_loopback()
     set_environment(folder)
     sockets = tempfile.mkdtemp(prefix="ray", dir="/tmp")  # the path of a socket may have 107 characters
@@ -96,7 +104,7 @@ def two_nodes(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
         start = (f"--port={PORT}", "--include-dashboard=false", f"--temp-dir={sockets}", "--disable-usage-stats")
         start_node(folder, HEAD, "--head", *start)
         wait_until_started(folder, HEAD)
-        second = start_node(folder, OTHER, f"--address={HEAD}:{PORT}")
+        second = start_node(folder, OTHER, f"--address={HEAD}:{PORT}", path=second_path)
         wait_until_started(folder, OTHER)
         yield second
     finally:

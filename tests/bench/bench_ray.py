@@ -84,6 +84,14 @@ def holding(key: str) -> list[str]:
     return [name for name, data in (logs | kept).items() if key.encode() in data]
 
 
+def another_concord(folder: Path) -> str:
+    """Where a version of Concord lies that cannot do this: nodes are to work with the code of who asks."""
+    package = folder / "another" / "core"
+    package.mkdir(parents=True, exist_ok=True)
+    (package / "__init__.py").write_text('raise RuntimeError("another version of Concord")\n')
+    return str(package.parent)
+
+
 def main() -> None:
     n, folder, kill = int(sys.argv[1]), Path(sys.argv[2]), "--kill" in sys.argv
     folder.mkdir(parents=True, exist_ok=True)
@@ -93,7 +101,7 @@ def main() -> None:
     judge = calibrate(folder, data, dict(os.environ))
     write(items, texts(data), n)
     at_driver, at_node = dict[str, int](), dict[str, int]()
-    with two_nodes(folder) as second:
+    with two_nodes(folder, another_concord(folder)) as second:
         asked = command(items, judge, parts, "--ray", f"{HEAD}:{PORT}")
         killed = kill and timed(asked, n, killing(parts, n // PART // 4, subprocess.Popen.kill, at_driver))
         lose = killing(parts, n // PART // 2, lambda _: kill_with_children(second.pid), at_node)
