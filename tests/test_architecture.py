@@ -183,6 +183,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "core.providers.one_pass": ("core.repeval.model",),
     "core.providers.transformers_local": ("core.providers", "core.repeval.model"),
     "core.judging": ("core.data.verdict_files", "core.providers.base"),
+    "core.judging.offline.strengths": ("core.judging.offline", "core.stats"),
     "core.judging.by_batch": ("core.judging", "core.providers"),
     "core.judging.registry": ("core.judging", "core.providers", "core.repeval.model", "core.settings"),
     "core.calibration": (

@@ -16,7 +16,7 @@ import numpy as np
 
 from core.calibration.budget import Request, WorkPlan, cut_words, plan_work, require_usable, spread
 from core.calibration.candidate_pool import AskedJudge, CallBudget, CandidatePool, ScoreTable, ensemble_scores
-from core.calibration.proposals import Folds, distinct, draft_requests, gate, refine_requests
+from core.calibration.proposals import Folds, distinct, draft_requests, fitting_request, gate, refine_requests
 from core.calibration.records import Calibration, Phase, WorkDone
 from core.calibration.revisit import STEP_CALLS, Order, revisit
 from core.calibration.settings import CalibrationSettings
@@ -53,6 +53,7 @@ class _Run:
     warnings: list[str] = field(default_factory=list)
     cut: list[str] = field(default_factory=list)
     not_run: list[str] = field(default_factory=list)
+    fitted: tuple[str, ...] = ()
 
     @property
     def golden(self) -> GoldenSet:
@@ -94,6 +95,7 @@ def calibration(
         run.out_of_budget("while the drafts were scored")
     pool.mark(revisited.complete, "kept")
     pool.note_best(pool.with_status("kept"))
+    _fit_strengths(run)
     for round_ in range(1, plan.rounds + 1):
         _refine_round(run, round_)
         if pool.rounds_done < round_:
@@ -172,6 +174,29 @@ def _ask(
     return new.criteria
 
 
+def _fit_strengths(run: _Run) -> None:
+    """Have a judge that can write criteria with strengths fitted to all calibration items, and score them there.
+
+    Not without the gate, which is 001 to the letter, nor where the budget does not cover it.
+    """
+    pool, left = run.pool, run.pool.budget.left()
+    if (
+        not run.judge.judge.fits_strengths
+        or not run.settings.refine_gate
+        or (left is not None and left <= pool.items.n)
+    ):
+        return
+    request = fitting_request(run.golden, pool.items.labels, pool.items.positions, run.settings)
+    batch = run.judge.draft([request])
+    pool.budget.spend(batch.calls, batch.usage)
+    for criteria in distinct(batch, known=tuple(pool.entries)).criteria:
+        run.publish("draft", 0, "fitting strengths to all calibration items")
+        pool.add([criteria])
+        pool.score(run.judge, [criteria], [int(position) for position in pool.items.positions])
+        pool.mark([criteria.criteria_id], "kept")
+        run.fitted = (criteria.criteria_id,)
+
+
 def _none_readable(what: str, problems: Counter[str]) -> JudgeError:
     reasons = "; ".join(f"{count} × {problem}" for problem, count in problems.most_common(3))
     return JudgeError(f"There is not one {what} that can be read, so there is nothing to calibrate: {reasons}")
@@ -207,7 +232,8 @@ def _report(run: _Run, judge_state: Mapping[str, Any]) -> Calibration:
     pool = run.pool
     pool.refresh(final=True)
     baseline = pool.entries[pool.with_status("baseline")[0]].criteria
-    ranked = pool.ranked(pool.with_status("kept"))[: run.plan.ensemble]
+    # ranks on calibration flatter what was picked there; fitted strengths were shrunk between sources
+    ranked = [*run.fitted] or pool.ranked(pool.with_status("kept"))[: run.plan.ensemble]
     chosen = tuple(pool.entries[i].criteria for i in ranked) or (baseline,)
     if not ranked:
         run.warnings.append("No criteria could be scored: the final judge is the one without criteria.")

@@ -99,6 +99,17 @@ def draft_requests(
     return tuple(requests)
 
 
+def fitting_request(
+    golden: GoldenSet, labels: FloatArray, positions: IntArray, settings: CalibrationSettings
+) -> DraftRequest:
+    """One request that shows all of `positions` (n,), for judges that fit strengths to labels (n,)."""
+    exemplars = tuple(
+        Exemplar(golden.items[k], label) for k, label in zip(positions.tolist(), labels.tolist(), strict=True)
+    )
+    provenance = Provenance("draft", 0, (), tuple(each.item.item_id for each in exemplars), len(exemplars))
+    return DraftRequest(exemplars, 0.0, settings.plan.max_tokens, request_seed(settings.seed, 5), provenance)
+
+
 # ── refinements ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

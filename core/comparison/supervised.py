@@ -12,6 +12,7 @@ from itertools import combinations
 import numpy as np
 
 from core.judging.offline import features
+from core.judging.offline.strengths import PENALTIES, ridge_path
 from core.records import FloatArray, GoldenSet, IntArray
 from core.stats.expected_error import EVEN, source_folds
 
@@ -20,9 +21,6 @@ LEAST_LABELS = 20
 
 MOST_ITEMS = 4_000
 """Labelled items that are measured at most, of sources drawn at random: measuring a text takes about a millisecond."""
-
-PENALTIES = np.logspace(0.0, 5.0, 16)
-"""Strengths of the ridge, in units of one standardised item."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,18 +87,11 @@ def _cross_fitted(x: FloatArray, y: FloatArray, folds: IntArray) -> FloatArray:
     all_squares, all_products = squares.sum(axis=0), products.sum(axis=0)
     losses = np.zeros((n_folds, PENALTIES.size))
     for a, b in combinations(range(n_folds), 2):  # fitted without both, each is told on the other
-        weights = _ridge(all_squares - squares[a] - squares[b], all_products - products[a] - products[b])
+        weights = ridge_path(all_squares - squares[a] - squares[b], all_products - products[a] - products[b])
         losses[a] += ((x[parts[b]] @ weights - y[parts[b], None]) ** 2).sum(axis=0)
         losses[b] += ((x[parts[a]] @ weights - y[parts[a], None]) ** 2).sum(axis=0)
     predicted = np.empty_like(y)
     for fold, part in enumerate(parts):
-        weights = _ridge(all_squares - squares[fold], all_products - products[fold])
+        weights = ridge_path(all_squares - squares[fold], all_products - products[fold])
         predicted[part] = x[part] @ weights[:, int(np.argmin(losses[fold]))]
     return predicted
-
-
-def _ridge(squares: FloatArray, products: FloatArray) -> FloatArray:
-    """(n_features, n_penalties) weights, all penalties from one eigendecomposition."""
-    values, vectors = np.linalg.eigh(squares)
-    turned = (vectors.T @ products)[:, None] / (np.maximum(values, 0.0)[:, None] + PENALTIES)
-    return np.asarray(vectors @ turned, dtype=np.float64)

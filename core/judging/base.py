@@ -113,6 +113,11 @@ class Judge(Protocol):
         ...
 
     @property
+    def fits_strengths(self) -> bool:
+        """Whether it can draft from all calibration items at once."""
+        return False
+
+    @property
     def remarks(self) -> tuple[str, ...]:
         """What has to be known of how its scores came about so far, in sentences; nothing for most judges."""
         return ()

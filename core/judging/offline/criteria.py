@@ -21,6 +21,8 @@ LEVELS: dict[float, str] = {2.0: "Above all, ", 1.5: "Strongly ", 1.0: "", 0.5: 
 
 MAX_CHARS = 20_000
 MAX_WEIGHT = 3.0
+"""Of a concept that is named more than once."""
+MAX_STRENGTH = 99.99
 NEGATION_REACH = 4
 """Words between a negation and what it negates, at most."""
 
@@ -70,7 +72,8 @@ def write(
 ) -> str:
     """Readable criteria: an opening that names the aspect, then a sentence a clause, strongest first.
 
-    Weights must be levels of `LEVELS` with a sign, each concept at most once; `read` gives them back exactly.
+    Weights that are no levels of `LEVELS` are written as strengths of two decimals, at most `MAX_STRENGTH`.  With each
+    concept at most once, `read` gives the weights back exactly.
     """
     thing, things = ("reply", "replies") if kind in ("source_context_target", "conversation") else ("text", "texts")
     name = " ".join(re.sub(r"[\W_]+", " ", aspect).split()) or "quality"
@@ -85,8 +88,9 @@ def _sentence(clause: Clause, things: str) -> str:
     concept = CONCEPTS[POSITION[clause.key]]
     penalise = concept.one_way and (concept.kind == "defect") == (clause.weight > 0)
     phrase = concept.high if (clause.weight > 0) != penalise else concept.low
-    lead, verb = LEVELS[abs(clause.weight)], "penalise" if penalise else "reward"
-    return f"{lead}{verb if lead else verb.capitalize()} {things} that {phrase}."
+    lead, verb = LEVELS.get(abs(clause.weight), ""), "penalise" if penalise else "reward"
+    strength = "" if abs(clause.weight) in LEVELS else f" (strength {abs(clause.weight):.2f})"
+    return f"{lead}{verb if lead else verb.capitalize()} {things} that {phrase}{strength}."
 
 
 # ── reading ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -99,6 +103,7 @@ _WRITTEN = re.compile(
     r"(?P<lead>above all,?|strongly|to some extent,?|slightly)?\s*(?P<verb>reward|penali[sz]e)\s+"
     rf"{_NOUN}\s+that\s+(?P<phrase>.+)"
 )
+_STRENGTH = re.compile(r"\s*\(strength (\d{1,2}(?:\.\d{1,2})?)\)")
 _WRITTEN_OFF = re.compile(rf"ignore whether {_NOUN} (?P<phrase>.+)")
 _LEADS = {text.strip(" ,").lower(): level for level, text in LEVELS.items()}
 _OPENING = re.compile(r"judge the .+ of the \w+ (?:as a whole, with these points in mind|by these points only)")
@@ -123,9 +128,9 @@ class _Notes:
 def read(text: str) -> Reading:
     """What criteria say.  Sentences in the judge's own wording are read exactly, others by the words in them.
 
-    A part of a sentence names concepts by their words; strength words weigh it; "penalise", "avoid", "not", "without"
-    and the like turn it; "ignore" or "does not matter" switches the concept off.  A concept named more than once takes
-    the sum, within ±`MAX_WEIGHT`.
+    A part of a sentence names concepts by their words; strength words or "(strength 0.37)" weigh it; "penalise",
+    "avoid", "not", "without" and the like turn it; "ignore" or "does not matter" switches the concept off. A concept
+    named more than once takes the sum, within ±`MAX_WEIGHT`.
     """
     notes, whole, unread = _Notes(), True, []
     for sentence in filter(None, (part.strip() for part in _SENTENCES.split(text[:MAX_CHARS]))):
@@ -139,12 +144,16 @@ def read(text: str) -> Reading:
 
 
 def _merged(parts: list[Clause]) -> Clause:
+    if len(parts) == 1:
+        return parts[0]
     total = max(-MAX_WEIGHT, min(MAX_WEIGHT, sum(part.weight for part in parts)))
     return Clause(parts[0].key, total, " … ".join(dict.fromkeys(part.text for part in parts)))
 
 
 def _read_written(plain: str, sentence: str, notes: _Notes) -> bool:
     """Read a sentence of the judge's own wording into `notes`; whether it is one."""
+    stated = _STRENGTH.search(plain)
+    plain = _STRENGTH.sub("", plain)
     off, match = _WRITTEN_OFF.fullmatch(plain), _WRITTEN.fullmatch(plain)
     if off and off["phrase"] in _PHRASES:
         notes.ignored[_PHRASES[off["phrase"]][0]] = None
@@ -153,15 +162,18 @@ def _read_written(plain: str, sentence: str, notes: _Notes) -> bool:
         return False
     key, pole = _PHRASES[match["phrase"]]
     sign = -pole if match["verb"].startswith("penal") else pole
-    notes.add(Clause(key, sign * _LEADS[(match["lead"] or "").strip(" ,")], sentence))
+    weight = float(stated[1]) if stated else _LEADS[(match["lead"] or "").strip(" ,")]
+    notes.add(Clause(key, sign * weight, sentence))
     return True
 
 
 def _read_free(plain: str, sentence: str, notes: _Notes) -> bool:
     """Read a sentence of somebody's own wording into `notes`; whether any concept was named in it."""
+    stated = _STRENGTH.search(plain)
     sense, strength, any_named = 0.0, 1.0, False  # those of the part before hold on
-    for text in filter(None, _PARTS.split(plain)):
+    for text in filter(None, _PARTS.split(_STRENGTH.sub("", plain))):
         strength = next((weight for weight, words in STRENGTHS.items() if words.search(text)), strength)
+        strength = float(stated[1]) if stated else strength
         part = _Part(text)
         for named in part.named:
             any_named = True

@@ -4,9 +4,10 @@
 `exchange` measure them.  Work on a source is done once for all its texts; vectors are kept in a bounded cache by the
 content of the item, so that scoring sixty sets of criteria measures each item once.
 
-*Concepts* (`concepts.yaml`): groups of features with a direction, and the words that name them.  A concept's value is
-positive at its *high* pole.  One-way concepts have a good pole that nobody doubts (say only what the source says); the
-others are matters of taste (long or short) that the labels must decide.
+*Concepts* (`concepts.yaml`): groups of features with a direction, and the words that name them; after them each
+feature by itself (`measures.yaml`), which only the judge's own phrases name. A concept's value is positive at its
+*high* pole. One-way concepts have a good pole that nobody doubts (say only what the source says); the others are
+matters of taste (long or short) that the labels must decide.
 
 *Scaling*, without labels: each feature is centred, divided by its spread and bent at the ends.  Learnt by `fit` on
 calibration items, shipped as `NEUTRAL` for a judge that was not prepared.  Scaling one item never depends on the others
@@ -127,7 +128,16 @@ def _concept(key: str, kind: Literal["good", "defect", "taste"], features: str, 
     return Concept(key, kind, signed, poles["high"], poles["low"], **words)
 
 
-CONCEPTS: tuple[Concept, ...] = tuple(_concept(key, **row) for key, row in _TABLE["concepts"].items())
+def _measure(feature: str, high: str, low: str) -> Concept:
+    return Concept(f"{feature}.", "taste", {feature: 1.0}, high, low, _NOTHING, _NOTHING)
+
+
+_NOTHING = re.compile(r"(?!)")
+_MEASURES: dict[str, tuple[str, str]] = table("measures")
+_GROUPS: tuple[Concept, ...] = tuple(_concept(key, **row) for key, row in _TABLE["concepts"].items())
+GROUPED = len(_GROUPS)
+"""Concepts that people's words name; the first ones.  The others are single features, in the order of `FEATURES`."""
+CONCEPTS: tuple[Concept, ...] = (*_GROUPS, *(_measure(name, *_MEASURES[name]) for name in FEATURES))
 KEYS: tuple[str, ...] = tuple(concept.key for concept in CONCEPTS)
 POSITION: dict[str, int] = {key: i for i, key in enumerate(KEYS)}
 CUES: dict[str, re.Pattern[str]] = {name: expression(words) for name, words in _TABLE["cues"].items()}
@@ -202,7 +212,7 @@ class Scaling:
         return {
             "n_items": self.n_items,
             "features": dict(zip(FEATURES, features.tolist(), strict=True)),
-            "concepts": dict(zip(KEYS, concepts.tolist(), strict=True)),
+            "concepts": dict(zip(KEYS[:GROUPED], concepts[:GROUPED].tolist(), strict=True)),
         }
 
     @classmethod
@@ -210,18 +220,24 @@ class Scaling:
         """JudgeError when names are missing; unknown ones (of another version) are refused too."""
         try:
             features, concepts = dict(state["features"]), dict(state["concepts"])
-            if set(features) != set(FEATURES) or set(concepts) != set(KEYS):
+            if set(features) != set(FEATURES) or set(concepts) != set(KEYS[:GROUPED]):
                 raise JudgeError(
                     "The offline judge's state was written by another version: its features differ. Calibrate again."
                 )
             f = np.array([features[name] for name in FEATURES], dtype=np.float64)
-            c = np.array([concepts[key] for key in KEYS], dtype=np.float64)
+            c = np.array([concepts[key] for key in KEYS[:GROUPED]], dtype=np.float64)
             n_items = int(state["n_items"])
         except (KeyError, TypeError, ValueError) as error:
             raise JudgeError(f"The offline judge's state cannot be read ({error}).") from error
-        if f.shape != (len(FEATURES), 2) or c.shape != (len(KEYS), 2) or not np.isfinite([*f, *c]).all():
+        if f.shape != (len(FEATURES), 2) or c.shape != (GROUPED, 2) or not np.isfinite([*f, *c]).all():
             raise JudgeError("The offline judge's state must hold two finite numbers for every feature and concept.")
-        return cls(f[:, 0], f[:, 1], c[:, 0], c[:, 1], n_items)
+        return cls(f[:, 0], f[:, 1], *_with_measures(c[:, 0], c[:, 1]), n_items)
+
+
+def _with_measures(middle: FloatArray, width: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """(n_concepts,) each, of those of the grouped concepts: a feature by itself is standardised already."""
+    n = len(FEATURES)
+    return np.concatenate([middle, np.zeros(n)]), np.concatenate([width, np.ones(n)])
 
 
 def product(left: FloatArray, right: FloatArray) -> FloatArray:
@@ -273,9 +289,10 @@ def fit(items: Sequence[Item], kind: ItemKind) -> Scaling:
     if len(written) < LEAST:
         return Scaling(centre, spread, NEUTRAL.middle, NEUTRAL.width, len(items))
     values = Scaling(centre, spread, np.zeros(len(KEYS)), np.ones(len(KEYS))).concepts(written)
+    values = values[:, :GROUPED]
     middle, width = values.mean(axis=0).round(DECIMALS), np.maximum(values.std(axis=0), MIN_WIDTH).round(DECIMALS)
-    return Scaling(centre, spread, middle, width, len(items))
+    return Scaling(centre, spread, *_with_measures(middle, width), len(items))
 
 
 _MEANS, _SPREADS = np.array([*USUAL.values()]).T
-NEUTRAL = Scaling(_MEANS, _SPREADS, middle=np.zeros(len(KEYS)), width=np.full(len(KEYS), 0.7))
+NEUTRAL = Scaling(_MEANS, _SPREADS, *_with_measures(np.zeros(GROUPED), np.full(GROUPED, 0.7)))

@@ -19,7 +19,7 @@ import numpy as np
 
 from core.judging.base import OPERATIONS, Operation
 from core.judging.offline.criteria import LEVELS, Clause, Reading, nearest_level, write
-from core.judging.offline.features import CONCEPTS, KEYS, POSITION, applicable, prior
+from core.judging.offline.features import CONCEPTS, GROUPED, KEYS, POSITION, applicable, prior
 from core.records import FloatArray, Task
 
 PRIOR_SIZE = 20.0
@@ -43,20 +43,20 @@ MIN_DRAFTED, MAX_DRAFTED = 2, 6
 MAX_CLAUSES = 8
 """Clauses up to which refining adds more."""
 
-_ONE_WAY = np.array([concept.one_way for concept in CONCEPTS])
+_ONE_WAY = np.array([concept.one_way for concept in CONCEPTS[:GROUPED]])
 
 
 # ── drafting ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def draft(values: FloatArray, labels: FloatArray, task: Task, *, temperature: float, seed: int) -> str:
-    """Criteria from the concept values (n, n_concepts) and labels (n,) of some exemplars.
+    """Criteria from the concept values (n, n_concepts) and labels (n,) of some exemplars, worded by grouped concepts.
 
     "" when nothing tells the exemplars apart and nothing is expected.
     """
     rng = np.random.default_rng([seed, 1])
-    n, usable = len(labels), applicable(task.kind)
-    noise = temperature * rng.normal(size=len(KEYS)) * NOISE / np.sqrt(n + PRIOR_SIZE) * usable
+    n, usable, values = len(labels), applicable(task.kind)[:GROUPED], values[:, :GROUPED]
+    noise = temperature * rng.normal(size=GROUPED) * NOISE / np.sqrt(n + PRIOR_SIZE) * usable
     count = int(rng.integers(MIN_DRAFTED, MAX_DRAFTED + 1))
     whole = bool(rng.random() < _whole_share(values, labels, task))
     peak = float(rng.choice(PEAKS)) if whole else max(PEAKS)
@@ -82,16 +82,16 @@ def _shrunk_correlation(values: FloatArray, labels: FloatArray, task: Task) -> F
 
     p is the prior on the scale of a correlation.
     """
-    n, expected = len(labels), prior(task)
+    n, expected = len(labels), prior(task)[:GROUPED]
     r = _ranks(values).T @ _ranks(labels)
     p = EXPECTED * expected / max(float(np.abs(expected).max()), 1e-9)
-    return np.asarray((n * r + PRIOR_SIZE * p) / (n + PRIOR_SIZE) * applicable(task.kind))
+    return np.asarray((n * r + PRIOR_SIZE * p) / (n + PRIOR_SIZE) * applicable(task.kind)[:GROUPED])
 
 
 def _whole_share(values: FloatArray, labels: FloatArray, task: Task) -> float:
     """Chance, in [0.1, 0.9], that the aspect as a whole is let count: higher the better it fits the exemplars."""
     n = len(labels)
-    fit = float(_ranks(values @ (prior(task) * applicable(task.kind))) @ _ranks(labels))
+    fit = float(_ranks(values @ (prior(task) * applicable(task.kind))[:GROUPED]) @ _ranks(labels))
     return min(0.9, max(0.1, WHOLE_SHARE + 1.2 * n * fit / (n + PRIOR_SIZE)))
 
 
@@ -143,8 +143,7 @@ def refine(
     """
     share = gaps / max(float(np.abs(gaps).max()), 1e-9)
     pull = np.asarray(share @ values / len(gaps))
-    clauses = tuple(replace(clause, weight=nearest_level(clause.weight)) for clause in reading.clauses)
-    helpful = [change for change in _changes(replace(reading, clauses=clauses), pull, task) if change.reading.clauses]
+    helpful = [change for change in _changes(reading, pull, task) if change.reading.clauses]
     options = sorted((c for c in helpful if c.operation in operations), key=lambda change: -change.promise)
     if not options:
         return ""
@@ -179,7 +178,7 @@ def _additions(reading: Reading, pull: FloatArray, usable: FloatArray) -> Iterat
     used = {clause.key for clause in reading.clauses} | set(reading.ignored)
     if len(reading.clauses) >= MAX_CLAUSES:
         return
-    for concept, allowed, strength in zip(CONCEPTS, usable, pull.tolist(), strict=True):
+    for concept, allowed, strength in zip(CONCEPTS[:GROUPED], usable, pull.tolist(), strict=False):
         direction = float(np.sign(strength))
         if concept.key in used or not allowed or not direction or (concept.one_way and direction < 0):
             continue
@@ -189,10 +188,15 @@ def _additions(reading: Reading, pull: FloatArray, usable: FloatArray) -> Iterat
 
 
 def _other_weights(clause: Clause) -> list[float]:
-    """The next level up and down, none at all, and the opposite sign for matters of taste."""
-    levels = sorted(LEVELS)
-    at = levels.index(abs(clause.weight))
+    """The next level up and down (of a strength that is none: half as much again and half), none at all, and the
+    opposite sign for matters of taste.
+    """
+    levels, size = sorted(LEVELS), abs(clause.weight)
     sign = 1.0 if clause.weight > 0 else -1.0
-    near = [sign * levels[i] for i in (at - 1, at + 1) if 0 <= i < len(levels)]
+    if size in LEVELS:
+        at = levels.index(size)
+        near = [levels[i] for i in (at - 1, at + 1) if 0 <= i < len(levels)]
+    else:
+        near = [round(part * size, 2) for part in (0.5, 1.5) if round(part * size, 2) > 0]
     flips = not CONCEPTS[POSITION[clause.key]].one_way or sign < 0
-    return [*near, 0.0, *([-sign * levels[at]] if flips else [])]
+    return [*(sign * other for other in near), 0.0, *([-sign * size] if flips else [])]

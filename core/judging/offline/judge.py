@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from core.errors import JudgeError
 from core.judging.base import DraftBatch, Drafted, DraftRequest, Judge, OnProgress, RefineRequest
-from core.judging.offline import exchange, grounding, induce
+from core.judging.offline import exchange, grounding, induce, strengths
 from core.judging.offline.criteria import Reading, read
 from core.judging.offline.features import (
     CONCEPTS,
@@ -52,6 +52,7 @@ class OfflineJudge(Judge):
 
     spec = "offline"
     is_llm = False
+    fits_strengths = True
     notice = (
         "The offline judge is no language model: it measures transparent text features (overlap with the source, "
         "repetition, grammar cues, length and the like) and weighs them by the wording of the criteria."
@@ -131,7 +132,10 @@ class OfflineJudge(Judge):
     # ── drafting and refining ────────────────────────────────────────────────────────────────────────────────
 
     def draft(self, task: Task, requests: Sequence[DraftRequest]) -> DraftBatch:
-        """Criteria induced from each request's exemplars; a problem in words where they show nothing."""
+        """Criteria induced from each request's exemplars; a problem in words where they show nothing.
+
+        Those of many exemplars get clauses whose strengths are fitted.
+        """
         return _batch(task, requests, [self._draft(task, request) for request in requests], _AIMLESS)
 
     def _draft(self, task: Task, request: DraftRequest) -> str:
@@ -140,6 +144,9 @@ class OfflineJudge(Judge):
             return ""
         values, _ = self._measure(task, [exemplar.item for exemplar in exemplars])
         labels = np.array([exemplar.label for exemplar in exemplars])
+        if len(exemplars) >= strengths.LEAST_LABELS:
+            names = [exemplar.item.source_id or exemplar.item.item_id for exemplar in exemplars]
+            return strengths.fitted(values, labels, np.unique(names, return_inverse=True)[1], task)
         return induce.draft(values, labels, task, temperature=request.temperature, seed=request.seed)
 
     def refine(self, task: Task, requests: Sequence[RefineRequest]) -> DraftBatch:
