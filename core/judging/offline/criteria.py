@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from core.judging.offline.features import CONCEPTS, CUES, KEYS, POSITION, STRENGTHS, Concept
+from core.judging.offline.features import CONCEPTS, CUES, GROUPED, KEYS, POSITION, STRENGTHS, Concept
 from core.records import FloatArray, ItemKind
 
 LEVELS: dict[float, str] = {2.0: "Above all, ", 1.5: "Strongly ", 1.0: "", 0.5: "To some extent, ", 0.25: "Slightly "}
@@ -98,6 +98,10 @@ def _sentence(clause: Clause, things: str) -> str:
 _PHRASES: dict[str, tuple[str, float]] = {
     phrase: (c.key, pole) for c in CONCEPTS for phrase, pole in ((c.high, 1.0), (c.low, -1.0))
 }
+_MEASURES = {
+    p: _PHRASES[p] for p in sorted((p for c in CONCEPTS[GROUPED:] for p in (c.high, c.low)), key=len, reverse=True)
+}
+"""Those of single features, the longest first: one may stand within another."""
 _NOUN = r"(?:texts?|repl(?:y|ies)|summar(?:y|ies)|responses?|descriptions?|answers?|outputs?)"
 _WRITTEN = re.compile(
     r"(?P<lead>above all,?|strongly|to some extent,?|slightly)?\s*(?P<verb>reward|penali[sz]e)\s+"
@@ -231,9 +235,14 @@ class _Part:
 
         "Poor grammar" and "grammar mistakes" name the low pole of grammar.
         """
-        for concept in CONCEPTS:
-            highs = list(concept.high_words.finditer(self.text))
-            lows = list(concept.low_words.finditer(self.text))
+        text = self.text
+        for phrase, (key, pole) in _MEASURES.items():
+            if (at := text.find(phrase)) >= 0:  # what stands in it names nothing else
+                yield _Named(CONCEPTS[POSITION[key]], pole, at, at + len(phrase))
+                text = text.replace(phrase, " " * len(phrase))
+        for concept in CONCEPTS[:GROUPED]:
+            highs = list(concept.high_words.finditer(text))
+            lows = list(concept.low_words.finditer(text))
             lows = [low for low in lows if not any(h.start() <= low.start() and low.end() <= h.end() for h in highs)]
             if not highs and not lows:
                 continue

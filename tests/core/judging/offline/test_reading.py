@@ -36,6 +36,21 @@ def test_what_is_written_is_read_back_exactly(
     assert not reading.unread
 
 
+@given(st.dictionaries(st.sampled_from(KEYS), st.integers(-9999, 9999).filter(bool), max_size=60))
+def test_strengths_are_read_back_exactly(hundredths: dict[str, int]) -> None:
+    wanted = {key: number / 100 for key, number in hundredths.items()}
+    clauses = tuple(Clause(key, weight) for key, weight in wanted.items())
+    assert weights_of(write(clauses, "coherence", "source_target", whole=True)) == wanted
+
+
+def test_an_edited_strength_counts() -> None:
+    text = write((Clause("commas.", 0.37),), "fluency", "single", whole=True)
+    assert weights_of(text) == {"commas.": 0.37}
+    assert weights_of(text.replace("0.37", "1.25")) == {"commas.": 1.25}
+    assert weights_of(text.replace("Reward", "Please do not reward")) == {"commas.": -0.37}
+    assert weights_of("Short texts are better (strength 0.8).") == {"length": -0.8}
+
+
 @given(st.dictionaries(st.sampled_from(KEYS), st.sampled_from(sorted(LEVELS)), min_size=1, max_size=5))
 def test_case_white_space_and_typographic_changes_alter_nothing(chosen: dict[str, float]) -> None:
     text = write(tuple(Clause(k, w) for k, w in chosen.items()), "coherence", "source_target", whole=True)
