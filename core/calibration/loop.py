@@ -330,7 +330,7 @@ def _intervals(run: _Run, members: FloatArray) -> VerdictIntervals:
 def _work_done(run: _Run, n_held_out: int) -> WorkDone:
     pool, settings = run.pool, run.settings
     drafts, refinements = (
-        [entry for entry in pool.entries.values() if entry.criteria.provenance.origin == origin]
+        [e for name, e in pool.entries.items() if e.criteria.provenance.origin == origin and name not in run.fitted]
         for origin in ("draft", "refine")
     )
     return WorkDone(

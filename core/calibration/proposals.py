@@ -106,7 +106,8 @@ def fitting_request(
     exemplars = tuple(
         Exemplar(golden.items[k], label) for k, label in zip(positions.tolist(), labels.tolist(), strict=True)
     )
-    provenance = Provenance("draft", 0, (), tuple(each.item.item_id for each in exemplars), len(exemplars))
+    shown = tuple(each.item.item_id for each in exemplars)
+    provenance = Provenance("draft", item_ids=shown, note="strengths fitted to all calibration labels")
     return DraftRequest(exemplars, 0.0, settings.plan.max_tokens, request_seed(settings.seed, 5), provenance)
 
 

@@ -1,0 +1,46 @@
+"""Strengths fitted within a calibration: they make the final judge where the judge can fit, and only there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import core
+from core.judging.offline.criteria import read
+from core.judging.offline.features import GROUPED, KEYS
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture(scope="module")
+def golden() -> core.GoldenSet:
+    return core.load_golden(ROOT / "sample_data" / "summaries.jsonl")
+
+
+def calibrated(golden: core.GoldenSet, **settings: object) -> core.Calibration:
+    return core.calibrate(
+        golden,
+        "coherence",
+        settings=core.CalibrationSettings(preset="quick", resamples=50, **settings),  # type: ignore[arg-type]
+    )
+
+
+def test_fitted_strengths_make_the_final_judge_and_say_what_they_were_fitted_to(golden: core.GoldenSet) -> None:
+    run = calibrated(golden)
+    (chosen,) = run.chosen
+    seen = {golden.items[position].item_id for position in run.split.calibration}
+    assert set(chosen.provenance.item_ids) == seen
+    assert {clause.key for clause in read(chosen.text).clauses} <= set(KEYS[GROUPED:])
+    assert run.work.drafts_made <= run.work.drafts_asked
+
+
+def test_001_to_the_letter_fits_nothing(golden: core.GoldenSet) -> None:
+    run = calibrated(golden, refine_gate=False)
+    assert not any("(strength" in candidate.criteria.text for candidate in run.candidates)
+    assert len(run.chosen) == 3
+
+
+@pytest.mark.parametrize("budget", [150, 400, 1_000, 2_500])
+def test_a_budget_holds(golden: core.GoldenSet, budget: int) -> None:
+    assert calibrated(golden, budget=budget).calls <= budget

@@ -1,0 +1,75 @@
+"""Strengths fitted to many labels: what they learn, that the text says all of it, and when nothing is fitted."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+
+from core.judging.base import DraftRequest, Exemplar
+from core.judging.offline.criteria import read
+from core.judging.offline.features import GROUPED, INDEX, KEYS, feature_matrix
+from core.judging.offline.judge import OfflineJudge
+from core.judging.offline.strengths import LEAST_LABELS
+from core.records import Criteria, Item, Provenance, Scale, Task
+
+TASK = Task("fluency", "single", Scale(1, 5))
+WORDS = (
+    "the red house stood near old trees , and people of a small town walked there every day . Nobody , said why".split()
+)
+
+
+def texts(n: int, *, sources: int, seed: int = 0) -> list[Item]:
+    rng = np.random.default_rng(seed)
+    drawn = [" ".join(rng.choice(WORDS, int(rng.integers(8, 40)))) + " ." for _ in range(n)]
+    return [Item(f"{seed}-{k}", text, source_id=f"s{k % sources}") for k, text in enumerate(drawn)]
+
+
+def commas(items: list[Item]) -> np.ndarray:
+    return feature_matrix(items, "single")[:, INDEX["commas"]]
+
+
+def drafted(items: list[Item], labels: np.ndarray) -> tuple[OfflineJudge, str]:
+    judge = OfflineJudge().prepare(TASK, items)
+    exemplars = tuple(Exemplar(item, float(label)) for item, label in zip(items, labels, strict=True))
+    answer = judge.draft(TASK, [DraftRequest(exemplars, 0.0, 768, 0, Provenance("draft"))]).drafted[0]
+    return judge, answer.criteria.text if answer.criteria else ""
+
+
+def test_it_finds_the_feature_that_people_go_by_and_new_texts_follow_it() -> None:
+    items = texts(120, sources=120)
+    judge, text = drafted(items, -commas(items))
+    weights = {clause.key: clause.weight for clause in read(text).clauses}
+    assert min(weights, key=lambda key: weights[key]) == "commas."
+    new = texts(100, sources=100, seed=1)
+    bare, fitted = judge.score(TASK, new, [Criteria("", "fluency"), Criteria(text, "fluency")]).values
+    people = -commas(new)
+    assert spearmanr(fitted, people)[0] > 0.8
+    assert spearmanr(fitted, people)[0] > spearmanr(bare, people)[0] + 0.3
+
+
+def test_what_tells_sources_apart_is_left_out_where_texts_of_one_source_are_compared() -> None:
+    """Labels follow commas within a source; between sources they follow a level that no text shows."""
+    items = texts(160, sources=16)
+    level = 10.0 * np.array([int(item.source_id[1:]) for item in items])
+    _, text = drafted(items, -commas(items) * 100 + level)
+    weights = {clause.key: clause.weight for clause in read(text).clauses}
+    assert min(weights, key=lambda key: weights[key]) == "commas."
+
+
+@pytest.mark.parametrize("text", ["", " … "])
+def test_texts_without_words_do_no_harm(text: str) -> None:
+    items = [*texts(80, sources=80), Item("none", text, source_id="s0")]
+    _, written = drafted(items, np.arange(81.0))
+    assert all(np.isfinite(clause.weight) for clause in read(written).clauses)
+
+
+def test_nothing_is_fitted_to_few_or_equal_labels() -> None:
+    few = texts(LEAST_LABELS - 1, sources=LEAST_LABELS - 1)
+    assert not any(key in KEYS[GROUPED:] for key in _keys(drafted(few, commas(few))[1]))
+    many = texts(LEAST_LABELS, sources=LEAST_LABELS)
+    assert drafted(many, np.full(LEAST_LABELS, 3.0))[1] == ""
+
+
+def _keys(text: str) -> list[str]:
+    return [clause.key for clause in read(text).clauses]
