@@ -7,6 +7,7 @@ the final judge, the best of its criteria alone and the judge without criteria.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,9 +19,9 @@ from core.calibration.budget import Request, WorkPlan, cut_words, plan_work, req
 from core.calibration.candidate_pool import AskedJudge, CallBudget, CandidatePool, ScoreTable, ensemble_scores
 from core.calibration.proposals import Folds, distinct, draft_requests, fitting_request, gate, refine_requests
 from core.calibration.records import Calibration, Phase, WorkDone
-from core.calibration.revisit import STEP_CALLS, Order, revisit
+from core.calibration.revisit import STEP_CALLS, Order, revisit, schedule
 from core.calibration.settings import CalibrationSettings
-from core.data.split import KnownTexts, few_held_out, few_labels
+from core.data.split import KnownTexts, few_held_out, few_labels, too_few_to_stack
 from core.errors import JudgeError
 from core.judging.base import DraftBatch
 from core.records import (
@@ -177,22 +178,21 @@ def _ask(
 def _fit_strengths(run: _Run) -> None:
     """Have a judge that can write criteria with strengths fitted to all calibration items, and score them there.
 
-    Not without the gate, which is 001 to the letter, nor where the budget does not cover it.
+    Not without the gate, which is 001 to the letter, nor with too few labels, nor where the budget does not cover it.
     """
-    pool, left = run.pool, run.pool.budget.left()
-    if (
-        not run.judge.judge.fits_strengths
-        or not run.settings.refine_gate
-        or (left is not None and left <= pool.items.n)
-    ):
+    pool, left, settings = run.pool, run.pool.budget.left(), run.settings
+    wanted = run.judge.judge.fits_strengths and settings.fit_strengths and settings.refine_gate
+    if not wanted or too_few_to_stack(pool.items.n) or (left is not None and left <= pool.items.n):
         return
     request = fitting_request(run.golden, pool.items.labels, pool.items.positions, run.settings)
     batch = run.judge.draft([request])
     pool.budget.spend(batch.calls, batch.usage)
     for criteria in distinct(batch, known=tuple(pool.entries)).criteria:
-        run.publish("draft", 0, "fitting strengths to all calibration items")
         pool.add([criteria])
-        pool.score(run.judge, [criteria], [int(position) for position in pool.items.positions])
+        ends = [rung.items for rung in schedule(settings, settings.plan.n_drafts, run.order)]
+        for start, end in itertools.pairwise([0, *ends]):  # stops where the drafts' race did, to be laid beside them
+            pool.score(run.judge, [criteria], [int(p) for p in pool.items.positions[run.order.items[start:end]]])
+            run.publish("revisit", 0, "strengths fitted to all calibration items")
         pool.mark([criteria.criteria_id], "kept")
         run.fitted = (criteria.criteria_id,)
 

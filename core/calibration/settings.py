@@ -64,6 +64,8 @@ class CalibrationSettings:
     most misaligned calibration items a refinement may be shown; `min_gap` the least standardised gap among them.
     `batch` has all scores asked by the endpoint's batches: one for `full`, one a rung for `racing`, in every round, and
     one for the held-out items.
+    With `fit_strengths` a judge that can (the offline one) writes the final criteria with strengths fitted to all
+    calibration labels; without, the best of its short drafts and refinements make the final judge.
     Without `refine_gate` every refinement joins the pool, as in 001, which takes the argmax over all of it.
     """
 
@@ -86,6 +88,7 @@ class CalibrationSettings:
     resamples: int = 1000
     seed: int = 0
     batch: bool = False
+    fit_strengths: bool = True
 
     def __post_init__(self) -> None:
         _one_of("preset", self.preset, tuple(PRESETS))
@@ -124,8 +127,9 @@ class CalibrationSettings:
         return min(self.keep, self.plan.n_drafts) * self.plan.n_refinements if self.rounds else 0
 
     def as_json(self) -> dict[str, Any]:
-        """By name; `batch`, which changes no result, where it is chosen."""
-        return {name: value for name, value in asdict(self).items() if name != "batch" or value}
+        """By name; `batch`, which changes no result, and `fit_strengths` where they are not as usual."""
+        usual = {"batch": False, "fit_strengths": True}
+        return {name: value for name, value in asdict(self).items() if name not in usual or value != usual[name]}
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> CalibrationSettings:

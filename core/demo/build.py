@@ -45,7 +45,7 @@ T = TypeVar("T")
 ADA, BEN, CHI = "Ada (demo)", "Ben (demo)", "Chi (demo)"
 PEOPLE = (ADA, BEN, CHI)
 WORKER = "demo"
-OFFLINE = CalibrationSettings(rounds=2)
+OFFLINE = CalibrationSettings(rounds=2, fit_strengths=False)
 PASS_ITEMS, LEFT_OPEN = 24, 3
 NEW_RULE = "The result comes first: take off 2 where a scene, a question or background opens the text."
 """What a person adds by hand: the rule of the house that no draft finds."""

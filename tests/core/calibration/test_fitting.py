@@ -35,8 +35,15 @@ def test_fitted_strengths_make_the_final_judge_and_say_what_they_were_fitted_to(
     assert run.work.drafts_made <= run.work.drafts_asked
 
 
-def test_001_to_the_letter_fits_nothing(golden: core.GoldenSet) -> None:
-    run = calibrated(golden, refine_gate=False)
+def test_it_stands_beside_the_drafts_on_the_items_that_all_were_scored_on(golden: core.GoldenSet) -> None:
+    run = calibrated(golden)
+    shared = [{point.items for point in each.trace} for each in run.candidates if each.trace and each.criteria.text]
+    assert set.intersection(*shared)
+
+
+@pytest.mark.parametrize("setting", ["refine_gate", "fit_strengths"])
+def test_001_to_the_letter_fits_nothing_nor_does_who_wants_none(golden: core.GoldenSet, setting: str) -> None:
+    run = calibrated(golden, **{setting: False})
     assert not any("(strength" in candidate.criteria.text for candidate in run.candidates)
     assert len(run.chosen) == 3
 
