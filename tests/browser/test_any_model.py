@@ -1,0 +1,157 @@
+"""A reasoning model on an endpoint of one's own, from the form to verdicts: its judge file says how it was asked."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import pytest
+import yaml
+from playwright.sync_api import Page
+
+from core import projects
+from core.data import load_golden
+from core.settings import Settings
+from tests.core.local_models import save_model
+from tests.fake_openai import FakeOpenAI, RunningServer
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+Settle = Callable[..., None]
+ROOT = Path(__file__).resolve().parents[2]
+SUMMARIES = ROOT / "sample_data" / "summaries.jsonl"
+SAMPLES, THOUGHT = 5, 2000
+
+
+@pytest.fixture
+def reasoning() -> Iterator[RunningServer]:
+    """An endpoint whose model thinks first, and takes neither a temperature nor `max_tokens`."""
+    fake = FakeOpenAI(refuse=frozenset({"temperature", "max_tokens"}), thinks=THOUGHT)
+    running = RunningServer(fake)
+    yield running
+    running.stop()
+
+
+def few_items(folder: Path) -> Path:
+    file = folder / "few.jsonl"
+    file.write_text("".join(SUMMARIES.read_text("utf-8").splitlines(keepends=True)[:24]), "utf-8")
+    return file
+
+
+def short_items(folder: Path) -> Path:
+    """Items that a tiny model with letters for tokens can read."""
+    rows = [
+        {
+            "item_id": f"i{k}",
+            "source_id": f"s{k // 2}",
+            "target": f"Text {k} " * (1 + k % 5),
+            "human_quality": 1 + k % 5,
+        }
+        for k in range(24)
+    ]
+    file = folder / "short.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    return file
+
+
+def a_project(home: Path, items: Path) -> tuple[str, str]:
+    """A home with a project that holds the items: the ids of project and golden set."""
+    store = projects.open_store(Settings(home=home, worker="external", worker_id="w"))
+    project_id = projects.create_project(store, "any model").project_id
+    golden_id = projects.add_golden(store, project_id, load_golden(items))
+    store.close()
+    return project_id, golden_id
+
+
+def calibrated(page: Page, settle: Settle, judge: Path) -> None:
+    """Starts what the form holds, waits for the result, and downloads the judge."""
+    page.get_by_role("button", name="Start the calibration").click()
+    settle("Download judge.yaml")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download judge.yaml").click()
+    download.value.save_as(judge)
+    assert not page.get_by_test_id("stException").count()
+
+
+def scored(items: Path, judge: Path, out: Path, home: Path, *more: str) -> list[float]:
+    """What `score` says of each item; a home of its own, so that nothing is answered from the cache."""
+    command = [sys.executable, "-m", "core", "score", str(items), "--judge-file", str(judge), "--out", str(out), *more]
+    environment = {**os.environ, "CONCORD_HOME": str(home)}
+    ended = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert ended.returncode == 0, ended.stderr
+    return [json.loads(line)["score"] for line in out.read_text("utf-8").splitlines()]
+
+
+def test_a_reasoning_model_is_calibrated_from_the_form_and_scores_the_same_each_way(
+    page: Page,
+    reasoning: RunningServer,
+    serve: Callable[[Path], AbstractContextManager[str]],
+    known_as: Settle,
+    settle: Settle,
+    enter: Settle,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "key-of-a-test")
+    home, items, judge = tmp_path / "home", few_items(tmp_path), tmp_path / "judge.yaml"
+    project, golden_id = a_project(home, items)
+    page.set_viewport_size({"width": 1440, "height": 900})
+    with serve(home) as url:
+        known_as(url)
+        page.goto(f"{url}/calibrate?project={project}&golden={golden_id}&aspect=coherence&section=new")
+        settle("Before the start")
+        page.get_by_text("LLM over an OpenAI-compatible endpoint").click()
+        enter(page.get_by_label("Model", exact=True), "thinker")
+        enter(page.get_by_label("Base URL"), reasoning.base_url)
+        page.get_by_text("How the judge is asked").click()
+        page.get_by_role("combobox", name="Form of a reply").click()
+        page.get_by_role("option", name="analysis, then rating").click()
+        enter(page.get_by_role("spinbutton", name="Replies a score"), str(SAMPLES))
+        page.get_by_text("Advanced: presets").click()
+        enter(page.get_by_role("spinbutton", name="Budget in calls"), "400")
+        calibrated(page, settle, judge)
+
+    assert "key-of-a-test" not in judge.read_text("utf-8")
+    asked = yaml.safe_load(judge.read_text("utf-8"))["judge"]
+    assert (asked["sampling"]["output"], asked["sampling"]["samples"]) == ("analyze_rate", SAMPLES)
+    assert asked["sent_without"] == ["max_tokens", "temperature"]
+    assert asked["room"] > THOUGHT
+    reasoning.fake.repeats.clear()
+    direct = scored(items, judge, tmp_path / "direct.jsonl", tmp_path / "direct")
+    assert len(direct) == 24
+    reasoning.fake.repeats.clear()
+    assert scored(items, judge, tmp_path / "batch.jsonl", tmp_path / "batch", "--batch") == direct
+
+
+def test_a_model_in_the_worker_scores_as_on_the_command_line(
+    page: Page,
+    serve: Callable[[Path], AbstractContextManager[str]],
+    known_as: Settle,
+    settle: Settle,
+    enter: Settle,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    folder = save_model(tmp_path / "model")
+    monkeypatch.setenv("CONCORD_LOCAL_MODELS", str(folder))
+    home, items, judge = tmp_path / "home", short_items(tmp_path), tmp_path / "judge.yaml"
+    project, golden_id = a_project(home, items)
+    with serve(home) as url:
+        known_as(url)
+        page.goto(f"{url}/calibrate?project={project}&golden={golden_id}&aspect=quality&section=new")
+        settle("Before the start")
+        page.get_by_text("LLM in the worker, of those that this installation lists").click()
+        settle("Model in the worker")
+        page.get_by_text("Left empty, the judge writes it").click()  # so small a model writes none
+        page.get_by_text("Advanced: presets").click()
+        enter(page.get_by_role("spinbutton", name="Budget in calls"), "200")
+        calibrated(page, settle, judge)
+    store = projects.open_store(Settings(home=home, worker="external", worker_id="w"))
+    shelf = projects.judges_shown(store, project, golden_id, "quality")
+    (own,) = [entry.judge for entry in shelf.entries if entry.judge.kind == "calibrated"]
+    by_command = scored(items, judge, tmp_path / "v.jsonl", tmp_path / "other", "--judge", f"hf:{folder}")
+    assert by_command == pytest.approx(own.values.tolist(), abs=1e-5)  # batches differ, and with them the last digits
