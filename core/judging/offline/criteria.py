@@ -23,6 +23,8 @@ MAX_CHARS = 20_000
 MAX_WEIGHT = 3.0
 """Of a concept that is named more than once."""
 MAX_STRENGTH = 99.99
+MOST_IN_PROSE = 8
+"""Clauses that make a paragraph; more are a list, a line each."""
 NEGATION_REACH = 4
 """Words between a negation and what it negates, at most."""
 
@@ -70,7 +72,7 @@ def nearest_level(weight: float) -> float:
 def write(
     clauses: tuple[Clause, ...], aspect: str, kind: ItemKind, *, whole: bool, ignored: tuple[str, ...] = ()
 ) -> str:
-    """Readable criteria: an opening that names the aspect, then a sentence a clause, strongest first.
+    """Readable criteria: an opening that names the aspect, then a sentence a clause, strongest first; many make a list.
 
     Weights that are no levels of `LEVELS` are written as strengths of two decimals, at most `MAX_STRENGTH`.  With each
     concept at most once, `read` gives the weights back exactly.
@@ -81,7 +83,8 @@ def write(
     ordered = sorted(clauses, key=lambda clause: (-abs(clause.weight), POSITION[clause.key]))
     sentences = [_sentence(clause, things) for clause in ordered]
     switched_off = [f"Ignore whether {things} {CONCEPTS[POSITION[key]].high}." for key in ignored]
-    return " ".join([f"Judge the {name} of the {thing} {points}.", *sentences, *switched_off])
+    between = " " if len(sentences) <= MOST_IN_PROSE else "\n- "
+    return between.join([f"Judge the {name} of the {thing} {points}.", *sentences, *switched_off])
 
 
 def _sentence(clause: Clause, things: str) -> str:

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from core.judging.base import DraftRequest, Exemplar
-from core.judging.offline.criteria import read
+from core.judging.offline.criteria import Clause, read, write
 from core.judging.offline.features import GROUPED, INDEX, KEYS, feature_matrix
 from core.judging.offline.judge import OfflineJudge
 from core.judging.offline.strengths import LEAST_LABELS
@@ -73,3 +73,11 @@ def test_nothing_is_fitted_to_few_or_equal_labels() -> None:
 
 def _keys(text: str) -> list[str]:
     return [clause.key for clause in read(text).clauses]
+
+
+def test_many_clauses_are_a_list_and_read_back_exactly() -> None:
+    clauses = tuple(Clause(key, round(0.9 - 0.01 * k, 2)) for k, key in enumerate(KEYS[GROUPED : GROUPED + 20]))
+    text = write(clauses, "fluency", "source_target", whole=True)
+    assert len(text.splitlines()) == 21
+    assert {clause.key: clause.weight for clause in read(text).clauses} == {c.key: c.weight for c in clauses}
+    assert read(text).whole
