@@ -70,7 +70,8 @@ def judge_file(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Pa
 
     golden = core.load_golden(repository / "sample_data" / "summaries.jsonl")
     path = tmp_path_factory.mktemp("judge") / "judge.yaml"
-    path.write_text(judge_yaml(core.calibrate(golden, "relevance", preset="quick", rounds=0)), encoding="utf-8")
+    drafts = core.CalibrationSettings(preset="quick", rounds=0, fit_strengths=False)
+    path.write_text(judge_yaml(core.calibrate(golden, "relevance", settings=drafts)), encoding="utf-8")
     return path
 
 

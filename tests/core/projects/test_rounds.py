@@ -19,7 +19,7 @@ from core.records import GoldenSet
 from core.settings import Settings
 from core.store.store import Store
 
-CHOSEN = CalibrationSettings(preset="quick", rounds=0, resamples=100, seed=3)
+CHOSEN = CalibrationSettings(preset="quick", rounds=0, resamples=100, seed=3, fit_strengths=False)
 SMALL = RoundSettings(sizes=(2,), trials=2)
 
 

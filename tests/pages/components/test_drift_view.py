@@ -60,7 +60,7 @@ def test_newer_labels_are_asked_for_then_a_recheck_is_started_and_its_answer_dra
     shown = screen(place)
     (recheck,) = projects.list_rechecks(place.store, place.project_id, ASPECT)
     words = texts(shown)
-    assert "Version 1 of the judge " in shown.header[0].value
+    assert "Version 1 of the judge" in shown.header[0].value
     assert recheck.outcome.words in words
     assert "The judge minus the judge without criteria, on the same 144 items" in words
     assert "Labels are distributed about as before (distance 0.00)" in words
