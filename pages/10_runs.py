@@ -27,7 +27,7 @@ def draw(page: Opened, runs: list[Run]) -> None:
     draw_worker(page)
     shown = draw_place(runs)
     ids = [run.run_id for run in shown]
-    wanted = grid.picked(state.RUNS) or state.url_id("run")
+    wanted = state.url_id("run") or grid.picked(state.RUNS)
     picked = wanted if wanted in ids else runs_table.foremost(shown).run_id
     draw_picked(page, shown[ids.index(picked)])
     starters = projects.run_starters(page.store, page.project.project_id, ids)

@@ -14,6 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import streamlit as st
 
@@ -103,8 +104,10 @@ def _picks() -> dict[str, str]:
     return kept
 
 
-def _plain(cell: Any) -> str | float | int | None:
+def _plain(cell: Any) -> Any:
     """What JSON can say: missing as None, a time in the reader's zone, flags in words."""
+    if isinstance(cell, np.generic):
+        cell = cell.item()
     if cell is None or cell is pd.NA or cell is pd.NaT or (isinstance(cell, float) and math.isnan(cell)):
         return None
     if isinstance(cell, float) and math.isinf(cell):
@@ -113,6 +116,4 @@ def _plain(cell: Any) -> str | float | int | None:
         return "yes" if cell else "no"
     if isinstance(cell, datetime):
         return pd.Timestamp(cell).tz_convert(st.context.timezone or "UTC").strftime("%Y-%m-%d %H:%M")
-    if isinstance(cell, str):
-        return cell
-    return cell.item() if hasattr(cell, "item") else cell
+    return cell

@@ -24,7 +24,7 @@ from core.wording import judge_words
 from pages.components import tables
 from pages.components.screens import plain
 from tests.pages.making import HEAT, Place
-from tests.pages.screen import grids, open_screen, press, texts
+from tests.pages.screen import grids, marked, open_screen, press, run, texts
 
 SCREEN = "10_runs"
 
@@ -122,6 +122,14 @@ def test_runs_come_in_pages_by_the_link_and_say_who_started_them(place: Place) -
         shown = grids(open_screen(SCREEN, **link))[0]
         assert shown["by"].tolist() == ["—", "<b>Ann</b>"]
     assert len(grids(open_screen(SCREEN, page="x", run="none"))[0]) == 25
+
+
+def test_a_link_to_a_run_opens_it_whatever_was_open_before(place: Place) -> None:
+    asked, _ = place.add_run("done"), place.add_run("done")
+    screen = open_screen(SCREEN)
+    assert marked(screen) == 0
+    screen.query_params["run"] = asked
+    assert marked(run(screen)) == 1
 
 
 @pytest.mark.parametrize(

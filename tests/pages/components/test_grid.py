@@ -53,6 +53,11 @@ def test_cells_are_sent_as_they_are_and_what_is_missing_as_missing() -> None:
     assert rows[2][1] == "∞"  # which JSON cannot say as a number
 
 
+def test_numbers_and_flags_of_numpy_are_sent_like_others() -> None:
+    frame = {"thing": ["a", "b"], "flag": [np.bool_(True), None], "small": [np.float32(0.5), np.float32("nan")]}
+    assert sent(pd.DataFrame(frame, dtype=object))[1]["rows"] == [["a", "yes", 0.5], ["b", None, None]]
+
+
 def test_a_table_without_rows_keeps_its_heading() -> None:
     screen = AppTest.from_function(without_rows)
     data = json.loads(run(screen).get("bidi_component")[0].proto.json)
