@@ -4,8 +4,8 @@ Split by source, or by source and system, so that nothing judged held out was se
 reporting on the same items flatters, so the split is made before anything is drafted).
 
 How many labels calibrating takes counts *calibration* labels, those that choose the criteria: where half of the
-sources are held out, about half of all labels.  Measured over 34 runs of the offline judge on public sets, mean
-alignment with people on held-out items (METHODS §7).
+sources are held out, about half of all labels.  Measured over 34 runs of the offline judge on public sets, with
+its drafts and refinements alone (`fit_strengths=False`), mean alignment with people on held-out items (METHODS §7).
 
 Which items are the same text is known by short digests that a file can hold without holding the texts: of its target,
 source and context, as a judge sees them, not of ids, labels or ratings.  Line ends (CR LF, CR) and Unicode forms (NFC)
@@ -107,13 +107,13 @@ def few_labels(n: int, *, refining: bool = False) -> str:
     least, some, enough, _ = MEASURED
     if n < TO_STACK:
         measured = (
-            f"In measured runs, calibrating on {least.n} labels did no better than using no criteria "
-            f"({_coefficient(least.calibrated)} and {_coefficient(NO_CRITERIA)})."
+            f"In measured runs with drafted criteria, calibrating on {least.n} labels did no better than using no "
+            f"criteria ({_coefficient(least.calibrated)} and {_coefficient(NO_CRITERIA)})."
         )
     else:
         measured = (
-            f"In measured runs, calibrating did worse than using no criteria in {some.share_below:.0%} of runs on "
-            f"{some.n} labels, in {enough.share_below:.0%} on {enough.n}."
+            "In measured runs with drafted criteria, calibrating did worse than using no criteria in "
+            f"{some.share_below:.0%} of runs on {some.n} labels, in {enough.share_below:.0%} on {enough.n}."
         )
     advice = f"{n} calibration labels: {ENOUGH} are advised ({ENOUGH_IN_ALL} in all with half of the sources held out)."
     if not refining:
