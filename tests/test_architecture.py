@@ -194,6 +194,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "core.comparison": (
         *("core.stats", "core.data.pairs", "core.data.split", "core.data.verdict_files.scored", "core.spreadsheets"),
     ),
+    "core.comparison.sureness": ("core.calibration.records", "core.stats"),
     "core.comparison.supervised": ("core.judging.offline", "core.stats"),
     "core.comparison.styles": (*("core.judging", "core.stats", "core.settings", "core.data.split"),),
     "core.comparison.styles_run": (

@@ -23,7 +23,7 @@ from core.calibration.candidate_pool import AskedJudge
 from core.calibration.loop import calibration
 from core.calibration.records import Calibration, Estimate
 from core.calibration.settings import CalibrationSettings
-from core.comparison.sureness import matrix_sureness
+from core.comparison.sureness import calibrated_sureness
 from core.data.split import task_of
 from core.errors import UsageError
 from core.export import CalibratedJudge, final_verdicts, judge_card, summary, write_run
@@ -77,8 +77,7 @@ class CalibratedRun(Calibration):
     @cached_property
     def _sureness(self) -> dict[str, Any]:
         """How sure the verdicts are on held-out items."""
-        sure = matrix_sureness(self.golden, self.task.aspect, self.scores, self.split.calibration)
-        return {"sureness": sure.as_json()}
+        return {"sureness": calibrated_sureness(self.golden, self).as_json()}
 
     def reopened(self) -> AbstractContextManager[Judge]:
         """The judge that was calibrated, ready to be asked; closed again unless it is the caller's own."""

@@ -7,7 +7,6 @@ the final judge, the best of its criteria alone and the judge without criteria.
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,11 +16,12 @@ import numpy as np
 
 from core.calibration.budget import Request, WorkPlan, cut_words, plan_work, require_usable, spread
 from core.calibration.candidate_pool import AskedJudge, CallBudget, CandidatePool, ScoreTable, ensemble_scores
-from core.calibration.proposals import Folds, distinct, draft_requests, fitting_request, gate, refine_requests
+from core.calibration.fitting import Fitted, fit_strengths
+from core.calibration.proposals import Folds, distinct, draft_requests, gate, refine_requests
 from core.calibration.records import Calibration, Phase, WorkDone
-from core.calibration.revisit import STEP_CALLS, Order, revisit, schedule
+from core.calibration.revisit import STEP_CALLS, Order, revisit
 from core.calibration.settings import CalibrationSettings
-from core.data.split import KnownTexts, few_held_out, few_labels, too_few_to_stack
+from core.data.split import KnownTexts, few_held_out, few_labels
 from core.errors import JudgeError
 from core.judging.base import DraftBatch
 from core.records import (
@@ -36,7 +36,7 @@ from core.records import (
     Task,
     Unscored,
 )
-from core.stats import LabelledItems, claim, fit_isotonic, gain_words
+from core.stats import IsotonicFit, LabelledItems, claim, fit_isotonic, gain_words
 from core.stats.conformal import JudgedItems, VerdictIntervals, criteria_spread, fit_intervals
 
 
@@ -54,7 +54,7 @@ class _Run:
     warnings: list[str] = field(default_factory=list)
     cut: list[str] = field(default_factory=list)
     not_run: list[str] = field(default_factory=list)
-    fitted: tuple[str, ...] = ()
+    fitted: Fitted | None = None
 
     @property
     def golden(self) -> GoldenSet:
@@ -96,7 +96,7 @@ def calibration(
         run.out_of_budget("while the drafts were scored")
     pool.mark(revisited.complete, "kept")
     pool.note_best(pool.with_status("kept"))
-    _fit_strengths(run)
+    run.fitted = fit_strengths(judge, pool, run.order)
     for round_ in range(1, plan.rounds + 1):
         _refine_round(run, round_)
         if pool.rounds_done < round_:
@@ -175,28 +175,6 @@ def _ask(
     return new.criteria
 
 
-def _fit_strengths(run: _Run) -> None:
-    """Have a judge that can write criteria with strengths fitted to all calibration items, and score them there.
-
-    Not without the gate, which is 001 to the letter, nor with too few labels, nor where the budget does not cover it.
-    """
-    pool, left, settings = run.pool, run.pool.budget.left(), run.settings
-    wanted = run.judge.judge.fits_strengths and settings.fit_strengths and settings.refine_gate
-    if not wanted or too_few_to_stack(pool.items.n) or (left is not None and left <= pool.items.n):
-        return
-    request = fitting_request(run.golden, pool.items.labels, pool.items.positions, run.settings)
-    batch = run.judge.draft([request])
-    pool.budget.spend(batch.calls, batch.usage)
-    for criteria in distinct(batch, known=tuple(pool.entries)).criteria:
-        pool.add([criteria])
-        ends = [rung.items for rung in schedule(settings, settings.plan.n_drafts, run.order)]
-        for start, end in itertools.pairwise([0, *ends]):  # stops where the drafts' race did, to be laid beside them
-            pool.score(run.judge, [criteria], [int(p) for p in pool.items.positions[run.order.items[start:end]]])
-            run.publish("revisit", 0, "strengths fitted to all calibration items")
-        pool.mark([criteria.criteria_id], "kept")
-        run.fitted = (criteria.criteria_id,)
-
-
 def _none_readable(what: str, problems: Counter[str]) -> JudgeError:
     reasons = "; ".join(f"{count} × {problem}" for problem, count in problems.most_common(3))
     return JudgeError(f"There is not one {what} that can be read, so there is nothing to calibrate: {reasons}")
@@ -233,7 +211,9 @@ def _report(run: _Run, judge_state: Mapping[str, Any]) -> Calibration:
     pool.refresh(final=True)
     baseline = pool.entries[pool.with_status("baseline")[0]].criteria
     # ranks on calibration flatter what was picked there; fitted strengths were shrunk between sources
-    ranked = [*run.fitted] or pool.ranked(pool.with_status("kept"))[: run.plan.ensemble]
+    ranked = pool.ranked(pool.with_status("kept"))[: run.plan.ensemble]
+    if run.fitted is not None:
+        ranked = [run.fitted.criteria.criteria_id]
     chosen = tuple(pool.entries[i].criteria for i in ranked) or (baseline,)
     if not ranked:
         run.warnings.append("No criteria could be scored: the final judge is the one without criteria.")
@@ -282,8 +262,8 @@ def _result(
     if not chosen[0].text:
         undefined = "the final judge is the one without criteria"
         gain = replace(gain, value=None, interval=None, p=None, reason=undefined)
-    to_people = fit_isotonic(final[pool.items.positions], pool.items.labels, run.task.scale)
-    intervals = _intervals(run, np.stack([table.values(member) for member in members]))
+    unfitted = np.stack([table.values(m) for m in members]) if run.fitted is None else run.fitted.crossed[None]
+    to_people, intervals = _on_the_scale(run, unfitted)
     run.problems.update(f"unread: {lost.reason}" for reasons in table.unscored.values() for lost in reasons.values())
     remarks = [
         *([] if claim(gain.value, gain.interval, gain.p) == "higher" else [gain_words(gain)]),
@@ -319,19 +299,19 @@ def _result(
     )
 
 
-def _intervals(run: _Run, members: FloatArray) -> VerdictIntervals:
-    """How sure the final judge's verdicts are, from `members` (k, n_items) on calibration items."""
+def _on_the_scale(run: _Run, members: FloatArray) -> tuple[IsotonicFit, VerdictIntervals]:
+    """The map to the human scale and how sure verdicts are, from `members` (k, n_items) on calibration items."""
     items, at = run.pool.items, run.pool.items.positions
-    own, texts = members[:, at], tuple(run.golden.items[int(k)] for k in at)
+    own, texts, scale = members[:, at], tuple(run.golden.items[int(k)] for k in at), run.task.scale
     judged = JudgedItems(texts, ensemble_scores(own), criteria_spread(own), items.labels, items.sources)
-    return fit_intervals(judged, run.task.scale)
+    return fit_isotonic(judged.scores, judged.labels, scale), fit_intervals(judged, scale)
 
 
 def _work_done(run: _Run, n_held_out: int) -> WorkDone:
     pool, settings = run.pool, run.settings
+    ours = [each for each in pool.entries.values() if run.fitted is None or each.criteria is not run.fitted.criteria]
     drafts, refinements = (
-        [e for name, e in pool.entries.items() if e.criteria.provenance.origin == origin and name not in run.fitted]
-        for origin in ("draft", "refine")
+        [each for each in ours if each.criteria.provenance.origin == origin] for origin in ("draft", "refine")
     )
     return WorkDone(
         drafts_asked=settings.plan.n_drafts,

@@ -108,7 +108,8 @@ def fitting_request(
     )
     shown = tuple(each.item.item_id for each in exemplars)
     provenance = Provenance("draft", item_ids=shown, note="strengths fitted to all calibration labels")
-    return DraftRequest(exemplars, 0.0, settings.plan.max_tokens, request_seed(settings.seed, 5), provenance)
+    seed = request_seed(settings.seed, 5)
+    return DraftRequest(exemplars, 0.0, settings.plan.max_tokens, seed, provenance, fit=True)
 
 
 # ── refinements ───────────────────────────────────────────────────────────────────────────────────────────────────────

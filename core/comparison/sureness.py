@@ -6,25 +6,26 @@ where it has any, and else from the other folds of sources; nothing is told on a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from core.calibration.records import Calibration
 from core.json_form import json_fields
-from core.records import FloatArray, GoldenSet, JudgeScores, Scale, ScoreMatrix
+from core.records import FloatArray, GoldenSet, JudgeScores, Scale
 from core.stats import fit_isotonic, p_figure
 from core.stats.conformal import (
     USUAL_COVERAGE,
     JudgedItems,
+    VerdictIntervals,
     criteria_spread,
     fit_intervals,
     labels_on_points,
     verdict_errors,
 )
 from core.stats.expected_error import FOLDS, known_features, source_folds
-from core.stats.on_scale import MIN_LABELS
+from core.stats.on_scale import MIN_LABELS, IsotonicMap
 from core.stats.selective import KeptShare, LeftOut, kept_shares, left_out
 from core.wording import counted
 
@@ -145,21 +146,23 @@ def expected_errors(golden: GoldenSet, aspect: str, judge: JudgeScores) -> Float
     return intervals.expected.of(known_features(golden.items, fit.map.apply(scores), judged.spread, scale))
 
 
-def matrix_sureness(
-    golden: GoldenSet,
-    aspect: str,
-    scores: ScoreMatrix,
-    seen: Sequence[int],
-    *,
-    coverage: float = USUAL_COVERAGE,
-) -> Sureness:
-    """Of the judge that a calibration made, from the items `seen`: `scores` are its own, then those of its members."""
+def calibrated_sureness(golden: GoldenSet, made: Calibration, *, coverage: float = USUAL_COVERAGE) -> Sureness:
+    """Of the judge that a calibration made, by its own map and intervals, on the items it was not made from."""
     values, spread = (np.full(len(golden.items), np.nan) for _ in range(2))
     places = {item_id: k for k, item_id in enumerate(golden.item_ids)}
-    at = [places[item_id] for item_id in scores.item_ids]
-    values[at], spread[at] = scores.values[0], criteria_spread(scores.values[1:])
-    judge = JudgeScores("the calibrated judge", "calibrated", aspect, values, seen=tuple(seen))
-    return judge_sureness(golden, aspect, judge, spread=spread, coverage=coverage)
+    at = [places[item_id] for item_id in made.scores.item_ids]
+    values[at], spread[at] = made.scores.values[0], criteria_spread(made.scores.values[1:])
+    labels, asked = golden.labels(made.task.aspect), _Asked(made.task.scale, coverage)
+    unseen = ~np.isin(np.arange(len(golden.items)), made.split.calibration)
+    told = np.flatnonzero(unseen & ~np.isnan(values) & ~np.isnan(labels))
+    judged = JudgedItems(golden.items, values, spread, labels, golden.source_codes).take(told)
+    if made.isotonic is None or made.intervals is None:
+        given = _Given.none(told.size, "its scores have no map to the human scale")
+    else:
+        intervals = VerdictIntervals.from_json(made.intervals)
+        given = _Given.of(judged, IsotonicMap.from_json(made.isotonic), intervals, asked)
+    systems = np.array([golden.items[int(k)].system_id for k in told])
+    return _told("the calibrated judge", judged, systems, given, asked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,15 +182,25 @@ class _Given:
 
     @classmethod
     def by(cls, fitted: JudgedItems, told: JudgedItems, asked: _Asked) -> _Given:
-        scale, intervals = asked.scale, fit_intervals(fitted, asked.scale)
-        score_map = fit_isotonic(fitted.scores, fitted.labels, scale).map
-        if score_map is None or intervals.expected is None:
-            none = np.full(told.scores.size, np.nan)
-            return cls(none, none, np.stack([none, none]), intervals.reason)
+        intervals = fit_intervals(fitted, asked.scale)
+        score_map = fit_isotonic(fitted.scores, fitted.labels, asked.scale).map
+        if score_map is None:
+            return cls.none(told.scores.size, intervals.reason)
+        return cls.of(told, score_map, intervals, asked)
+
+    @classmethod
+    def of(cls, told: JudgedItems, score_map: IsotonicMap, intervals: VerdictIntervals, asked: _Asked) -> _Given:
+        if intervals.expected is None:
+            return cls.none(told.scores.size, intervals.reason)
         calibrated = score_map.apply(told.scores)
-        expected = intervals.expected.of(known_features(told.items, calibrated, told.spread, scale))
-        ends = intervals.around(calibrated, expected, scale, asked.coverage)
+        expected = intervals.expected.of(known_features(told.items, calibrated, told.spread, asked.scale))
+        ends = intervals.around(calibrated, expected, asked.scale, asked.coverage)
         return cls(calibrated, expected, ends, intervals.why_none(asked.coverage))
+
+    @classmethod
+    def none(cls, n: int, reason: str) -> _Given:
+        nothing = np.full(n, np.nan)
+        return cls(nothing, nothing, np.stack([nothing, nothing]), reason)
 
 
 def _crossed(judged: JudgedItems, asked: _Asked, seed: int) -> _Given:

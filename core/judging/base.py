@@ -40,13 +40,17 @@ class Misaligned:
 
 @dataclass(frozen=True, slots=True)
 class DraftRequest:
-    """One call to a drafter.  `seed` makes an embedded drafter repeatable and keys a remote reply's cache entry."""
+    """One call to a drafter.  `seed` makes an embedded drafter repeatable and keys a remote reply's cache entry.
+
+    `fit` has a judge with `fits_strengths` fit strengths to the exemplars, which are all the labels there are.
+    """
 
     exemplars: tuple[Exemplar, ...]
     temperature: float
     max_tokens: int
     seed: int
     provenance: Provenance
+    fit: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from core.comparison.examination import Examination, examine
 from core.comparison.judged import MoreVerdicts, judged_items
 from core.comparison.leaderboard import HumanCeiling
 from core.comparison.supervised import plain_regression
-from core.comparison.sureness import Sureness, matrix_sureness
+from core.comparison.sureness import Sureness, calibrated_sureness
 from core.data import load_golden
 from core.data.verdict_files.scored import ScoredRows
 from core.errors import AspectError, UsageError
@@ -237,8 +237,7 @@ def on_the_scale(judged: Judged) -> OnTheScale:
         curve = calibration_curve(judged.golden, judged.aspect, judged.scores, seed=seed)
     except UsageError:  # no held-out item has both a score and a label
         curve = None
-    seen = judged.calibration.split.calibration
-    sure = matrix_sureness(judged.golden, judged.aspect, judged.calibration.scores, seen) if at.size else None
+    sure = calibrated_sureness(judged.golden, judged.calibration) if at.size else None
     return OnTheScale(judged.values[drawn], judged.labels[drawn], int(at.size), curve, sure)
 
 

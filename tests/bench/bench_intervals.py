@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 import core  # noqa: E402
-from core.comparison.sureness import Sureness, matrix_sureness  # noqa: E402
+from core.comparison.sureness import Sureness, calibrated_sureness  # noqa: E402
 
 
 @dataclass(frozen=True)
@@ -44,10 +44,7 @@ def measured(data: Path, sets: list[str], seeds: int, coverage: float) -> list[R
             for seed in range(seeds):
                 settings = core.CalibrationSettings(rounds=0, resamples=0, seed=seed)
                 run = core.calibrate(golden, aspect, settings=settings)
-                seen = run.split.calibration
-                rows.append(
-                    Row(name, aspect, seed, matrix_sureness(golden, aspect, run.scores, seen, coverage=coverage))
-                )
+                rows.append(Row(name, aspect, seed, calibrated_sureness(golden, run, coverage=coverage)))
     return rows
 
 

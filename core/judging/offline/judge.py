@@ -134,7 +134,7 @@ class OfflineJudge(Judge):
     def draft(self, task: Task, requests: Sequence[DraftRequest]) -> DraftBatch:
         """Criteria induced from each request's exemplars; a problem in words where they show nothing.
 
-        Those of many exemplars get clauses whose strengths are fitted.
+        Those of requests to fit get clauses whose strengths are fitted.
         """
         return _batch(task, requests, [self._draft(task, request) for request in requests], _AIMLESS)
 
@@ -144,7 +144,7 @@ class OfflineJudge(Judge):
             return ""
         values, _ = self._measure(task, [exemplar.item for exemplar in exemplars])
         labels = np.array([exemplar.label for exemplar in exemplars])
-        if len(exemplars) >= strengths.LEAST_LABELS:
+        if request.fit:
             names = [exemplar.item.source_id or exemplar.item.item_id for exemplar in exemplars]
             return strengths.fitted(values, labels, np.unique(names, return_inverse=True)[1], task)
         return induce.draft(values, labels, task, temperature=request.temperature, seed=request.seed)

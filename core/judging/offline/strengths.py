@@ -17,9 +17,6 @@ from core.records import FloatArray, IntArray, Task
 from core.stats import LabelledItems, average_ranks
 from core.stats.expected_error import source_folds
 
-LEAST_LABELS = 50
-"""Labels under which no strengths are fitted: weights would fit their noise (METHODS §7)."""
-
 PENALTIES = np.logspace(0.0, 5.0, 16)
 """Strengths of the ridge, in units of one standardised item."""
 
@@ -36,12 +33,12 @@ DECIMALS = 2
 
 
 def fitted(values: FloatArray, labels: FloatArray, sources: IntArray, task: Task) -> str:
-    """Criteria of clauses on single features; "" where fewer than `LEAST_LABELS` labels, or alike ones, show nothing.
+    """Criteria of clauses on single features; "" where labels are all alike or of fewer than three sources.
 
     `values` (n, n_concepts), `labels` (n,) without NaN and `sources` (n,) codes belong to the same items.
     """
     n, at = len(labels), GROUPED + np.flatnonzero(applicable(task.kind)[GROUPED:])
-    if n < LEAST_LABELS or labels.min() == labels.max() or np.unique(sources).size < 3:
+    if not n or labels.min() == labels.max() or np.unique(sources).size < 3:
         return ""
     bare, x = values @ (prior(task) * applicable(task.kind)), values[:, at]
     ranks, level = average_ranks(labels), LabelledItems.from_arrays(labels, sources).usual_level

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import core
+from core.api.calibrated import CalibratedRun
+from core.comparison.sureness import calibrated_sureness
 from core.judging.offline.criteria import read
 from core.judging.offline.features import GROUPED, KEYS
+from core.records import AspectLabels, Item, Scale
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -18,7 +22,7 @@ def golden() -> core.GoldenSet:
     return core.load_golden(ROOT / "sample_data" / "summaries.jsonl")
 
 
-def calibrated(golden: core.GoldenSet, **settings: object) -> core.Calibration:
+def calibrated(golden: core.GoldenSet, **settings: object) -> CalibratedRun:
     return core.calibrate(
         golden,
         "coherence",
@@ -51,3 +55,18 @@ def test_001_to_the_letter_fits_nothing_nor_does_who_wants_none(golden: core.Gol
 @pytest.mark.parametrize("budget", [150, 400, 1_000, 2_500])
 def test_a_budget_holds(golden: core.GoldenSet, budget: int) -> None:
     assert calibrated(golden, budget=budget).calls <= budget
+
+
+def test_the_map_and_the_intervals_rest_on_scores_of_labels_that_no_strengths_were_fitted_to() -> None:
+    """Labels without any pattern: whoever fits and measures on the same ones sees a pattern all the same."""
+    rng = np.random.default_rng(4)
+    words = "the red house stood near old trees , and people of a small town walked there . Nobody said why".split()
+    items = tuple(
+        Item(f"i{k}", " ".join(rng.choice(words, int(rng.integers(6, 40)))) + " .", source_id=f"s{k}")
+        for k in range(600)
+    )
+    labels = AspectLabels("coherence", Scale(0, 1), tuple(rng.random(600).tolist()))
+    run = calibrated(core.GoldenSet("chance", "single", items, {"coherence": labels}))
+    assert run.isotonic is not None and run.intervals is not None
+    assert np.ptp(run.isotonic["y"]) < 0.3  # their own scores are spread over .48
+    assert calibrated_sureness(run.golden, run).held == pytest.approx(0.9, abs=0.05)

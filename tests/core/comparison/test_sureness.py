@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import core
-from core.comparison.sureness import expected_errors, judge_sureness, matrix_sureness
+from core.comparison.sureness import calibrated_sureness, expected_errors, judge_sureness
 from core.records import AspectLabels, FloatArray, GoldenSet, Item, JudgeScores, Scale
 
 SCALE = Scale(0, 10)
@@ -81,7 +81,7 @@ def test_few_sources_have_a_curve_and_no_interval() -> None:
 def test_of_a_calibration_on_held_out_items(repository: Path) -> None:
     golden = core.load_golden(repository / "sample_data" / "summaries.jsonl")
     run = core.calibrate(golden, "relevance", preset="quick", rounds=0)
-    sure = matrix_sureness(golden, "relevance", run.scores, run.split.calibration)
+    sure = calibrated_sureness(golden, run)
     assert sure.n == len(run.split.held_out)
     assert sure.held is not None
     assert 0.75 <= sure.held <= 1

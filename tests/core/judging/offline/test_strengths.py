@@ -10,7 +10,6 @@ from core.judging.base import DraftRequest, Exemplar
 from core.judging.offline.criteria import Clause, read, write
 from core.judging.offline.features import GROUPED, INDEX, KEYS, feature_matrix
 from core.judging.offline.judge import OfflineJudge
-from core.judging.offline.strengths import LEAST_LABELS
 from core.records import Criteria, Item, Provenance, Scale, Task
 
 TASK = Task("fluency", "single", Scale(1, 5))
@@ -29,10 +28,10 @@ def commas(items: list[Item]) -> np.ndarray:
     return feature_matrix(items, "single")[:, INDEX["commas"]]
 
 
-def drafted(items: list[Item], labels: np.ndarray) -> tuple[OfflineJudge, str]:
+def drafted(items: list[Item], labels: np.ndarray, *, fit: bool = True) -> tuple[OfflineJudge, str]:
     judge = OfflineJudge().prepare(TASK, items)
     exemplars = tuple(Exemplar(item, float(label)) for item, label in zip(items, labels, strict=True))
-    answer = judge.draft(TASK, [DraftRequest(exemplars, 0.0, 768, 0, Provenance("draft"))]).drafted[0]
+    answer = judge.draft(TASK, [DraftRequest(exemplars, 0.0, 768, 0, Provenance("draft"), fit=fit)]).drafted[0]
     return judge, answer.criteria.text if answer.criteria else ""
 
 
@@ -64,11 +63,16 @@ def test_texts_without_words_do_no_harm(text: str) -> None:
     assert all(np.isfinite(clause.weight) for clause in read(written).clauses)
 
 
-def test_nothing_is_fitted_to_few_or_equal_labels() -> None:
-    few = texts(LEAST_LABELS - 1, sources=LEAST_LABELS - 1)
-    assert not any(key in KEYS[GROUPED:] for key in _keys(drafted(few, commas(few))[1]))
-    many = texts(LEAST_LABELS, sources=LEAST_LABELS)
-    assert drafted(many, np.full(LEAST_LABELS, 3.0))[1] == ""
+def test_nothing_is_fitted_to_equal_labels_nor_to_two_sources() -> None:
+    many = texts(60, sources=60)
+    assert drafted(many, np.full(60, 3.0))[1] == ""
+    assert drafted(two := texts(60, sources=2), commas(two))[1] == ""
+
+
+def test_a_draft_is_fitted_only_where_that_is_asked_for() -> None:
+    items = texts(60, sources=60)
+    assert any(key in KEYS[GROUPED:] for key in _keys(drafted(items, commas(items))[1]))
+    assert not any(key in KEYS[GROUPED:] for key in _keys(drafted(items, commas(items), fit=False)[1]))
 
 
 def _keys(text: str) -> list[str]:

@@ -1,0 +1,70 @@
+"""Criteria with strengths fitted to all calibration items, for judges that can write such: the final judge's.
+
+Scores on items whose labels the strengths were fitted to lie closer to people than later ones will.  The map to the
+human scale and the intervals therefore rest on *crossed* scores: each fold of sources is scored by criteria fitted to
+the others.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+
+from core.calibration.candidate_pool import AskedJudge, CandidatePool, ScoreTable
+from core.calibration.proposals import distinct, fitting_request
+from core.calibration.revisit import Order, schedule
+from core.data.split import too_few_to_stack
+from core.records import Criteria, FloatArray
+from core.stats import LabelledItems
+from core.stats.expected_error import FOLDS, source_folds
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """The fitted criteria, by now in the pool, and crossed scores (n_items,) of calibration items, NaN elsewhere."""
+
+    criteria: Criteria
+    crossed: FloatArray
+
+
+def fit_strengths(judge: AskedJudge, pool: CandidatePool, order: Order) -> Fitted | None:
+    """Have criteria fitted, score them on calibration items, and cross them.
+
+    None without the gate, which is 001 to the letter, with too few labels, where the budget does not cover it, and
+    where the labels show nothing.
+    """
+    left, settings = pool.budget.left(), pool.settings
+    wanted = judge.judge.fits_strengths and settings.fit_strengths and settings.refine_gate
+    calls = 2 * (pool.items.n + FOLDS)
+    if not wanted or too_few_to_stack(pool.items.n) or (left is not None and left <= calls):
+        return None
+    found = _fitted_to(judge, pool, pool.items)
+    if found is None or found.criteria_id in pool.entries:
+        return None
+    pool.add([found])
+    ends = [rung.items for rung in schedule(settings, settings.plan.n_drafts, order)]
+    for start, end in itertools.pairwise([0, *ends]):  # stops where the drafts' race did, to be laid beside them
+        pool.score(judge, [found], [int(p) for p in pool.items.positions[order.items[start:end]]])
+        judge.progress.publish(pool.snapshot("revisit", 0, "strengths fitted to all calibration items"))
+    pool.mark([found.criteria_id], "kept")
+    return Fitted(found, _crossed(judge, pool))
+
+
+def _fitted_to(judge: AskedJudge, pool: CandidatePool, items: LabelledItems) -> Criteria | None:
+    batch = judge.draft([fitting_request(judge.golden, items.labels, items.positions, pool.settings)])
+    pool.budget.spend(batch.calls, batch.usage)
+    return next(iter(distinct(batch).criteria), None)
+
+
+def _crossed(judge: AskedJudge, pool: CandidatePool) -> FloatArray:
+    items, scores = pool.items, np.full(len(judge.golden.items), np.nan)
+    folds = source_folds(items.sources, FOLDS, pool.settings.seed)
+    table = ScoreTable(judge.golden.item_ids, pool.budget)
+    for fold in range(int(folds.max()) + 1):
+        found, out = _fitted_to(judge, pool, items.take(folds != fold)), items.positions[folds == fold]
+        if found is not None:
+            table.ask(judge, [found], out.tolist())
+            scores[out] = table.values(found.criteria_id)[out]
+    return scores
