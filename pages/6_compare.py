@@ -109,7 +109,7 @@ def show_section(page: Opened, compared: Compared, section: str, columns: Sequen
         case "items":
             compare_items.draw(page, compared)
         case "curve":
-            compare_sections.draw_curve(compared)
+            compare_sections.draw_curve(page, compared)
         case "brought":
             analyses_view.draw(page, compared.view, compared.aspect)
         case "papers":

@@ -10,6 +10,7 @@ from core.calibration.settings import CalibrationSettings
 from core.data.split import KnownTexts
 from core.records import Alignment, Criteria, ScoreMatrix, Split, Task, Usage
 from core.stats import Difference
+from core.stats.on_scale import IsotonicMap
 
 Phase = Literal["baseline", "draft", "revisit", "refine", "held-out", "done"]
 Status = Literal["waiting", "running", "stopped", "kept", "rejected", "chosen", "baseline"]
@@ -171,6 +172,11 @@ class Calibration:
     stopped_early: str = ""
     problems: Mapping[str, int] = field(default_factory=dict)
     intervals: Mapping[str, Any] | None = None
+
+    @property
+    def score_map(self) -> IsotonicMap | None:
+        """From the final judge's scores to the human scale; None where the labels gave none."""
+        return None if self.isotonic is None else IsotonicMap.from_json(self.isotonic)
 
     @property
     def optimism(self) -> float | None:

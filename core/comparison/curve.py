@@ -15,7 +15,7 @@ from core.errors import UsageError
 from core.records import FloatArray, GoldenSet, JudgeScores, Scale
 from core.stats import AbsoluteErrors, IsotonicFit, absolute_errors, fit_isotonic
 from core.stats.conformal import cross_mapped
-from core.stats.on_scale import MIN_LABELS
+from core.stats.on_scale import MIN_LABELS, IsotonicMap
 
 MOST_BINS = 10
 
@@ -51,10 +51,17 @@ class CalibrationCurve:
 
 
 def calibration_curve(
-    golden: GoldenSet, aspect: str, judge: JudgeScores, *, bins: int = MOST_BINS, seed: int = 0
+    golden: GoldenSet,
+    aspect: str,
+    judge: JudgeScores,
+    *,
+    own: IsotonicMap | None = None,
+    bins: int = MOST_BINS,
+    seed: int = 0,
 ) -> CalibrationCurve:
     """The curve of one judge on the labelled items that it scored and has not seen.
 
+    `own` is the map that the judge brings; without one it is fitted to the items seen, or crossed over the others.
     At most `bins` bins of about equal size; equal scores stay together.  `seed` draws the folds of a cross-fit.
     UsageError when the judge has no such item.
     """
@@ -68,9 +75,9 @@ def calibration_curve(
             f"{judge.name} has no unseen item with a score and a label ({usable.size:,} with both, all of them seen), "
             "so what its scores mean cannot be told honestly. Label more items, or score more of them."
         )
-    crossed = fitting.size < MIN_LABELS
+    crossed = own is None and fitting.size < MIN_LABELS
     at = telling if crossed else fitting
-    fit = fit_isotonic(scores[at], labels[at], scale)
+    fit = fit_isotonic(scores[at], labels[at], scale) if own is None else IsotonicFit(own, at.size)
     if crossed:
         mapped = cross_mapped(scores[at], labels[at], golden.source_codes[at], scale, seed=seed)
         where = f"these {at.size:,} items; the errors by cross-fitting over sources"

@@ -156,11 +156,11 @@ def calibrated_sureness(golden: GoldenSet, made: Calibration, *, coverage: float
     unseen = ~np.isin(np.arange(len(golden.items)), made.split.calibration)
     told = np.flatnonzero(unseen & ~np.isnan(values) & ~np.isnan(labels))
     judged = JudgedItems(golden.items, values, spread, labels, golden.source_codes).take(told)
-    if made.isotonic is None or made.intervals is None:
+    score_map = made.score_map
+    if score_map is None or made.intervals is None:
         given = _Given.none(told.size, "its scores have no map to the human scale")
     else:
-        intervals = VerdictIntervals.from_json(made.intervals)
-        given = _Given.of(judged, IsotonicMap.from_json(made.isotonic), intervals, asked)
+        given = _Given.of(judged, score_map, VerdictIntervals.from_json(made.intervals), asked)
     systems = np.array([golden.items[int(k)].system_id for k in told])
     return _told("the calibrated judge", judged, systems, given, asked)
 

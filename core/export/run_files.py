@@ -17,7 +17,6 @@ from core.export.verdict_files import verdict_row
 from core.files import json_lines, write_text
 from core.judging.base import Judge
 from core.records import GoldenSet, Unscored, Verdict
-from core.stats import IsotonicMap
 from core.verdicts import Verdicts
 
 
@@ -75,10 +74,9 @@ def final_verdicts(calibration: Calibration, golden: GoldenSet, judge: Judge | N
     answered is asked again.
     """
     scores = calibration.scores
-    isotonic = None if calibration.isotonic is None else IsotonicMap.from_json(calibration.isotonic)
     missing = {unscored.item_id: unscored for unscored in scores.unscored.get("final", ())}
     turned = None if scores.turned is None else scores.turned[1:]
-    verdicts = joined_verdicts(scores.item_ids, scores.values[1:], isotonic, missing, turned)
+    verdicts = joined_verdicts(scores.item_ids, scores.values[1:], calibration.score_map, missing, turned)
     if judge is None:
         return verdicts
     return with_reasons(verdicts, _explained(calibration, golden, judge), scores.values[1:])

@@ -82,7 +82,7 @@ from core.projects.judges import (
     rename_judge,
     start_metrics,
 )
-from core.projects.judges_shown import as_compared, judges_shown
+from core.projects.judges_shown import as_compared, calibration_behind, judges_shown
 from core.projects.kinds import ask_again, list_runs, run_view
 from core.projects.labelling import (
     earlier_labels,

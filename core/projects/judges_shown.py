@@ -6,9 +6,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from core.calibration.records import Calibration
 from core.project_records import JudgeEntry
 from core.projects.judge_line import HeldOutSeen, judge_line
-from core.projects.runs import list_held_out_accesses
+from core.projects.runs import list_held_out_accesses, load_calibration
 from core.records import JudgeScores, Measure
 from core.review.judge_versions import JudgeLine, JudgeVersion
 from core.review.passes import LabelsFrozen, passes_behind
@@ -83,6 +84,12 @@ def as_compared(store: Store, project_id: str, entries: Sequence[JudgeEntry]) ->
     return [
         replace(entry.judge, calls_per_item=0.0) if entry.judge.run_id in free else entry.judge for entry in entries
     ]
+
+
+def calibration_behind(store: Store, project_id: str, judge_id: str) -> Calibration | None:
+    """What made a calibrated judge, with its own map and intervals; None for any other judge."""
+    judge = store.judges.get(project_id, judge_id).judge
+    return load_calibration(store, judge.run_id) if judge.kind == "calibrated" and judge.run_id else None
 
 
 def version_behind(line: JudgeLine, entry: JudgeEntry) -> JudgeVersion | None:

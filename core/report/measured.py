@@ -229,15 +229,15 @@ class OnTheScale:
 
 def on_the_scale(judged: Judged) -> OnTheScale:
     """Scores beside labels on the held-out items."""
-    at, seed = judged.held_out, judged.calibration.settings.seed
+    at, made, seed = judged.held_out, judged.calibration, judged.calibration.settings.seed
     drawn = at
     if at.size > _MOST_POINTS:
         drawn = np.sort(np.random.default_rng(seed).choice(at, _MOST_POINTS, replace=False))
     try:
-        curve = calibration_curve(judged.golden, judged.aspect, judged.scores, seed=seed)
+        curve = calibration_curve(judged.golden, judged.aspect, judged.scores, own=made.score_map, seed=seed)
     except UsageError:  # no held-out item has both a score and a label
         curve = None
-    sure = calibrated_sureness(judged.golden, judged.calibration) if at.size else None
+    sure = calibrated_sureness(judged.golden, made) if at.size else None
     return OnTheScale(judged.values[drawn], judged.labels[drawn], int(at.size), curve, sure)
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 import streamlit as st
 
+from core import projects
 from core.comparison import (
     CalibrationCurve,
     Leaderboard,
@@ -20,10 +22,9 @@ from core.comparison import (
     published_datasets,
     published_for,
 )
-from core.comparison.sureness import Sureness, judge_sureness
+from core.comparison.sureness import Sureness, calibrated_sureness, judge_sureness
 from core.errors import ConcordError
 from core.project_records import JudgeEntry
-from core.records import JudgeScores
 from core.report.figures.comparison import PairCells, curve_figure, kept_figure, significance_figure
 from core.stats import (
     ALPHA,
@@ -39,6 +40,7 @@ from core.stats import (
 from pages.components import charts, grid, state, tables
 from pages.components.compare_view import SEED, Compared
 from pages.components.grid import Column
+from pages.components.page import Opened
 from pages.components.screens import plain
 
 if TYPE_CHECKING:
@@ -133,12 +135,12 @@ def choose_row(compared: Compared, key: str) -> int:
     return ids.index(chosen) if chosen in ids else 0
 
 
-def draw_curve(compared: Compared) -> None:
+def draw_curve(page: Opened, compared: Compared) -> None:
     """What one judge's scores mean in points of the human scale, and the map that mends them."""
     row = compared.leaderboard.rows[choose_row(compared, "compare_curve_judge")]
     entry = compared.judge_of(row)
     try:
-        curve = _kept_curve((compared.key, entry.judge_id), compared, entry.judge)
+        curve = _kept_curve((compared.key, entry.judge_id), page, compared, entry)
     except ConcordError as error:
         st.info(plain(str(error)), icon=":material/info:")
         return
@@ -155,12 +157,12 @@ def draw_curve(compared: Compared) -> None:
         st.text(_curve_words(curve))
         if curve.fit.reason:
             st.caption(plain(curve.fit.reason))
-    _draw_sure(compared, entry)
+    _draw_sure(page, compared, entry)
 
 
-def _draw_sure(compared: Compared, entry: JudgeEntry) -> None:
+def _draw_sure(page: Opened, compared: Compared, entry: JudgeEntry) -> None:
     """How sure its verdicts are: whether intervals hold, and the error that is left without the unsure ones."""
-    sure = _kept_sureness((compared.key, entry.judge_id), compared, entry.judge)
+    sure = _kept_sureness((compared.key, entry.judge_id), page, compared, entry)
     held, fifth = sure.words
     st.markdown(f"**{plain(held)}** {plain(fifth)}")
     if sure.kept:
@@ -172,13 +174,18 @@ def _draw_sure(compared: Compared, entry: JudgeEntry) -> None:
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
-def _kept_curve(key: Hashable, _compared: Compared, _judge: JudgeScores) -> CalibrationCurve:
-    return calibration_curve(_compared.golden, _compared.aspect, _judge, seed=SEED)
+def _kept_curve(key: Hashable, _page: Opened, _compared: Compared, _entry: JudgeEntry) -> CalibrationCurve:
+    made = projects.calibration_behind(_page.store, _page.project.project_id, _entry.judge_id)
+    own = None if made is None else made.score_map
+    return calibration_curve(_compared.golden, _compared.aspect, _entry.judge, own=own, seed=SEED)
 
 
 @st.cache_resource(max_entries=64, show_spinner="Looking how sure its verdicts are …")
-def _kept_sureness(key: Hashable, _compared: Compared, _judge: JudgeScores) -> Sureness:
-    return judge_sureness(_compared.golden, _compared.aspect, _judge, seed=SEED)
+def _kept_sureness(key: Hashable, _page: Opened, _compared: Compared, _entry: JudgeEntry) -> Sureness:
+    made = projects.calibration_behind(_page.store, _page.project.project_id, _entry.judge_id)
+    if made is not None:
+        return replace(calibrated_sureness(_compared.golden, made), name=_entry.judge.name)
+    return judge_sureness(_compared.golden, _compared.aspect, _entry.judge, seed=SEED)
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)

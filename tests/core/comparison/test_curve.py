@@ -8,6 +8,7 @@ import pytest
 from core.comparison import calibration_curve
 from core.errors import UsageError
 from core.stats import absolute_errors, fit_isotonic
+from core.stats.on_scale import IsotonicMap
 
 ASPECT = "coherence"
 
@@ -68,3 +69,13 @@ def test_a_scale_of_its_own_has_no_error_before_the_map(noisy, judge_of):
 def test_a_judge_that_saw_everything_is_not_told(golden_of, judge_of):
     with pytest.raises(UsageError, match="no unseen item"):
         calibration_curve(golden_of([1, 2, 3]), ASPECT, judge_of("saw", [1, 2, 3], seen=(0, 1, 2)))
+
+
+def test_a_judge_that_brings_its_map_is_told_by_that_one(golden_of, judge_of):
+    labels = [1.0, 2, 3, 4, 5] * 4
+    own = IsotonicMap((1.0, 5.0), (2.0, 4.0), 1.0, 5.0)
+    judge = judge_of("own", labels, seen=tuple(range(10)))
+    curve = calibration_curve(golden_of(labels, 5), ASPECT, judge, own=own)
+    assert curve.fit.map is own
+    assert curve.after is not None
+    assert curve.after.mae == pytest.approx(np.abs(own.apply(labels[10:]) - labels[10:]).mean())
