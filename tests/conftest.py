@@ -57,7 +57,7 @@ CHROMIUM_FLAGS = (
 )
 
 hypothesis.settings.register_profile("developer", deadline=None)
-hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, database=None)
+hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, database=None, max_examples=50)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -10,7 +10,8 @@ import json
 import sys
 import traceback
 from dataclasses import replace
-from typing import Annotated
+from functools import cache
+from typing import Annotated, Any
 
 import typer
 from typer.exceptions import TyperException
@@ -75,7 +76,7 @@ def main(arguments: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     as_json = "--json" in arguments
     try:
-        outcome = app(args=arguments, standalone_mode=False, prog_name="python -m core")
+        outcome = _parser()(args=arguments, standalone_mode=False, prog_name="python -m core")
         if outcome == CTRL_C:
             raise KeyboardInterrupt
     except ConcordError as error:
@@ -92,6 +93,12 @@ def main(arguments: list[str] | None = None) -> int:
     finally:
         secure_home(home_of())
     return outcome if isinstance(outcome, int) else 0
+
+
+@cache
+def _parser() -> Any:
+    """All commands, made once: a process that runs several, as tests do, need not build them each time."""
+    return typer.main.get_command(app)
 
 
 def _keep_trace() -> str:
