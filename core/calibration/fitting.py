@@ -18,7 +18,10 @@ from core.calibration.revisit import Order, schedule
 from core.data.split import too_few_to_stack
 from core.records import Criteria, FloatArray
 from core.stats import LabelledItems
-from core.stats.expected_error import FOLDS, source_folds
+from core.stats.expected_error import source_folds
+
+CROSSED = 10
+"""Folds of sources that scores are crossed over: each is fitted to nine tenths of the labels."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +40,7 @@ def fit_strengths(judge: AskedJudge, pool: CandidatePool, order: Order) -> Fitte
     """
     left, settings = pool.budget.left(), pool.settings
     wanted = judge.judge.fits_strengths and settings.fit_strengths and settings.refine_gate
-    calls = 2 * (pool.items.n + FOLDS)
+    calls = 2 * pool.items.n + CROSSED + 1
     if not wanted or too_few_to_stack(pool.items.n) or (left is not None and left <= calls):
         return None
     found = _fitted_to(judge, pool, pool.items)
@@ -60,7 +63,7 @@ def _fitted_to(judge: AskedJudge, pool: CandidatePool, items: LabelledItems) -> 
 
 def _crossed(judge: AskedJudge, pool: CandidatePool) -> FloatArray:
     items, scores = pool.items, np.full(len(judge.golden.items), np.nan)
-    folds = source_folds(items.sources, FOLDS, pool.settings.seed)
+    folds = source_folds(items.sources, CROSSED, pool.settings.seed)
     table = ScoreTable(judge.golden.item_ids, pool.budget)
     for fold in range(int(folds.max()) + 1):
         found, out = _fitted_to(judge, pool, items.take(folds != fold)), items.positions[folds == fold]
