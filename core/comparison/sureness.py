@@ -99,7 +99,8 @@ def _fifth_words(sure: Sureness) -> str:
         return "Sure and unsure verdicts cannot be told apart."
     ends = "" if fifth.interval is None else f" [{fifth.interval.low:+.3f}, {fifth.interval.high:+.3f}]"
     p = f"no p ({fifth.reason})" if fifth.p is None else f"one-sided {p_figure(fifth.p)}"
-    figures = f"by {fifth.change:+.3f}{ends} from {fifth.overall:.3f}, {p}"
+    change = f"{round(fifth.change, 3) + 0.0:+.3f}{ends}".replace("-", "−")
+    figures = f"by {change} from {fifth.overall:.3f}, {p}"
     if fifth.helps:
         return f"Leaving the least sure fifth out lowers the error {figures}."
     return f"That leaving the least sure fifth out lowers the error is not shown: it changes {figures}."

@@ -37,6 +37,7 @@ from core.stats import (
     PairwiseComparison,
     p_figure,
 )
+from core.stats.claims import signed
 from pages.components import charts, grid, state, tables
 from pages.components.compare_view import SEED, Compared
 from pages.components.grid import Column
@@ -205,7 +206,7 @@ def _curve_figure(key: Hashable, _curve: CalibrationCurve) -> Drawing:
 def _points(errors: AbsoluteErrors | None) -> str:
     if errors is None or errors.mae is None or errors.bias is None:
         return tables.DASH
-    return f"{errors.mae:.2f} (bias {round(errors.bias, 2) + 0.0:+.2f})"
+    return f"{errors.mae:.2f} (bias {signed(errors.bias)})"
 
 
 def _curve_words(curve: CalibrationCurve) -> str:

@@ -22,6 +22,7 @@ from core.projects.items import MISALIGNED_FROM, ItemScore
 from core.projects.rescore import ChangedItem
 from core.records import Alignment, Criteria, GoldenSet
 from core.report.figures import describe
+from core.stats.claims import number
 from pages.components.grid import Column
 from pages.components.screens import plain
 
@@ -53,7 +54,7 @@ def value_of(alignment: Alignment | None) -> float | None:
 def interval_of(alignment: Alignment | None) -> str:
     if alignment is None or alignment.value is None or alignment.interval is None:
         return DASH
-    return f"{alignment.interval.low:.2f} to {alignment.interval.high:.2f}"
+    return f"{number(alignment.interval.low)} to {number(alignment.interval.high)}"
 
 
 def measure_heading(alignment: Alignment | None) -> str:
