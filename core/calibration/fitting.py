@@ -8,6 +8,7 @@ the others.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,9 +40,7 @@ def fit_strengths(judge: AskedJudge, pool: CandidatePool, order: Order) -> Fitte
     where the labels show nothing.
     """
     left, settings = pool.budget.left(), pool.settings
-    wanted = judge.judge.fits_strengths and settings.fit_strengths and settings.refine_gate
-    calls = 2 * pool.items.n + CROSSED + 1
-    if not wanted or too_few_to_stack(pool.items.n) or (left is not None and left <= calls):
+    if not _can(judge, pool) or (left is not None and left <= 2 * pool.items.n + CROSSED + 1):
         return None
     found = _fitted_to(judge, pool, pool.items)
     if found is None or found.criteria_id in pool.entries:
@@ -53,6 +52,21 @@ def fit_strengths(judge: AskedJudge, pool: CandidatePool, order: Order) -> Fitte
         judge.progress.publish(pool.snapshot("revisit", 0, "strengths fitted to all calibration items"))
     pool.mark([found.criteria_id], "kept")
     return Fitted(found, _crossed(judge, pool))
+
+
+def fitted_again(judge: AskedJudge, pool: CandidatePool, criteria: Sequence[Criteria]) -> Fitted | None:
+    """`criteria` with crossed scores, where they are what is fitted to these labels; None for any others."""
+    if len(criteria) != 1 or not _can(judge, pool):
+        return None
+    found = _fitted_to(judge, pool, pool.items)
+    same = found is not None and found.criteria_id == criteria[0].criteria_id
+    return Fitted(criteria[0], _crossed(judge, pool)) if same else None
+
+
+def _can(judge: AskedJudge, pool: CandidatePool) -> bool:
+    settings = pool.settings
+    wanted = judge.judge.fits_strengths and settings.fit_strengths and settings.refine_gate
+    return wanted and not too_few_to_stack(pool.items.n)
 
 
 def _fitted_to(judge: AskedJudge, pool: CandidatePool, items: LabelledItems) -> Criteria | None:

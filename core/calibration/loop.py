@@ -16,7 +16,7 @@ import numpy as np
 
 from core.calibration.budget import Request, WorkPlan, cut_words, plan_work, require_usable, spread
 from core.calibration.candidate_pool import AskedJudge, CallBudget, CandidatePool, ScoreTable, ensemble_scores
-from core.calibration.fitting import Fitted, fit_strengths
+from core.calibration.fitting import Fitted, fit_strengths, fitted_again
 from core.calibration.proposals import Folds, distinct, draft_requests, gate, refine_requests
 from core.calibration.records import Calibration, Phase, WorkDone
 from core.calibration.revisit import STEP_CALLS, Order, revisit
@@ -132,6 +132,7 @@ def measure(
         done = min(start + size, len(positions))
         run.publish("revisit", 0, f"{done} of {len(positions)} calibration items scored")
     pool.mark([each.criteria_id for each in criteria], "kept")
+    run.fitted = fitted_again(judge, pool, criteria)
     result = _report(run, judge_state or {})
     n, asked = run.held_out.n, len(split.held_out)
     return replace(result, work=WorkDone(0, 0, 0, 0, 0, 0, 0, 0, asked, n, calls, pool.budget.calls))
