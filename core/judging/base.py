@@ -42,7 +42,7 @@ class Misaligned:
 class DraftRequest:
     """One call to a drafter.  `seed` makes an embedded drafter repeatable and keys a remote reply's cache entry.
 
-    `fit` has a judge with `fits_strengths` fit strengths to the exemplars, which are all the labels there are.
+    `fit` has a judge with `fits_strengths` fit strengths to all the exemplars.
     """
 
     exemplars: tuple[Exemplar, ...]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from core.calibration.records import Calibration
-from core.project_records import JudgeEntry
+from core.project_records import JUDGES, JudgeEntry
 from core.projects.judge_line import HeldOutSeen, judge_line
 from core.projects.runs import list_held_out_accesses, load_calibration
 from core.records import JudgeScores, Measure
@@ -87,9 +87,11 @@ def as_compared(store: Store, project_id: str, entries: Sequence[JudgeEntry]) ->
 
 
 def calibration_behind(store: Store, project_id: str, judge_id: str) -> Calibration | None:
-    """What made a calibrated judge, with its own map and intervals; None for any other judge."""
+    """What made a calibrated judge, with its own map and intervals; None for others, an ablation's variants too."""
     judge = store.judges.get(project_id, judge_id).judge
-    return load_calibration(store, judge.run_id) if judge.kind == "calibrated" and judge.run_id else None
+    if judge.kind != "calibrated" or not judge.run_id or store.runs.get(judge.run_id).kind not in JUDGES:
+        return None
+    return load_calibration(store, judge.run_id)
 
 
 def version_behind(line: JudgeLine, entry: JudgeEntry) -> JudgeVersion | None:

@@ -151,6 +151,19 @@ def test_new_variants_are_entered_among_the_judges(ablated: Ablated, golden: Gol
         assert "ablation" in judge.note
 
 
+def test_a_variant_has_no_map_of_its_own_and_the_final_judge_has(ablated_in: Store, ablated: Ablated) -> None:
+    request = ablated.request
+    listed = projects.list_judges(ablated_in, request.project_id, request.golden_id)
+    made = {
+        entry.judge.run_id: projects.calibration_behind(ablated_in, request.project_id, entry.judge_id)
+        for entry in listed
+        if entry.judge.kind == "calibrated"
+    }
+    assert len(made) > 1
+    assert {run_id for run_id, calibration in made.items() if calibration is not None} >= {request.run_id}
+    assert None in made.values()
+
+
 def test_scores_with_other_steps_do_not_pass_for_plain_ones(
     ablated_in: Store, settings: Settings, ablated: Ablated, golden: GoldenSet
 ) -> None:
