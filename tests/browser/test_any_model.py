@@ -93,6 +93,7 @@ def test_a_reasoning_model_is_calibrated_from_the_form_and_scores_the_same_each_
     known_as: Settle,
     settle: Settle,
     enter: Settle,
+    choose: Settle,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -108,8 +109,7 @@ def test_a_reasoning_model_is_calibrated_from_the_form_and_scores_the_same_each_
         enter(page.get_by_label("Model", exact=True), "thinker")
         enter(page.get_by_label("Base URL"), reasoning.base_url)
         page.get_by_text("How the judge is asked").click()
-        page.get_by_role("combobox", name="Form of a reply").click()
-        page.get_by_role("option", name="analysis, then rating").click()
+        choose("Form of a reply", "analysis, then rating")
         enter(page.get_by_role("spinbutton", name="Replies a score"), str(SAMPLES))
         page.get_by_text("Advanced: presets").click()
         enter(page.get_by_role("spinbutton", name="Budget in calls"), "400")
