@@ -198,7 +198,9 @@ def start(page: Opened, view: CriteriaEntry, new_id: str, run_id: str | None, *,
     where = (page.project.project_id, view.golden_id, view.criteria.aspect)
     request = RescoreRequest(*where, criteria_id=new_id, parent_id=view.criteria_id, run_id=of, held_out=held_out)
     try:
-        return projects.start_rescore(page.store, page.settings, request)
+        rescore_id = projects.start_rescore(page.store, page.settings, request)
+        run_view.give_a_moment(page, rescore_id)
     except ConcordError as error:
         state.leave_notice(f"Saved, but not re-scored: {error}", good=False)
         return None
+    return rescore_id

@@ -105,7 +105,9 @@ def _start(page: Opened, view: CriteriaEntry, run_id: str, item_id: str, text: s
         page.project.project_id, view.golden_id, view.aspect, run_id, item_id, text, criteria_id=view.criteria_id
     )
     try:
-        state.put_in_url(trial=projects.start_trial(page.store, page.settings, request))
+        trial_id = projects.start_trial(page.store, page.settings, request)
+        run_view.give_a_moment(page, trial_id)
+        state.put_in_url(trial=trial_id)
     except ConcordError as error:
         st.session_state[PROBLEM] = str(error)
 

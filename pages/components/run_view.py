@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
@@ -19,6 +20,8 @@ from pages.components.page import Opened, finding, link_to
 from pages.components.screens import draw_notice, plain
 from pages.components.tables import value_of
 
+MOMENT = 0.5
+"""Seconds; an offline judge scores an edit on 1,600 items in .2, and a look every .3 would show it after up to .6."""
 BadgeColour = Literal["green", "red", "gray", "orange", "blue"]
 STATUS_COLOURS: dict[RunStatus, BadgeColour] = {
     "done": "green",
@@ -47,6 +50,13 @@ def _kept_run(_page: Opened, run_id: str, version: int) -> RunDetail:
 def read_run(page: Opened, run_id: str) -> RunDetail:
     """The run as it stands; read from the store only when its version moved, and shared between sessions."""
     return _kept_run(page, run_id, run_version(page, run_id))
+
+
+def give_a_moment(page: Opened, run_id: str) -> None:
+    """Waits up to `MOMENT` for a run that a press has begun: what ends at once is drawn once, with its result."""
+    end = time.monotonic() + MOMENT
+    while not read_run(page, run_id).finished and time.monotonic() < end:
+        time.sleep(MOMENT / 20)
 
 
 def draw_state(page: Opened, view: Run, message: str, *, kept: str) -> None:
