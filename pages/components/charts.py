@@ -31,9 +31,16 @@ WORDS = {"waiting": "not finished", "running": "not finished", "stopped": "stopp
 
 
 def place(figure: Drawing, *, key: str, alt: str) -> None:
-    """A drawing over the full width of its container, in the colours of the page; it says in words what it shows."""
-    with st.container(key=key):
-        st.image(figure.svg(_theme()), width="stretch", alt=f"{alt}. {figure.says}"[:_LONGEST_ALT])
+    """A drawing over the full width of its container, in the colours of the page; it says in words what it shows.
+
+    Of one with a narrow form the page shows either that or the other, by its own width.
+    """
+    said = f"{alt}. {figure.says}"[:_LONGEST_ALT]
+    with st.container(key=key if figure.narrow is None else f"wide_{key}"):
+        st.image(figure.svg(_theme()), width="stretch", alt=said)
+    if figure.narrow is not None:
+        with st.container(key=f"narrow_{key}"):
+            st.image(figure.narrow.svg(_theme()), width="stretch", alt=said)
 
 
 def place_clickable(figure: Figure, *, key: str, alt: str, on_select: Callable[[], None] | str = "ignore") -> Any:

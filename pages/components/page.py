@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +31,7 @@ from pages.components.screens import SCREENS, Screen, draw_notice, plain
 ICON = Path(__file__).with_name("icon.svg")
 """Of every page; a Material icon here would have each browser ask fonts.gstatic.com for it."""
 
+_P_VALUE = re.compile(r"\bp ([<=]) ")
 WORKER_AFTER = 3.0
 """Seconds that a worker leaves the machine to the first page of this process; a run that is started waits for none."""
 
@@ -134,8 +136,9 @@ def finding(sentence: str, *, step: Callable[[], object] | None = None) -> None:
 
     `step` draws the next thing to do at its right: a button, or `link_to`.
     """
+    whole = _P_VALUE.sub("p\u00a0\\1\u00a0", sentence)  # no line ends within "p < .001"
     with st.container(key="finding", horizontal=True, vertical_alignment="top", gap="medium"):
-        st.header(plain(sentence), anchor=False, width="stretch")
+        st.header(plain(whole), anchor=False, width="stretch")
         if step is not None:
             with st.container(key="next_step", width="content"):
                 step()

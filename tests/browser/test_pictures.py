@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 
 import pytest
+from lxml import etree
 from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from core.records import Alignment
@@ -97,6 +98,21 @@ def test_a_picture_has_its_height_from_its_first_frame(page: Page, demo_url: str
     heights = page.evaluate("window.heights")
     assert heights
     assert min(heights) > 100
+
+
+def test_intervals_are_read_without_moving_them_sideways(page: Page, demo_url: str) -> None:
+    for width in (390, 1440):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.goto(f"{demo_url}/calibrate?project=demo")
+        expect(page.get_by_role("heading", level=2)).to_be_visible()
+        rest(page)
+        shown = [drawn for drawn in pictures(page).all() if drawn.is_visible()]
+        assert len(shown) == 1
+        place = shown[0].bounding_box() or {}
+        assert place["x"] >= 0
+        assert place["x"] + place["width"] <= width
+        letters = float(etree.fromstring(svg_of(shown[0])).get("width", "nan"))
+        assert place["width"] / letters > 0.85, "its words are too small"
 
 
 def test_a_hostile_name_on_a_picture_stays_letters(page: Page) -> None:

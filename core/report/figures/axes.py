@@ -49,7 +49,7 @@ class Axis:
 
     def named(self, most: int = 7) -> Ticks:
         """The same with their names."""
-        return [(tick, (f"{round(tick, 9):,.10g}",)) for tick in self.ticks(most)]
+        return [(tick, (f"{round(tick, 9):,.10g}".replace("-", "−"),)) for tick in self.ticks(most)]
 
 
 @dataclass(frozen=True, slots=True)

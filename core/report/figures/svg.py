@@ -127,7 +127,7 @@ def mark(
 class Drawing:
     """A picture of `width` × `height` that scales with its place; `says` is what it shows, in words.
 
-    `name` tells it from the others of a page.
+    `name` tells it from the others of a page; `narrow` is the same, legible on a telephone.
     """
 
     name: str
@@ -136,6 +136,7 @@ class Drawing:
     width: float
     height: float
     inside: Markup
+    narrow: Drawing | None = None
 
     def svg(self, theme: Theme = "light") -> Markup:
         """An ``<svg>`` element."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from markupsafe import Markup
 
@@ -15,9 +16,14 @@ from core.stats.claims import DASH, estimate
 
 LEFT, RIGHT = 232, 138
 """Room for names and for figures."""
+NARROW = 360
+"""Width of a drawing for a telephone, whose names stand above their intervals."""
 _HEIGHT, _WITH_KIND = 26, 36
+_NARROW_HEIGHT, _NARROW_WITH_KIND = 44, 56
 _LETTERS = 34
 _MOST_SAID = 30
+_EDGE = 14
+"""Room beside an axis over the whole width, for half a tick's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +60,6 @@ class Row:
         return cls(name, value, interval, estimate(alignment), colour, shape, kind, alignment.reason, like_person)
 
     @property
-    def height(self) -> int:
-        return _WITH_KIND if self.kind else _HEIGHT
-
-    @property
     def ends(self) -> list[float]:
         """All that the axis has to hold."""
         own = [] if self.value is None else [self.value]
@@ -77,18 +79,22 @@ def whiskers(
 ) -> Drawing:
     """The rows below each other in the order given; `people` among themselves are a band behind all of them.
 
-    The axis ends at the next fifth beyond what it holds, or at `ends`.
+    The axis ends at the next fifth beyond what it holds, or at `ends`.  The drawing has a narrow one beside it.
     """
     low, high = ends or snapped([end for row in rows for end in row.ends] + ends_of(people))
-    axis = Axis(low, high, LEFT, width - RIGHT)
     top = 24 if people is not None and people.value is not None else 8
-    bottom = top + sum(row.height for row in rows)
-    parts = [*_band(axis, people, top, bottom), *bottom_axis(axis, top, bottom, measure)]
-    y = float(top)
-    for row in rows:
-        parts += _row(axis, row, y + row.height / 2, width)
-        y += row.height
-    return drawing(name, title, _said(rows, people), (width, bottom + 42), parts)
+    drawn = []
+    for axis, heights, draw in (
+        (Axis(low, high, LEFT, width - RIGHT), (_HEIGHT, _WITH_KIND), _row),
+        (Axis(low, high, _EDGE, NARROW - _EDGE), (_NARROW_HEIGHT, _NARROW_WITH_KIND), _narrow_row),
+    ):
+        tops = [float(top), *(top + end for end in accumulate(heights[bool(row.kind)] for row in rows))]
+        parts = [*_band(axis, people, top, tops[-1]), *bottom_axis(axis, top, tops[-1], measure)]
+        whole = width if draw is _row else NARROW
+        for row, y, below in zip(rows, tops, tops[1:], strict=False):
+            parts += draw(axis, row, y, below, whole)
+        drawn.append(drawing(name, title, _said(rows, people), (whole, tops[-1] + 42), parts))
+    return replace(drawn[0], narrow=drawn[1])
 
 
 def bottom_axis(axis: Axis, top: float, bottom: float, title: str) -> Iterator[Markup]:
@@ -111,14 +117,32 @@ def whisker(
     yield mark(axis(value), y, colour, shape)
 
 
-def _row(axis: Axis, row: Row, y: float, width: float) -> Iterator[Markup]:
-    at = y - 3 if row.kind else y + 4
-    yield words(shortened(row.name, _LETTERS), LEFT - 12, at, "end")
+def _row(axis: Axis, row: Row, top: float, below: float, width: float) -> Iterator[Markup]:
+    """The name at the left, the figures at the right, the interval between them."""
+    y = (top + below) / 2
+    yield words(shortened(row.name, _LETTERS), LEFT - 12, y - 3 if row.kind else y + 4, "end")
     if row.kind:
         yield words(row.kind, LEFT - 12, y + 11, "end", fill=row.colour, size=11)
     yield words(row.figures, width, y + 4, "end")
     if row.value is None and row.reason:
         yield words(f"{DASH} {shortened(row.reason, 90)}", LEFT + 6, y + 4, fill=QUIET)
+    yield from _shown(axis, row, y)
+
+
+def _narrow_row(axis: Axis, row: Row, top: float, below: float, width: float) -> Iterator[Markup]:
+    """Name and figures above the interval."""
+    y = below - 18
+    yield words(shortened(row.name, _LETTERS), 0, top + 13, halo=True)
+    yield words(row.figures, width, top + 13, "end", halo=True)
+    if row.kind:
+        yield words(row.kind, 0, top + 26, fill=row.colour, size=11, halo=True)
+    if row.value is None and row.reason:
+        yield words(f"{DASH} {shortened(row.reason, 50)}", 0, y + 4, fill=QUIET)
+    yield from _shown(axis, row, y)
+
+
+def _shown(axis: Axis, row: Row, y: float) -> Iterator[Markup]:
+    """The interval, and below it that of the judge as one more person."""
     yield from whisker(axis, y, row.value, row.interval, colour=row.colour, shape=row.shape)
     like = row.like_person
     if like is not None and like.value is not None:
@@ -133,7 +157,7 @@ def _band(axis: Axis, people: Alignment | None, top: float, bottom: float) -> It
         x = axis(people.value)
         yield box(axis(low), top, axis(high) - axis(low), bottom - top, PEOPLE)
         yield line((x, top), (x, bottom), AMBER, width=1.5, dash="5 3")
-        middle = min(max(x, axis.start + 90), axis.end - 40)
+        middle = min(max(x, axis.start + 100), axis.end - (40 if axis.start == LEFT else 100))
         yield words(f"one person against the others: {people.value:.2f}", middle, top - 8, "middle", fill=INK)
 
 

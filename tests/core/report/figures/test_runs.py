@@ -90,6 +90,19 @@ def test_sides_stand_in_the_order_given_from_the_top():
     assert "none, held-out: —" in drawn.says
 
 
+def test_the_narrow_form_says_the_same_in_the_same_order():
+    rows = [Sides("final", aligned(0.5, 0.4, 0.6), aligned(0.4, 0.2, 0.5)), Sides("none", aligned(0.1), aligned(None))]
+    wide = figures.sides_figure(rows, measure="m")
+    assert wide.narrow is not None
+    narrow = Drawn(wide.narrow)
+    assert [text for text in narrow.texts if text in Drawn(wide).texts] == [
+        text for text in Drawn(wide).texts if text in narrow.texts
+    ]
+    assert wide.narrow.width < wide.width / 2
+    places = [float(dot.get("cx")) / wide.narrow.width for dot in narrow.all("circle", r="5")]
+    assert sorted(places) == [places[2], *places[:2]]
+
+
 def test_labels_on_steps_get_one_bar_a_step():
     labels = AspectLabels("coherence", Scale(1, 5, 1.0), (1.0, 1.0, 5.0, None, 3.0))
     drawn = Drawn(figures.labels_figure(labels))
