@@ -65,7 +65,7 @@ def test_the_finding_stands_first_the_rest_part_by_part(
     assert head.basis in words
     assert brings(report) in words
     assert "Nobody here has approved version 1 of the judge." in words
-    assert len(screen.get("image")) == 1
+    assert len(screen.get("image")) == 2  # one, wide and narrow
     assert len(words.split()) < 250
     limited = texts(whole(section="limits"))
     for limit in limits(report):
