@@ -2,9 +2,10 @@
 
 What a few exemplars cannot show, all calibration labels can: by how much each feature moves the ratings when the others
 are held.  Labels are taken as ranks, within their source where sources hold several texts; the penalty is the best
-between sources.  The regression is then averaged with the judge without criteria, whose share is `PRIOR_LABELS` in
-`PRIOR_LABELS` + n, and written as clauses with strengths of two decimals, so that the text says all of it.
-Chosen by leaving one public set out (`tests/bench/bench_offline.py`): `PRIOR_LABELS` and `LEAST_SHARE`.
+between sources.  So that people can review them, `MOST_CLAUSES` features stand for all.  The regression is then
+averaged with the judge without criteria, whose share is `PRIOR_LABELS` in `PRIOR_LABELS` + n, and written as clauses
+with strengths of two decimals, so that the text says all of it.
+Chosen by leaving one public set out (`tests/bench/bench_offline.py`): `PRIOR_LABELS`, `LEAST_SHARE`, `MOST_CLAUSES`.
 """
 
 from __future__ import annotations
@@ -26,8 +27,17 @@ PRIOR_LABELS = 60.0
 LEAST_SHARE, MOST_SHARE = 0.1, 0.6
 """Bounds of the share of the judge without criteria."""
 
+MOST_CLAUSES = 20
+"""Features that fitted criteria name, at most."""
+
 LEAST_CLAUSE = 0.05
 """Clauses weaker than this part of the strongest are left out."""
+
+EVEN = 1e-3
+"""Ridge that keeps features of equal values apart, in units of one standardised item for each of the items."""
+
+TIE = 1e-6
+"""Features whose loss differs by less than this part weigh the same: no machine's last bits choose between them."""
 
 DECIMALS = 2
 
@@ -55,9 +65,9 @@ def fitted(values: FloatArray, labels: FloatArray, sources: IntArray, task: Task
 
 
 def ridge(x: FloatArray, y: FloatArray, sources: IntArray, *, within: bool) -> FloatArray:
-    """(n_features,) weights of `x` (n, n_features) for `y` (n,); the penalty is the best on sources left out.
+    """(n_features,) weights of `x` (n, n_features) for `y` (n,), at most `MOST_CLAUSES` of them other than 0.
 
-    `within` has both sides compared inside a source alone.
+    The penalty is the best on sources left out.  `within` has both sides compared inside a source alone.
     """
     group = np.unique(sources, return_inverse=True)[1] if within else np.zeros(len(y), dtype=np.intp)
     x, y = _centred(x, group), _centred(y[:, None], group)[:, 0]
@@ -69,7 +79,32 @@ def ridge(x: FloatArray, y: FloatArray, sources: IntArray, *, within: bool) -> F
         inside, told = x[part], y[part]
         weights = ridge_path(squares - inside.T @ inside, products - inside.T @ told)
         losses += ((inside @ weights - told[:, None]) ** 2).sum(axis=0)
-    return np.asarray(ridge_path(squares, products)[:, int(np.argmin(losses))])
+    best = int(np.argmin(losses))
+    kept = _kept(squares + PENALTIES[best] * np.eye(len(squares)), products)
+    weights = ridge_path(squares, products)[:, best]
+    # the kept ones take over what the others said, which strays less than fitting them to the labels by themselves
+    among = squares[np.ix_(kept, kept)] + EVEN * len(y) * np.eye(kept.size)
+    few = np.zeros(len(weights))
+    few[kept] = np.linalg.solve(among, (squares @ weights)[kept])
+    return few
+
+
+def _kept(squares: FloatArray, products: FloatArray) -> IntArray:
+    """`MOST_CLAUSES` features of a least-squares problem: the one that costs least is dropped, again and again.
+
+    The cost of a feature is by how much the loss rises when the others are fitted anew without it.
+    """
+    kept, inverse = np.arange(products.size), np.linalg.inv(squares)
+    weights = inverse @ products
+    while kept.size > MOST_CLAUSES:
+        cost = weights**2 / np.diag(inverse)
+        least = int(np.argmax(cost <= cost.min() * (1 + TIE)))
+        others = np.arange(kept.size) != least
+        column = inverse[:, least] / inverse[least, least]
+        weights = (weights - column * weights[least])[others]
+        inverse = (inverse - np.outer(column, inverse[least]))[np.ix_(others, others)]
+        kept = kept[others]
+    return kept
 
 
 def ridge_path(squares: FloatArray, products: FloatArray) -> FloatArray:

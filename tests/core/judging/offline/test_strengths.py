@@ -10,6 +10,7 @@ from core.judging.base import DraftRequest, Exemplar
 from core.judging.offline.criteria import Clause, read, write
 from core.judging.offline.features import GROUPED, INDEX, KEYS, feature_matrix
 from core.judging.offline.judge import OfflineJudge
+from core.judging.offline.strengths import ridge
 from core.records import Criteria, Item, Provenance, Scale, Task
 
 TASK = Task("fluency", "single", Scale(1, 5))
@@ -54,6 +55,29 @@ def test_what_tells_sources_apart_is_left_out_where_texts_of_one_source_are_comp
     _, text = drafted(items, -commas(items) * 100 + level)
     weights = {clause.key: clause.weight for clause in read(text).clauses}
     assert min(weights, key=lambda key: weights[key]) == "commas."
+
+
+def test_a_few_clauses_stand_for_all_features() -> None:
+    """Labels that follow forty features at once, written as twenty that say nearly the same of new texts."""
+    items, new = texts(600, sources=600), texts(200, sources=200, seed=1)
+    judge = OfflineJudge().prepare(TASK, items)
+    measured = judge.scaling.concepts(feature_matrix([*items, *new], "single"))[:, GROUPED:]
+    moving = np.flatnonzero(measured.std(axis=0) > 0.3)
+    people = measured[:, moving] @ np.random.default_rng(2).normal(size=moving.size)
+    assert moving.size > 30
+    _, text = drafted(items, people[:600])
+    assert 10 < len(read(text).clauses) <= 20
+    scores = judge.score(TASK, new, [Criteria(text, "fluency")]).values[0]
+    assert spearmanr(scores, people[600:])[0] > 0.9
+
+
+def test_of_equal_features_the_same_one_always_stands_for_both() -> None:
+    """Whatever the last bits say: machines must write the same criteria."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(400, 40))
+    x[:, 20:] = x[:, :20] + 1e-13 * rng.normal(size=(400, 20))
+    weights = ridge(x, x[:, :20] @ np.linspace(1, 2, 20) + rng.normal(size=400), np.arange(400), within=False)
+    assert (np.flatnonzero(weights) == np.arange(20, 40)).all()
 
 
 @pytest.mark.parametrize("text", ["", " … "])
