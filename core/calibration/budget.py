@@ -1,15 +1,16 @@
 """A budget of calls planned over the whole loop before the first call, so that what is cut is known and said.
 
 First come the calls that the report needs: the final judge's criteria and the judge without criteria on every held-out
-item.  What is left goes to drafts, their ranking and the refinement rounds.  Drafts and refinements are cut by the
-same share, as long as a quarter of the drafts is left and every parent gets a refinement; under that, refining is left
-out and the drafts get everything, ranked on fewer sources where need be.  Only where not even one draft can be paid
-for beside the held-out items are those cut, too.  A plan counts every draft and refinement as new and usable: the run
-never takes more.
+item; then, of a judge that fits strengths, the calls for that.  What is left goes to drafts, their ranking and the
+refinement rounds.  Drafts and refinements are cut by the same share, as long as a quarter of the drafts is left and
+every parent gets a refinement; under that, refining is left out and the drafts get everything, ranked on fewer sources
+where need be.  Only where not even one draft can be paid for beside the held-out items are those cut, too.  A plan
+counts every draft and refinement as new and usable: the run never takes more.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +18,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from core.calibration.fitting import fitting_calls
 from core.calibration.records import Estimate
 from core.calibration.revisit import Order, rung_calls, schedule
 from core.calibration.settings import CalibrationSettings
@@ -45,7 +47,7 @@ class WorkPlan:
 
     `drafts` are asked for and ranked on the first `share` of the calibration sources; then `rounds` rounds ask for
     `refined` refinements each; the best `ensemble` criteria make the final judge.  `reserve` calls are kept for the
-    held-out items.
+    held-out items; `fitting` is what fitting strengths takes, 0 where none are fitted.
     """
 
     drafts: int
@@ -55,11 +57,15 @@ class WorkPlan:
     ensemble: int
     reserve: int
     calls: int
+    fitting: int = 0
 
 
-def plan_work(settings: CalibrationSettings, items: LabelledItems, n_held_out: int) -> WorkPlan:
-    """What the budget covers of a calibration on `items` (the calibration items); everything without a budget."""
-    costs = _Costs.of(settings, items, n_held_out)
+def plan_work(settings: CalibrationSettings, items: LabelledItems, n_held_out: int, fitting: int = 0) -> WorkPlan:
+    """What the budget covers of a calibration on `items` (the calibration items); everything without a budget.
+
+    `fitting` is what `fitting_calls` says of its judge.
+    """
+    costs = _Costs.of(settings, items, n_held_out, fitting)
     whole = costs.plan(settings.plan.n_drafts, 1.0, settings.rounds, settings.refinements)
     if settings.budget is None or whole.calls <= settings.budget:
         return whole
@@ -70,10 +76,15 @@ def plan_work(settings: CalibrationSettings, items: LabelledItems, n_held_out: i
     return costs.first_items_alone()
 
 
-def cut_words(plan: WorkPlan, settings: CalibrationSettings, items: LabelledItems, n_held_out: int) -> str:
+def cut_words(
+    plan: WorkPlan, settings: CalibrationSettings, items: LabelledItems, n_held_out: int, fitting: int = 0
+) -> str:
     """One sentence on what of the settings the budget covers, true before the start and after the end; "" for all."""
-    drafts, refined, costs = settings.plan.n_drafts, settings.refinements, _Costs.of(settings, items, n_held_out)
+    drafts, refined = settings.plan.n_drafts, settings.refinements
+    costs = _Costs.of(settings, items, n_held_out, plan.fitting)
     covered = []
+    if plan.fitting < fitting:
+        covered.append(f"no strengths fitted to all labels (they take {fitting:,} calls)")
     if plan.drafts < drafts:
         covered.append(f"{plan.drafts:,} of {drafts:,} drafts")
     if plan.drafts and plan.share < 1:
@@ -111,12 +122,13 @@ class _Costs:
     n_held_out: int
     ensemble: int
     reserve: int
+    fitting: int
 
     @classmethod
-    def of(cls, settings: CalibrationSettings, items: LabelledItems, n_held_out: int) -> _Costs:
+    def of(cls, settings: CalibrationSettings, items: LabelledItems, n_held_out: int, fitting: int) -> _Costs:
         """With everything kept back that the report asks for."""
         order, ensemble = Order(items.sources, settings.seed), settings.ensemble
-        return cls(settings, order, n_held_out, ensemble, (ensemble + 1) * n_held_out)
+        return cls(settings, order, n_held_out, ensemble, (ensemble + 1) * n_held_out, fitting)
 
     @property
     def one_draft(self) -> int:
@@ -124,22 +136,22 @@ class _Costs:
         return 1 + 2 * self.order.up_to(0.0)
 
     def affordable(self) -> _Costs:
-        """With as many criteria in the final judge as leave at least one draft to be paid for."""
+        """With as many criteria in the final judge as leave at least one draft to be paid for; fitting comes first."""
         budget, n_held_out = self.settings.budget or 0, self.n_held_out
-        for ensemble in range(self.ensemble, 0, -1):
-            if (ensemble + 1) * n_held_out + self.one_draft <= budget:
-                return replace(self, ensemble=ensemble, reserve=(ensemble + 1) * n_held_out)
-        return replace(self, ensemble=1, reserve=min(2 * n_held_out, budget * 2 // 5))
+        for fitting, ensemble in itertools.product((self.fitting, 0), range(self.ensemble, 0, -1)):
+            if (ensemble + 1) * n_held_out + fitting + self.one_draft <= budget:
+                return replace(self, ensemble=ensemble, reserve=(ensemble + 1) * n_held_out, fitting=fitting)
+        return replace(self, ensemble=1, reserve=min(2 * n_held_out, budget * 2 // 5), fitting=0)
 
     def plan(self, drafts: int, share: float, rounds: int = 0, refined: int = 0) -> WorkPlan:
-        calls = self.reserve
+        calls = self.reserve + self.fitting
         if drafts:
             calls += drafts + self._scoring(drafts, share, 1)
         if refined:
             calls += rounds * (refined + self._scoring(refined, 1.0, 0))
         if self.reserve < (self.ensemble + 1) * self.n_held_out:  # held-out items get whatever is left
             calls = max(calls, self.settings.budget or 0)
-        return WorkPlan(drafts, share, rounds, refined, self.ensemble, self.reserve, calls)
+        return WorkPlan(drafts, share, rounds, refined, self.ensemble, self.reserve, calls, self.fitting)
 
     def refining(self) -> Iterator[WorkPlan]:
         """Plans with at least one round, the dearest first: drafts weigh more than further rounds."""
@@ -158,7 +170,7 @@ class _Costs:
 
     def first_items_alone(self) -> WorkPlan:
         """As many drafts as can be scored on the first items, the judge without criteria beside them."""
-        first, left = self.order.up_to(0.0), (self.settings.budget or 0) - self.reserve
+        first, left = self.order.up_to(0.0), (self.settings.budget or 0) - self.reserve - self.fitting
         return self.plan(max(0, min(self.settings.plan.n_drafts, (left - first) // (first + 1))), 0.0)
 
     def _scoring(self, arms: int, share: float, reference: int) -> int:
@@ -203,10 +215,11 @@ def estimate(
         judge = judge.with_sampling(replace(judge.sampling, steps=STEPS_LIKE))
     items = LabelledItems.of(golden, task.aspect, split.calibration)
     require_usable(golden, task, items)
-    plan = plan_work(settings, items, len(split.held_out))
+    n_held_out, fitting = len(split.held_out), fitting_calls(judge, settings, items)
+    plan = plan_work(settings, items, n_held_out, fitting)
     by_batch = _by_batch(settings, plan, items, judge) if settings.batch else None
     once = judge.estimate(task, [golden.items[p] for p in split.calibration], CRITERIA_WORDS)
-    cut = cut_words(plan, settings, items, len(split.held_out))
+    cut = cut_words(plan, settings, items, n_held_out, fitting)
     prompt, completion, cost = once.scaled(plan.calls / max(1, once.calls))
     if by_batch is not None and cost is not None:
         cost *= 1 - HALF * by_batch.calls / max(1, plan.calls)
@@ -216,7 +229,7 @@ def estimate(
         plan.calls + before,
         *(prompt, completion, cost),
         n_calibration=items.n,
-        n_held_out=len(split.held_out),
+        n_held_out=n_held_out,
         notes=tuple(filter(None, notes)),
         few_labels=few_labels(items.n, refining=plan.rounds > 0),
     )

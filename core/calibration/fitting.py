@@ -16,7 +16,9 @@ import numpy as np
 from core.calibration.candidate_pool import AskedJudge, CandidatePool, ScoreTable
 from core.calibration.proposals import distinct, fitting_request
 from core.calibration.revisit import Order, schedule
+from core.calibration.settings import CalibrationSettings
 from core.data.split import too_few_to_stack
+from core.judging.base import Judge
 from core.records import Criteria, FloatArray
 from core.stats import LabelledItems
 from core.stats.expected_error import source_folds
@@ -33,20 +35,27 @@ class Fitted:
     crossed: FloatArray
 
 
-def fit_strengths(judge: AskedJudge, pool: CandidatePool, order: Order) -> Fitted | None:
-    """Have criteria fitted, score them on calibration items, and cross them.
+def crossing_calls(judge: Judge, settings: CalibrationSettings, items: LabelledItems) -> int:
+    """Calls that `fitted_again` takes at most; 0 without the gate, which is 001 to the letter, and for few labels."""
+    wanted = judge.fits_strengths and settings.fit_strengths and settings.refine_gate
+    if not wanted or too_few_to_stack(items.n):
+        return 0
+    return 1 + min(CROSSED, np.unique(items.sources).size) + items.n
 
-    None without the gate, which is 001 to the letter, with too few labels, where the budget does not cover it, and
-    where the labels show nothing.
-    """
-    left, settings = pool.budget.left(), pool.settings
-    if not _can(judge, pool) or (left is not None and left <= 2 * pool.items.n + CROSSED + 1):
-        return None
+
+def fitting_calls(judge: Judge, settings: CalibrationSettings, items: LabelledItems) -> int:
+    """Calls that `fit_strengths` takes at most on these calibration items; 0 where it is left out."""
+    crossing = crossing_calls(judge, settings, items)
+    return crossing + items.n if crossing else 0
+
+
+def fit_strengths(judge: AskedJudge, pool: CandidatePool, order: Order) -> Fitted | None:
+    """Have criteria fitted, score them on calibration items, and cross them; None where the labels show nothing."""
     found = _fitted_to(judge, pool, pool.items)
     if found is None or found.criteria_id in pool.entries:
         return None
     pool.add([found])
-    ends = [rung.items for rung in schedule(settings, settings.plan.n_drafts, order)]
+    ends = [rung.items for rung in schedule(pool.settings, pool.settings.plan.n_drafts, order)]
     for start, end in itertools.pairwise([0, *ends]):  # stops where the drafts' race did, to be laid beside them
         pool.score(judge, [found], [int(p) for p in pool.items.positions[order.items[start:end]]])
         judge.progress.publish(pool.snapshot("revisit", 0, "strengths fitted to all calibration items"))
@@ -56,17 +65,24 @@ def fit_strengths(judge: AskedJudge, pool: CandidatePool, order: Order) -> Fitte
 
 def fitted_again(judge: AskedJudge, pool: CandidatePool, criteria: Sequence[Criteria]) -> Fitted | None:
     """`criteria` with crossed scores, where they are what is fitted to these labels; None for any others."""
-    if len(criteria) != 1 or not _can(judge, pool):
+    if len(criteria) != 1 or not crossing_calls(judge.judge, pool.settings, pool.items):
         return None
     found = _fitted_to(judge, pool, pool.items)
     same = found is not None and found.criteria_id == criteria[0].criteria_id
     return Fitted(criteria[0], _crossed(judge, pool)) if same else None
 
 
-def _can(judge: AskedJudge, pool: CandidatePool) -> bool:
-    settings = pool.settings
-    wanted = judge.judge.fits_strengths and settings.fit_strengths and settings.refine_gate
-    return wanted and not too_few_to_stack(pool.items.n)
+def seen_labels_warning(judge: Judge, criteria: Sequence[Criteria]) -> str:
+    """What to say of scores that are not crossed, of `criteria` that name strengths as labels give them; else ""."""
+    from core.judging.offline.criteria import states_strength
+
+    if not judge.fits_strengths or not any(states_strength(each.text) for each in criteria):
+        return ""
+    return (
+        "The criteria name strengths as they are fitted to labels, and are not what these labels give: the map to the "
+        "human scale and the intervals rest on scores of items that the strengths may have been fitted to, so later "
+        "verdicts may lie further off than they say. Calibrate anew for a map and intervals without this."
+    )
 
 
 def _fitted_to(judge: AskedJudge, pool: CandidatePool, items: LabelledItems) -> Criteria | None:

@@ -16,7 +16,14 @@ import numpy as np
 
 from core.calibration.budget import Request, WorkPlan, cut_words, plan_work, require_usable, spread
 from core.calibration.candidate_pool import AskedJudge, CallBudget, CandidatePool, ScoreTable, ensemble_scores
-from core.calibration.fitting import Fitted, fit_strengths, fitted_again
+from core.calibration.fitting import (
+    Fitted,
+    crossing_calls,
+    fit_strengths,
+    fitted_again,
+    fitting_calls,
+    seen_labels_warning,
+)
 from core.calibration.proposals import Folds, distinct, draft_requests, gate, refine_requests
 from core.calibration.records import Calibration, Phase, WorkDone
 from core.calibration.revisit import STEP_CALLS, Order, revisit
@@ -96,7 +103,7 @@ def calibration(
         run.out_of_budget("while the drafts were scored")
     pool.mark(revisited.complete, "kept")
     pool.note_best(pool.with_status("kept"))
-    run.fitted = fit_strengths(judge, pool, run.order)
+    run.fitted = fit_strengths(judge, pool, run.order) if plan.fitting else None
     for round_ in range(1, plan.rounds + 1):
         _refine_round(run, round_)
         if pool.rounds_done < round_:
@@ -125,7 +132,10 @@ def measure(
     baseline = [entry.criteria for entry in pool.entries.values()]
     pool.add(criteria, "running")
     every = tuple({each.criteria_id: each for each in (*criteria, *baseline)}.values())
-    pool.calls_expected = calls = len(every) * (len(positions) + run.held_out.n)
+    calls = len(every) * (len(positions) + run.held_out.n)
+    if len(criteria) == 1:
+        calls += crossing_calls(judge.judge, settings, pool.items)
+    pool.calls_expected = calls
     size = max(1, STEP_CALLS // len(every))
     for start in range(0, len(positions), size):
         pool.score(judge, every, tuple(int(p) for p in positions[start : start + size]))
@@ -133,6 +143,8 @@ def measure(
         run.publish("revisit", 0, f"{done} of {len(positions)} calibration items scored")
     pool.mark([each.criteria_id for each in criteria], "kept")
     run.fitted = fitted_again(judge, pool, criteria)
+    if run.fitted is None and (warning := seen_labels_warning(judge.judge, criteria)):
+        run.warnings.append(warning)
     result = _report(run, judge_state or {})
     n, asked = run.held_out.n, len(split.held_out)
     return replace(result, work=WorkDone(0, 0, 0, 0, 0, 0, 0, 0, asked, n, calls, pool.budget.calls))
@@ -146,14 +158,15 @@ def _start(judge: AskedJudge, split: Split, settings: CalibrationSettings, opene
     level = settings.level or items.usual_level
     before = judge.prepared
     left = None if settings.budget is None else max(1, settings.budget - before.calls)
-    plan = plan_work(replace(settings, budget=left), items, held_out.n)
+    fitting = fitting_calls(judge.judge, settings, items)
+    plan = plan_work(replace(settings, budget=left), items, held_out.n, fitting)
     table = ScoreTable(golden.item_ids, CallBudget(settings.budget, plan.reserve, before.calls, before.usage))
     pool = CandidatePool(items, settings, level, table)
     pool.calls_expected = plan.calls + before.calls
     baseline = Criteria("", task.aspect, Provenance("none", note="the judge without criteria"))
     pool.add([baseline], "baseline")
     run = _Run(judge, split, pool, Order(items.sources, settings.seed), held_out, plan)
-    if cut := cut_words(plan, settings, items, held_out.n):
+    if cut := cut_words(plan, settings, items, held_out.n, fitting):
         run.cut.append(cut)
     unseen = few_held_out(held_out.n) if opened else "Not measured on held-out items: calibration flatters."
     few = (few_labels(items.n, refining=plan.rounds > 0), unseen)

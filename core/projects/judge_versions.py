@@ -107,8 +107,10 @@ def estimate_version(
     Errors as `make_version`; JudgeError for a judge that cannot be made.
     """
     from core.calibration.budget import CRITERIA_WORDS
+    from core.calibration.fitting import crossing_calls
     from core.data.split import few_labels
     from core.judging.registry import restore_judge
+    from core.stats import LabelledItems
 
     line = judge_line(store, project_id, aspect)
     ids, base = tuple(criteria_ids), base_run or _base(store, project_id, line)
@@ -121,6 +123,8 @@ def estimate_version(
     calls = (len(ids) + 1) * (len(split.calibration) + n_held_out)
     state, gate = require_judge(store, base), gate_of(store, store.runs.get(base))
     with closing(restore_judge(state, settings, store.replies, gate=gate)) as judge:
+        if len(ids) == 1:
+            calls += crossing_calls(judge, asked.settings, LabelledItems.of(golden, asked.aspect, split.calibration))
         once = judge.estimate(asked.task(golden), [golden.items[p] for p in split.calibration], CRITERIA_WORDS)
         return Estimate(
             calls,

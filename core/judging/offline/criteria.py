@@ -150,6 +150,11 @@ def read(text: str) -> Reading:
     return Reading(tuple(c for c in clauses if c.weight), whole, tuple(notes.ignored), tuple(unread))
 
 
+def states_strength(text: str) -> bool:
+    """Whether criteria weigh something by a number, as fitted ones do."""
+    return _STRENGTH.search(text.lower()) is not None
+
+
 def _merged(parts: list[Clause]) -> Clause:
     if len(parts) == 1:
         return parts[0]

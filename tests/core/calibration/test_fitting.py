@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,10 +10,13 @@ import pytest
 
 import core
 from core.api.calibrated import CalibratedRun
+from core.calibration.candidate_pool import AskedJudge
+from core.calibration.loop import measure
+from core.calibration.records import Calibration
 from core.comparison.sureness import calibrated_sureness
 from core.judging.offline.criteria import read
 from core.judging.offline.features import GROUPED, KEYS
-from core.records import AspectLabels, Item, Scale
+from core.records import AspectLabels, Criteria, Item, Scale
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -28,6 +32,12 @@ def calibrated(golden: core.GoldenSet, **settings: object) -> CalibratedRun:
         "coherence",
         settings=core.CalibrationSettings(preset="quick", resamples=50, **settings),  # type: ignore[arg-type]
     )
+
+
+def measured(run: CalibratedRun, criteria: Criteria) -> Calibration:
+    """The run's judge with criteria that somebody chose."""
+    with run.reopened() as judge:
+        return measure(AskedJudge(judge, run.golden, run.task), run.split, run.settings, [criteria])
 
 
 def test_fitted_strengths_make_the_final_judge_and_say_what_they_were_fitted_to(golden: core.GoldenSet) -> None:
@@ -55,6 +65,50 @@ def test_001_to_the_letter_fits_nothing_nor_does_who_wants_none(golden: core.Gol
 @pytest.mark.parametrize("budget", [150, 400, 1_000, 2_500])
 def test_a_budget_holds(golden: core.GoldenSet, budget: int) -> None:
     assert calibrated(golden, budget=budget).calls <= budget
+
+
+def test_what_fitting_and_crossing_take_is_planned_before_the_start(golden: core.GoldenSet) -> None:
+    alone = {"rounds": 0, "ensemble": 1}
+    with_, without = (calibrated(golden, **alone, fit_strengths=fit) for fit in (True, False))
+    estimates = [core.estimate(golden, "coherence", settings=run.settings).calls for run in (with_, without)]
+    n = len(with_.split.calibration)
+    fitting = 1 + n + 10 + n
+    assert with_.calls - without.calls == fitting
+    assert with_.work.calls_planned - without.work.calls_planned == fitting
+    assert estimates == [with_.work.calls_planned, without.work.calls_planned]
+
+
+def test_a_budget_pays_for_fitting_before_drafts_and_says_where_it_does_not(golden: core.GoldenSet) -> None:
+    n, n_held_out = (len(side) for side in (calibrated(golden).split.calibration, calibrated(golden).split.held_out))
+    least = 2 * n_held_out + 2 * n + 11 + 1 + 2 * 24
+    fits, tight = calibrated(golden, budget=least), calibrated(golden, budget=least - 1)
+    assert "(strength" in fits.chosen[0].text
+    assert "(strength" not in tight.chosen[0].text
+    assert fits.work.held_out_scored == tight.work.held_out_scored == n_held_out
+    assert "strengths" not in fits.stopped_early
+    assert "strengths" in tight.stopped_early
+    assert all(run.calls <= run.work.calls_planned <= run.settings.budget for run in (fits, tight))  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("edit", ["", "\n- Reward texts that are short (strength 0.11)."])
+def test_measuring_criteria_takes_what_it_said(golden: core.GoldenSet, edit: str) -> None:
+    run = calibrated(golden)
+    criteria = replace(run.chosen[0], text=run.chosen[0].text + edit)
+    again = measured(run, criteria)
+    assert again.calls == again.work.calls_used <= again.work.calls_planned
+    assert (again.calls == again.work.calls_planned) == (not edit)
+
+
+def test_strengths_of_labels_that_were_seen_are_told_where_the_map_and_the_intervals_rest_on_them(
+    golden: core.GoldenSet,
+) -> None:
+    run = calibrated(golden)
+    (fitted,) = run.chosen
+    edited = fitted.text.replace(read(fitted.text).clauses[0].text, "")
+    by_hand = "Judge by these points only. Above all, reward texts that say only what the source says."
+    told = {text: measured(run, replace(fitted, text=text)).warnings for text in (fitted.text, edited, by_hand)}
+    new = [set(told[text]) - set(told[fitted.text]) - set(run.warnings) for text in told]
+    assert [any("strengths" in words for words in each) for each in new] == [False, True, False]
 
 
 def test_the_map_and_the_intervals_rest_on_scores_of_labels_that_no_strengths_were_fitted_to() -> None:
