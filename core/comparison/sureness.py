@@ -15,6 +15,7 @@ from core.calibration.records import Calibration
 from core.json_form import json_fields
 from core.records import FloatArray, GoldenSet, JudgeScores, Scale
 from core.stats import fit_isotonic, p_figure
+from core.stats.claims import change_figures
 from core.stats.conformal import (
     USUAL_COVERAGE,
     JudgedItems,
@@ -97,10 +98,8 @@ def _fifth_words(sure: Sureness) -> str:
     fifth = sure.fifth
     if fifth is None:
         return "Sure and unsure verdicts cannot be told apart."
-    ends = "" if fifth.interval is None else f" [{fifth.interval.low:+.3f}, {fifth.interval.high:+.3f}]"
     p = f"no p ({fifth.reason})" if fifth.p is None else f"one-sided {p_figure(fifth.p)}"
-    change = f"{round(fifth.change, 3) + 0.0:+.3f}{ends}".replace("-", "−")
-    figures = f"by {change} from {fifth.overall:.3f}, {p}"
+    figures = f"by {change_figures(fifth.change, fifth.interval)} from {fifth.overall:.3f}, {p}"
     if fifth.helps:
         return f"Leaving the least sure fifth out lowers the error {figures}."
     return f"That leaving the least sure fifth out lowers the error is not shown: it changes {figures}."

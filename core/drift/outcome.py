@@ -17,6 +17,7 @@ from core.drift.change import Change
 from core.json_form import json_fields
 from core.records import Alignment
 from core.stats import Difference
+from core.stats.claims import change_figures
 
 Decision = Literal["holds", "fallen", "cannot be told"]
 
@@ -145,7 +146,8 @@ def in_words(decision: Decision, change: Change, now: Alignment) -> str:
     if change.value is None or change.interval is None:
         return f"Whether the alignment has fallen cannot be told: {change.reason}."
     moved = f"{'down' if change.value < 0 else 'up'} by {abs(change.value):.3f}"
-    ends = f"{change.interval.confidence:.0%} interval {change.interval.low:+.3f} to {change.interval.high:+.3f}"
+    low, high = (change_figures(end, None) for end in (change.interval.low, change.interval.high))
+    ends = f"{change.interval.confidence:.0%} interval {low} to {high}"
     if decision == "fallen":
         return f"The alignment has fallen: {moved} ({ends})."
     if decision == "holds":

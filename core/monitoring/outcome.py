@@ -9,6 +9,7 @@ from typing import Any, Literal
 from core.monitoring.anchors import AnchorLook
 from core.monitoring.periods import By, Movement, Watched
 from core.records import Scale
+from core.stats.claims import signed_range
 from core.stats.mean_records import MeanEstimate
 from core.wording import counted
 
@@ -138,7 +139,7 @@ def anchor_words(look: AnchorLook) -> str:
     way = "down" if look.change < 0 else "up"
     return (
         f"on {counted(look.n_items, 'anchor')} whose texts stand still its scores are {way} by "
-        f"{abs(look.change):.2f} [{look.interval.low:+.2f}, {look.interval.high:+.2f}] since the first look.{lost}"
+        f"{abs(look.change):.2f} {signed_range(look.interval)} since the first look.{lost}"
     )
 
 

@@ -33,6 +33,7 @@ from core.review.meetings import (
     minutes,
 )
 from core.review.triage import Triage
+from core.stats.claims import change_figures
 from core.store.store import Store
 
 _LONGEST, _LONGEST_NAME, _MOST_VOTERS = 2_000, 80, 40
@@ -283,8 +284,7 @@ def _change_text(store: Store, project_id: str, proposal: ListedProposal) -> str
     about = f" The criteria now begin: {first}." if first else ""
     if gain.value is None or gain.interval is None:
         return f"Change of alignment{how}: undefined on {gain.n} items that no refiner saw.{about}"
-    low, high = gain.interval.low, gain.interval.high
-    figures = f"{gain.value:+.3f} [{low:+.3f}, {high:+.3f}], n = {gain.n} items that no refiner saw"
+    figures = f"{change_figures(gain.value, gain.interval)}, n = {gain.n} items that no refiner saw"
     return f"Change of alignment{how}: {figures}.{about}"
 
 

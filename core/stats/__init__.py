@@ -51,6 +51,7 @@ from core.stats.claims import (
     TOO_FEW,
     annotator_test_words,
     beside_people_words,
+    change_figures,
     claim,
     difference_figures,
     gain_words,

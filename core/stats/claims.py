@@ -123,8 +123,14 @@ def difference_figures(value: float | None, interval: Interval | None, p: float 
     """``"+0.050 [+0.010, +0.090], p = .012"``; "undefined", and why there is no p."""
     if value is None:
         return "undefined"
-    ends = "" if interval is None else f" [{interval.low:+.3f}, {interval.high:+.3f}]"
-    return f"{value:+.3f}{ends}, {p_figure(p)}"
+    return f"{change_figures(value, interval)}, {p_figure(p)}"
+
+
+def change_figures(value: float, interval: Interval | None, digits: int = 3) -> str:
+    """``"+0.050 [−0.010, +0.110]"``, or the value alone; never "−0.000"."""
+    ends = () if interval is None else (interval.low, interval.high)
+    first, *others = (f"{round(end, digits) + 0.0:+.{digits}f}".replace("-", "−") for end in (value, *ends))
+    return f"{first} [{', '.join(others)}]" if others else first
 
 
 def p_figure(p: float | None, missing: str = NO_TEST) -> str:

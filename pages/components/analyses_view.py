@@ -17,6 +17,7 @@ from core.projects.analyses import Analyses, CaseStudy, Scope
 from core.records import STATISTICS
 from core.report.figures import STATISTIC_NAMES, describe
 from core.report.figures.analyses import length_figure, pattern_figure, size_figure
+from core.stats import change_figures
 from core.wording import judge_words, word_diff
 from pages.components import charts, criteria_names, diff_view, grid, run_choice, state, tables
 from pages.components.ablation_view import draw_ablation, signed
@@ -187,8 +188,8 @@ def length_words(analyses: Analyses) -> str:
     if line.slope is None:
         return f"No line can be drawn: {line.reason}."
     if line.interval is None:
-        return f"{line.slope:+.3f} per 100 words, {line.n} candidates; {line.reason}."
-    slope = f"{line.slope:+.3f} [{line.interval.low:+.3f}, {line.interval.high:+.3f}] per 100 words"
+        return f"{change_figures(line.slope, None)} per 100 words, {line.n} candidates; {line.reason}."
+    slope = f"{change_figures(line.slope, line.interval)} per 100 words"
     return f"{slope} (least squares, 95 %), {line.n} candidates."
 
 
@@ -198,9 +199,9 @@ def pattern_words(analyses: Analyses) -> str:
     if compared.difference is None:
         only = next((group.pattern for group in compared.groups if group.n), "neither")
         return f"All {len(analyses.pool.places)} follow one pattern ({only}): nothing to compare."
-    ends = "" if compared.interval is None else f" [{compared.interval.low:+.3f}, {compared.interval.high:+.3f}]"
     counts = ", ".join(f"{group.n} {group.pattern}" for group in compared.groups)
-    return f"Specific minus holistic {compared.difference:+.3f}{ends} (Welch's t over candidates, 95 %); {counts}."
+    gap = change_figures(compared.difference, compared.interval)
+    return f"Specific minus holistic {gap} (Welch's t over candidates, 95 %); {counts}."
 
 
 def _p(p: float) -> str:
@@ -262,5 +263,9 @@ def case_frame(case: CaseStudy) -> pd.DataFrame:
 
 
 def _refinement_words(candidate: Candidate, names: Mapping[str, str]) -> str:
-    gain = "inner fold undefined" if candidate.inner_gain is None else f"inner fold {candidate.inner_gain:+.3f}"
+    gain = (
+        "inner fold undefined"
+        if candidate.inner_gain is None
+        else f"inner fold {change_figures(candidate.inner_gain, None)}"
+    )
     return f"{tables.name_of(candidate.criteria, names)}: {gain}, {candidate.status}"

@@ -17,6 +17,7 @@ from core.stats import (
     BesidePeople,
     annotator_test_words,
     beside_people_words,
+    change_figures,
     margin_words,
     p_figure,
 )
@@ -173,8 +174,7 @@ def _reading() -> str:
 def _difference(beside: BesidePeople | None) -> str:
     if beside is None or beside.difference is None:
         return tables.DASH
-    limits = "" if beside.interval is None else f" [{beside.interval.low:+.2f}, {beside.interval.high:+.2f}]"
-    return f"{beside.difference:+.3f}{limits}".replace("-", "−")
+    return change_figures(beside.difference, beside.interval)
 
 
 def _floats(values: Sequence[float | None]) -> pd.Series:

@@ -35,6 +35,7 @@ from core.stats import (
     WILLIAMS_SINGLE,
     AbsoluteErrors,
     PairwiseComparison,
+    change_figures,
     p_figure,
 )
 from core.stats.claims import signed
@@ -108,13 +109,13 @@ def _pair_words(leaderboard: Leaderboard, pairwise: PairwiseComparison, i: int, 
     first, second = leaderboard.rows[i].name, leaderboard.rows[j].name
     if pair.value is None:
         return f"{first} and {second}: {pair.reason}"
-    interval = "" if pair.interval is None else f" [{pair.interval.low:.2f}, {pair.interval.high:.2f}]"
+    gap = change_figures(pair.value, pair.interval)
     if np.isnan(p):
-        return f"{first} minus {second}: {pair.value:+.3f}{interval}, {pair.p_reason or NO_TEST}, n = {pair.n:,}"
+        return f"{first} minus {second}: {gap}, {pair.p_reason or NO_TEST}, n = {pair.n:,}"
     if p <= ALPHA:
-        sentence = f"{first} is {'better' if pair.value > 0 else 'worse'} than {second} by {pair.value:+.3f}{interval}"
+        sentence = f"{first} is {'better' if pair.value > 0 else 'worse'} than {second} by {gap}"
     else:
-        sentence = f"{first} and {second} are not shown to differ: {pair.value:+.3f}{interval}"
+        sentence = f"{first} and {second} are not shown to differ: {gap}"
     williams = float(pairwise.williams_p_holm[i, j])
     beside = f"; Williams {p_figure(williams)}" if leaderboard.williams_applies and not np.isnan(williams) else ""
     if beside and pairwise.grouped:

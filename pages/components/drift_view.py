@@ -18,7 +18,7 @@ from core.projects.reports import MeasuredJudge
 from core.records import Alignment
 from core.report.figures.style import measure_name
 from core.report.figures.trends import Point, history_figure
-from core.stats import Difference
+from core.stats import change_figures, difference_figures, p_figure
 from pages.components import charts, consent, grid, live, people, run_view, state, tables
 from pages.components.page import Opened, finding, link_to
 from pages.components.screens import plain
@@ -235,7 +235,7 @@ def _tests(recheck: Recheck) -> list[str]:
     lines = []
     change = recheck.change
     if change.p is not None:
-        lines.append(f"Fallen, one-sided test of two samples: {_probability(change.p)}.")
+        lines.append(f"Fallen, one-sided test of two samples: {p_figure(change.p)}.")
     if change.detectable is not None:
         n = f"{change.n_needed:,} items" if change.n_needed is not None else "no number of new items suffices"
         lines.append(
@@ -246,19 +246,9 @@ def _tests(recheck: Recheck) -> list[str]:
         ("Now minus before", recheck.paired),
     ):
         if difference is not None and difference.value is not None:
-            lines.append(f"{name}, on the same {difference.n:,} items: {_difference(difference)}.")
+            figures = difference_figures(difference.value, difference.interval, difference.p)
+            lines.append(f"{name}, on the same {difference.n:,} items: {figures}.")
     return lines
-
-
-def _difference(difference: Difference) -> str:
-    ends = f" [{difference.interval.low:+.3f}, {difference.interval.high:+.3f}]" if difference.interval else ""
-    return f"{difference.value:+.3f}{ends}, {_probability(difference.p)}"
-
-
-def _probability(p: float | None) -> str:
-    if p is None:
-        return "p = —"
-    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
 
 
 def _row(recheck: DatedRecheck) -> dict[str, Any]:
@@ -272,8 +262,8 @@ def _row(recheck: DatedRecheck) -> dict[str, Any]:
         "left out": sum(outcome.left_out.values()),
         tables.measure_heading(outcome.now): tables.DASH if outcome.now.value is None else f"{outcome.now.value:.3f}",
         "95 % interval": tables.interval_of(outcome.now),
-        "change": tables.DASH if change.value is None else f"{change.value:+.3f}",
-        "p, fallen": _probability(change.p).removeprefix("p ").removeprefix("= "),
+        "change": tables.DASH if change.value is None else change_figures(change.value, None),
+        "p, fallen": tables.DASH if change.p is None else p_figure(change.p).removeprefix("p ").removeprefix("= "),
         "unscored": outcome.now.n_unscored,
         "decision": outcome.decision,
     }

@@ -12,7 +12,7 @@ from core.project_records import GoldenSummary
 from core.projects.kinds import RunDetail
 from core.report.figures import describe, measure_name
 from core.review.judge_versions import ORIGINS, STATE_WORDS, JudgeLine, JudgeVersion, VersionState
-from core.stats import claim, difference_figures
+from core.stats import change_figures, claim, difference_figures
 from core.stats.alignment import Difference
 from core.wording import counted, word_diff
 from pages.components import diff_view, live, people, run_view, state, tables
@@ -126,8 +126,7 @@ def gain_words(page: Opened, version: JudgeVersion) -> str:
 
 
 def _without_p(gain: Difference) -> str:
-    ends = "" if gain.interval is None else f" [{gain.interval.low:+.3f}, {gain.interval.high:+.3f}]"
-    return f"{gain.value:+.3f}{ends}, no p ({gain.p_reason or 'no test'})"
+    return f"{change_figures(gain.value, gain.interval)}, no p ({gain.p_reason or 'no test'})"
 
 
 def _draw_effect(version: JudgeVersion) -> None:

@@ -75,7 +75,8 @@ def draw_preview(assignment: Assignment, draw_way_in: Callable[[], None]) -> Non
                 for value in aspect.choices():
                     key = state.widget(f"label_preview_{aspect.aspect}_{value:g}")
                     st.button(f"**{value:g}**", key=key, disabled=True)
-        draw_way_in()
+        with st.container(key="way_in"):
+            draw_way_in()
 
 
 def _session(assignment: Assignment) -> AnnotationSession:

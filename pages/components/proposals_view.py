@@ -12,7 +12,7 @@ from core.errors import ConcordError, ConflictError
 from core.projects.kinds import RunDetail
 from core.projects.rescore import PairedDifference
 from core.projects.rounds import ListedProposal, ProposalState, RoundRequest
-from core.stats import NO_TEST, claim
+from core.stats import NO_TEST, change_figures, claim
 from core.wording import counted, word_diff
 from pages.components import (
     criteria_judge,
@@ -106,7 +106,7 @@ def _interval(difference: PairedDifference) -> str:
     return (
         tables.DASH
         if difference.interval is None
-        else f"{difference.interval.low:+.3f} to {difference.interval.high:+.3f}"
+        else " to ".join(change_figures(end, None) for end in (difference.interval.low, difference.interval.high))
     )
 
 

@@ -14,6 +14,7 @@ from core.errors import ConcordError
 from core.project_records import Run, RunStatus
 from core.projects.kinds import RunDetail
 from core.report.figures import describe, measure_name
+from core.stats import change_figures
 from core.wording import counted
 from pages.components import charts, consent, grid, people, runs_table, state, tables
 from pages.components.page import Opened, finding, link_to
@@ -197,9 +198,9 @@ def _draw_picked(view: RunDetail, candidate: Candidate, names: Mapping[str, str]
             )
         st.text(criteria.text or "No criteria: the judge is asked for a rating without any.")
         if candidate.inner_gain is not None:
+            gain = change_figures(candidate.inner_gain, None)
             st.caption(
-                f"{candidate.inner_gain:+.3f} against its parent on the inner fold, by which refinements are accepted; "
-                "this is not tested."
+                f"{gain} against its parent on the inner fold, by which refinements are accepted; this is not tested."
             )
 
 

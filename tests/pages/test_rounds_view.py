@@ -15,6 +15,7 @@ from core.people import Actor
 from core.projects.rescore import PairedDifference
 from core.projects.rounds import ListedProposal, RoundRequest
 from core.records import Criteria, Interval
+from core.stats import change_figures
 from pages.components import tables
 from tests.pages.screen import frame_with, open_screen, press, texts
 
@@ -151,7 +152,7 @@ def test_proposals_stand_beside_their_parents(real: Any, opened: Open, round_id:
         assert shown["now misaligned"].iloc[place] == changed.count("broken")
     page_text = texts(screen)
     first = listed[0]
-    assert f"Inner fold: {first.inner.value:+.3f}" in page_text
+    assert f"Inner fold: {change_figures(first.inner.value, None)}" in page_text
     assert f"n = {first.inner.n}" in page_text
     assert "Of the 3 picked items" in page_text
     aligned, misaligned = shown["now aligned"].iloc[0], shown["now misaligned"].iloc[0]

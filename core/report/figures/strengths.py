@@ -6,7 +6,7 @@ from core.report.figures.axes import WIDE
 from core.report.figures.style import AMBER, BLUE
 from core.report.figures.svg import Drawing
 from core.report.figures.whiskers import Row, whiskers
-from core.stats.claims import range_words
+from core.stats.claims import range_words, signed
 from core.stats.preferences import Strength, Strengths
 
 
@@ -32,4 +32,4 @@ def strengths_figure(people: Strengths, judge: Strengths | None, judge_name: str
 
 def _words(strength: Strength) -> str:
     ends = f" {range_words(strength.interval)}" if strength.interval else ""
-    return f"{strength.value:+.2f}{ends}"
+    return f"{signed(strength.value)}{ends}"

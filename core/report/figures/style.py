@@ -56,8 +56,9 @@ def describe(alignment: Alignment | None) -> str:
     if alignment is None or alignment.value is None:
         return "—"
     if alignment.interval is None:
-        return f"{alignment.value:.3f}"
-    return f"{alignment.value:.3f} [{alignment.interval.low:.2f}, {alignment.interval.high:.2f}]"
+        return f"{alignment.value:.3f}".replace("-", "−")
+    ends = f"[{alignment.interval.low:.2f}, {alignment.interval.high:.2f}]"
+    return f"{alignment.value:.3f} {ends}".replace("-", "−")
 
 
 @dataclass(frozen=True, slots=True)
