@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from transformers import AutoModelForCausalLM
 
 from core.errors import ConsentError, JudgeError, ModelNotFoundError, UsageError
 from core.judging.base import DraftRequest, Exemplar
@@ -16,6 +17,7 @@ from core.judging.styles import Sampling
 from core.providers.base import Completion, Failure, Message, Request
 from core.providers.transformers_local import LocalProvider, prompt_rows
 from core.records import Criteria, Item, Provenance, Scale, Scored, Task, Unscored
+from core.repeval import model
 from core.repeval.model import ModelSpec
 from core.settings import Settings
 from tests.core.local_models import save_model, tokenizer
@@ -242,3 +244,22 @@ def test_likelihoods_survive_little_memory_and_texts_that_are_too_long(
     small = _judge(save_model(tmp_path, context=600), sampling=Sampling("likelihood"))
     unscored = small.score(TASK, [Item("long", "word " * 200)], CRITERIA[:1]).unscored[CRITERIA[0].criteria_id]
     assert "reads 600" in unscored[0].detail
+
+
+def test_where_there_are_several_gpus_the_layers_are_spread_over_them(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a machine without one all of them end on its processor: what is shown is that the way there works."""
+    import torch
+
+    asked: dict[str, Any] = {}
+    load = AutoModelForCausalLM.from_pretrained
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(model, "choose_device", lambda _: "cuda")
+    monkeypatch.setattr(model, "choose_precision", lambda *_: "float32")
+    monkeypatch.setattr(
+        AutoModelForCausalLM, "from_pretrained", lambda place, **how: asked.update(how) or load(place, **how)
+    )
+    loaded, _ = model.load_causal_model(ModelSpec(str(folder)))
+    assert asked["device_map"] == "auto"
+    assert loaded.model(torch.tensor([[1, 2]])).logits.isfinite().all()
