@@ -14,14 +14,13 @@ from core.projects.repeval import METHOD_NAMES
 from core.records import FloatArray, GoldenSet
 from core.repeval.records import CellDetail, RepEvalResult, cell_detail
 from core.report.figures import describe, measure_name
-from core.report.figures.repeval import CellPoints, cell_figure
+from core.report.figures.repeval import CellPoints, Place, cell_figure
 from pages.components import charts, grid, state
 from pages.components.grid import Column
 from pages.components.page import Opened
 from pages.components.screens import plain
 
 SHOWN = 3
-Place = tuple[int, str]
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,7 @@ def _keys(run_id: str) -> tuple[str, str]:
 
 
 def picked(view: RunDetail, result: RepEvalResult) -> Place:
-    """The cell a person looks at, as the two boxes say it; a click on the map sets them, at first they say the best.
+    """The cell a person looks at, as the two boxes say it; the map sets them, at first they say the best.
 
     A redrawing writes nothing: it would take back what was chosen in a box meanwhile.
     """
@@ -51,24 +50,9 @@ def picked(view: RunDetail, result: RepEvalResult) -> Place:
 
 
 def hold(run_id: str, place: Place) -> None:
-    """Keeps the cell while the boxes are not drawn, which would forget it."""
+    """Keeps the cell: one picked on the map, or that of boxes which are not drawn and would forget it."""
     for key, value in zip(_keys(run_id), place, strict=True):
         st.session_state[key] = value
-
-
-def pick_point(run_id: str, result: RepEvalResult) -> bool:
-    """A click on the map: its cell is the one looked at; whether there is such a cell."""
-    chart = st.session_state.get(f"repeval_heat_{run_id}")
-    points = chart["selection"]["points"] if chart is not None else []
-    data = next((point["customdata"] for point in points if point.get("customdata")), None)
-    if data is None:
-        return False
-    layer, token = int(data[0]), str(data[1])
-    if layer not in result.layers or token not in result.tokens:
-        return False
-    layer_key, token_key = _keys(run_id)
-    st.session_state[layer_key], st.session_state[token_key] = layer, token
-    return True
 
 
 def draw(page: Opened, view: RunDetail, result: RepEvalResult, place: Place) -> None:

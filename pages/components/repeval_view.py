@@ -18,7 +18,7 @@ from core.repeval.records import RepEvalResult
 from core.report.figures import describe, measure_name
 from core.report.figures.repeval import (
     Heat,
-    heat_figure,
+    Place,
     layers_figure,
     pairs_figure,
     random_figure,
@@ -26,6 +26,7 @@ from core.report.figures.repeval import (
 )
 from core.report.words import percent
 from pages.components import charts, grid, repeval_cell, run_view, state, tables
+from pages.components import heat as heat_map
 from pages.components.page import Opened, finding, link_to
 from pages.components.screens import plain
 
@@ -90,11 +91,12 @@ def draw_result(page: Opened, view: RunDetail, outcome: RepEvalOutcome) -> None:
     st.caption(plain(_measured(result)))
     picked = repeval_cell.picked(view, result)
     heat = Heat.of(result, picked)
-    charts.place_clickable(
-        heat_figure(heat, measure=measure_of(result)),
-        key=f"repeval_heat_{view.run_id}",
-        on_select=lambda: _look_into(view.run_id, result),
+    heat_map.draw(
+        heat,
+        measure=measure_of(result),
         alt="Validation alignment by layer and token",
+        key=f"repeval_heat_{view.run_id}",
+        on_pick=lambda place: _look_into(view.run_id, place),
     )
     if outcome.result.scorer is not None:
         _draw_file(page, view, outcome.result)
@@ -142,10 +144,10 @@ def _file(_page: Opened, run_id: str) -> str:
     return projects.repeval_file(_page.store, run_id)
 
 
-def _look_into(run_id: str, result: RepEvalResult) -> None:
-    """A click on the map opens its cell below."""
-    if repeval_cell.pick_point(run_id, result):
-        st.session_state[SECTION] = CELL
+def _look_into(run_id: str, place: Place) -> None:
+    """A cell picked on the map is opened below it."""
+    repeval_cell.hold(run_id, place)
+    st.session_state[SECTION] = CELL
 
 
 def sentence(result: RepEvalResult) -> str:
@@ -182,7 +184,7 @@ def _measured(result: RepEvalResult) -> str:
     )
     if result.optimism is not None:
         words += f" Validation, on which layer and token were chosen: {describe(result.validation)}."
-    reading = "The map: validation alignment of every cell. Thick frame: the best. Dotted: in the mean. Click one."
+    reading = "The map: validation alignment of every cell. Thick frame: the best. Dashed: in the mean. Click one."
     return " ".join((words, *result.warnings, reading))
 
 

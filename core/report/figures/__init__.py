@@ -3,7 +3,7 @@
 What nobody clicks is an SVG, the same on screens and in the report: `svg` writes elements and drawings, `axes` places
 values, `whiskers`, `bars` and `matrix` are its forms.  `runs` draws calibrations, `trends` what changes with labels,
 samples and time, `analyses`, `comparison` (fusions too) and `repeval` what their screens show.  What one clicks into is
-plotly's (`clickable`; imported when used): `misaligned`, RepEval's heat map, the scatter of a comparison.
+plotly's (`clickable`; imported when used): `misaligned`, the scatter of a comparison, RepEval's map as a page.
 """
 
 from core.report.figures.bars import labels_figure

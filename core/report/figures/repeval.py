@@ -32,7 +32,7 @@ from core.report.figures.whiskers import LEFT, bottom_axis
 from core.stats.claims import number
 
 if TYPE_CHECKING:
-    from plotly.graph_objects import Figure, Heatmap, Scatter
+    from plotly.graph_objects import Figure, Heatmap
 
     from core.repeval.records import RepEvalResult
     from core.repeval.steadiness import PairPoint
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 Place = tuple[int, str]
 LAYER = "layer (0 = embeddings)"
 SCALE = [[0.0, WARM], [0.5, PAPER], [1.0, COOL]]
-SQUARES_WIDTH = 400  # px that a row of clicked squares takes: in a chart as narrow as that, none lies over another
 WRITTEN_LAYERS = 20  # with more, numbers in the cells would not be readable
 
 
@@ -68,28 +67,34 @@ class Heat:
 
 
 def heat_figure(heat: Heat, *, measure: str) -> Figure:
-    """Layers across, tokens down; every cell can be clicked all over (`customdata` is layer and token).
-
-    A heat map gives no clicks, so invisible squares lie over it, and a click goes to the nearest one however far it
-    is: between the middles of cells, the nearest is the cell's own.  Undefined cells are grey and hatched.
-    """
+    """Layers across, tokens down, for a page of its own; undefined cells are grey and hatched."""
     limit = max(0.1, float(np.nanmax(np.abs(heat.values))) if np.isfinite(heat.values).any() else 1.0)
     head = {"text": measure.replace(", ", "<br>"), "side": "right", "font": {"size": 12}}
+    tokens = [html.escape(token) for token in heat.tokens]
     cells = _cells(
         heat.values.T,
         [["" if np.isnan(value) else f"{value:.2f}" for value in row] for row in heat.values.T],
         zmin=-limit,
         zmax=limit,
         colorscale=SCALE,
-        hoverinfo="skip",
+        customdata=[
+            [_told(layer, token, value) for layer, value in zip(heat.layers, row, strict=True)]
+            for token, row in zip(tokens, heat.values.T, strict=True)
+        ],
+        hovertemplate="%{customdata}<extra></extra>",
+        hoverongaps=True,
         textfont={"color": INK},  # its size follows that of the cells
         colorbar={"thickness": 12, "len": 1.0, "outlinewidth": 0, "tickformat": ".2f", "title": head},
     )
     height = 130 + 44 * max(len(heat.tokens), 3)
-    figure = _cell_frame([cells, _squares(heat)], heat.layers, heat.tokens, key="heat", height=height)
-    figure.update_layout(clickmode="event+select", dragmode=False, hovermode="closest", hoverdistance=-1)
-    figure.update_layout(shapes=_shapes(heat))
+    figure = _cell_frame([cells], heat.layers, heat.tokens, key="heat", height=height)
+    figure.update_layout(dragmode=False, hovermode="closest", shapes=_shapes(heat))
     return figure
+
+
+def _told(layer: int, token: str, value: float) -> str:
+    figure = "undefined: nothing varies here" if np.isnan(value) else f"validation {value:.3f}"
+    return f"layer {layer}, token {token}<br>{figure}"
 
 
 def _cells(values: FloatArray, text: list[list[str]], **look: Any) -> Heatmap:
@@ -118,27 +123,8 @@ def _cell_frame(
     return figure
 
 
-def _squares(heat: Heat) -> Scatter:
-    places = [(i, j) for j in range(len(heat.tokens)) for i in range(len(heat.layers))]
-    values = [heat.values[i, j] for i, j in places]
-    unseen = {"marker": {"opacity": 0}}
-    return scatter(
-        [i for i, _ in places],
-        [j for _, j in places],
-        marker={"symbol": "square", "size": min(40.0, SQUARES_WIDTH / len(heat.layers)), "opacity": 0},
-        selected=unseen,
-        unselected=unseen,
-        customdata=[[heat.layers[i], heat.tokens[j]] for i, j in places],
-        hovertext=[
-            f"layer {heat.layers[i]}, token {html.escape(heat.tokens[j])}<br>"
-            + ("undefined: nothing varies here" if np.isnan(value) else f"validation {value:.3f}")
-            for (i, j), value in zip(places, values, strict=True)
-        ],
-    )
-
-
 def _shapes(heat: Heat) -> list[dict[str, Any]]:
-    """Hatching over undefined cells; frames around the averaged cells, the best one and the one looked at."""
+    """Hatching over undefined cells; frames around the averaged cells and the best one."""
     shapes: list[dict[str, Any]] = []
     for i, j in np.argwhere(np.isnan(heat.values)).tolist():
         box = {"x0": i - 0.48, "x1": i + 0.48, "y0": j - 0.46, "y1": j + 0.46}
@@ -148,8 +134,6 @@ def _shapes(heat: Heat) -> list[dict[str, Any]]:
             shapes.append({"type": "path", "path": path, "line": {"color": QUIET, "width": 1}, "layer": "above"})
     shapes += [_outline(heat, place, {"color": INK, "width": 1, "dash": "dot"}) for place in heat.used]
     shapes.append(_outline(heat, heat.chosen, {"color": INK, "width": 3}))
-    if heat.marked is not None and heat.marked != heat.chosen:
-        shapes.append(_outline(heat, heat.marked, {"color": "#BE185D", "width": 3}))
     return shapes
 
 

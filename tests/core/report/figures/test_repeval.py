@@ -33,35 +33,19 @@ HEAT = Heat(
 
 
 def test_the_heat_map_has_layers_across_and_tokens_down():
-    heat, _ = heat_figure(HEAT, measure=MEASURE).data
+    (heat,) = heat_figure(HEAT, measure=MEASURE).data
     assert [list(row) for row in heat.z] == [[None, 0.2, -0.1], [0.1, 0.3, 0.25]]
     assert (heat.zmin, heat.zmax) == (-0.3, 0.3)  # white is no alignment at all
-    assert heat.hoverinfo == "skip"
     assert heat.text[0][0] == ""  # undefined is not written as a number
 
 
-def test_every_cell_can_be_clicked_undefined_ones_too():
-    figure = heat_figure(HEAT, measure=MEASURE)
-    squares = figure.data[1]
-    assert squares.hoverinfo != "skip"
-    assert (figure.layout.clickmode, figure.layout.dragmode) == ("event+select", False)
-    at = {(x, y): tuple(data) for x, y, data in zip(squares.x, squares.y, squares.customdata, strict=True)}
-    assert at[2, 1] == (5, "-1")
-    assert at[0, 0] == (0, "first")
-    assert len(at) == 6
-    text = dict(zip(at.values(), squares.hovertext, strict=True))
-    assert "undefined" in text[0, "first"]
-    assert "0.250" in text[5, "-1"]
-    for state in (squares.selected, squares.unselected):
-        assert state.marker.opacity == 0  # clicked squares stay invisible
-
-
-@pytest.mark.parametrize("n_layers", [1, 7, 33, 81])
-def test_a_cell_answers_all_over_and_no_square_lies_over_the_next(n_layers):
-    layers, width = tuple(range(n_layers)), 400
-    figure = heat_figure(Heat(layers, ("-1",), np.zeros((n_layers, 1)), chosen=(0, "-1")), measure=MEASURE)
-    assert (figure.layout.hovermode, figure.layout.hoverdistance) == ("closest", -1)  # -1: however far
-    assert 0 < figure.data[1].marker.size <= width / n_layers
+def test_every_cell_says_what_it_holds_undefined_ones_too():
+    (heat,) = heat_figure(HEAT, measure=MEASURE).data
+    said = [list(row) for row in heat.customdata]
+    assert [len(row) for row in said] == [3, 3]
+    assert said[0][0] == "layer 0, token first<br>undefined: nothing varies here"
+    assert said[1][2] == "layer 5, token -1<br>validation 0.250"
+    assert heat.hoverongaps
 
 
 def test_undefined_cells_are_hatched_and_the_best_is_framed():
@@ -73,7 +57,7 @@ def test_undefined_cells_are_hatched_and_the_best_is_framed():
         for shape in shapes
         if shape.fillcolor is None and shape.type == "rect"
     }
-    assert set(frames) == {(1, 1), (2, 1), (0, 1)}  # best, averaged, looked at
+    assert set(frames) == {(1, 1), (2, 1)}  # best, averaged
     assert frames[1, 1].width == 3
     assert frames[2, 1].dash == "dot"
 
