@@ -57,6 +57,20 @@ def takes(capability: str, wants: Wants, workers: Sequence[Worker]) -> bool:
     return wants != "gpu" or has_gpu(capability) or not _heard_within(PATIENCE, workers)
 
 
+def in_turn(active: Sequence[Run]) -> list[Run]:
+    """The queued runs that are due, of `active` (newest first), in the order in which workers take them.
+
+    The project with the fewest runs at work comes first, then the next of each; within a project the oldest run.
+    """
+    ahead = Counter(run.project_id for run in active if run.status == "running")
+    turns: list[tuple[int, Run]] = []
+    for run in reversed(active):
+        if run.status == "queued" and run.not_before <= run.now:
+            turns.append((ahead[run.project_id], run))
+            ahead[run.project_id] += 1
+    return [run for _, run in sorted(turns, key=lambda turn: turn[0])]
+
+
 def placement(run: Run, wants: Wants, workers: Sequence[Worker]) -> str:
     """Why a queued run waits, or what is to be said of the worker that has it; "" for nothing."""
     if run.status != "queued":
@@ -239,14 +253,15 @@ class Queue:
         self.launch()
 
     def tick(self) -> None:
-        """Take queued runs, oldest first, and queue again what lost workers left."""
+        """Queue again what lost workers left, and take queued runs in fair order between projects."""
         active = self._store.runs.active()
         workers = self._store.workers.all() if active else []
         self._say_how_many(active)
-        for run in reversed(active):
+        for run in active:
             if run.status == "running":
                 self._pass_on_if_lost(run)
-            elif run.not_before <= run.now and self._has_room_for(run, workers):
+        for run in in_turn(active):
+            if self._has_room_for(run, workers):
                 self._take(run)
 
     def _say_how_many(self, active: Sequence[Run]) -> None:

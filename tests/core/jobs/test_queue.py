@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from core.jobs.queue import Queue
+from core.jobs.queue import Queue, in_turn
 from core.records import GoldenSet, Item
 from core.store.store import Store
 from core.version import VERSION
@@ -100,6 +100,17 @@ def test_a_run_that_another_version_began_says_so(store: Store) -> None:
     while not queue.idle:
         time.sleep(0.02)
     assert messages == [f"begun by Concord 0.0.9, going on with {VERSION}: it may take another way"]
+
+
+def test_a_project_with_many_runs_lets_others_have_their_turn(toys: Any) -> None:
+    """Five runs of a busy project, one of them at work, then two of another: 0 and 1 before it beside 1, 2, 3, 4."""
+    runs, busy = toys.store.runs, [toys.add_run() for _ in range(5)]
+    runs.claim(busy[0], 1, "w")
+    project = toys.store.projects.add("q")
+    golden_id = toys.store.goldens.add(project, GoldenSet("h", "single", (Item("a", "text"),), {}))
+    other = [runs.add(project, golden_id, "toy", "t", "a", "toy", "{}") for _ in range(2)]
+    expected = [other[0], busy[1], other[1], *busy[2:]]
+    assert [run.run_id for run in in_turn(runs.active())] == expected
 
 
 @pytest.mark.slow
