@@ -1,9 +1,10 @@
-"""Metrics by a checkpoint with a head: entailment, learned regressors, BARTScore, UniEval, SEAHORSE.
+"""Metrics by a checkpoint with a head: entailment, FactCC, learned regressors, BARTScore, UniEval, SEAHORSE.
 
 Entailment: a source longer than the model's window is read in chunks of whole sentences; the target is entailed as far
 as its best chunk entails it (max), or on the average of the chunks (mean).  After SummaC (Laban et al. 2022) and 004
-§3.1.  BARTScore (Yuan et al. 2021): mean log-probability of the target's tokens given the source.  UniEval (Zhong et
-al. 2022) and SEAHORSE (Clark et al. 2023): the share of "Yes" (or "1") in the first word of a T5 model's answer.
+§3.1.  FactCC (Kryściński et al. 2020): whether a classifier calls a sentence correct beside the source.  BARTScore
+(Yuan et al. 2021): mean log-probability of the target's tokens given the source.  UniEval (Zhong et al. 2022) and
+SEAHORSE (Clark et al. 2023): the share of "Yes" (or "1") in the first word of a T5 model's answer.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def nli(name: str, model: str, *, mean: bool = False) -> Metric:
 
     def scorer(items: Sequence[Item], on_progress: OnProgress) -> MetricScores:
         checkpoint = load(model, "classification")
-        index = entailment_index(checkpoint.model.config)
+        index = label_index(checkpoint.model.config)
         chunked: dict[str, list[str]] = {}
 
         def premises(item: Item) -> list[str]:
@@ -68,6 +69,25 @@ def nli(name: str, model: str, *, mean: bool = False) -> Metric:
         cost="one model run for each chunk of each source; slow without a GPU",
         scorer=scorer,
     )
+
+
+def factcc(name: str, model: str) -> Metric:
+    """Probability, 0 to 1, that a FactCC classifier calls the target correct beside its source: the mean of its
+    sentences, which the classifier was trained on one at a time.  A long source keeps its beginning, as in FactCC."""
+
+    def rated(checkpoint: Checkpoint, pairs: Pairs, on_progress: OnProgress) -> FloatArray:
+        index = label_index(checkpoint.model.config, "correct", ("correct", "consistent"))
+        sentences = [split_sentences(target) or [target] for _, target in pairs]
+        claims = [(pairs[k][0], sentence) for k, each in enumerate(sentences) for sentence in each]
+        owners = np.repeat(np.arange(len(pairs)), [len(each) for each in sentences])
+        logits = _outputs(checkpoint, claims, on_progress)
+        shares = np.exp(logits - logits.max(axis=1, keepdims=True))
+        correct = shares[:, index] / shares.sum(axis=1)
+        return np.bincount(owners, correct, len(pairs)) / np.bincount(owners, minlength=len(pairs))
+
+    measures = "Probability that a FactCC model calls the target's sentences correct beside its source, their mean."
+    cost = "one model run for each sentence; slow without a GPU"
+    return _of_pairs(name, measures, (model, "classification"), rated, low=0.0, high=1.0, cost=cost)
 
 
 def regressor(name: str, model: str, *, against: Beside = "source") -> Metric:
@@ -158,16 +178,16 @@ def _of_pairs(
 # ── computing ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def entailment_index(config: Any) -> int:
-    """Position of the entailment label among the outputs, by its name.  JudgeError when no single label has it."""
+def label_index(config: Any, called: str = "entailment", begins: tuple[str, ...] = ("entail", "support")) -> int:
+    """Position of the label that `begins` so among the outputs.  JudgeError when no single label does."""
     names = {int(index): str(label).lower().replace("-", "_") for index, label in config.id2label.items()}
-    entailing = [index for index, label in names.items() if label.startswith(("entail", "support"))]
-    if len(entailing) != 1 or len(names) < 2:
+    meant = [index for index, label in names.items() if label.startswith(begins)]
+    if len(meant) != 1 or len(names) < 2:
         raise JudgeError(
-            f"One label of an NLI model has to be called entailment; this one has {', '.join(names.values())[:200]}. "
-            "Choose an NLI checkpoint, or set id2label in its config.json."
+            f"One label of the model has to be called {called}; this one has {', '.join(names.values())[:200]}. "
+            "Choose a checkpoint made for this metric, or set id2label in its config.json."
         )
-    return entailing[0]
+    return meant[0]
 
 
 def chunks(text: str, checkpoint: Checkpoint, budget: int) -> list[str]:

@@ -12,6 +12,8 @@
 ``nli:MODEL`` ``nli_mean:MODEL``               entailment of the target by the source, best chunk or mean over chunks
 ``regressor:MODEL`` ``regressor_reference:…``  a trained score beside the source (SumBLEURT) or reference (BLEURT)
 ``bertscore:MODEL[@LAYER]`` ``…_source:…``     BERTScore F1 against the best reference, or the source
+``moverscore:MODEL[@LAYER]`` ``…_source:…``    MoverScore (unigrams) against the best reference, or the source
+``factcc:MODEL``                               probability of "correct", mean over the target's sentences
 ``bartscore:MODEL`` ``bartscore_reference:…``  mean log-likelihood of the target given the source or a reference
 ``unieval:MODEL``                              yes/no probability of a question
 ``seahorse:MODEL``                             1/0 probability of a SEAHORSE checkpoint
@@ -35,8 +37,8 @@ from core.errors import UsageError
 from core.judging.base import OnProgress
 from core.metrics.base import FIELDS, Metric, MetricScores, Need, scores_of
 from core.metrics.causal import gptscore, gptscore_reference, prompted
-from core.metrics.embeddings import bertscore, similarity
-from core.metrics.models import bartscore, nli, regressor, seahorse, unieval
+from core.metrics.embeddings import bertscore, moverscore, similarity
+from core.metrics.models import bartscore, factcc, nli, regressor, seahorse, unieval
 from core.metrics.words import ROUGE_NAME, bleu, chrf, meteor, overlap, rouge
 from core.records import GoldenSet, Item, Unscored, content_digest
 
@@ -66,6 +68,9 @@ _WITH_MODEL: dict[str, Callable[[str, str], Metric]] = {
     "regressor_reference": lambda name, model: regressor(name, model, against="references"),
     "bertscore": bertscore,
     "bertscore_source": lambda name, model: bertscore(name, model, against="source"),
+    "moverscore": moverscore,
+    "moverscore_source": lambda name, model: moverscore(name, model, against="source"),
+    "factcc": factcc,
     "bartscore": bartscore,
     "bartscore_reference": lambda name, model: bartscore(name, model, against="references"),
     "seahorse": seahorse,

@@ -86,6 +86,12 @@ def nli_model(save: Callable[..., str]) -> str:
 
 
 @pytest.fixture(scope="session")
+def factcc_model(save: Callable[..., str]) -> str:
+    labels = {0: "INCORRECT", 1: "CORRECT"}
+    return save(6, "BertForSequenceClassification", small_config("Bert", id2label=labels))
+
+
+@pytest.fixture(scope="session")
 def regression_model(save: Callable[..., str]) -> str:
     return save(2, "BertForSequenceClassification", small_config("Bert", num_labels=1))
 

@@ -16,7 +16,7 @@ from core.errors import JudgeError, UsageError
 from core.metrics import make_metric, score_or_reason
 from core.metrics.checkpoints import load
 from core.metrics.embeddings import spaces_lead, split_layer
-from core.metrics.models import chunks, entailment_index
+from core.metrics.models import chunks, label_index
 from core.records import Item
 
 pytestmark = pytest.mark.slow  # the import of transformers
@@ -82,7 +82,7 @@ def test_an_item_scores_the_same_alone_and_among_others(nli_model: str, items: S
 def test_the_entailment_label_is_found_by_name(labels: dict[int, str], index: int) -> None:
     from transformers import BertConfig
 
-    assert entailment_index(BertConfig(id2label=labels)) == index
+    assert label_index(BertConfig(id2label=labels)) == index
 
 
 @pytest.mark.parametrize("labels", [{0: "LABEL_0", 1: "LABEL_1"}, {0: "entailment"}, {0: "entails", 1: "entailment"}])
@@ -90,7 +90,7 @@ def test_labels_that_do_not_say_entailment_are_refused(labels: dict[int, str]) -
     from transformers import BertConfig
 
     with pytest.raises(JudgeError, match="called entailment; this one has"):
-        entailment_index(BertConfig(id2label=labels))
+        label_index(BertConfig(id2label=labels))
 
 
 def test_regressor_is_the_single_output(regression_model: str, items: Sequence[Item]) -> None:
@@ -101,6 +101,55 @@ def test_regressor_is_the_single_output(regression_model: str, items: Sequence[I
     verdicts = make_metric(f"regressor_reference:{regression_model}").score(items)
     np.testing.assert_allclose(verdicts.values, best, atol=1e-5)
     assert np.ptp(best) > 0.01
+
+
+def test_factcc_is_the_mean_probability_of_correct_over_sentences(
+    factcc_model: str, nli_model: str, items: Sequence[Item]
+) -> None:
+    two = Item("e", "the cat sat . the dog ran .", "s", source="the cat sat on it .")
+    correct = [[("the cat sat on it .", "the cat sat ."), ("the cat sat on it .", "the dog ran .")]]
+    correct += [[(i.source, i.target)] for i in items]
+    expected = [np.mean([float(classifier_logits(factcc_model, *p).softmax(0)[1]) for p in each]) for each in correct]
+    assert np.ptp(expected) > 0.01
+    found = make_metric(f"factcc:{factcc_model}").score([two, *items])
+    np.testing.assert_allclose(found.values, expected, atol=1e-5)
+    assert "has to be called correct" in str(score_or_reason(make_metric(f"factcc:{nli_model}"), items))
+
+
+def test_moverscore_is_the_cheapest_way_from_token_to_token(encoder_model: str, items: Sequence[Item]) -> None:
+    import torch
+    from scipy.optimize import linear_sum_assignment
+    from transformers import AutoModel, AutoTokenizer
+
+    tokenizer, model = (kind.from_pretrained(encoder_model) for kind in (AutoTokenizer, AutoModel))
+
+    def states(text: str) -> Any:
+        with torch.no_grad():
+            return torch.nn.functional.normalize(
+                model.eval()(**tokenizer(text, return_tensors="pt")).last_hidden_state[0, 1:-1].double(), dim=-1
+            ).numpy()
+
+    def work(first: str, second: str) -> float:
+        one, other = states(first), states(second)
+        # equal weights: each token as often as the other text has tokens, carried one to one
+        one, other = np.repeat(one, len(other), axis=0), np.repeat(other, len(one), axis=0)
+        distances = np.linalg.norm(one[:, None] - other[None], axis=2)
+        return float(distances[linear_sum_assignment(distances)].mean())
+
+    expected = [max(1 / (1 + work(i.target, reference)) for reference in i.references) for i in items]
+    found = make_metric(f"moverscore:{encoder_model}").score(items).values
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    assert np.ptp(found) > 0.01
+    np.testing.assert_array_equal(make_metric(f"moverscore:{encoder_model}@2").score(items).values, found)
+    np.testing.assert_allclose(make_metric(f"moverscore:{encoder_model}").score(items[1:2]).values, found[1:2])
+
+
+def test_moverscore_of_equal_texts_is_one_and_against_the_source(encoder_model: str) -> None:
+    same = Item("a", "the cat sat", "s", source="the cat sat")
+    other = Item("b", "the cat sat", "s", source="it was seen by people")
+    found = make_metric(f"moverscore_source:{encoder_model}").score([same, other]).values
+    assert found[0] == pytest.approx(1.0, abs=1e-6)
+    assert found[1] < 0.9
 
 
 @pytest.mark.parametrize("layer", [0, 1, 2])
