@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.outside.endpoint import FAILURES, CountingEndpoint, fault_of, serving
+from tests.outside.endpoint import CountingEndpoint, fault_of, serving
 
 SECONDS, AT_ONCE = 120.0, 4
 # As `python -m core` at a terminal: what is started in the background is started deaf to Ctrl-C.
@@ -57,7 +57,7 @@ def test_an_interrupted_score_is_told_and_goes_on(
         said = json.loads(out)["error"] if as_json else {"type": "Interrupted", "message": err}
         assert said["type"] == "Interrupted"
         assert "the same command goes on from there" in said["message"]
-        answered = {request for request in endpoint.times_answered if fault_of(request) not in FAILURES}
+        answered = {request for request in endpoint.times_answered if not fault_of(request)}  # unread: asked again
         endpoint.lose_waiting()
         assert concord(*(part for part in score if part != "--json")).code == 0
         assert {endpoint.times_answered[request] for request in answered} == {1}, "what was paid for is asked again"
