@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from core.data.cells import folded
 from core.data.columns import LONGEST_ASPECT, Mapping
 from core.data.findings import FindingLog
 from core.data.items import ItemRows
@@ -18,7 +17,6 @@ from core.records import FloatArray, Item, Scale
 from core.wording import counted
 
 _ROUNDING = 0.01
-_RANKS = frozenset(("rank", "ranks", "ranking", "ranked"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,12 +135,6 @@ def check_aspect(cells: AspectCells, scale: Scale, rows: ItemRows, log: FindingL
         log.add("warning", message, column=cells.column)
     else:
         _check_groups(cells.aspect, group_facts(labels, rows.items), cells.column, log)
-    if _RANKS & set(folded(cells.aspect).split("_")):
-        message = (
-            f"{cells.aspect} sounds like ranks. A higher label is taken for better: where rank 1 is the best, bring in "
-            "the number of texts ranked + 1 − rank instead."
-        )
-        log.add("warning", message, column=cells.column)
     if cells.gold_given and pairs:
         _check_choices(cells, log)
     elif cells.gold_given:

@@ -129,11 +129,13 @@ class Mapping(ColumnRoles):
 
     `layout` "wide" has one row an item, "long" one row a rating.  `kind` follows from the texts unless a person gave
     it (`kind_given`).  `comma`: what a person said of commas in numbers, None where the columns speak for themselves.
+    `ranks`: the aspects whose labels are ranks, as a person said; None where their names speak for themselves.
     """
 
     kind: ItemKind = "source_target"
     kind_given: bool = False
     comma: Comma | None = None
+    ranks: tuple[str, ...] | None = None
     notes: tuple[str, ...] = ()
 
     @property
@@ -239,6 +241,7 @@ class Mapping(ColumnRoles):
             "layout": self.layout,
             "kind": self.kind,
             "comma": self.comma,
+            "ranks": None if self.ranks is None else list(self.ranks),
             "notes": list(self.notes),
         }
 

@@ -16,6 +16,7 @@ from core.data.items import ItemRows, read_items
 from core.data.kinds import detect_kind
 from core.data.label_cells import AspectCells, read_labels, read_metrics
 from core.data.pairs import with_preferences
+from core.data.ranks import turn_ranks
 from core.data.scale import find_scale, is_usual
 from core.data.split import calibration_labels, few_labels
 from core.data.tables import Table, read_table
@@ -113,7 +114,8 @@ def build_golden(
     rows = read_items(table, mapping, log)
     check_items(rows, mapping, log)
     aspects: dict[str, AspectCells] = read_labels(table, mapping, rows, log) if labels_needed else {}
-    labels = _all_labels(aspects, scales or {}, rows, log, pairs=mapping.kind == "pair")
+    ranked = turn_ranks(aspects, mapping, rows, log)
+    labels = _all_labels(aspects, ranked | dict(scales or {}), rows, log, pairs=mapping.kind == "pair")
     draft = GoldenSet(
         name=name or stem(table.name),
         kind=mapping.kind,

@@ -16,6 +16,7 @@ from core.data.columns import HUMAN, How, plain_name
 from core.data.guess import guess_mapping
 from core.data.kinds import detect_kind
 from core.data.label_cells import asks_about_commas
+from core.data.ranks import sounds_like_ranks
 from core.errors import UsageError
 from core.records import GoldenSet, ItemKind, Scale
 from pages.components.screens import plain
@@ -231,7 +232,24 @@ def _name_aspects(table: Table, mapping: Mapping, upload: str) -> tuple[Mapping,
         rows.append(AspectRow(" ".join(name.split()), column, scaling))
     if len(mapping.aspects) > _MOST_ASPECTS:
         st.caption(f"The other {len(mapping.aspects) - _MOST_ASPECTS} keep their names and scales as found.")
-    return mapping, rows
+    return _choose_ranks(mapping, rows, upload), rows
+
+
+def _choose_ranks(mapping: Mapping, rows: Sequence[AspectRow], upload: str) -> Mapping:
+    """Which aspects hold ranks: those whose columns are called so, until a person says otherwise."""
+    names = {row.column: row.aspect for row in rows}
+    if not names:
+        return mapping
+    ranked = st.multiselect(
+        "Ranks, 1 the best, in place of ratings",
+        list(names),
+        default=[column for column in names if sounds_like_ranks(column)],
+        format_func=lambda column: names[column],
+        key=widget(f"ranks_{upload}"),
+        placeholder="none",
+        help="They compare the texts of one source and are turned round, so that higher is better.",
+    )
+    return replace(mapping, ranks=tuple(names[column] for column in ranked))
 
 
 def choose_scales(draft: GoldenSet, rows: Sequence[AspectRow], upload: str) -> dict[str, Scale]:

@@ -188,6 +188,20 @@ def test_a_confirmed_scale_is_kept(place: Place) -> None:
     assert (scale.low, scale.high, scale.given) == (1, 10, True)
 
 
+@pytest.mark.parametrize(("said", "labels"), [(None, (3, 2, 1)), ([], (1, 2, 3))])
+def test_ranks_are_turned_round_unless_a_person_says_that_they_are_ratings(
+    place: Place, said: list[str] | None, labels: tuple[float, ...]
+) -> None:
+    listed = [{**row, "human_ranking": 1 + k % 3} for k, row in enumerate(rows())]
+    screen = bring(place, "ranked.csv", as_csv(listed))
+    (box,) = [box for box in screen.multiselect if box.label.startswith("Ranks")]
+    assert box.value == ["human_ranking"]
+    if said is not None:
+        box.set_value(said).run()
+    press(screen, "Freeze")
+    assert frozen(place).aspects["ranking"].values[:3] == labels
+
+
 def test_an_out_of_scale_label_is_found_and_freezing_forbidden(place: Place) -> None:
     listed = rows()
     listed[6]["human_clarity"] = "excellent"
