@@ -13,7 +13,7 @@ from core.data import BuiltGolden, Mapping, Table, build_golden
 from core.data.findings import has_errors
 from core.data.golden import left_out_words
 from core.data.summary import sentence
-from core.errors import ConcordError
+from core.errors import AccessError, ConcordError
 from core.project_records import GoldenItem, is_demo
 from core.records import GoldenSet, Scale
 from core.wording import counted
@@ -86,6 +86,8 @@ def bring_in(page: Opened, *, empty: bool = False) -> None:
     try:
         table = _read_upload(digest, upload.name, page.settings.max_upload_mb, page, data)
         _draw_file(page, Sent(digest, table))
+    except AccessError as error:
+        stop_with("The file waits here.", str(error))
     except ConcordError as error:
         stop_with("This file cannot be used.", str(error))
 

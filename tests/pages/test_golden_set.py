@@ -13,6 +13,7 @@ from streamlit.testing.v1 import AppTest
 from core import projects
 from core.data import read_upload
 from core.records import GoldenSet
+from pages.components import remembered
 from tests.pages.making import Place
 from tests.pages.screen import button, choose, frame_with, grids, labelled, open_screen, press, texts, upload
 
@@ -255,6 +256,15 @@ def test_odd_files_are_answered_in_words(place: Place, data: bytes, words: str) 
 def test_a_broken_file_is_told_in_words(place: Place) -> None:
     screen = bring(place, "mine.parquet", b"not a parquet file", "application/octet-stream")
     assert "This file cannot be used." in texts(screen)
+
+
+def test_a_file_is_not_called_unusable_where_nobody_has_said_who_they_are(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remembered, "name", lambda settings: "")
+    shown = texts(bring(place, "mine.csv", as_csv(rows())))
+    assert "Say who you are first" in shown
+    assert "cannot be used" not in shown
 
 
 def test_hostile_cells_and_names_stay_plain_text(place: Place) -> None:
