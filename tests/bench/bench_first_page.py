@@ -80,10 +80,10 @@ def visit(browser: Browser, served: Served) -> Visit:
     page = context.new_page()
     began = time.monotonic()
     page.goto(served.url, wait_until="commit")
-    expect(page.get_by_role("heading", name="Golden set", exact=True)).to_be_visible(timeout=PATIENCE)
+    expect(page.get_by_role("heading", name="Overview", exact=True)).to_be_visible(timeout=PATIENCE)
     heading = time.monotonic() - began
     expect(page.get_by_text("labels simulated").first).to_be_visible(timeout=PATIENCE)
-    page.wait_for_selector(f"{SETTLED} [data-testid=stImage] img", timeout=PATIENCE)
+    page.wait_for_selector(f"{SETTLED} h2", timeout=PATIENCE)
     rest = time.monotonic() - began
     server, worker = processor_seconds(served.pid)
     context.close()
