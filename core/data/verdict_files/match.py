@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -57,10 +57,14 @@ class Reader:
         if self._use == "scores":
             raw = tuple(filter(None, raw)) or tuple(entry.reason for entry in rows if entry.reason)
         verdict = mean_verdict(item_id, readings, explanation=raw[0] if raw else "", raw=raw)
-        if isinstance(verdict, Scored) and self._choices.take == "map":
-            share = (verdict.value - self._scale.low) / (self._scale.high - self._scale.low)
-            return replace(verdict, value=self._onto.low + share * (self._onto.high - self._onto.low))
-        return verdict
+        return replace(verdict, value=self.placed(verdict.value)) if isinstance(verdict, Scored) else verdict
+
+    def placed(self, score: float) -> float:
+        """A score of the judge as it counts: on the aspect's scale where it was chosen to map them."""
+        if self._choices.take != "map":
+            return score
+        share = (score - self._scale.low) / (self._scale.high - self._scale.low)
+        return self._onto.low + share * (self._onto.high - self._onto.low)
 
     def suggested(self) -> Scale | None:
         """The narrowest usual scale that would hold (nearly) all numbers, where the one in use does not."""
@@ -167,12 +171,17 @@ def match(
         doubled={item_id: doubled for item_id, own in rows.items() if (doubled := doubled_rows(own))},
         tally=reader.tally,
         suggested=reader.suggested(),
-        verdicts=by_order(verdicts, recording, columns),
+        verdicts=by_order(verdicts, recording, columns, reader.placed),
     )
 
 
-def by_order(verdicts: Verdicts, recording: Recording, columns: Columns) -> Verdicts:
-    """`verdicts` with the score of each order, where a file holds them (`BY_ORDER`) and their mean is the verdict's."""
+def by_order(
+    verdicts: Verdicts, recording: Recording, columns: Columns, placed: Callable[[float], float] = float
+) -> Verdicts:
+    """`verdicts` with the score of each order, where a file holds them (`BY_ORDER`) and their mean is the verdict's.
+
+    `placed` does to a score of the file what was done to the verdicts.
+    """
     item_id = columns.roles["item_id"]
     if not set(BY_ORDER) <= set(columns.columns):
         return verdicts
@@ -182,6 +191,7 @@ def by_order(verdicts: Verdicts, recording: Recording, columns: Columns) -> Verd
         known = verdicts.by_id.get(read_id(row.get(item_id)))
         if not isinstance(known, Scored) or not isinstance(first, float) or not isinstance(second, float):
             continue
+        first, second = placed(first), placed(second)
         if math.isclose((first + second) / 2.0, known.value, abs_tol=1e-9):
             turned[known.item_id] = second
     return Verdicts(

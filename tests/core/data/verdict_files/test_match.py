@@ -13,7 +13,7 @@ import pytest
 from core.data.verdict_files import ImportChoices, ImportPreview, load_recording, match
 from core.errors import AspectError, UsageError
 from core.judging.parse import read_rating
-from core.records import AspectLabels, GoldenSet, Item, Scale, Unscored
+from core.records import AspectLabels, GoldenSet, Item, Scale, Scored, Unscored
 
 IDS = ("a", "b", "c", "d")
 GOLDEN = GoldenSet(
@@ -265,3 +265,12 @@ def test_hostile_cells_stay_text() -> None:
     result = preview(out.getvalue())
     assert result.n_scored == 0
     assert all(isinstance(verdict, Unscored) and verdict.reason == "no verdict" for verdict in result.verdicts.unscored)
+
+
+def test_the_score_of_each_order_is_mapped_as_the_verdict_is() -> None:
+    """By hand: 0 and 50 of 0 to 100 lie at 1 and 3 of 1 to 5, and their mean at 2."""
+    row = {"item_id": "a", "score": 25.0, "score_a_first": 0.0, "score_b_first": 50.0}
+    result = preview([row], ImportChoices(scale=Scale(0, 100)))
+    assert [result.verdicts.by_id["a"]] == [Scored("a", 2.0, turned=3.0)]
+    own = preview([row], ImportChoices(scale=Scale(0, 100), take="own"))
+    assert [own.verdicts.by_id["a"]] == [Scored("a", 25.0, turned=50.0)]
