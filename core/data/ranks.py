@@ -63,12 +63,23 @@ def turn_ranks(
         scales[aspect] = Scale(1.0, float(most), find_step(np.array(values), most - 1.0), given=True)
         message = (
             f"{aspect} holds ranks, 1 the best of a source: the label is {most} + 1 − rank, so that higher is better. "
-            "They compare the texts of one source alone: choose sample level."
+            f"They compare the texts of one source alone{_level_words(cells, sources)}"
         )
         if mapping.ranks is None:
             message += " So its name says; where a higher rank is better, call it otherwise or say so on the screen."
         log.add("warning" if mapping.ranks is None else "note", message, column=cells.column)
     return scales
+
+
+def _level_words(cells: AspectCells, sources: abc.Sequence[str]) -> str:
+    """Which level suits the ranks, by how many texts of a source have one."""
+    ranked = Counter(source for source, value in zip(sources, cells.values, strict=True) if value is not None)
+    if max(ranked.values(), default=0) >= 3:
+        return ": choose sample level."
+    return (
+        ", and no source has three that were ranked, as sample level needs. Dataset level also compares texts of "
+        "different sources, so it shows less agreement than there is."
+    )
 
 
 def _is_rank(label: Label, n_texts: int, log: FindingLog) -> bool:

@@ -56,6 +56,19 @@ def test_ranks_of_several_people_are_turned_each(built: Build) -> None:
     assert [rating.value for rating in made.golden.ratings][:4] == [3, 2, 2, 3]
 
 
+def test_sample_level_is_advised_where_it_can_be_had(built: Build) -> None:
+    """Two ranked texts a source are too few for it, and the check of the groups says so."""
+
+    def told(*sources: Sequence[Any]) -> str:
+        return " ".join(finding.message for finding in built(ranked(*sources)).findings)
+
+    assert "choose sample level" in told((1, 2, 3), (2, 1))
+    few = told((1, 2), (2, 1), (1, "", 2))
+    assert "choose sample level" not in few
+    assert "no source has three that were ranked" in few
+    assert "use dataset level" in few
+
+
 def test_an_aspect_is_ranks_when_a_person_says_so_and_not_when_they_deny_it() -> None:
     rows = ranked((1, 2, 3), (3, 1, 2), column="human_place")
     table = Table("t.csv", tuple(rows[0]), tuple(rows))
