@@ -180,10 +180,13 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     ),
     "core.providers": (),
     "core.providers.installation": ("core.providers", "core.settings"),
-    "core.providers.one_pass": ("core.repeval.model",),
-    "core.providers.transformers_local": ("core.providers", "core.repeval.model"),
+    "core.providers.one_pass": ("core.repeval.model", "core.repeval.reader"),
+    "core.providers.transformers_local": (
+        *("core.providers", "core.repeval.model", "core.repeval.reader", "core.repeval.states"),
+    ),
     "core.judging": ("core.data.verdict_files", "core.providers.base"),
     "core.judging.offline.strengths": ("core.judging.offline", "core.stats"),
+    "core.judging.local": ("core.judging", "core.providers", "core.repeval.question"),
     "core.judging.by_batch": ("core.judging", "core.providers"),
     "core.judging.registry": ("core.judging", "core.providers", "core.repeval.model", "core.settings"),
     "core.calibration": (
@@ -203,6 +206,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "core.review": ("core.stats",),
     "core.data.public_sets": ("core.data", "core.providers.downloads"),
     "core.metrics": ("core.judging.base", "core.judging.offline.text", "core.repeval"),
+    "core.metrics.registry": ("core.judging.base", "core.judging.local", "core.metrics", "core.repeval"),
     "core.metrics.causal": ("core.judging", "core.metrics", "core.providers.transformers_local", "core.repeval.model"),
     "core.fusion": (
         *("core.judging", "core.stats", "core.data.split"),

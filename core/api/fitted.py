@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from core.api.asked import AskedStates, Prompted, read_asked
 from core.api.loading import allowed_repeval
 from core.comparison import usual_level
 from core.data.split import task_of
@@ -48,7 +49,8 @@ __all__ = ["FittedRepEval", "fit_repeval"]
 class FittedRepEval:
     """A fitted score with all that was measured of it (`result`), on the `states` of `golden`, which taught it.
 
-    `transfer` is what it does on the golden set `applied` that it was fitted for, where that is another one.
+    `transfer` is what it does on the golden set `applied` that it was fitted for, where that is another one;
+    `prompted` the judge whose question was read, where that was asked for.
     """
 
     golden: GoldenSet
@@ -56,6 +58,7 @@ class FittedRepEval:
     states: States = field(repr=False)
     applied: GoldenSet | None = None
     transfer: Transfer | None = None
+    prompted: Prompted | None = None
 
     @cached_property
     def card(self) -> dict[str, Any]:
@@ -84,6 +87,8 @@ class FittedRepEval:
         Of a score that was fitted on another golden set, `test` is its alignment on the one it is applied to.
         """
         body = self.result.as_json() | {"out": out}
+        if self.prompted is not None:
+            body["prompted"] = self.prompted.as_json()
         if self.transfer is None:
             return body
         moved = {"test": self.transfer.transferred.as_json(), "trained_on": self.transfer.as_json()}
@@ -98,6 +103,7 @@ class FittedRepEval:
             golden, scores, parts = self.applied, self.transfer.scores, {}
         rows = (
             {"item_id": item_id, "score": nullable(value), "part": parts.get(k)}
+            | ({} if self.prompted is None else {"prompted": nullable(self.prompted.scores[k])})
             for k, (item_id, value) in enumerate(zip(golden.item_ids, scores.tolist(), strict=True))
         )
         write_text(out / "repeval.yaml", yaml_text(self.card))
@@ -122,6 +128,7 @@ def fit_repeval(
     template: str = "",
     tokens: Sequence[str] = (),
     max_tokens: int = 2048,
+    judge_file: Path | str | None = None,
     train_on: GoldenSet | None = None,
     train_aspect: str = "",
     statistic: Statistic = "spearman",
@@ -137,34 +144,58 @@ def fit_repeval(
     id or a folder; `pairs` of a `good` and a `bad` text (labels from and up to which; None: the best and worst 30 %)
     teach all methods but ridge; `texts`, `template`, `tokens` and `max_tokens` say which states are read.  `level` None
     takes sample level where the groups allow it, else dataset; `bootstrap` 0 leaves intervals out.  `train_on` is
-    another golden set that teaches it (by `train_aspect`, or the aspect of the same name): `golden` is then only rated,
-    and the loss against a score fitted on `golden` itself is measured (`transfer`).  `out` saves the
-    result there.  States are kept in CONCORD_HOME, so that a call that was stopped goes on; `on_progress(done, total)`
-    counts the texts.  AspectError for labels that cannot rank anything, GoldenError for too few sources,
+    another golden set that teaches it (by `train_aspect`, or the same aspect): `golden` is then only rated, and the
+    loss against a score of its own is measured (`transfer`).  `judge_file` is the judge.yaml of an hf: judge: what it
+    asks is read, and the same pass gives its own score (`prompted`); `model` then says where its model lies, and allows
+    it.  States are kept in CONCORD_HOME, so that a call that was stopped goes on; `on_progress(done, total)` counts the
+    texts.  `out` saves the result.  AspectError for labels that cannot rank anything, GoldenError for too few sources,
     ModelNotFoundError and JudgeError about the model.
     """
     task_of(golden, aspect)
-    level = level or usual_level(golden, aspect)
-    how = RepEvalSettings(method=method, statistic=statistic, level=level, seed=seed, resamples=bootstrap)
+    at = level or usual_level(golden, aspect)
+    how = RepEvalSettings(method=method, statistic=statistic, level=at, seed=seed, resamples=bootstrap)
     rule = replace(how.pair_rule, within_source=within_sources, good=good, bad=bad)
     how = replace(how, pairs=rule if pairs is None else replace(rule, n=pairs))
     extraction = Extraction(template, aspect, texts, tuple(tokens), max_tokens=max_tokens)
-    teacher, taught = (golden, aspect) if train_on is None else (train_on, train_aspect or aspect)
-    if train_on is not None:
-        check_transfer(golden, aspect, teacher, taught, extraction)
-    elif train_aspect:
-        raise UsageError("train_aspect names an aspect of the golden set to train on; name that too.")
+    teacher, taught = _teacher(golden, aspect, train_on, train_aspect, extraction if judge_file is None else None)
     pairs_for(teacher, taught, split_three(teacher, taught, how), how)  # what is wrong shows before the reading
     here, spec = Settings.from_environment(), ModelSpec(model, revision)
 
     def read(texts_of: GoldenSet) -> States:
         return extract(texts_of, spec, extraction, here.home, on_progress, ray=here.ray, code=here.remote_code)
 
-    there = AspectStates(teacher, taught, read(teacher))
-    fitted = _fitted(there, None if train_on is None else AspectStates(golden, aspect, read(golden)), how)
+    if judge_file is not None:
+        asked = read_asked(golden, judge_file, spec, extraction, home=here.home, on_progress=on_progress)
+        fitted = _beside_the_judge(golden, aspect, asked, how)
+    else:
+        rated = None if train_on is None else AspectStates(golden, aspect, read(golden))
+        fitted = _fitted(AspectStates(teacher, taught, read(teacher)), rated, how)
     if out is not None:
         fitted.save(out)
     return fitted
+
+
+def _teacher(
+    golden: GoldenSet, aspect: str, train_on: GoldenSet | None, taught: str, reads: Extraction | None
+) -> tuple[GoldenSet, str]:
+    """What teaches the score, and by which aspect; `reads` is None for a judge's question.
+
+    UsageError where that cannot be, or only an aspect is named.
+    """
+    if train_on is None:
+        if taught:
+            raise UsageError("train_aspect names an aspect of the golden set to train on; name that too.")
+        return golden, aspect
+    if reads is None:
+        raise UsageError("What a judge asks is read of one golden set: give judge_file or train_on.")
+    check_transfer(golden, aspect, train_on, taught or aspect, reads)
+    return train_on, taught or aspect
+
+
+def _beside_the_judge(golden: GoldenSet, aspect: str, asked: AskedStates, how: RepEvalSettings) -> FittedRepEval:
+    """Fitted on the states of a judge's question, beside the judge."""
+    result = run(golden, aspect, asked.states, how)
+    return FittedRepEval(golden, result, asked.states, prompted=asked.beside(golden, result))
 
 
 def _fitted(there: AspectStates, here: AspectStates | None, how: RepEvalSettings) -> FittedRepEval:

@@ -26,8 +26,10 @@ from core.cli.output import (
     written_to,
 )
 from core.errors import UsageError
+from core.wording import counted
 
 if TYPE_CHECKING:
+    from core.api.asked import Prompted
     from core.api.transfer_table import Rated
     from core.repeval import RepEvalResult, Transfer
 
@@ -37,6 +39,15 @@ TrainOn = Annotated[
     Path | None, typer.Option("--train-on", help="Another golden set that teaches it; GOLDEN is only rated.")
 ]
 TrainAspect = Annotated[str, typer.Option("--train-aspect", help="The aspect of that set, where it has another name.")]
+
+TextsOption = Annotated[
+    Literal["prompt", "joined", "joined-context"],
+    typer.Option(help="joined: source and text apart and compared; joined-context: context and text."),
+]
+Question = Annotated[
+    Path | None,
+    typer.Option("--judge-file", help="judge.yaml of an hf: judge: read what it asks; one pass gives its score too."),
+]
 
 
 @commands.command()
@@ -54,13 +65,11 @@ def repeval(
     within: Annotated[bool, typer.Option("--within-sources", help="Pair texts of one source only.")] = False,
     good: Annotated[float | None, typer.Option(help="Labels from here on are good (else the best 30 %).")] = None,
     bad: Annotated[float | None, typer.Option(help="Labels up to here are bad (else the worst 30 %).")] = None,
-    texts: Annotated[
-        Literal["prompt", "joined", "joined-context"],
-        typer.Option(help="joined: source and text apart and compared; joined-context: context and text."),
-    ] = "prompt",
+    texts: TextsOption = "prompt",
     template: Annotated[str, typer.Option(help="A prompt by name or as text with {hypothesis}; else the text.")] = "",
     tokens: Annotated[list[str] | None, typer.Option("--token", help="-1, -2, …, first, mean; once for each.")] = None,
     max_tokens: Annotated[int, typer.Option("--max-tokens", min=1, help="Longer texts are cut.")] = 2048,
+    judge_file: Question = None,
     train_on: TrainOn = None,
     train_aspect: TrainAspect = "",
     statistic: StatisticOption = "spearman",
@@ -89,6 +98,7 @@ def repeval(
             template=template,
             tokens=tokens or (),
             max_tokens=max_tokens,
+            judge_file=judge_file,
             train_on=None if train_on is None else load_golden(train_on),
             train_aspect=train_aspect,
             statistic=statistic,
@@ -98,7 +108,8 @@ def repeval(
             on_progress=lambda done, of: show("reading texts", done, of),
         )
     body = fitted.save(out)
-    words = [*_repeval_words(fitted.result), *_transfer_words(fitted.transfer), *written_to(body["out"])]
+    moved = [*_prompted_words(fitted.prompted), *_transfer_words(fitted.transfer)]
+    words = [*_repeval_words(fitted.result), *moved, *written_to(body["out"])]
     tell(body, words, as_json)
 
 
@@ -178,6 +189,19 @@ def _repeval_words(result: RepEvalResult) -> list[str]:
         pace = result.states["tokens"] / max(result.states["seconds"], 1e-9)
         lines.append(f"{result.states['tokens']:,} tokens read on {result.states['device']}, {pace:,.0f} tokens/s")
     return [*lines, *notes(*result.warnings)]
+
+
+def _prompted_words(prompted: Prompted | None) -> list[str]:
+    if prompted is None:
+        return []
+    from core.stats import difference_figures
+
+    gap = prompted.difference
+    unread = f"; it gave no score to {counted(prompted.n_unread, 'item')}" if prompted.n_unread else ""
+    return [
+        f"judge       {alignment_words(prompted.alignment)}, its own score from the same pass{unread}",
+        f"test minus judge: {difference_figures(gap.value, gap.interval, gap.p)}, n = {gap.n}",
+    ]
 
 
 def _transfer_words(moved: Transfer | None) -> list[str]:

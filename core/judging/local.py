@@ -9,14 +9,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from core.errors import UsageError
 from core.judging.base import CallEstimate
 from core.judging.llm import CHARACTERS_PER_TOKEN, Cell, LLMJudge
-from core.judging.render import MOST_NUMBERS, SCORING, ScoreFrame, plain, shortened, whole_numbers
+from core.judging.render import (
+    MOST_NUMBERS,
+    PERSONAS,
+    SCORING,
+    Persona,
+    ScoreFrame,
+    plain,
+    score_frame,
+    shortened,
+    whole_numbers,
+)
 from core.judging.styles import Sampling
 from core.providers.base import Provider, Request
 from core.records import Criteria, Item, Task
+from core.repeval.question import Question
+
+if TYPE_CHECKING:
+    from core.providers.transformers_local import LocalProvider
 
 ONE_PASS = Sampling("score_only", weighted=True)
 
@@ -68,9 +83,43 @@ class LocalJudge(LLMJudge):
         return replace(asked, prompt_tokens=(asked.prompt_tokens or 0) + n_characters // CHARACTERS_PER_TOKEN)
 
     @property
+    def local(self) -> LocalProvider:
+        """The model itself.  ConsentError where nobody here has let it in."""
+        from core.providers.closed import ClosedProvider
+        from core.providers.transformers_local import LocalProvider
+
+        if isinstance(self.provider, ClosedProvider):
+            raise self.provider.why
+        assert isinstance(self.provider, LocalProvider), "its replies are not kept"
+        return self.provider
+
+    def question(self, task: Task, criteria: Criteria) -> Question:
+        """What is asked for one weighed score, for its hidden states.  UsageError where ratings are written."""
+        self._check(task)
+        if not self.sampling.weighted or task.kind == "pair":
+            raise UsageError(
+                "Hidden states are read in the pass that weighs a rating of one text: the judge must be of a model in "
+                "the process (hf:ID_OR_PATH) that is asked for one text's score alone, weighted (its usual way)."
+            )
+        how = self.sampling
+        return Question(task, criteria.text, how.prompts[0], how.steps, how.persona)
+
+    @property
     def _reads_likelihood(self) -> bool:
         return self.sampling.form == "likelihood"
 
 
 def _to_continue(item: Item) -> str:
     return plain(shortened(item.target, SCORING.target)).strip()
+
+
+def asked_rows(question: Question, tokenizer: Any, items: Sequence[Item]) -> list[list[int]]:
+    """Token ids of the prompt of each item, as `LocalJudge` asks it.  JudgeError for a prompt of no known name."""
+    from core.providers.transformers_local import prompt_rows
+
+    persona: Persona = next((each for each in PERSONAS if each == question.persona), "none")
+    requests = []
+    for item in items:
+        frame = score_frame(question.task, item, question.prompt, steps=question.steps, persona=persona)
+        requests.append(Request("", frame.messages(question.criteria), 0.0, 1, numbers=("1",)))
+    return prompt_rows(tokenizer, requests)

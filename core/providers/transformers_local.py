@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import threading
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -34,12 +34,13 @@ from core.providers.base import (
 from core.providers.one_pass import (
     NextTokens,
     NumberTokens,
+    Watch,
     in_halved_batches,
     likelihoods,
     number_tokens,
     weigh,
 )
-from core.records import FloatArray, Usage, content_digest
+from core.records import FloatArray, IntArray, Usage, content_digest
 from core.repeval.model import (
     LoadedModel,
     ModelSpec,
@@ -48,6 +49,8 @@ from core.repeval.model import (
     describe_causal,
     load_causal_model,
 )
+from core.repeval.reader import SingleArray, StateReader
+from core.repeval.states import Grid
 
 LEAST_ON_SCALE = 0.5
 """Of the probability in the place of the answer, the least that must lie on the scale's numbers."""
@@ -56,6 +59,8 @@ WRITING_TOKENS = {"cpu": 8_192, "mps": 16_384, "cuda": 131_072}
 """Tokens in hand while texts are written: prompts and the longest replies."""
 
 OVERFLOW = "The model's probabilities are no numbers: its weights or number format overflow."
+
+OnStates = Callable[[Sequence[int], SingleArray], None]
 
 PLAIN_ANSWER = "\n\nNumber:"
 """What a plain prompt ends with where a number is to follow."""
@@ -88,6 +93,14 @@ class LocalProvider:
     def __init__(self, spec: ModelSpec) -> None:
         self.spec = spec
         self._model: Ready | None = None
+        self._states: tuple[Grid, OnStates] | None = None
+
+    def hand_states(self, grid: Grid, keep: OnStates) -> None:
+        """From now on hand the hidden states of every prompt that is weighed to `keep(token ids, states)`.
+
+        `states` are (n_layers, n_tokens, dim) float32, the cells of `grid`, out of the pass that weighs it.
+        """
+        self._states = (grid, keep)
 
     @cached_property
     def endpoint(self) -> str:
@@ -125,7 +138,7 @@ class LocalProvider:
                     on_reply(index, reply)
 
         with self.ready.lock:
-            _Answers(self.ready, asked, deliver).all()
+            _Answers(self.ready, asked, deliver, self._states).all()
         return [replies[index] for index in range(len(requests))]
 
     def close(self) -> None:
@@ -136,8 +149,10 @@ class LocalProvider:
 class _Answers:
     """The answers to distinct requests, each handed to `deliver(position, reply)` once."""
 
-    def __init__(self, model: Ready, requests: Sequence[Request], deliver: OnReply) -> None:
-        self.model, self.requests, self.deliver = model, requests, deliver
+    def __init__(
+        self, model: Ready, requests: Sequence[Request], deliver: OnReply, states: tuple[Grid, OnStates] | None
+    ) -> None:
+        self.model, self.requests, self.deliver, self.states = model, requests, deliver, states
         self.rows = prompt_rows(model.tokenizer, requests)
         self.texts = continuations(model.tokenizer, requests)
         self.limit = model.loaded.facts.max_tokens
@@ -180,9 +195,21 @@ class _Answers:
             left.discard(positions[row])
             self.deliver(positions[row], weighed_reply(numbers.numbers, shares, len(self.rows[positions[row]])))
 
-        weigh(self.model.reader, [self.rows[k] for k in positions], numbers, on_row)
+        rows = [self.rows[k] for k in positions]
+        weigh(self.model.reader, rows, numbers, on_row, watch=self._watch(rows))
         for k in sorted(left):
             self.deliver(k, Failure(OVERFLOW))
+
+    def _watch(self, rows: Sequence[Sequence[int]]) -> Watch | None:
+        if self.states is None:
+            return None
+        grid, on_states = self.states
+
+        def keep(positions: IntArray, states: SingleArray) -> None:
+            for k, own in zip(positions.tolist(), states, strict=True):
+                on_states(rows[k], own)
+
+        return Watch(StateReader(self.model.loaded, grid), keep)
 
     def _read_likelihoods(self, positions: list[int]) -> None:
         rows, texts = [self.rows[k] for k in positions], [self.texts[k] for k in positions]

@@ -4,6 +4,7 @@
 
     model        which model, and the model itself                               ModelSpec describe load_model
     states       texts, and hidden states of every layer at a few tokens         Extraction States template_text
+    question     a judge's own prompt in place of a template                     Question
     reader       one forward pass
     extraction   texts → states, from the cache or by a model                    extract Machines
     cluster      the same on several GPUs or hosts
@@ -21,6 +22,7 @@ from core.repeval.cell_search import run, scorer_of, search, split_three
 from core.repeval.extraction import Machines, StatePlan, collect, compute, extract, plan_states
 from core.repeval.model import EMBEDDED, ModelSpec, describe
 from core.repeval.portable import RepEvalScorer, ScorerWithModel
+from core.repeval.question import Question
 from core.repeval.records import METHODS, Method, PairRule, RepEvalResult, RepEvalSettings, cell_detail
 from core.repeval.states import Extraction, States, TextMode, lacks_other_text, template_text, templates, texts_to_read
 from core.repeval.steadiness import PairPoint, Stability, curve_over_pairs, stability
@@ -36,6 +38,7 @@ __all__ = [
     "ModelSpec",
     "PairPoint",
     "PairRule",
+    "Question",
     "RepEvalResult",
     "RepEvalScorer",
     "RepEvalSettings",

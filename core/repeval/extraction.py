@@ -36,6 +36,7 @@ from core.repeval.model import (
     token_batches,
     unless_memory_ends,
 )
+from core.repeval.question import Ask
 from core.repeval.reader import StateReader
 from core.repeval.states import (
     Extraction,
@@ -43,6 +44,7 @@ from core.repeval.states import (
     HalfArray,
     StateBatch,
     States,
+    TokenRows,
     fit_prompts,
     n_lacking,
     readings,
@@ -185,10 +187,12 @@ def plan_states(
     *,
     elsewhere: tuple[str, str] | None = None,
     code: CodeAllowed = (),
+    ask: Ask | None = None,
 ) -> StatePlan:
     """Render, tokenise and cut every prompt; no weights are loaded and nothing is computed.
 
-    `elsewhere` is the (device, precision) of other machines that will compute; None means this one.
+    `elsewhere` is the (device, precision) of other machines that will compute; None means this one.  `ask` puts the
+    extraction's question, where it has one; of what is too long the beginning is left out.
     """
     facts, tokenizer = describe(spec, code), load_tokenizer(spec, code)
     if elsewhere is None:
@@ -198,7 +202,12 @@ def plan_states(
         device, precision = elsewhere
     grid = Grid.of(facts, extraction)
     limit = min(facts.max_tokens, extraction.max_tokens)
-    rows = [fit_prompts(tokenizer, template, fields, limit) for template, fields in readings(items, extraction)]
+    if extraction.question is None:
+        rows = [fit_prompts(tokenizer, template, fields, limit) for template, fields in readings(items, extraction)]
+    else:
+        assert ask is not None, "a question needs somebody to put it"
+        asked = ask(extraction.question, tokenizer, items)
+        rows = [TokenRows([ids[-limit:] for ids in asked], [len(ids) > limit for ids in asked])]
     places: dict[tuple[int, ...], int] = {}
     # models without special tokens turn an empty text into no token at all; one padding token (0) stands for it
     uses = [[places.setdefault(tuple(ids) or (0,), len(places)) for ids in of_text.ids] for of_text in rows]
@@ -254,7 +263,7 @@ def compute(plan: StatePlan, load: Loader | None = None, rows: IntArray | None =
             plan.n_halved, plan.budget = plan.n_halved + 1, len(batch) * longest // 2
             waiting = plan.batches(np.concatenate([batch, *waiting]))[::-1]
             continue
-        yield plan.keep(batch, _as_half(values), time.perf_counter() - started)
+        yield plan.keep(batch, as_half(values), time.perf_counter() - started)
 
 
 def collect(plan: StatePlan) -> States:
@@ -269,7 +278,7 @@ def collect(plan: StatePlan) -> States:
         parts = [plan.states_of(int(row)) for row in plan.uses[item]]
         if joined:
             u, v = (part.astype(np.float64) for part in parts)
-            values[item] = _as_half(np.concatenate([u - v, np.abs(u - v), u * v], axis=-1))
+            values[item] = as_half(np.concatenate([u - v, np.abs(u - v), u * v], axis=-1))
         else:
             values[item] = parts[0]
     return States(
@@ -292,7 +301,7 @@ def collect(plan: StatePlan) -> States:
     )
 
 
-def _as_half(values: Any) -> HalfArray:
+def as_half(values: Any) -> HalfArray:
     """float16; what is too large for it becomes infinite, and its cell undefined."""
     with np.errstate(over="ignore"):
         return cast(HalfArray, values.astype(np.float16))
@@ -301,11 +310,11 @@ def _as_half(values: Any) -> HalfArray:
 class Machines:
     """One model on this machine (`address` "") or on the cluster at `address` ("auto" or HOST:PORT of its head).
 
-    `code` lists the models whose own Python may run.
+    `code` lists the models whose own Python may run; `ask` puts a judge's question.
     """
 
-    def __init__(self, spec: ModelSpec, address: str = "", code: CodeAllowed = ()) -> None:
-        self._spec, self._address, self._code = spec, address, code
+    def __init__(self, spec: ModelSpec, address: str = "", code: CodeAllowed = (), ask: Ask | None = None) -> None:
+        self._spec, self._address, self._code, self._ask = spec, address, code, ask
         self._loaded: LoadedModel | None = None
 
     @property
@@ -322,7 +331,9 @@ class Machines:
     def plan(self, items: Sequence[Item], extraction: Extraction, cache_dir: Path | None) -> StatePlan:
         """`plan_states` for where it will be computed: device and number format are those of the cluster's nodes."""
         elsewhere = (self._cluster.device, self._cluster.precision) if self._address else None
-        return plan_states(items, self._spec, extraction, cache_dir, elsewhere=elsewhere, code=self._code)
+        return plan_states(
+            items, self._spec, extraction, cache_dir, elsewhere=elsewhere, code=self._code, ask=self._ask
+        )
 
     def compute(
         self, plan: StatePlan, rows: IntArray | None = None, on_wait: Callable[[], None] = lambda: None
@@ -359,15 +370,16 @@ def extract(
     *,
     ray: str = "",
     code: CodeAllowed = (),
+    ask: Ask | None = None,
 ) -> States:
     """The states of every item of `golden` (003 section 3.1); what `cache_dir` holds already is not computed again.
 
     `on_progress(done, total)` counts distinct prompts.  ModelNotFoundError and JudgeError about the model, UsageError
     about the template, StoreError about the cache.  `ray` is the address of a cluster to compute on ("auto" or
     HOST:PORT), "" computes here; JobError when the cluster fails.  `code` lists the
-    models whose own Python may run.
+    models whose own Python may run; `ask` puts the extraction's question.
     """
-    machines = Machines(spec or ModelSpec(), ray, code)
+    machines = Machines(spec or ModelSpec(), ray, code, ask)
     plan = machines.plan(golden.items, extraction or Extraction(), cache_dir)
     report: OnProgress = on_progress or (lambda _done, _total: None)
     total = len(plan.prompts)

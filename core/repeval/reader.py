@@ -2,8 +2,9 @@
 
 Blocks are watched with hooks; each hook picks the wanted tokens out of the block's output while it is on the device and
 drops the rest, so that memory does not grow with the number of layers.  The head is not there, so logits are never
-computed.  A model whose blocks cannot be watched one by one (shared layers, other shapes) gives all its hidden states
-for one batch at a time instead; the numbers are the same.
+computed, unless the pass is one that another makes for them (`StateReader.beside`).  A model whose blocks cannot be
+watched one by one (shared layers, other shapes) gives all its hidden states for one batch at a time instead; the
+numbers are the same.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ class StateReader:
     def __init__(self, loaded: LoadedModel, grid: Grid) -> None:
         self.loaded, self.grid = loaded, grid
         self.blocks = _blocks(loaded.model, loaded.facts.n_layers - 1)
+        self._backbone = getattr(loaded.model, "base_model", loaded.model)
 
     def read(self, rows: Sequence[Sequence[int]]) -> SingleArray:
         """(n, n_layers, n_tokens, dim) float32 states of `rows` (token ids without padding, none empty).
@@ -42,15 +44,30 @@ class StateReader:
         inputs = self.loaded.pad(rows)
         pick = _Picker(inputs["attention_mask"], self.grid)
         with torch.inference_mode():
-            layers = self._watched(inputs, pick) if self.blocks is not None else None
+            layers = None
+            if self.blocks is not None:
+                layers = self._watched(pick, lambda: self._backbone(**inputs))
             if layers is None:
                 self.blocks = None
-                hidden = self.loaded.model(**inputs, output_hidden_states=True).hidden_states
+                hidden = self._backbone(**inputs, output_hidden_states=True).hidden_states
                 layers = [pick(hidden[number]) for number in self.grid.layers]
-            states: SingleArray = torch.stack(layers, dim=1).cpu().numpy()
-        return states
+            return _together(layers)
 
-    def _watched(self, inputs: dict[str, Any], pick: _Picker) -> list[torch.Tensor] | None:
+    def beside(self, mask: torch.Tensor, run: Callable[[], None]) -> SingleArray | None:
+        """As `read`, of the one pass that `run` makes over texts filled on the right, whose `mask` is (n, longest).
+
+        `run` is called once, without gradients.  None where the model's blocks cannot be watched.
+        """
+        if self.blocks is None:
+            run()
+            return None
+        layers = self._watched(_Picker(mask, self.grid), run)
+        if layers is None:
+            self.blocks = None
+            return None
+        return _together(layers)
+
+    def _watched(self, pick: _Picker, run: Callable[[], object]) -> list[torch.Tensor] | None:
         """The picked states of each layer, or None when a block was passed other than once, or in another shape."""
         last, wanted = self.loaded.facts.n_layers - 1, set(self.grid.layers)
         picked: dict[int, torch.Tensor | None] = {}
@@ -65,15 +82,18 @@ class StateReader:
         def output_of(number: int) -> Callable[..., None]:
             return lambda _, __, output: keep(number, output[0] if isinstance(output, tuple) else output)
 
+        def final(_: Any, __: Any, output: Any) -> None:
+            keep(last, output.last_hidden_state)
+
         with ExitStack() as hooks:
             for number, block in enumerate(self.blocks or ()):
                 if number == 0 and 0 in wanted:
                     hooks.callback(block.register_forward_pre_hook(embeddings, with_kwargs=True).remove)
                 if number + 1 < last and number + 1 in wanted:
                     hooks.callback(block.register_forward_hook(output_of(number + 1)).remove)
-            output = self.loaded.model(**inputs)
-        if last in wanted:
-            keep(last, output.last_hidden_state)
+            if last in wanted:
+                hooks.callback(self._backbone.register_forward_hook(final).remove)
+            run()
         layers = [states for number in self.grid.layers if (states := picked.get(number)) is not None]
         return layers if len(layers) == len(self.grid.layers) else None
 
@@ -98,12 +118,21 @@ class _Picker:
         import torch
 
         if name == "mean":
-            real = hidden.masked_fill(self.mask.unsqueeze(-1) == 0, 0)
-            return real.sum(dim=1, dtype=torch.float32) / self.counts.unsqueeze(-1)
+            real = hidden.masked_fill(self.mask.to(hidden.device).unsqueeze(-1) == 0, 0)
+            return real.sum(dim=1, dtype=torch.float32) / self.counts.to(hidden.device).unsqueeze(-1)
         offset = token_offset(name)
         if offset is None:  # the first
             return hidden[:, 0].float()
-        return hidden[self.rows, (self.counts + offset).clamp(min=0)].float()
+        places = (self.counts + offset).clamp(min=0)
+        return hidden[self.rows.to(hidden.device), places.to(hidden.device)].float()
+
+
+def _together(layers: Sequence[torch.Tensor]) -> SingleArray:
+    """(n, n_layers, n_tokens, dim); layers may lie on several GPUs."""
+    import torch
+
+    states: SingleArray = torch.stack([layer.to(layers[0].device) for layer in layers], dim=1).cpu().numpy()
+    return states
 
 
 def _blocks(model: Any, n_blocks: int) -> Any:

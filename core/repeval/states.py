@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from core.errors import JudgeError, UsageError
 from core.records import IntArray, Item
 from core.repeval.model import ModelFacts, token_ids
+from core.repeval.question import Question
 
 HalfArray = NDArray[np.float16]
 TextMode = Literal["prompt", "joined", "joined-context"]
@@ -52,8 +53,8 @@ class Extraction:
     [u−v, |u−v|, u·v], which triples the dimension (encoders need this for consistency); "joined-context" takes the
     context for u (a dialogue's fact, say).  `tokens` are "-1" (the last real token), "-2", …, "first" and "mean"; ()
     takes the last four, for encoders first and mean too.  `layers` are 0 (embeddings) to the number of blocks; ()
-    takes all.  `max_tokens` cuts longer texts, `batch_tokens` bounds a
-    batch (padding counted; None = by device).
+    takes all.  `max_tokens` cuts longer texts, `batch_tokens` bounds a batch (padding counted; None = by device).
+    A `question` is read in place of a template: a judge's prompt up to its answer.
     """
 
     template: str = ""
@@ -63,6 +64,7 @@ class Extraction:
     layers: tuple[int, ...] = ()
     max_tokens: int = MOST_TOKENS
     batch_tokens: int | None = None
+    question: Question | None = None
 
     @property
     def beside(self) -> str:
@@ -72,11 +74,13 @@ class Extraction:
     @property
     def asks_criterion(self) -> bool:
         """Whether the criterion stands in what is read."""
-        return not self.beside and "{criterion}" in template_text(self.template)
+        return not self.beside and self.question is None and "{criterion}" in template_text(self.template)
 
     @property
     def needs(self) -> tuple[str, ...]:
         """Parts of an item that are read beside its target: "source", "context"."""
+        if self.question is not None:
+            return self.question.needs
         if self.beside:
             return (self.beside,)
         return tuple(part for part in ("source", "context") if f"{{{part}}}" in template_text(self.template))
@@ -87,6 +91,8 @@ class Extraction:
             raise UsageError(f"Unknown token {bad[0]!r}: use -1, -2, … (from the end), first or mean.")
         if self.texts not in TEXT_MODES:
             raise UsageError(f"texts must be 'prompt', 'joined' or 'joined-context', not {self.texts!r}.")
+        if self.question is not None and (self.template or self.beside):
+            raise UsageError("A judge's question is read whole: give no template, and texts 'prompt'.")
         if self.max_tokens < 1 or (self.batch_tokens is not None and self.batch_tokens < 1):
             raise UsageError("max_tokens and batch_tokens must be at least 1.")
 
