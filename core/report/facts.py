@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 
 _NO_OPTION = {
     "inner_share": "inner share",
-    "misaligned": "misaligned items shown",
-    "min_gap": "least gap",
     "draft_temperature": "draft temperature",
     "refine_temperature": "refine temperature",
     "resamples": "resamples",
 }
 """Settings of a calibration for which the command line has no option."""
-_OPTIONS = "preset revisit rounds keep ensemble budget statistic level split calibration_share".split()
+_OPTIONS = (
+    "preset revisit rounds keep ensemble budget statistic level split calibration_share misaligned min_gap".split()
+)
 """Those whose option has their name."""
 
 
@@ -274,6 +274,7 @@ def _command(calibration: Calibration, request: CalibrationRequest) -> str:
         value = getattr(chosen, name)
         if value != getattr(usual, name):
             words += [f"--{name.replace('_', '-')}", f"{value}"]
+    words += [] if chosen.refine_gate else ["--no-gate"]
     words += ["--seed", f"{chosen.seed}"]
     words += ["--definition", request.definition] if request.definition else []
     words += _asking_options(request.asking)
