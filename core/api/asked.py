@@ -12,28 +12,30 @@ from typing import Any
 import numpy as np
 
 from core.api.loading import load_judge
+from core.api.system_means import calibrated_on
 from core.errors import UsageError
 from core.export.calibrated_judge import CalibratedJudge
 from core.judging.local import LocalJudge, asked_rows
-from core.records import Alignment, FloatArray, GoldenSet
+from core.records import Alignment, FloatArray, GoldenSet, Split
 from core.repeval import EMBEDDED, Extraction, ModelSpec, RepEvalResult, States
 from core.repeval.extraction import as_half, collect, compute, plan_states
 from core.repeval.model import LONGEST
 from core.repeval.reader import SingleArray
 from core.stats import Difference, LabelledItems, align, paired_difference
 
-__all__ = ["AskedStates", "Prompted", "read_asked"]
+__all__ = ["AskedStates", "Prompted", "read_asked", "split_by"]
 
 
 @dataclass(frozen=True)
 class Prompted:
     """The judge's own scores beside the probe's, on the same test items.
 
-    `scores` (n_items,) are on the judge's scale, NaN for the `n_unread` items that it gave none; `difference` is the
-    probe's alignment minus the judge's, on the items that both scored.
+    `scores` (n_items,) are on the judge's scale, under the first of its `n_criteria`, NaN for the `n_unread` items that
+    got none; `difference` is the probe's alignment minus the judge's, on the items that both scored.
     """
 
     scores: FloatArray = field(repr=False)
+    n_criteria: int
     n_unread: int
     alignment: Alignment
     difference: Difference
@@ -41,6 +43,7 @@ class Prompted:
     def as_json(self) -> dict[str, Any]:
         """JSON types."""
         return {
+            "n_criteria": self.n_criteria,
             "n_unread": self.n_unread,
             "alignment": self.alignment.as_json(),
             "probe_minus_judge": self.difference.as_json(),
@@ -53,6 +56,7 @@ class AskedStates:
 
     states: States
     scores: FloatArray
+    n_criteria: int
 
     def beside(self, golden: GoldenSet, result: RepEvalResult) -> Prompted:
         """The judge's scores beside the probe that was fitted on the states."""
@@ -61,10 +65,28 @@ class AskedStates:
         options: dict[str, Any] = {"resamples": how.resamples, "seed": [how.seed, 3]}
         return Prompted(
             self.scores,
+            self.n_criteria,
             int(np.isnan(self.scores).sum()),
             align(judge, test, how.measure, **options),
             paired_difference(probe, judge, test, how.measure, **options),
         )
+
+
+def split_by(golden: GoldenSet, aspect: str, judge_file: Path | str, seed: int) -> Split | None:
+    """Sources that the judge was calibrated on against the others, which alone test it; None where it met none.
+
+    UsageError where no labelled source is left to test on.
+    """
+    labelled = np.flatnonzero(np.isfinite(golden.labels(aspect)))
+    met = np.isin(golden.source_codes, golden.source_codes[calibrated_on(golden, judge_file)])[labelled]
+    if not met.any():
+        return None
+    if met.all():
+        raise UsageError(
+            f"{judge_file}: was calibrated on items of every source of {golden.name} that is labelled on {aspect}: "
+            "none is left to test it on. Give a golden set with other sources."
+        )
+    return Split(tuple(labelled[met].tolist()), tuple(labelled[~met].tolist()), "sources", seed)
 
 
 def read_asked(
@@ -90,9 +112,9 @@ def read_asked(
                 f"{judge_file}: its judge is {loaded.spec}; hidden states are read of a model in the process "
                 "(hf:ID_OR_PATH) alone."
             )
-        judge, task, criteria = loaded.judge, loaded.task, loaded.criteria[0]
+        judge, task, criteria, usable = loaded.judge, loaded.task, loaded.criteria[0], loaded.usable(golden.items)
         whole = dict[str, Any](criterion="", max_tokens=LONGEST)  # the judge reads it so, up to what its model takes
-        question = replace(extraction, question=judge.question(task, criteria), **whole)
+        question = replace(extraction, question=judge.question(task, criteria, loaded.needs), **whole)
         plan = plan_states(golden.items, judge.local.spec, question, home, ask=asked_rows)
         places = {tuple(ids): row for row, ids in enumerate(plan.prompts)}
 
@@ -101,9 +123,13 @@ def read_asked(
                 plan.keep(np.array([row]), as_half(states)[None], 0.0)
 
         judge.local.hand_states(plan.grid, keep)
+        _ = judge.local.ready  # loading is no reading
         started = time.perf_counter()
-        scores = judge.score(task, golden.items, [criteria], on_progress=on_progress)
+        scored = judge.score(task, usable, [criteria], on_progress=on_progress)
         plan.seconds = time.perf_counter() - started
     for _ in compute(plan):  # what the judge was not asked about
         pass
-    return AskedStates(replace(collect(plan), cached=0), scores.values[0])
+    scores = np.full(len(golden.items), np.nan)
+    scores[np.isin(golden.item_ids, scored.item_ids)] = scored.values[0]
+    states = replace(collect(plan), cached=0)  # whatever was kept before: the judge had to be asked
+    return AskedStates(states, scores, len(loaded.criteria))

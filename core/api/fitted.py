@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from core.api.asked import AskedStates, Prompted, read_asked
+from core.api.asked import Prompted, read_asked, split_by
 from core.api.loading import allowed_repeval
 from core.comparison import usual_level
 from core.data.split import task_of
@@ -140,16 +140,14 @@ def fit_repeval(
 ) -> FittedRepEval:
     """Read text quality out of a model's hidden states (003; METHODS §5): choose on validation, evaluate on test.
 
-    The arguments are the options of `python -m core repeval`: `model` is "minilm" (comes with Concord), a Hugging Face
-    id or a folder; `pairs` of a `good` and a `bad` text (labels from and up to which; None: the best and worst 30 %)
-    teach all methods but ridge; `texts`, `template`, `tokens` and `max_tokens` say which states are read.  `level` None
-    takes sample level where the groups allow it, else dataset; `bootstrap` 0 leaves intervals out.  `train_on` is
-    another golden set that teaches it (by `train_aspect`, or the same aspect): `golden` is then only rated, and the
-    loss against a score of its own is measured (`transfer`).  `judge_file` is the judge.yaml of an hf: judge: what it
-    asks is read, and the same pass gives its own score (`prompted`); `model` then says where its model lies, and allows
-    it.  States are kept in CONCORD_HOME, so that a call that was stopped goes on; `on_progress(done, total)` counts the
-    texts.  `out` saves the result.  AspectError for labels that cannot rank anything, GoldenError for too few sources,
-    ModelNotFoundError and JudgeError about the model.
+    The options of `python -m core repeval`: `model` is "minilm", a Hugging Face id or a folder; `pairs` of a `good` and
+    a `bad` text (None: the best and worst 30 % of the labels) teach all methods but ridge; `texts`, `template`,
+    `tokens` and `max_tokens` say which states are read; `level` None takes sample level where the groups allow it;
+    `bootstrap` 0 leaves intervals out.  `train_on`, another golden set, teaches it (by `train_aspect`, or the same
+    aspect): `golden` is then only rated, and the loss measured (`transfer`).  `judge_file`, of an hf: judge: what it
+    asks is read, and gives its own score (`prompted`) in the same pass; sources it was calibrated on test neither;
+    `model` says where its model lies.  Else a stopped call goes on.  `on_progress(done, total)` counts texts.
+    AspectError or GoldenError for labels or sources that will not do, ModelNotFoundError or JudgeError for the model.
     """
     task_of(golden, aspect)
     at = level or usual_level(golden, aspect)
@@ -158,7 +156,8 @@ def fit_repeval(
     how = replace(how, pairs=rule if pairs is None else replace(rule, n=pairs))
     extraction = Extraction(template, aspect, texts, tuple(tokens), max_tokens=max_tokens)
     teacher, taught = _teacher(golden, aspect, train_on, train_aspect, extraction if judge_file is None else None)
-    pairs_for(teacher, taught, split_three(teacher, taught, how), how)  # what is wrong shows before the reading
+    split = None if judge_file is None else split_by(golden, aspect, judge_file, seed)
+    pairs_for(teacher, taught, split_three(teacher, taught, how, split), how)  # what is wrong shows before the reading
     here, spec = Settings.from_environment(), ModelSpec(model, revision)
 
     def read(texts_of: GoldenSet) -> States:
@@ -166,7 +165,8 @@ def fit_repeval(
 
     if judge_file is not None:
         asked = read_asked(golden, judge_file, spec, extraction, home=here.home, on_progress=on_progress)
-        fitted = _beside_the_judge(golden, aspect, asked, how)
+        result = run(golden, aspect, asked.states, how, split=split)
+        fitted = FittedRepEval(golden, result, asked.states, prompted=asked.beside(golden, result))
     else:
         rated = None if train_on is None else AspectStates(golden, aspect, read(golden))
         fitted = _fitted(AspectStates(teacher, taught, read(teacher)), rated, how)
@@ -190,12 +190,6 @@ def _teacher(
         raise UsageError("What a judge asks is read of one golden set: give judge_file or train_on.")
     check_transfer(golden, aspect, train_on, taught or aspect, reads)
     return train_on, taught or aspect
-
-
-def _beside_the_judge(golden: GoldenSet, aspect: str, asked: AskedStates, how: RepEvalSettings) -> FittedRepEval:
-    """Fitted on the states of a judge's question, beside the judge."""
-    result = run(golden, aspect, asked.states, how)
-    return FittedRepEval(golden, result, asked.states, prompted=asked.beside(golden, result))
 
 
 def _fitted(there: AspectStates, here: AspectStates | None, how: RepEvalSettings) -> FittedRepEval:

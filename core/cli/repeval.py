@@ -197,10 +197,12 @@ def _prompted_words(prompted: Prompted | None) -> list[str]:
     from core.stats import difference_figures
 
     gap = prompted.difference
+    first = f", under the first of its {prompted.n_criteria} criteria" if prompted.n_criteria > 1 else ""
     unread = f"; it gave no score to {counted(prompted.n_unread, 'item')}" if prompted.n_unread else ""
     return [
-        f"judge       {alignment_words(prompted.alignment)}, its own score from the same pass{unread}",
-        f"test minus judge: {difference_figures(gap.value, gap.interval, gap.p)}, n = {gap.n}",
+        f"judge       {alignment_words(prompted.alignment)}, its own score from the same pass{first}{unread}",
+        f"probe minus judge: {difference_figures(gap.value, gap.interval, gap.p)}, n = {gap.n}; of sources that the "
+        "judge was not calibrated on",
     ]
 
 

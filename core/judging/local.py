@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from core.errors import UsageError
+from core.errors import JudgeError, UsageError
 from core.judging.base import CallEstimate
 from core.judging.llm import CHARACTERS_PER_TOKEN, Cell, LLMJudge
 from core.judging.render import (
@@ -93,8 +93,11 @@ class LocalJudge(LLMJudge):
         assert isinstance(self.provider, LocalProvider), "its replies are not kept"
         return self.provider
 
-    def question(self, task: Task, criteria: Criteria) -> Question:
-        """What is asked for one weighed score, for its hidden states.  UsageError where ratings are written."""
+    def question(self, task: Task, criteria: Criteria, needs: tuple[str, ...] = ()) -> Question:
+        """What is asked for one weighed score, for its hidden states.  UsageError where ratings are written.
+
+        `needs` are the parts that an item must have beside its target.
+        """
         self._check(task)
         if not self.sampling.weighted or task.kind == "pair":
             raise UsageError(
@@ -102,7 +105,7 @@ class LocalJudge(LLMJudge):
                 "the process (hf:ID_OR_PATH) that is asked for one text's score alone, weighted (its usual way)."
             )
         how = self.sampling
-        return Question(task, criteria.text, how.prompts[0], how.steps, how.persona)
+        return Question(task, criteria.text, how.prompts[0], how.steps, how.persona, needs)
 
     @property
     def _reads_likelihood(self) -> bool:
@@ -114,10 +117,12 @@ def _to_continue(item: Item) -> str:
 
 
 def asked_rows(question: Question, tokenizer: Any, items: Sequence[Item]) -> list[list[int]]:
-    """Token ids of the prompt of each item, as `LocalJudge` asks it.  JudgeError for a prompt of no known name."""
+    """Token ids of the prompt of each item, as `LocalJudge` asks it.  JudgeError for an unknown prompt or persona."""
     from core.providers.transformers_local import prompt_rows
 
-    persona: Persona = next((each for each in PERSONAS if each == question.persona), "none")
+    persona: Persona | None = next((each for each in PERSONAS if each == question.persona), None)
+    if persona is None:
+        raise JudgeError(f"There is no persona {question.persona[:80]!r}; there are {', '.join(PERSONAS)}.")
     requests = []
     for item in items:
         frame = score_frame(question.task, item, question.prompt, steps=question.steps, persona=persona)

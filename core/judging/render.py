@@ -105,7 +105,12 @@ class ScoreFrame:
 
 
 def score_frame(task: Task, item: Item, prompt: str, *, steps: str = "", persona: Persona = "none") -> ScoreFrame:
-    """The frame of `item` in the scoring prompt named `prompt` (see `score_prompt`); empty `steps` leave no section."""
+    """The frame of `item` in the scoring prompt named `prompt` (see `score_prompt`); empty `steps` leave no section.
+
+    JudgeError for a name of no scoring prompt, which a file may hold.
+    """
+    if not prompt.startswith("score_"):
+        raise JudgeError(f"{prompt[:80]!r} is no scoring prompt; the names of those begin with score_.")
     values = {**_task_values(task), "item": item_block(task.kind, item, SCORING), "steps": neutral(steps)}
     before, after = _fill(prompt, {**values, "criteria": _CRITERIA_HERE}).split(_CRITERIA_HERE)
     return ScoreFrame(before, after, _fill(prompt, {**values, "criteria": ""}), persona_messages(persona))

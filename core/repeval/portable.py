@@ -34,6 +34,7 @@ MOST_TOKENS = 1_000_000
 TOGETHER = 2048
 """Items whose states are held at once, which bounds the memory."""
 _COMMIT = re.compile("[0-9a-f]{40}")
+_WORDS = ("criteria", "prompt", "steps", "persona")
 DAMAGED = "the RepEval score in the file is damaged"
 
 
@@ -323,8 +324,11 @@ def _question(kept: Mapping[str, Any]) -> Question:
     if not low < high or (step is not None and step <= 0):
         raise JudgeError(f"{DAMAGED}: the scale of a question goes up from its low end.")
     about = Task(_text(task, "aspect", 500), kind, Scale(low, high, step), _text(task, "definition", LONGEST_TEXT))
-    words = (_text(kept, name, LONGEST_TEXT) for name in ("criteria", "prompt", "steps", "persona"))
-    return Question(about, *words)
+    needs = kept.get("needs")
+    if not isinstance(needs, list) or any(part not in ("source", "context") for part in needs):
+        raise JudgeError(f"{DAMAGED}: a question needs source or context beside the text, or neither.")
+    criteria, prompt, steps, persona = (_text(kept, name, LONGEST_TEXT) for name in _WORDS)
+    return Question(about, criteria, prompt, steps, persona, tuple(dict.fromkeys(needs)))
 
 
 def _mapping(value: Any, what: str) -> Mapping[str, Any]:

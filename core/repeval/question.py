@@ -18,6 +18,7 @@ class Question:
     """What a judge with a model in the process asks about every item, up to the place of its answer.
 
     `prompt` is the name and version of its scoring prompt; `criteria`, `steps` and `persona` as the judge has them.
+    `needs` are the parts beside the target ("source", "context") without which it rates no item.
     """
 
     task: Task
@@ -25,16 +26,7 @@ class Question:
     prompt: str = ""
     steps: str = ""
     persona: str = "none"
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        """Parts of an item that it shows beside the target and cannot do without."""
-        beside = {
-            "source_target": ("source",),
-            "data_text": ("source",),
-            "source_context_target": ("source", "context"),
-        }
-        return beside.get(self.task.kind, ())
+    needs: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """JSON types."""
@@ -45,7 +37,8 @@ class Question:
                 "kind": self.task.kind,
                 "scale": [scale.low, scale.high, scale.step],
                 "definition": self.task.definition,
-            }
+            },
+            "needs": list(self.needs),
         }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 import core
+from core.api.system_means import calibrated_on
 from core.errors import ConsentError, JudgeError, UsageError
 from core.export.judge_reading import open_file
 from core.export.judge_writing import sealed
@@ -112,6 +114,10 @@ def test_one_pass_is_enough(folder: Path, judge_file: Path, tmp_path: Path, monk
     judge = core.load_judge(judge_file, judge=f"hf:{folder}")
     np.testing.assert_allclose(prompted.scores, judge.score(made.items).values, atol=1e-4)
     test = list(fitted.result.parts.test)
+    met = {made.items[k].source_id for k in calibrated_on(made, judge_file)}
+    assert met
+    assert {item.source_id for item in made.items} - met == {made.items[k].source_id for k in test}
+    assert prompted.n_criteria == 1
     labels = np.asarray(made.labels("coherence"))[test]
     by_hand = [np.corrcoef(scores[test], labels)[0, 1] for scores in (fitted.result.scores, prompted.scores)]
     assert prompted.alignment.value == pytest.approx(by_hand[1])
@@ -134,10 +140,44 @@ def test_the_file_asks_the_same_question_of_other_items(folder: Path, judge_file
     np.testing.assert_allclose(again.score(made.items).values, fitted.result.scores, atol=5e-3)
     with pytest.raises(ConsentError):
         core.load_judge(tmp_path / "repeval.yaml").score(made.items)
-    scorer = dict(card["scorer"])
-    for damage in ({"task": {}}, {"task": card["scorer"]["question"]["task"] | {"kind": "pair"}}, {"criteria": 3}):
+    question = card["scorer"]["question"]
+    turned = question["task"] | {"scale": [5, 1, 1]}
+    for damage in ({"task": {}}, {"task": question["task"] | {"kind": "pair"}}, {"task": turned}, {"needs": ["x"]}):
         with pytest.raises(JudgeError, match="damaged"):
-            RepEvalScorer.from_json(scorer | {"question": scorer["question"] | damage})
+            RepEvalScorer.from_json(card["scorer"] | {"question": question | damage})
+    for damage, words in (({"prompt": "draft.v1"}, "no scoring prompt"), ({"persona": "x"}, "There is no persona 'x'")):
+        forged = {**card, "scorer": card["scorer"] | {"question": question | damage}}
+        (tmp_path / "forged.yaml").write_text(json.dumps(sealed(forged)), encoding="utf-8")
+        with pytest.raises(JudgeError, match=words):
+            core.load_judge(tmp_path / "forged.yaml", judge=f"hf:{folder}").score(made.items)
+
+
+def test_what_the_judge_lacks_counts_as_unread_and_its_own_items_test_nothing(
+    folder: Path, judge_file: Path, tmp_path: Path
+) -> None:
+    made = golden()
+    card = open_file(judge_file, "judge").card
+    needy = tmp_path / "needy.yaml"
+    task, texts = card["task"] | {"needs": ["target", "source"]}, {"calibration": "", "held_out": ""}
+    needy.write_text(json.dumps(sealed({**card, "task": task, "texts": texts})), encoding="utf-8")
+    sourced = replace(
+        made, items=tuple(replace(item, source="A source.") for item in made.items[:-3]) + made.items[-3:]
+    )
+    prompted = core.fit_repeval(
+        sourced, "coherence", model=str(folder), judge_file=needy, bootstrap=0, statistic="pearson", level="dataset"
+    ).prompted
+    assert prompted is not None
+    assert np.isnan(prompted.scores[-3:]).all()
+    assert prompted.n_unread == 3
+
+    met = {made.items[k].source_id for k in calibrated_on(made, judge_file)}
+    values = tuple(
+        label if item.source_id in met else None
+        for item, label in zip(made.items, made.aspects["coherence"].values, strict=True)
+    )
+    only = replace(made, aspects={"coherence": replace(made.aspects["coherence"], values=values)})
+    with pytest.raises(UsageError, match="none is left to test it on"):
+        core.fit_repeval(only, "coherence", model=str(folder), judge_file=judge_file, bootstrap=0)
 
 
 def test_only_a_weighed_judge_in_the_process_is_read(folder: Path, judge_file: Path, tmp_path: Path) -> None:
