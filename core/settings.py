@@ -10,6 +10,7 @@
 | `CONCORD_REMOTE_CODE` | none | models whose own Python RepEval may run: `ORG/MODEL@COMMIT` or folders, by commas |
 | `CONCORD_LOCAL_MODELS` | none | models that a judge out of a file may run: `ID`, `ID@REVISION` or folders, by commas |
 | `CONCORD_RAY` | none | Ray cluster that reads hidden states: `auto`, or `HOST:PORT` of its head |
+| `CONCORD_RUNS_PER_PROJECT` | as many as fit | runs of one project at work at once, over all workers; the others wait |
 | `CONCORD_CONCURRENCY` | `64` | requests in flight to one endpoint |
 | `CONCORD_REQUESTS_PER_MINUTE` | as the endpoint allows | most requests a minute to one endpoint |
 | `CONCORD_TOKENS_PER_MINUTE` | as the endpoint allows | most tokens a minute, of prompts and replies |
@@ -56,6 +57,7 @@ class Settings:
     remote_code: tuple[str, ...] = ()
     local_models: tuple[str, ...] = ()
     ray: str = ""
+    runs_per_project: int | None = None
     concurrency: int = 64
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None
@@ -90,6 +92,7 @@ class Settings:
             remote_code=_listed(env.get("CONCORD_REMOTE_CODE") or ""),
             local_models=_listed(env.get("CONCORD_LOCAL_MODELS") or ""),
             ray=ray_address(env.get("CONCORD_RAY") or "", "CONCORD_RAY"),
+            runs_per_project=_given_number(env, "CONCORD_RUNS_PER_PROJECT"),
             concurrency=_positive(env, "CONCORD_CONCURRENCY", 64),
             requests_per_minute=_given_number(env, "CONCORD_REQUESTS_PER_MINUTE"),
             tokens_per_minute=_given_number(env, "CONCORD_TOKENS_PER_MINUTE"),

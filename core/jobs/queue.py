@@ -19,6 +19,9 @@ Runs that want a GPU wait for a worker with one, as long as there is hope::
     "now"      —                                           every worker, however many others it is at
     "gpu"      one gave a sign of life within PATIENCE     such workers only
     "gpu"      none did, or it signed off                  every worker, so that nobody waits for ever
+
+Where the installation says how many runs of one project may be at work at once, its other runs wait, and say so; what
+wants "now" is never held back.
 """
 
 from __future__ import annotations
@@ -36,8 +39,9 @@ from typing import Literal, Self, TypeVar
 from core import telemetry
 from core.errors import CallAgainError, CancelledRunError, ConcordError, LostRunError
 from core.progress import Snapshot, Stage
-from core.project_records import ALIVE_SECONDS, WITH_RESULT, Run, Worker
+from core.project_records import ALIVE_SECONDS, HELD_BACK, WITH_RESULT, Run, Worker
 from core.store.results import SNAPSHOT
+from core.store.runs import WAITING
 from core.store.store import Store
 from core.version import VERSION
 
@@ -71,6 +75,11 @@ def in_turn(active: Sequence[Run]) -> list[Run]:
     return [run for _, run in sorted(turns, key=lambda turn: turn[0])]
 
 
+def _held_words(most: int) -> str:
+    at_work = "1 run of this project is" if most == 1 else f"{most} runs of this project are"
+    return f"{HELD_BACK}{at_work} at work, the most at once in this installation (CONCORD_RUNS_PER_PROJECT)"
+
+
 def placement(run: Run, wants: Wants, workers: Sequence[Worker]) -> str:
     """Why a queued run waits, or what is to be said of the worker that has it; "" for nothing."""
     if run.status != "queued":
@@ -78,13 +87,15 @@ def placement(run: Run, wants: Wants, workers: Sequence[Worker]) -> str:
         return "on a worker without a GPU, because none with a GPU was there" if without else ""
     if run.not_before > run.now:
         return run.message
+    if run.held_back_by:
+        return run.message
     if alive := _heard_within(ALIVE_SECONDS, workers) if wants == "gpu" else []:
         names = ", ".join(f"{worker.worker_id} ({worker.capability})" for worker in alive)
         return f"waiting for a GPU worker: {names} takes it when free"
     if lost := _heard_within(PATIENCE, workers) if wants == "gpu" else []:
         left = PATIENCE - (lost[0].silent_for or 0.0)
         return f"waiting for a GPU worker: {lost[0].worker_id} is lost; any worker takes the run in {left:.0f} s"
-    return "waiting for a worker"
+    return WAITING
 
 
 def _heard_within(seconds: float, workers: Sequence[Worker]) -> list[Worker]:
@@ -230,10 +241,14 @@ class Queue:
         *,
         capability: str = "cpu",
         wants: WantsOf = lambda run: "any",
+        per_project: int | None = None,
     ) -> None:
-        """`capability` is what this worker computes on, `wants` what a run wants."""
+        """`capability` is what this worker computes on, `wants` what a run wants.
+
+        `per_project`: how many runs of one project may be at work at once, with all workers together.
+        """
         self._store, self._worker_id, self._work = store, worker_id, work
-        self._capability, self._wants = capability, wants
+        self._capability, self._wants, self._per_project = capability, wants, per_project
         self._active: dict[str, Wants] = {}
         self._changed = threading.Condition()
         self._stopping = threading.Event()
@@ -260,9 +275,10 @@ class Queue:
         for run in active:
             if run.status == "running":
                 self._pass_on_if_lost(run)
+        at_work = Counter(run.project_id for run in active if run.status == "running")
         for run in in_turn(active):
-            if self._has_room_for(run, workers):
-                self._take(run)
+            if not self._is_held(run, at_work[run.project_id]) and self._has_room_for(run, workers):
+                at_work[run.project_id] += self._take(run)
 
     def _say_how_many(self, active: Sequence[Run]) -> None:
         counts = Counter(str(run.status) for run in active)
@@ -284,6 +300,18 @@ class Queue:
         ):
             log.warning("run %s: passed on from worker %s", run.run_id, run.worker_id)
 
+    def _is_held(self, run: Run, n_at_work: int) -> bool:
+        """Whether its project has as many runs at work as it may; the run says so for as long."""
+        most = self._most_for(run)
+        held = most is not None and n_at_work >= most
+        words = _held_words(most) if most is not None and held else WAITING
+        if run.message != words and (held or run.held_back_by):
+            self._store.runs.say(run.run_id, run.attempt, words)
+        return held
+
+    def _most_for(self, run: Run) -> int | None:
+        return None if self._wants(run) == "now" else self._per_project
+
     def _has_room_for(self, run: Run, workers: Sequence[Worker]) -> bool:
         wants = self._wants(run)
         with self._changed:
@@ -291,16 +319,18 @@ class Queue:
             room = room and list(self._active.values()).count(wants) < RUNS_AT_ONCE[wants]
         return room and takes(self._capability, wants, workers)
 
-    def _take(self, run: Run) -> None:
+    def _take(self, run: Run) -> bool:
         message = "going on where it stopped" if run.snapshots else "starting"
         if run.begun_by not in ("", VERSION):
             message = f"begun by Concord {run.begun_by}, going on with {VERSION}: it may take another way"
-        if not self._store.runs.claim(run.run_id, run.attempt, self._worker_id, message):
-            return
+        most = self._most_for(run)
+        if not self._store.runs.claim(run.run_id, run.attempt, self._worker_id, message, most=most):
+            return False
         with self._changed:
             self._active[run.run_id] = self._wants(run)
         name = f"run-{run.run_id}"
         threading.Thread(target=self._do, args=(self._store.runs.get(run.run_id),), name=name, daemon=True).start()
+        return True
 
     # ── one run ──────────────────────────────────────────────────────────────────────────────────────────────
 

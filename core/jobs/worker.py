@@ -82,6 +82,7 @@ class _Worker:
             lambda run, progress: do_run(store, settings, run, progress),
             capability=self._capability,
             wants=wants_of,
+            per_project=settings.runs_per_project,
         )
         self._stop = threading.Event()
         self._needed_at = time.monotonic()

@@ -20,8 +20,11 @@ from core.records import Usage
 from core.store.codec import pack, unpack
 from core.store.database import record_of
 from core.store.reconnecting import Part
-from core.store.schema import runs, workers
+from core.store.schema import projects, runs, workers
 from core.version import VERSION
+
+WAITING = "waiting for a worker"
+"""What a queued run says of itself as long as there is nothing else to say."""
 
 
 class Runs(Part):
@@ -35,7 +38,7 @@ class Runs(Part):
             row = {
                 **{"run_id": run_id, "project_id": project_id, "golden_id": golden_id, "kind": kind, "title": title},
                 **{"aspect": aspect, "judge_spec": judge_spec, "request": request},
-                **{"status": "queued", "phase": "", "message": "waiting for a worker", "error": ""},
+                **{"status": "queued", "phase": "", "message": WAITING, "error": ""},
                 **{"calls": 0, "calls_expected": 0, "usage": pack(Usage()).body},
                 **{"attempt": 1, "snapshots": 0, "not_before": 0.0, "begun_by": ""},
                 **{"cancel_requested": False, "worker_id": "", "version": 1, "created_at": now, "updated_at": now},
@@ -86,7 +89,7 @@ class Runs(Part):
         status = self.get(run_id).status
         again = {
             **{"status": "queued", "attempt": runs.c.attempt + 1, "cancel_requested": False, "worker_id": ""},
-            **{"error": "", "message": "waiting for a worker", "not_before": 0.0},
+            **{"error": "", "message": WAITING, "not_before": 0.0},
             **{"started_at": None, "finished_at": None},
         }
         with self._db.write() as connection:
@@ -96,16 +99,28 @@ class Runs(Part):
 
     # ── what workers do ──────────────────────────────────────────────────────────────────────────────────────
 
-    def claim(self, run_id: str, attempt: int, worker_id: str, message: str = "starting") -> bool:
-        """Begin this attempt as `worker_id`; False when another worker was faster, or it was cancelled or is over."""
+    def claim(
+        self, run_id: str, attempt: int, worker_id: str, message: str = "starting", *, most: int | None = None
+    ) -> bool:
+        """Begin this attempt as `worker_id`; False when another worker was faster, or it was cancelled or is over.
+
+        With `most` also where so many runs of its project are at work, whoever claims beside this.
+        """
         with self._db.write() as connection:
-            free = sa.and_(runs.c.status == "queued", runs.c.attempt == attempt)
+            free = _waiting(attempt)
+            if most is not None:
+                free = sa.and_(free, sa.literal(self._n_at_work_beside(connection, run_id) < most))
             taken = {
                 **{"status": "running", "worker_id": worker_id, "message": message, "not_before": 0.0},
                 "started_at": sa.func.coalesce(runs.c.started_at, self._db.now(connection)),
                 "begun_by": sa.case((runs.c.begun_by == "", VERSION), else_=runs.c.begun_by),
             }
             return self._update(connection, run_id, free, **taken)
+
+    def say(self, run_id: str, attempt: int, message: str) -> bool:
+        """Say why a queued run waits; False when this attempt waits no longer."""
+        with self._db.write() as connection:
+            return self._update(connection, run_id, _waiting(attempt), message=message)
 
     def pass_on(
         self, run_id: str, attempt: int, message: str = "passed on from a lost worker", *, after: float = 0.0
@@ -143,6 +158,15 @@ class Runs(Part):
 
     # ── SQL ──────────────────────────────────────────────────────────────────────────────────────────────────
 
+    @staticmethod
+    def _n_at_work_beside(connection: sa.Connection, run_id: str) -> int:
+        """How many runs of its project are at work; nobody else counts them until this transaction is over."""
+        its_project = sa.select(runs.c.project_id).where(runs.c.run_id == run_id).scalar_subquery()
+        row = sa.select(projects.c.project_id).where(projects.c.project_id == its_project)
+        connection.execute(row.with_for_update(key_share=True))
+        at_work = sa.and_(runs.c.project_id == its_project, runs.c.status == "running")
+        return int(connection.execute(sa.select(sa.func.count()).select_from(runs).where(at_work)).scalar_one())
+
     def _update(self, connection: sa.Connection, run_id: str, where: sa.ColumnElement[bool], **values: Any) -> bool:
         change = sa.update(runs).where(runs.c.run_id == run_id, where)
         bumped = {"updated_at": self._db.now(connection), "version": runs.c.version + 1}
@@ -160,6 +184,10 @@ class Runs(Part):
 def _run(row: sa.Row[Any], now: datetime) -> Run:
     parsed = {"request_json": row.request, "usage": unpack(Usage, row.usage), "not_before": moment(row.not_before)}
     return record_of(Run, row, now=now, **parsed)
+
+
+def _waiting(attempt: int) -> sa.ColumnElement[bool]:
+    return sa.and_(runs.c.status == "queued", runs.c.attempt == attempt)
 
 
 def _at_work(attempt: int) -> sa.ColumnElement[bool]:

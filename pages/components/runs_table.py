@@ -90,7 +90,10 @@ def finding(runs: Sequence[Run], now: datetime | None = None) -> str:
     elif running:
         said.append(f"{len(running)} runs are going on")
     if waiting:
-        said.append(f"{counted(len(waiting), 'run')} {'waits' if len(waiting) == 1 else 'wait'}")
+        waits, turn = ("waits", "its turn") if len(waiting) == 1 else ("wait", "their turn")
+        held_back_by = next((run.held_back_by for run in waiting if run.held_back_by), "")
+        why = f" for {turn}: {held_back_by}" if held_back_by else ""
+        said.append(f"{counted(len(waiting), 'run')} {waits}{why}")
     if not said:
         last = runs[0]
         when = tables.ago(last.finished_at or last.updated_at, moment)

@@ -11,6 +11,7 @@ import streamlit as st
 
 from core import projects
 from core.comparison.styles import StylesRequest
+from core.jobs.queue import Queue
 from core.judging.styles import Style
 from core.people import Actor
 from core.projects.calibration import CalibrationRequest
@@ -254,6 +255,15 @@ def test_which_worker_has_a_run_and_why_another_waits(place: Place) -> None:
     assert "without a GPU" not in texts(open_screen(SCREEN, run=on_gpu))
     assert "2 workers are alive" in texts(screen)
     assert "gpu-1 · cuda" in texts(screen)
+
+
+def test_a_run_that_its_project_holds_back_says_so_first(place: Place) -> None:
+    place.add_run("running")
+    waits = place.add_run("queued")
+    Queue(place.store, "w", lambda run, progress: "done", per_project=1).tick()
+    reason = "1 run of this project is at work, the most at once in this installation (CONCORD_RUNS_PER_PROJECT)."
+    assert f"1 run waits for its turn: {reason}" in texts(open_screen(SCREEN))
+    assert f"Waiting for its turn: {reason}" in texts(open_screen(SCREEN, run=waits))
 
 
 def test_what_could_not_be_read_is_asked_again_by_one_press(place: Place) -> None:

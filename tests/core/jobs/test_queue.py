@@ -6,6 +6,7 @@ import json
 import os
 import random
 import signal
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from core.jobs.queue import Queue, in_turn
+from core.jobs.queue import Queue, in_turn, placement
 from core.records import GoldenSet, Item
 from core.store.store import Store
 from core.version import VERSION
@@ -111,6 +112,56 @@ def test_a_project_with_many_runs_lets_others_have_their_turn(toys: Any) -> None
     other = [runs.add(project, golden_id, "toy", "t", "a", "toy", "{}") for _ in range(2)]
     expected = [other[0], busy[1], other[1], *busy[2:]]
     assert [run.run_id for run in in_turn(runs.active())] == expected
+
+
+def test_a_project_with_its_share_at_work_waits_and_says_so(toys: Any, until: Callable[..., None]) -> None:
+    """One run a project: the first of each goes, the second waits whoever else is idle, what wants "now" goes too."""
+    runs, mine = toys.store.runs, [toys.add_run(), toys.add_run(wants="now"), toys.add_run()]
+    project = toys.store.projects.add("q")
+    golden_id = toys.store.goldens.add(project, GoldenSet("h", "single", (Item("a", "text"),), {}))
+    other = runs.add(project, golden_id, "toy", "t", "a", "toy", "{}")
+    begun, may_end = list[str](), threading.Event()
+
+    def work(run: Any, progress: Any) -> str:
+        begun.append(run.run_id)
+        may_end.wait(60)
+        return "done"
+
+    def wants(run: Any) -> Any:
+        return json.loads(run.request_json).get("wants", "any")
+
+    queues = [Queue(toys.store, name, work, wants=wants, per_project=1) for name in ("v", "w")]
+    for name in ("v", "w"):
+        toys.store.workers.enter(name, "here", 1)
+    for queue in queues * 2:
+        queue.tick()
+    until(lambda: len(begun) == 3)
+    assert set(begun) == {mine[0], mine[1], other}
+    told = "waiting for its turn: 1 run of this project is at work, the most at once in this installation"
+    waiting = runs.get(mine[2])
+    assert waiting.message == placement(waiting, "any", []) == f"{told} (CONCORD_RUNS_PER_PROJECT)"
+    said = waiting.version
+    queues[0].tick()
+    assert runs.get(mine[2]).version == said  # said once, not at every tick
+    may_end.set()
+    until(lambda: all(run.run_id == mine[2] for run in runs.active()))
+    queues[1].tick()
+    until(lambda: queues[1].idle)
+    assert runs.get(mine[2]).worker_id == "w"
+
+
+def test_a_run_says_no_longer_that_it_is_held_back_once_it_is_not(toys: Any) -> None:
+    """The worker is full: the run waits for a worker now, no more for its project."""
+    busy, held = toys.add_run(), toys.add_run()
+    toys.store.workers.enter("elsewhere", "there", 1)
+    toys.store.runs.claim(busy, 1, "elsewhere")
+    queue = Queue(toys.store, "w", lambda run, progress: "done", per_project=1)
+    queue.tick()
+    assert toys.get(held).message.startswith("waiting for its turn")
+    toys.store.runs.finish(busy, 1, "done")
+    queue._active.update({str(k): "any" for k in range(4)})
+    queue.tick()
+    assert (toys.get(held).status, toys.get(held).message) == ("queued", "waiting for a worker")
 
 
 @pytest.mark.slow

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -8,7 +10,7 @@ import pytest
 
 from core.errors import JobError, LostRunError
 from core.progress import Stage
-from core.records import GoldenSet, ScoreMatrix, Unscored, Usage
+from core.records import GoldenSet, Item, ScoreMatrix, Unscored, Usage
 from core.store.codec import Packed
 from core.store.store import Store
 
@@ -57,6 +59,35 @@ def test_the_way_of_a_run(store: Store, run_id: str) -> None:
     assert store.runs.finish(run_id, 1, "done", message="done")
     assert store.runs.get(run_id).finished_at is not None
     assert store.runs.active() == []
+
+
+def test_workers_that_claim_at_once_never_exceed_what_a_project_may_have_at_work(store: Store, project: str) -> None:
+    """Eight workers, a run each, at the same moment; three may be at work.  A run of another project is not counted."""
+    golden = GoldenSet("g", "single", (Item("a", "text"),), {})
+    golden_id = store.goldens.add(project, golden)
+    elsewhere = store.projects.add("another")
+    store.goldens.add(elsewhere, golden)
+    other = store.runs.add(elsewhere, golden_id, "calibration", "t", "a", "offline", "{}")
+    assert store.runs.claim(other, 1, "v", most=1)
+    run_ids = [store.runs.add(project, golden_id, "calibration", "t", "a", "offline", "{}") for _ in range(8)]
+    start = threading.Barrier(8)
+
+    def claim(run_id: str) -> bool:
+        start.wait()
+        return store.runs.claim(run_id, 1, f"w-{run_id}", most=3)
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(claim, run_ids)) == 3
+    assert sum(run.status == "running" for run in store.runs.all(project)) == 3
+    assert store.runs.claim(next(run.run_id for run in store.runs.all(project) if run.status == "queued"), 1, "w")
+
+
+def test_only_a_queued_run_says_why_it_waits(store: Store, run_id: str) -> None:
+    assert store.runs.say(run_id, 1, "for its turn")
+    assert store.runs.get(run_id).message == "for its turn"
+    store.runs.claim(run_id, 1, "w")
+    assert not store.runs.say(run_id, 1, "for its turn")
+    assert store.runs.get(run_id).message == "starting"
 
 
 def test_every_change_raises_the_version(store: Store, run_id: str) -> None:
