@@ -22,6 +22,7 @@ from core.export.fused_file import fused_card
 from core.export.fused_judge import FusedJudge
 from core.export.judge_writing import yaml_text
 from core.files import write_json, write_text
+from core.fusion.criteria import AspectCriteria, FusionCriteria, read_criteria
 from core.fusion.items import FusionSplit
 from core.fusion.llm import ModelRatings, fusion_state, rate_by_model
 from core.fusion.plan import PlanError, measured_plan, read_plan
@@ -35,7 +36,10 @@ from core.settings import Settings
 from core.stats import Difference
 from core.verdicts import Verdicts
 
-__all__ = ["MODEL_WRITES", "FusedByModel", "FusedRun", "fuse"]
+CALIBRATED = "calibrated"
+"""In the place of criteria: those of the calibrated parts."""
+
+__all__ = ["CALIBRATED", "MODEL_WRITES", "FusedByModel", "FusedRun", "fuse"]
 
 
 @dataclass(frozen=True)
@@ -135,7 +139,9 @@ class FusedByModel:
         return fused_card(
             *(self.inputs.golden, aspect),
             texts=KnownTexts.of(self.inputs.golden, split.calibration, split.held_out),
-            state=fusion_state(self.judge_state, self.gathered.parts, self.ratings.plan, self.tasks),
+            state=fusion_state(
+                self.judge_state, self.gathered.parts, self.ratings.plan, self.tasks, self.ratings.criteria
+            ),
             parts=list(self.gathered.recipes.values()),
             alignment=self.fused[aspect],
             measured={name: body[name] for name in ("parts", "left_out", "n_fit", "n_report", "notes")},
@@ -161,6 +167,10 @@ class FusedByModel:
             "against_best": self.against_best.as_json(),
             "plan": plan.text,
             "plan_origin": plan.origin,
+            "criteria": {
+                entry.aspect: {"text": entry.text, "origin": entry.origin} for entry in self.ratings.criteria.entries
+            },
+            "criteria_words": self.ratings.criteria.words,
             "also": {name: alignment.as_json() for name, alignment in self.fused.items() if name != aspect},
             "calls": self.ratings.calls,
             "requests": usage.requests,
@@ -175,11 +185,12 @@ class FusedByModel:
         }
 
     def save(self, folder: Path | str) -> dict[str, Any]:
-        """Write `fused.yaml`, `plan.txt`, `summary.json` and verdicts, a file an aspect, into `folder`; return the
-        summary."""
+        """Write `fused.yaml`, `plan.txt`, `criteria.txt`, `summary.json` and verdicts, a file an aspect, into `folder`;
+        return the summary."""
         out, body = Path(folder), self.as_json(str(folder))
         write_text(out / "fused.yaml", yaml_text(self._card()))
         write_text(out / "plan.txt", self.ratings.plan.text + "\n")
+        write_text(out / "criteria.txt", self.ratings.criteria.text + "\n")
         _write_verdicts(out, self.inputs.aspect, self.verdicts)
         write_json(out / "summary.json", body)
         return body
@@ -193,6 +204,7 @@ def fuse(
     method: Literal["average", "ridge", "nnls", "llm"] = "ridge",
     judge: str = "",
     plan: str = "",
+    criteria: str = "",
     also: Sequence[str] = (),
     statistic: Statistic = "spearman",
     level: Level | None = None,
@@ -209,14 +221,18 @@ def fuse(
     The arguments are the options of `python -m core fuse`: `parts` are names such as "offline", "overlap", "chrf",
     "metric_<name>" or "judge:FILE"; one that cannot work is left out with its reason.  `method` "llm" asks the judge
     `judge` (a SPEC) by `plan`: a plan's text, "model" to let it write one, "" for one that is measured; `also` are
-    aspects that it rates in the same calls.  `replies` keeps a remote judge's replies, `out` saves the result there,
-    `on_part` hears the name of each part before its turn.  UsageError for parts that mean nothing or too few usable
-    ones, AspectError for labels that cannot rank anything.
+    aspects that it rates in the same calls.  `criteria` are a text of criteria by aspect, "calibrated" for those of the
+    calibrated parts, "none" to rate without; the model writes those of every aspect that has none said.  `replies`
+    keeps a remote judge's replies, `out` saves the result there, `on_part` hears the name of each part before its
+    turn.  UsageError for parts that mean nothing or too few usable ones, AspectError for labels that cannot rank
+    anything.
     """
     if (method == "llm") != bool(judge):
         raise UsageError("--method llm needs --judge (judge= in Python), and no other method takes one.")
     if also and method != "llm":
         raise UsageError("--also (also= in Python) is for the method llm, which rates several aspects in one call.")
+    if criteria and method != "llm":
+        raise UsageError("--criteria (criteria= in Python) is for the method llm, which rates by them.")
     task_of(golden, aspect)
     level = level or usual_level(golden, aspect)
     chosen = CalibrationSettings(
@@ -227,7 +243,7 @@ def fuse(
     how = StackSettings(statistic=statistic, level=level, seed=seed, resamples=bootstrap)
     fused: FusedRun | FusedByModel
     if method == "llm":
-        fused = _by_model(inputs, gathered, how, spec=judge, plan=plan, also=also, out=out)
+        fused = _by_model(inputs, gathered, how, spec=judge, plan=plan, criteria=criteria, also=also, out=out)
     else:
         how = replace(how, method=method)
         fused = FusedRun(inputs, gathered, fuse_parts(golden, aspect, gathered.parts, how, gathered.split(inputs)))
@@ -243,6 +259,7 @@ def _by_model(
     *,
     spec: str,
     plan: str,
+    criteria: str,
     also: Sequence[str],
     out: Path | str | None,
 ) -> FusedByModel:
@@ -252,6 +269,7 @@ def _by_model(
     golden, parts, split = inputs.golden, gathered.parts, gathered.split(inputs)
     aspects = tuple(dict.fromkeys((inputs.aspect, *also)))
     tasks = [task_of(golden, aspect) for aspect in aspects]
+    given = _given_criteria(criteria, aspects, gathered)
     model = language_model(spec, inputs.settings, inputs.replies, gate=NAMED)
     try:
         if plan:
@@ -259,11 +277,14 @@ def _by_model(
         else:
             shared, fit = dict.fromkeys(aspects, parts), split.fit.tolist()
             written = measured_plan(golden, shared, fit, statistic=how.statistic, level=how.level, seed=how.seed)
-        ratings = rate_by_model(model, golden.items, tasks, parts, split.report.tolist(), plan=written)
+        ratings = rate_by_model(model, golden.items, tasks, parts, split.report.tolist(), criteria=given, plan=written)
     except PlanError as error:
         if out is not None:
-            write_text(Path(out) / "plan.txt", error.text + "\n")
-            error.add_note(f"It stands in {Path(out) / 'plan.txt'}: mend it there, and give it back as --plan.")
+            for what, text in (("criteria", error.criteria), ("plan", error.plan)):
+                if text:
+                    write_text(Path(out) / f"{what}.txt", text + "\n")
+            what = "plan" if error.plan else "criteria"
+            error.add_note(f"It stands in {Path(out) / what}.txt: mend it there, and give it back as --{what}.")
         raise
     finally:
         model.close()
@@ -289,6 +310,21 @@ def _by_model(
         tasks=tuple(tasks),
         judge_state=model.as_state(),
     )
+
+
+def _given_criteria(said: str, aspects: Sequence[str], gathered: Gathered) -> FusionCriteria:
+    """The criteria that are not left to the model: of a text, or the best of each calibrated part by its aspect."""
+    if said != CALIBRATED:
+        return read_criteria(said, aspects)
+    cards = [recipe.judge for recipe in gathered.recipes.values() if recipe.judge is not None]
+    best = {str(card["task"]["aspect"]): str(card["criteria"][0]["text"]) for card in reversed(cards)}
+    known = [AspectCriteria(aspect, best[aspect], "calibrated") for aspect in aspects if best.get(aspect)]
+    if not known:
+        raise UsageError(
+            f"No part has calibrated criteria of {', '.join(aspects)}: name offline or judge:FILE in --with, or leave "
+            "--criteria out, and the model writes them."
+        )
+    return FusionCriteria(tuple(known))
 
 
 def _write_verdicts(out: Path, aspect: str, verdicts: Mapping[str, Sequence[Verdict]]) -> None:

@@ -145,6 +145,13 @@ def fuse(
     plan: Annotated[
         str, typer.Option(help="For llm: a plan's file, or 'model' to let it write one; else measured.")
     ] = "",
+    criteria: Annotated[
+        str,
+        typer.Option(
+            help="For llm: a file of criteria by aspect, 'calibrated' for those of the calibrated parts, 'none'; else "
+            "the model writes them."
+        ),
+    ] = "",
     also: Annotated[
         list[str] | None, typer.Option(help="For llm: another aspect to rate in the same calls; may be repeated.")
     ] = None,
@@ -157,10 +164,9 @@ def fuse(
     as_json: JsonFlag = False,
 ) -> None:
     """Fuse several judges and metrics; report the fusion beside its parts on held-out items."""
-    from core.api.fused import MODEL_WRITES
+    from core.api.fused import CALIBRATED, MODEL_WRITES
     from core.api.fused import fuse as join
     from core.data import load_golden
-    from core.files import small_text
 
     loaded = load_golden(golden)
     fused = join(
@@ -169,7 +175,8 @@ def fuse(
         [name.strip() for name in with_.split(",") if name.strip()],
         method=method,
         judge=judge,
-        plan=plan if method != "llm" or plan in ("", MODEL_WRITES) else small_text(Path(plan), "--plan"),
+        plan=_text_of(plan, "--plan", MODEL_WRITES),
+        criteria=_text_of(criteria, "--criteria", CALIBRATED, "none"),
         also=also or (),
         statistic=statistic,
         level=chosen_level(level),
@@ -186,6 +193,13 @@ def fuse(
 
 
 # ── words ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _text_of(said: str, option: str, *words: str) -> str:
+    """The text of the file that `said` names; itself where it is empty or one of the `words`."""
+    from core.files import small_text
+
+    return said if not said or said in words else small_text(Path(said), option)
 
 
 def _estimate_words(estimate: Estimate) -> str:
@@ -235,6 +249,7 @@ def _fusion_words(body: dict[str, Any]) -> list[str]:
         lines.append(f"{best}: {test['value']:+.3f}, {p_figure(test['p'])}")
     lines += [alignment_line(f"{name}, in the same calls", other) for name, other in body.get("also", {}).items()]
     if "requests" in body:
+        lines.append(f"criteria: {body['criteria_words']}")
         calls = f"{body['calls']:,} calls: {body['requests']:,} sent, {body['cached']:,} from the cache"
         lines.append(f"{calls}; {body['tokens']:,} tokens{spent(body)}")
     lines += [f"without {name}: {number(rest['value'])}" for name, rest in body["without"].items()]

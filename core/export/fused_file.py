@@ -22,6 +22,7 @@ from core.export.faults import InconsistentError
 from core.export.judge_document import JudgeDescription
 from core.export.judge_reading import FORMATS, VERSION
 from core.export.judge_writing import written
+from core.fusion.criteria import AspectCriteria, FusionCriteria
 from core.fusion.estimators import restore_estimator
 from core.metrics import Metric, fitted_repeval, make_metric
 from core.records import Alignment, GoldenSet
@@ -104,6 +105,16 @@ class FusionEntry(Part):
         return self
 
 
+class FusionCriteriaEntry(Part):
+    """The criteria of one aspect."""
+
+    aspect: str = Field(min_length=1, max_length=500, description="The aspect that is rated by them.")
+    text: str = Field(max_length=20_000, description="The criteria in full; empty: the aspect is rated without.")
+    origin: Literal["model", "person", "calibrated"] = Field(
+        description="model: written by the model; person: given; calibrated: those of a calibrated judge."
+    )
+
+
 class ModelFusionEntry(Part):
     """A language model that rates each item by a plan, with the parts' numbers beside it, all aspects in one call."""
 
@@ -114,6 +125,14 @@ class ModelFusionEntry(Part):
     plan: str = Field(min_length=1, max_length=8_000, description="Which part serves which aspect, and how.")
     introduced: str = Field(max_length=100_000, description="The parts as the model is told of them, a line each.")
     aspects: list[TaskEntry] = Field(min_length=1, max_length=50, description="What each call rates.")
+    criteria: list[FusionCriteriaEntry] = Field(
+        default=[], max_length=50, description="By what each aspect is rated; aspects that are not there: without."
+    )
+
+    def as_criteria(self) -> FusionCriteria:
+        """The criteria as the prompt shows them."""
+        entries = (AspectCriteria(entry.aspect, entry.text, entry.origin) for entry in self.criteria)
+        return FusionCriteria(tuple(entries))
 
 
 class FusedPart(Part):

@@ -13,6 +13,7 @@ from core.errors import ConcordError, ConsentError, GoldenError, JudgeError, Usa
 from core.export.fused_file import FusedPart, ModelFusionEntry
 from core.export.judge_reading import checked, fusion_document
 from core.export.loaded import LoadedJudge, Metrics
+from core.fusion.criteria import no_criteria
 from core.fusion.estimators import restore_estimator
 from core.fusion.llm import rate_by_model
 from core.fusion.plan import read_plan
@@ -187,7 +188,8 @@ class FusedJudge(LoadedJudge):
         if not isinstance(self._model, LLMJudge):
             raise JudgeError("The judge of this fusion is no language model that can be asked here.")
         tasks = [entry.as_task() for entry in document.aspects]
-        plan = read_plan(document.plan, [task.aspect for task in tasks], document.parts)
+        names = [task.aspect for task in tasks]
+        plan = read_plan(document.plan, names, document.parts)
         numbers = zip(self.parts, self._numbers(golden), strict=True)
         parts = [
             JudgeScores(part.name, "metric", self.task.aspect, values, higher_is_better=part.higher_is_better)
@@ -195,7 +197,10 @@ class FusedJudge(LoadedJudge):
         ]
         everywhere = range(len(golden.items))
         rated = rate_by_model(
-            *(self._model, golden.items, tasks, parts, everywhere), plan=plan, introduced=document.introduced
+            *(self._model, golden.items, tasks, parts, everywhere),
+            criteria=document.as_criteria().with_more(no_criteria(names), names),
+            plan=plan,
+            introduced=document.introduced,
         )
         verdicts = dict(zip(rated.positions, rated.verdicts[self.task.aspect], strict=True))
         return Verdicts(

@@ -7,62 +7,62 @@ missing, off its scale or cut off is unscored alone.
 
 from __future__ import annotations
 
-import json
-import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from core.errors import JudgeError, UsageError
+from core.fusion.criteria import FusionCriteria, criteria_messages, read_written
 from core.fusion.plan import (
     FusionPlan,
     PlanError,
     aspects_block,
     assistants_block,
     filled,
-    folded,
     plain_line,
     plan_messages,
     read_plan,
 )
+from core.fusion.replies import read_sections
 from core.judging.llm import LLMJudge
-from core.judging.parse import read_rating
 from core.judging.render import KINDS, SCORING, item_block, neutral, range_words
 from core.judging.replies import total_usage
 from core.judging.thoughts import without_thoughts
 from core.progress import SILENT, Progress, Stage
 from core.providers.base import Completion, Failure, Message, Reply, Request
-from core.records import FloatArray, Item, JudgeScores, Scale, Scored, Task, Unscored, UnscoredReason, Usage, Verdict
+from core.records import FloatArray, Item, JudgeScores, Scale, Scored, Task, Unscored, Usage, Verdict
 from core.verdicts import Reading, Verdicts
 
+Written = TypeVar("Written")
 EVALUATE_PROMPT = "evaluate.v1"
 OVERALL = "overall"
 TOKENS_AN_ASPECT = 160
 PLAN_TOKENS = 1_500
 CHARACTERS_PER_TOKEN = 4
 BATCH = 40
-_FENCE = re.compile(r"```(?:json)?\s*(\{.*?\})\s*```", re.DOTALL | re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class FusionJudge:
     """What an LLM fusion asks: aspects in `tasks` (one kind of item), the assistants `parts` and the `plan` of their
-    use.  `introduced` is how the assistants were introduced where the plan was made; "" does it by these numbers."""
+    use, by `criteria`.  `introduced` is how the assistants were introduced where the plan was made; "" does it by these
+    numbers."""
 
     tasks: tuple[Task, ...]
     parts: tuple[JudgeScores, ...]
     plan: FusionPlan
     introduced: str = ""
+    criteria: FusionCriteria = field(default_factory=FusionCriteria)
 
     @cached_property
     def _fixed(self) -> dict[str, str]:
         return {
             "thing": KINDS[self.tasks[0].kind].thing,
-            "aspects": aspects_block(self.tasks),
+            "aspects": aspects_block(self.tasks, self.criteria.by_aspect),
             "assistants": self.introduced or introduced(self.parts, self.plan),
             "plan": neutral(self.plan.text),
             "form": self._form(),
@@ -120,9 +120,13 @@ def introduced(parts: Sequence[JudgeScores], plan: FusionPlan) -> str:
 
 
 def fusion_state(
-    judge_state: Mapping[str, Any], parts: Sequence[JudgeScores], plan: FusionPlan, tasks: Sequence[Task]
+    judge_state: Mapping[str, Any],
+    parts: Sequence[JudgeScores],
+    plan: FusionPlan,
+    tasks: Sequence[Task],
+    criteria: FusionCriteria,
 ) -> dict[str, Any]:
-    """What a file of the fusion holds of it: all that rating other items by the same plan takes."""
+    """What a file of the fusion holds of it: all that rating other items by the same plan and criteria takes."""
     return {
         "method": "llm",
         "parts": [part.name for part in parts],
@@ -137,6 +141,7 @@ def fusion_state(
             }
             for task in tasks
         ],
+        "criteria": [asdict(entry) for entry in criteria.entries],
     }
 
 
@@ -145,13 +150,14 @@ def fusion_state(
 
 @dataclass(frozen=True)
 class ModelRatings:
-    """What a model rated by `plan`: `verdicts` by aspect (and `OVERALL`), one for each of `positions`.
+    """What a model rated by `plan` and `criteria`: `verdicts` by aspect (and `OVERALL`), one for each of `positions`.
 
-    `replies` are the texts as they came, by item id.  It took `calls`, the plan's included; `usage` says how many were
-    sent and what they cost.  `n_left` items were not asked for want of budget.
+    `replies` are the texts as they came, by item id.  It took `calls`, those for plan and criteria included; `usage`
+    says how many were sent and what they cost.  `n_left` items were not asked for want of budget.
     """
 
     plan: FusionPlan
+    criteria: FusionCriteria
     positions: tuple[int, ...]
     verdicts: Mapping[str, Verdicts]
     replies: Mapping[str, tuple[str, ...]]
@@ -177,6 +183,7 @@ def rate_by_model(
     parts: Sequence[JudgeScores],
     positions: Sequence[int],
     *,
+    criteria: FusionCriteria,
     plan: FusionPlan | None = None,
     introduced: str = "",
     budget: int | None = None,
@@ -184,13 +191,16 @@ def rate_by_model(
 ) -> ModelRatings:
     """Rate the items at `positions` on the aspects of all `tasks`, one call an item, with the numbers of `parts`.
 
-    Without a `plan` the model writes it first.  Items without a text to rate cost no call; of a `budget` in calls the
-    plan's is taken first.  PlanError where the model writes no plan that can be used.
+    The model first writes the `criteria` of aspects that have none said, then, without a `plan`, the plan.  Items
+    without a text to rate cost no call; of a `budget` in calls those two are taken first.  PlanError where the model
+    writes nothing that can be used.
     """
     rateable = [k for k in positions if items[k].target.strip()]
-    calls = len(rateable) + (plan is None)
+    calls = len(rateable) + (plan is None) + bool(criteria.lacking(tasks))
     asking = _Asking(model, calls if budget is None else min(calls, budget), progress, budget)
-    judge = FusionJudge(tuple(tasks), tuple(parts), plan or _written_plan(asking, tasks, parts), introduced)
+    criteria = _completed(asking, criteria, tasks)
+    plan = plan or _written_plan(asking, tasks, parts, criteria)
+    judge = FusionJudge(tuple(tasks), tuple(parts), plan, introduced, criteria)
     rated = rateable[: asking.expected - asking.calls]
     verdicts: dict[str, list[Verdict]] = {name: [] for name in judge.scales}
     texts: dict[str, tuple[str, ...]] = {}
@@ -205,7 +215,8 @@ def rate_by_model(
                 texts[items[k].item_id] = (reply.text,)
     asking.publish("done", "done")
     return ModelRatings(
-        judge.plan,
+        plan,
+        criteria,
         tuple(rated),
         {name: Verdicts(rows) for name, rows in verdicts.items()},
         texts,
@@ -215,41 +226,66 @@ def rate_by_model(
     )
 
 
-def _written_plan(asking: _Asking, tasks: Sequence[Task], parts: Sequence[JudgeScores]) -> FusionPlan:
-    """The model's plan, asked for once more with what was wrong; PlanError with its text where both are no use."""
+def _completed(asking: _Asking, criteria: FusionCriteria, tasks: Sequence[Task]) -> FusionCriteria:
+    """`criteria` with what the model writes for the aspects that have none said."""
+    lacking = criteria.lacking(tasks)
+    if not lacking:
+        return criteria
+    asking.publish("criteria", "the model writes the criteria")
+    aspects = [task.aspect for task in lacking]
+    written, text, fault = _written(asking, criteria_messages(lacking), lambda text: read_written(text, aspects))
+    if written is None:
+        raise PlanError(fault, text, criteria=True)
+    return criteria.with_more(written, [task.aspect for task in tasks])
+
+
+def _written_plan(
+    asking: _Asking, tasks: Sequence[Task], parts: Sequence[JudgeScores], criteria: FusionCriteria
+) -> FusionPlan:
     asking.publish("plan", "the model writes the plan")
     aspects, names = [task.aspect for task in tasks], [part.name for part in parts]
+    messages = plan_messages(tasks, parts, criteria.by_aspect)
+    plan, text, fault = _written(asking, messages, lambda text: read_plan(text, aspects, names, "model"))
+    if plan is None:
+        raise PlanError(fault, text, written=criteria.text)
+    return plan
+
+
+def _written(
+    asking: _Asking, messages: tuple[Message, ...], read: Callable[[str], Written]
+) -> tuple[Written | None, str, str]:
+    """(what the model wrote as `read` has it, its text, what is wrong with it), asked once more with what was wrong."""
 
     def reads(reply: Completion) -> bool:
-        return _plan_or_fault(reply.text, aspects, names)[0] is not None
+        return _read_or_fault(reply.text, read)[0] is not None
 
-    messages, text, fault = plan_messages(tasks, parts), "", ""
+    text, fault = "", ""
     for turn in (1, 2):
         reply = asking.complete([Request(asking.model.model, messages, 0.0, PLAN_TOKENS, reads=reads)])[0]
         if not isinstance(reply, Completion):
-            raise JudgeError(f"The model wrote no plan: {reply.message}")
+            raise JudgeError(f"The model did not write what it was asked for: {reply.message}")
         text = reply.text
-        plan, fault = _plan_or_fault(text, aspects, names)
-        if plan is not None:
-            return plan
+        written, fault = _read_or_fault(text, read)
+        if written is not None:
+            return written, text, ""
         if not asking.one_more():
             break
         if turn == 1:
             said = (Message("assistant", text), Message("user", AGAIN.format(fault=fault)))
             messages = (*messages, *said)
-    raise PlanError(fault, without_thoughts(text).strip())
+    return None, without_thoughts(text).strip(), fault
 
 
-def _plan_or_fault(text: str, aspects: Sequence[str], names: Sequence[str]) -> tuple[FusionPlan | None, str]:
+def _read_or_fault(text: str, read: Callable[[str], Written]) -> tuple[Written | None, str]:
     try:
-        return read_plan(text, aspects, names, "model"), ""
+        return read(text), ""
     except UsageError as error:
         return None, str(error)
 
 
 AGAIN = (
-    "That plan cannot be used: {fault} Write the whole plan again, one block for each aspect in the form that was "
-    "asked for, without anything before or after."
+    "That cannot be used: {fault} Write the whole of it again, one block for each aspect in the form that was asked "
+    "for, without anything before or after."
 )
 
 
@@ -284,92 +320,6 @@ class _Asking:
         replies = self.model.provider.complete(requests, on_reply=count)
         self.calls, self.usage = self.calls + len(requests), self.usage + total_usage(replies)
         return replies
-
-
-# ── reading ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def read_sections(reply: Completion, scales: Mapping[str, Scale]) -> dict[str, tuple[Reading, str]]:
-    """(reading, the words it was read from) of every aspect in `scales`.
-
-    A reply that is one JSON object is read by its fields, any other by its headings.  In a reply that was cut off the
-    section it was cut in is truncated, and the aspects after it too; the sections before are read.
-    """
-    if reply.finish == "refusal" or not reply.text.strip():
-        return {name: (read_rating(reply.text, scale, name, reply.finish), "") for name, scale in scales.items()}
-    if (fields := _json_fields(reply.text)) is not None:
-        return {name: _of_field(fields, name, scale) for name, scale in scales.items()}
-    cut = reply.finish == "length"
-    sections = _sections(reply.text, tuple(scales))
-    last = max((start for start, _, _ in sections), default=-1)
-    readings: dict[str, tuple[Reading, str]] = {}
-    for start, name, words in sections:
-        reading = Reading(None, "truncated") if cut and start == last else read_rating(words, scales[name], name)
-        if name not in readings or reading.value is not None:  # a later section that can be read replaces the earlier
-            readings[name] = (reading, words.strip())
-    nothing: UnscoredReason = "truncated" if cut else _silence(reply.text, scales)
-    return {name: readings.get(name, (Reading(None, nothing), "")) for name in scales}
-
-
-def _silence(text: str, scales: Mapping[str, Scale]) -> UnscoredReason:
-    """Why an aspect without a section has none: the reply refused, or just says nothing on it."""
-    reason = read_rating(text, next(iter(scales.values()))).reason
-    return "refused" if reason == "refused" else "no verdict"
-
-
-def _sections(text: str, names: Sequence[str]) -> list[tuple[int, str, str]]:
-    """(start, aspect, words) of each stretch that begins with a line headed by an aspect's name."""
-    by_fold = {folded(name): name for name in names}
-    either = "|".join(re.escape(name).replace(r"\ ", r"\s+") for name in sorted(by_fold, key=len, reverse=True))
-    head = re.compile(
-        rf"(?mi)^[ \t#>*_\-\[(\"'`]*(?:\d{{1,2}}[.)][ \t]*)?(?:aspect[ \t]*[:\-])?[ \t*_\[\"'`]*(?P<name>{either})"
-        r"[ \t*_\]\"'`]*"
-        r"(?=(?:score|rating)?[ \t*_]*(?:[:=\-–—(\]]|$))"
-    )
-    heads = [(match.start(), _words_from(text, match), folded(match["name"])) for match in head.finditer(text)]
-    ends = [*(start for start, _, _ in heads[1:]), len(text)][: len(heads)]
-    return [(start, by_fold[name], text[begin:end]) for (start, begin, name), end in zip(heads, ends, strict=True)]
-
-
-def _words_from(text: str, head: re.Match[str]) -> int:
-    """Where the words of a section begin: after a heading that stands alone, at the name of one that goes on."""
-    line_end = text.find("\n", head.end())
-    if line_end >= 0 and not re.search(r"\w", text[head.end() : line_end]):
-        return line_end + 1
-    return head.start("name")
-
-
-def _json_fields(text: str) -> dict[str, Any] | None:
-    """The fields of a reply that is one JSON object, fenced or bare, with folded names; None for any other."""
-    fenced = _FENCE.search(text)
-    bare = text.strip()
-    for candidate in ([fenced[1]] if fenced else []) + ([bare] if bare.startswith("{") else []):
-        try:
-            body = json.loads(candidate)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(body, dict):
-            inner = body.get("scores", body.get("aspects"))
-            return _by_folded_name(inner if isinstance(inner, dict) else body)
-    return None
-
-
-def _by_folded_name(body: Mapping[str, Any]) -> dict[str, Any]:
-    return {folded(str(name).replace("_", " ")): value for name, value in body.items()}
-
-
-def _of_field(fields: Mapping[str, Any], name: str, scale: Scale) -> tuple[Reading, str]:
-    value = fields.get(folded(name), fields.get(f"{folded(name)} score"))
-    if isinstance(value, bool) or value is None or isinstance(value, list):
-        return Reading(None, "no verdict"), ""
-    if isinstance(value, dict):
-        inner = _by_folded_name(value)
-        words = str(inner.get("explanation") or inner.get("reasons") or inner.get("reason") or "")
-        stated = inner.get("score", inner.get("rating", inner.get("value")))
-        if stated is None:
-            return Reading(None, "no verdict"), words
-        return read_rating(f"Score: {stated}", scale, name), words
-    return read_rating(f"Score: {value}", scale, name), str(value)
 
 
 def _verdict(item_id: str, reading: Reading, words: str, reply: Completion) -> Verdict:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from string import Template
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -37,14 +38,19 @@ TO_BE_MENDED = "model, to be mended"
 
 
 class PlanError(JudgeError):
-    """The model's plan cannot be used, asked twice; `text` is the plan, for a person to mend."""
+    """What the model wrote, its plan or its `criteria`, cannot be used, asked twice; a person may mend its `text`.
 
-    def __init__(self, fault: str, text: str) -> None:
+    `written` are the criteria of a plan that came after them: they are paid for.
+    """
+
+    def __init__(self, fault: str, text: str, *, criteria: bool = False, written: str = "") -> None:
+        what = "criteria" if criteria else "plan"
+        way_out = "give others" if criteria else "let one be proposed from the measured alignment"
         super().__init__(
-            f"The model's plan cannot be used: {fault} It was asked twice. Mend its plan by hand, or let one be "
-            f"proposed from the measured alignment. The plan:\n{text[:LONGEST]}"
+            f"The model's {what} cannot be used: {fault} It was asked twice. Mend its {what} by hand, or {way_out}. "
+            f"The {what}:\n{text[:LONGEST]}"
         )
-        self.text = text
+        self.text, self.plan, self.criteria = text, "" if criteria else text, text if criteria else written
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,19 +113,26 @@ def read_plan(text: str, aspects: Sequence[str], assistants: Sequence[str], orig
 
 def _blocks(text: str, aspects: Sequence[str], assistants: Sequence[str]) -> list[tuple[str, tuple[str, ...], str]]:
     """(aspect, assistants, how) of each block, in the order of the text."""
-    known = {folded(aspect): aspect for aspect in aspects}
     blocks: list[tuple[str, list[str]]] = []
     for line in (row.strip().strip("|").strip() for row in _without_json(text).splitlines()):
-        head = _HEAD.fullmatch(line[:_HEAD_AT_MOST])
-        aspect = None if head is None else known.get(folded(head["aspect"])) or known.get(folded(head["bare"] or ""))
-        if head is not None and aspect is not None:
-            blocks.append((aspect, [(head["rest"] or "") + line[_HEAD_AT_MOST:]]))
+        if (headed := aspect_headed(line[:HEAD_AT_MOST], aspects)) is not None:
+            blocks.append((headed[0], [headed[1] + line[HEAD_AT_MOST:]]))
         elif blocks and line:
             blocks[-1][1].append(line)
     return [(aspect, *_use(lines, aspect, assistants)) for aspect, lines in blocks]
 
 
-_HEAD_AT_MOST = 300
+def aspect_headed(line: str, aspects: Sequence[str]) -> tuple[str, str] | None:
+    """(aspect, what follows) of a line that is headed by one of `aspects`, else None."""
+    known = {folded(aspect): aspect for aspect in aspects}
+    head = _HEAD.fullmatch(line)
+    if head is None:
+        return None
+    aspect = known.get(folded(head["aspect"])) or known.get(folded(head["bare"] or ""))
+    return None if aspect is None else (aspect, head["rest"] or "")
+
+
+HEAD_AT_MOST = 300
 _HEAD = re.compile(
     r"[ \t>*#_\-]*(?:\(?\d{1,2}[.):][ \t]*)?[*_`\"'\[]*(?:aspect[ \t]*[:\-][ \t]*)?"
     r"(?P<aspect>(?P<bare>[^:=|(\[–—]+?)[*_`\"'\]]*(?:[ \t]*[(\[][^)\]]*[)\]])?)[*_`\"'\]]*"
@@ -183,12 +196,12 @@ def _named(names: str, aspect: str, assistants: Sequence[str], *, lenient: bool 
 
 
 _AND = re.compile(r"(?:^|\s+)(?:and|&|\+|plus|then)\s+", re.IGNORECASE)
-_FENCED = re.compile(r"```(?:json)?\s*(\{.*\})\s*```", re.DOTALL | re.IGNORECASE)
+FENCED = re.compile(r"```(?:json)?\s*(\{.*\})\s*```", re.DOTALL | re.IGNORECASE)
 
 
 def _without_json(text: str) -> str:
     """`text`, or in the usual form what is one JSON object: aspect to names, or to an object of names and how."""
-    fenced = _FENCED.search(text)
+    fenced = FENCED.search(text)
     try:
         body = json.loads(fenced[1] if fenced else text)
     except (ValueError, RecursionError):
@@ -254,24 +267,28 @@ def _measured_words(better: Sequence[tuple[str, Alignment]]) -> str:
 # ── the prompts' blocks ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def plan_messages(tasks: Sequence[Task], parts: Sequence[JudgeScores]) -> tuple[Message, ...]:
-    """Ask the LLM for a plan."""
+def plan_messages(
+    tasks: Sequence[Task], parts: Sequence[JudgeScores], criteria: Mapping[str, str] = MappingProxyType({})
+) -> tuple[Message, ...]:
+    """Ask the LLM for a plan, with the `criteria` by aspect that the plan is to serve."""
     values = {
         "thing": KINDS[tasks[0].kind].thing,
-        "aspects": aspects_block(tasks),
+        "aspects": aspects_block(tasks, criteria),
         "assistants": assistants_block(parts),
     }
     return (Message("user", filled(PLAN_PROMPT, values)),)
 
 
-def aspects_block(tasks: Sequence[Task]) -> str:
-    """A line for each aspect: its name, scale and meaning."""
+def aspects_block(tasks: Sequence[Task], criteria: Mapping[str, str] = MappingProxyType({})) -> str:
+    """A line for each aspect: its name, scale and meaning; beneath it its criteria, by aspect, where there are any."""
     lines = []
     for task in tasks:
         meaning = " ".join(neutral(task.definition).split())
         lines.append(
             f"- {plain_line(task.aspect)}: a number {range_words(task.scale)}.{f' {meaning}' if meaning else ''}"
         )
+        if rules := neutral(criteria.get(task.aspect, "")):
+            lines += ["  Criteria:", *(f"    {line}" for line in rules.splitlines() if line.strip())]
     return "\n".join(lines)
 
 
@@ -307,9 +324,11 @@ def filled(prompt: str, values: Mapping[str, str]) -> str:
 class FusionRequest:
     """Let a language model fuse the judges `judge_ids` of the project on `aspects`, all of them in one call an item.
 
-    `plan` is the plan's text; "" lets the model write it first.  `plan_seen` are the items whose labels the plan was
-    made from (none for a person's or the model's): the fused judge has seen them.  `n_items` None rates all items,
-    else about so many, of whole sources.  `budget` is the most calls, the plan's included.
+    `plan` is the plan's text; "" lets the model write it first.  `criteria` are the text of criteria by aspect,
+    `criteria_origins` who wrote those of each (a person, where nothing is said); the model writes those of every aspect
+    that the text says nothing of.  `plan_seen` are the items whose labels plan or criteria were made from (none for a
+    person's or the model's): the fused judge has seen them.  `n_items` None rates all items, else about so many, of
+    whole sources.  `budget` is the most calls, those for plan and criteria included.
     """
 
     project_id: str
@@ -323,21 +342,26 @@ class FusionRequest:
     n_items: int | None = None
     budget: int | None = None
     seed: int = 0
+    criteria: str = ""
+    criteria_origins: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class FusionEstimate(CallEstimate):
-    """What an LLM fusion will ask for: a call for each of `n_items`, and one for the plan where there is none."""
+    """What an LLM fusion will ask for: a call for each of `n_items`, one for the plan where there is none, and one for
+    the criteria of the aspects `to_write` that have none said."""
 
     n_items: int
+    to_write: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class FusionRunView:
-    """Aspect → the judge entered, the plan in force, and what could not be read: aspect → reason → count.
+    """Aspect → the judge entered, plan and criteria in force, and what could not be read: aspect → reason → count.
 
-    `overall` is the judge of the overall score, entered on the first aspect.  `judge_state` restores the model that
-    rated (empty where an older run kept none).
+    `criteria_origins` says of each aspect who wrote its criteria (an older run rated without any).  `overall` is the
+    judge of the overall score, entered on the first aspect.  `judge_state` restores the model that rated (empty where
+    an older run kept none).
     """
 
     judges: Mapping[str, str]
@@ -346,3 +370,5 @@ class FusionRunView:
     unscored: Mapping[str, Mapping[str, int]]
     stopped_early: str = ""
     judge_state: Mapping[str, Any] = field(default_factory=dict)
+    criteria: str = ""
+    criteria_origins: Mapping[str, str] = field(default_factory=dict)

@@ -50,11 +50,15 @@ from core.projects.criteria import (
 from core.projects.demo import ensure_demo, reset_demo, start_replay, welcome
 from core.projects.fusion import (
     compare_fusions,
-    estimate_fusion,
     fuse_judges,
     fused_file,
     keep_fusion,
     kept_fusion,
+)
+from core.projects.fusion_by_model import (
+    calibrated_criteria,
+    criteria_origins,
+    estimate_fusion,
     list_plans,
     propose_plan,
     save_plan,

@@ -1,29 +1,26 @@
-"""Fusion in a project: judges joined without calls and kept as a judge; fusion by a model, from its plan to its run."""
+"""Fusion in a project: judges joined without calls, kept as a judge, and written as a file."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from core.errors import JobError, NotFoundError, UsageError
-from core.fusion.plan import FusionEstimate, FusionRequest, FusionRunView
+from core.fusion.plan import FusionRequest, FusionRunView
+from core.projects.fusion_by_model import model_fusion
 from core.projects.roles import requires
-from core.projects.runs import RunWork, start_run
-from core.records import GoldenSet, JudgeScores, Task
-from core.review.log import FusionKept, FusionPlanSaved
-from core.settings import Settings
+from core.records import GoldenSet, JudgeScores
+from core.review.log import FusionKept
 from core.store.codec import unpack
 from core.store.results import RESULT
 from core.store.store import Store
 
 if TYPE_CHECKING:
     from core.export.fused_file import FusedPart
-    from core.fusion.llm import FusionJudge, ModelRatings
     from core.fusion.stack import Fusion, FusionTable, StackSettings
 
 
@@ -161,7 +158,8 @@ def _model_card(store: Store, project_id: str, judge_id: str) -> dict[str, Any]:
     if outcome is None or not outcome.judge_state or outcome.judges.get(judge.aspect) != judge_id:
         raise NotFoundError(f"{judge.name}: its run kept no fusion of {judge.aspect} that rates other items.")
     fusion = model_fusion(store, unpack(FusionRequest, run.request_json))
-    golden, parts, plan = fusion.golden, fusion.parts, fusion.judge(outcome.plan).plan
+    golden, parts, plan = fusion.golden, fusion.parts, fusion.plan(outcome.plan)
+    criteria = fusion.criteria(outcome.criteria, outcome.criteria_origins)
     labelled = np.flatnonzero(~np.isnan(golden.labels(judge.aspect)))
     report = np.setdiff1d(labelled, judge.seen)
     matrix = np.vstack([judge.values, *(part.upward for part in parts)])
@@ -173,7 +171,7 @@ def _model_card(store: Store, project_id: str, judge_id: str) -> dict[str, Any]:
         golden,
         judge.aspect,
         texts=KnownTexts.of(golden, judge.seen, report),
-        state=fusion_state(outcome.judge_state, parts, plan, fusion.tasks),
+        state=fusion_state(outcome.judge_state, parts, plan, fusion.tasks, criteria),
         parts=[_recipe(store, {key: getattr(part, key) for key in about}) for part in parts],
         alignment=aligned[0],
         measured={"parts": of_parts, "n_fit": len(judge.seen), "n_report": len(report)},
@@ -211,184 +209,3 @@ def _fitted(store: Store, run_id: str) -> dict[str, Any] | None:
     if not isinstance(outcome, RepEvalOutcome) or outcome.result.scorer is None:
         return None
     return outcome.result.scorer.as_json()
-
-
-# ── by a model ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True)
-class ModelFusion:
-    """What an LLM fusion works with: `parts` are the assistants under the names that the plan uses, `positions` the
-    items to rate."""
-
-    golden: GoldenSet
-    tasks: tuple[Task, ...]
-    parts: tuple[JudgeScores, ...]
-    positions: tuple[int, ...]
-
-    def judge(self, plan: str) -> FusionJudge:
-        """UsageError in words for a plan that does not fit."""
-        from core.fusion.llm import FusionJudge
-        from core.fusion.plan import read_plan
-
-        aspects, names = [task.aspect for task in self.tasks], [part.name for part in self.parts]
-        return FusionJudge(self.tasks, self.parts, read_plan(plan, aspects, names))
-
-
-def model_fusion(store: Store, request: FusionRequest) -> ModelFusion:
-    """Items, aspects and assistants of a request.  NotFoundError for unknown ones, UsageError for none at all."""
-    from core.data.split import task_of, whole_sources
-
-    store.projects.get(request.project_id)
-    golden = store.goldens.load(request.golden_id)
-    if not request.aspects or not request.judge_ids:
-        raise UsageError("An LLM fusion needs at least one aspect and one assistant.")
-    unknown = [aspect for aspect in request.aspects if aspect not in golden.aspects]
-    if unknown:
-        raise NotFoundError(f"{golden.name} has no aspect {unknown[0]!r}.")
-    rows = [store.judges.get(request.project_id, judge_id) for judge_id in request.judge_ids]
-    if any(row.golden_id != request.golden_id for row in rows):
-        raise UsageError("An assistant belongs to another golden set.")
-    positions = np.arange(len(golden.items))
-    if request.n_items is not None:
-        rng = np.random.default_rng([request.seed, 6])
-        positions = whole_sources(golden.source_codes, positions, request.n_items, rng)
-    return ModelFusion(
-        golden,
-        tuple(task_of(golden, aspect) for aspect in request.aspects),
-        named_assistants([row.judge for row in rows], len(request.aspects) > 1),
-        tuple(positions.tolist()),
-    )
-
-
-def named_assistants(judges: Sequence[JudgeScores], several: bool) -> tuple[JudgeScores, ...]:
-    """Judges under names that tell them apart: a metric serves all aspects, any other is named with its aspect."""
-    named: dict[str, JudgeScores] = {}
-    for judge in judges:
-        name = judge.name if judge.kind == "metric" or not several else f"{judge.name} on {judge.aspect}"
-        name = re.sub(r"[,;:\s]+", " ", name).strip()
-        if name in named and judge.kind != "metric":
-            name = f"{name} ({len(named) + 1})"
-        named.setdefault(name, replace(judge, name=name))
-    return tuple(named.values())
-
-
-def propose_plan(store: Store, request: FusionRequest) -> FusionPlanSaved:
-    """A plan from the assistants' measured alignment, without a call.
-
-    Measured on half of the sources that no assistant has seen; `seen` of the result says which items those are.  It is
-    not saved.
-    AspectError when too few are left.
-    """
-    from core.comparison import usual_level
-    from core.fusion.items import unseen_split
-    from core.fusion.plan import measured_plan
-
-    fusion = model_fusion(store, request)
-    fit = unseen_split(fusion.golden, request.aspects[0], fusion.parts, seed=request.seed).fit.tolist()
-    own = {
-        aspect: [part for part in fusion.parts if part.kind == "metric" or part.aspect == aspect]
-        for aspect in request.aspects
-    }
-    level = usual_level(fusion.golden, request.aspects[0])
-    plan = measured_plan(fusion.golden, own, fit, level=level, seed=request.seed)
-    return FusionPlanSaved(plan.text, "measured", tuple(fit), request.aspects, subject=request.golden_id)
-
-
-@requires("reviewer", "saved a fusion plan")
-def save_plan(store: Store, request: FusionRequest, *, origin: str = "person", expected: int | None = None) -> int:
-    """Keep `request.plan` as a new version; returns its number.
-
-    UsageError in words for a plan that names an unknown assistant or leaves an aspect out; ConflictError when another
-    version came after `expected`.
-    """
-    text = model_fusion(store, request).judge(request.plan).plan.text
-    plan = FusionPlanSaved(text, origin, request.plan_seen, request.aspects, subject=request.golden_id)
-    return store.events.add(request.project_id, plan, store.actor, expected=expected)
-
-
-def list_plans(store: Store, project_id: str, golden_id: str) -> list[FusionPlanSaved]:
-    """Every version of the plans for a golden set, newest first."""
-    return store.events.all(project_id, FusionPlanSaved, golden_id)[::-1]
-
-
-def estimate_fusion(store: Store, settings: Settings, request: FusionRequest) -> FusionEstimate:
-    """Calls, tokens and price of an LLM fusion before it starts; asks no endpoint.
-
-    UsageError for a judge that is no language model or a plan that does not fit; AuthError without a key.
-    """
-    from core.fusion.plan import measured_plan
-    from core.judging.registry import language_model
-
-    fusion = model_fusion(store, request)
-    plan = request.plan or measured_plan(fusion.golden, {aspect: [] for aspect in request.aspects}, []).text
-    judge, items = fusion.judge(plan), fusion.golden.items
-    positions = [k for k in fusion.positions if items[k].target.strip()][: request.budget]
-    prompt, completion = judge.tokens(items, positions)
-    with closing(language_model(request.judge_spec, settings)) as model:
-        cost = model.cost_of(prompt, completion)
-    return FusionEstimate(len(positions) + (not request.plan), prompt, completion, cost, n_items=len(positions))
-
-
-@requires("reviewer", "started an LLM fusion")
-def start_fusion(store: Store, settings: Settings, request: FusionRequest) -> str:
-    """Start an LLM fusion (`start_run`).  Errors as `estimate_fusion`, and UsageError for a budget below 1."""
-    if request.budget is not None and request.budget < 1:
-        raise UsageError(f"A budget has at least 1 call, not {request.budget}.")
-    estimate_fusion(store, settings, request)
-    title = f"LLM fusion · {', '.join(request.aspects)} · {request.judge_spec}"
-    return start_run(store, settings, "fusion", request, title=title, judge_spec=request.judge_spec)
-
-
-def run_fusion(work: RunWork) -> FusionRunView:
-    """Rate item by item by the plan, and enter a judge for each aspect and one of the overall score.
-
-    With a budget the rest stays unasked.
-    """
-    from core.fusion.llm import rate_by_model
-    from core.fusion.plan import TO_BE_MENDED, PlanError
-    from core.judging.registry import language_model
-
-    request = work.request(FusionRequest)
-    fusion = model_fusion(work.store, request)
-    with closing(language_model(request.judge_spec, work.settings, work.replies, gate=work.gate)) as model:
-        try:
-            ratings = rate_by_model(
-                *(model, fusion.golden.items, fusion.tasks, fusion.parts, fusion.positions),
-                plan=fusion.judge(request.plan).plan if request.plan else None,
-                budget=request.budget,
-                progress=work.progress,
-            )
-        except PlanError as error:  # never lost: it stands among the plans, to be mended by a person
-            plan = FusionPlanSaved(error.text, TO_BE_MENDED, (), request.aspects, subject=request.golden_id)
-            work.store.events.add(request.project_id, plan, work.store.actor, form=f"plan:{work.run.run_id}")
-            raise
-    judges = {
-        name: work.add_judge(_as_judge(ratings, request, fusion, name, work.run.run_id), ratings.replies)
-        for name in (ratings.verdicts if ratings.positions else ())
-    }
-    stopped = f"The budget of {request.budget} calls left {ratings.n_left} items out." if ratings.n_left else ""
-    unread = {name: counts for name in ratings.verdicts if (counts := ratings.unread(name))}
-    in_force = request.plan or ratings.plan.text
-    return FusionRunView(judges, in_force, ratings.calls, unread, stopped, model.as_state())
-
-
-def _as_judge(
-    ratings: ModelRatings, request: FusionRequest, fusion: ModelFusion, name: str, run_id: str
-) -> JudgeScores:
-    """The fused score of an aspect, or the overall one, as a judge."""
-    from core.fusion.llm import OVERALL
-
-    overall = name == OVERALL and OVERALL not in request.aspects
-    what = "all in all" if overall else name
-    return JudgeScores(
-        name=f"LLM fusion · {request.judge_spec}{' · overall' if overall else ''}",
-        kind="fused",
-        aspect=request.aspects[0] if overall else name,
-        values=ratings.values(name, len(fusion.golden.items)),
-        unscored=ratings.verdicts[name].unscored,
-        seen=tuple(sorted({*request.plan_seen}.union(*(part.seen for part in fusion.parts)))),
-        note=f"{request.judge_spec} rates {what} by {len(fusion.parts)} assistants, all aspects in a call.",
-        run_id=run_id,
-        calls_per_item=1.0 / len(request.aspects),
-    )

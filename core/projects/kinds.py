@@ -31,7 +31,7 @@ from core.projects.analyses import (
 from core.projects.by_batch import BATCHES, BatchSteps
 from core.projects.calibration import CalibrationRequest, run_calibration, start_calibration
 from core.projects.consent import require_consent
-from core.projects.fusion import run_fusion, start_fusion
+from core.projects.fusion_by_model import run_fusion, start_fusion
 from core.projects.judge_line import VersionRequest
 from core.projects.judge_versions import run_version_measurement, start_version
 from core.projects.judges import MetricsRequest, MetricsResult, names_a_model, run_metrics, start_metrics

@@ -306,6 +306,14 @@ def _plan_fusion(sections: Sections, _chance: random.Random) -> str:
     return "\n\n".join(f"{aspect}: {names}\nRead the item first, then these numbers." for aspect in aspects)
 
 
+def _criteria_of_fusion(sections: Sections, chance: random.Random) -> str:
+    """Two criteria for every aspect of a fusion."""
+    return "\n\n".join(
+        "\n".join([f"{aspect}:", *(f"- {chance.choice(prop.sentences)}" for prop in chance.sample(PROPERTIES, 2))])
+        for aspect in _LISTED.findall(sections.get("Aspects", ""))
+    )
+
+
 def _write_steps(sections: Sections, chance: random.Random) -> str:
     looked_at = _called_for(sections.get("Criteria", "")) or [chance.choice(PROPERTIES)]
     middle = [f"Look at the {prop.name} of the text and note where it falls short." for prop in looked_at]
@@ -330,6 +338,7 @@ _WRITERS: dict[str, Callable[[Sections, random.Random], str]] = {
     "Present": _refine,
     "Examples": _draft,
     "Plan": _plan_fusion,
+    "Rubric": _criteria_of_fusion,
     "Task": _write_steps,
     "Numbers": _fuse,
 }

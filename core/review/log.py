@@ -81,7 +81,10 @@ class Action(Entry):
 
 @dataclass(frozen=True)
 class FusionPlanSaved(Entry):
-    """A version of the plan for a golden set, the subject; `seen` are the items whose labels it was made from."""
+    """A version of the plan for a golden set, the subject, with the criteria by aspect that it serves.
+
+    `seen` are the items whose labels plan or criteria were made from.
+    """
 
     kind = "fusion plan"
     does = "fusion plan"
@@ -89,6 +92,8 @@ class FusionPlanSaved(Entry):
     origin: str
     seen: tuple[int, ...]
     aspects: tuple[str, ...]
+    criteria: str = ""
+    criteria_origins: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

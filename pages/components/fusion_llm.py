@@ -1,4 +1,4 @@
-"""LLM fusion on screen: the plan (proposed, written by the model, edited in versions), what it costs, its run."""
+"""LLM fusion on screen: what is rated by which model, what it costs, its run."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from core.fusion.plan import TO_BE_MENDED, FusionRequest, FusionRunView
+from core.fusion.plan import FusionRequest, FusionRunView
 from core.projects.kinds import RunDetail
-from core.review.log import FusionPlanSaved
-from core.wording import counted
-from pages.components import live, people, state, tables
+from pages.components import fusion_texts, live, people, state, tables
 from pages.components.fusion_view import Fused
 from pages.components.page import Opened, link_to
 from pages.components.screens import plain
@@ -42,13 +40,11 @@ def draw(page: Opened, fused: Fused) -> None:
     key = state.widget(f"fusion_plan_{fused.view.golden_id[-12:]}_{'+'.join(aspects)}")
     versions = [plan for plan in projects.list_plans(page.store, page.project.project_id, fused.view.golden_id)
                 if set(plan.aspects) == set(aspects)]  # fmt: skip
-    _draw_plan(page, request, versions, key)
-    text = str(st.session_state.get(key, "")).strip()
-    seen = _seen_of(text, versions, key)
+    request = fusion_texts.draw(page, request, versions, key)
     limit = st.number_input(
         "Items to rate (0: all)", min_value=0, value=0, step=20, key=state.widget("fusion_items_limit"), width=220
     )
-    _draw_start(page, replace(request, plan=text, plan_seen=seen, n_items=int(limit) or None))
+    _draw_start(page, replace(request, n_items=int(limit) or None))
 
 
 def _choose_aspects(fused: Fused) -> tuple[str, ...]:
@@ -77,63 +73,6 @@ def _assistants(page: Opened, fused: Fused, aspects: Sequence[str]) -> tuple[str
     return tuple(judge_ids)
 
 
-def _draw_plan(page: Opened, request: FusionRequest, versions: list[FusionPlanSaved], key: str) -> None:
-    unread = bool(versions) and versions[0].origin == TO_BE_MENDED and not st.session_state.get(key)
-    offered = st.session_state.get(f"{key}_offered") if unread else None
-    if versions and (key not in st.session_state or (unread and offered != versions[0].number)):
-        st.session_state[key], st.session_state[f"{key}_offered"] = versions[0].text, versions[0].number
-    with st.container(horizontal=True, gap="small"):
-        st.button(
-            "Propose from measured agreement", icon=":material/insights:", on_click=_propose, args=(page, request, key)
-        )
-        if versions:
-            with st.popover(f"{counted(len(versions), 'version')} kept", icon=":material/history:"):
-                for version in versions:
-                    st.markdown(plain(f"Version {version.number}, by {version.actor or 'somebody'} ({version.origin})"))
-                    st.text(version.text)
-    st.text_area(
-        "Plan",
-        key=key,
-        height=min(140 + 60 * (len(request.aspects) - 1), 360),
-        max_chars=8_000,
-        placeholder="\n".join(f"{aspect}: part, part\nHow to read their numbers." for aspect in request.aspects[:2])
-        + "\nLeft empty, the model writes the plan.",
-    )
-    head = versions[0].number if versions else 0
-    text = str(st.session_state.get(key, "")).strip()
-    st.button(
-        "Keep this version",
-        icon=":material/save:",
-        on_click=_keep,
-        args=(page, replace(request, plan=text, plan_seen=_seen_of(text, versions, key)), head),
-        **people.gate(page, "reviewer", disabled=not text or bool(versions and versions[0].text == text)),
-    )
-
-
-def _seen_of(text: str, versions: list[FusionPlanSaved], key: str) -> tuple[int, ...]:
-    """Items that the plan was made from: of the proposal it began as, or of the version it is."""
-    proposed = st.session_state.get(f"{key}_seen", ())
-    kept = next((version.seen for version in versions if version.text == text), ())
-    return tuple(sorted({*proposed, *kept})) if text else ()
-
-
-def _propose(page: Opened, request: FusionRequest, key: str) -> None:
-    try:
-        plan = projects.propose_plan(page.store, request)
-    except ConcordError as error:
-        state.leave_notice(f"No plan can be proposed: {error}", good=False)
-        return
-    st.session_state[key], st.session_state[f"{key}_seen"] = plan.text, plan.seen
-
-
-def _keep(page: Opened, request: FusionRequest, head: int) -> None:
-    try:
-        projects.save_plan(page.store, request, expected=None if head == 0 else head)
-        state.leave_notice("The plan is kept as a new version.", good=True)
-    except ConcordError as error:
-        state.leave_notice(f"The plan was not kept: {error}", good=False)
-
-
 def _draw_start(page: Opened, request: FusionRequest) -> None:
     if not request.judge_spec:
         st.caption("Name the model to see what the fusion would cost.")
@@ -145,7 +84,11 @@ def _draw_start(page: Opened, request: FusionRequest) -> None:
         return
     n_tokens = (estimate.prompt_tokens or 0) + (estimate.completion_tokens or 0)
     price = plain(tables.money(estimate.cost))
-    st.markdown(f"**{estimate.calls:,} calls** on {estimate.n_items:,} items, about {n_tokens:,} tokens, {price}.")
+    by_model = [*([f"criteria for {', '.join(estimate.to_write)}"] if estimate.to_write else [])]
+    by_model += [] if request.plan else ["the plan"]
+    first = f" The model first writes {' and '.join(by_model)}." if by_model else ""
+    calls = f"**{estimate.calls:,} calls** on {estimate.n_items:,} items, about {n_tokens:,} tokens, {price}."
+    st.markdown(calls + plain(first))
     gate = people.gate(page, "reviewer")
     if st.button("Start the LLM fusion", type="primary", icon=":material/play_arrow:", **gate):
         try:

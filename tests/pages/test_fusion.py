@@ -152,7 +152,15 @@ def test_a_plan_is_proposed_and_its_cost_shown(full: Place) -> None:
     plan = labelled(screen.text_area, "Plan").value
     assert plan.startswith("coherence: ")
     choose(screen, "Model", "scripted")
+    assert "121 calls" in texts(screen)
+    assert "The model first writes criteria for coherence." in texts(screen)
+    press(screen, "Take the calibrated criteria")
+    assert "No judge of coherence has been calibrated" in texts(screen)
+    choose(screen, "Criteria", "coherence:\n- It hangs together.")
     assert "120 calls" in texts(screen)
+    choose(screen, "Criteria", "Be strict.")
+    assert "stands under no aspect" in texts(screen)
+    choose(screen, "Criteria", "")
     choose(screen, "Plan", "coherence: bleurt")
     assert "no such assistant" in texts(screen)
 
@@ -174,10 +182,12 @@ def test_every_labelled_aspect_is_rated_in_the_same_call(full: Place) -> None:
         "relevance",
     ]
     choose(screen, "Model", "scripted")
+    choose(screen, "Criteria", "relevance:\n- Cover the main point.\ncoherence: none")
     assert "120 calls" in texts(screen)  # no more than for one aspect
     press(screen, "Keep this version")
     kept = projects.list_plans(full.store, full.project_id, golden_id)
     assert [one.aspects for one in kept] == [("coherence", "relevance")]
+    assert kept[0].criteria == "coherence:\nnone\n\nrelevance:\n- Cover the main point."
     offered = labelled(screen.multiselect, "Rated in each call")
     offered.set_value(["fluency"]).run()
     assert labelled(screen.text_area, "Plan").value == ""  # another plan's aspects

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 
 from core.data import load_golden
 from core.export import read_verdicts
@@ -67,7 +68,7 @@ def test_replies_join_and_have_to_be_handed_in_for_new_items(run: Run) -> None:
 
 def test_a_model_fuses_by_a_plan(run: Run) -> None:
     llm = (*ASK, *PARTS, "--method", "llm", "--judge", "scripted")
-    code, body = run(*llm, "--also", "fluency")
+    code, body = run(*llm, "--also", "fluency", "--criteria", "none")
     assert (code, body["method"], body["calls"], body["plan_origin"]) == (0, "llm", body["n_report"], "measured")
     assert body["fused"]["n"] == body["n_report"]
     assert set(body["also"]) == {"fluency"}
@@ -75,6 +76,44 @@ def test_a_model_fuses_by_a_plan(run: Run) -> None:
     Path("plan.txt").write_text("coherence: overlap_pairs\nTrust it.\n", "utf-8")
     code, again = run(*llm, "--plan", "plan.txt")
     assert (code, again["plan"], again["plan_origin"]) == (0, "coherence: overlap_pairs\nTrust it.", "person")
+
+
+def test_the_model_writes_criteria_where_none_are_given_and_the_command_says_so(run: Run, say: Say) -> None:
+    llm = (*ASK, *PARTS, "--method", "llm", "--judge", "scripted")
+    code, body = run(*llm, "--also", "fluency")
+    assert (code, body["calls"]) == (0, body["n_report"] + 1)
+    assert {aspect: entry["origin"] for aspect, entry in body["criteria"].items()} == {
+        "coherence": "model",
+        "fluency": "model",
+    }
+    assert "criteria: coherence: written by the model; fluency: written by the model" in say(*llm, "--also", "fluency")
+    kept = Path("out/criteria.txt").read_text("utf-8")
+    edited = kept.replace("fluency:", "fluency:\n- No broken grammar.")
+    Path("mine.txt").write_text(edited, "utf-8")
+    code, again = run(*llm, "--also", "fluency", "--criteria", "mine.txt")
+    assert (code, again["calls"]) == (0, body["n_report"])
+    assert again["criteria"]["fluency"]["text"].startswith("- No broken grammar.")
+    assert {entry["origin"] for entry in again["criteria"].values()} == {"person"}
+    card = yaml.safe_load(Path("out/fused.yaml").read_text("utf-8"))
+    assert [entry["text"] for entry in card["fusion"]["criteria"]] == [
+        entry["text"] for entry in again["criteria"].values()
+    ]
+
+
+def test_calibrated_criteria_of_a_part_are_taken_by_choice(run: Run) -> None:
+    llm = (*ASK, "--method", "llm", "--judge", "scripted", "--criteria", "calibrated")
+    code, body = run(*llm, *PARTS)
+    assert code == 2
+    assert "No part has calibrated criteria of coherence" in body["error"]["message"]
+    code, body = run(*llm, "--with", "offline,overlap", "--also", "fluency")
+    assert code == 0
+    origins = {aspect: entry["origin"] for aspect, entry in body["criteria"].items()}
+    assert origins == {"coherence": "calibrated", "fluency": "model"}
+    card = yaml.safe_load(Path("out/fused.yaml").read_text("utf-8"))
+    (offline,) = (part["judge"] for part in card["parts"] if part["name"] == "offline")
+    assert body["criteria"]["coherence"]["text"] == offline["criteria"][0]["text"]
+    code, body = run(*ASK, *PARTS, "--criteria", "none")
+    assert (code, body["error"]["message"][:40]) == (2, "--criteria (criteria= in Python) is for ")
 
 
 def test_a_fusion_by_a_model_scores_other_items_from_its_file_as_it_rated_its_own(

@@ -16,12 +16,14 @@ import yaml
 from core import projects
 from core.__main__ import main
 from core.api.loading import restored
-from core.errors import ConflictError, JudgeError, NotFoundError, UsageError
+from core.calibration.settings import CalibrationSettings
+from core.errors import ConflictError, JobError, JudgeError, NotFoundError, UsageError
 from core.export.fused_judge import FusedJudge
 from core.export.judge_reading import open_file
 from core.fusion.plan import FusionRequest, FusionRunView
 from core.judging.registry import restore_judge
 from core.metrics import as_judge, make_metric
+from core.projects.calibration import CalibrationRequest
 from core.providers import scripted
 from core.providers.base import Reply, Request
 from core.records import GoldenSet, Usage
@@ -44,7 +46,9 @@ def request_(store: Store, golden: GoldenSet) -> FusionRequest:
         ids += [
             projects.add_judge(store, project, golden_id, as_judge(assistant, scores, aspect)) for aspect in ASPECTS
         ]
-    return FusionRequest(project, golden_id, ASPECTS[0], ASPECTS, tuple(ids), "scripted", PLAN, n_items=30)
+    return FusionRequest(
+        project, golden_id, ASPECTS[0], ASPECTS, tuple(ids), "scripted", PLAN, n_items=30, criteria="none"
+    )
 
 
 Fuse, Drive = Callable[[FusionRequest], FusionRunView], Callable[..., str]
@@ -123,6 +127,85 @@ def test_the_model_writes_the_plan_where_none_is_given(request_: FusionRequest, 
     assert "left 20 items out" in view.stopped_early
 
 
+def test_the_model_writes_the_criteria_where_none_are_given(
+    store: Store, settings: Settings, request_: FusionRequest, fuse: Fuse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One call more, for the aspects of which nothing is said; a version to edit, and the prompt of every item."""
+    asked = asking(monkeypatch)
+    request = replace(request_, criteria="relevance:\n- Cover the main point.", n_items=6)
+    estimate = projects.estimate_fusion(store, settings, request)
+    assert (estimate.calls, estimate.to_write) == (7, ("coherence",))
+    view = fuse(request)
+    assert view.calls == 7
+    assert view.criteria_origins == {"coherence": "model", "relevance": "person"}
+    assert "- relevance: a number" not in asked[0], "the criteria of relevance are given"
+    (version,) = projects.list_plans(store, request.project_id, request.golden_id)
+    assert (version.text, version.origin, version.criteria) == (PLAN, "person", view.criteria)
+    assert version.criteria_origins == view.criteria_origins
+    written = view.criteria.split("\n\nrelevance:")[0].splitlines()[1:]
+    assert len(written) == 2
+    for prompt in asked[1:]:
+        assert all(f"    {line}" in prompt for line in (*written, "- Cover the main point."))
+    card = yaml.safe_load(projects.fused_file(store, request.project_id, view.judges["coherence"]))
+    assert [(entry["aspect"], entry["origin"]) for entry in card["fusion"]["criteria"]] == [
+        *(("coherence", "model"), ("relevance", "person"))
+    ]
+    edited = replace(request, criteria=view.criteria, criteria_origins=version.criteria_origins)
+    assert projects.estimate_fusion(store, settings, edited).calls == 6
+    assert fuse(edited).criteria_origins == view.criteria_origins
+    assert len(projects.list_plans(store, request.project_id, request.golden_id)) == 1, "nothing new was written"
+
+
+def test_criteria_of_the_models_that_cannot_be_read_are_kept_to_be_mended(
+    store: Store, request_: FusionRequest, fuse: Fuse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answering(monkeypatch, lambda number, text: "Be strict and fair.")
+    with pytest.raises(JudgeError, match="The model's criteria cannot be used: The criteria begin with 'Be strict"):
+        fuse(replace(request_, criteria="", plan=""))
+    (kept,) = projects.list_plans(store, request_.project_id, request_.golden_id)
+    assert (kept.text, kept.criteria, kept.origin) == ("", "Be strict and fair.", "model, to be mended")
+
+
+def test_calibrated_criteria_are_taken_with_the_labels_that_chose_them(
+    store: Store, settings: Settings, request_: FusionRequest, fuse: Fuse, drive: Drive
+) -> None:
+    with pytest.raises(JobError, match=r"No judge of coherence, relevance has been calibrated"):
+        projects.calibrated_criteria(store, request_)
+    where = request_.project_id, request_.golden_id, "coherence"
+    asked = CalibrationRequest(*where, "offline", CalibrationSettings(resamples=0))
+    drive(store, settings, projects.start_calibration(store, settings, asked))
+    offered = projects.calibrated_criteria(store, request_)
+    assert offered.criteria_origins == {"coherence": "calibrated"}
+    shown = projects.judges_shown(store, *where)
+    assert shown.version
+    best = store.criteria.get(request_.project_id, shown.version.criteria_ids[0]).criteria.text
+    assert offered.criteria == f"coherence:\n{best}"
+    assert set(offered.seen) == set(projects.get_judge(store, request_.project_id, shown.own).judge.seen)
+    given = replace(
+        request_,
+        criteria=offered.criteria,
+        criteria_origins=offered.criteria_origins,
+        plan_seen=offered.seen,
+        n_items=6,
+    )
+    view = fuse(given)
+    assert view.criteria_origins == {"coherence": "calibrated", "relevance": "model"}
+    entered = projects.get_judge(store, request_.project_id, view.judges["coherence"]).judge
+    assert set(offered.seen) <= set(entered.seen)
+
+
+def asking(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The prompts that the scripted model will have been sent."""
+    answer, prompts = scripted.reply_to, list[str]()
+
+    def noted(request: Request, seed: int) -> Reply:
+        prompts.append("\n".join(message.content for message in request.messages))
+        return answer(request, seed)
+
+    monkeypatch.setattr(scripted, "reply_to", noted)
+    return prompts
+
+
 def answering(monkeypatch: pytest.MonkeyPatch, change: Callable[[int, str], str]) -> None:
     """The model answers `change(number of the request, reply)`."""
     answer, numbers = scripted.reply_to, count()
@@ -179,6 +262,7 @@ def test_a_plan_that_cannot_be_used_is_asked_for_once_more_with_what_was_wrong(
 
 
 def test_a_plan_is_proposed_kept_and_edited_in_versions(store: Store, request_: FusionRequest, fuse: Fuse) -> None:
+    request_ = replace(request_, criteria="relevance: none\ncoherence:\n- It hangs together.")
     proposed = projects.propose_plan(store, request_)
     assert proposed.origin == "measured"
     assert proposed.seen
@@ -188,6 +272,8 @@ def test_a_plan_is_proposed_kept_and_edited_in_versions(store: Store, request_: 
     listed = projects.list_plans(store, request_.project_id, request_.golden_id)
     assert [(plan.number, plan.origin) for plan in listed] == [(second, "person"), (first, "measured")]
     assert listed[1].seen == proposed.seen
+    assert listed[0].criteria == "coherence:\n- It hangs together.\n\nrelevance:\nnone"
+    assert listed[0].criteria_origins == {"coherence": "person", "relevance": "person"}
     with pytest.raises(ConflictError):
         projects.save_plan(store, request, expected=first)
     view = fuse(replace(request, n_items=6))
@@ -197,6 +283,8 @@ def test_a_plan_is_proposed_kept_and_edited_in_versions(store: Store, request_: 
 
 def test_what_is_refused(store: Store, settings: Settings, request_: FusionRequest) -> None:
     for changes, error, words in (
+        ({"criteria": "Be strict."}, UsageError, "stands under no aspect"),
+        ({"criteria": "coherence:\n\nrelevance: none"}, UsageError, "Nothing stands beneath coherence"),
         ({"plan": "coherence: bleurt\nrelevance: none"}, UsageError, "no such assistant"),
         ({"aspects": ("nobody",)}, NotFoundError, "no aspect"),
         ({"judge_ids": ()}, UsageError, "at least one aspect and one assistant"),
@@ -226,6 +314,7 @@ def test_the_cost_is_counted_and_a_second_run_sends_nothing(
         return outcome(store, run_id), store.runs.get(run_id).usage
 
     first, usage = run()
+    assert first.criteria.startswith("coherence:\n")
     assert server.fake.requests == N + 1  # the plan too
     assert all(f"- {aspect}: a number" in str(server.fake.bodies[-1]) for aspect in ASPECTS)
     assert (usage.requests, usage.cached) == (N + 1, 0)
@@ -251,7 +340,7 @@ def test_the_command_rates_several_aspects_and_pays_once(
         golden = str(repository / "sample_data" / "summaries.jsonl")
         ask = ["fuse", golden, "--aspect", "coherence", "--with", "overlap,overlap_pairs", "--method", "llm"]
         ask += ["--judge", f"openai:fake-judge@{server.base_url}", "--also", "fluency", "--also", "relevance"]
-        ask += ["--plan", "model", "--bootstrap", "50", "--out", str(tmp_path / "out"), "--json"]
+        ask += ["--plan", "model", "--criteria", "none", "--bootstrap", "50", "--out", str(tmp_path / "out"), "--json"]
         capsys.readouterr()
         assert main(ask) == 0
         body: dict[str, Any] = json.loads(capsys.readouterr().out)
