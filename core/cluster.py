@@ -11,10 +11,11 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from core.errors import JobError
 
@@ -39,8 +40,7 @@ def connected(address: str) -> Any:
     with _connecting:
         if not ray.is_initialized():
             code = str(Path(__file__).resolve().parent)  # the package core itself
-            for name in ("ray", "ray.data"):
-                logging.getLogger(name).setLevel(logging.ERROR)
+            logging.getLogger("ray").setLevel(logging.ERROR)
             with plain_errors(address):
                 ray.init(
                     address=address, log_to_driver=False, configure_logging=False, runtime_env={"py_modules": [code]}
@@ -92,3 +92,132 @@ def _way_out(error: Exception, address: str) -> str:
         f"This host must be a node of it (ray start --address={'HOST:PORT' if address == 'auto' else address}) with "
         "the same token; what is done so far is kept, so the run can be resumed."
     )
+
+
+# ── actors on the nodes ──────────────────────────────────────────────────────────────────────────────────────
+
+TASKS_AHEAD, POLL_SECONDS = 2, 0.5
+"""Tasks that an actor has, one of them at work; how often whoever waits for answers may do something else."""
+
+PATIENCE, PING = 60.0, 20.0
+"""Seconds that new actors get to answer before they are left out; those that may be at work, after a loss."""
+
+Each = Literal["cpu", "gpu", "node"]
+"""What takes one actor."""
+
+
+@dataclass
+class Crew:
+    """Actors on the nodes of a cluster, with the address of the node that each was put on.
+
+    `silent` are the addresses of nodes that did not answer and were left out.  An actor that is lost leaves the crew.
+    """
+
+    ray: Any
+    actors: dict[Any, str]
+    silent: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, ray: Any, kind: type, *arguments: Any, each: Each, most: int | None = None) -> Crew:
+        """An actor of `kind` for `each` processor, GPU or node, `most` at most; they start in the background.
+
+        JobError where no node has any.
+        """
+        needs = {"cpu": {"num_cpus": 1}, "gpu": {"num_gpus": 1, "num_cpus": 0}, "node": {"num_cpus": 0}}[each]
+        settled = {"max_restarts": 0, "max_task_retries": 0}  # what is lost is told, not waited for
+        actors = {}
+        for node in seats(ray, each)[:most]:
+            actor = ray.remote(scheduling_strategy=_on(node), **needs, **settled)(kind).remote(*arguments)
+            actors[actor] = str(node["NodeManagerAddress"])
+        return cls(ray, actors)
+
+    def wait_for_all(self, patience: float = PATIENCE) -> None:
+        """Leave those out that do not answer, and with them their nodes; JobError when none does."""
+        waiting = {actor.answer.remote(): actor for actor in self.actors}
+        ready, late = self.ray.wait(list(waiting), num_returns=len(waiting), timeout=patience)
+        for reply in (*late, *(each for each in ready if not self._came(each))):
+            self.silent.append(self._leaves(waiting[reply]))
+        if not self.actors:
+            raise JobError(f"No node of the Ray cluster has answered within {patience:.0f} seconds. Start them anew.")
+
+    def left_after_a_loss(self, patience: float = PING) -> int:
+        """How many actors there still are.  One that does not answer at once may be at work: Ray will tell."""
+        waiting = {actor.answer.remote(): actor for actor in self.actors}
+        ready, _ = self.ray.wait(list(waiting), num_returns=len(waiting), timeout=patience)
+        for reply in ready:
+            if not self._came(reply):
+                self._leaves(waiting[reply])
+        return len(self.actors)
+
+    def tell(self, method: str, *arguments: Any) -> None:
+        """Have every actor do this before anything that is asked later."""
+        for actor in self.actors:
+            getattr(actor, method).remote(*arguments)
+
+    def each(self, method: str, *arguments: Any) -> list[tuple[str, Any]]:
+        """(address, answer) of every actor that is asked."""
+        asked = [(address, getattr(actor, method).remote(*arguments)) for actor, address in self.actors.items()]
+        return [(address, self.ray.get(reply)) for address, reply in asked]
+
+    def answers(self, method: str, tasks: Iterable[Any]) -> Generator[Any | None]:
+        """What the actors answer to `tasks`, as it comes; None where nothing came for a while.
+
+        Raises what an actor raised, and Ray's errors when one is lost.
+        """
+        from ray.util import ActorPool
+
+        pool = ActorPool([*self.actors] * TASKS_AHEAD)
+
+        def next_answer() -> Any | None:
+            try:
+                return pool.get_next_unordered(timeout=POLL_SECONDS)
+            except TimeoutError as error:
+                if isinstance(error, self.ray.exceptions.RayError):  # of an actor
+                    raise
+                return None
+
+        for task in tasks:
+            while not pool.has_free():
+                yield next_answer()
+            pool.submit(lambda actor, given: getattr(actor, method).remote(given), task)
+        while pool.has_next():
+            yield next_answer()
+
+    def close(self) -> None:
+        """End the actors, whatever they do."""
+        while self.actors:
+            self.ray.kill(self.actors.popitem()[0])
+
+    def _came(self, reply: Any) -> bool:
+        try:
+            self.ray.get(reply)
+        except self.ray.exceptions.RayError:
+            return False
+        return True
+
+    def _leaves(self, actor: Any) -> str:
+        self.ray.kill(actor)
+        return self.actors.pop(actor)
+
+
+def seats(ray: Any, each: Each) -> list[Mapping[str, Any]]:
+    """The nodes that are there, each as often as it has what an actor takes: one from every node first."""
+    name = {"cpu": "CPU", "gpu": "GPU", "node": ""}[each]
+    nodes = [node for node in ray.nodes() if node["Alive"]]
+    room = [int(node["Resources"].get(name, 0)) if name else 1 for node in nodes]
+    found = [node for turn in range(max(room, default=0)) for node, n in zip(nodes, room, strict=True) if turn < n]
+    if not found:
+        raise JobError("The Ray cluster has no processors to offer; start nodes with some (ray start --num-cpus).")
+    return found
+
+
+def _on(node: Mapping[str, Any]) -> Any:
+    """To be done on this node and no other."""
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    return NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
+
+
+def has_gpus(ray: Any) -> bool:
+    """Whether any node has one."""
+    return any(node["Resources"].get("GPU", 0) >= 1 for node in ray.nodes() if node["Alive"])

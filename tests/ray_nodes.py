@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 HEAD, OTHER, PORT = "127.0.0.1", "127.0.0.2", "6379"
@@ -72,7 +72,8 @@ def kill_with_children(pid: int) -> None:
     while more := {child for child, parent in parents.items() if parent in family} - family:
         family |= more
     for one in family:
-        os.kill(one, signal.SIGKILL)
+        with suppress(ProcessLookupError):
+            os.kill(one, signal.SIGKILL)
 
 
 def wait_for_nodes(n: int) -> None:
@@ -102,10 +103,12 @@ def two_nodes(folder: Path, second_path: str = "") -> Iterator[subprocess.Popen[
     sockets = tempfile.mkdtemp(prefix="ray", dir="/tmp")  # the path of a socket may have 107 characters
     try:
         start = (f"--port={PORT}", "--include-dashboard=false", f"--temp-dir={sockets}", "--disable-usage-stats")
-        start_node(folder, HEAD, "--head", *start)
+        first = start_node(folder, HEAD, "--head", *start)
         wait_until_started(folder, HEAD)
         second = start_node(folder, OTHER, f"--address={HEAD}:{PORT}", path=second_path)
         wait_until_started(folder, OTHER)
         yield second
+        for node in (second, first):
+            kill_with_children(node.pid)
     finally:
         shutil.rmtree(sockets, ignore_errors=True)

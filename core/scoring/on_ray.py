@@ -1,4 +1,4 @@
-"""Scoring on a Ray cluster: Ray Data streams parts of the input to judges on the nodes, which write them.
+"""Scoring on a Ray cluster: parts of the input are streamed to judges on the nodes, which write them.
 
 ::
 
@@ -8,25 +8,28 @@
 A part is a run of items of one file, the same in every call.  One that is there, and holds its items, is not scored
 again: finished parts are the checkpoint, whoever lost a node or was killed.  Nodes read and write for themselves, so
 input and output lie where all see them; they reach no database.  The judge file goes with the plan; keys do not.
+
+Readers are Ray's streaming tasks and judges its actors, handed out by its `ActorPool`.  Ray Data would do the same; its
+own actors and imports took half as long again as 20,000 items (``tests/bench/bench_ray.py``).
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import logging
+import math
 import time
-import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from core.cluster import connected, plain_errors
+from core.cluster import PATIENCE, Crew, Each, connected, has_gpus, plain_errors
 from core.data.findings import Finding
 from core.errors import GoldenError, JobError, JudgeError, UsageError
 from core.export.fused_judge import FusedJudge
@@ -39,13 +42,12 @@ from core.scoring.parts import (
     AnyJudge,
     InputFile,
     Look,
+    Outcome,
     Plan,
     Scorer,
-    answer,
     look_at,
     open_any,
     read_parts,
-    why_not_ready,
 )
 from core.scoring.places import Place, Stamp, item_files
 from core.scoring.request import ScoredFile, ScoreRequest
@@ -56,8 +58,8 @@ PART, REMOTE_PART = 2_000, 250
 
 MANIFEST = "_scoring.json"
 
-PATIENCE, PING = 60.0, 20.0
-"""Seconds that nodes get to answer before they are left out, and that one question waits for them."""
+ACTORS_A_READER = 16
+"""Reading and sending an item takes about a twentieth of the time that the offline judge takes to score it."""
 
 ROUNDS = 4
 """Losses in a row, with no part finished between them, after which the cluster is given up."""
@@ -86,15 +88,14 @@ def score_on_ray(
             isinstance(judge, FusedJudge),
         )
         progress.publish(Stage("reading", "reading", 0, 0))
-        with plain_errors(address):
-            items, files = _looked_at(ray, plan, paths)
-        if not isinstance(judge, FusedJudge):
-            check_needs(items, judge.needs)
-        with plain_errors(address):
-            plan, options, silent = _manned(ray, plan, judge, first=True)
-        identity = output.identity_of(request, items, judge) | {"part": plan.size}
-        plan = replace(plan, before=_begin(plan, identity))
-        total = _score_all(ray, address, (plan, options), files, n_items=items.n_items, judge=judge, progress=progress)
+        with plain_errors(address), closing(_Scoring(ray, plan, judge, progress)) as scoring:
+            items, files = scoring.looked_at(paths)
+            if not isinstance(judge, FusedJudge):
+                check_needs(items, judge.needs)
+            scoring.check_ready()
+            identity = output.identity_of(request, items, judge) | {"part": plan.size}
+            scoring.begin(_begin(plan, identity))
+            total = scoring.score_all(files, items.n_items)
         _note(plan, identity, total.done)
         return ScoredFile(
             *(items.n_items, total.done.items, total.done.n_scored, total.n_before, total.done.calls, True),
@@ -103,7 +104,7 @@ def score_on_ray(
             dict(total.done.reasons.most_common()),
             items.findings,
             total.n_again,
-            remarks=(*getattr(judge, "remarks", ()), *_remarks(silent, total.n_losses)),
+            remarks=(*getattr(judge, "remarks", ()), *_remarks(scoring.crew.silent, total.n_losses)),
         )
 
 
@@ -116,16 +117,14 @@ class _Total:
     n_again: int = 0
     n_losses: int = 0
 
-    def add(self, row: Mapping[str, Any]) -> _Total:
+    def add(self, part: Outcome) -> _Total:
         done = Done(
-            self.done.items + int(row["n_items"]),
-            self.done.calls + int(row["calls"]),
-            n_scored=self.done.n_scored + int(row["n_scored"]),
-            reasons=self.done.reasons + Counter(json.loads(row["reasons"])),
+            self.done.items + part.n_items,
+            self.done.calls + part.calls,
+            n_scored=self.done.n_scored + part.n_scored,
+            reasons=self.done.reasons + part.reasons,
         )
-        return replace(
-            self, done=done, n_before=self.n_before + int(row["n_before"]), n_again=self.n_again + int(row["n_again"])
-        )
+        return replace(self, done=done, n_before=self.n_before + part.n_before, n_again=self.n_again + part.n_again)
 
 
 def _remarks(silent: Sequence[str], n_losses: int) -> list[str]:
@@ -138,13 +137,118 @@ def _remarks(silent: Sequence[str], n_losses: int) -> list[str]:
     return [*([left_out] if silent else []), *([lost] if n_losses else [])]
 
 
+class _Scoring:
+    """The actors of one scoring; `close` ends them."""
+
+    def __init__(self, ray: Any, plan: Plan, judge: AnyJudge, progress: Progress) -> None:
+        self.ray, self.judge, self.progress = ray, judge, progress
+        self.each, self.most = _places(ray, judge)
+        self.plan = plan
+        self.crew = self._new_crew()
+
+    def close(self) -> None:
+        self.crew.close()
+
+    def looked_at(self, paths: Sequence[str]) -> tuple[ItemFile, list[InputFile]]:
+        """Every file looked at: what they hold together, and each as it is to be read.
+
+        A single one is looked at here, while the actors start.
+        """
+        if len(paths) == 1:
+            looks = [look_at(self.plan, paths[0])]
+            self.crew.wait_for_all()
+        else:
+            self.crew.wait_for_all()
+            came = {look.path: look for look in self.crew.answers("look", paths) if look is not None}
+            looks = [came[path] for path in paths]
+        return _together(paths, looks)
+
+    def check_ready(self) -> None:
+        """JobError with what a node lacks for its part, before anything is scored."""
+        asked = model_behind(self.judge)
+        has_key = bool(asked and getattr(asked.provider, "has_key", False))
+        problems = {name: problem for name, problem in self.crew.each("why_not_ready", has_key) if problem}
+        if problems:
+            said = "; on ".join(f"{name}: {problem}" for name, problem in problems.items())
+            raise JobError(f"Nothing was started. On {said}")
+
+    def begin(self, before: Mapping[str, Stamp]) -> None:
+        """Have all actors score by the plan, `before` being the parts that are there."""
+        self.plan = replace(self.plan, before=before)
+        self.crew.tell("begin", self.plan, before)
+
+    def score_all(self, files: Sequence[InputFile], n_items: int) -> _Total:
+        """Score until all parts are there; with what is left of the cluster, where a node was lost."""
+        total, counted_parts, in_vain = _Total(), set[str](), 0
+        while True:
+            try:
+                for part in self._outcomes(files, counted_parts):
+                    if part is not None:
+                        if part.problem:
+                            raise JudgeError(part.problem)
+                        total, in_vain = total.add(part), 0
+                        counted_parts.add(part.name)
+                        check_unread(self.plan.request, self.judge, Done(), total.done)
+                    self.progress.publish(Stage("scoring", "scoring", total.done.items, n_items))
+            except self.ray.exceptions.RayError:
+                in_vain += 1
+                if in_vain == ROUNDS:
+                    raise
+                message = "scoring on what is left of the cluster"
+                self.progress.publish(Stage("scoring", message, total.done.items, n_items))
+                self._man_again()
+                total = replace(total, n_losses=total.n_losses + 1)
+                continue
+            if total.done.items != n_items:
+                raise JobError(f"{total.done.items:,} of {n_items:,} items came: the input has changed. Add --again.")
+            return total
+
+    def _outcomes(self, files: Sequence[InputFile], counted_parts: Collection[str]) -> Iterator[Outcome | None]:
+        """What becomes of the parts that are not counted yet, as they are done; None from time to time meanwhile.
+
+        Readers run ahead of the actors by a part each, so that neither waits and nothing piles up.
+        """
+        n, n_actors = min(len(files), math.ceil(len(self.crew.actors) / ACTORS_A_READER)), len(self.crew.actors)
+        ahead: dict[str, Any] = {"num_returns": "streaming", "_generator_backpressure_num_objects": n_actors + 1}
+        read = self.ray.remote(num_cpus=0, max_retries=0, scheduling_strategy="SPREAD", **ahead)(read_parts)
+        left = replace(self.plan, counted=frozenset(counted_parts))
+        readers = [read.remote(files[k::n], left) for k in range(n)]
+        parts = (part for several in zip_longest(*readers) for part in several if part is not None)
+        try:
+            with closing(self.crew.answers("score", parts)) as outcomes:
+                yield from outcomes
+        finally:
+            for reader in readers:
+                self.ray.cancel(reader)
+
+    def _man_again(self) -> None:
+        """Go on with the actors that are left, which have their judges at hand; with new ones where there are none."""
+        if not self.crew.left_after_a_loss():
+            self.crew = self._new_crew()
+            self.crew.wait_for_all()
+        self.crew.tell("begin", self.plan, self.plan.out.stamps())
+
+    def _new_crew(self) -> Crew:
+        crew = Crew.of(self.ray, Scorer, self.plan, each=self.each, most=self.most)
+        self.plan = replace(self.plan, actors=len(crew.actors))
+        return crew
+
+
+def _places(ray: Any, judge: AnyJudge) -> tuple[Each, int | None]:
+    """What takes one actor, and how many there are at most."""
+    asked = model_behind(judge)
+    if judge.spec.startswith("hf:") and has_gpus(ray):
+        return "gpu", None
+    if asked is not None:  # waits for an endpoint, or takes all cores of its node
+        return "node", getattr(asked.provider, "concurrency", None)
+    return "cpu", None
+
+
 # ── before the start ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _looked_at(ray: Any, plan: Plan, paths: Sequence[str]) -> tuple[ItemFile, list[InputFile]]:
-    """Every file looked at by some node: what they hold together, and each as it is to be read."""
-    task = ray.remote(num_cpus=1, scheduling_strategy="SPREAD")(look_at)
-    looks: list[Look] = ray.get([task.remote(plan, path) for path in paths])
+def _together(paths: Sequence[str], looks: Sequence[Look]) -> tuple[ItemFile, list[InputFile]]:
+    """What files hold together, and each as it is to be read."""
     files, filled, findings = [], Counter[str](), list[Finding]()
     hashes, whole = [], hashlib.sha256()
     for number, (path, look) in enumerate(zip(paths, looks, strict=True)):
@@ -174,76 +278,6 @@ def _check_apart(paths: Sequence[str], hashes: Sequence[np.ndarray]) -> None:
         )
 
 
-def _manned(ray: Any, plan: Plan, judge: AnyJudge, *, first: bool) -> tuple[Plan, dict[str, Any], list[str]]:
-    """How many actors with what each, and the nodes left out because they are silent.
-
-    Before the `first` part every node says whether it can do its work; JobError for one that cannot.
-    """
-    nodes, silent = _answering(ray)
-    gpus = int(sum(node["Resources"].get("GPU", 0) for node in nodes))
-    cpus = int(sum(node["Resources"].get("CPU", 0) for node in nodes))
-    options: dict[str, Any]
-    if judge.spec.startswith("hf:") and gpus:
-        n, options = gpus, {"num_gpus": 1, "num_cpus": 0}
-        nodes = [node for node in nodes if node["Resources"].get("GPU", 0)]
-    elif model_behind(judge) is not None:  # waits for an endpoint, or takes all cores of its node
-        n, options = len(nodes), {"num_cpus": 0, "scheduling_strategy": "SPREAD"}
-    else:
-        n, options = cpus, {"num_cpus": 1}
-        nodes = [node for node in nodes if node["Resources"].get("CPU", 0) >= 1]
-    if not n:
-        raise JobError("The Ray cluster has no processors to offer; start nodes with some (ray start --num-cpus).")
-    if (asked := model_behind(judge)) is not None and (most := getattr(asked.provider, "concurrency", None)):
-        n = min(n, most)
-    plan = replace(plan, actors=n)
-    if first:
-        has_key = bool(asked and getattr(asked.provider, "has_key", False))
-        task = ray.remote(num_cpus=0)(why_not_ready)
-        waiting = {
-            node["NodeManagerAddress"]: _on(task, node).remote(plan, has_key, str(node["NodeID"])) for node in nodes
-        }
-        problems = [f"{name}: {problem}" for name, reply in waiting.items() if (problem := ray.get(reply))]
-        if problems:
-            raise JobError(f"Nothing was started. On {'; on '.join(problems)}")
-    return plan, options, silent
-
-
-def _answering(ray: Any) -> tuple[list[dict[str, Any]], list[str]]:
-    """The nodes that answer, and the addresses of those that Ray counts as alive though they do not.
-
-    After a loss Ray takes a while to notice: it is asked again until all that it counts answer, or `PATIENCE` is over.
-    """
-    task, end = ray.remote(num_cpus=0, max_retries=0)(answer), time.monotonic() + PATIENCE
-    while True:
-        nodes = [node for node in ray.nodes() if node["Alive"]]
-        waiting = {_on(task, node).remote(): node for node in nodes}
-        ready, late = ray.wait(list(waiting), num_returns=len(waiting), timeout=PING) if waiting else ([], [])
-        answering = [waiting[reply] for reply in ready if _came(ray, reply)]
-        for reply in late:
-            ray.cancel(reply)
-        if (nodes and len(answering) == len(nodes)) or time.monotonic() > end:
-            break
-        time.sleep(1)
-    if not answering:
-        raise JobError(f"No node of the Ray cluster has answered within {PATIENCE:.0f} seconds. Start them anew.")
-    return answering, [node["NodeManagerAddress"] for node in nodes if node not in answering]
-
-
-def _came(ray: Any, reply: Any) -> bool:
-    try:
-        ray.get(reply)
-    except ray.exceptions.RayError:
-        return False
-    return True
-
-
-def _on(task: Any, node: Mapping[str, Any]) -> Any:
-    """The task, to be done on this node and no other."""
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-    return task.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False))
-
-
 def _begin(plan: Plan, identity: Mapping[str, Any]) -> dict[str, Stamp]:
     """Make the output ready; the parts of this very scoring that are there.  JobError for what is of another."""
     names = plan.out.stamps()
@@ -271,66 +305,3 @@ def _begin(plan: Plan, identity: Mapping[str, Any]) -> dict[str, Stamp]:
 def _note(plan: Plan, identity: Mapping[str, Any], done: Done | None) -> None:
     body = {"identity": identity, "done": None if done is None else asdict(done)}
     plan.out.write(MANIFEST, json.dumps(body, ensure_ascii=False, allow_nan=False).encode())
-
-
-# ── the pipeline ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _score_all(
-    ray: Any,
-    address: str,
-    manned: tuple[Plan, dict[str, Any]],
-    files: Sequence[InputFile],
-    *,
-    n_items: int,
-    judge: AnyJudge,
-    progress: Progress,
-) -> _Total:
-    """Run the pipeline until all parts are there; with what is left of the cluster, where a node was lost."""
-    total, counted_parts, in_vain, (plan, options) = _Total(), set[str](), 0, manned
-    while True:
-        try:
-            for row in _scored_parts(replace(plan, counted=frozenset(counted_parts)), files, options):
-                if row["problem"]:
-                    raise JudgeError(str(row["problem"]))
-                total, in_vain = total.add(row), 0
-                counted_parts.add(str(row["name"]))
-                progress.publish(Stage("scoring", "scoring", total.done.items, n_items))
-                check_unread(plan.request, judge, Done(), total.done)
-        except ray.exceptions.RayError:
-            in_vain += 1
-            with plain_errors(address):
-                if in_vain == ROUNDS:
-                    raise
-                message = "scoring on what is left of the cluster"
-                progress.publish(Stage("scoring", message, total.done.items, n_items))
-                plan, options, _ = _manned(ray, plan, judge, first=False)
-            total = replace(total, n_losses=total.n_losses + 1)
-            continue
-        if total.done.items != n_items:
-            raise JobError(f"{total.done.items:,} of {n_items:,} items came: the input has changed. Add --again.")
-        return total
-
-
-def _scored_parts(plan: Plan, files: Sequence[InputFile], options: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    from ray import data
-
-    logging.getLogger("ray.data").setLevel(logging.CRITICAL)  # a loss is told in a sentence; it sets its own level
-    context = data.DataContext.get_current()
-    context.enable_progress_bars = context.print_on_execution_start = False
-    context.target_max_block_size = 1  # a block is a part: what is handed out, and what is lost with a node
-    read = data.from_items([{"file": file} for file in files], override_num_blocks=len(files)).map_batches(
-        read_parts, batch_size=1, fn_args=(plan,), num_cpus=0
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the two options of actors have no names of their own in this version
-        scored = read.map_batches(
-            Scorer,
-            batch_size=1,
-            fn_constructor_args=(plan,),
-            compute=data.ActorPoolStrategy(size=plan.actors),
-            max_restarts=0,  # an actor without a place would be waited for for ever: `_score_all` counts anew
-            max_task_retries=0,
-            **options,
-        )
-    yield from scored.iter_rows()

@@ -8,14 +8,13 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from socket import gethostname
 from tempfile import TemporaryDirectory
 from typing import Any
-
-import numpy as np
+from uuid import uuid4
 
 from core.api.loading import load_judge
 from core.data import Mapping as Columns
@@ -28,7 +27,7 @@ from core.records import Item
 from core.scoring import output
 from core.scoring.item_file import ItemFile, file_digest, validate_items
 from core.scoring.mending import UNREAD, model_behind
-from core.scoring.output import verdict_batch
+from core.scoring.output import Batch, verdict_batch
 from core.scoring.places import Place, Stamp, as_words
 from core.scoring.request import RowJudge, ScoreRequest
 from core.scoring.run import batch_size, scored_batches
@@ -74,8 +73,9 @@ class Plan:
 
 @dataclass(frozen=True)
 class Look:
-    """What a node saw of a file: its items without texts, 8 bytes of hash an id, or a `problem`."""
+    """What a node saw of the file at `path`: its items without texts, 8 bytes of hash an id, or a `problem`."""
 
+    path: str
     items: ItemFile | None = None
     mapping: Columns | None = None
     problem: str = ""
@@ -88,6 +88,20 @@ class Part:
     name: str
     items: tuple[Item, ...] = ()
     metrics: Mapping[str, Sequence[float | None]] = field(default_factory=dict)
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a part, or a `problem`: its items, those that were there before and those asked again of them."""
+
+    name: str = ""
+    n_items: int = 0
+    n_scored: int = 0
+    n_before: int = 0
+    n_again: int = 0
+    calls: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)
     problem: str = ""
 
 
@@ -105,32 +119,10 @@ def look_at(plan: Plan, path: str) -> Look:
     try:
         with plan.source.copied(path) as file:
             items = validate_items(file)
-            return Look(replace(items, table=None, mapping=None, kept=()), None if items.kept else items.mapping)
+            return Look(path, replace(items, table=None, mapping=None, kept=()), None if items.kept else items.mapping)
     except (ConcordError, OSError) as error:
         said = error if isinstance(error, ConcordError) else JobError(f"cannot be read on this node ({error})")
-        return Look(problem=as_words(said, path))
-
-
-def answer() -> None:
-    """A node that does this is there."""
-
-
-def why_not_ready(plan: Plan, has_key: bool, _node: str) -> str:
-    """Why this node cannot do its part; "" where it can."""
-    try:
-        with closing(_opened(plan)) as judge:
-            asked = model_behind(judge)
-            if asked is not None and has_key and not getattr(asked.provider, "has_key", True):
-                name = getattr(asked.provider, "key_name", "") or "OPENAI_API_KEY"
-                return f"{name} is not set. Set it in the environment that the node is started in (ray start)."
-            if asked is not None and (load := getattr(asked.provider, "ready", None)):
-                load()  # a local model that is not here is told now
-        name = f".try-{_node}"
-        plan.out.write(name, b"")
-        plan.out.drop(name)
-    except ConcordError as error:
-        return str(error)
-    return ""
+        return Look(path, problem=as_words(said, path))
 
 
 def _opened(plan: Plan) -> AnyJudge:
@@ -144,13 +136,10 @@ def _opened(plan: Plan) -> AnyJudge:
     return judge
 
 
-def read_parts(batch: dict[str, Any], plan: Plan) -> Iterator[dict[str, Any]]:
-    """Input files → a row for each of their parts."""
-    for file in batch["file"]:
-        for part in _parts(plan, file):
-            column = np.empty(1, dtype=object)
-            column[0] = part
-            yield {"part": column}
+def read_parts(files: Sequence[InputFile], plan: Plan) -> Iterator[Part]:
+    """The parts of input files that are not counted yet."""
+    for file in files:
+        yield from _parts(plan, file)
 
 
 def _parts(plan: Plan, file: InputFile) -> Iterator[Part]:
@@ -177,41 +166,81 @@ def _cut(plan: Plan, file: InputFile, path: Path) -> Iterator[Part]:
 
 
 class Scorer:
-    """An actor: parts → what they came to, their lines written."""
+    """An actor: looks at files, and scores parts and writes their lines."""
 
     def __init__(self, plan: Plan) -> None:
-        self.plan, self.judge = plan, _opened(plan)
-        self.there = plan.out.stamps()
+        self.plan, self.there = plan, dict[str, Stamp]()
 
-    def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
-        rows = [self._counts(part) for part in batch["part"]]
-        return {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    def answer(self) -> None:
+        """It is there."""
 
-    def _counts(self, part: Part) -> dict[str, Any]:
+    def look(self, path: str) -> Look:
+        """`look_at` a file, from this node."""
+        return look_at(self.plan, path)
+
+    def why_not_ready(self, has_key: bool) -> str:
+        """Why this node cannot do its part; "" where it can."""
+        try:
+            asked = model_behind(self.judge)
+            if asked is not None and has_key and not getattr(asked.provider, "has_key", True):
+                name = getattr(asked.provider, "key_name", "") or "OPENAI_API_KEY"
+                return f"{name} is not set. Set it in the environment that the node is started in (ray start)."
+            if asked is not None and (load := getattr(asked.provider, "ready", None)):
+                load()  # a local model that is not here is told now
+            name = f".try-{uuid4().hex}"
+            self.plan.out.write(name, b"")
+            self.plan.out.drop(name)
+        except ConcordError as error:
+            return str(error)
+        return ""
+
+    def begin(self, plan: Plan, there: dict[str, Stamp]) -> None:
+        """Score by this plan from now on; `there` is what the output holds."""
+        self.plan, self.there = plan, there
+
+    @cached_property
+    def judge(self) -> AnyJudge:
+        """Opened by the first call that needs it."""
+        return _opened(self.plan)
+
+    def score(self, part: Part) -> Outcome:
+        """What became of a part, its lines written."""
         if part.problem:
-            return _row(problem=part.problem)
+            return Outcome(problem=part.problem)
         try:
             rows = self._kept(part)
             n_before = len(rows) if part.name in self.plan.before else 0
             fresh = self._to_ask(part, rows)
             n_asked = len(fresh) if fresh or n_before else len(rows)  # of this call, by a node lost before it said so
-            if fresh:
-                rows = rows or [{} for _ in part.items]
-                for k, row in zip(fresh, self._scored(part, fresh), strict=True):
-                    rows[k] = row
-                self._write(part.name, rows)
+            reasons = self._score_whole(part) if fresh and not rows else self._score_some(part, rows, fresh)
         except ConcordError as error:
-            return _row(problem=f"On the node {gethostname()}: {error}")
-        reasons = Counter(str(row["reason"]) for row in rows if row["score"] is None)
-        return _row(
+            return Outcome(problem=f"On the node {gethostname()}: {error}")
+        return Outcome(
             part.name,
-            n_items=len(rows),
-            n_scored=len(rows) - reasons.total(),
-            n_before=n_before,
-            n_again=n_asked if n_before else 0,
-            calls=n_asked * getattr(self.judge, "calls_an_item", 0),
-            reasons=reasons,
+            len(part.items),
+            len(part.items) - reasons.total(),
+            n_before,
+            n_asked if n_before else 0,
+            n_asked * getattr(self.judge, "calls_an_item", 0),
+            reasons,
         )
+
+    def _score_whole(self, part: Part) -> Counter[str]:
+        """Score and write a part that is not there, and count why items are unscored."""
+        batches = self._scored(part, range(len(part.items)))
+        if self.plan.parquet:
+            self._write(part.name, _rows_in(batches))
+        else:
+            self.plan.out.write(part.name, "".join(batch.text for batch in batches).encode())
+        return sum((Counter(batch.reasons) for batch in batches), Counter())
+
+    def _score_some(self, part: Part, rows: list[dict[str, Any]], fresh: Sequence[int]) -> Counter[str]:
+        """Score the items at the places `fresh` anew, among the `rows` of a part that is there."""
+        if fresh:
+            for k, row in zip(fresh, _rows_in(self._scored(part, fresh)), strict=True):
+                rows[k] = row
+            self._write(part.name, rows)
+        return Counter(str(row["reason"]) for row in rows if row["score"] is None)
 
     def _to_ask(self, part: Part, rows: Sequence[Mapping[str, Any]]) -> Sequence[int]:
         """The items to score now: all of a part that is not there, what an earlier call left unread of one that is."""
@@ -221,17 +250,15 @@ class Scorer:
             return ()
         return [k for k, row in enumerate(rows) if row.get("reason") in UNREAD]
 
-    def _scored(self, part: Part, fresh: Sequence[int]) -> list[dict[str, Any]]:
+    def _scored(self, part: Part, fresh: Sequence[int]) -> list[Batch]:
         items, request = tuple(part.items[k] for k in fresh), self.plan.request
         if isinstance(self.judge, FusedJudge):
             metrics = {name: [values[k] for k in fresh] for name, values in part.metrics.items()}
             verdicts = self.judge.score(items, metrics=metrics)
-            batches = [verdict_batch(items, verdicts, self.judge.marks, request)]
-        else:
-            size = batch_size(self.judge)
-            several = (items[k : k + size] for k in range(0, len(items), size))
-            batches = list(scored_batches(request, self.judge, several, len(items)))
-        return [json.loads(line) for batch in batches for line in batch.text.splitlines()]
+            return [verdict_batch(items, verdicts, self.judge.marks, request)]
+        size = batch_size(self.judge)
+        several = (items[k : k + size] for k in range(0, len(items), size))
+        return list(scored_batches(request, self.judge, several, len(items)))
 
     def _kept(self, part: Part) -> list[dict[str, Any]]:
         """The rows of a part that is there already; none of one that is not, or holds other items."""
@@ -249,19 +276,8 @@ class Scorer:
         self.plan.out.write(name, _as_parquet(rows, self.plan.request) if self.plan.parquet else lines.encode())
 
 
-def _row(
-    name: str = "",
-    *,
-    n_items: int = 0,
-    n_scored: int = 0,
-    n_before: int = 0,
-    n_again: int = 0,
-    calls: int = 0,
-    reasons: Mapping[str, int] | None = None,
-    problem: str = "",
-) -> dict[str, Any]:
-    numbers = {"n_items": n_items, "n_scored": n_scored, "n_before": n_before, "n_again": n_again, "calls": calls}
-    return {"name": name, **numbers, "reasons": json.dumps(reasons or {}), "problem": problem}
+def _rows_in(batches: Sequence[Batch]) -> list[dict[str, Any]]:
+    return [json.loads(line) for batch in batches for line in batch.text.split("\n") if line]
 
 
 def _as_parquet(rows: Sequence[Mapping[str, Any]], request: ScoreRequest) -> bytes:

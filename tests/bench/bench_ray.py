@@ -1,18 +1,26 @@
-"""`score` on a Ray cluster of two nodes beside `score` in one process: ``python bench_ray.py N FOLDER [--kill]``.
+"""`score` on a Ray cluster of two nodes beside `score` in one process: ``python tests/bench/bench_ray.py 200000``.
 
-To be started in namespaces of its own (see `tests/ray_nodes.py`); prints one JSON object: items a second and CPU
-milliseconds an item of both, and whether every item came once with the same verdict.  `--kill`: the driver is killed
-when a quarter of the parts are there and started again, the second node when half of them are; no pace is told then,
-because the last call scores a part of the items and the time of killed processes is not counted.
+The second of the nodes, of one processor each, is killed when half of the parts are there (``--kill``: whatever is
+named is killed; ``driver``: the command itself when a quarter is there, which is then started again; ``none``).  It
+all happens in namespaces of its own, which end with it; FOLDER (a temporary one) takes what is written.
+
+Printed: a summary, and one JSON object.  *Per core* is items over the seconds of all nodes that lived, beside items a
+second of one process on one core: it takes a machine with two free cores.  *Processor time* is that of all processes
+of the cluster, Ray's own and the command's, looked at four times a second; it can be compared on a busy machine too.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
+import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -30,27 +38,62 @@ TICK = os.sysconf("SC_CLK_TCK")
 Watch = Callable[["subprocess.Popen[str]"], None]
 
 
-def cpu_seconds() -> float:
-    """Of all processes of this namespace, those that have ended and were waited for included."""
-    total = 0
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            total += sum(map(int, stat.read_text().rpartition(")")[2].split()[11:15]))
-        except OSError:  # it has just ended
-            continue
-    return total / TICK
+class ProcessorTime(threading.Thread):
+    """Seconds of all processes of this namespace but this one, by what they do; those that have ended included."""
+
+    def __init__(self, driver: int) -> None:
+        super().__init__(daemon=True)
+        self.driver, self.ended = driver, threading.Event()
+        self.seen = dict[tuple[int, str], tuple[str, float]]()
+        self.before = self._now()
+
+    def run(self) -> None:
+        while not self.ended.wait(0.25):
+            self.seen |= self._now()
+
+    def seconds(self) -> Counter[str]:
+        self.ended.set()
+        self.join()
+        self.seen |= self._now()
+        total = Counter[str]()
+        for process, (kind, seconds) in self.seen.items():
+            total[kind] += seconds - self.before.get(process, ("", 0.0))[1]
+        return total
+
+    def _now(self) -> dict[tuple[int, str], tuple[str, float]]:
+        now = {}
+        for stat in Path("/proc").glob("[0-9]*/stat"):
+            try:
+                head, _, tail = stat.read_text().rpartition(")")
+            except OSError:  # it has just ended
+                continue
+            pid, fields = int(stat.parent.name), tail.split()
+            if pid != os.getpid():
+                now[pid, fields[19]] = self._kind(pid, head.partition("(")[2]), sum(map(int, fields[11:13])) / TICK
+        return now
+
+    def _kind(self, pid: int, name: str) -> str:
+        if pid == self.driver:
+            return "command"
+        return "actors" if name.startswith("ray::Scorer") else "readers" if name.startswith("ray::") else "ray itself"
 
 
 def timed(asked: list[str], n: int, then: Watch = lambda process: None) -> dict[str, Any]:
-    """What the command said and how fast it was."""
-    started, cpu = time.perf_counter(), cpu_seconds()
+    """What the command said, how long it took, and the processor milliseconds an item."""
+    started = time.perf_counter()
     with subprocess.Popen(asked, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        spent = ProcessorTime(process.pid)
+        spent.start()
         then(process)
         said = json.loads(process.communicate()[0] or "{}")
-    seconds, cpu = time.perf_counter() - started, cpu_seconds() - cpu
-    pace = {"seconds": round(seconds, 2), "items_per_second": round(n / seconds, 1), "cpu_ms": round(1e3 * cpu / n, 3)}
+    seconds = time.perf_counter() - started
     keep = ("n_scored", "calls", "resumed_from", "remarks", "error")
-    return {"exit": process.returncode, **pace, "said": {name: said.get(name) for name in keep}}
+    return {
+        "exit": process.returncode,
+        "seconds": round(seconds, 2),
+        "processor_ms": {kind: round(1e3 * each / n, 4) for kind, each in spent.seconds().items()},
+        "said": {name: said.get(name) for name in keep},
+    }
 
 
 def stamps(parts: Path) -> dict[str, int]:
@@ -94,45 +137,91 @@ def another_concord(folder: Path) -> str:
 
 
 def main() -> None:
-    n, folder, kill = int(sys.argv[1]), Path(sys.argv[2]), "--kill" in sys.argv
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("n", type=int)
+    options.add_argument("folder", type=Path, nargs="?")
+    options.add_argument("--kill", nargs="+", choices=("driver", "node", "none"), default=["node"])
+    asked = options.parse_args()
+    if os.getpid() != 1:
+        apart = ["unshare", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]
+        sys.exit(subprocess.run([*apart, sys.executable, *sys.argv], check=False).returncode)
+    folder = asked.folder or Path(tempfile.mkdtemp(prefix="bench_ray"))
     folder.mkdir(parents=True, exist_ok=True)
-    os.environ |= {"CONCORD_HOME": str(folder / "home"), "OPENAI_API_KEY": KEY}
+    try:
+        measure(asked.n, folder, asked.kill)
+    finally:
+        if asked.folder is None:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def measure(n: int, folder: Path, kill: list[str]) -> None:
+    os.environ |= {"CONCORD_HOME": str(folder / "home"), "OPENAI_API_KEY": KEY, "OMP_NUM_THREADS": "1"}
     items, alone, parts = folder / "items.jsonl", folder / "alone.jsonl", folder / "parts.jsonl"
     data = ROOT.parent / "shared" / "data"
     judge = calibrate(folder, data, dict(os.environ))
     write(items, texts(data), n)
-    at_driver, at_node = dict[str, int](), dict[str, int]()
+    load = os.getloadavg()[0]
+    one = timed(command(items, judge, alone, "--workers", "1", "--again"), n)
+    at_driver, at_node, killed, lost = dict[str, int](), dict[str, int](), None, list[float]()
     with two_nodes(folder, another_concord(folder)) as second:
         asked = command(items, judge, parts, "--ray", f"{HEAD}:{PORT}")
-        killed = kill and timed(asked, n, killing(parts, n // PART // 4, subprocess.Popen.kill, at_driver))
-        lose = killing(parts, n // PART // 2, lambda _: kill_with_children(second.pid), at_node)
-        on_ray = timed(asked, n, lose) if kill else timed(asked, n)
+        if "driver" in kill:
+            killed = timed(asked, n, killing(parts, n // PART // 4, subprocess.Popen.kill, at_driver))
+
+        def lose(_: subprocess.Popen[str]) -> None:
+            lost.append(time.perf_counter())
+            kill_with_children(second.pid)
+
+        started = time.perf_counter()
+        on_ray = timed(asked, n, killing(parts, n // PART // 2, lose, at_node)) if "node" in kill else timed(asked, n)
         assert on_ray["exit"] == 0, on_ray
+        node_seconds = on_ray["seconds"] + (lost[0] - started if lost else on_ray["seconds"])
         kept = stamps(parts)
         again = timed(asked, n)
         key_at_large = holding(KEY)
-        one = timed(command(items, judge, alone, "--workers", "1"), n)
-    print(json.dumps([killed, on_ray, again, one]), file=sys.stderr)
     theirs = [json.loads(line) for file in sorted(parts.glob("part-*")) for line in file.open()]
     ours = [json.loads(line) for line in alone.open()]
-    gaps = [abs(a["score"] - b["score"]) for a, b in zip(theirs, ours, strict=True)]
-    body = {
+    n_new = n - on_ray["said"]["resumed_from"]
+    told = {
         "n": n,
+        "killed": kill,
         "driver_killed_at_part": len(at_driver),
         "node_killed_at_part": len(at_node),
         "finished_parts_untouched": kept.items() >= at_driver.items() | at_node.items() and kept == stamps(parts),
+        "killed_run": killed,
         "ray": on_ray,
         "again": again,
         "one_process": one,
         "same_order": [row["item_id"] for row in theirs] == [row["item_id"] for row in ours],
-        "largest_gap": max(gaps),
-        "per_core": None if kill else round(on_ray["items_per_second"] / 2 / one["items_per_second"], 3),
-        "per_cpu_second": None if kill else round(one["cpu_ms"] / on_ray["cpu_ms"], 3),
+        "largest_gap": max(abs(a["score"] - b["score"]) for a, b in zip(theirs, ours, strict=True)),
+        "items_per_core_second": {"ray": round(n_new / node_seconds, 1), "one process": round(n / one["seconds"], 1)},
+        "per_core": round(n_new / node_seconds / (n / one["seconds"]), 3),
+        "processor_ms": on_ray["processor_ms"] | {"one process": sum(one["processor_ms"].values())},
+        "per_processor_second": round(
+            sum(one["processor_ms"].values()) / sum(on_ray["processor_ms"].values()) * n_new / n, 3
+        ),
         "criteria": len(load_judge(judge).criteria),
         "key_at_large": key_at_large,
-        "load": os.getloadavg()[0],
+        "load": load,
     }
-    print(json.dumps(body))
+    print(in_words(told))
+    print(json.dumps(told))
+
+
+def in_words(told: dict[str, Any]) -> str:
+    """The summary."""
+    whole = told["same_order"] and told["ray"]["said"]["n_scored"] == told["n"]
+    pace, spent = told["items_per_core_second"], told["processor_ms"]
+    kinds = ", ".join(f"{kind} {value:.3f}" for kind, value in spent.items() if kind != "one process")
+    return (
+        f"{told['n']:,} items, two nodes of one processor; killed: {', '.join(told['killed'])} (the node after "
+        f"{told['node_killed_at_part']} parts). Every item once and in order: {'yes' if whole else 'NO'}; largest gap "
+        f"of a verdict {told['largest_gap']:.1e}.\n"
+        f"Items a second and core: {pace['ray']:,} on Ray, {pace['one process']:,} in one process: {told['per_core']} "
+        f"of it (at least .85 wanted); load before the start {told['load']:.1f}.\n"
+        f"Processor milliseconds an item: {kinds}; one process {spent['one process']:.3f}: throughput per processor "
+        f"second {told['per_processor_second']} of that of one process."
+    )
 
 
 main()

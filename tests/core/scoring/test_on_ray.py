@@ -14,12 +14,13 @@ from typing import Any
 
 import pytest
 
+from core import cluster
 from core.__main__ import main
-from core.cluster import connected
+from core.cluster import Crew, connected, plain_errors
 from core.errors import JobError
 from core.progress import SILENT
 from core.scoring import on_ray
-from core.scoring.parts import Plan, Scorer, _row, open_any, why_not_ready
+from core.scoring.parts import Outcome, Plan, Scorer, open_any
 
 
 @pytest.mark.slow
@@ -28,7 +29,7 @@ def test_a_scoring_outlives_its_driver_and_a_node_and_gives_the_verdicts_of_one_
 ) -> None:
     script = repository / "tests" / "bench" / "bench_ray.py"
     done = subprocess.run(
-        [*lone_namespace, sys.executable, str(script), "8000", str(tmp_path), "--kill"],
+        [*lone_namespace, sys.executable, str(script), "8000", str(tmp_path), "--kill", "driver", "node"],
         cwd=repository,
         env=os.environ | {"PYTHONPATH": str(repository)},
         capture_output=True,
@@ -43,6 +44,7 @@ def test_a_scoring_outlives_its_driver_and_a_node_and_gives_the_verdicts_of_one_
     assert body["ray"]["said"]["n_scored"] == 8000
     assert body["ray"]["said"]["resumed_from"] >= body["driver_killed_at_part"] * on_ray.PART
     assert body["ray"]["said"]["calls"] == (8000 - body["ray"]["said"]["resumed_from"]) * body["criteria"]
+    assert body["processor_ms"]["actors"] > 0
     assert body["again"]["said"]["resumed_from"] == 8000
     assert body["again"]["said"]["calls"] == 0
     assert body["same_order"]
@@ -66,77 +68,90 @@ class LostError(Exception):
 
 
 class ThreeNodes:
-    """Stands in for ray: nodes `dead` are counted as alive until they were asked `noticed` times."""
+    """Stands in for ray: actors on `dead` nodes are lost, those on `silent` ones do not answer."""
 
     exceptions = SimpleNamespace(RayError=LostError)
 
-    def __init__(self, dead: set[str], noticed: int = 10**9) -> None:
-        self.dead, self.noticed, self.asked = dead, noticed, 0
+    def __init__(self, dead: str = "", silent: str = "", lacking: str = "") -> None:
+        self.dead, self.silent, self.lacking, self.begun = dead, silent, lacking, 0
 
     def nodes(self) -> list[dict[str, Any]]:
-        gone = self.dead if self.asked >= self.noticed else set()
-        about = {"Alive": True, "Resources": {"CPU": 2.0}}
-        return [{"NodeID": name, "NodeManagerAddress": name, **about} for name in "abc" if name not in gone]
+        about = {"Alive": True, "Resources": {"CPU": 1.0}}
+        return [{"NodeID": name, "NodeManagerAddress": name, **about} for name in "abc"]
 
-    def remote(self, **_: Any) -> Any:
-        return lambda function: function
+    def remote(self, scheduling_strategy: str, **_: Any) -> Any:
+        return lambda _kind: SimpleNamespace(remote=lambda *_: OnNode(self, scheduling_strategy))
 
-    def wait(self, replies: list[str], **_: Any) -> tuple[list[str], list[str]]:
-        self.asked += 1
-        return replies, []
+    def wait(self, replies: list[tuple[str, str]], **_: Any) -> Any:
+        late = [reply for reply in replies if reply[0] in self.silent]
+        return [reply for reply in replies if reply not in late], late
 
-    def get(self, reply: str) -> None:
-        if reply in self.dead:
-            raise LostError(reply)
+    def get(self, reply: tuple[str, str]) -> str:
+        node, method = reply
+        if node in self.dead:
+            raise LostError(node)
+        return "The model tiny is not there." if method == "why_not_ready" and node in self.lacking else ""
+
+    def kill(self, actor: OnNode) -> None:
+        """It is gone anyway."""
 
 
-@pytest.fixture
+class OnNode:
+    """An actor: a call gives its node and the method."""
+
+    def __init__(self, ray: ThreeNodes, node: str) -> None:
+        self.ray, self.node = ray, node
+
+    def __getattr__(self, method: str) -> Any:
+        self.ray.begun += method == "begin"
+        return SimpleNamespace(remote=lambda *_: (self.node, method))
+
+
+@pytest.fixture(autouse=True)
 def on_node(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A task answers with the name of the node that it is put on."""
-    monkeypatch.setattr(on_ray, "_on", lambda task, node: SimpleNamespace(remote=lambda *_: node["NodeID"]))
-    monkeypatch.setattr(on_ray.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(cluster, "_on", lambda node: node["NodeID"])
 
 
-@pytest.mark.usefixtures("on_node")
-def test_a_dead_node_is_waited_for_until_the_cluster_has_noticed() -> None:
-    ray = ThreeNodes({"b"}, noticed=3)
-    nodes, silent = on_ray._answering(ray)
-    assert [node["NodeID"] for node in nodes] == ["a", "c"]
-    assert silent == []
-    assert ray.asked == 4
-
-
-@pytest.mark.usefixtures("on_node")
-def test_a_node_that_never_answers_is_left_out_with_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(on_ray, "PATIENCE", 0.0)
-    nodes, silent = on_ray._answering(ThreeNodes({"b"}))
-    assert [node["NodeID"] for node in nodes] == ["a", "c"]
-    assert silent == ["b"]
+def test_a_node_that_does_not_answer_is_left_out_with_its_name() -> None:
+    crew = Crew.of(ThreeNodes(dead="c", silent="b"), Scorer, each="cpu")
+    crew.wait_for_all()
+    assert (list(crew.actors.values()), crew.silent) == (["a"], ["b", "c"])
     with pytest.raises(JobError, match="No node of the Ray cluster has answered"):
-        on_ray._answering(ThreeNodes({"a", "b", "c"}))
+        Crew.of(ThreeNodes(silent="abc"), Scorer, each="cpu").wait_for_all()
 
 
-@pytest.mark.usefixtures("on_node")
-def test_what_a_node_lacks_is_told_with_its_name_before_the_start(
-    plan: Plan, judge_file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ray = ThreeNodes(set())
-    monkeypatch.setattr(ray, "get", lambda node: "The model tiny is not there." if node == "b" else "")
+def test_after_a_loss_actors_that_are_there_or_at_work_stay() -> None:
+    ray = ThreeNodes()
+    crew = Crew.of(ray, Scorer, each="node")
+    ray.dead, ray.silent = "b", "c"
+    assert crew.left_after_a_loss() == 2
+    assert list(crew.actors.values()) == ["a", "c"]
+
+
+def test_what_a_node_lacks_is_told_with_its_name_before_the_start(plan: Plan) -> None:
+    scoring = on_ray._Scoring(ThreeNodes(lacking="b"), plan, open_any(plan.request), SILENT)
     with pytest.raises(JobError, match=r"Nothing was started\. On b: The model tiny is not there\."):
-        on_ray._manned(ray, plan, open_any(plan.request), first=True)
+        scoring.check_ready()
+
+
+def test_a_cluster_without_processors_is_refused(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ThreeNodes, "nodes", lambda self: [{"Alive": True, "Resources": {"memory": 1e9}}])
+    with pytest.raises(JobError, match="no processors to offer"):
+        on_ray._Scoring(ThreeNodes(), plan, open_any(plan.request), SILENT)
 
 
 class Rounds:
     """Stands in for the pipeline: each round gives so many parts of one item and is lost then, the last is not."""
 
     def __init__(self, *parts: int) -> None:
-        self.parts, self.plans = list(parts), list[Plan]()
+        self.parts, self.counted = list(parts), list[set[str]]()
 
-    def __call__(self, plan: Plan, *_: Any) -> Iterator[dict[str, Any]]:
-        self.plans.append(plan)
-        n = self.parts.pop(0)
+    def __call__(self, _files: Any, counted: set[str]) -> Iterator[Outcome | None]:
+        self.counted.append(set(counted))
+        n, first = self.parts.pop(0), len(counted)
+        yield None
         for k in range(n):
-            yield _row(f"part-{len(plan.counted) + k}", n_items=1, n_scored=1, calls=2)
+            yield Outcome(f"part-{first + k}", 1, 1, calls=2)
         if self.parts:
             raise OutOfMemoryError("Task was killed due to the node running low on memory.")
 
@@ -145,31 +160,27 @@ class OutOfMemoryError(LostError):
     """As Ray's is called."""
 
 
-def scored(
-    rounds: Rounds, plan: Plan, monkeypatch: pytest.MonkeyPatch, n_items: int
-) -> tuple[on_ray._Total, ThreeNodes]:
-    ray = ThreeNodes(set())
-    monkeypatch.setitem(sys.modules, "ray", ray)
-    monkeypatch.setattr(on_ray, "_scored_parts", rounds)
-    judge = open_any(plan.request)
-    return on_ray._score_all(ray, "h:1", (plan, {}), [], n_items=n_items, judge=judge, progress=SILENT), ray
+def scored(rounds: Rounds, plan: Plan, n_items: int, ray: ThreeNodes | None = None) -> on_ray._Total:
+    scoring = on_ray._Scoring(ray or ThreeNodes(), plan, open_any(plan.request), SILENT)
+    scoring._outcomes = rounds  # type: ignore[method-assign]
+    return scoring.score_all([], n_items)
 
 
-@pytest.mark.usefixtures("on_node")
-def test_what_was_counted_is_not_looked_at_again_after_a_loss(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    rounds = Rounds(2, 0, 0, 1, 0, 0, 3)  # three losses in a row, twice, are lived with
-    total, ray = scored(rounds, plan, monkeypatch, 6)
+def test_what_was_counted_is_not_looked_at_again_after_a_loss(plan: Plan) -> None:
+    rounds, ray = Rounds(2, 0, 0, 1, 0, 0, 3), ThreeNodes(dead="b")  # three losses in a row, twice, are lived with
+    total = scored(rounds, plan, 6, ray)
     assert (total.done.items, total.done.calls, total.n_losses) == (6, 12, 6)
-    assert rounds.plans[-1].counted == {"part-0", "part-1", "part-2"}
-    assert ray.asked == 6
+    assert rounds.counted[-1] == {"part-0", "part-1", "part-2"}
+    assert ray.begun == 6 * 2  # each time the two that are left
 
 
-@pytest.mark.usefixtures("on_node")
 def test_a_cluster_that_finishes_nothing_is_given_up_with_what_to_do(
     plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(JobError, match=r"The Ray cluster at h:1 failed: Task was killed.*--num-cpus"):
-        scored(Rounds(1, 0, 0, 0, 0, 5), plan, monkeypatch, 6)
+    monkeypatch.setitem(sys.modules, "ray", ThreeNodes())
+    words = r"The Ray cluster at h:1 failed: Task was killed.*--num-cpus"
+    with pytest.raises(JobError, match=words), plain_errors("h:1"):
+        scored(Rounds(1, 0, 0, 0, 0, 5), plan, 6)
 
 
 @pytest.mark.parametrize(
@@ -211,5 +222,5 @@ def test_the_key_is_neither_in_the_job_settings_nor_in_what_nodes_are_sent(
     judged = replace(plan, request=replace(plan.request, judge="openai:m@http://127.0.0.1:9/v1"))
     assert open_any(judged.request).judge.provider.has_key
     assert list(settings["runtime_env"]) == ["py_modules"]
-    for sent in (settings, judged, (why_not_ready, Scorer)):
+    for sent in (settings, judged, Scorer):
         assert b"sk-never-in-ray" not in cloudpickle.dumps(sent)

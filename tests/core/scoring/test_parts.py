@@ -11,13 +11,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from core.errors import ConcordError, GoldenError, JobError, UsageError
+from core.files import json_lines
 from core.scoring import on_ray, score_file
 from core.scoring.item_file import validate_items
-from core.scoring.parts import InputFile, Part, Plan, Scorer, look_at, read_parts, why_not_ready
+from core.scoring.output import Batch
+from core.scoring.parts import InputFile, Outcome, Part, Plan, Scorer, look_at, read_parts
 from core.scoring.places import Place, item_files
 
 N = 30
@@ -27,13 +28,14 @@ def parts_of(plan: Plan) -> list[Part]:
     path = plan.source.path
     items = validate_items(Path(path))
     file = InputFile(0, path, items.digest, items.mapping)
-    return [batch["part"][0] for batch in read_parts({"file": [file]}, plan)]
+    return list(read_parts([file], plan))
 
 
-def batch(part: Part) -> dict[str, Any]:
-    column = np.empty(1, dtype=object)
-    column[0] = part
-    return {"part": column}
+def outcome(plan: Plan, part: Part) -> Outcome:
+    """What a new actor makes of it."""
+    scorer = Scorer(plan)
+    scorer.begin(plan, plan.out.stamps())
+    return scorer.score(part)
 
 
 def rows(plan: Plan) -> list[dict[str, Any]]:
@@ -52,9 +54,7 @@ def test_parts_in_the_order_of_their_names_are_the_verdicts_of_one_process(
     plan = replace(plan, parquet=parquet)
     alone = tmp_path / "alone.jsonl"
     score_file(replace(plan.request, items=Path(plan.source.path), out=alone))
-    scorer = Scorer(plan)
-    counts = [scorer(batch(part)) for part in reversed(parts_of(plan))]
-    assert sum(int(count["n_items"][0]) for count in counts) == N
+    assert sum(outcome(plan, part).n_items for part in reversed(parts_of(plan))) == N
     expected = [json.loads(line) for line in alone.read_text().splitlines()]
     assert [row["item_id"] for row in rows(plan)] == [row["item_id"] for row in expected]
     assert [row["score"] for row in rows(plan)] == pytest.approx([row["score"] for row in expected], abs=1e-6)
@@ -63,13 +63,13 @@ def test_parts_in_the_order_of_their_names_are_the_verdicts_of_one_process(
 def test_a_part_that_is_there_is_not_scored_again_and_a_damaged_one_is(plan: Plan) -> None:
     parts = parts_of(plan)
     for part in parts:
-        Scorer(plan)(batch(part))
+        outcome(plan, part)
     before = rows(plan)
     marked = plan.out.read(parts[0].name).replace(b'"explanation": ""', b'"explanation": "kept"')
     plan.out.write(parts[0].name, marked)
     plan.out.write(parts[1].name, b'{"item_id": "another", "score": 1}\n')
     for part in parts:
-        Scorer(plan)(batch(part))
+        outcome(plan, part)
     assert plan.out.read(parts[0].name) == marked
     assert [row["score"] for row in rows(plan)] == [row["score"] for row in before]
 
@@ -79,7 +79,7 @@ def test_what_an_earlier_call_left_unread_is_asked_once_and_what_this_one_left_i
 ) -> None:
     parts = parts_of(plan)
     for part in parts[:2]:
-        Scorer(plan)(batch(part))
+        outcome(plan, part)
     unread = json.dumps({"item_id": parts[0].items[3].item_id, "score": None, "reason": "truncated"})
     lines = plan.out.read(parts[0].name).decode().splitlines()
     plan.out.write(parts[0].name, "\n".join([*lines[:3], unread, *lines[4:]]).encode())
@@ -88,19 +88,32 @@ def test_what_an_earlier_call_left_unread_is_asked_once_and_what_this_one_left_i
 
     def counting(self: Scorer, part: Part, fresh: Any) -> Any:
         asked.append(len(fresh))
-        return [row | {"score": None, "reason": "truncated"} for row in whole(self, part, fresh)]
+        lines = [json.loads(line) for batch in whole(self, part, fresh) for line in batch.text.splitlines()]
+        text = json_lines([row | {"score": None, "reason": "truncated"} for row in lines])
+        return [Batch(text, len(lines), 0, {"truncated": len(lines)})]
 
     monkeypatch.setattr(Scorer, "_scored", counting)
     later = replace(plan, before={name: plan.out.stamps()[name] for name in (parts[0].name, parts[1].name)})
-    first = [{name: cell[0] for name, cell in Scorer(later)(batch(part)).items()} for part in parts[:3]]
+    first = [outcome(later, part) for part in parts[:3]]
     assert asked == [1, 8]
-    assert [(row["n_before"], row["n_again"], row["n_scored"]) for row in first] == [(8, 1, 7), (8, 0, 8), (0, 0, 0)]
-    per_item = first[0]["calls"]
-    assert [row["calls"] for row in first] == [per_item, 0, 8 * per_item]
-    second = [{name: cell[0] for name, cell in Scorer(later)(batch(part)).items()} for part in parts[:3]]
+    assert [(each.n_before, each.n_again, each.n_scored) for each in first] == [(8, 1, 7), (8, 0, 8), (0, 0, 0)]
+    per_item = first[0].calls
+    assert [each.calls for each in first] == [per_item, 0, 8 * per_item]
+    second = [outcome(later, part) for part in parts[:3]]
     assert asked == [1, 8]  # as after a lost node: what this call left unread is not asked again
-    assert [row["n_before"] for row in second] == [8, 8, 0]
-    assert second[2]["calls"] == 8 * per_item  # its count was lost with the node
+    assert [each.n_before for each in second] == [8, 8, 0]
+    assert second[2].calls == 8 * per_item  # its count was lost with the node
+
+
+@pytest.mark.parametrize("parquet", [False, True])
+def test_what_ends_a_line_elsewhere_ends_none_here(plan: Plan, parquet: bool) -> None:
+    """U+2028, U+0085 and the separators of ASCII are line ends to `str.splitlines`, and may stand in an id."""
+    plan = replace(plan, parquet=parquet)
+    part = parts_of(plan)[0]
+    odd = replace(part, items=tuple(replace(i, item_id=f"{i.item_id}\u2028\x85\x1c.") for i in part.items))
+    assert outcome(plan, odd).problem == ""
+    assert [row["item_id"] for row in rows(plan)] == [item.item_id for item in odd.items]
+    assert outcome(plan, odd).n_scored == len(odd.items)  # found again
 
 
 def test_counted_parts_are_left_out(plan: Plan) -> None:
@@ -112,8 +125,8 @@ def test_an_input_that_changed_on_the_way_is_told(plan: Plan) -> None:
     path = Path(plan.source.path)
     file = InputFile(0, str(path), validate_items(path).digest, validate_items(path).mapping)
     path.write_text(path.read_text() + json.dumps({"item_id": "late", "target": "x", "source": "y"}) + "\n")
-    (part,) = [batch["part"][0] for batch in read_parts({"file": [file]}, plan)]
-    assert "has changed while it was scored" in str(Scorer(plan)(batch(part))["problem"][0])
+    (part,) = read_parts([file], plan)
+    assert "has changed while it was scored" in outcome(plan, part).problem
 
 
 def test_parts_of_another_scoring_are_left_alone_unless_again(plan: Plan) -> None:
@@ -201,9 +214,9 @@ def test_a_store_without_rights_is_told_in_a_sentence(closed_store: str, monkeyp
 
 def test_a_folder_without_rights_is_told_before_the_start(plan: Plan, tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("a file")
-    assert why_not_ready(plan, False, "n") == ""
+    assert Scorer(plan).why_not_ready(False) == ""
     assert plan.out.stamps() == {}
-    said = why_not_ready(replace(plan, out=Place(str(tmp_path / "taken" / "parts"))), False, "n")
+    said = Scorer(replace(plan, out=Place(str(tmp_path / "taken" / "parts")))).why_not_ready(False)
     assert "taken/parts: cannot be written" in said
     assert "rights of its own environment" in said
 
@@ -211,10 +224,10 @@ def test_a_folder_without_rights_is_told_before_the_start(plan: Plan, tmp_path: 
 def test_a_model_or_a_key_that_a_node_lacks_is_told(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     there = replace(plan, request=replace(plan.request, judge="hf:/nowhere/model"))
-    assert "/nowhere/model" in why_not_ready(there, False, "n")
+    assert "/nowhere/model" in Scorer(there).why_not_ready(False)
     asking = replace(plan, request=replace(plan.request, judge="openai:m@http://127.0.0.1:9/v1"))
-    assert "OPENAI_API_KEY is not set" in why_not_ready(asking, True, "n")
-    assert why_not_ready(asking, False, "n") == ""  # the host that asked has none either: the endpoint wants none
+    assert "OPENAI_API_KEY is not set" in Scorer(asking).why_not_ready(True)
+    assert Scorer(asking).why_not_ready(False) == ""  # the host that asked has none either: the endpoint wants none
 
 
 def test_a_full_disk_is_told_with_what_to_do(tmp_path: Path) -> None:
