@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Literal
+from functools import cached_property
+from typing import Literal, overload
 
 import numpy as np
 
@@ -13,7 +16,7 @@ from core.projects.calibration import scored_as, sides_of
 from core.projects.consent import gate_of
 from core.projects.rescore import ChangedItem, changed_items
 from core.projects.runs import judge_run, kept_judge
-from core.records import Item, Scored, ScoreMatrix
+from core.records import FloatArray, GoldenSet, IntArray, Item, Scored, ScoreMatrix
 from core.settings import Settings
 from core.store.store import Store
 
@@ -56,6 +59,50 @@ class ItemScore:
         return self.side in ("too lenient", "too strict")
 
 
+class ScoredItems(Sequence[ItemScore]):
+    """Items that criteria scored, in the order of `item_scores`; what is asked of all of them is found out once."""
+
+    def __init__(self, items: Sequence[ItemScore]) -> None:
+        self._items = tuple(items)
+
+    @overload
+    def __getitem__(self, place: int) -> ItemScore: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[ItemScore, ...]: ...
+    def __getitem__(self, place: int | slice) -> ItemScore | tuple[ItemScore, ...]:
+        return self._items[place]
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    @cached_property
+    def by_id(self) -> Mapping[str, ItemScore]:
+        return {item.item_id: item for item in self._items}
+
+    @cached_property
+    def counts(self) -> Mapping[GapSide, int]:
+        """Side → how many items are on it; 0 for a side without any."""
+        return Counter(item.side for item in self._items)
+
+    @cached_property
+    def misaligned(self) -> tuple[ItemScore, ...]:
+        return tuple(item for item in self._items if item.is_misaligned)
+
+    @cached_property
+    def sources(self) -> tuple[str, ...]:
+        return tuple(sorted({item.source_id for item in self._items}))
+
+    @cached_property
+    def systems(self) -> tuple[str, ...]:
+        return tuple(sorted({item.system_id for item in self._items if item.system_id}))
+
+    @cached_property
+    def labels(self) -> tuple[float, float]:
+        """The lowest and the highest label; (0, 0) without items."""
+        labels = [item.label for item in self._items]
+        return min(labels, default=0.0), max(labels, default=0.0)
+
+
 @dataclass(frozen=True, slots=True)
 class ExplainedItem:
     """One item in full with the judge's words: reasons, or the clauses that moved the score; `raw` are the replies."""
@@ -72,25 +119,51 @@ def item_scores(store: Store, run_id: str, criteria_id: str) -> tuple[ItemScore,
     Held-out items are left out on purpose: looking at them one by one would end their being held out.  NotFoundError
     for an unknown run, or criteria that it did not score.
     """
-    from core.calibration.proposals import rank_gap, standardised_gap
+    gaps = _Gaps.of(store, run_id, criteria_id)
+    order = np.argsort(-np.nan_to_num(np.abs(gaps.gaps), nan=-1.0), kind="stable")
+    rows = (gaps.item(k) for k in order.tolist())
+    return tuple(row for row in rows if row is not None)
 
-    request = scored_as(store, run_id)
-    golden = store.goldens.load(request.golden_id)
-    matrix = _scores(store, run_id, golden.item_ids, criteria_id)
-    at = np.asarray(sides_of(store, run_id, golden).calibration, dtype=np.intp)
-    scores, labels = matrix.values[0, at], golden.labels(request.aspect)[at]
-    reasons = {unscored.item_id: unscored.reason for unscored in matrix.unscored.get(criteria_id, ())}
-    gaps, places = standardised_gap(scores, labels), rank_gap(scores, labels)
-    rows = []
-    for k in np.argsort(-np.nan_to_num(np.abs(gaps), nan=-1.0), kind="stable"):
-        item = golden.items[at[k]]
-        scored = not np.isnan(scores[k])
-        if scored or item.item_id in reasons:
-            score, gap = (float(scores[k]), float(gaps[k])) if scored else (None, None)
-            reason, apart = reasons.get(item.item_id, ""), float(places[k]) if scored else None
-            where = (item.item_id, item.source_id, item.system_id)
-            rows.append(ItemScore(*where, float(labels[k]), score, gap, reason, apart))
-    return tuple(rows)
+
+@dataclass(frozen=True, eq=False)
+class _Gaps:
+    """Calibration items at positions `at` of the golden set beside what criteria gave them; all arrays (n,)."""
+
+    golden: GoldenSet
+    at: IntArray
+    scores: FloatArray
+    labels: FloatArray
+    gaps: FloatArray
+    places: FloatArray
+    reasons: Mapping[str, str]
+
+    @classmethod
+    def of(cls, store: Store, run_id: str, criteria_id: str) -> _Gaps:
+        from core.calibration.proposals import rank_gap, standardised_gap
+
+        request = scored_as(store, run_id)
+        golden = store.goldens.load(request.golden_id)
+        matrix = _scores(store, run_id, golden.item_ids, criteria_id)
+        at = np.asarray(sides_of(store, run_id, golden).calibration, dtype=np.intp)
+        scores, labels = matrix.values[0, at], golden.labels(request.aspect)[at]
+        reasons = {unscored.item_id: unscored.reason for unscored in matrix.unscored.get(criteria_id, ())}
+        return cls(golden, at, scores, labels, standardised_gap(scores, labels), rank_gap(scores, labels), reasons)
+
+    def item(self, k: int) -> ItemScore | None:
+        """The k-th of them; None where the run left it out."""
+        item = self.golden.items[self.at[k]]
+        where, label = (item.item_id, item.source_id, item.system_id), float(self.labels[k])
+        if not np.isnan(self.scores[k]):
+            score, gap, place = float(self.scores[k]), float(self.gaps[k]), float(self.places[k])
+            return ItemScore(*where, label, score, gap, self.reasons.get(item.item_id, ""), place)
+        if item.item_id in self.reasons:
+            return ItemScore(*where, label, None, None, self.reasons[item.item_id])
+        return None
+
+    def named(self, item_id: str) -> ItemScore | None:
+        """The item of that id; None where it is none of them."""
+        ids = self.golden.item_ids
+        return next((self.item(k) for k, position in enumerate(self.at.tolist()) if ids[position] == item_id), None)
 
 
 def item_changes(store: Store, run_id: str, criteria_id: str, parent_id: str) -> tuple[ChangedItem, ...]:
@@ -116,7 +189,7 @@ def explain_item(store: Store, settings: Settings, run_id: str, criteria_id: str
     """
     from core.judging.registry import restore_judge
 
-    score = next((scored for scored in item_scores(store, run_id, criteria_id) if scored.item_id == item_id), None)
+    score = _Gaps.of(store, run_id, criteria_id).named(item_id)
     request, of = scored_as(store, run_id), judge_run(store, run_id)
     state = kept_judge(store, of)
     if score is None or state is None:

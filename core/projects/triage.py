@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from core.errors import ConflictError, UsageError
-from core.projects.items import ItemScore
+from core.projects.items import ScoredItems
 from core.projects.roles import requires
 from core.review.log import UNWRITTEN
 from core.review.triage import TRIAGE_VERDICTS, Triage, TriageVerdict
@@ -37,19 +37,17 @@ class TriageCount:
         return self.lenient + self.strict
 
 
-def count_triage(scored: Sequence[ItemScore], triage: Mapping[str, Triage]) -> TriageCount:
+def count_triage(scored: ScoredItems, triage: Mapping[str, Triage]) -> TriageCount:
     """`triage` maps item id → what was found on it, as `list_triage` gives it."""
-    sides = [item.side for item in scored]
-    misaligned = [triage.get(item.item_id) for item in scored if item.is_misaligned]
-    picked = [item for item in scored if item.item_id in triage and triage[item.item_id].picked]
+    found = [(scored.by_id[item_id], known) for item_id, known in triage.items() if item_id in scored.by_id]
     return TriageCount(
         n_items=len(scored),
-        lenient=sides.count("too lenient"),
-        strict=sides.count("too strict"),
-        unread=sides.count("unread"),
-        triaged=sum(known is not None and bool(known.verdict) for known in misaligned),
-        picked=len(picked),
-        picked_misaligned=sum(item.is_misaligned for item in picked),
+        lenient=scored.counts["too lenient"],
+        strict=scored.counts["too strict"],
+        unread=scored.counts["unread"],
+        triaged=sum(item.is_misaligned and bool(known.verdict) for item, known in found),
+        picked=sum(known.picked for _, known in found),
+        picked_misaligned=sum(item.is_misaligned and known.picked for item, known in found),
     )
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain, islice
 from urllib.parse import parse_qs, urlencode
 
 import streamlit as st
 
-from core.projects.items import MISALIGNED_FROM, GapSide, ItemScore
+from core.projects.items import MISALIGNED_FROM, GapSide, ItemScore, ScoredItems
 from core.review.triage import TRIAGE_VERDICTS, Triage
 from pages.components import state, tables
 from pages.components.misaligned_selection import NOW_ALIGNED, NOW_MISALIGNED, Selection
@@ -43,9 +45,13 @@ class FilteredItems:
             return "in standard deviations of each side; above 0: too lenient"
         return "how many places higher the judge ranks the item than the people do; ties share their middle place"
 
-    def place(self, item_id: str | None) -> int | None:
+    @cached_property
+    def _places(self) -> Mapping[str, int]:
+        return {item.item_id: place for place, item in enumerate(self.items)}
+
+    def place(self, item_id: str) -> int | None:
         """From 0; None where the item is not listed."""
-        return next((place for place, item in enumerate(self.items) if item.item_id == item_id), None)
+        return self._places.get(item_id)
 
     def beside(self, item_id: str, step: int) -> str | None:
         """The listed item so many places on; None beyond an end.  From an item that is not listed to the first."""
@@ -53,16 +59,15 @@ class FilteredItems:
         at = 0 if place is None else place + step
         return self.items[at].item_id if 0 <= at < len(self.items) else None
 
-    def waiting(self, triage: Mapping[str, Triage]) -> list[str]:
-        """Listed items on which nobody has given a verdict."""
-        return [item.item_id for item in self.items if item.item_id not in triage or not triage[item.item_id].verdict]
+    def first_waiting(self, triage: Mapping[str, Triage], start: int = 0, *, but: str = "") -> str | None:
+        """The next listed item without a verdict from place `start` on, from the top again after the last."""
+        ids = (item.item_id for item in chain(islice(self.items, start, None), islice(self.items, start)))
+        return next((k for k in ids if k != but and (k not in triage or not triage[k].verdict)), None)
 
     def after(self, item_id: str, triage: Mapping[str, Triage]) -> str:
         """The next listed item without a verdict, from the top again after the last; the same where none is left."""
         place = self.place(item_id)
-        waiting, start = set(self.waiting(triage)) - {item_id}, 0 if place is None else place + 1
-        ids = [item.item_id for item in (*self.items[start:], *self.items[:start])]
-        return next((other_id for other_id in ids if other_id in waiting), item_id)
+        return self.first_waiting(triage, 0 if place is None else place + 1, but=item_id) or item_id
 
 
 @dataclass(frozen=True)
@@ -112,8 +117,10 @@ class Filters:
         return urlencode(said)
 
     def apply(
-        self, scored: Sequence[ItemScore], triage: Mapping[str, Triage], changes: Mapping[str, str] | None
+        self, scored: ScoredItems, triage: Mapping[str, Triage], changes: Mapping[str, str] | None
     ) -> FilteredItems:
+        if self == Filters():
+            return FilteredItems(scored.misaligned, self.order)
         unsorted = FilteredItems((), self.order)
         items = [item for item in scored if self._passes(item, triage.get(item.item_id), changes or {})]
         return replace(unsorted, items=tuple(sorted(items, key=lambda item: -abs(unsorted.gap_of(item) or 0.0))))
@@ -158,7 +165,7 @@ def draw(selection: Selection) -> None:
     filters, scored = Filters.read(state.url_id("filter") or ""), selection.scored
     label, icon = ("Filter", ":material/filter_alt:") if filters == Filters() else ("Filter: on", ":material/tune:")
     with st.popover(label, icon=icon, key=state.widget("misaligned_filter")):
-        counts = {side: sum(item.side == side for item in scored) for side in SIDES}
+        counts = scored.counts
         _many("The judge is", "sides", filters.sides, {s: f"{MARKS[s]} {s} ({counts[s]})" for s in SIDES if counts[s]})
         if (changes := selection.changes) is not None:
             names = {"": "all"} | {
@@ -167,8 +174,8 @@ def draw(selection: Selection) -> None:
             }
             _one("Since the parent version", "changed", filters.changed, names)
         _many("Triage", "found", filters.found, {name: name for name in FOUND})
-        _names("Source", "sources", filters.sources, [item.source_id for item in scored])
-        _names("System", "systems", filters.systems, [item.system_id for item in scored if item.system_id])
+        _names("Source", "sources", filters.sources, scored.sources)
+        _names("System", "systems", filters.systems, scored.systems)
         _labels(filters, scored)
         _one("Order by", "order", filters.order, {STANDARDISED: STANDARDISED, RANKS: RANKS})
         if filters != Filters():
@@ -216,16 +223,15 @@ def _one(label: str, name: str, value: str, words: Mapping[str, str]) -> None:
 
 
 def _names(title: str, name: str, value: Sequence[str], names: Sequence[str]) -> None:
-    known, key = sorted(set(names)), state.widget(f"misaligned_{name}")
-    if known:
-        st.session_state[key] = [option for option in value if option in known]
-        st.multiselect(title, known, key=key, placeholder="all", on_change=_put, args=(name, key))
+    key = state.widget(f"misaligned_{name}")
+    if names:
+        st.session_state[key] = [option for option in value if option in names]
+        st.multiselect(title, names, key=key, placeholder="all", on_change=_put, args=(name, key))
 
 
-def _labels(filters: Filters, scored: Sequence[ItemScore]) -> None:
+def _labels(filters: Filters, scored: ScoredItems) -> None:
     """A range of labels; nothing where all labels are equal."""
-    values = [item.label for item in scored]
-    low, high = min(values, default=0.0), max(values, default=0.0)
+    low, high = scored.labels
     if low < high:
         key = state.widget(f"misaligned_label_{low:g}_{high:g}")
         at = (

@@ -11,7 +11,7 @@ import streamlit as st
 from core import projects
 from core.errors import NotFoundError
 from core.project_records import CriteriaEntry, Run
-from core.projects.items import ItemScore
+from core.projects.items import ScoredItems
 from core.projects.rescore import ChangedItem
 from core.projects.triage import count_triage
 from core.review.triage import Triage
@@ -41,16 +41,15 @@ class Selection:
     run: Run
     calibration_id: str
     criteria: CriteriaEntry
-    scored: tuple[ItemScore, ...]
+    scored: ScoredItems
     triage: Mapping[str, Triage]
     changes: Mapping[str, str] | None
 
     @property
     def picked_ids(self) -> tuple[str, ...]:
         """Calibration items that people picked for the next round."""
-        return tuple(
-            item.item_id for item in self.scored if item.item_id in self.triage and self.triage[item.item_id].picked
-        )
+        picked = {item_id for item_id, known in self.triage.items() if known.picked}
+        return tuple(item.item_id for item in self.scored if item.item_id in picked) if picked else ()
 
     def afresh(self) -> Selection:
         """With what people have found by now."""
@@ -183,9 +182,9 @@ def _calibration_of(page: Opened, run: Run) -> str:
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
-def _kept_scores(run_id: str, criteria_id: str, _page: Opened) -> tuple[ItemScore, ...]:
+def _kept_scores(run_id: str, criteria_id: str, _page: Opened) -> ScoredItems:
     """What a finished run scored does not change."""
-    return projects.item_scores(_page.store, run_id, criteria_id)
+    return ScoredItems(projects.item_scores(_page.store, run_id, criteria_id))
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)

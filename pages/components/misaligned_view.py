@@ -108,7 +108,7 @@ def draw(selection: Selection, sentence: DeltaGenerator) -> None:
 
 def _opened(selection: Selection, filtered: FilteredItems) -> ItemScore | None:
     wanted = state.url_id("item")
-    by_id = {item.item_id: item for item in selection.scored}
+    by_id = selection.scored.by_id
     if wanted and wanted not in by_id:
         st.warning(
             "The linked item is no calibration item that this run scored: it is held out, unlabelled or unknown.",
@@ -116,8 +116,7 @@ def _opened(selection: Selection, filtered: FilteredItems) -> ItemScore | None:
         )
     if wanted in by_id:
         return by_id[wanted]
-    waiting = filtered.waiting(selection.triage)
-    first = waiting[0] if waiting else next((item.item_id for item in filtered.items), None)
+    first = filtered.first_waiting(selection.triage) or next((item.item_id for item in filtered.items), None)
     if first is None:
         return None
     if not wanted:

@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 from core import projects
 from core.people import Actor
 from core.project_records import CriteriaEntry
-from core.projects.items import ItemScore
+from core.projects.items import ItemScore, ScoredItems
 from core.quotations import Piece
 from core.review.triage import Triage
 from pages.components import people
@@ -315,6 +315,19 @@ def test_a_wrong_label_shows_the_way_to_adjudication(opened: Open, real: Any) ->
 
 def one_item(name: str, gap: float, rank: float = 0.0) -> ItemScore:
     return ItemScore(name, "s", "m", 3.0, 3.0 + gap, gap, "", rank)
+
+
+def test_what_is_asked_of_all_items_is_found_out_once() -> None:
+    """Gaps 2, −1, .4 and none: one too lenient, one too strict, one aligned, one unread; the first two are listed."""
+    scored = ScoredItems(
+        (one_item("a", 2.0), one_item("b", -1.0), one_item("c", 0.4), ItemScore("d", "r", "", 5.0, None, None, "cut"))
+    )
+    assert dict(scored.counts) == {"too lenient": 1, "too strict": 1, "aligned": 1, "unread": 1}
+    assert (scored.sources, scored.systems, scored.labels) == (("r", "s"), ("m",), (3.0, 5.0))
+    assert [item.item_id for item in Filters().apply(scored, {}, None).items] == ["a", "b"]
+    assert Filters().apply(scored, {}, None).items == Filters(low=0.0).apply(scored, {}, None).items
+    assert scored.counts is scored.counts
+    assert Filters().apply(scored, {}, None).items is scored.misaligned
 
 
 def test_the_next_item_is_the_next_without_a_verdict_then_from_the_top() -> None:

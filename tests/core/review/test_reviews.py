@@ -10,7 +10,7 @@ from core.errors import AccessError, ConflictError, CriteriaError, NotFoundError
 from core.people import Actor
 from core.project_records import CriteriaAlignment
 from core.projects.calibration import CalibrationRequest
-from core.projects.items import ItemScore
+from core.projects.items import ItemScore, ScoredItems
 from core.projects.triage import TriageCount, count_triage
 from core.records import Alignment, AspectLabels, Criteria, GoldenSet, Interval, Item, Scale
 from core.review.meetings import AgendaItem
@@ -183,7 +183,9 @@ def test_counts_are_of_the_items_that_are_listed() -> None:
         "b": Triage("g", "x", "c1", "", picked=True, subject="b"),
         "c": Triage("g", "x", "c1", "ambiguous", picked=True, subject="c"),
     }
-    assert count_triage(scored, triage) == TriageCount(4, 1, 1, 1, triaged=1, picked=2, picked_misaligned=1)
+    assert count_triage(ScoredItems(scored), triage) == TriageCount(
+        4, 1, 1, 1, triaged=1, picked=2, picked_misaligned=1
+    )
 
 
 def test_looks_at_held_out_items_are_counted(store: Store, settings: Settings, project: str, golden_id: str) -> None:
