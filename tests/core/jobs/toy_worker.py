@@ -1,6 +1,10 @@
-"""A worker whose runs know nothing of judges.
+"""Workers whose runs know nothing of judges.
 
-    python toy_worker.py URL WORKER_ID FOLDER CAPABILITY PATIENCE
+    python toy_worker.py
+
+starts none yet: it imports what a worker takes, once, and forks one for each line ["start", LOG, URL, WORKER_ID,
+FOLDER, CAPABILITY, PATIENCE] on standard input, answering with its process id; ["poll", PID] is answered with its exit
+code, null while it works.
 
 A run has `steps` steps that take `seconds` each and add up numbers; what a step gave is kept with the run.  Each
 finished piece of work is a line "run step" in FOLDER/done.txt, so a test sees what was done twice.  With `later`, the
@@ -11,11 +15,14 @@ It runs until it is killed.
 
 from __future__ import annotations
 
+import gc
 import json
+import os
 import signal
 import sys
 import threading
 import time
+import traceback
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,8 +88,7 @@ class Toy:
         return k**2 + 1
 
 
-def main() -> None:
-    url, worker_id, folder, capability, patience = sys.argv[1:]
+def work(url: str, worker_id: str, folder: str, capability: str, patience: str) -> None:
     store = Store(url)
     store.workers.enter(worker_id, folder, 0, capability)
     queues.PATIENCE = float(patience)
@@ -104,4 +110,33 @@ def main() -> None:
     store.workers.leave(worker_id)
 
 
-main()
+def start(log: str, *about: str) -> int:
+    """Fork a worker that writes to the file `log`; its process id."""
+    pid = os.fork()
+    if pid:
+        return pid
+    file = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    for stream in (1, 2):
+        os.dup2(file, stream)
+    code = 1
+    try:
+        work(*about)
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def poll(pid: int) -> int | None:
+    done, status = os.waitpid(pid, os.WNOHANG)
+    return os.waitstatus_to_exitcode(status) if done else None
+
+
+if __name__ == "__main__":
+    gc.freeze()
+    for line in sys.stdin:
+        what, *about = json.loads(line)
+        print(json.dumps(start(*about) if what == "start" else poll(*about)), flush=True)
