@@ -56,6 +56,9 @@ CHROMIUM_FLAGS = (
     "--disable-sync",
 )
 
+# Tests run on all cores already; said here, since `pytest tests/core/…` imports numpy before anything is configured.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 hypothesis.settings.register_profile("developer", deadline=None)
 hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, database=None, max_examples=50)
 
@@ -71,7 +74,6 @@ def pytest_configure(config: pytest.Config) -> None:
     home = tempfile.mkdtemp(prefix="concord-tests-")
     config.add_cleanup(lambda: shutil.rmtree(home, ignore_errors=True))
     os.environ |= {"CONCORD_HOME": home, "HF_HUB_OFFLINE": "1", "HF_HOME": f"{home}/huggingface"}
-    os.environ.setdefault("OMP_NUM_THREADS", "1")  # tests run on all cores already
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of processes are started: what one compiled serves all
     sys.dont_write_bytecode = False
     os.environ["CONCORD_DEMO"] = "off"  # a new store holds the plain sample project alone

@@ -34,23 +34,27 @@ def calibrated(golden: core.GoldenSet, **settings: object) -> CalibratedRun:
     )
 
 
+@pytest.fixture(scope="module")
+def run(golden: core.GoldenSet) -> CalibratedRun:
+    """A calibration with nothing chosen."""
+    return calibrated(golden)
+
+
 def measured(run: CalibratedRun, criteria: Criteria) -> Calibration:
     """The run's judge with criteria that somebody chose."""
     with run.reopened() as judge:
         return measure(AskedJudge(judge, run.golden, run.task), run.split, run.settings, [criteria])
 
 
-def test_fitted_strengths_make_the_final_judge_and_say_what_they_were_fitted_to(golden: core.GoldenSet) -> None:
-    run = calibrated(golden)
+def test_fitted_strengths_make_the_final_judge_and_say_what_they_were_fitted_to(run: CalibratedRun) -> None:
     (chosen,) = run.chosen
-    seen = {golden.items[position].item_id for position in run.split.calibration}
+    seen = {run.golden.items[position].item_id for position in run.split.calibration}
     assert set(chosen.provenance.item_ids) == seen
     assert {clause.key for clause in read(chosen.text).clauses} <= set(KEYS[GROUPED:])
     assert run.work.drafts_made <= run.work.drafts_asked
 
 
-def test_it_stands_beside_the_drafts_on_the_items_that_all_were_scored_on(golden: core.GoldenSet) -> None:
-    run = calibrated(golden)
+def test_it_stands_beside_the_drafts_on_the_items_that_all_were_scored_on(run: CalibratedRun) -> None:
     shared = [{point.items for point in each.trace} for each in run.candidates if each.trace and each.criteria.text]
     assert set.intersection(*shared)
 
@@ -78,8 +82,10 @@ def test_what_fitting_and_crossing_take_is_planned_before_the_start(golden: core
     assert estimates == [with_.work.calls_planned, without.work.calls_planned]
 
 
-def test_a_budget_pays_for_fitting_before_drafts_and_says_where_it_does_not(golden: core.GoldenSet) -> None:
-    n, n_held_out = (len(side) for side in (calibrated(golden).split.calibration, calibrated(golden).split.held_out))
+def test_a_budget_pays_for_fitting_before_drafts_and_says_where_it_does_not(
+    golden: core.GoldenSet, run: CalibratedRun
+) -> None:
+    n, n_held_out = len(run.split.calibration), len(run.split.held_out)
     least = 2 * n_held_out + 2 * n + 11 + 1 + 2 * 24
     fits, tight = calibrated(golden, budget=least), calibrated(golden, budget=least - 1)
     assert "(strength" in fits.chosen[0].text
@@ -87,12 +93,11 @@ def test_a_budget_pays_for_fitting_before_drafts_and_says_where_it_does_not(gold
     assert fits.work.held_out_scored == tight.work.held_out_scored == n_held_out
     assert "strengths" not in fits.stopped_early
     assert "strengths" in tight.stopped_early
-    assert all(run.calls <= run.work.calls_planned <= run.settings.budget for run in (fits, tight))  # type: ignore[operator]
+    assert all(each.calls <= each.work.calls_planned <= each.settings.budget for each in (fits, tight))  # type: ignore[operator]
 
 
 @pytest.mark.parametrize("edit", ["", "\n- Reward texts that are short (strength 0.11)."])
-def test_measuring_criteria_takes_what_it_said(golden: core.GoldenSet, edit: str) -> None:
-    run = calibrated(golden)
+def test_measuring_criteria_takes_what_it_said(run: CalibratedRun, edit: str) -> None:
     criteria = replace(run.chosen[0], text=run.chosen[0].text + edit)
     again = measured(run, criteria)
     assert again.calls == again.work.calls_used <= again.work.calls_planned
@@ -100,9 +105,8 @@ def test_measuring_criteria_takes_what_it_said(golden: core.GoldenSet, edit: str
 
 
 def test_strengths_of_labels_that_were_seen_are_told_where_the_map_and_the_intervals_rest_on_them(
-    golden: core.GoldenSet,
+    run: CalibratedRun,
 ) -> None:
-    run = calibrated(golden)
     (fitted,) = run.chosen
     edited = fitted.text.replace(read(fitted.text).clauses[0].text, "")
     by_hand = "Judge by these points only. Above all, reward texts that say only what the source says."
