@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import unicodedata
 from collections import abc
 from typing import Any, Literal
 
@@ -156,6 +157,12 @@ def read_id(cell: Any) -> str:
 def clean_text(text: str) -> str:
     """`text` with lone surrogates and NUL, which no store or file can hold, replaced by U+FFFD."""
     return text if text.isascii() and "\x00" not in text else _SURROGATES.sub("\ufffd", text)
+
+
+def aspect_key(name: str) -> str:
+    """The name of an aspect in the form it is compared in: without case, white space and marks, in any script."""
+    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", unicodedata.normalize("NFC", name))
+    return re.sub(r"[\W_]+", "_", spaced.casefold()).strip("_")
 
 
 def folded(column: str) -> str:

@@ -14,7 +14,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from core.data.verdict_files import BY_ORDER, Entry, Reply, by_order, entries, load_recording, propose_columns
+from core.data.verdict_files import (
+    BY_ORDER,
+    Entry,
+    Recording,
+    Reply,
+    by_order,
+    entries,
+    load_recording,
+    propose_columns,
+)
 from core.data.verdict_files.match import default_use, number_in, reading_of
 from core.data.verdict_files.recording import each_once, open_recording
 from core.errors import GoldenError, UsageError
@@ -53,15 +62,17 @@ def verdict_lines(verdicts: Iterable[Verdict]) -> Iterator[str]:
 def read_verdicts(path: Path | str, scale: Scale | None = None, aspect: str = "") -> Verdicts:
     """Verdicts out of a verdict file (`item_id`, `score`) or a replies file (`item_id`, `responses`).
 
-    A replies file needs `scale`; an item's score is the mean of its readable replies.  GoldenError names the row
-    of a missing or doubled id and of a score that is no number.
+    A replies file needs `scale`; an item's score is the mean of its readable replies.  Where a column `aspect`
+    names that of each row, only the rows of `aspect` count.  GoldenError names the row of a missing or doubled id and of a score
+    that is no number, and the aspects of a file that holds others.
     """
     recording = load_recording(path, max_rows=None)
     columns = propose_columns(recording)
-    replies_first = default_use(columns) == "replies"
+    replies_first, of_one = default_use(columns) == "replies", columns.found.get("aspect") == "exact"
+    wanted = aspect if of_one else ""
     readings: dict[str, list[Reading]] = {}
     texts: dict[str, list[str]] = {}
-    for entry in each_once(entries(recording, columns, any_id=True), recording.name):
+    for entry in each_once(entries(recording, columns, wanted, any_id=True), recording.name):
         of_item = readings.setdefault(entry.item_id, [])
         if entry.replies is not None and (replies_first or not entry.has_score):
             if scale is None:
@@ -70,8 +81,15 @@ def read_verdicts(path: Path | str, scale: Scale | None = None, aspect: str = ""
             texts.setdefault(entry.item_id, []).extend(reply.text for reply in entry.replies)
         else:
             of_item.append(_score(entry, recording.name))
+    if not readings and wanted:
+        raise GoldenError(_other_aspects(recording, columns.roles["aspect"], aspect), file=recording.name)
     verdicts = (mean_verdict(name, of_item, raw=tuple(texts.get(name, ()))) for name, of_item in readings.items())
-    return by_order(Verdicts(verdicts), recording, columns)
+    return by_order(Verdicts(verdicts), recording, columns, aspect=wanted)
+
+
+def _other_aspects(recording: Recording, column: str, aspect: str) -> str:
+    there = sorted({str(row.get(column) or "") for row in recording.rows} - {""})
+    return f"no row is about {aspect!r}: the column {column!r} names {', '.join(there[:10])[:300] or 'nothing'}"
 
 
 def _score(entry: Entry, name: str) -> Reading:

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
-from core.data.cells import AmbiguousCommaError, CellError, read_id, read_number, shown
+from core.data.cells import AmbiguousCommaError, CellError, aspect_key, read_id, read_number, shown
 from core.data.scale import narrowest_scale, usual_scales
 from core.data.split import task_of
 from core.data.verdict_files.columns import BY_ORDER, Columns, propose_columns
 from core.data.verdict_files.preview import ImportChoices, ImportPreview, Tally, Use
-from core.data.verdict_files.recording import Entry, Recording, Reply, doubled_rows, entries
+from core.data.verdict_files.recording import Entry, Recording, Reply, doubled_rows, entries, text_of
 from core.records import GoldenSet, Scale, Scored, Verdict
 from core.verdicts import Reading, Verdicts, mean_verdict
 
@@ -171,22 +171,29 @@ def match(
         doubled={item_id: doubled for item_id, own in rows.items() if (doubled := doubled_rows(own))},
         tally=reader.tally,
         suggested=reader.suggested(),
-        verdicts=by_order(verdicts, recording, columns, reader.placed),
+        verdicts=by_order(verdicts, recording, columns, reader.placed, aspect),
     )
 
 
 def by_order(
-    verdicts: Verdicts, recording: Recording, columns: Columns, placed: Callable[[float], float] = float
+    verdicts: Verdicts,
+    recording: Recording,
+    columns: Columns,
+    placed: Callable[[float], float] = float,
+    aspect: str = "",
 ) -> Verdicts:
     """`verdicts` with the score of each order, where a file holds them (`BY_ORDER`) and their mean is the verdict's.
 
-    `placed` does to a score of the file what was done to the verdicts.
+    `placed` does to a score of the file what was done to the verdicts.  Where a column names the aspect of each row,
+    only the rows of `aspect` count.
     """
-    item_id = columns.roles["item_id"]
+    item_id, rated, wanted = columns.roles["item_id"], columns.roles.get("aspect", ""), aspect_key(aspect)
     if not set(BY_ORDER) <= set(columns.columns):
         return verdicts
     turned: dict[str, float] = {}
     for row in recording.rows:
+        if rated and wanted and aspect_key(text_of(row.get(rated))) != wanted:
+            continue
         first, second = (number_in(row.get(name)) for name in BY_ORDER)
         known = verdicts.by_id.get(read_id(row.get(item_id)))
         if not isinstance(known, Scored) or not isinstance(first, float) or not isinstance(second, float):

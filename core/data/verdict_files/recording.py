@@ -26,7 +26,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from core.data.cells import clean_text, folded, read_id, read_list, shown
+from core.data.cells import aspect_key, clean_text, folded, read_id, read_list, shown
 from core.data.files import MAX_COLUMNS, USUAL_MB, open_source, suffix_of
 from core.data.findings import Finding
 from core.data.tables import Table, TableFile, open_table, read_table
@@ -319,9 +319,9 @@ def entries(recording: Recording, columns: Columns, aspect: str = "", *, any_id:
         )
     id_column, reply_column, score_column = roles["item_id"], roles.get("replies", ""), roles.get("score", "")
     reason, sample, rated = roles.get("reason", ""), roles.get("sample", ""), roles.get("aspect", "")
-    wanted = folded(aspect)
+    wanted = aspect_key(aspect)
     for row, cells in enumerate(recording.rows, start=1):
-        if rated and wanted and folded(text_of(cells.get(rated))) != wanted:
+        if rated and wanted and aspect_key(text_of(cells.get(rated))) != wanted:
             continue
         yield Entry(
             row,

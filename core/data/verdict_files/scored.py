@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from core.data.cells import folded, read_id, shown
+from core.data.cells import aspect_key, read_id, shown
 from core.data.columns import ALIASES, by_name
 from core.data.tables import TableFile, column_names, csv_cells, open_table
 from core.data.verdict_files.columns import propose_columns
@@ -61,14 +61,14 @@ def read_scored(path: Path, aspect: str = "") -> ScoredRows | None:
     if not item or not score or "." in item + score:  # a dot: it lies within an object
         return None
     system, source = (next(iter(by_name(recording.columns, (n, *ALIASES[n]))), "") for n in ("system_id", "source_id"))
-    rated = roles.roles.get("aspect", "") if aspect else ""
+    rated, wanted = roles.roles.get("aspect", "") if aspect else "", aspect_key(aspect)
     table = open_table(path, suffix=suffix_of_recording(path.name), max_mb=None)
     ids: list[str] = []
     scores: list[FloatArray] = []
     groups: dict[str, list[str]] = {system: [], source: []}
     for start, chunk in _chunks(table, [name for name in (item, score, system, source, rated) if name]):
         rows = range(start + 1, start + 1 + len(chunk[item]))
-        kept = [k for k, cell in enumerate(chunk[rated]) if folded(text_of(cell)) == folded(aspect)] if rated else rows
+        kept = [k for k, cell in enumerate(chunk[rated]) if aspect_key(text_of(cell)) == wanted] if rated else rows
         cells = {name: [column[k] for k in kept] for name, column in chunk.items()} if rated else chunk
         numbers = [rows[k] for k in kept] if rated else rows
         ids += _ids(cells[item], path.name, item, numbers)

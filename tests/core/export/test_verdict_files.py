@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from core.data.verdict_files import Reply
 from core.data.verdict_files.recording import HEAD_ROWS
+from core.data.verdict_files.scored import read_scored
 from core.errors import GoldenError, UsageError
 from core.export import read_verdicts, verdict_row
 from core.export.verdict_files import ItemReadings, Parser, read_replies_file, reader
@@ -46,6 +47,23 @@ def test_the_score_of_each_order_comes_back_where_it_is_that_of_the_verdict(tmp_
     changed = read_verdicts(write(tmp_path / "w.jsonl", [{**rows[0], "score": 3.0}]))
     assert changed.turned is None
     assert changed.by_id["a"] == Scored("a", 3.0)
+
+
+def test_of_several_aspects_only_the_rows_of_one_count_in_any_script(tmp_path: Path) -> None:
+    """The same item on two aspects, with the same mean of both orders: each keeps its own score the other way round."""
+    rows = [
+        verdict_row(Scored("p", 3.0, turned=turned)) | {"aspect": aspect}
+        for aspect, turned in (("连贯性", 2.0), ("流畅性", 5.0), ("Factual accuracy", 1.0))
+    ]
+    file = write(tmp_path / "v.jsonl", rows)
+    assert read_verdicts(file, aspect="连贯性").turned == pytest.approx([2.0])
+    assert read_verdicts(file, aspect="流畅性").turned == pytest.approx([5.0])
+    assert read_verdicts(file, aspect="factual_accuracy").turned == pytest.approx([1.0])
+    plain = read_scored(write(tmp_path / "plain.jsonl", [row | {"score": k} for k, row in enumerate(rows)]), "流畅性")
+    assert plain is not None
+    assert plain.scores.tolist() == [1.0]
+    with pytest.raises(GoldenError, match="no row is about 'fluency': the column 'aspect' names Factual accuracy, 流"):
+        read_verdicts(file, aspect="fluency")
 
 
 def test_any_id_of_a_golden_set_is_taken_and_nan_is_unscored(tmp_path: Path) -> None:
