@@ -10,6 +10,8 @@
     result.judge.score(golden.items)      # the same judge, without its file
     judge = core.load_judge("judge.yaml")
     judge.score(items)                    # Verdicts (Scored | Unscored); judge.marks must stand beside them
+    judges = core.load_judges(["coherence/judge.yaml", "fluency/judge.yaml"], together=True)
+    judges.score(items)["fluency"]        # one call an item for all aspects, Verdicts for each
     core.align(golden, "verdicts.jsonl", "coherence")
     core.compare(golden, "verdicts.jsonl", "others.jsonl", "coherence")
     core.ceiling(golden, "coherence")     # how well the people agree with each other
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
     from core.api.examined import examine
     from core.api.fitted import FittedRepEval, fit_repeval
     from core.api.fused import FusedByModel, FusedRun, fuse
-    from core.api.loading import load_judge
+    from core.api.loading import load_judge, load_judges
     from core.api.measures import align, align_all, annotator_test, beside_people, ceiling, compare, plan_labels
     from core.api.project import Project, WrittenReport, open_project, write_report
     from core.api.system_means import EstimatedMeans, estimate_means
@@ -133,6 +135,7 @@ __all__ = [
     "load_golden",
     "load_items",
     "load_judge",
+    "load_judges",
     "monitor",
     "open_project",
     "plan_labels",
@@ -147,7 +150,7 @@ _NAMES = {
     "core.comparison.preferred": "Preferences",
     "core.api.examined": "examine",
     "core.api.fused": "FusedByModel FusedRun fuse",
-    "core.api.loading": "load_judge",
+    "core.api.loading": "load_judge load_judges",
     "core.api.measures": "align align_all annotator_test beside_people ceiling compare plan_labels",
     "core.api.project": "Project WrittenReport open_project write_report",
     "core.api.system_means": "EstimatedMeans estimate_means",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -120,6 +121,12 @@ def settings_and_store() -> tuple[Settings, Store]:
 
     settings = Settings.from_environment()
     return settings, projects.open_store(settings)
+
+
+def cache_for_all(judge_files: Sequence[Path], judge: str, *, accept_edited: bool) -> ReplyStore | None:
+    """The reply cache where any of the judges asks somebody."""
+    caches = (cache_for(file, judge, accept_edited=accept_edited) for file in judge_files)
+    return next((cache for cache in caches if cache is not None), None)
 
 
 def cache_for(judge_file: Path, judge: str, *, accept_edited: bool) -> ReplyStore | None:

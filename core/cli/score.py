@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from core.cli.options import AcceptEdited, JsonFlag, JudgeSpec, cache_for
+from core.cli.options import AcceptEdited, JsonFlag, JudgeSpec, cache_for, cache_for_all
 from core.cli.output import notes, place, price, spent, stages_shown, tell
 from core.errors import ConcordError, UsageError
 from core.wording import counted
 
 if TYPE_CHECKING:
     from core.data.findings import Finding
+    from core.providers.base import ReplyStore
     from core.scoring import BatchWritten, FusedScores, ScoredFile, ScoreRequest
     from core.scoring.request import SureScores
 
@@ -50,6 +51,15 @@ BatchWrite = Annotated[
 BatchRead = Annotated[
     list[Path] | None, typer.Option(help="Score from this file of results, and ask nobody; may be repeated.")
 ]
+JudgeFiles = Annotated[
+    list[Path],
+    typer.Option(
+        "--judge-file", help="A judge.yaml, fused.yaml or repeval.yaml; a judge.yaml for each of several aspects."
+    ),
+]
+TogetherFlag = Annotated[
+    bool, typer.Option("--together", help="Ask the judges of several aspects in one call an item.")
+]
 ItemsArgument = Annotated[
     str, typer.Argument(metavar="ITEMS", help="CSV, JSONL (.gz), Parquet or XLSX; labels are not needed.")
 ]
@@ -76,7 +86,7 @@ NOTHING_READ = (
 @commands.command()
 def score(
     source: ItemsArgument,
-    judge_file: Annotated[Path, typer.Option("--judge-file", help="A judge.yaml, fused.yaml or repeval.yaml.")],
+    judge_files: JudgeFiles,
     target: OutOption,
     *,
     explain: Explain = False,
@@ -94,14 +104,19 @@ def score(
     intervals: Intervals = False,
     coverage: Coverage = 0.9,
     abstain_over: AbstainOver = None,
+    together: TogetherFlag = False,
     ray: RayAddress = "",
     as_json: JsonFlag = False,
 ) -> None:
-    """Apply a calibrated judge to items, in constant memory; a stopped one goes on where it was."""
-    from core.export.judge_reading import kind_of_file
-    from core.scoring import ScoreRequest, estimate_scoring, score_file, score_fused, write_batch
+    """Apply a calibrated judge to items, in constant memory; a stopped one goes on where it was.
 
-    items, out, fused_file = Path(source), Path(target), kind_of_file(judge_file) == "fusion"
+    With several judge files, one an aspect, the output has a line for each item and aspect.
+    """
+    from core.export.judge_reading import kind_of_file
+    from core.scoring import ScoreRequest, score_fused, write_batch
+
+    items, out, judge_file = Path(source), Path(target), judge_files[0]
+    fused_file = len(judge_files) == 1 and kind_of_file(judge_file) == "fusion"
     if sum((batch, batch_write is not None, bool(batch_read))) > (0 if fused_file else 1):
         raise UsageError("Take one of --batch, --batch-write and --batch-read, and none with a fused judge.")
     request = ScoreRequest(
@@ -109,6 +124,8 @@ def score(
         *(batch, batch_rest, tuple(batch_read or ())),
         coverage=coverage if intervals or abstain_over is not None else None,
         abstain_over=abstain_over,
+        more_judges=tuple(judge_files[1:]),
+        together=together,
     )
     if ray:
         _score_there(ray, request, source, target, as_json=as_json)
@@ -117,21 +134,27 @@ def score(
         fused = score_fused(request, replies=cache_for(judge_file, "", accept_edited=accept_edited))
         tell(*_fused_scores(fused, out), as_json)
         return
-    cache = cache_for(judge_file, judge, accept_edited=accept_edited)
+    cache = cache_for_all(judge_files, judge, accept_edited=accept_edited)
     if batch_write is not None:
         tell(*_batch_written(write_batch(request, batch_write, replies=cache)), as_json)
         return
+    _tell_scored(_scored_here(request, cache), str(out), as_json)
+
+
+def _scored_here(request: ScoreRequest, cache: ReplyStore | None) -> ScoredFile:
+    """Score after saying what it will cost; notes of an error go to standard error."""
+    from core.scoring import estimate_scoring, score_file
+
     if estimate := estimate_scoring(request):
         tokens = f", about {estimate.prompt_tokens:,} prompt tokens" if estimate.prompt_tokens else ""
         typer.echo(f"At most {estimate.calls:,} calls{tokens}{price(estimate.cost)}.", err=True)
     with stages_shown("items") as progress:
         try:
-            scored = score_file(request, replies=cache, progress=progress)
+            return score_file(request, replies=cache, progress=progress)
         except ConcordError as error:
             for note in getattr(error, "__notes__", ()):
                 typer.echo(note, err=True)
             raise
-    _tell_scored(scored, str(out), as_json)
 
 
 def _score_there(ray: str, request: ScoreRequest, source: str, target: str, *, as_json: bool) -> None:
@@ -178,6 +201,25 @@ def _score_body(scored: ScoredFile, out: str) -> dict[str, Any]:
         "out": out,
         **({"batch": dict(scored.batch)} if scored.batch else {}),
         **({} if scored.sure is None else _sure_body(scored.sure)),
+        **_aspects_body(scored),
+    }
+
+
+def _aspects_body(scored: ScoredFile) -> dict[str, Any]:
+    """Counts by aspect, once the output is there; nothing where there is one aspect."""
+    if scored.n_aspects == 1:
+        return {}
+    return {
+        "calls_alone": scored.calls_alone,
+        "aspects": {
+            aspect: {
+                "n_scored": counts.n_scored,
+                "n_unscored": sum(counts.reasons.values()),
+                "reasons": dict(counts.reasons),
+                **({} if counts.sure is None else _sure_body(counts.sure)),
+            }
+            for aspect, counts in scored.aspects.items()
+        },
     }
 
 
@@ -267,14 +309,30 @@ def _score_words(body: dict[str, Any]) -> list[str]:
         *notes(*body["marks"], *body["remarks"]),
         *_sure_words(body),
     ]
+    scored = f"{body['n_scored']} of {body['n_items']} items scored"
+    if "aspects" in body:
+        scored = f"{body['n_scored']} verdicts on {body['n_items']} items"
+        lines = [*_aspect_words(body), *lines]
     if body["finished"]:
-        return [f"{body['n_scored']} of {body['n_items']} items scored{unscored}: {body['out']}{pace}", *lines]
+        return [f"{scored}{unscored}: {body['out']}{pace}", *lines]
     return [
-        f"The budget is spent: {body['n_scored']} of {body['n_items']} items scored{unscored}, {body['n_left']} left"
-        f"{spent(body)}.",
+        f"The budget is spent: {scored}{unscored}, {body['n_left']} left{spent(body)}.",
         *lines,
         f"They are kept in {body['out']}.part; run the same command again to go on. {body['out']} appears at the end.",
     ]
+
+
+def _aspect_words(body: dict[str, Any]) -> list[str]:
+    """What became of each aspect, and what asking them together saved."""
+    lines = []
+    for aspect, counts in body["aspects"].items():
+        reasons = ", ".join(f"{n:,} {reason}" for reason, n in counts["reasons"].items())
+        unscored = f", {counts['n_unscored']} unscored{f' ({reasons})' if reasons else ''}"
+        lines.append(f"  {aspect}: {counts['n_scored']} of {body['n_items']} items scored{unscored}")
+        lines += [f"    {words}" for words in _sure_words(counts)]
+    if body["calls_alone"]:
+        lines.append(f"{body['calls']:,} calls for all aspects together; each alone takes {body['calls_alone']:,}.")
+    return lines
 
 
 def _finding_words(findings: tuple[Finding, ...]) -> list[str]:

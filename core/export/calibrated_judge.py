@@ -15,9 +15,10 @@ from core.calibration.candidate_pool import ensemble_scores
 from core.errors import AuthError, GoldenError
 from core.export.judge_reading import judge_document
 from core.export.loaded import LoadedJudge, Metrics
-from core.judging.base import Judge, OnProgress
+from core.judging.base import CallEstimate, Judge, OnProgress
 from core.judging.llm import LLMJudge
 from core.judging.recorded import RecordedJudge
+from core.judging.together import Requests
 from core.records import Criteria, FloatArray, Item, ItemKind, Provenance, Scale, Scored, Task, Unscored, Usage, Verdict
 from core.stats import IsotonicMap
 from core.stats.conformal import VerdictIntervals, criteria_spread
@@ -119,13 +120,13 @@ class CalibratedJudge(LoadedJudge):
         """
         lacking = lacking_parts(items, self.needs, self.task, of_more=of_more)
         usable = [item for item in items if item.item_id not in lacking]
-        with self._asked():
+        with self.asked():
             matrix = (
                 self.judge.score(self.task, usable, self.criteria, explain=explain, on_progress=on_progress)
                 if usable
                 else None
             )
-        return in_order(items, self._joined(matrix, usable, coverage), lacking)
+        return in_order(items, self.joined(matrix, usable, coverage), lacking)
 
     async def score_async(
         self, items: Sequence[Item], *, explain: bool = False, of_more: bool = False, coverage: float | None = None
@@ -140,9 +141,9 @@ class CalibratedJudge(LoadedJudge):
             return await asyncio.to_thread(self.score, items, explain=explain, of_more=of_more, coverage=coverage)
         lacking = lacking_parts(items, self.needs, self.task, of_more=of_more)
         usable = [item for item in items if item.item_id not in lacking]
-        with self._asked():
+        with self.asked():
             matrix = await judge.score_async(self.task, usable, self.criteria, explain=explain) if usable else None
-        return in_order(items, self._joined(matrix, usable, coverage), lacking)
+        return in_order(items, self.joined(matrix, usable, coverage), lacking)
 
     def usable(self, items: Sequence[Item]) -> list[Item]:
         """Those of a batch of more items that have all parts, which alone are asked about."""
@@ -157,7 +158,20 @@ class CalibratedJudge(LoadedJudge):
         """Why verdicts come without intervals of that coverage; "" where they come with them."""
         return BEFORE_INTERVALS if self.intervals is None else self.intervals.why_none(coverage)
 
-    def _joined(self, scores: Scores | None, items: Sequence[Item], coverage: float | None) -> Verdicts:
+    def requests(self, items: Sequence[Item]) -> Requests:
+        """What the language model behind it is asked about a batch of more items, some at a time."""
+        assert isinstance(self.judge, LLMJudge), "only such a judge asks"
+        return self.judge.requests(self.task, self.usable(items), self.criteria)
+
+    def estimate(self, items: Sequence[Item]) -> CallEstimate:
+        """Calls, tokens and price of scoring `items`, a part of more."""
+        words = sum(len(each.text.split()) for each in self.criteria) // len(self.criteria)
+        calls = len(items) * len(self.criteria)
+        one = self.judge.estimate(self.task, items, words)
+        return CallEstimate(calls, *one.scaled(calls / max(1, one.calls)))
+
+    def joined(self, scores: Scores | None, items: Sequence[Item], coverage: float | None) -> Verdicts:
+        """The verdict on each of `items` out of the `scores` of all criteria, None for no items."""
         if scores is None:
             return Verdicts()
         unread = {unscored.item_id: unscored for rows in scores.unscored.values() for unscored in rows}
@@ -167,7 +181,8 @@ class CalibratedJudge(LoadedJudge):
         return with_reasons(verdicts, scores.explained, scores.values) if scores.explained else verdicts
 
     @contextmanager
-    def _asked(self) -> Iterator[None]:
+    def asked(self) -> Iterator[None]:
+        """While its endpoint is asked: a refused key comes with this judge's hint."""
         try:
             yield
         except AuthError as error:

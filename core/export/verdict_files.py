@@ -62,9 +62,9 @@ def verdict_lines(verdicts: Iterable[Verdict]) -> Iterator[str]:
 def read_verdicts(path: Path | str, scale: Scale | None = None, aspect: str = "") -> Verdicts:
     """Verdicts out of a verdict file (`item_id`, `score`) or a replies file (`item_id`, `responses`).
 
-    A replies file needs `scale`; an item's score is the mean of its readable replies.  Where a column `aspect`
-    names that of each row, only the rows of `aspect` count.  GoldenError names the row of a missing or doubled id and of a score
-    that is no number, and the aspects of a file that holds others.
+    A replies file needs `scale`; an item's score is the mean of its readable replies.  Where a column `aspect` names
+    that of each row, only the rows of `aspect` count.  GoldenError names the row of a missing or doubled id and of a
+    score that is no number, and the aspects of a file that holds others.
     """
     recording = load_recording(path, max_rows=None)
     columns = propose_columns(recording)

@@ -94,7 +94,7 @@ class LLMJudge(Judge):
         self.refused_before = frozenset[str]()
         self._cost_of = cost_of
         self.n_unweighted = 0
-        self._first = FirstReplies(f"{model} at {provider.endpoint}")
+        self.first = FirstReplies(f"{model} at {provider.endpoint}")
         self._without: set[str] = set()
         self.spent = Usage()
 
@@ -132,8 +132,8 @@ class LLMJudge(Judge):
 
         def arrived(_index: int = 0, reply: Reply | None = None) -> None:
             nonlocal n_replies
-            if reply is not None and not self._first.settled:
-                self._first.note(unread_because(reading_of(reply, task)), FIRST_RATINGS)
+            if reply is not None and not self.first.settled:
+                self.first.note(unread_because(reading_of(reply, task)), FIRST_RATINGS)
             n_replies += 1
             if on_progress is not None and n_replies % samples == 0:
                 on_progress(n_replies // samples, len(items) * len(criteria))
@@ -209,7 +209,7 @@ class LLMJudge(Judge):
         how = self.sampling
         messages = {prompt: frame.messages(criteria) for prompt, frame in frames.items()}
         return [
-            self._request(
+            self.request(
                 messages[place.prompt],
                 how.temperature,
                 how.max_tokens,
@@ -222,7 +222,7 @@ class LLMJudge(Judge):
             for place in how.places
         ]
 
-    def _request(
+    def request(
         self,
         messages: tuple[Message, ...],
         temperature: float | None,
@@ -249,7 +249,7 @@ class LLMJudge(Judge):
                 verdict = self._verdict(task, cell.item, own)
             verdicts[cell.column].append(verdict)
             self.n_unweighted += verdict.n_unweighted if isinstance(verdict, Scored) else 0
-        self._note_sent(replies)
+        self.note_sent(replies)
         return total_usage(replies)
 
     def _verdict(self, task: Task, item: Item, replies: Sequence[Reply]) -> Verdict:
@@ -286,12 +286,12 @@ class LLMJudge(Judge):
         messages: Sequence[tuple[Message, ...]],
     ) -> DraftBatch:
         def arrived(_index: int, reply: Reply) -> None:
-            if not self._first.settled:
-                self._first.note(written(reply, task.aspect)[1], FIRST_DRAFTS)
+            if not self.first.settled:
+                self.first.note(written(reply, task.aspect)[1], FIRST_DRAFTS)
 
         replies = self.provider.complete(
             [
-                self._request(
+                self.request(
                     prompt,
                     r.temperature,
                     max(r.max_tokens, self.sampling.max_tokens),
@@ -303,7 +303,7 @@ class LLMJudge(Judge):
             ],
             on_reply=arrived,
         )
-        self._note_sent(replies)
+        self.note_sent(replies)
         drafted = tuple(
             drafted_from(reply, task.aspect, request.provenance)
             for reply, request in zip(replies, requests, strict=True)
@@ -328,8 +328,8 @@ class LLMJudge(Judge):
         return replace(answer, text=" ".join(answer.text.split())[:MOST_DEFINITION])
 
     def _write(self, task: Task, messages: tuple[Message, ...], max_tokens: int) -> Written:
-        replies = self.provider.complete([self._request(messages, 0.0, max_tokens, _says_something)])
-        self._note_sent(replies)
+        replies = self.provider.complete([self.request(messages, 0.0, max_tokens, _says_something)])
+        self.note_sent(replies)
         return Written(*written(replies[0], task.aspect), total_usage(replies))
 
     # ── the rest of the protocol ─────────────────────────────────────────────────────────────────────────────
@@ -364,7 +364,8 @@ class LLMJudge(Judge):
         other.sampling, other.n_unweighted, other._without = sampling, 0, set()
         return other
 
-    def _note_sent(self, replies: Sequence[Reply]) -> None:
+    def note_sent(self, replies: Sequence[Reply]) -> None:
+        """Count what `replies` cost, and keep what they tell of the endpoint."""
         self.spent += total_usage(replies)
         came = [reply for reply in replies if isinstance(reply, Completion)]
         self._without.update(name for reply in came for name in reply.without)

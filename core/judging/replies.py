@@ -78,10 +78,10 @@ def _explained(reply: Completion) -> str:
             f"Mean log-probability of a token of the text: {mean:.4f}. The score is the tokens' geometric mean "
             f"probability, {math.exp(min(0.0, mean)):.3g}, laid on the scale."
         )
-    return _reasons(without_thoughts(reply.text).strip())
+    return reasons_in(without_thoughts(reply.text).strip())
 
 
-def _reasons(reply: str) -> str:
+def reasons_in(reply: str) -> str:
     """What a reply gives for its rating: the words of a JSON reply's reasons, else the whole of it."""
     try:
         fields = json.loads(reply)

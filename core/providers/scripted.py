@@ -54,10 +54,11 @@ def reply_to(request: Request, seed: int = 0) -> Completion:
     chance = random.Random(int.from_bytes(hashlib.sha256(f"{seed}|{key}".encode()).digest()[:8], "big"))
     sections = sections_in(prompt)
     logprobs: tuple[TokenLogprobs, ...] = ()
-    for heading, write in _WRITERS.items():
-        if heading in sections:
-            text = write(sections, chance)
-            break
+    written = next((write for heading, write in _WRITERS.items() if heading in sections), None)
+    if "Aspect" in sections:
+        text = _rate_together(prompt, sections, chance)
+    elif written is not None:
+        text = written(sections, chance)
     else:
         text, logprobs = _rate(sections, chance, request.logprobs)
     tokens = [max(1, len(part) // _CHARACTERS_PER_TOKEN) if part else 0 for part in (prompt, text)]
@@ -79,6 +80,7 @@ _RANGE = re.compile(
 _FIELD = re.compile(r'(?m)^- "(\w+)":')
 _LISTED = re.compile(r"(?m)^- ([^:\n]+):")
 _FORM = re.compile(r"(?m)^Aspect: (?P<name>.+)\nExplanation: .*\n(?P<form>Score: .*)$")
+_ASPECT = re.compile(r"(?m)^## (?P<heading>Aspect (?P<number>\d+): .*)\n(?P<body>(?:.*\n)*?)(?=## A)")
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 _TOKEN = re.compile(r"\d|[^\W\d_]+|\s+|[\W_]")
 
@@ -242,17 +244,39 @@ def _called_for(rules: str) -> list[Property]:
 
 def _rate(sections: Sections, chance: random.Random, n_logprobs: int) -> tuple[str, tuple[TokenLogprobs, ...]]:
     """The reply, and the `n_logprobs` likeliest tokens in each of its places where any are asked for."""
-    texts = _texts(sections)
-    called_for = _called_for(f"{sections.get('Criteria', '')} {sections.get('Evaluation', '')}")
-    share = sum(prop.measure(texts) for prop in called_for) / len(called_for) if called_for else 0.5
-    share += chance.gauss(0.0, 0.06 if called_for else 0.3)
+    rules = f"{sections.get('Criteria', '')} {sections.get('Evaluation', '')}"
     scale = scale_in(f"{sections.get('Instructions', '')}\n{sections.get('Answer', '')}")
-    value = scale.at(share)
+    value, reasons = _opinion(_texts(sections), rules, scale, chance)
     number = scale.written(value)
-    reasons = " ".join(f"On {prop.name} it stands at {prop.measure(texts):.2f} of 1." for prop in called_for)
-    reasons = reasons or "Without criteria this is little more than a guess."
     text = in_form(sections.get("Answer", ""), number, reasons)
     return text, _logprobs(text, text.index(number), value, scale, n_logprobs) if n_logprobs else ()
+
+
+def _opinion(texts: _Texts, rules: str, scale: Scale, chance: random.Random) -> tuple[float, str]:
+    """The value that `rules` lead to, and the reasons for it."""
+    called_for = _called_for(rules)
+    share = sum(prop.measure(texts) for prop in called_for) / len(called_for) if called_for else 0.5
+    share += chance.gauss(0.0, 0.06 if called_for else 0.3)
+    reasons = " ".join(f"On {prop.name} it stands at {prop.measure(texts):.2f} of 1." for prop in called_for)
+    return scale.at(share), reasons or "Without criteria this is little more than a guess."
+
+
+def _rate_together(prompt: str, sections: Sections, chance: random.Random) -> str:
+    """A reply on every aspect that a prompt has a block for, each by its own criteria and steps."""
+    texts, answer, blocks = _texts(sections), sections.get("Answer", ""), {}
+    for match in _ASPECT.finditer(prompt):
+        scale, rules = scale_in(match["body"]), match["body"].partition("\n## Criteria")[2]
+        value, reasons = _opinion(texts, rules, scale, chance)
+        blocks[f"aspect_{match['number']}"] = (match["heading"], scale.written(value), reasons)
+    if "JSON" in answer:
+        return json.dumps({name: json.loads(in_form(answer, *said[1:])) for name, said in blocks.items()})
+    return "\n\n".join(f"{heading}\n{_in_block(answer, *said)}" for heading, *said in blocks.values())
+
+
+def _in_block(answer: str, number: str, reasons: str) -> str:
+    if "number alone" in answer:
+        return f"Score: {number}"
+    return f"Analysis: {reasons}\nScore: {number}" if "Analysis:" in answer else f"Score: {number}\nReasons: {reasons}"
 
 
 def in_form(answer: str, number: str, reasons: str) -> str:

@@ -13,7 +13,9 @@ from typing import Any
 
 from core.errors import JobError, UsageError
 from core.export import CalibratedJudge
+from core.export.aspect_judges import AspectJudges
 from core.judging.by_batch import BatchAsker, NotesFile, require_batches, sleeping
+from core.judging.llm import LLMJudge
 from core.progress import SILENT, Progress
 from core.providers.base import ReplyStore, Request
 from core.scoring.item_file import ItemFile
@@ -48,11 +50,11 @@ def ask_ahead(
                 "--batch to go on with it, or --again to leave it alone."
             )
         return {}
-    asked = _calibrated(judge)
+    asked, model = _asked(judge)
     asker, walk = _asker(notes, replies, request, progress), lambda: _requests(asked, items, start, most)
     if request.batch_read:
-        return asker.read(asked.judge, walk, request.batch_read).as_json()
-    outcome = asker.ask(asked.judge, walk, request.out.name)
+        return asker.read(model, walk, request.batch_read).as_json()
+    outcome = asker.ask(model, walk, request.out.name)
     return {"asked": outcome.asked} | outcome.came.as_json()
 
 
@@ -65,19 +67,22 @@ def write_ahead(
     request: ScoreRequest, judge: RowJudge, items: ItemFile, path: Path, replies: ReplyStore | None
 ) -> BatchWritten:
     """Write what the reply cache does not answer about `items` into files in the batch form, `path` the first."""
-    asked = _calibrated(judge)
+    asked, model = _asked(judge)
     files, n = _asker(NotesFile(path), replies, request, SILENT).write(
-        asked.judge, lambda: _requests(asked, items, 0, None), path
+        model, lambda: _requests(asked, items, 0, None), path
     )
     return BatchWritten(items.n_items, n, tuple(files))
 
 
-def _calibrated(judge: RowJudge) -> CalibratedJudge:
-    """UsageError for a judge that no batch can be asked."""
+def _asked(judge: RowJudge) -> tuple[CalibratedJudge | AspectJudges, LLMJudge]:
+    """The judge and the model behind it.  UsageError for what no batch can be asked."""
+    if isinstance(judge, AspectJudges):
+        if judge.together is None:
+            raise UsageError("By batch several aspects are asked together (--together); else score with each alone.")
+        return judge, require_batches(judge.together.llm)
     if not isinstance(judge, CalibratedJudge):
         raise UsageError("Only a judge behind an endpoint can be asked by batch; this one reads hidden states.")
-    require_batches(judge.judge)
-    return judge
+    return judge, require_batches(judge.judge)
 
 
 def _asker(notes: NotesFile, replies: ReplyStore | None, request: ScoreRequest, progress: Progress) -> BatchAsker:
@@ -86,10 +91,12 @@ def _asker(notes: NotesFile, replies: ReplyStore | None, request: ScoreRequest, 
     return BatchAsker(replies, lambda name: notes, sleeping(progress), request.batch_rest)
 
 
-def _requests(judge: CalibratedJudge, items: ItemFile, start: int, most: int | None) -> Iterator[Sequence[Request]]:
-    llm, left = require_batches(judge.judge), most
+def _requests(
+    judge: CalibratedJudge | AspectJudges, items: ItemFile, start: int, most: int | None
+) -> Iterator[Sequence[Request]]:
+    left = most
     for batch in items.batches(WALKED, start):
-        yield from llm.requests(judge.task, judge.usable(batch[:left]), judge.criteria)
+        yield from judge.requests(batch[:left])
         left = None if left is None else left - len(batch)
         if left is not None and left <= 0:
             return

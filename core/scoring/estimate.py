@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from contextlib import closing
 
-from core.export import CalibratedJudge
+from core.export.repeval_judge import RepEvalJudge
 from core.judging.base import CallEstimate
-from core.judging.llm import LLMJudge
 from core.scoring.item_file import validate_items
+from core.scoring.mending import model_behind
 from core.scoring.request import ScoreRequest, affordable_items
 from core.scoring.run import open_judge
 
@@ -22,15 +22,11 @@ def estimate_scoring(request: ScoreRequest) -> CallEstimate | None:
     for a judge or items that cannot be used.
     """
     with closing(open_judge(request)) as judge:
-        if not isinstance(judge, CalibratedJudge):
-            return None
-        model = judge.judge
-        if not isinstance(model, LLMJudge) or not model.is_llm:
+        model = model_behind(judge)
+        if model is None or not model.is_llm or isinstance(judge, RepEvalJudge):
             return None
         items = validate_items(request.items)
         sample = next(items.batches(SAMPLE), ())
-        n_items = min(items.n_items, affordable_items(request.budget, len(judge.criteria)) or items.n_items)
-        calls = n_items * len(judge.criteria)
-        words = sum(len(criteria.text.split()) for criteria in judge.criteria) // len(judge.criteria)
-        one = model.estimate(judge.task, sample, words)
-        return CallEstimate(calls, *one.scaled(calls / max(1, one.calls)))
+        n_items = min(items.n_items, affordable_items(request.budget, judge.calls_an_item) or items.n_items)
+        one = judge.estimate(sample)
+        return CallEstimate(n_items * judge.calls_an_item, *one.scaled(n_items / max(1, len(sample))))

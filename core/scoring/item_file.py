@@ -93,13 +93,13 @@ def validate_items(path: Path, on_rows: OnRows = lambda n: None) -> ItemFile:
     return ItemFile(path, digest, look.n_rows, look.filled, findings, table, look.mapping, hashes=look.hashes)
 
 
-def check_needs(items: ItemFile, needs: abc.Sequence[str]) -> None:
+def check_needs(items: ItemFile, needs: abc.Sequence[str], who: str = "The judge") -> None:
     """GoldenError when not one item has a part (source, context, references) that the judge needs."""
     lacking = [part for part in needs if not items.filled.get(part)]
     if lacking:
         columns = "" if items.mapping is None else f" The file has: {', '.join(items.mapping.columns)[:500]}."
         raise GoldenError(
-            f"The judge rates each item beside its {' and '.join(lacking)}, and no item has one.{columns} Add a column "
+            f"{who} rates each item beside its {' and '.join(lacking)}, and no item has one.{columns} Add a column "
             f"{lacking[0]!r}, or name the one that holds it so.",
             file=items.path.name,
         )

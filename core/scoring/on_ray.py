@@ -35,7 +35,8 @@ from core.errors import GoldenError, JobError, JudgeError, UsageError
 from core.export.fused_judge import FusedJudge
 from core.progress import SILENT, Progress, Stage
 from core.scoring import output
-from core.scoring.item_file import ItemFile, check_needs
+from core.scoring.by_aspect import check_parts
+from core.scoring.item_file import ItemFile
 from core.scoring.mending import check_unread, model_behind
 from core.scoring.output import Done
 from core.scoring.parts import (
@@ -77,6 +78,8 @@ def score_on_ray(
     started = time.perf_counter()
     if request.budget is not None or request.workers or request.batch or request.batch_read:
         raise UsageError("--ray takes no --budget, --workers or --batch: the cluster's own size and pace say how fast.")
+    if request.by_aspect:
+        raise UsageError("--ray takes one --judge-file: score with the judge of one aspect after the other.")
     place, paths = item_files(source)
     ray = connected(address)
     with closing(open_any(request)) as judge:
@@ -91,7 +94,7 @@ def score_on_ray(
         with plain_errors(address), closing(_Scoring(ray, plan, judge, progress)) as scoring:
             items, files = scoring.looked_at(paths)
             if not isinstance(judge, FusedJudge):
-                check_needs(items, judge.needs)
+                check_parts(items, judge)
             scoring.check_ready()
             identity = output.identity_of(request, items, judge) | {"part": plan.size}
             scoring.begin(_begin(plan, identity))

@@ -19,7 +19,7 @@ import math
 import os
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,8 +28,9 @@ from typing import IO, Any
 from core.data.verdict_files import BY_ORDER
 from core.errors import ConcordError, JobError, UsageError
 from core.export import verdict_row
+from core.export.aspect_judges import AspectJudges
 from core.export.fused_judge import FusedJudge
-from core.export.sureness import ABSTAINED, INTERVAL_COLUMNS, Sureness, sureness_of
+from core.export.sureness import ABSTAINED, INTERVAL_COLUMNS, Sureness
 from core.files import FULL, json_lines, replacing
 from core.records import Item, Unscored, Verdict
 from core.scoring.item_file import ItemFile, file_digest
@@ -37,6 +38,8 @@ from core.scoring.request import RowJudge, ScoreRequest, SureScores
 from core.spreadsheets import safe_cell
 
 _ORIGIN = ("system_id", "source_id")
+ASPECT, TOGETHER = "aspect", "together"
+"""Columns of an output of several aspects."""
 COLUMNS = (
     *("item_id", "score", "calibrated", "n_read", "n_unread", "reason", "detail", "explanation", "mark"),
     *_ORIGIN,
@@ -67,9 +70,10 @@ def columns(more: Sequence[str] = ()) -> tuple[str, ...]:
 
 def more_columns(request: ScoreRequest) -> tuple[str, ...]:
     """The columns of a CSV output that a request adds to the usual ones."""
+    told = (ASPECT, TOGETHER) if request.by_aspect else ()
     if request.coverage is None:
-        return ()
-    return INTERVAL_COLUMNS if request.abstain_over is None else (*INTERVAL_COLUMNS, ABSTAINED)
+        return told
+    return (*told, *INTERVAL_COLUMNS, *(() if request.abstain_over is None else (ABSTAINED,)))
 
 
 def header(request: ScoreRequest) -> str:
@@ -88,11 +92,24 @@ def verdict_batch(
 
     `marks` stand in each, under "mark", and what `sure` tells of each.
     """
+    return batch_of(len(items), verdict_rows(items, verdicts, marks, sure), verdicts, request)
+
+
+def verdict_rows(
+    items: Sequence[Item], verdicts: Sequence[Verdict], marks: Sequence[str], sure: Sureness | None
+) -> list[dict[str, Any]]:
+    """A row for each of `items`, as it stands in an output of one aspect."""
     mark = {"mark": "; ".join(marks)} if marks else {}
-    rows = [
+    return [
         verdict_row(verdict) | mark | (sure.tell(verdict) if sure else {}) | _origin(item)
         for item, verdict in zip(items, verdicts, strict=True)
     ]
+
+
+def batch_of(
+    n_items: int, rows: Sequence[Mapping[str, Any]], verdicts: Sequence[Verdict], request: ScoreRequest
+) -> Batch:
+    """`rows` about `n_items` items as lines; `verdicts` are theirs, to be counted."""
     reasons: Counter[str] = Counter(verdict.reason for verdict in verdicts if isinstance(verdict, Unscored))
     text = io.StringIO()
     if is_csv(request.out):
@@ -100,7 +117,7 @@ def verdict_batch(
         csv.writer(text, lineterminator="\n").writerows([safe_cell(row.get(name)) for name in names] for row in rows)
     else:
         text.write(json_lines(rows))
-    return Batch(text.getvalue(), len(rows), len(rows) - reasons.total(), dict(reasons))
+    return Batch(text.getvalue(), n_items, len(rows) - reasons.total(), dict(reasons))
 
 
 def _origin(item: Item) -> dict[str, str]:
@@ -108,17 +125,11 @@ def _origin(item: Item) -> dict[str, str]:
     return {name: value for name in _ORIGIN if (value := getattr(item, name))}
 
 
-def judged_batch(items: Sequence[Item], verdicts: Sequence[Verdict], judge: RowJudge, request: ScoreRequest) -> Batch:
-    """`verdicts` of `judge` on `items` as lines of the output, with all that was asked for."""
-    sure = sureness_of(judge, request.coverage, request.abstain_over)
-    return verdict_batch(items, verdicts, judge.marks, request, sure)
-
-
-def sure_scores(out: Path, sure: Sureness) -> SureScores:
+def sure_scores(rows: Iterable[Mapping[str, Any]], sure: Sureness) -> SureScores:
     """What the lines of a finished output come to."""
     n = n_scored = n_abstained = 0
     widths = 0.0
-    for row in _lines(out):
+    for row in rows:
         n_scored += row["score"] not in (None, "")
         n_abstained += row.get(ABSTAINED) in (True, "True", "true")
         if row["width"] not in (None, ""):
@@ -127,7 +138,8 @@ def sure_scores(out: Path, sure: Sureness) -> SureScores:
     return SureScores(sure.coverage, n, width, n_scored, sure.reason, sure.abstention, n_abstained)
 
 
-def _lines(out: Path) -> Iterator[Mapping[str, Any]]:
+def lines_of(out: Path) -> Iterator[Mapping[str, Any]]:
+    """The lines of a finished output, one by one."""
     with out.open(encoding="utf-8", newline="") as file:
         yield from csv.DictReader(file) if out.suffix.lower() == ".csv" else map(json.loads, file)
 
@@ -137,6 +149,7 @@ def identity_of(request: ScoreRequest, items: ItemFile, judge: RowJudge | FusedJ
     return {
         "input": {"digest": items.digest, "n_items": items.n_items},
         "judge": {"digest": file_digest(request.judge_file)},
+        **_aspects_identity(request, judge),
         "options": {
             "judge": judge.spec,
             "explain": request.explain,
@@ -148,6 +161,16 @@ def identity_of(request: ScoreRequest, items: ItemFile, judge: RowJudge | FusedJ
     }
 
 
+def _aspects_identity(request: ScoreRequest, judge: RowJudge | FusedJudge) -> dict[str, Any]:
+    """The files of further judges, and how all of them are asked in one call; nothing where there is one."""
+    if not isinstance(judge, AspectJudges):
+        return {}
+    asked = judge.together
+    prompts = sorted({place.prompt for place in asked.places}) if asked else []
+    check = None if request.check is None else file_digest(request.check)
+    return {"more_judges": [*map(file_digest, request.more_judges)], "together": prompts, "check": check}
+
+
 # ── what is done so far ──────────────────────────────────────────────────────────────────────────────────────
 
 FORMAT = "concord-score-progress"
@@ -157,6 +180,9 @@ _FROM_THE_START = "Add --again to score from the start."
 CHANGED = {
     "input": "the input file has changed since, or is another one",
     "judge": "the judge file has changed since, or is another one",
+    "more_judges": "a judge file of another aspect has changed since, or they are other ones",
+    "together": "the aspects were asked in another way, together or each alone",
+    "check": "the golden set of --check has changed since, or is another one",
     "options": "it was started with other options",
 }
 

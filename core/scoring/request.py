@@ -10,11 +10,12 @@ from typing import Any, Literal
 from core.data.findings import Finding
 from core.errors import UsageError
 from core.export import Abstention, CalibratedJudge
+from core.export.aspect_judges import AspectJudges
 from core.export.repeval_judge import RepEvalJudge
 from core.records import Usage
 
-RowJudge = CalibratedJudge | RepEvalJudge
-"""A judge that scores row by row."""
+RowJudge = CalibratedJudge | RepEvalJudge | AspectJudges
+"""A judge that scores row by row, or those of several aspects."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,9 @@ class ScoreRequest:
     results of such requests out of files, and asks nobody.
     `coverage` puts an interval around every verdict that holds so large a share of people's labels; `abstain_over`
     marks the least sure verdicts, so that by the calibration the others err by so many points at most.
+
+    `more_judges` are the files of the judges of further aspects: `out` then has a line for each item and aspect, which
+    it names.  `together` asks all aspects in one call an item; `check` is a golden set to measure on what that changes.
     """
 
     items: Path
@@ -50,6 +54,28 @@ class ScoreRequest:
     batch_read: tuple[Path, ...] = ()
     coverage: float | None = None
     abstain_over: float | None = None
+    more_judges: tuple[Path, ...] = ()
+    together: bool = False
+    check: Path | None = None
+
+    @property
+    def judge_files(self) -> tuple[Path, ...]:
+        """The files of the judges, one an aspect."""
+        return (self.judge_file, *self.more_judges)
+
+    @property
+    def by_aspect(self) -> bool:
+        """Whether the lines of `out` name their aspect."""
+        return bool(self.more_judges) or self.together
+
+
+@dataclass(frozen=True)
+class AspectCounts:
+    """What the lines of one aspect come to; `sure` as of a scoring by one judge."""
+
+    n_scored: int
+    reasons: Mapping[str, int]
+    sure: SureScores | None = None
 
 
 @dataclass(frozen=True)
@@ -78,7 +104,9 @@ class ScoredFile:
 
     `n_before` items were scored by earlier calls, `n_again` of them were unread and asked again by this one; `reasons`
     count why items are unscored.  `batch` counts what came by batch (`core.providers.batch_file.Came`), `usage` is what
-    the replies of this call have cost, `remarks` what of the endpoint has to be known.
+    the replies of this call have cost, `remarks` what of the endpoint has to be known.  With the judges of several
+    aspects `n_scored` and `reasons` count verdicts, `n_aspects` for an item; `aspects` has those of a finished output,
+    and `calls_alone` says what as many items cost where the aspects were asked together.
     """
 
     n_items: int
@@ -96,10 +124,13 @@ class ScoredFile:
     usage: Usage = field(default_factory=Usage)
     sure: SureScores | None = None
     remarks: tuple[str, ...] = ()
+    aspects: Mapping[str, AspectCounts] = field(default_factory=dict)
+    n_aspects: int = 1
+    calls_alone: int | None = None
 
     @property
     def n_unscored(self) -> int:
-        return self.n_done - self.n_scored
+        return self.n_done * self.n_aspects - self.n_scored
 
     @property
     def nothing_read(self) -> bool:

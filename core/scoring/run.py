@@ -9,11 +9,11 @@ import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing, contextmanager
-from functools import cache, partial
+from functools import cache
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -21,21 +21,21 @@ from typing import Any
 from core.api.loading import load_judge
 from core.errors import ConcordError, JobError, JudgeError, UsageError
 from core.export import CalibratedJudge
+from core.export.aspect_judges import AspectJudges
 from core.export.fused_judge import FusedJudge
 from core.export.repeval_judge import RepEvalJudge
-from core.export.sureness import sureness_of
 from core.files import replacing
-from core.judging.llm import LLMJudge
 from core.judging.offline.features import forget_items
 from core.progress import SILENT, Progress, Stage
 from core.providers.base import ReplyStore
 from core.providers.loop_thread import LoopThread
 from core.records import Item
 from core.scoring import output
+from core.scoring.by_aspect import check_parts, judged_batch, n_aspects_of, open_judges, sureness_told, told_by_aspect
 from core.scoring.by_batch import ask_ahead, drop_notes, write_ahead
-from core.scoring.item_file import ItemFile, check_needs, file_digest, validate_items
-from core.scoring.mending import UNREAD, Mended, check_unread, model_behind, rows_of, unread_items
-from core.scoring.output import Batch, Checkpoint, header, is_csv, judged_batch, more_columns
+from core.scoring.item_file import ItemFile, file_digest, validate_items
+from core.scoring.mending import UNREAD, Mended, Row, check_unread, grouped, model_behind, rows_of, unread_items
+from core.scoring.output import Batch, Checkpoint, header, is_csv, more_columns
 from core.scoring.request import BatchWritten, RowJudge, ScoredFile, ScoreRequest, affordable_items
 
 BATCH = 400
@@ -66,11 +66,11 @@ def score_file(request: ScoreRequest, *, replies: ReplyStore | None = None, prog
     """
     started = time.perf_counter()
     with closing(open_judge(request, replies)) as judge:
-        sure = sureness_of(judge, request.coverage, request.abstain_over)
+        sure = sureness_told(judge, request)
         if _may_want_processes(request, judge):
             _start_fork_server()
         items = validate_items(request.items, lambda n: progress.publish(Stage("reading", "reading", n, 0)))
-        check_needs(items, judge.needs)
+        check_parts(items, judge)
         affordable = affordable_items(request.budget, judge.calls_an_item)
         identity = output.identity_of(request, items, judge)
         with closing(Checkpoint(request.out, identity, header(request), again=request.again)) as checkpoint:
@@ -109,8 +109,9 @@ def score_file(request: ScoreRequest, *, replies: ReplyStore | None = None, prog
         mended.n_asked,
         batch,
         judge.spent,
-        None if sure is None or not finished else output.sure_scores(request.out, sure),
+        None if sure is None or not finished else output.sure_scores(output.lines_of(request.out), sure),
         judge.remarks,
+        **told_by_aspect(request, judge, done.items + mended.n_asked, finished=finished),
     )
 
 
@@ -121,7 +122,7 @@ def write_batch(request: ScoreRequest, path: Path, *, replies: ReplyStore | None
     """
     with closing(open_judge(request, replies)) as judge:
         items = validate_items(request.items)
-        check_needs(items, judge.needs)
+        check_parts(items, judge)
         return write_ahead(request, judge, items, path, replies)
 
 
@@ -136,7 +137,7 @@ def ask_again(request: ScoreRequest, *, replies: ReplyStore | None = None) -> Sc
     started = time.perf_counter()
     with closing(open_judge(request, replies)) as judge:
         items = validate_items(request.items)
-        check_needs(items, judge.needs)
+        check_parts(items, judge)
         most = affordable_items(request.budget, judge.calls_an_item)
         with replacing(request.out) as place:
             mended = _mend(request, judge, items, request.out, place, n_rows=items.n_items, most=most)
@@ -150,6 +151,7 @@ def ask_again(request: ScoreRequest, *, replies: ReplyStore | None = None) -> Sc
         n_again=mended.n_asked,
         usage=judge.spent,
         remarks=judge.remarks,
+        **told_by_aspect(request, judge, mended.n_asked, finished=True),
     )
 
 
@@ -165,7 +167,10 @@ def _mend(
 ) -> Mended:
     """Write the lines of `old` to `new`, of the first `n_rows` at most `most` that are unread asked again."""
     as_csv, head, mended = is_csv(request.out), header(request), Mended()
-    read = partial(rows_of, as_csv=as_csv, more=more_columns(request))
+
+    def read(lines: Iterable[str]) -> Iterator[tuple[Row, ...]]:
+        return grouped(rows_of(lines, as_csv=as_csv, more=more_columns(request)), n_aspects_of(judge))
+
     with (
         old.open(encoding="utf-8", newline="\n") as looked,
         old.open(encoding="utf-8", newline="\n") as lines,
@@ -179,20 +184,22 @@ def _mend(
         with closing(scored_batches(request, judge, batches, 0)) as scored:
             fresh = chain.from_iterable(read(io.StringIO(b.text, newline="\n")) for b in scored)
             file.write(head)
-            for place, row in enumerate(read(lines)):
-                if row.reason in UNREAD and place < n_rows and mended.n_asked != most:
+            for place, rows in enumerate(read(lines)):
+                now = rows
+                if place < n_rows and mended.n_asked != most and any(row.reason in UNREAD for row in rows):
                     mended.n_asked += 1
-                    now = next(fresh)
-                else:
-                    now = row
+                    pairs = zip(rows, next(fresh), strict=True)
+                    now = tuple(new if row.reason in UNREAD else row for row, new in pairs)
                 mended.count(now)
-                file.write(now.text)
+                file.write("".join(row.text for row in now))
             deque(fresh, maxlen=0)  # looks at the items after the last unread one, too
     return mended
 
 
 def open_judge(request: ScoreRequest, replies: ReplyStore | None = None) -> RowJudge:
-    """The judge that a request asks for.  UsageError for a fused one."""
+    """The judge that a request asks for, or those of several aspects.  UsageError for a fused one."""
+    if request.by_aspect:
+        return open_judges(request, replies)
     judge = load_judge(
         request.judge_file, judge=request.judge or None, replies=replies, accept_edited=request.accept_edited
     )
@@ -204,7 +211,7 @@ def open_judge(request: ScoreRequest, replies: ReplyStore | None = None) -> RowJ
 
 def score_batch(judge: RowJudge, items: Sequence[Item], request: ScoreRequest) -> Batch:
     """Score `items` and put them in lines.  An item's line is the same in whatever batch it comes."""
-    told: dict[str, Any] = {"coverage": request.coverage} if isinstance(judge, CalibratedJudge) else {}
+    told: dict[str, Any] = {} if isinstance(judge, RepEvalJudge) else {"coverage": request.coverage}
     verdicts = judge.score(items, explain=request.explain, of_more=True, **told)
     batch = judged_batch(items, verdicts, judge, request)
     forget_items()  # each item comes once: kept features would only fill the memory
@@ -279,7 +286,7 @@ def scored_batches(
     if n_processes > 1:
         with _processes(request, n_processes) as submit:
             yield from _in_order(batches, submit, 2 * n_processes)  # each works on one while the next lies ready
-    elif isinstance(judge, CalibratedJudge) and isinstance(judge.judge, LLMJudge) and judge.judge.awaits:
+    elif not isinstance(judge, RepEvalJudge) and (model := model_behind(judge)) is not None and model.awaits:
         with _loop(request, judge) as submit:
             ahead = CALLS_AHEAD // (batch_size(judge) * _calls_an_item(judge))
             yield from _in_order(batches, submit, max(2, ahead))
@@ -299,7 +306,7 @@ def _in_order(batches: Iterator[Sequence[Item]], submit: _Submit, ahead: int) ->
 
 
 @contextmanager
-def _loop(request: ScoreRequest, judge: CalibratedJudge) -> Iterator[_Submit]:
+def _loop(request: ScoreRequest, judge: CalibratedJudge | AspectJudges) -> Iterator[_Submit]:
     """An event loop in a thread of its own, whatever the caller's does; what is under way at the end is cancelled."""
     loop = LoopThread("concord-score")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -116,3 +117,27 @@ def test_how_sure_the_verdicts_are(judge_file: Path, say: Say, run: Run) -> None
     assert (body["abstention"]["share_kept"], body["abstention"]["most_expected"]) == (0, None)
     code, body = run(*rest, "--intervals", "--coverage", "2")
     assert code == 2
+
+
+def test_several_aspects_in_one_call(say: Say, run: Run, aspect_file: Callable[..., Path]) -> None:
+    files = [aspect_file("coherence"), aspect_file("fluency")]
+    named = [part for file in files for part in ("--judge-file", file)]
+    reply = say("score", SUMMARIES, *named, "--together", "--out", "v.jsonl")
+    assert reply.code == 0
+    for words in (
+        "288 verdicts on 144 items, 0 unscored: v.jsonl",
+        "  fluency: 144 of 144 items scored",
+        "144 calls for all aspects together; each alone takes 288.",
+        "Note: fluency: Asked in one call with coherence; calibrated and measured alone",
+    ):
+        assert words in reply
+    code, body = run("align", SUMMARIES, "v.jsonl", "--aspect", "fluency")
+    assert (code, body["n"], body["n_unscored"]) == (0, 144, 0)
+    code, body = run("score", SUMMARIES, *named, "--together", "--out", "v.csv")
+    assert (code, body["calls"], body["calls_alone"]) == (0, 144, 288)
+    assert body["aspects"]["coherence"] == {"n_scored": 144, "n_unscored": 0, "reasons": {}}
+    other = aspect_file("style", how={"samples": 3, "temperature": 1.0})
+    refused = say("score", SUMMARIES, *named, "--judge-file", other, "--together", "--out", "w.jsonl")
+    assert (refused.code, "style.yaml: cannot be asked together with" in refused.err) == (2, True)
+    twice = say("score", SUMMARIES, *named, "--judge-file", files[0], "--out", "w.jsonl")
+    assert (twice.code, "is a judge of 'coherence', and so is" in twice.err) == (2, True)
