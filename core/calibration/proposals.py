@@ -93,6 +93,7 @@ def draft_requests(
                     max_tokens=plan.max_tokens,
                     seed=request_seed(settings.seed, 1, size, trial, sample),
                     provenance=Provenance("draft", 0, (), ids, size, trial, sample),
+                    max_words=settings.max_words,
                 )
                 for sample in range(plan.draft_samples)
             ]
@@ -186,6 +187,7 @@ class Refiner:
     how: RoundSettings
     purpose: int
     round: int
+    max_words: int | None = None
 
     def requests(
         self, parent: Criteria, rank: int, scores: FloatArray, misaligned: IntArray, *, sizes: Iterable[int], trial: int
@@ -209,6 +211,7 @@ class Refiner:
                     seed=request_seed(*seeds, sample),
                     provenance=Provenance("refine", self.round, (parent.criteria_id,), ids, size, trial, sample),
                     operations=self.how.operations,
+                    max_words=self.max_words,
                 )
 
 
@@ -229,7 +232,7 @@ def refine_requests(
         plan.max_tokens,
         seed=settings.seed,
     )
-    refiner = Refiner(golden, items, how, 3, round_)
+    refiner = Refiner(golden, items, how, 3, round_, settings.max_words)
     requests: list[RefineRequest] = []
     for trial in range(plan.refine_trials):
         for rank, parent in enumerate(parents):

@@ -146,7 +146,7 @@ class _Round:
             pool = train[most_misaligned(scores[train], self.items.labels[train], self.chosen)]
         pool = pool[~np.isnan(scores[pool])]
         sizes = tuple(dict.fromkeys(min(size, len(pool)) for size in settings.sizes))
-        refiner = Refiner(self.golden, self.items, settings, 5, self.number)
+        refiner = Refiner(self.golden, self.items, settings, 5, self.number, self.chosen.max_words)
         return [
             request
             for trial in range(settings.trials)

@@ -55,6 +55,13 @@ PRESETS: Mapping[str, Preset] = {
 }
 
 
+AS_IN_PAPER: Mapping[str, Any] = {"revisit": "full", "refine_gate": False, "ensemble": 1, "max_words": None}
+"""001 to the letter: every draft on every item, refinements ungated, the argmax, criteria of any length."""
+
+LEAST_WORDS, MOST_WORDS = 20, 5_000
+"""Limits that criteria may be told to keep to."""
+
+
 @dataclass(frozen=True, slots=True)
 class CalibrationSettings:
     """What a person chooses before the start.  `level` None takes what the golden set allows.
@@ -67,6 +74,7 @@ class CalibrationSettings:
     With `fit_strengths` a judge that can (the offline one) writes the final criteria with strengths fitted to all
     calibration labels; without, the best of its short drafts and refinements make the final judge.
     Without `refine_gate` every refinement joins the pool, as in 001, which takes the argmax over all of it.
+    `max_words` is the length that a model is told to keep criteria to; None leaves it free, as 001 does.
     """
 
     preset: str = "summarisation"
@@ -89,6 +97,7 @@ class CalibrationSettings:
     seed: int = 0
     batch: bool = False
     fit_strengths: bool = True
+    max_words: int | None = None
 
     def __post_init__(self) -> None:
         _one_of("preset", self.preset, tuple(PRESETS))
@@ -111,6 +120,11 @@ class CalibrationSettings:
                 raise UsageError(f"{name} must lie between {low} and {high}, not {value}.")
         if self.budget is not None and self.budget < 1:
             raise UsageError(f"budget must be at least 1 call, not {self.budget}.")
+        if self.max_words is not None and not LEAST_WORDS <= self.max_words <= MOST_WORDS:
+            raise UsageError(
+                f"max_words must lie between {LEAST_WORDS} and {MOST_WORDS:,} (or be left out: any length), "
+                f"not {self.max_words}."
+            )
 
     @property
     def plan(self) -> Preset:
@@ -127,8 +141,8 @@ class CalibrationSettings:
         return min(self.keep, self.plan.n_drafts) * self.plan.n_refinements if self.rounds else 0
 
     def as_json(self) -> dict[str, Any]:
-        """By name; `batch`, which changes no result, and `fit_strengths` where they are not as usual."""
-        usual = {"batch": False, "fit_strengths": True}
+        """By name; `batch`, which changes no result, `fit_strengths` and `max_words` where they are not as usual."""
+        usual = {"batch": False, "fit_strengths": True, "max_words": None}
         return {name: value for name, value in asdict(self).items() if name not in usual or value != usual[name]}
 
     @classmethod

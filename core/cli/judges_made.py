@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -41,6 +42,7 @@ from core.cli.output import (
     tell,
     written_to,
 )
+from core.errors import UsageError
 
 if TYPE_CHECKING:
     from core.calibration.records import Estimate
@@ -62,6 +64,14 @@ MinGap = Annotated[float, typer.Option("--min-gap", help="Misaligned from this g
 Gate = Annotated[
     bool,
     typer.Option("--gate/--no-gate", help="Take a refinement only if it gains on an inner fold; without: 001."),
+]
+MaxWords = Annotated[
+    int | None,
+    typer.Option("--max-words", help="Longest criteria that a model is to write, in words; without: any length."),
+]
+AsInPaper = Annotated[
+    bool,
+    typer.Option("--as-in-paper", help="001 to the letter: --revisit full --no-gate --ensemble 1, any length."),
 ]
 Judge = Annotated[str, typer.Option(help="offline, openai:MODEL[@BASE_URL], hf:ID_OR_PATH, scripted[:SEED].")]
 ByBatch = Annotated[
@@ -87,6 +97,8 @@ def calibrate(
     min_gap: MinGap = 0.5,
     gate: Gate = True,
     ensemble: Annotated[int, typer.Option(help="Best criteria averaged in the final judge; 1 = argmax.")] = 3,
+    max_words: MaxWords = None,
+    as_in_paper: AsInPaper = False,
     budget: Annotated[int | None, typer.Option(help="Most calls the run may make.")] = None,
     statistic: StatisticOption = "spearman",
     level: LevelOption = "auto",
@@ -117,6 +129,7 @@ def calibrate(
     told = {"steps": steps, "max_tokens": max_tokens, "effort": effort, "extra": extra_body}
     search: dict[str, Any] = {"preset": preset, "revisit": revisit, "rounds": rounds, "keep": keep, "budget": budget}
     search |= {"misaligned": misaligned, "min_gap": min_gap, "refine_gate": gate, "batch": batch, "ensemble": ensemble}
+    search |= _letter_of_001(max_words) if as_in_paper else {"max_words": max_words}
     measure: dict[str, Any] = {"statistic": statistic, "level": chosen_level(level)}
     chosen = CalibrationSettings(**search, **measure, split=split, calibration_share=share, seed=seed)
     loaded = load_golden(golden, scales={aspect: read_scale(scale)} if scale else None)
@@ -200,6 +213,14 @@ def _text_of(said: str, option: str, *words: str) -> str:
     from core.files import small_text
 
     return said if not said or said in words else small_text(Path(said), option)
+
+
+def _letter_of_001(max_words: int | None) -> Mapping[str, Any]:
+    from core.calibration.settings import AS_IN_PAPER
+
+    if max_words is not None:
+        raise UsageError("--as-in-paper has criteria of any length, as 001 has; leave --max-words or it out.")
+    return AS_IN_PAPER
 
 
 def _estimate_words(estimate: Estimate) -> str:

@@ -42,7 +42,8 @@ class Misaligned:
 class DraftRequest:
     """One call to a drafter.  `seed` makes an embedded drafter repeatable and keys a remote reply's cache entry.
 
-    `fit` has a judge with `fits_strengths` fit strengths to all the exemplars.
+    `fit` has a judge with `fits_strengths` fit strengths to all the exemplars.  `max_words` is what a model that writes
+    is told of the length; None tells it nothing.
     """
 
     exemplars: tuple[Exemplar, ...]
@@ -51,6 +52,7 @@ class DraftRequest:
     seed: int
     provenance: Provenance
     fit: bool = False
+    max_words: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,7 @@ class RefineRequest:
     seed: int
     provenance: Provenance
     operations: tuple[Operation, ...] = OPERATIONS
+    max_words: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

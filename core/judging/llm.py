@@ -268,14 +268,14 @@ class LLMJudge(Judge):
     def draft(self, task: Task, requests: Sequence[DraftRequest]) -> DraftBatch:
         """Criteria written from each request's exemplars."""
         prompt = self.sampling.draft_prompt
-        return self._induce(task, requests, [draft_messages(task, each.exemplars, prompt) for each in requests])
+        return self._induce(task, requests, [draft_messages(task, r.exemplars, prompt, r.max_words) for r in requests])
 
     def refine(self, task: Task, requests: Sequence[RefineRequest]) -> DraftBatch:
         """Each request's criteria, improved on its misaligned items."""
         prompt = self.sampling.refine_prompt
         messages = [
-            refine_messages(task, each.criteria.text, each.misaligned, prompt, operations=each.operations)
-            for each in requests
+            refine_messages(task, r.criteria.text, r.misaligned, prompt, operations=r.operations, max_words=r.max_words)
+            for r in requests
         ]
         return self._induce(task, requests, messages)
 

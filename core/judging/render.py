@@ -26,9 +26,9 @@ OUTPUT_FORMS: tuple[OutputForm, ...] = ("rate_explain", "analyze_rate", "score_o
 Persona = Literal["none", "helpful", "annotator"]
 PERSONAS: tuple[Persona, ...] = ("none", "helpful", "annotator")
 PROMPTS = Path(__file__).parent / "prompts"
-DRAFT_PROMPT = "draft.v1"
-REFINE_PROMPT = "refine.v1"
-CHOSEN_REFINE_PROMPT = "refine.v2"
+DRAFT_PROMPT = "draft.v2"
+REFINE_PROMPT = "refine.v3"
+CHOSEN_REFINE_PROMPT = "refine.v4"
 STEPS_PROMPT = "steps.v1"
 DEFINITION_PROMPT = "definition.v1"
 
@@ -39,6 +39,7 @@ MOST_NUMBERS = 21
 
 _CRITERIA_HERE = "\x00"
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\ud800-\udfff]")
+_CHOICE = re.compile(r"(?P<mark>[?!])(?P<name>[a-z]+) (?P<line>.*\n?)")
 _HEADING = re.compile(r"\s*(?:#+(?:\s+|\Z)|#{2,})+")
 _CHAT_TOKEN = re.compile(r"<(?=\|)|\|(?=>)|<(?=/?(?:s|system|user|assistant|think)>)|\[(?=/?INST\])", re.IGNORECASE)
 
@@ -183,14 +184,17 @@ def score_messages(task: Task, item: Item, criteria: str, form: OutputForm = "ra
     return score_frame(task, item, score_prompt(form)).messages(criteria)
 
 
-def draft_messages(task: Task, exemplars: Sequence[Exemplar], prompt: str = DRAFT_PROMPT) -> tuple[Message, ...]:
-    """Ask for the criteria that account for the labels of `exemplars`."""
+def draft_messages(
+    task: Task, exemplars: Sequence[Exemplar], prompt: str = DRAFT_PROMPT, max_words: int | None = None
+) -> tuple[Message, ...]:
+    """Ask for the criteria that account for the labels of `exemplars`, in `max_words` words where that is a number."""
     blocks = [
         f"### Example {number}\n{item_block(task.kind, shown.item, EXEMPLARS)}\n"
         f"Rating by people ({task.scale}): {_number(shown.label)}"
         for number, shown in enumerate(exemplars, 1)
     ]
-    return (Message("user", _fill(prompt, {**_task_values(task), "examples": "\n\n".join(blocks)})),)
+    values = {**_task_values(task), "examples": "\n\n".join(blocks), "words": _limit(max_words)}
+    return (Message("user", _fill(prompt, values)),)
 
 
 def refine_messages(
@@ -198,9 +202,11 @@ def refine_messages(
     criteria: str,
     misaligned: Sequence[Misaligned],
     prompt: str = REFINE_PROMPT,
+    *,
     operations: Sequence[Operation] = OPERATIONS,
+    max_words: int | None = None,
 ) -> tuple[Message, ...]:
-    """Ask for better criteria, given the items that the present ones get wrong.
+    """Ask for better criteria, given the items that the present ones get wrong, in `max_words` words at most.
 
     With some of the operations only, they are asked for by a prompt whose lines stand alone, `CHOSEN_REFINE_PROMPT`.
     """
@@ -212,7 +218,7 @@ def refine_messages(
         for number, shown in enumerate(misaligned, 1)
     ]
     present = neutral(criteria) or "(none yet: the judge had only the name of the aspect)"
-    values = {**_task_values(task), "criteria": present, "examples": "\n\n".join(blocks)}
+    values = {**_task_values(task), "criteria": present, "examples": "\n\n".join(blocks), "words": _limit(max_words)}
     return (Message("user", _fill(CHOSEN_REFINE_PROMPT if without else prompt, values, without)),)
 
 
@@ -312,26 +318,42 @@ def _task_values(task: Task) -> dict[str, str]:
     }
 
 
+def _limit(max_words: int | None) -> str:
+    return "" if max_words is None else f"{max_words}"
+
+
 def _number(value: float) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
 @cache
-def _sections(prompt: str, without: tuple[str, ...] = ()) -> list[tuple[Template, frozenset[str]]]:
-    """The sections of a prompt file and the names in each, less its lines that begin with one of `without`."""
+def _sections(
+    prompt: str, without: tuple[str, ...] = (), empty: frozenset[str] = frozenset()
+) -> list[tuple[Template, frozenset[str]]]:
+    """The sections of a prompt file and the names in each, less its lines that begin with one of `without`.
+
+    A line that begins with "?name " is there where the value of that name is not empty, one with "!name " where it is.
+    """
     known = {file.stem: file for file in PROMPTS.glob("*.txt")}
     if prompt not in known:  # a name out of a judge file could be the path of any text on this machine
         raise JudgeError(
             f"There is no prompt {str(prompt)[:80]!r}; this version of Concord has {', '.join(sorted(known))}."
         )
     lines = known[prompt].read_text(encoding="utf-8").splitlines(keepends=True)
-    text = "".join(line for line in lines if not line.startswith(without))
+    text = "".join(_chosen(line, empty) for line in lines if not line.startswith(without))
     templates = [Template(part.strip()) for part in re.split(r"(?m)^(?=## )", text) if part.strip()]
     return [(template, frozenset(template.get_identifiers())) for template in templates]
 
 
+def _chosen(line: str, empty: frozenset[str]) -> str:
+    match = _CHOICE.match(line)
+    if match is None:
+        return line
+    return match["line"] if (match["name"] in empty) == (match["mark"] == "!") else ""
+
+
 def _fill(prompt: str, values: Mapping[str, str], without: tuple[str, ...] = ()) -> str:
     """The sections of a prompt, without those that would hold an empty value; values are never read as templates."""
-    empty = {name for name, value in values.items() if not value}
-    sections = _sections(prompt, without)
+    empty = frozenset(name for name, value in values.items() if not value)
+    sections = _sections(prompt, without, empty)
     return "\n\n".join(template.substitute(values) for template, names in sections if empty.isdisjoint(names))

@@ -60,7 +60,7 @@ def replay_request(golden_id: str) -> CalibrationRequest:
 
 @requires("reviewer")
 def start_replay(store: Store, settings: Settings) -> str:
-    """Start the recorded calibration in the demo project and return the run's id; no key, no network, 46 seconds.
+    """Start the recorded calibration in the demo project and return the run's id; no key, no network, 47 seconds.
 
     NotFoundError where there is no demo project.
     """

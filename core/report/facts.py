@@ -41,7 +41,8 @@ _NO_OPTION = {
 }
 """Settings of a calibration for which the command line has no option."""
 _OPTIONS = (
-    "preset revisit rounds keep ensemble budget statistic level split calibration_share misaligned min_gap".split()
+    "preset revisit rounds keep ensemble budget statistic level split calibration_share misaligned min_gap "
+    "max_words".split()
 )
 """Those whose option has their name."""
 

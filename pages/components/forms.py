@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import streamlit as st
 
 from core import projects
 from core.calibration.records import Estimate
-from core.calibration.settings import PRESETS, CalibrationSettings, RevisitMode, SplitKind
+from core.calibration.settings import (
+    AS_IN_PAPER,
+    LEAST_WORDS,
+    MOST_WORDS,
+    PRESETS,
+    CalibrationSettings,
+    RevisitMode,
+    SplitKind,
+)
 from core.errors import ConcordError, UsageError
 from core.judging.asking import Asking
 from core.project_records import GoldenSummary
@@ -78,7 +87,7 @@ def choose_calibration(
         return CalibrationChoice(None, str(error))
     with st.expander("Advanced: presets, search, statistic, split, budget", icon=":material/settings:"):
         try:
-            advanced = _choose_settings(golden, aspect)
+            advanced = _choose_settings(golden, aspect, writes=spec != "offline")
         except ConcordError as error:
             return CalibrationChoice(None, str(error))
     if not spec:
@@ -215,8 +224,17 @@ def _key_name(settings: Settings, base_url: str) -> str:
         return ""
 
 
-def _choose_settings(golden: GoldenSummary, aspect: str) -> _Advanced:
+def _choose_settings(golden: GoldenSummary, aspect: str, *, writes: bool) -> _Advanced:
     """Everything with a good default.  UsageError for what does not fit together."""
+    usual = CalibrationSettings()
+    modes: tuple[tuple[str, Mapping[str, Any]], ...] = (
+        ("As recommended", {name: getattr(usual, name) for name in AS_IN_PAPER}),
+        ("As in the paper", AS_IN_PAPER),
+    )
+    with st.container(horizontal=True, vertical_alignment="center"):
+        for label, mode in modes:
+            st.button(label, key=widget(label), on_click=_put, args=(mode,))
+        st.caption("The paper scores every draft on every item, takes every refinement, and applies the single best.")
     first, second, third = st.columns(3, gap="medium")
     with first:
         settings = _choose_search(golden, CalibrationSettings())
@@ -234,12 +252,20 @@ def _choose_settings(golden: GoldenSummary, aspect: str) -> _Advanced:
         )
         seed = st.number_input("Seed", 0, 2**31 - 1, 0, key=widget("seed"))
         scale = _choose_scale(golden, aspect)
+    settings = _choose_refining(settings, writes=writes)
     settings = replace(settings, budget=None if budget is None else int(budget), seed=int(seed))
     return _Advanced(settings, scale)
 
 
+def _put(mode: Mapping[str, Any]) -> None:
+    """Set the widgets of these settings."""
+    for name, value in mode.items():
+        st.session_state[widget(name)] = value
+
+
 def _choose_search(golden: GoldenSummary, settings: CalibrationSettings) -> CalibrationSettings:
     st.markdown("**Search**")
+    st.session_state.setdefault(widget("ensemble"), settings.ensemble)
     presets = list(PRESETS)
     usual = "data-to-text" if golden.kind == "data_text" else "summarisation"
     preset = st.selectbox(
@@ -251,10 +277,51 @@ def _choose_search(golden: GoldenSummary, settings: CalibrationSettings) -> Cali
     )
     revisit: RevisitMode = st.radio("Revisit", list(REVISITS), key=widget("revisit"), format_func=REVISITS.__getitem__)
     rounds = st.number_input("Rounds of refining", 0, 20, settings.rounds, key=widget("rounds"))
-    ensemble = st.number_input(
-        "Average the best …", 1, 25, settings.ensemble, key=widget("ensemble"), help="1 takes the single best."
-    )
+    ensemble = st.number_input("Average the best …", 1, 25, key=widget("ensemble"), help="1 takes the single best.")
     return replace(settings, preset=preset, revisit=revisit, rounds=int(rounds), ensemble=int(ensemble))
+
+
+def _choose_refining(settings: CalibrationSettings, *, writes: bool) -> CalibrationSettings:
+    """How refining goes on, and how long a model's criteria may be."""
+    st.markdown("**Refining**")
+    st.session_state.setdefault(widget("refine_gate"), settings.refine_gate)
+    gate = st.checkbox(
+        "Take a refinement only if it also gains on items that it was not shown",
+        key=widget("refine_gate"),
+        help="Without, every refinement joins the ranking, as in the paper: with few labels that overfits.",
+    )
+    places = st.columns(4, gap="medium", vertical_alignment="bottom")
+    keep = places[0].number_input("Criteria refined a round (K)", 1, 50, settings.keep, key=widget("keep"))
+    gap = places[1].number_input(
+        "Misaligned from a gap of",
+        0.0,
+        10.0,
+        settings.min_gap,
+        0.1,
+        key=widget("min_gap"),
+        help="Judge's score minus people's, each in standard deviations.",
+    )
+    shown = places[2].number_input(
+        "Most misaligned to show from",
+        1,
+        500,
+        settings.misaligned,
+        key=widget("misaligned"),
+        help="A refinement is shown 1, 2 or 4 of so many of its criteria's most misaligned items.",
+    )
+    settings = replace(settings, refine_gate=gate, keep=int(keep), min_gap=float(gap), misaligned=int(shown))
+    if not writes:
+        return settings
+    words = places[3].number_input(
+        "Longest criteria in words",
+        LEAST_WORDS,
+        MOST_WORDS,
+        None,
+        key=widget("max_words"),
+        placeholder="any length",
+        help="What the model is told when it drafts and refines.",
+    )
+    return replace(settings, max_words=None if words is None else int(words))
 
 
 def _choose_measure(settings: CalibrationSettings) -> CalibrationSettings:

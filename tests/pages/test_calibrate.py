@@ -80,6 +80,38 @@ def test_advanced_choices_reach_the_request(place: Place, form: AppTest) -> None
     assert request.scale is None
 
 
+def test_the_finer_points_of_refining_reach_the_request(place: Place, form: AppTest) -> None:
+    assert not [field for field in form.number_input if "words" in field.label]  # the offline judge's are its own
+    form.radio(key="form_judge").set_value("scripted").run()
+    form.number_input(key="form_keep").set_value(6)
+    form.number_input(key="form_min_gap").set_value(0.8)
+    form.number_input(key="form_misaligned").set_value(12)
+    form.number_input(key="form_max_words").set_value(150)
+    form.checkbox(key="form_refine_gate").uncheck().run()
+    press(form, "Start the calibration")
+    asked = place.request_of(place.newest("calibration")).settings
+    assert (asked.keep, asked.min_gap, asked.misaligned, asked.max_words) == (6, 0.8, 12, 150)
+    assert not asked.refine_gate
+
+
+def test_one_press_sets_the_search_as_in_the_paper_and_one_brings_it_back(place: Place, form: AppTest) -> None:
+    form.radio(key="form_judge").set_value("scripted").run()
+    form.number_input(key="form_max_words").set_value(150).run()
+    form.number_input(key="form_keep").set_value(6).run()
+    press(form, "As in the paper")
+    assert not [one.value for one in form.warning if "Session State" in one.value]
+    press(form, "Start the calibration")
+    asked = place.request_of(place.newest("calibration")).settings
+    assert (asked.revisit, asked.refine_gate, asked.ensemble, asked.max_words) == ("full", False, 1, None)
+    assert asked.keep == 6  # 001 does not say how many are kept
+    again = open_screen(SCREEN, project=place.project_id)
+    press(again, "New calibration")
+    press(again, "As in the paper")
+    press(again, "As recommended")
+    press(again, "Start the calibration")
+    assert place.request_of(place.newest("calibration")).settings == CalibrationSettings()
+
+
 def test_an_endpoint_needs_a_model_and_never_asks_for_a_key(place: Place, form: AppTest) -> None:
     form.radio(key="form_judge").set_value("openai").run()
     assert "Name the model" in texts(form)

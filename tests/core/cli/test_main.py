@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+import core
 from tests.core.cli.conftest import SUMMARIES, Run, Say, read_rows, write_rows
 
 ALIGNMENT_KEYS = {"statistic", "level", "value", "n", "n_groups", "n_left_out", "n_unscored", "interval"}
@@ -33,6 +34,31 @@ def test_options_of_calibrate_arrive(run: Run) -> None:
     assert any("fall away" in warning for warning in body["warnings"])
     assert (body["settings"]["split"], body["settings"]["calibration_share"]) == ("sources+systems", 0.4)
     assert yaml.safe_load(Path("out/judge.yaml").read_text())["task"]["scale"]["high"] == 10
+
+
+def test_the_search_of_the_paper_and_a_limit_of_words_are_written_into_the_judge_file(run: Run) -> None:
+    command = (
+        "calibrate",
+        SUMMARIES,
+        "--aspect",
+        "fluency",
+        "--preset",
+        "quick",
+        "--out",
+        "out",
+        "--judge",
+        "scripted",
+    )
+    small = ("--preset", "quick", "--budget", "300", "--keep", "2", "--min-gap", "0.4")
+    for more, expected in (
+        (("--as-in-paper",), {"revisit": "full", "refine_gate": False, "ensemble": 1}),
+        (("--max-words", "90"), {"revisit": "racing", "refine_gate": True, "ensemble": 3, "max_words": 90}),
+    ):
+        assert run(*command, *small, *more)[0] == 0
+        settings = yaml.safe_load(Path("out/judge.yaml").read_text())["settings"]
+        assert expected.items() <= settings.items()
+        assert (settings["keep"], settings["min_gap"], settings.get("max_words")) == (2, 0.4, expected.get("max_words"))
+    assert core.load_judge("out/judge.yaml").score([core.Item("a", "A text.", source="A source.")]).values.size == 1
 
 
 @pytest.mark.usefixtures("verdict_files")
@@ -109,7 +135,7 @@ def test_demo(run: Run) -> None:
 def test_the_replay_tells_what_the_recording_gave(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("core.providers.recorded.time.sleep", lambda _: None)
     code, body = run("demo", "--replay")
-    assert (code, body["calls"], body["held_out"]["n"]) == (0, 1052, 120)
+    assert (code, body["calls"], body["held_out"]["n"]) == (0, 1172, 120)
     assert body["held_out"].keys() >= ALIGNMENT_KEYS
     assert not Path("home/concord.sqlite").exists()  # nothing is kept
 

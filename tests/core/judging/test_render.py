@@ -287,6 +287,30 @@ def test_refining_shows_the_old_criteria_and_both_scores() -> None:
     assert "none yet" in empty.content
 
 
+@pytest.mark.parametrize(("max_words", "told"), [(None, []), (150, ["150"])])
+def test_criteria_are_as_long_as_they_may_be_and_no_longer_than_was_asked(max_words, told) -> None:
+    """001 §5.1 has criteria of 60 to 600 words: no limit is a choice."""
+    wrong = [Misaligned(ITEM, label=4.5, score=2.0)]
+    prompts = (
+        draft_messages(TASK, [Exemplar(ITEM, 4.0)], max_words=max_words),
+        refine_messages(TASK, "Be strict.", wrong, max_words=max_words),
+        refine_messages(TASK, "Be strict.", wrong, operations=("add",), max_words=max_words),
+    )
+    for (message,) in prompts:
+        assert re.findall(r"at most (\d+) words", message.content) == told
+        (line,) = [line for line in message.content.splitlines() if "Stay general" in line]
+        assert not re.search(r"[?!$]", line)
+
+
+def test_the_prompts_of_older_judges_keep_their_limit() -> None:
+    (draft,) = draft_messages(TASK, [Exemplar(ITEM, 4.0)], "draft.v1")
+    (refine,) = refine_messages(TASK, "Be strict.", [Misaligned(ITEM, label=4.5, score=2.0)], "refine.v1")
+    assert "at most 200 words" in draft.content
+    assert "at most 250 words" in refine.content
+    same = draft_messages(TASK, [Exemplar(ITEM, 4.0)], max_words=200)
+    assert same == (draft,)  # so what was asked before under that limit is not asked again
+
+
 def test_an_unknown_prompt_is_named_with_those_there_are() -> None:
     with pytest.raises(JudgeError, match=r"score_rate_explain\.v9.*score_rate_explain\.v1"):
         score_frame(TASK, ITEM, "score_rate_explain.v9")

@@ -261,4 +261,4 @@ def test_the_replay_runs_in_the_demo(
     assert drive(store, settings, run_id) == "done"
     came = next(run for run in projects.list_runs(store, DEMO_PROJECT) if run.judge_spec.startswith("recorded:"))
     assert came.run_id == run_id  # the newest
-    assert projects.load_calibration(store, run_id).calls == 1052
+    assert projects.load_calibration(store, run_id).calls == 1172

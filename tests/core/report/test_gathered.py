@@ -247,13 +247,13 @@ def test_the_command_gets_the_same_again(kept, repository, drive, capsys):
     project = projects.create_project(store, "again").project_id
     golden_id = projects.add_golden(store, project, load_golden(file))
     chosen = CalibrationSettings(preset="quick", rounds=1, ensemble=2, statistic="kendall", seed=7, resamples=1000)
-    chosen = replace(chosen, misaligned=6, min_gap=0.25, refine_gate=False)
+    chosen = replace(chosen, misaligned=6, min_gap=0.25, refine_gate=False, max_words=90)
     request = CalibrationRequest(project, golden_id, "naturalness", "offline", chosen, "It's fluent; isn't it?")
     drive(store, settings, projects.start_calibration(store, settings, request))
     report = projects.report(store, project, golden_id, "naturalness")
     words = shlex.split(report.reproduce.command, comments=True)
     assert words[:3] == ["python", "-m", "core"]
-    assert "--misaligned 6 --min-gap 0.25 --no-gate" in report.reproduce.command
+    assert "--misaligned 6 --min-gap 0.25 --max-words 90 --no-gate" in report.reproduce.command
     assert main([str(file) if word == "GOLDEN" else word for word in words[3:]] + ["--json"]) == 0
     again = json.loads(capsys.readouterr().out)
     assert again["held_out"] == report.held_out.as_json()
