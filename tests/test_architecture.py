@@ -36,7 +36,7 @@ PREVIEWS = (
     "core.review",
     "core.repeval",
     "core.metrics",
-    *(f"core.fusion.{name}" for name in ("estimators", "items", "plan", "stack")),
+    *(f"core.fusion.{name}" for name in ("estimators", "items", "plan", "request", "stack")),
     "core.stats",
     "core.quotations",
     "core.report",

@@ -34,8 +34,8 @@ from core.cli.options import (
 )
 from core.cli.output import (
     alignment_line,
+    because,
     notes,
-    number,
     price,
     spent,
     stages_shown,
@@ -48,6 +48,10 @@ if TYPE_CHECKING:
     from core.calibration.records import Estimate
 
 commands = typer.Typer(add_completion=False)
+CRITERIA = (
+    "For llm: a file of criteria by aspect, 'calibrated' for those of the calibrated parts, 'none'; else the model "
+    "writes them."
+)
 WITH = (
     "Names, parted by commas: offline, repeval, overlap, rouge1_source_p, rouge, chrf, similarity, metric_<name>, "
     "judge:FILE, replies:FILE, nli:MODEL, …"
@@ -158,16 +162,14 @@ def fuse(
     plan: Annotated[
         str, typer.Option(help="For llm: a plan's file, or 'model' to let it write one; else measured.")
     ] = "",
-    criteria: Annotated[
-        str,
-        typer.Option(
-            help="For llm: a file of criteria by aspect, 'calibrated' for those of the calibrated parts, 'none'; else "
-            "the model writes them."
-        ),
-    ] = "",
+    criteria: Annotated[str, typer.Option(help=CRITERIA)] = "",
     also: Annotated[
         list[str] | None, typer.Option(help="For llm: another aspect to rate in the same calls; may be repeated.")
     ] = None,
+    leave_one_out: Annotated[
+        bool, typer.Option("--leave-one-out", help="For llm: rate once more without each assistant of the plan.")
+    ] = False,
+    budget: Annotated[int | None, typer.Option(min=1, help="For llm: most calls, leave-one-out included.")] = None,
     statistic: StatisticOption = "spearman",
     level: LevelOption = "auto",
     split: SplitOption = "sources",
@@ -181,9 +183,8 @@ def fuse(
     from core.api.fused import fuse as join
     from core.data import load_golden
 
-    loaded = load_golden(golden)
     fused = join(
-        loaded,
+        load_golden(golden),
         aspect,
         [name.strip() for name in with_.split(",") if name.strip()],
         method=method,
@@ -191,6 +192,8 @@ def fuse(
         plan=_text_of(plan, "--plan", MODEL_WRITES),
         criteria=_text_of(criteria, "--criteria", CALIBRATED, "none"),
         also=also or (),
+        leave_one_out=leave_one_out,
+        budget=budget,
         statistic=statistic,
         level=chosen_level(level),
         split=split,
@@ -200,6 +203,7 @@ def fuse(
         replies=reply_cache(judge),
         out=out,
         on_part=lambda name: typer.echo(f"{name} …", err=True),
+        on_estimate=lambda asked: typer.echo(f"{asked.words}{price(asked.cost)}.", err=True),
     )
     body = fused.as_json(str(out))
     tell(body, _fusion_words(body), as_json)
@@ -255,24 +259,47 @@ def _calibration_words(body: dict[str, Any]) -> list[str]:
 
 
 def _fusion_words(body: dict[str, Any]) -> list[str]:
-    from core.stats import p_figure
-
-    fused, test = body["fused"], body["against_best"]
+    fused, system = body["fused"], body["fused"]["level"] == "system"
+    n = "; n counts systems, and the intervals hold for these systems alone" if system else ""
     lines = [
         f"{body['aspect']}: {fused['statistic']}, {fused['level']} level, on held-out items; weights and choice on "
-        f"{body['n_fit']} calibration items",
+        f"{body['n_fit']} calibration items{n}",
         alignment_line(f"fusion, {body['method']}", fused),
     ]
     for name, part in sorted(body["parts"].items(), key=lambda pair: -(pair[1]["value"] or -2)):
         lines.append(alignment_line(name, part, ", left out" if name in body["left_out"] else ""))
-    if test is not None and test["value"] is not None:
-        best = f"fusion minus {body['best_part']}, the best part on calibration"
-        lines.append(f"{best}: {test['value']:+.3f}, {p_figure(test['p'])}")
+    if (test := body["against_best"]) is not None:
+        lines.append(f"fusion minus {body['best_part']}, the best part on calibration: {_difference_words(test)}")
     lines += [alignment_line(f"{name}, in the same calls", other) for name, other in body.get("also", {}).items()]
     if "requests" in body:
-        lines.append(f"criteria: {body['criteria_words']}")
-        calls = f"{body['calls']:,} calls: {body['requests']:,} sent, {body['cached']:,} from the cache"
-        lines.append(f"{calls}; {body['tokens']:,} tokens{spent(body)}")
-    lines += [f"without {name}: {number(rest['value'])}" for name, rest in body["without"].items()]
+        lines += _asked_words(body)
+    if body["without"]:
+        lines.append("Without each in turn, and the whole fusion minus that (Holm-corrected):")
+    for name, rest in body["without"].items():
+        lines.append(alignment_line(f"without {name}", rest, f"; {_difference_words(rest['fused_minus_this'])}"))
     lines += [f"left out: {name}: {reason}" for name, reason in body["left_out"].items()]
+    lines += [f"interval: {fused['interval_method']}"] if system and fused["interval"] else []
     return [*lines, *notes(*body["notes"]), *written_to(body["out"])]
+
+
+def _asked_words(body: dict[str, Any]) -> list[str]:
+    """All in all, by which criteria, what could not be read, and what it took."""
+    lines = [alignment_line(f"overall, beside {body['overall_beside']}", body["overall"])] if body["overall"] else []
+    lines.append(f"criteria: {body['criteria_words']}")
+    unread = {name: ", ".join(f"{n} {why}" for why, n in why.items()) for name, why in body["unscored"].items() if why}
+    lines += [f"not read: {name}: {words}" for name, words in unread.items()]
+    calls = f"{body['calls']:,} calls: {body['requests']:,} sent, {body['cached']:,} from the cache"
+    return [*lines, f"{calls}; {body['tokens']:,} tokens{spent(body)}"]
+
+
+def _difference_words(difference: dict[str, Any]) -> str:
+    """A paired difference with its interval, p and n; "—" and why where it is undefined."""
+    from core.records import Interval
+    from core.stats import NO_TEST, change_figures, p_figure
+
+    if difference["value"] is None:
+        return f"—{because(difference['reason'] or '')}"
+    ends = None if difference["interval"] is None else Interval(*difference["interval"])
+    untested = f"no test: {difference['p_reason']}" if difference["p_reason"] else NO_TEST
+    figures = f"{change_figures(difference['value'], ends)}, {p_figure(difference['p'], untested)}"
+    return f"{figures}, n = {difference['n']} items that both scored"

@@ -15,12 +15,14 @@ from numpy.typing import NDArray
 
 from core.data.split import inner_fold
 from core.errors import AspectError, UsageError
-from core.records import FloatArray, GoldenSet, IntArray, JudgeScores, Split
-from core.stats import average_ranks
+from core.records import FloatArray, GoldenSet, IntArray, JudgeScores, Level, Split
+from core.stats import average_ranks, spearman
 
 MIN_ITEMS = 20
 """Fewer labelled items to fit or to report on than this, and nothing is."""
 MIN_SOURCES = 4
+MIN_SYSTEMS = 3
+"""A coefficient over two systems can only be 1 or -1."""
 FOLDS = 3
 FitAndScore = Callable[[Split], FloatArray]
 """Fits on the calibration part of a split alone and returns scores (n_items,) over the whole golden set."""
@@ -58,6 +60,18 @@ def unseen_split(
         )
     fold = inner_fold(fresh.tolist(), golden.source_codes, fit_share, seed)
     return FusionSplit(np.array(fold.fit, dtype=np.intp), np.array(fold.validation, dtype=np.intp), tuple(notes))
+
+
+def require_systems(golden: GoldenSet, level: Level, report: IntArray) -> None:
+    """AspectError for system level where the items reported on are of fewer than `MIN_SYSTEMS` systems."""
+    n_systems = np.unique(golden.system_codes[report]).size
+    if level == "system" and n_systems < MIN_SYSTEMS:
+        raise AspectError(
+            f"system level takes at least {MIN_SYSTEMS} systems (system_id) among the items reported on, where n is "
+            f"their number; there are {n_systems}, over which a coefficient is undefined or can only be 1 or -1. Take "
+            "dataset level, or sample level.",
+            file=golden.name,
+        )
 
 
 def seen_sources(golden: GoldenSet, parts: Sequence[JudgeScores]) -> NDArray[np.bool_]:
@@ -106,3 +120,15 @@ def contradictions(parts: Sequence[JudgeScores], at: Sequence[int], most: int = 
     spread = np.nanmax(ranks, axis=0, initial=-np.inf) - np.nanmin(ranks, axis=0, initial=np.inf)
     order = np.argsort(-np.where(np.isfinite(spread), spread, -1.0), kind="stable")
     return tuple(int(positions[k]) for k in order[:most] if spread[k] > 0 and np.isfinite(spread[k]))
+
+
+def between(on_report: FloatArray) -> FloatArray:
+    """Spearman between the parts, pair by pair on the items that both scored."""
+    k = len(on_report)
+    between = np.full((k, k), np.nan)
+    for i in range(k):
+        for j in range(i, k):
+            both = ~np.isnan(on_report[i]) & ~np.isnan(on_report[j])
+            if both.sum() > 1:
+                between[i, j] = between[j, i] = spearman(on_report[i, both], on_report[j, both])
+    return between

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -18,6 +18,7 @@ import numpy as np
 from core.errors import JudgeError, UsageError
 from core.fusion.criteria import FusionCriteria, criteria_messages, read_written
 from core.fusion.plan import (
+    OVERALL,
     FusionPlan,
     PlanError,
     aspects_block,
@@ -28,6 +29,7 @@ from core.fusion.plan import (
     read_plan,
 )
 from core.fusion.replies import read_sections
+from core.fusion.request import FusionEstimate
 from core.judging.llm import LLMJudge
 from core.judging.render import KINDS, SCORING, item_block, neutral, range_words
 from core.judging.replies import total_usage
@@ -39,7 +41,6 @@ from core.verdicts import Reading, Verdicts
 
 Written = TypeVar("Written")
 EVALUATE_PROMPT = "evaluate.v1"
-OVERALL = "overall"
 TOKENS_AN_ASPECT = 160
 PLAN_TOKENS = 1_500
 CHARACTERS_PER_TOKEN = 4
@@ -153,7 +154,8 @@ class ModelRatings:
     """What a model rated by `plan` and `criteria`: `verdicts` by aspect (and `OVERALL`), one for each of `positions`.
 
     `replies` are the texts as they came, by item id.  It took `calls`, those for plan and criteria included; `usage`
-    says how many were sent and what they cost.  `n_left` items were not asked for want of budget.
+    says how many were sent and what they cost.  `n_left` items were not asked for want of budget.  `without` are the
+    ratings without each assistant of the plan in turn, where they were asked for.
     """
 
     plan: FusionPlan
@@ -164,6 +166,7 @@ class ModelRatings:
     calls: int
     usage: Usage
     n_left: int
+    without: Mapping[str, ModelRatings] = field(default_factory=dict)
 
     def values(self, name: str, n_items: int) -> FloatArray:
         """(n_items,) scores on an aspect, NaN = unscored or not asked."""
@@ -186,43 +189,89 @@ def rate_by_model(
     criteria: FusionCriteria,
     plan: FusionPlan | None = None,
     introduced: str = "",
+    leave_one_out: bool = False,
     budget: int | None = None,
     progress: Progress = SILENT,
 ) -> ModelRatings:
     """Rate the items at `positions` on the aspects of all `tasks`, one call an item, with the numbers of `parts`.
 
-    The model first writes the `criteria` of aspects that have none said, then, without a `plan`, the plan.  Items
-    without a text to rate cost no call; of a `budget` in calls those two are taken first.  PlanError where the model
-    writes nothing that can be used.
+    The model first writes the `criteria` of aspects that have none said, then, without a `plan`, the plan.  With
+    `leave_one_out` it rates the same items without each assistant of the plan in turn.  Items without a text to rate
+    cost no call; of a `budget` in calls criteria and plan are paid first and then the items, and what is left is shared
+    out equally among the assistants.  PlanError where the model writes nothing that can be used.
     """
     rateable = [k for k in positions if items[k].target.strip()]
-    calls = len(rateable) + (plan is None) + bool(criteria.lacking(tasks))
-    asking = _Asking(model, calls if budget is None else min(calls, budget), progress, budget)
+    writes = (plan is None) + bool(criteria.lacking(tasks))
+    turns = len(parts if plan is None else plan.assistants) if leave_one_out else 0
+    asking = _Asking(model, writes + len(rateable) * (1 + turns), progress, budget)
     criteria = _completed(asking, criteria, tasks)
     plan = plan or _written_plan(asking, tasks, parts, criteria)
     judge = FusionJudge(tuple(tasks), tuple(parts), plan, introduced, criteria)
-    rated = rateable[: asking.expected - asking.calls]
+    rated = rateable[: asking.left(len(rateable))]
+    whole = _rated(asking, judge, items, rated, "items")
+    without: dict[str, ModelRatings] = {}
+    names = plan.assistants if leave_one_out else ()
+    share = asking.left(len(rated) * len(names)) // max(len(names), 1)
+    asking.expected = asking.calls + share * len(names)
+    for name in names if share else ():
+        left_out = replace(judge, plan=plan.without(name), introduced="")
+        without[name] = _rated(asking, left_out, items, rated[:share], f"items without {name}")
+    asking.publish("done", "done")
+    return replace(whole, calls=asking.calls, usage=asking.usage, n_left=len(rateable) - len(rated), without=without)
+
+
+def _rated(
+    asking: _Asking, judge: FusionJudge, items: Sequence[Item], positions: Sequence[int], unit: str
+) -> ModelRatings:
+    """The ratings of the items at `positions` by `judge`, one call each; `unit` says what they are."""
     verdicts: dict[str, list[Verdict]] = {name: [] for name in judge.scales}
     texts: dict[str, tuple[str, ...]] = {}
-    for start in range(0, len(rated), BATCH):
-        batch = rated[start : start + BATCH]
-        asking.publish("items", f"{start:,} of {len(rated):,} items")
-        replies = asking.complete([judge.request(model.model, items[k], k) for k in batch])
+    for start in range(0, len(positions), BATCH):
+        batch = positions[start : start + BATCH]
+        asking.publish("items", f"{start:,} of {len(positions):,} {unit}")
+        replies = asking.complete([judge.request(asking.model.model, items[k], k) for k in batch])
         for k, reply in zip(batch, replies, strict=True):
             for name, verdict in judge.read(items[k].item_id, reply).items():
                 verdicts[name].append(verdict)
             if isinstance(reply, Completion):
                 texts[items[k].item_id] = (reply.text,)
-    asking.publish("done", "done")
+    rows = {name: Verdicts(row) for name, row in verdicts.items()}
     return ModelRatings(
-        plan,
-        criteria,
-        tuple(rated),
-        {name: Verdicts(rows) for name, rows in verdicts.items()},
-        texts,
-        asking.calls,
-        asking.usage,
-        len(rateable) - len(rated),
+        judge.plan, judge.criteria, tuple(positions), rows, texts, calls=asking.calls, usage=asking.usage, n_left=0
+    )
+
+
+def estimate_rating(
+    judge: FusionJudge,
+    items: Sequence[Item],
+    positions: Sequence[int],
+    *,
+    write_plan: bool = False,
+    leave_one_out: bool = False,
+    budget: int | None = None,
+    cost_of: Callable[[int, int], float | None],
+) -> FusionEstimate:
+    """What `rate_by_model` will ask for; without a written plan every part counts as one that the plan will name."""
+    to_write = tuple(task.aspect for task in judge.criteria.lacking(judge.tasks))
+    rateable = [k for k in positions if items[k].target.strip()]
+    n_left_out = len(judge.parts if write_plan else judge.plan.assistants) if leave_one_out else 0
+    all_calls = len(rateable) * (1 + n_left_out)
+    left = all_calls if budget is None else max(budget - write_plan - bool(to_write), 0)
+    rated = rateable[:left]
+    share = min((left - len(rated)) // max(n_left_out, 1), len(rated))
+    prompt, completion = judge.tokens(items, rated)
+    turns = [judge.tokens(items, rated[:share])] * n_left_out
+    prompt, completion = (own + sum(turn[k] for turn in turns) for k, own in enumerate((prompt, completion)))
+    return FusionEstimate(
+        len(rated) + n_left_out * share + write_plan + bool(to_write),
+        prompt,
+        completion,
+        cost_of(prompt, completion),
+        n_items=len(rated),
+        to_write=to_write,
+        writes_plan=write_plan,
+        n_left_out=n_left_out,
+        n_without=n_left_out * share,
     )
 
 
@@ -291,7 +340,7 @@ AGAIN = (
 
 @dataclass
 class _Asking:
-    """Calls to the model, counted and reported: `expected` of them in all."""
+    """Calls to the model, counted and reported: `expected` of them in all, and no more than the `budget`."""
 
     model: LLMJudge
     expected: int
@@ -299,6 +348,13 @@ class _Asking:
     budget: int | None = None
     calls: int = 0
     usage: Usage = field(default_factory=Usage)
+
+    def __post_init__(self) -> None:
+        self.expected = self.expected if self.budget is None else min(self.expected, self.budget)
+
+    def left(self, wanted: int) -> int:
+        """As many of the calls `wanted` as the budget still has."""
+        return wanted if self.budget is None else max(0, min(wanted, self.budget - self.calls))
 
     def publish(self, phase: str, message: str) -> None:
         self.progress.publish(Stage(phase, message, self.calls, self.expected, self.usage))

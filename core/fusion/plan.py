@@ -10,18 +10,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from string import Template
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 
 from core.errors import JudgeError, UsageError
 from core.fusion.stack import Agreement, StackSettings, beats_chance
-from core.judging.base import CallEstimate
 from core.judging.render import KINDS, neutral, plain, range_words
 from core.judging.thoughts import without_thoughts
 from core.providers.base import Message
@@ -31,6 +29,8 @@ PROMPTS = Path(__file__).parent / "prompts"
 PLAN_PROMPT = "plan.v1"
 LONGEST = 8_000
 NONE = "none"
+OVERALL = "overall"
+"""What a model says all in all, beside the aspects."""
 
 
 TO_BE_MENDED = "model, to be mended"
@@ -78,6 +78,10 @@ class FusionPlan:
         """Every assistant that the plan names, once."""
         return tuple(dict.fromkeys(name for use in self.uses for name in use.assistants))
 
+    def without(self, name: str) -> FusionPlan:
+        """The plan as it is without an assistant: its name taken out, and every sentence and line that speaks of it."""
+        return replace(self, uses=tuple(_use_without(use, name) for use in self.uses))
+
     @cached_property
     def text(self) -> str:
         """The plan as people edit it."""
@@ -85,6 +89,21 @@ class FusionPlan:
             f"{use.aspect}: {', '.join(use.assistants) or NONE}" + (f"\n{use.how}" if use.how else "")
             for use in self.uses
         )
+
+
+def _use_without(use: AspectUse, name: str) -> AspectUse:
+    speaks = re.compile(rf"(?<!\w){_spelt(name)}(?!\w)", re.IGNORECASE)
+    rest = tuple(assistant for assistant in use.assistants if assistant != name)
+    if rest == use.assistants and not speaks.search(use.how):
+        return use
+    if not rest:
+        return AspectUse(use.aspect, (), NO_ASSISTANT if use.assistants else use.how)
+    lines = (" ".join(s for s in _SENTENCE.split(line) if not speaks.search(s)) for line in use.how.splitlines())
+    return AspectUse(use.aspect, rest, "\n".join(line for line in lines if line.strip()))
+
+
+NO_ASSISTANT = "No assistant is at hand for this aspect; rate it from the item alone."
+_SENTENCE = re.compile(r"(?<=[.!?;])\s+")
 
 
 def read_plan(text: str, aspects: Sequence[str], assistants: Sequence[str], origin: str = "person") -> FusionPlan:
@@ -257,10 +276,11 @@ def _measured_words(better: Sequence[tuple[str, Alignment]]) -> str:
     if not better:
         return "No assistant agrees with people here beyond chance; judge from the item alone."
     best = better[0][1]
-    values = ", ".join(f"{name} {alignment.value:.2f}" for name, alignment in better)
+    values = "\n".join(f"- {name} {alignment.value:.2f}" for name, alignment in better)
+    over = "systems" if best.level == "system" else "other items"
     return (
-        f"Agreement with people on {best.n} other items ({best.statistic}, {best.level} level): {values}. Trust "
-        "them in that order, and the item before any of them."
+        f"Agreement with people on {best.n} {over} ({best.statistic}, {best.level} level), best first:\n{values}\n"
+        "Trust them in that order, and the item before any of them."
     )
 
 
@@ -315,60 +335,3 @@ def plain_line(name: str) -> str:
 def filled(prompt: str, values: Mapping[str, str]) -> str:
     """The prompt file with `values` in their places; values are never read as templates."""
     return Template((PROMPTS / f"{prompt}.txt").read_text(encoding="utf-8")).substitute(values).strip()
-
-
-# ── LLM fusion in a project: what is asked for, what it will cost, what came of it ─────────────────────────────
-
-
-@dataclass(frozen=True, slots=True)
-class FusionRequest:
-    """Let a language model fuse the judges `judge_ids` of the project on `aspects`, all of them in one call an item.
-
-    `plan` is the plan's text; "" lets the model write it first.  `criteria` are the text of criteria by aspect,
-    `criteria_origins` who wrote those of each (a person, where nothing is said); the model writes those of every aspect
-    that the text says nothing of.  `plan_seen` are the items whose labels plan or criteria were made from (none for a
-    person's or the model's): the fused judge has seen them.  `n_items` None rates all items, else about so many, of
-    whole sources.  `budget` is the most calls, those for plan and criteria included.
-    """
-
-    project_id: str
-    golden_id: str
-    aspect: str
-    aspects: tuple[str, ...]
-    judge_ids: tuple[str, ...]
-    judge_spec: str
-    plan: str = ""
-    plan_seen: tuple[int, ...] = ()
-    n_items: int | None = None
-    budget: int | None = None
-    seed: int = 0
-    criteria: str = ""
-    criteria_origins: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class FusionEstimate(CallEstimate):
-    """What an LLM fusion will ask for: a call for each of `n_items`, one for the plan where there is none, and one for
-    the criteria of the aspects `to_write` that have none said."""
-
-    n_items: int
-    to_write: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class FusionRunView:
-    """Aspect → the judge entered, plan and criteria in force, and what could not be read: aspect → reason → count.
-
-    `criteria_origins` says of each aspect who wrote its criteria (an older run rated without any).  `overall` is the
-    judge of the overall score, entered on the first aspect.  `judge_state` restores the model that rated (empty where
-    an older run kept none).
-    """
-
-    judges: Mapping[str, str]
-    plan: str
-    calls: int
-    unscored: Mapping[str, Mapping[str, int]]
-    stopped_early: str = ""
-    judge_state: Mapping[str, Any] = field(default_factory=dict)
-    criteria: str = ""
-    criteria_origins: Mapping[str, str] = field(default_factory=dict)

@@ -16,7 +16,7 @@ import numpy as np
 from core.data.split import TO_STACK, too_few_to_stack
 from core.errors import UsageError
 from core.fusion.estimators import METHODS, Estimator, FusionMethod, make_estimator
-from core.fusion.items import FusionSplit, unseen_split
+from core.fusion.items import FusionSplit, between, require_systems, unseen_split
 from core.records import (
     Alignment,
     FloatArray,
@@ -29,7 +29,7 @@ from core.records import (
     Statistic,
     Unscored,
 )
-from core.stats import LEAST_SOURCES, Difference, LabelledItems, align_each, holm, paired_difference, spearman
+from core.stats import LEAST_SOURCES, Difference, LabelledItems, align_each, holm, paired_difference
 
 SEEN = "its calibration saw labels of the items reported on"
 SHARE_SCORED = 0.9
@@ -75,6 +75,9 @@ class Without:
     alignment: Alignment
     difference: Difference
 
+    def as_json(self) -> dict[str, Any]:
+        return self.alignment.as_json() | {"fused_minus_this": self.difference.as_json()}
+
 
 @dataclass(frozen=True)
 class Fusion:
@@ -108,10 +111,7 @@ class Fusion:
             "parts": {name: alignment.as_json() for name, alignment in self.parts.items()},
             "left_out": dict(self.left_out),
             "weights": {weight.name: weight.value for weight in self.weights},
-            "without": {
-                rest.name: rest.alignment.as_json() | {"fused_minus_this": rest.difference.as_json()}
-                for rest in self.without
-            },
+            "without": {rest.name: rest.as_json() for rest in self.without},
             "best_part": self.best_part,
             "against_best": None if self.against_best is None else self.against_best.as_json(),
             "n_fit": len(self.fit),
@@ -127,10 +127,13 @@ class Agreement:
     golden: GoldenSet
     aspect: str
     settings: StackSettings
+    other_labels: FloatArray | None = None
+    """(n_items,) in the place of the aspect's own."""
 
     @cached_property
     def items(self) -> LabelledItems:
-        return LabelledItems.of(self.golden, self.aspect)
+        own = LabelledItems.of(self.golden, self.aspect)
+        return own if self.other_labels is None else own.labelled(self.other_labels)
 
     @property
     def labels(self) -> FloatArray:
@@ -174,6 +177,7 @@ def fuse(
     settings, split = _affordable(
         settings, split or unseen_split(golden, aspect, parts, fit_share=settings.fit_share, seed=settings.seed)
     )
+    require_systems(golden, settings.level, split.report)
     agreement, matrix = Agreement(golden, aspect, settings), np.array([part.upward for part in parts])
     on_fit = agreement.align(matrix, split.fit)
     left_out = _unusable(_Parts(parts, matrix, agreement, split), on_fit)
@@ -196,7 +200,7 @@ def fuse(
         without=used.ablated(values),
         against_best=agreement.difference(values, matrix[best], split.report),
         best_part=names[best],
-        between=_between(matrix[:, split.report]),
+        between=between(matrix[:, split.report]),
         fit=tuple(int(k) for k in split.fit),
         report=tuple(int(k) for k in split.report),
         state=estimator.state() | {"parts": used.names},
@@ -322,18 +326,6 @@ def holm_corrected(differences: Sequence[Difference | None]) -> list[Difference 
         test if test is None else replace(test, p=None if np.isnan(p) else float(p))
         for test, p in zip(differences, corrected, strict=True)
     ]
-
-
-def _between(on_report: FloatArray) -> FloatArray:
-    """Spearman between the parts, pair by pair on the items that both scored."""
-    k = len(on_report)
-    between = np.full((k, k), np.nan)
-    for i in range(k):
-        for j in range(i, k):
-            both = ~np.isnan(on_report[i]) & ~np.isnan(on_report[j])
-            if both.sum() > 1:
-                between[i, j] = between[j, i] = spearman(on_report[i, both], on_report[j, both])
-    return between
 
 
 # ── every method side by side ────────────────────────────────────────────────────────────────────────────────

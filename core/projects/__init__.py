@@ -59,6 +59,7 @@ from core.projects.fusion_by_model import (
     calibrated_criteria,
     criteria_origins,
     estimate_fusion,
+    fusion_result,
     list_plans,
     propose_plan,
     save_plan,

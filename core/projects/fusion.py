@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from core.errors import JobError, NotFoundError, UsageError
-from core.fusion.plan import FusionRequest, FusionRunView
-from core.projects.fusion_by_model import model_fusion
+from core.fusion.request import FusionRequest, FusionRunView
+from core.projects.fusion_by_model import model_fusion, unseen_and_asked
 from core.projects.roles import requires
 from core.records import GoldenSet, JudgeScores
 from core.review.log import FusionKept
@@ -160,8 +160,8 @@ def _model_card(store: Store, project_id: str, judge_id: str) -> dict[str, Any]:
     fusion = model_fusion(store, unpack(FusionRequest, run.request_json))
     golden, parts, plan = fusion.golden, fusion.parts, fusion.plan(outcome.plan)
     criteria = fusion.criteria(outcome.criteria, outcome.criteria_origins)
-    labelled = np.flatnonzero(~np.isnan(golden.labels(judge.aspect)))
-    report = np.setdiff1d(labelled, judge.seen)
+    asked = unseen_and_asked(golden, judge)
+    report = asked[~np.isnan(golden.labels(judge.aspect)[asked])]
     matrix = np.vstack([judge.values, *(part.upward for part in parts)])
     how = StackSettings(level=usual_level(golden, judge.aspect))
     aligned = Agreement(golden, judge.aspect, how).align(matrix, report)

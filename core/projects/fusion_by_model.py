@@ -11,19 +11,25 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from core.errors import JobError, NotFoundError, UsageError
-from core.fusion.plan import TO_BE_MENDED, FusionEstimate, FusionRequest, FusionRunView
+from core.fusion.items import seen_sources
+from core.fusion.plan import TO_BE_MENDED
+from core.fusion.request import FusionEstimate, FusionRequest, FusionRunView
 from core.projects.judges_shown import judges_shown
 from core.projects.roles import requires
 from core.projects.runs import RunWork, start_run
-from core.records import GoldenSet, JudgeScores, Task
+from core.records import GoldenSet, IntArray, JudgeScores, Task
 from core.review.log import FusionPlanSaved
 from core.settings import Settings
+from core.store.codec import unpack
+from core.store.results import RESULT
 from core.store.store import Store
 
 if TYPE_CHECKING:
     from core.fusion.criteria import FusionCriteria
     from core.fusion.llm import FusionJudge, ModelRatings
+    from core.fusion.model_result import ModelResult
     from core.fusion.plan import FusionPlan
+    from core.fusion.stack import StackSettings
 
 
 @dataclass(frozen=True)
@@ -189,20 +195,21 @@ def estimate_fusion(store: Store, settings: Settings, request: FusionRequest) ->
 
     UsageError for a judge that is no language model or a plan that does not fit; AuthError without a key.
     """
+    from core.fusion.llm import estimate_rating
     from core.fusion.plan import measured_plan
     from core.judging.registry import language_model
 
     fusion = model_fusion(store, request)
     plan = request.plan or measured_plan(fusion.golden, {aspect: [] for aspect in request.aspects}, []).text
     criteria = fusion.criteria(request.criteria, request.criteria_origins)
-    judge, items = fusion.judge(plan, criteria), fusion.golden.items
-    positions = [k for k in fusion.positions if items[k].target.strip()][: request.budget]
-    prompt, completion = judge.tokens(items, positions)
     with closing(language_model(request.judge_spec, settings)) as model:
-        cost = model.cost_of(prompt, completion)
-    to_write = tuple(task.aspect for task in criteria.lacking(fusion.tasks))
-    calls = len(positions) + (not request.plan) + bool(to_write)
-    return FusionEstimate(calls, prompt, completion, cost, n_items=len(positions), to_write=to_write)
+        return estimate_rating(
+            *(fusion.judge(plan, criteria), fusion.golden.items, fusion.positions),
+            write_plan=not request.plan,
+            leave_one_out=request.leave_one_out,
+            budget=request.budget,
+            cost_of=model.cost_of,
+        )
 
 
 @requires("reviewer", "started an LLM fusion")
@@ -221,6 +228,7 @@ def run_fusion(work: RunWork) -> FusionRunView:
     With a budget the rest stays unasked.
     """
     from core.fusion.llm import rate_by_model
+    from core.fusion.model_result import Rated
     from core.fusion.plan import PlanError
     from core.judging.registry import language_model
 
@@ -233,6 +241,7 @@ def run_fusion(work: RunWork) -> FusionRunView:
                 *(model, fusion.golden.items, fusion.tasks, fusion.parts, fusion.positions),
                 criteria=criteria,
                 plan=fusion.plan(request.plan) if request.plan else None,
+                leave_one_out=request.leave_one_out,
                 budget=request.budget,
                 progress=work.progress,
             )
@@ -250,6 +259,7 @@ def run_fusion(work: RunWork) -> FusionRunView:
     }
     stopped = f"The budget of {request.budget} calls left {ratings.n_left} items out." if ratings.n_left else ""
     unread = {name: counts for name in ratings.verdicts if (counts := ratings.unread(name))}
+    rated = Rated.of(ratings, len(fusion.golden.items))
     return FusionRunView(
         judges,
         request.plan or ratings.plan.text,
@@ -259,7 +269,40 @@ def run_fusion(work: RunWork) -> FusionRunView:
         model.as_state(),
         ratings.criteria.text,
         ratings.criteria.origins,
+        rated.without,
+        tuple(rated.without_asked),
     )
+
+
+def unseen_and_asked(golden: GoldenSet, judge: JudgeScores) -> IntArray:
+    """Positions of the items that the judge was asked about, of sources whose labels it has not seen."""
+    asked = ~np.isnan(judge.values) | np.isin(golden.item_ids, [verdict.item_id for verdict in judge.unscored])
+    return np.flatnonzero(asked & ~seen_sources(golden, [judge]))
+
+
+def fusion_result(store: Store, run_id: str, settings: StackSettings) -> ModelResult | None:
+    """What a finished LLM fusion is worth at the statistic and level of `settings`: every aspect, the score all in
+    all, and the fusion without each assistant where that was asked for.
+
+    On labelled items of sources that neither plan, criteria nor assistants have seen; None where a judge of it is gone.
+    """
+    from core.fusion.items import require_systems
+    from core.fusion.model_result import Rated, measured_ratings
+    from core.fusion.plan import OVERALL
+
+    run = store.runs.get(run_id)
+    outcome = store.results.read(run_id, RESULT, FusionRunView)
+    if outcome is None or not outcome.judges:
+        return None
+    fusion = model_fusion(store, unpack(FusionRequest, run.request_json))
+    try:
+        judges = {name: store.judges.get(run.project_id, key).judge for name, key in outcome.judges.items()}
+    except NotFoundError:
+        return None
+    at = unseen_and_asked(fusion.golden, judges[OVERALL])
+    require_systems(fusion.golden, settings.level, at)
+    rated = Rated({name: judge.values for name, judge in judges.items()}, outcome.without, outcome.without_asked)
+    return measured_ratings(fusion.golden, fusion.tasks, rated, at, settings)
 
 
 def _keep_written(work: RunWork, request: FusionRequest, written: FusionPlanSaved) -> None:
@@ -276,14 +319,15 @@ def _as_judge(
     ratings: ModelRatings, request: FusionRequest, fusion: ModelFusion, name: str, run_id: str
 ) -> JudgeScores:
     """The fused score of an aspect, or the overall one, as a judge."""
-    from core.fusion.llm import OVERALL
+    from core.fusion.plan import OVERALL, folded
 
     overall = name == OVERALL and OVERALL not in request.aspects
     what = "all in all" if overall else name
+    labelled = next((own for own in fusion.golden.aspects if folded(own) == OVERALL), request.aspects[0])
     return JudgeScores(
         name=f"LLM fusion · {request.judge_spec}{' · overall' if overall else ''}",
         kind="fused",
-        aspect=request.aspects[0] if overall else name,
+        aspect=labelled if overall else name,
         values=ratings.values(name, len(fusion.golden.items)),
         unscored=ratings.verdicts[name].unscored,
         seen=tuple(sorted({*request.plan_seen}.union(*(part.seen for part in fusion.parts)))),

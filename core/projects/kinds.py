@@ -17,7 +17,7 @@ from core.calibration.rounds import RoundResult
 from core.comparison.styles import GridSnapshot, StylesRequest, StylesView
 from core.drift.outcome import Recheck
 from core.errors import ConcordError, JobError
-from core.fusion.plan import FusionRequest, FusionRunView
+from core.fusion.request import FusionRequest, FusionRunView
 from core.jobs.queue import RunProgress, Wants, placement
 from core.project_records import JUDGES, Run, RunRequest, Worker
 from core.projects.analyses import (

@@ -13,6 +13,7 @@ from core import projects
 from core.comparison import unique_names
 from core.errors import ConcordError
 from core.fusion.estimators import METHODS, FusionMethod
+from core.fusion.items import MIN_SYSTEMS
 from core.fusion.stack import StackSettings
 from core.metrics import make_metric
 from core.project_records import GoldenSummary, JudgeEntry
@@ -73,7 +74,7 @@ def choice_of(page: Opened, view: GoldenSummary, aspect: str, judges: Sequence[J
     at_first = [names[entry.judge_id] for entry in judges if entry.judge.kind not in ("fused", "no criteria")]
     taken = [name for name in _held(f"parts_{key}", at_first) if name in names.values()]
     levels: list[Level] = ["dataset", *(["sample"] if view.n_sources < view.n_items else [])]  # type: ignore[list-item]
-    levels += ["system"] if view.n_systems > 1 and view.kind != "pair" else []
+    levels += ["system"] if view.n_systems >= MIN_SYSTEMS and view.kind != "pair" else []
     known = compare_view.kept_golden(view.golden_id, page)
     usual = projects.usual_measure(page.store, page.project.project_id, known, aspect)
     settings = StackSettings(

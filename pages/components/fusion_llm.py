@@ -9,9 +9,9 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from core.fusion.plan import FusionRequest, FusionRunView
+from core.fusion.request import FusionRequest, FusionRunView
 from core.projects.kinds import RunDetail
-from pages.components import fusion_texts, live, people, state, tables
+from pages.components import fusion_result, fusion_texts, live, people, state, tables
 from pages.components.fusion_view import Fused
 from pages.components.page import Opened, link_to
 from pages.components.screens import plain
@@ -41,10 +41,20 @@ def draw(page: Opened, fused: Fused) -> None:
     versions = [plan for plan in projects.list_plans(page.store, page.project.project_id, fused.view.golden_id)
                 if set(plan.aspects) == set(aspects)]  # fmt: skip
     request = fusion_texts.draw(page, request, versions, key)
-    limit = st.number_input(
-        "Items to rate (0: all)", min_value=0, value=0, step=20, key=state.widget("fusion_items_limit"), width=220
-    )
-    _draw_start(page, replace(request, n_items=int(limit) or None))
+    with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
+        limit = st.number_input(
+            "Items to rate (0: all)", min_value=0, value=0, step=20, key=state.widget("fusion_items_limit"), width=220
+        )
+        budget = st.number_input(
+            "Most calls (0: no limit)", min_value=0, value=0, step=50, key=state.widget("fusion_budget"), width=220
+        )
+        each = st.checkbox(
+            "Also without each assistant",
+            key=state.widget("fusion_leave_one_out"),
+            help="Rates the items once more without each assistant of the plan in turn: what does each bring? The "
+            "price below counts them; of a limited number of calls they get what the items leave.",
+        )
+    _draw_start(page, replace(request, n_items=int(limit) or None, budget=int(budget) or None, leave_one_out=each))
 
 
 def _choose_aspects(fused: Fused) -> tuple[str, ...]:
@@ -84,11 +94,7 @@ def _draw_start(page: Opened, request: FusionRequest) -> None:
         return
     n_tokens = (estimate.prompt_tokens or 0) + (estimate.completion_tokens or 0)
     price = plain(tables.money(estimate.cost))
-    by_model = [*([f"criteria for {', '.join(estimate.to_write)}"] if estimate.to_write else [])]
-    by_model += [] if request.plan else ["the plan"]
-    first = f" The model first writes {' and '.join(by_model)}." if by_model else ""
-    calls = f"**{estimate.calls:,} calls** on {estimate.n_items:,} items, about {n_tokens:,} tokens, {price}."
-    st.markdown(calls + plain(first))
+    st.markdown(f"{plain(estimate.words)}; about {n_tokens:,} tokens, {price}.")
     gate = people.gate(page, "reviewer")
     if st.button("Start the LLM fusion", type="primary", icon=":material/play_arrow:", **gate):
         try:
@@ -106,6 +112,7 @@ def _draw_run(page: Opened, fused: Fused) -> None:
         return
     run_id = newest.run_id
     live.follow(lambda: projects.run_view(page.store, run_id), lambda view: view.finished, _draw_view)
+    fusion_result.draw(page, fused, run_id)
 
 
 def _draw_view(view: RunDetail) -> None:

@@ -9,7 +9,8 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from core.fusion.plan import TO_BE_MENDED, FusionRequest
+from core.fusion.plan import TO_BE_MENDED
+from core.fusion.request import FusionRequest
 from core.review.log import FusionPlanSaved
 from core.wording import counted
 from pages.components import people, state

@@ -128,10 +128,13 @@ def _kept_table(
 
 def draw_notes(fused: Fused) -> None:
     """What the figure of the finding is, and what is left out of it."""
-    shown = fused.shown
+    shown, ends = fused.shown, fused.shown.fused.interval
+    system = fused.settings.level == "system"
+    over = f"{shown.fused.n} systems, over their" if system else f"{len(shown.report):,}"
     words = [
-        f"{fused.measure}, n = {len(shown.report):,} items whose labels neither a part nor the weights have seen; "
+        f"{fused.measure}, n = {over} items whose labels neither a part nor the weights have seen; "
         f"{len(shown.fit):,} of other sources to fit on. The best part is that on the items to fit on.",
+        *([f"The interval holds for these systems alone; it is that of a {ends.method}."] if system and ends else []),
         *shown.notes,
         *(f"{name} takes no part: {why}." for name, why in shown.left_out.items()),
         *(

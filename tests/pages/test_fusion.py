@@ -153,7 +153,7 @@ def test_a_plan_is_proposed_and_its_cost_shown(full: Place) -> None:
     assert plan.startswith("coherence: ")
     choose(screen, "Model", "scripted")
     assert "121 calls" in texts(screen)
-    assert "The model first writes criteria for coherence." in texts(screen)
+    assert "120 items, 1 for the criteria of coherence" in texts(screen)
     press(screen, "Take the calibrated criteria")
     assert "No judge of coherence has been calibrated" in texts(screen)
     choose(screen, "Criteria", "coherence:\n- It hangs together.")

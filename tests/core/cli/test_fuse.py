@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,8 @@ import yaml
 
 from core.data import load_golden
 from core.export import read_verdicts
+from core.providers import scripted
+from core.providers.base import Completion, Request
 from tests.core.cli.conftest import SUMMARIES, Run, Say, read_rows, write_rows
 from tests.fake_openai import RunningServer
 
@@ -113,7 +117,90 @@ def test_calibrated_criteria_of_a_part_are_taken_by_choice(run: Run) -> None:
     (offline,) = (part["judge"] for part in card["parts"] if part["name"] == "offline")
     assert body["criteria"]["coherence"]["text"] == offline["criteria"][0]["text"]
     code, body = run(*ASK, *PARTS, "--criteria", "none")
-    assert (code, body["error"]["message"][:40]) == (2, "--criteria (criteria= in Python) is for ")
+    assert (code, body["error"]["message"][:33]) == (2, "--criteria is for the method llm,")
+
+
+def test_all_in_all_and_without_each_assistant_stand_in_the_summary(run: Run, say: Say) -> None:
+    llm = (*ASK, *PARTS, "--method", "llm", "--judge", "scripted", "--criteria", "none", "--also", "fluency")
+    Path("plan.txt").write_text("coherence: overlap, overlap_pairs\nTrust overlap.\nfluency: overlap_pairs", "utf-8")
+    code, body = run(*llm, "--plan", "plan.txt", "--leave-one-out", "--level", "dataset")
+    n = body["n_report"]
+    assert (code, body["calls"]) == (0, 3 * n)
+    whole = body["overall"]
+    assert (whole["statistic"], whole["level"], whole["n"]) == ("spearman", "dataset", n)
+    assert whole["beside"] == "the mean of coherence, fluency"
+    assert whole["interval"]
+    assert set(body["without"]) == {"overlap", "overlap_pairs"}
+    for rest in (*body["without"].values(), *body["also_without"]["overall"].values()):
+        gap = rest["fused_minus_this"]
+        assert (rest["n"], gap["n"]) == (n, n)
+        assert gap["interval"][0] <= gap["value"] <= gap["interval"][1]
+    of_two = body["fused"]["value"] - body["without"]["overlap"]["value"]
+    assert body["without"]["overlap"]["fused_minus_this"]["value"] == pytest.approx(of_two)
+    said = say(*llm, "--plan", "plan.txt", "--leave-one-out", "--budget", str(n + 21))
+    assert "overall, beside the mean of coherence, fluency" in said
+    assert f"The budget left 10 of {n} items to be rated without each assistant." in said
+    assert re.search(r"without overlap +.*; .* n = 10 items that both scored", said)
+    Path("plan.txt").write_text("coherence: none\nfluency: none", "utf-8")
+    code, body = run(*llm, "--plan", "plan.txt", "--leave-one-out")
+    assert (code, body["without"], body["calls"]) == (0, {}, n)
+    assert "The plan uses no assistant, so there is none to leave out." in body["notes"]
+
+
+def test_an_assistant_that_is_constant_says_nothing_and_is_said_to(run: Run) -> None:
+    write_rows("same.jsonl", [{"item_id": item_id, "score": 3} for item_id in load_golden(SUMMARIES).item_ids])
+    Path("plan.txt").write_text("coherence: replies:same.jsonl", "utf-8")
+    llm = (*ASK, "--method", "llm", "--judge", "scripted", "--criteria", "none")
+    code, body = run(*llm, "--with", "replies:same.jsonl,nli:/no/such/model", "--plan", "plan.txt")
+    assert code == 0
+    assert (body["best_part"], body["against_best"]) == (None, None)
+    assert body["parts"]["replies:same.jsonl"]["value"] is None
+    assert any("the same number (3), so it tells none apart" in note for note in body["notes"])
+    code, body = run(*llm, "--with", "nli:/no/such/model,nli:/nor/this")
+    assert (code, body["error"]["message"][:19]) == (2, "No part is usable: ")
+    code, body = run(*llm, *PARTS, "--plan", "plan.txt")
+    assert code == 2
+    assert "names 'replies:same.jsonl' for coherence, and there is no such assistant" in body["error"]["message"]
+
+
+def test_system_level_counts_systems_and_is_refused_where_there_are_too_few(run: Run, say: Say) -> None:
+    code, body = run(*ASK, *PARTS, "--level", "system")
+    assert (code, body["fused"]["level"], body["fused"]["n"]) == (0, "system", 6)
+    assert "bootstrap error of these systems" in body["fused"]["interval_method"]
+    said = say(*ASK, *PARTS, "--level", "system")
+    assert "n counts systems, and the intervals hold for these systems alone" in said
+    assert "interval: bootstrap error of these systems over 12 sources" in said
+    assert "too short with so few" in said
+    rows = read_rows(SUMMARIES)
+    two = sorted({row["system_id"] for row in rows})[:2]
+    write_rows("two.jsonl", [row for row in rows if row["system_id"] in two])
+    for method in ((), ("--method", "llm", "--judge", "scripted")):
+        ask = ("fuse", "two.jsonl", "--aspect", "coherence", "--out", "out", *PARTS, *method)
+        code, body = run(*ask, "--level", "system")
+        assert code == 1
+        assert "at least 3 systems" in body["error"]["message"]
+        assert "there are 2" in body["error"]["message"]
+
+
+def test_an_aspect_that_a_reply_leaves_out_is_counted_for_that_aspect_alone(
+    run: Run, say: Say, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = scripted.reply_to
+    monkeypatch.setattr(scripted, "reply_to", lambda request, seed: dropped(answer(request, seed), request))
+    llm = (*ASK, *PARTS, "--method", "llm", "--judge", "scripted", "--criteria", "none", "--also", "fluency")
+    llm = (*llm, "--level", "dataset")
+    code, body = run(*llm)
+    lost = body["unscored"]["fluency"]["no verdict"]
+    assert (code, body["unscored"]["coherence"], 0 < lost < body["n_report"]) == (0, {}, True)
+    assert (body["fused"]["n_unscored"], body["also"]["fluency"]["n_unscored"]) == (0, lost)
+    assert body["also"]["fluency"]["n"] == body["n_report"] - lost
+    assert f"not read: fluency: {lost} no verdict" in say(*llm)
+
+
+def dropped(reply: Completion, request: Request) -> Completion:
+    """Every other reply, by the length of its prompt, says nothing on fluency."""
+    even = len(request.messages[0].content) % 2 == 0
+    return replace(reply, text=reply.text.replace("Aspect: fluency", "Aspect: flow")) if even else reply
 
 
 def test_a_fusion_by_a_model_scores_other_items_from_its_file_as_it_rated_its_own(

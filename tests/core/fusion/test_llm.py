@@ -7,8 +7,8 @@ import json
 import numpy as np
 import pytest
 
-from core.fusion.llm import OVERALL, FusionJudge
-from core.fusion.plan import plan_messages, read_plan
+from core.fusion.llm import FusionJudge
+from core.fusion.plan import OVERALL, plan_messages, read_plan
 from core.providers.base import Completion, Failure, Request
 from core.providers.scripted import ScriptedProvider
 from core.records import Item, JudgeScores, Scale, Scored, Task, Unscored, Usage

@@ -20,7 +20,8 @@ from core.calibration.settings import CalibrationSettings
 from core.errors import ConflictError, JobError, JudgeError, NotFoundError, UsageError
 from core.export.fused_judge import FusedJudge
 from core.export.judge_reading import open_file
-from core.fusion.plan import FusionRequest, FusionRunView
+from core.fusion.request import FusionRequest, FusionRunView
+from core.fusion.stack import StackSettings
 from core.judging.registry import restore_judge
 from core.metrics import as_judge, make_metric
 from core.projects.calibration import CalibrationRequest
@@ -194,6 +195,35 @@ def test_calibrated_criteria_are_taken_with_the_labels_that_chose_them(
     assert set(offered.seen) <= set(entered.seen)
 
 
+def test_leaving_each_assistant_out_is_priced_kept_and_asked_once(
+    store: Store, settings: Settings, request_: FusionRequest, drive: Drive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """overlap serves both aspects, overlap_pairs one: 24 items and 24 for each of the two left out."""
+    request = replace(request_, n_items=24, leave_one_out=True)
+    estimate = projects.estimate_fusion(store, settings, request)
+    assert (estimate.calls, estimate.n_without) == (72, 48)
+    assert estimate.words == "72 calls: 24 items, 48 without each of 2 assistants in turn"
+    run_id = projects.start_fusion(store, settings, request)
+    asked = asking(monkeypatch)
+    drive(store, settings, run_id)
+    view = outcome(store, run_id)
+    assert (view.calls, len(asked), len(set(asked))) == (72, 72, 72)
+    assert len(view.without_asked) == 24
+    result = projects.fusion_result(store, run_id, StackSettings(resamples=50))
+    assert result is not None
+    assert set(result.aspects) == set(ASPECTS)
+    assert result.overall_target == "the mean of coherence, relevance"
+    assert result.overall is not None
+    assert result.overall.n == 24
+    for aspect in (*ASPECTS, "overall"):
+        rows = result.without[aspect]
+        assert [row.name for row in rows] == ["overlap", "overlap_pairs"]
+        assert all(row.alignment.n == row.difference.n == 24 for row in rows)
+    systems = projects.fusion_result(store, run_id, StackSettings(level="system", resamples=50))
+    assert systems is not None
+    assert systems.aspects["coherence"].n == 6
+
+
 def asking(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The prompts that the scripted model will have been sent."""
     answer, prompts = scripted.reply_to, list[str]()
@@ -309,21 +339,21 @@ def test_the_cost_is_counted_and_a_second_run_sends_nothing(
     assert estimate.cost
 
     def run() -> tuple[FusionRunView, Usage]:
-        run_id = projects.start_fusion(store, settings, replace(request, plan=""))
+        run_id = projects.start_fusion(store, settings, replace(request, plan="", leave_one_out=True))
         drive(store, settings, run_id)
         return outcome(store, run_id), store.runs.get(run_id).usage
 
     first, usage = run()
-    assert first.criteria.startswith("coherence:\n")
-    assert server.fake.requests == N + 1  # the plan too
+    sent = 3 * N + 1  # the plan too, and without each of two assistants
+    assert server.fake.requests == sent
     assert all(f"- {aspect}: a number" in str(server.fake.bodies[-1]) for aspect in ASPECTS)
-    assert (usage.requests, usage.cached) == (N + 1, 0)
+    assert (usage.requests, usage.cached) == (sent, 0)
     # $2 a million tokens read, $10 a million written
     assert usage.cost == pytest.approx((2 * usage.prompt_tokens + 10 * usage.completion_tokens) / 1e6)
     assert usage.prompt_tokens > 0
     again, usage = run()
-    assert server.fake.requests == N + 1
-    assert (usage.requests, usage.cached, again.plan) == (0, N + 1, first.plan)
+    assert server.fake.requests == sent
+    assert (usage.requests, usage.cached, again.plan) == (0, sent, first.plan)
 
 
 @pytest.mark.slow
