@@ -12,6 +12,7 @@
     judge.score(items)                    # Verdicts (Scored | Unscored); judge.marks must stand beside them
     judges = core.load_judges(["coherence/judge.yaml", "fluency/judge.yaml"], together=True)
     judges.score(items)["fluency"]        # one call an item for all aspects, Verdicts for each
+    core.check_together(golden, files).measured   # what that changes, beside each judge asked alone
     core.align(golden, "verdicts.jsonl", "coherence")
     core.compare(golden, "verdicts.jsonl", "others.jsonl", "coherence")
     core.ceiling(golden, "coherence")     # how well the people agree with each other
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from core.api.measures import align, align_all, annotator_test, beside_people, ceiling, compare, plan_labels
     from core.api.project import Project, WrittenReport, open_project, write_report
     from core.api.system_means import EstimatedMeans, estimate_means
+    from core.api.together import check_together
     from core.calibration.ablate import Ablation
     from core.calibration.records import Calibration
     from core.calibration.settings import CalibrationSettings
@@ -124,6 +126,7 @@ __all__ = [
     "beside_people",
     "calibrate",
     "ceiling",
+    "check_together",
     "choose_threshold",
     "compare",
     "estimate",
@@ -147,6 +150,7 @@ __all__ = [
 _NAMES = {
     "core.api.calibrated": "CalibratedRun ablate calibrate estimate",
     "core.api.decisions": "choose_threshold preferences",
+    "core.api.together": "check_together",
     "core.comparison.preferred": "Preferences",
     "core.api.examined": "examine",
     "core.api.fused": "FusedByModel FusedRun fuse",

@@ -60,6 +60,10 @@ JudgeFiles = Annotated[
 TogetherFlag = Annotated[
     bool, typer.Option("--together", help="Ask the judges of several aspects in one call an item.")
 ]
+CheckOption = Annotated[
+    Path | None,
+    typer.Option("--check", help="Golden set: measure --together beside each judge alone; maps are fitted anew on it."),
+]
 ItemsArgument = Annotated[
     str, typer.Argument(metavar="ITEMS", help="CSV, JSONL (.gz), Parquet or XLSX; labels are not needed.")
 ]
@@ -105,6 +109,7 @@ def score(
     coverage: Coverage = 0.9,
     abstain_over: AbstainOver = None,
     together: TogetherFlag = False,
+    check: CheckOption = None,
     ray: RayAddress = "",
     as_json: JsonFlag = False,
 ) -> None:
@@ -126,6 +131,7 @@ def score(
         abstain_over=abstain_over,
         more_judges=tuple(judge_files[1:]),
         together=together,
+        check=check,
     )
     if ray:
         _score_there(ray, request, source, target, as_json=as_json)
@@ -217,6 +223,7 @@ def _aspects_body(scored: ScoredFile) -> dict[str, Any]:
                 "n_unscored": sum(counts.reasons.values()),
                 "reasons": dict(counts.reasons),
                 **({} if counts.sure is None else _sure_body(counts.sure)),
+                **({"measured": scored.measured[aspect].as_json()} if aspect in scored.measured else {}),
             }
             for aspect, counts in scored.aspects.items()
         },

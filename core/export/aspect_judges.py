@@ -9,10 +9,11 @@ them (`core.api.together`).
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+import numpy as np
 
 from core.data.cells import aspect_key
 from core.errors import UsageError
@@ -22,10 +23,11 @@ from core.judging.llm import LLMJudge
 from core.judging.parse_aspects import folded
 from core.judging.render import score_prompt
 from core.judging.together import AspectJudge, Requests, Together
-from core.records import Item, Unscored, Usage
-from core.stats import IsotonicMap
+from core.records import FloatArray, Item, Measure, Unscored, Usage
+from core.stats import Difference, IsotonicMap, claim, difference_figures
 from core.stats.conformal import VerdictIntervals
 from core.verdicts import Scores, Verdicts
+from core.wording import counted
 
 TOGETHER = "Asked in one call with {others}; calibrated and measured alone, so without its map to the human scale."
 NO_INTERVALS = (
@@ -40,15 +42,66 @@ MISFITS = {
 
 
 @dataclass(frozen=True)
+class MeasuredTogether:
+    """One aspect asked together with others beside its judge asked alone, on labelled items of the set `golden`.
+
+    `difference` is the alignment together minus that alone, paired on the items that the judge was not calibrated on;
+    `p_corrected` its p by Holm over the `n_aspects` that were measured.  The map to the human scale was fitted on
+    `n_fitted` items that it was calibrated on, or there is none, for a `reason`.
+    """
+
+    golden: str
+    measure: Measure
+    difference: Difference
+    p_corrected: float | None
+    n_aspects: int
+    n_fitted: int
+    reason: str = ""
+
+    @property
+    def words(self) -> str:
+        """What asking together changes, in a sentence with the figures."""
+        found = self.difference
+        shown = claim(found.value, found.interval, self.p_corrected)
+        if shown == "undefined":
+            return f"what that changes is undefined: {found.reason}"
+        figures = difference_figures(found.value, found.interval, self.p_corrected)
+        if self.p_corrected is not None and self.n_aspects > 1:
+            figures += f" by Holm over {self.n_aspects} aspects"
+        said = {
+            "higher": "it aligns better than asked alone",
+            "lower": "it aligns worse than asked alone",
+            "open": "no change of its alignment is shown",
+            "untested": "whether its alignment changes cannot be told",
+        }[shown]
+        where = f"{counted(found.n, 'item')} of {self.golden} that it was not calibrated on"
+        return f"{said}: {figures} ({self.measure}, {where})"
+
+    def as_json(self) -> dict[str, Any]:
+        """JSON types; `a` is the judge asked together, `b` asked alone."""
+        return {
+            "golden": self.golden,
+            "together": self.difference.a.as_json(),
+            "alone": self.difference.b.as_json(),
+            "difference": self.difference.as_json() | {"p_corrected": self.p_corrected},
+            "n_fitted": self.n_fitted,
+            "no_map": self.reason or None,
+            "words": self.words,
+        }
+
+
+@dataclass(frozen=True)
 class AspectJudges:
     """One calibrated judge an aspect; with `together` all of them are asked in one call.
 
-    `measured` holds, for each aspect that was measured asked together, in words how it compares with the judge alone.
+    `measured` says by aspect how it compares with the judge alone, where that was measured; asking alone for it cost
+    `spent_alone`.
     """
 
     judges: tuple[CalibratedJudge, ...]
     together: Together | None = None
-    measured: Mapping[str, str] | None = None
+    measured: Mapping[str, MeasuredTogether] = field(default_factory=dict)
+    spent_alone: Usage = field(default_factory=Usage)
 
     @classmethod
     def of(cls, judges: Sequence[CalibratedJudge], names: Sequence[str], *, together: bool = False) -> AspectJudges:
@@ -99,7 +152,7 @@ class AspectJudges:
     def spent(self) -> Usage:
         """What the replies have cost since the judges were loaded."""
         if self.together:
-            return self.together.llm.spent
+            return self.together.llm.spent + self.spent_alone
         return sum((judge.spent for judge in self.judges), Usage())
 
     @property
@@ -122,20 +175,22 @@ class AspectJudges:
         if not self.together:
             return ()
         others = ", ".join(other for other in self.aspects if other != aspect)
-        words = (self.measured or {}).get(aspect)
-        return (TOGETHER.format(others=others) if words is None else f"Asked in one call with {others}; {words}",)
+        if (found := self.measured.get(aspect)) is None:
+            return (TOGETHER.format(others=others),)
+        return (f"Asked in one call with {others}; {found.words}.",)
 
     def with_maps(
         self,
         maps: Mapping[str, tuple[IsotonicMap | None, VerdictIntervals]],
-        measured: Mapping[str, str],
+        measured: Mapping[str, MeasuredTogether],
+        spent_alone: Usage,
     ) -> AspectJudges:
         """The same with maps and intervals that were fitted on scores asked together, and what was measured."""
         judges = tuple(
             replace(judge, isotonic=maps[judge.task.aspect][0], intervals=maps[judge.task.aspect][1])
             for judge in self.judges
         )
-        return replace(self, judges=judges, measured=measured)
+        return replace(self, judges=judges, measured=measured, spent_alone=spent_alone)
 
     # ── scoring ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -159,6 +214,19 @@ class AspectJudges:
         with self.judges[0].asked():
             scores = self.together.score(asking.items, asking.wanted, on_progress=on_progress)
         return asking.verdicts(scores, explain=explain, coverage=coverage)
+
+    def members(self, items: Sequence[Item]) -> dict[str, FloatArray]:
+        """Aspect → (n_criteria, n_items) scores asked together, on the judge's own scale; NaN = unscored."""
+        assert self.together is not None, "only judges that are asked together"
+        asking = _Asking(self.judges, items, of_more=True)
+        with self.judges[0].asked():
+            scores = self.together.score(asking.items, asking.wanted)
+        members = {}
+        for place, (judge, own) in enumerate(zip(self.judges, scores, strict=True)):
+            values = np.full((len(judge.criteria), len(items)), np.nan)
+            values[:, [place in wanted for wanted in asking.wanted]] = own.values
+            members[judge.task.aspect] = values
+        return members
 
     async def score_async(
         self, items: Sequence[Item], *, explain: bool = False, of_more: bool = False, coverage: float | None = None
@@ -318,8 +386,3 @@ def _share_connections(first: CalibratedJudge, other: CalibratedJudge) -> None:
         if theirs.provider is not ours.provider:
             theirs.provider.close()
         theirs.provider = ours.provider
-
-
-def unread_by_reason(verdicts: Verdicts) -> dict[str, int]:
-    """Why verdicts are missing, most frequent first."""
-    return dict(Counter(verdict.reason for verdict in verdicts.unscored).most_common())

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from core.api.loading import load_judges
+from core.api.together import check_together
+from core.data import load_golden
 from core.errors import UsageError
 from core.export.aspect_judges import NO_INTERVALS, AspectJudges
 from core.export.sureness import Sureness, sureness_of
@@ -43,14 +45,22 @@ def n_aspects_of(judge: RowJudge) -> int:
 
 
 def open_judges(request: ScoreRequest, replies: ReplyStore | None = None) -> AspectJudges:
-    """The judges of several aspects.  UsageError as `load_judges`."""
-    return load_judges(
-        request.judge_files,
-        together=request.together,
-        judge=request.judge or None,
-        replies=replies,
-        accept_edited=request.accept_edited,
-    )
+    """The judges of several aspects, measured asked together where `request` has a golden set to check that on.
+
+    UsageError as `load_judges` and `check_together`, and for a check of judges that are asked alone.
+    """
+    how: dict[str, Any] = {"judge": request.judge or None, "replies": replies, "accept_edited": request.accept_edited}
+    if request.check is None:
+        return load_judges(request.judge_files, together=request.together, **how)
+    if not request.together:
+        raise UsageError("--check measures what asking together changes: give it with --together.")
+    if request.budget is not None:
+        raise UsageError(
+            "--check asks beyond a --budget, which counts the calls of the scoring: leave out one of them."
+        )
+    if request.batch_read:
+        raise UsageError("--check asks the judges at once: leave it out with --batch-read, which asks nobody.")
+    return check_together(load_golden(request.check), request.judge_files, **how)
 
 
 def check_parts(items: ItemFile, judge: RowJudge) -> None:
@@ -131,4 +141,4 @@ def told_by_aspect(request: ScoreRequest, judge: RowJudge, n_items: int, *, fini
         return {}
     counts = aspect_counts(request.out, judge, request) if finished else {}
     alone = judge.calls_alone * n_items if judge.together else None
-    return {"aspects": counts, "n_aspects": len(judge.aspects), "calls_alone": alone}
+    return {"aspects": counts, "n_aspects": len(judge.aspects), "calls_alone": alone, "measured": judge.measured}

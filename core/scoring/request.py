@@ -10,7 +10,7 @@ from typing import Any, Literal
 from core.data.findings import Finding
 from core.errors import UsageError
 from core.export import Abstention, CalibratedJudge
-from core.export.aspect_judges import AspectJudges
+from core.export.aspect_judges import AspectJudges, MeasuredTogether
 from core.export.repeval_judge import RepEvalJudge
 from core.records import Usage
 
@@ -66,7 +66,7 @@ class ScoreRequest:
     @property
     def by_aspect(self) -> bool:
         """Whether the lines of `out` name their aspect."""
-        return bool(self.more_judges) or self.together
+        return bool(self.more_judges) or self.together or self.check is not None
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class ScoredFile:
     count why items are unscored.  `batch` counts what came by batch (`core.providers.batch_file.Came`), `usage` is what
     the replies of this call have cost, `remarks` what of the endpoint has to be known.  With the judges of several
     aspects `n_scored` and `reasons` count verdicts, `n_aspects` for an item; `aspects` has those of a finished output,
-    and `calls_alone` says what as many items cost where the aspects were asked together.
+    and `calls_alone` says what as many items cost where the aspects were asked together, `measured` what that changes.
     """
 
     n_items: int
@@ -127,6 +127,7 @@ class ScoredFile:
     aspects: Mapping[str, AspectCounts] = field(default_factory=dict)
     n_aspects: int = 1
     calls_alone: int | None = None
+    measured: Mapping[str, MeasuredTogether] = field(default_factory=dict)
 
     @property
     def n_unscored(self) -> int:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from functools import cache
 from itertools import chain, islice
 from pathlib import Path
@@ -120,7 +121,7 @@ def write_batch(request: ScoreRequest, path: Path, *, replies: ReplyStore | None
 
     UsageError for a judge without an endpoint, or a place that cannot be written; GoldenError as `score_file`.
     """
-    with closing(open_judge(request, replies)) as judge:
+    with closing(open_judge(replace(request, check=None), replies)) as judge:
         items = validate_items(request.items)
         check_parts(items, judge)
         return write_ahead(request, judge, items, path, replies)

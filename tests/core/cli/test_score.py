@@ -141,3 +141,26 @@ def test_several_aspects_in_one_call(say: Say, run: Run, aspect_file: Callable[.
     assert (refused.code, "style.yaml: cannot be asked together with" in refused.err) == (2, True)
     twice = say("score", SUMMARIES, *named, "--judge-file", files[0], "--out", "w.jsonl")
     assert (twice.code, "is a judge of 'coherence', and so is" in twice.err) == (2, True)
+
+
+def test_what_asking_together_changes_is_measured_and_told(
+    say: Say, run: Run, aspect_file: Callable[..., Path]
+) -> None:
+    named = [part for aspect in ("coherence", "fluency") for part in ("--judge-file", aspect_file(aspect))]
+    items = write_rows("items.jsonl", read_rows(SUMMARIES)[:5])
+    together = ("score", items, *named, "--together", "--check", SUMMARIES)
+    code, body = run(*together, "--intervals", "--out", "v.jsonl")
+    assert (code, body["calls"], body["requests"]) == (0, 5, 144 + 2 * 72 + 5)
+    found = body["aspects"]["fluency"]["measured"]
+    assert (found["difference"]["n"], found["n_fitted"], found["no_map"]) == (72, 72, None)
+    assert body["aspects"]["fluency"]["intervals"]["n"] == 5
+    assert found["words"] in body["marks"][1]
+    assert all(json.loads(line)["calibrated"] for line in Path("v.jsonl").read_text("utf-8").splitlines())
+    assert "Note: coherence: Asked in one call with fluency; " in say(*together, "--out", "w.jsonl")
+    for refused, words in (
+        (("score", items, *named, "--check", SUMMARIES), "--check measures what asking together changes"),
+        ((*together, "--budget", "3"), "--check asks beyond a --budget"),
+        ((*together, "--batch-read", items), "leave it out with --batch-read"),
+    ):
+        reply = say(*refused, "--out", "x.jsonl")
+        assert (reply.code, words in reply.err) == (2, True)
