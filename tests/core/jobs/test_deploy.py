@@ -1,0 +1,122 @@
+"""The start-up files: units that systemd takes, a compose file and a proxy that fit them, settings that exist."""
+
+from __future__ import annotations
+
+import configparser
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from core.jobs import queue
+from core.settings import Settings
+
+UNITS = ("concord-web@.service", "concord-worker.service")
+
+
+@pytest.fixture
+def deploy(repository: Path) -> Path:
+    return repository / "core" / "jobs" / "deploy"
+
+
+@pytest.fixture
+def compose(deploy: Path) -> Mapping[str, Any]:
+    return yaml.safe_load((deploy / "compose.yaml").read_text("utf-8"))
+
+
+def unit(file: Path) -> configparser.ConfigParser:
+    parser = configparser.ConfigParser(interpolation=None)
+    parser.optionxform = str  # type: ignore[assignment, method-assign]
+    parser.read_string(file.read_text("utf-8"))
+    return parser
+
+
+def environment(file: Path) -> dict[str, str]:
+    """What systemd and compose read of an environment file, the lines that are switched off with it."""
+    lines = (line.lstrip("#") for line in file.read_text("utf-8").splitlines())
+    return dict(line.split("=", 1) for line in lines if re.match(r"[A-Z_]+=", line))
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_a_unit_keeps_its_keys_and_its_process_apart(deploy: Path, name: str) -> None:
+    service = unit(deploy / name)["Service"]
+    assert service["EnvironmentFile"] == "/etc/concord/concord.env"
+    assert (service["User"], service["UMask"], service["StateDirectoryMode"]) == ("concord", "0077", "0700")
+    assert service["ProtectSystem"] == "strict"
+    assert "CONCORD_HOME=/var/lib/concord" in service["Environment"].split()
+    for on in ("NoNewPrivileges", "ProtectHome", "PrivateTmp", "RestrictSUIDSGID", "ProtectKernelModules"):
+        assert service[on] == "yes", on
+    assert service["CapabilityBoundingSet"] == ""
+    assert not re.search(r"KEY|PASSWORD", (deploy / name).read_text("utf-8"))
+
+
+def test_a_worker_gets_the_time_to_hand_its_runs_on(deploy: Path, compose: Mapping[str, Any]) -> None:
+    """`Queue.stop` waits so long for work that notices; starting takes no part of it."""
+    service = unit(deploy / "concord-worker.service")["Service"]
+    assert service["KillMode"] == "mixed"  # the stop goes to the worker, which ends what it started
+    grace = compose["services"]["worker"]["stop_grace_period"]
+    assert int(service["TimeoutStopSec"]) == int(grace.removesuffix("s")) >= 5 * queue._STOP_SECONDS
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_systemd_takes_the_unit(deploy: Path, name: str, tmp_path: Path, repository: Path) -> None:
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("systemd-analyze is not here")
+    commands = tmp_path / "bin"
+    commands.mkdir()
+    for command in ("streamlit", "python"):
+        (commands / command).write_text("#!/bin/sh\n")
+        (commands / command).chmod(0o755)
+    text = (deploy / name).read_text("utf-8").replace("/opt/concord/.venv/bin", str(commands))
+    file = tmp_path / name.replace("@", "@8501")
+    file.write_text(text.replace("/opt/concord", str(repository)))
+    done = subprocess.run(["systemd-analyze", "verify", str(file)], capture_output=True, text=True, check=False)
+    if "Failed to initialize manager" in done.stderr:
+        pytest.skip("systemd-analyze cannot look at units here")
+    assert (done.returncode, [line for line in done.stderr.splitlines() if file.name in line]) == (0, [])
+
+
+def test_every_setting_of_the_example_exists(deploy: Path, tmp_path: Path) -> None:
+    given = environment(deploy / "concord.env.example")
+    known = set(re.findall(r"^\| `([A-Z_]+)`", (Path(queue.__file__).parents[1] / "settings.py").read_text(), re.M))
+    assert known >= set(given) > {"CONCORD_DATABASE_URL", "OPENAI_API_KEY"}
+    (tmp_path / "roles.json").write_text('{"*": "viewer"}')
+    settings = Settings.from_environment(given | {"CONCORD_ROLES": str(tmp_path / "roles.json")})
+    assert (settings.database_url, settings.runs_per_project) == ("postgresql://concord@127.0.0.1/concord", 2)
+    assert settings.openai_api_key is None  # no key in a file that is published
+
+
+def test_compose_brings_what_its_parts_ask_for(compose: Mapping[str, Any], deploy: Path) -> None:
+    services = compose["services"]
+    assert set(services) == {"web-1", "web-2", "worker", "postgres", "proxy"}
+    for name in ("web-1", "web-2", "worker"):
+        service = services[name]
+        assert service["env_file"] == ["concord.env"]
+        assert (service["read_only"], service["cap_drop"]) == (True, ["ALL"])
+        assert service["depends_on"] == {"postgres": {"condition": "service_healthy"}}
+        assert (deploy / service["build"]["context"] / service["build"]["dockerfile"]).is_file()
+    volumes = {volume.split(":")[0] for service in services.values() for volume in service.get("volumes", ())}
+    assert {volume for volume in volumes if not volume.startswith(".")} == set(compose["volumes"])
+    assert services["proxy"]["ports"] == ["127.0.0.1:8080:8080"]  # nothing else is reachable from outside
+    assert not any("ports" in services[name] for name in services if name != "proxy")
+    images = {service["image"] for service in services.values()}
+    assert images == {"concord", "postgres:16", "haproxy:2.8"}
+
+
+def test_the_proxy_sends_to_the_web_processes_that_there_are(compose: Mapping[str, Any], deploy: Path) -> None:
+    text = (deploy / "haproxy.cfg").read_text("utf-8")
+    given = compose["services"]["proxy"]["environment"]
+    asked = set(re.findall(r'"\$\{(\w+)\}"', text))
+    assert asked == set(given) == {"CONCORD_BIND", "CONCORD_WEB_1", "CONCORD_WEB_2"}
+    ports = {part.split("=")[1] for part in compose["services"]["web-1"]["command"] if "server.port" in part}
+    assert {given["CONCORD_WEB_1"], given["CONCORD_WEB_2"]} == {f"web-{k}:{port}" for k in (1, 2) for port in ports}
+    if shutil.which("haproxy") is None:
+        pytest.skip("haproxy is not here")
+    here = {"CONCORD_BIND": "127.0.0.1:1", "CONCORD_WEB_1": "127.0.0.1:2", "CONCORD_WEB_2": "127.0.0.1:3"}
+    command = [str(shutil.which("haproxy")), "-c", "-f", str(deploy / "haproxy.cfg")]
+    assert subprocess.run(command, env=here, check=False, capture_output=True).returncode == 0
