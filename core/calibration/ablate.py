@@ -18,7 +18,7 @@ import numpy as np
 
 from core.calibration.candidate_pool import AskedJudge, ScoreTable
 from core.calibration.records import Calibration
-from core.calibration.revisit import STEP_CALLS, STEP_ITEMS
+from core.calibration.revisit import step_items
 from core.calibration.variants import Plan, Variant, VariantKey, known_scores, plan_of
 from core.errors import UsageError
 from core.judging.base import Judge
@@ -143,7 +143,7 @@ class _Work:
         self.judge.progress.publish(Stage(phase, message, budget.calls, expected, budget.usage))
 
     def ask(self, table: ScoreTable, judge: AskedJudge, criteria: Sequence[Criteria], positions: Sequence[int]) -> None:
-        size = max(STEP_ITEMS, STEP_CALLS // len(criteria))
+        size = step_items(len(positions), len(criteria))
         for start in range(0, len(positions), size):
             table.ask(judge, criteria, positions[start : start + size])
             self.publish(f"{table.budget.calls:,} of {self.expected:,} scores")

@@ -26,7 +26,7 @@ from core.calibration.fitting import (
 )
 from core.calibration.proposals import Folds, distinct, draft_requests, gate, refine_requests
 from core.calibration.records import Calibration, Phase, WorkDone
-from core.calibration.revisit import STEP_CALLS, Order, revisit
+from core.calibration.revisit import Order, revisit, step_items
 from core.calibration.settings import CalibrationSettings
 from core.data.split import KnownTexts, few_held_out, few_labels
 from core.errors import JudgeError
@@ -136,7 +136,7 @@ def measure(
     if len(criteria) == 1:
         calls += crossing_calls(judge.judge, settings, pool.items)
     pool.calls_expected = calls
-    size = max(1, STEP_CALLS // len(every))
+    size = step_items(len(positions), len(every))
     for start in range(0, len(positions), size):
         pool.score(judge, every, tuple(int(p) for p in positions[start : start + size]))
         done = min(start + size, len(positions))
@@ -239,7 +239,7 @@ def _report(run: _Run, judge_state: Mapping[str, Any]) -> Calibration:
     if held_out.n and run.judge.batches is not None:
         run.publish("held-out", pool.rounds_done, f"{held_out.n} held-out items go by batch")
         run.judge.ask_ahead(criteria, [int(p) for p in held_out.positions])
-    size = max(1, STEP_CALLS // len(criteria))
+    size = step_items(held_out.n, len(criteria))
     for start in range(0, held_out.n, size):
         positions = tuple(int(p) for p in held_out.positions[start : start + size])
         pool.table.ask(run.judge, criteria, positions)

@@ -25,6 +25,12 @@ MIN_ITEMS = 24  # at the first rung: fewer make a correlation that says nothing
 MIN_SOURCES = 4
 STEP_CALLS = 512  # a batch should keep 64 parallel requests busy for several rounds
 STEP_ITEMS = 20
+MOST_STEPS = 40  # storing and showing what is there takes longer the more there is: steps must not grow in number too
+
+
+def step_items(n_items: int, n_criteria: int) -> int:
+    """How many of `n_items` are scored with `n_criteria` at once, before what is there is stored and shown."""
+    return max(STEP_ITEMS, math.ceil(STEP_CALLS / max(n_criteria, 1)), math.ceil(n_items / MOST_STEPS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +60,8 @@ class Order:
         return next((end for end in self.source_ends if end >= max(items, MIN_ITEMS)), self.source_ends[-1])
 
     def batches(self, start: int, stop: int, arms: int) -> list[IntArray]:
-        """Items start..stop cut at source boundaries into batches of about STEP_CALLS calls."""
-        size = max(STEP_ITEMS, math.ceil(STEP_CALLS / max(arms, 1)))
+        """Items start..stop cut at source boundaries into batches of about `step_items`."""
+        size = step_items(stop - start, arms)
         cuts, last = [start], start
         for end in self.source_ends:
             if start < end <= stop and (end - last >= size or end == stop):

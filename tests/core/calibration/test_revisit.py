@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.calibration.revisit import MIN_ITEMS, Order, Rung, racing_rungs, rung_calls
+from core.calibration.revisit import MIN_ITEMS, Order, Rung, racing_rungs, rung_calls, step_items
 
 
 @given(
@@ -41,6 +41,15 @@ def test_calls_by_hand() -> None:
     rungs = (Rung(10, 5), Rung(4, 20), Rung(2, 50))
     assert rung_calls(rungs) == 170
     assert rung_calls(rungs, n_reference=1) == 220
+
+
+def test_a_large_golden_set_takes_no_more_steps() -> None:
+    """4 criteria: 512 / 4 = 128 items a step up to 40 x 128 = 5,120 items, beyond that a fortieth of them."""
+    assert [step_items(n, 4) for n in (100, 800, 5_120, 6_000, 50_000)] == [128, 128, 128, 150, 1_250]
+    assert step_items(100, 60) == 20  # of 60 criteria 512 / 60 = 9 items would be few
+    order = Order(np.repeat(np.arange(5_000), 10), seed=0)
+    assert len(order.batches(0, 50_000, 4)) == 40
+    assert len(order.batches(0, 800, 4)) == 7  # cut at sources of ten items: 130 a step
 
 
 @pytest.mark.parametrize("arms", [1, 5, 60])
