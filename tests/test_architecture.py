@@ -206,6 +206,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "core.review": ("core.stats",),
     "core.data.public_sets": ("core.data", "core.providers.downloads"),
     "core.metrics": ("core.judging.base", "core.judging.offline.text", "core.repeval"),
+    "core.metrics.words": ("core.judging.offline.text", "core.metrics", "core.settings"),  # NLTK_DATA
     "core.metrics.registry": ("core.judging.base", "core.judging.local", "core.metrics", "core.repeval"),
     "core.metrics.causal": ("core.judging", "core.metrics", "core.providers.transformers_local", "core.repeval.model"),
     "core.fusion": (

@@ -6,8 +6,9 @@
     registry     names → metrics; columns, scores from elsewhere, RepEval    make_metric metrics_for
     scoring      scored or left out with a reason; numbers kept              score_or_reason kept Folder as_judge
     words        overlap with the source; ROUGE, BLEU, chrF, METEOR
-    embeddings   cosines of MiniLM; BERTScore
-    models       entailment, learned regressors; BARTScore, UniEval, SEAHORSE
+    embeddings   cosines of MiniLM; BERTScore, MoverScore
+    alignments   CTC by embeddings or by a token classifier
+    models       entailment, FactCC, learned regressors; BARTScore, PRISM, UniEval, SEAHORSE
     causal       GPTScore's likelihood, the prompted baseline
     checkpoints  safe loading, batches of like length
 

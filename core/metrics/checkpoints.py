@@ -19,7 +19,7 @@ from core.metrics.base import MetricScores
 from core.records import FloatArray
 from core.repeval.model import LONGEST, choose_device, loading, place_of, position_offset, token_batches
 
-Head = Literal["classification", "seq2seq", "encoder"]
+Head = Literal["classification", "tokens", "seq2seq", "encoder"]
 Row = dict[str, list[int]]
 
 DEFAULT_LIMIT = 1024
@@ -77,6 +77,17 @@ class Checkpoint:
             if name in taken
         }
 
+    def beginning(self, text: str, limit: int) -> str:
+        """`text` up to its first `limit` tokens; JudgeError for a tokenizer that does not say where they stand."""
+        if not self.tokenizer.is_fast:
+            raise JudgeError(
+                f"The tokenizer of {self.name} does not say where its tokens stand in a text (a slow one)."
+            )
+        spans = self.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+        ends = [end for _, end in spans["offset_mapping"]]
+        self.n_cut += len(ends) > limit
+        return text if len(ends) <= limit else text[: ends[limit - 1]]
+
     def noted(self, scores: MetricScores, more: str = "") -> MetricScores:
         """`scores` with what there is to say about cut inputs, and `more`."""
         return replace(scores, note=" ".join(filter(None, (self.note, more))))
@@ -128,6 +139,7 @@ def load(name: str, head: Head) -> Checkpoint:
     place = place_of(name)
     auto = {
         "classification": transformers.AutoModelForSequenceClassification,
+        "tokens": transformers.AutoModelForTokenClassification,
         "seq2seq": transformers.AutoModelForSeq2SeqLM,
         "encoder": transformers.AutoModel,
     }[head]

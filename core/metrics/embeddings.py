@@ -97,7 +97,7 @@ def bertscore(name: str, model: str, *, against: Beside = "references") -> Metri
 
     def scorer(items: Sequence[Item], on_progress: OnProgress) -> MetricScores:
         place, layer = split_layer(model)
-        return _matched(_Encoder(load(place, "encoder"), layer), items, against, f1, on_progress)
+        return _matched(Encoder(load(place, "encoder"), layer), items, against, f1, on_progress)
 
     return Metric(
         name=name,
@@ -126,7 +126,7 @@ def split_layer(model: str) -> tuple[str, int | None]:
 
 
 def _matched(
-    encoder: _Encoder,
+    encoder: Encoder,
     items: Sequence[Item],
     against: Beside,
     compare: Callable[[Any, Any], float],
@@ -171,7 +171,7 @@ def moverscore(name: str, model: str, *, against: Beside = "references") -> Metr
 
     def scorer(items: Sequence[Item], on_progress: OnProgress) -> MetricScores:
         place, layer = split_layer(model) if "@" in model else (model, None)
-        return _matched(_Encoder(load(place, "encoder"), layer), items, against, moved, on_progress)
+        return _matched(Encoder(load(place, "encoder"), layer), items, against, moved, on_progress)
 
     return Metric(
         name=name,
@@ -211,7 +211,7 @@ def moved(target: Any, other: Any) -> float:
 # ── encoding ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class _Encoder:
+class Encoder:
     """Unit hidden states of texts at one layer (None: the last), with a weight for every token."""
 
     def __init__(self, checkpoint: Checkpoint, layer: int | None) -> None:

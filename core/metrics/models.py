@@ -3,13 +3,15 @@
 Entailment: a source longer than the model's window is read in chunks of whole sentences; the target is entailed as far
 as its best chunk entails it (max), or on the average of the chunks (mean).  After SummaC (Laban et al. 2022) and 004
 §3.1.  FactCC (Kryściński et al. 2020): whether a classifier calls a sentence correct beside the source.  BARTScore
-(Yuan et al. 2021): mean log-probability of the target's tokens given the source.  UniEval (Zhong et al. 2022) and
+(Yuan et al. 2021): mean log-probability of the target's tokens given the source.  PRISM (Thompson and Post 2020): the
+same of a model that paraphrases, both ways between target and reference.  UniEval (Zhong et al. 2022) and
 SEAHORSE (Clark et al. 2023): the share of "Yes" (or "1") in the first word of a T5 model's answer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -110,6 +112,34 @@ def bartscore(name: str, model: str, *, against: Beside = "source") -> Metric:
     """Mean log-probability of the target's tokens given the source (or the likeliest reference), end token included."""
     measures = f"Mean log-probability of the target's tokens given its {against}."
     return _of_pairs(name, measures, (model, "seq2seq"), _likelihoods, against=against, high=0.0)
+
+
+def prism(name: str, model: str) -> Metric:
+    """PRISM: the mean of what target and best reference are worth as paraphrases of each other, in log-probability.
+
+    Any encoder-decoder is taken; the authors' is a translator of many languages that is asked for the same one, such as
+    M2M100 (their own weights are for fairseq).  The language is the tokenizer's usual one.  Tokens that only begin a
+    text (its language, its start) are given and not counted; its end is counted.
+    """
+
+    def rated(checkpoint: Checkpoint, pairs: Pairs, on_progress: OnProgress) -> FloatArray:
+        def half(before: int) -> OnProgress:
+            return lambda done, of: on_progress(before * of + done, 2 * of)
+
+        there = _likelihoods(checkpoint, pairs, half(0), count_start=False)
+        back = _likelihoods(checkpoint, [(target, text) for text, target in pairs], half(1), count_start=False)
+        return (there + back) / 2
+
+    measures = "PRISM: mean log-probability of target and references as paraphrases of each other."
+    cost = "two model runs for each item and reference; slow without a GPU"
+    return _of_pairs(name, measures, (model, "seq2seq"), rated, against="references", high=0.0, cost=cost)
+
+
+def prism_source(name: str, model: str) -> Metric:
+    """PRISM without references: mean log-probability of the target's tokens given the source, one way only."""
+    rated = partial(_likelihoods, count_start=False)
+    measures = "PRISM: mean log-probability of the target's tokens as a paraphrase of its source."
+    return _of_pairs(name, measures, (model, "seq2seq"), rated, high=0.0)
 
 
 def unieval(name: str, model: str, *, question: str) -> Metric:
@@ -233,11 +263,17 @@ def _outputs(checkpoint: Checkpoint, pairs: Pairs, on_progress: OnProgress) -> F
     return outputs[[place[pair] for pair in pairs]]
 
 
-def _likelihoods(checkpoint: Checkpoint, pairs: Pairs, on_progress: OnProgress) -> FloatArray:
-    """(n_pairs,) mean log-probabilities of the second texts given the first."""
+def _likelihoods(
+    checkpoint: Checkpoint, pairs: Pairs, on_progress: OnProgress, *, count_start: bool = True
+) -> FloatArray:
+    """(n_pairs,) mean log-probabilities of the second texts given the first.
+
+    The special tokens count, as in BARTScore; those that begin a text only with `count_start`.
+    """
     sources = checkpoint.rows([text for text, _ in pairs])
-    # the special tokens count, as in BARTScore
     targets = [row["input_ids"] for row in checkpoint.rows([target for _, target in pairs])]
+
+    starts = [0 if count_start else _start_length(checkpoint, ids) for ids in targets]
 
     def compute(positions: list[int]) -> Any:
         import torch
@@ -248,10 +284,19 @@ def _likelihoods(checkpoint: Checkpoint, pairs: Pairs, on_progress: OnProgress) 
         inputs = checkpoint.padded([sources[k] for k in positions])
         logits = checkpoint.model(**inputs, labels=labels).logits
         losses = torch.nn.functional.cross_entropy(logits.transpose(1, 2).float(), labels, reduction="none")
-        return -losses.sum(dim=1, keepdim=True) / (labels != -100).sum(dim=1, keepdim=True)
+        counted = labels != -100
+        for row, k in enumerate(positions):
+            counted[row, : starts[k]] = False
+        return -(losses * counted).sum(dim=1, keepdim=True) / counted.sum(dim=1, keepdim=True)
 
     lengths = [len(s["input_ids"]) + LOGIT_SHARE * len(t) for s, t in zip(sources, targets, strict=True)]
     return in_batches(checkpoint, lengths, compute, on_progress)[:, 0]
+
+
+def _start_length(checkpoint: Checkpoint, ids: Sequence[int]) -> int:
+    """How many tokens only begin a text; its last one is never among them."""
+    special = set(checkpoint.tokenizer.all_special_ids) - {checkpoint.tokenizer.unk_token_id}
+    return next((k for k, token in enumerate(ids[:-1]) if token not in special), len(ids) - 1)
 
 
 def _first_word_shares(

@@ -13,6 +13,9 @@
 ``regressor:MODEL`` ``regressor_reference:…``  a trained score beside the source (SumBLEURT) or reference (BLEURT)
 ``bertscore:MODEL[@LAYER]`` ``…_source:…``     BERTScore F1 against the best reference, or the source
 ``moverscore:MODEL[@LAYER]`` ``…_source:…``    MoverScore (unigrams) against the best reference, or the source
+``ctc:MODEL[@LAYER]`` ``ctc_relevance:…``      how far the source backs the target; times how far that backs references
+``ctc_trained:MODEL`` ``…_relevance:…``        the same by a token classifier with a label "aligned"
+``prism:MODEL`` ``prism_source:MODEL``         log-likelihood as paraphrase: both ways, best reference; of the source
 ``factcc:MODEL``                               probability of "correct", mean over the target's sentences
 ``bartscore:MODEL`` ``bartscore_reference:…``  mean log-likelihood of the target given the source or a reference
 ``unieval:MODEL``                              yes/no probability of a question
@@ -35,10 +38,11 @@ import numpy as np
 
 from core.errors import UsageError
 from core.judging.base import OnProgress
+from core.metrics.alignments import ctc, ctc_trained
 from core.metrics.base import FIELDS, Metric, MetricScores, Need, scores_of
 from core.metrics.causal import gptscore, gptscore_reference, prompted
 from core.metrics.embeddings import bertscore, moverscore, similarity
-from core.metrics.models import bartscore, factcc, nli, regressor, seahorse, unieval
+from core.metrics.models import bartscore, factcc, nli, prism, prism_source, regressor, seahorse, unieval
 from core.metrics.words import ROUGE_NAME, bleu, chrf, meteor, overlap, rouge
 from core.records import GoldenSet, Item, Unscored, content_digest
 
@@ -70,6 +74,12 @@ _WITH_MODEL: dict[str, Callable[[str, str], Metric]] = {
     "bertscore_source": lambda name, model: bertscore(name, model, against="source"),
     "moverscore": moverscore,
     "moverscore_source": lambda name, model: moverscore(name, model, against="source"),
+    "ctc": ctc,
+    "ctc_relevance": lambda name, model: ctc(name, model, relevance=True),
+    "ctc_trained": ctc_trained,
+    "ctc_trained_relevance": lambda name, model: ctc_trained(name, model, relevance=True),
+    "prism": prism,
+    "prism_source": prism_source,
     "factcc": factcc,
     "bartscore": bartscore,
     "bartscore_reference": lambda name, model: bartscore(name, model, against="references"),

@@ -15,6 +15,7 @@ which rouge_score calls rougeLsum: another number.)  Its longest common subseque
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -26,6 +27,7 @@ from core.errors import JudgeError, UsageError
 from core.judging.offline.text import cut
 from core.metrics.base import Beside, Metric, Need, item_by_item, texts_of
 from core.records import Item
+from core.settings import variable
 
 if TYPE_CHECKING:
     from rouge_score.scoring import Score
@@ -146,10 +148,11 @@ def meteor(name: str = "meteor") -> Metric:
 
 
 def data_folders() -> tuple[Path, ...]:
-    """Where nltk looks for its data by default: the home folder, the environment, the system."""
+    """Where nltk looks for its data: where NLTK_DATA says, the home folder, the Python environment, the system."""
+    named = tuple(Path(folder) for folder in variable("NLTK_DATA").split(os.pathsep) if folder)
     roots = (Path.home(), Path(sys.prefix), Path(sys.prefix, "share"), Path(sys.prefix, "lib"))
     system = (Path("/usr/share"), Path("/usr/local/share"), Path("/usr/lib"), Path("/usr/local/lib"))
-    return tuple(root / "nltk_data" for root in (*roots, *system))
+    return (*named, *(root / "nltk_data" for root in (*roots, *system)))
 
 
 def meteor_problem() -> str:
@@ -158,7 +161,7 @@ def meteor_problem() -> str:
     if any((folder / "corpora" / name).exists() for folder in data_folders() for name in names):
         return ""
     return (
-        "METEOR needs nltk's wordnet data, which is in none of nltk's usual folders; "
+        "METEOR needs nltk's wordnet data, which is neither where NLTK_DATA says nor in nltk's usual folders; "
         "`python -m nltk.downloader wordnet` brings it"
     )
 

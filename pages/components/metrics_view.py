@@ -70,8 +70,8 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
             key=widget(f"{prefix}_models"),
             placeholder="bertscore:MODEL, nli:FOLDER",
             help="A Hugging Face id or a folder on the worker's machine, after nli:, regressor:, bertscore:, "
-            "moverscore:, bartscore:, unieval:, seahorse:, factcc:, gptscore: or prompted: (a causal model's "
-            "likelihood, its rating).",
+            "moverscore:, ctc:, prism:, bartscore:, unieval:, seahorse:, factcc:, gptscore: or prompted: (a causal "
+            "model's likelihood, its rating).",
         )
     chosen += [name.strip() for name in typed.split(",") if name.strip()]
     n_labelled = sum(1 for labelled in golden.aspects if labelled.n_labelled)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,7 @@ def test_meteor_looks_where_nltk_looks(monkeypatch: pytest.MonkeyPatch, tmp_path
     }
     (tmp_path / "corpora").mkdir(parents=True)
     (tmp_path / "corpora" / "wordnet.zip").touch()
-    monkeypatch.setattr(words, "data_folders", lambda: (tmp_path,))
+    monkeypatch.setenv("NLTK_DATA", f"/nowhere{os.pathsep}{tmp_path}")
     assert make_metric("meteor").missing(ITEMS) == ""
 
 
