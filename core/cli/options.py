@@ -36,7 +36,7 @@ BootstrapOption = Annotated[
     typer.Option("--bootstrap", min=0, help="Resamples of sources behind intervals at system level; 0: no intervals."),
 ]
 FormOption = Annotated[
-    Literal["score_only", "free_text", "rate_explain", "analyze_rate", "mix", "likelihood"] | None,
+    Literal["score_only", "free_text", "stars", "rate_explain", "analyze_rate", "mix", "likelihood"] | None,
     typer.Option(
         "--form",
         help="How a score is asked for; analyze_rate: analysis first; mix: both ways round; likelihood: how likely the "
@@ -53,7 +53,8 @@ WeightedOption = Annotated[
 StepsOption = Annotated[bool, typer.Option("--steps", help="The model writes evaluation steps first.")]
 PersonaOption = Annotated[Literal["none", "helpful", "annotator"] | None, typer.Option("--persona")]
 TokensOption = Annotated[
-    int | None, typer.Option("--max-tokens", min=1, help="Longest reply; thoughts get room of their own.")
+    int | None,
+    typer.Option("--max-tokens", min=1, help="Longest reply (a score alone: 20, else 512); thoughts have more room."),
 ]
 EffortOption = Annotated[str, typer.Option("--effort", help="How long the model thinks: low, medium, high, …")]
 ExtraOption = Annotated[

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 
 commands = typer.Typer(add_completion=False)
+FORMS = "score_only, free_text, stars, rate_explain, analyze_rate, mix, likelihood (hf: alone); once each."
 
 
 @commands.command()
@@ -35,12 +36,7 @@ def styles(
     *,
     aspects: Annotated[list[str], typer.Option("--aspect", help="A human_<aspect>; once for each.")],
     judge: Annotated[str, typer.Option(help="openai:MODEL[@BASE_URL], hf:ID_OR_PATH, scripted[:SEED].")],
-    forms: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--form", help="score_only, free_text, rate_explain, analyze_rate, mix, likelihood (hf: alone); once each."
-        ),
-    ] = None,
+    forms: Annotated[list[str] | None, typer.Option("--form", help=FORMS)] = None,
     samples: Annotated[int, typer.Option(help="Replies that a score is the mean of.")] = 1,
     temperature: Annotated[float | None, typer.Option(help="0 for one sample, 1 for several.")] = None,
     top_p: Annotated[float, typer.Option("--top-p", help="Share of the probability that tokens are taken from.")] = 1.0,

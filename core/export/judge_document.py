@@ -42,7 +42,7 @@ from core.stats import IsotonicMap
 class SamplingEntry(Part):
     """How a score is asked for."""
 
-    output: Literal["score_only", "free_text", "rate_explain", "analyze_rate", "mix", "likelihood"] = Field(
+    output: Literal["score_only", "free_text", "stars", "rate_explain", "analyze_rate", "mix", "likelihood"] = Field(
         "rate_explain", description="Form of the reply."
     )
     samples: Annotated[int, Field(ge=1, le=200)] = Field(1, description="Replies averaged into one score.")

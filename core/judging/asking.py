@@ -109,7 +109,7 @@ class Asking:
     def sampling(self, max_tokens: int | None) -> Sampling | None:
         """The style with its prompts, None for the judge's usual.
 
-        `max_tokens` is this installation's limit, for a style that keeps to the usual one.
+        `max_tokens` is this installation's limit, for a style that keeps to the usual one and writes more than a score.
         """
         if self.style is None:
             return None

@@ -13,7 +13,7 @@ CUT_OFF_THINKING = (
     "cut off while thinking: the token limit was used up before an answer. Raise max_tokens (CONCORD_MAX_TOKENS; "
     "in a judge file judge.sampling.max_tokens), or have the model think less (CONCORD_REASONING_EFFORT)."
 )
-CUT_OFF = "cut off at the token limit. Raise max_tokens (CONCORD_MAX_TOKENS)."
+CUT_OFF = "cut off at the token limit. Raise max_tokens (--max-tokens, or CONCORD_MAX_TOKENS)."
 
 
 class FirstReplies:

@@ -14,15 +14,17 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 from string import Template
-from typing import Literal
+from typing import Any, Literal
 
 from core.errors import JudgeError
 from core.judging.base import OPERATIONS, Exemplar, Misaligned, Operation
 from core.providers.base import Message
 from core.records import Item, ItemKind, Scale, Task
 
-OutputForm = Literal["rate_explain", "analyze_rate", "score_only", "free_text", "likelihood"]
-OUTPUT_FORMS: tuple[OutputForm, ...] = ("rate_explain", "analyze_rate", "score_only", "free_text", "likelihood")
+OutputForm = Literal["rate_explain", "analyze_rate", "score_only", "free_text", "stars", "likelihood"]
+OUTPUT_FORMS: tuple[OutputForm, ...] = (
+    *("rate_explain", "analyze_rate", "score_only", "free_text", "stars", "likelihood"),
+)
 Persona = Literal["none", "helpful", "annotator"]
 PERSONAS: tuple[Persona, ...] = ("none", "helpful", "annotator")
 PROMPTS = Path(__file__).parent / "prompts"
@@ -46,7 +48,9 @@ _CHAT_TOKEN = re.compile(r"<(?=\|)|\|(?=>)|<(?=/?(?:s|system|user|assistant|thin
 
 def score_prompt(form: OutputForm, *, structured: bool = False) -> str:
     """Name of the scoring prompt in force for an output form; `structured` asks for a JSON object."""
-    return f"score_{form}_json.v1" if structured else f"score_{form}.v1"
+    if structured:
+        return f"score_{form}_json.v1"
+    return "score_free_text.v2" if form == "free_text" else f"score_{form}.v1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,7 +319,23 @@ def _task_values(task: Task) -> dict[str, str]:
         "range": range_words(task.scale),
         "whole": whole_words(task.scale),
         "definition": neutral(task.definition),
+        "question": _question(task),
     }
+
+
+def _question(task: Task) -> str:
+    """What is asked about the aspect where the answer is free; with its name where nobody has put it better."""
+    aspect, questions = " ".join(plain(task.aspect).split()), _questions()
+    own: str | None = questions.get(task.kind, {}).get(aspect.lower())
+    return own or Template(questions["any"]).substitute(aspect=aspect)
+
+
+@cache
+def _questions() -> Mapping[str, Any]:
+    import yaml
+
+    body: Mapping[str, Any] = yaml.safe_load((PROMPTS / "questions.yaml").read_text("utf-8"))
+    return body
 
 
 def _limit(max_words: int | None) -> str:

@@ -1,9 +1,9 @@
 """How a judge is asked for a score: the styles that a person chooses between, and the prompts that each comes to.
 
-The forms are those of A Closer Look (002, section 3.2) and their mix; steps and the weighted score are G-Eval's, the
-personas are 002's robustness check (appendix F.3).  A `Style` says how to ask, never what for: it goes with any
-criteria, with or without calibration.  "likelihood" asks nothing: how likely the text is to a model in the process
-(GPTScore; Fu et al. 2023).  `Sampling` is a style with its prompts pinned, as a judge file keeps it.
+The forms are those of A Closer Look (002, section 3.2), their mix, and 001's stars; steps and the weighted score are
+G-Eval's, the personas are 002's robustness check (appendix F.3).  A `Style` says how to ask, never what for: it goes
+with any criteria, with or without calibration.  "likelihood" asks nothing: how likely the text is to a model in the
+process (GPTScore; Fu et al. 2023).  `Sampling` is a style with its prompts pinned, as a judge file keeps it.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ from core.judging.render import DRAFT_PROMPT, PERSONAS, REFINE_PROMPT, OutputFor
 
 MOST_SAMPLES = 200
 MOST_TOKENS = 32_768
-USUAL_TOKENS = 512
+USUAL_TOKENS, SCORE_TOKENS = 512, 20
+"""Longest reply: with words in it, and of a score alone (002's setting).  A model that thinks has room of its own."""
 MOST_STEPS = 8_000
 """Longest evaluation steps that may be put into force, in characters."""
 
-StyleForm = Literal["score_only", "free_text", "rate_explain", "analyze_rate", "mix", "likelihood"]
-WRITTEN_FORMS: tuple[StyleForm, ...] = ("score_only", "free_text", "rate_explain", "analyze_rate", "mix")
+StyleForm = Literal["score_only", "free_text", "stars", "rate_explain", "analyze_rate", "mix", "likelihood"]
+WRITTEN_FORMS: tuple[StyleForm, ...] = ("score_only", "free_text", "stars", "rate_explain", "analyze_rate", "mix")
 STYLE_FORMS: tuple[StyleForm, ...] = (*WRITTEN_FORMS, "likelihood")
 """The last is for a model in the process alone."""
 MIXED: tuple[OutputForm, ...] = ("analyze_rate", "rate_explain")
@@ -39,9 +40,15 @@ REPLY_TOKENS: Mapping[OutputForm, int] = {
     "analyze_rate": 120,
     "score_only": 4,
     "free_text": 20,
+    "stars": 50,
     "likelihood": 0,
 }
 """Typical length of a reply, for estimates."""
+
+
+def usual_tokens(form: StyleForm) -> int:
+    """The longest reply of that form unless somebody chooses another."""
+    return SCORE_TOKENS if form == "score_only" else USUAL_TOKENS
 
 
 def _schema(**fields: str) -> str:
@@ -66,7 +73,8 @@ class Style:
 
     `steps` are the evaluation steps in force, shown after the criteria (see `LLMJudge.write_steps`), `weighted` takes
     the probability-weighted score where the endpoint gives logprobs (score_only alone), `structured` asks for JSON
-    where the endpoint takes a schema.  A temperature of None is not sent: the model draws at its own.
+    where the endpoint takes a schema.  A temperature of None is not sent: the model draws at its own.  `max_tokens` 0
+    becomes what is usual for the form.
     """
 
     form: StyleForm = "rate_explain"
@@ -76,7 +84,7 @@ class Style:
     persona: Persona = "none"
     steps: str = ""
     weighted: bool = False
-    max_tokens: int = USUAL_TOKENS
+    max_tokens: int = 0
     structured: bool = False
 
     most_steps: ClassVar[int] = MOST_STEPS
@@ -85,6 +93,7 @@ class Style:
         for name, allowed in (("form", STYLE_FORMS), ("persona", PERSONAS)):
             if (value := getattr(self, name)) not in allowed:
                 raise UsageError(f"A style's {name} must be one of {', '.join(allowed)}, not {value!r}.")
+        object.__setattr__(self, "max_tokens", self.max_tokens or usual_tokens(self.form))
         for name, most in (("samples", MOST_SAMPLES), ("max_tokens", MOST_TOKENS)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
@@ -115,7 +124,7 @@ class Style:
             return f"The probability-weighted score needs the form score_only, not {self.form}: a bare number to weigh."
         if self.form == "likelihood" and (self.samples > 1 or self.structured or self.steps.strip()):
             return "A likelihood is read once, and nothing is written: it takes 1 sample, no JSON, no evaluation steps."
-        if self.structured and (self.weighted or self.form == "free_text"):
+        if self.structured and (self.weighted or self.form in ("free_text", "stars")):
             return "JSON is asked for with score_only, rate_explain, analyze_rate and mix, and without weighting."
         return ""
 
@@ -130,7 +139,7 @@ class Style:
         parts += ["weighted"] * self.weighted
         parts += ["JSON"] * self.structured
         parts += [self.persona] * (self.persona != "none")
-        parts += [f"up to {self.max_tokens} tokens"] * (self.max_tokens != USUAL_TOKENS)
+        parts += [f"up to {self.max_tokens} tokens"] * (self.max_tokens != usual_tokens(self.form))
         return " · ".join(parts)
 
     @property

@@ -40,12 +40,14 @@ class Weighted:
 
 
 def require_askable(sampling: Sampling, spec: str, scale: Scale) -> None:
-    """UsageError where no endpoint can be asked so: for a likelihood, or weighted on a `scale` of other ratings."""
+    """UsageError where no endpoint can be asked so: for a likelihood; weighted, or in stars, on a `scale` of others."""
     if sampling.form == "likelihood":
         raise UsageError(
             f"How likely a text is can be asked of a model in the process (hf:ID_OR_PATH), not of {spec}: endpoints "
             "tell the probabilities of what they write themselves."
         )
+    if sampling.form == "stars" and not whole_numbers(scale):
+        raise UsageError(f"Stars are whole numbers, and this scale is {scale}. Ask for a number (another form).")
     if sampling.weighted and not whole_ratings(scale):
         raise UsageError(
             f"The probability-weighted score needs a scale of whole numbers from 0 to 9, and this one is {scale}"

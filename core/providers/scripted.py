@@ -286,6 +286,8 @@ def in_form(answer: str, number: str, reasons: str) -> str:
         return json.dumps({name: float(number) if name == "score" else reasons for name in fields})
     if "nothing else" in answer:
         return number
+    if "<number> stars" in answer:
+        return f"{number} stars. {reasons}"
     if "Answer as you see fit" in answer:
         return f"I would rate it {number}."
     return f"Analysis: {reasons}\nScore: {number}" if "Analysis:" in answer else f"Score: {number}\n{reasons}"

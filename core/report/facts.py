@@ -264,7 +264,8 @@ def _asking_options(asking: Asking) -> list[str]:
     words += ["--form", style.form, "--samples", f"{style.samples}", "--temperature", heat]
     words += ["--weighted"] if style.weighted else []
     words += ["--persona", style.persona] if style.persona != "none" else []
-    return words + (["--max-tokens", f"{style.max_tokens}"] if style.max_tokens != type(style)().max_tokens else [])
+    usual = replace(style, max_tokens=0).max_tokens
+    return words + (["--max-tokens", f"{style.max_tokens}"] if style.max_tokens != usual else [])
 
 
 def _command(calibration: Calibration, request: CalibrationRequest) -> str:

@@ -13,9 +13,11 @@ from core.judging.styles import (
     MOST_TOKENS,
     PERSONAS,
     STYLE_FORMS,
+    USUAL_TOKENS,
     WRITTEN_FORMS,
     Persona,
     StyleForm,
+    usual_tokens,
 )
 from core.settings import Settings
 from pages.components.state import widget
@@ -23,6 +25,7 @@ from pages.components.state import widget
 FORM_NAMES: dict[StyleForm, str] = {
     "score_only": "score only",
     "free_text": "free text",
+    "stars": "stars, then reasons",
     "rate_explain": "rating, then reasons",
     "analyze_rate": "analysis, then rating",
     "mix": "mix of the last two",
@@ -63,7 +66,7 @@ def choose_asking(settings: Settings, spec: str) -> Asking:
                 MOST_TOKENS,
                 None,
                 key=widget("max_tokens"),
-                placeholder=f"{settings.max_tokens or 512}, and room to think",
+                placeholder=_tokens_words(settings, form),
                 help="A model that thinks is given more where its thoughts use this up.",
             )
             effort, extra = ("", "") if local or not spec.startswith("openai:") else _choose_thinking()
@@ -80,6 +83,11 @@ def choose_asking(settings: Settings, spec: str) -> Asking:
         effort=effort,
         extra=extra,
     )
+
+
+def _tokens_words(settings: Settings, form: StyleForm) -> str:
+    usual = usual_tokens(form)
+    return f"{settings.max_tokens or usual if usual == USUAL_TOKENS else usual}, and room to think"
 
 
 def _choose_form(*, local: bool) -> tuple[StyleForm, bool]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -65,6 +66,24 @@ def test_forms_ask_for_the_number_where_they_say() -> None:
     assert "nothing else" in _text(form="score_only")
     assert "Answer as you see fit" in _text(form="free_text")
     assert "a number from 1 (lowest) to 5 (highest)" in _text(form="free_text")
+    assert "<number> stars." in _text(form="stars")
+    assert "one of 1, 2, 3, 4, 5" in _text(form="stars")
+
+
+def test_a_free_answer_is_asked_for_by_a_question_about_the_aspect() -> None:
+    def asked(aspect: str, kind: ItemKind) -> str:
+        text = _text(Task(aspect, kind, Scale(1, 5)), form="free_text")
+        return text.split("## Answer\n")[1].splitlines()[0].split("?")[0]
+
+    assert asked("coherence", "source_target").startswith("How well do the sentences of the text join")
+    assert asked("Coherence", "source_context_target") == "How well does the response carry on from what came before it"
+    assert asked("wit", "single") == "How would you rate the wit of the item above"
+    assert asked("$wit\nand joy", "single") == "How would you rate the $wit and joy of the item above"
+    questions = yaml.safe_load((PROMPTS / "questions.yaml").read_text("utf-8"))
+    for kind, of_kind in questions.items():
+        for aspect, question in of_kind.items() if kind != "any" else ():
+            assert asked(aspect, kind) == question.removesuffix("?")
+            assert "$" not in question
 
 
 def test_empty_parts_leave_no_empty_sections() -> None:
@@ -142,7 +161,7 @@ def test_criteria_stand_between_the_same_words_whatever_they_say(target: str, cr
 
 SCORING_PROMPTS = [
     *(score_prompt(form) for form in ASKED),
-    *(score_prompt(form, structured=True) for form in ASKED if form != "free_text"),
+    *(score_prompt(form, structured=True) for form in ASKED if form not in ("free_text", "stars")),
     WEIGHTED_PROMPT,
 ]
 FORGED = st.lists(

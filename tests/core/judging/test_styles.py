@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.errors import JudgeError, UsageError
+from core.judging.asking import Asking
 from core.judging.render import PROMPTS
 from core.judging.styles import MIXED, PERSONAS, SCHEMAS, WRITTEN_FORMS, Sampling, Style, sampling_of
 
@@ -28,7 +29,7 @@ def styles(draw: st.DrawFn) -> Style:
         steps=draw(st.text(max_size=40)),
         weighted=weighted,
         max_tokens=draw(st.integers(1, 4096)),
-        structured=form != "free_text" and not weighted and draw(st.booleans()),
+        structured=form not in ("free_text", "stars") and not weighted and draw(st.booleans()),
     )
 
 
@@ -69,7 +70,7 @@ def test_what_is_left_out_is_as_usual() -> None:
     ("given_", "says"),
     [
         ({"haiku": 1}, "no field 'haiku'; there are form, samples"),
-        ({"form": "haiku"}, "score_only, free_text, rate_explain, analyze_rate, mix"),
+        ({"form": "haiku"}, "score_only, free_text, stars, rate_explain, analyze_rate, mix"),
         ({"form": ["mix"]}, "form must be one of"),
         ({"persona": "pirate"}, "none, helpful, annotator"),
         ({"samples": 0}, "whole number from 1"),
@@ -81,7 +82,7 @@ def test_what_is_left_out_is_as_usual() -> None:
         ({"temperature": "1"}, "from 0 to 2"),
         ({"top_p": 0}, "above 0"),
         ({"top_p": 1.1}, "from 0 to 1"),
-        ({"max_tokens": 0}, "whole number"),
+        ({"max_tokens": -1}, "whole number"),
         ({"weighted": 1}, "true or false"),
         ({"steps": None}, "steps must be a text"),
         ({"steps": "x" * 8001}, "at most 8,000"),
@@ -112,6 +113,15 @@ def test_the_mix_takes_turns_and_analyze_rate_gets_the_odd_one() -> None:
     assert [place.schema for place in sampling_of(Style("mix", 2, structured=True)).places] == [
         SCHEMAS[form] for form in MIXED
     ]
+
+
+def test_a_score_alone_has_short_replies_and_every_other_form_room_for_words() -> None:
+    assert [Style(form, 2).max_tokens for form in WRITTEN_FORMS] == [20, 512, 512, 512, 512, 512]
+    assert Style("score_only", max_tokens=512).max_tokens == 512
+    assert "tokens" not in Style("score_only").name
+    assert "up to 512 tokens" in Style("score_only", max_tokens=512).name
+    assert Asking.of("openai:m", form="score_only").sampling(4096).max_tokens == 20  # of an installation that thinks
+    assert Asking.of("openai:m", form="stars").sampling(4096).max_tokens == 4096
 
 
 @given(st.integers(2, 30), st.integers(0, 10))
