@@ -26,7 +26,7 @@ def score_fused(request: ScoreRequest, *, replies: ReplyStore | None = None) -> 
         raise UsageError(f"{request.judge_file}: is a fused judge, which takes no --judge and no --budget.")
     with closing(load_judge(request.judge_file, replies=replies, accept_edited=request.accept_edited)) as judge:
         assert isinstance(judge, FusedJudge)
-        golden = load_items(request.items)
+        golden, request = load_items(request.items), request.settled(judge)
         verdicts = judge.score(golden.items, metrics=golden.metrics)
     batch = verdict_batch(golden.items, verdicts, judge.marks, request)
     write_text(request.out, header(request) + batch.text)

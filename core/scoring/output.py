@@ -43,7 +43,6 @@ ASPECT, TOGETHER = "aspect", "together"
 COLUMNS = (
     *("item_id", "score", "calibrated", "n_read", "n_unread", "reason", "detail", "explanation", "mark"),
     *_ORIGIN,
-    *BY_ORDER,
 )
 """Of a CSV output; what an item has none of is an empty cell."""
 
@@ -70,7 +69,7 @@ def columns(more: Sequence[str] = ()) -> tuple[str, ...]:
 
 def more_columns(request: ScoreRequest) -> tuple[str, ...]:
     """The columns of a CSV output that a request adds to the usual ones."""
-    told = (ASPECT, TOGETHER) if request.by_aspect else ()
+    told = (*(BY_ORDER if request.of_pairs else ()), *((ASPECT, TOGETHER) if request.by_aspect else ()))
     if request.coverage is None:
         return told
     return (*told, *INTERVAL_COLUMNS, *(() if request.abstain_over is None else (ABSTAINED,)))

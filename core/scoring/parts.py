@@ -251,7 +251,7 @@ class Scorer:
         return [k for k, row in enumerate(rows) if row.get("reason") in UNREAD]
 
     def _scored(self, part: Part, fresh: Sequence[int]) -> list[Batch]:
-        items, request = tuple(part.items[k] for k in fresh), self.plan.request
+        items, request = tuple(part.items[k] for k in fresh), self.plan.request.settled(self.judge)
         if isinstance(self.judge, FusedJudge):
             metrics = {name: [values[k] for k in fresh] for name, values in part.metrics.items()}
             verdicts = self.judge.score(items, metrics=metrics)
@@ -273,7 +273,9 @@ class Scorer:
 
     def _write(self, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
         lines = "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
-        self.plan.out.write(name, _as_parquet(rows, self.plan.request) if self.plan.parquet else lines.encode())
+        self.plan.out.write(
+            name, _as_parquet(rows, self.plan.request.settled(self.judge)) if self.plan.parquet else lines.encode()
+        )
 
 
 def _rows_in(batches: Sequence[Batch]) -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,6 +11,7 @@ from core.data.findings import Finding
 from core.errors import UsageError
 from core.export import Abstention, CalibratedJudge
 from core.export.aspect_judges import AspectJudges, MeasuredTogether
+from core.export.fused_judge import FusedJudge
 from core.export.repeval_judge import RepEvalJudge
 from core.records import Usage
 
@@ -36,6 +37,7 @@ class ScoreRequest:
 
     `more_judges` are the files of the judges of further aspects: `out` then has a line for each item and aspect, which
     it names.  `together` asks all aspects in one call an item; `check` is a golden set to measure on what that changes.
+    `of_pairs` is settled when the judge is open: its lines tell the score of each order.
     """
 
     items: Path
@@ -57,6 +59,12 @@ class ScoreRequest:
     more_judges: tuple[Path, ...] = ()
     together: bool = False
     check: Path | None = None
+    of_pairs: bool = False
+
+    def settled(self, judge: RowJudge | FusedJudge) -> ScoreRequest:
+        """With what the open judge says of it."""
+        rated = judge.judges[0] if isinstance(judge, AspectJudges) else judge
+        return replace(self, of_pairs=rated.task.kind == "pair")
 
     @property
     def judge_files(self) -> tuple[Path, ...]:

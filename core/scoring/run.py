@@ -67,6 +67,7 @@ def score_file(request: ScoreRequest, *, replies: ReplyStore | None = None, prog
     """
     started = time.perf_counter()
     with closing(open_judge(request, replies)) as judge:
+        request = request.settled(judge)
         sure = sureness_told(judge, request)
         if _may_want_processes(request, judge):
             _start_fork_server()
@@ -137,7 +138,7 @@ def ask_again(request: ScoreRequest, *, replies: ReplyStore | None = None) -> Sc
         raise JobError(f"{request.out}: is not there. Score into it first; then what was unread can be asked again.")
     started = time.perf_counter()
     with closing(open_judge(request, replies)) as judge:
-        items = validate_items(request.items)
+        items, request = validate_items(request.items), request.settled(judge)
         check_parts(items, judge)
         most = affordable_items(request.budget, judge.calls_an_item)
         with replacing(request.out) as place:

@@ -19,6 +19,7 @@ from core.export import CalibratedJudge
 from core.export.judge_writing import sealed, yaml_text
 from core.records import Scored
 from core.scoring import ScoreRequest, ask_again, score_file
+from core.scoring.output import COLUMNS, header
 
 Change = Callable[[dict[str, Any]], None]
 
@@ -125,6 +126,17 @@ def test_csv_has_the_columns(request_: ScoreRequest) -> None:
     assert result.sure is not None
     assert sum(row["abstained"] == "True" for row in rows) == result.sure.n_abstained
     assert ask_again(request).n_scored == len(rows)
+
+
+def test_columns_of_both_orders_are_those_of_pairs(request_: ScoreRequest) -> None:
+    judge = core.load_judge(request_.judge_file)
+    assert isinstance(judge, CalibratedJudge)
+    request = replace(request_, out=request_.out.with_suffix(".csv"), coverage=None)
+    assert "score_a_first" not in COLUMNS
+    assert header(request.settled(judge)) == ",".join(COLUMNS) + "\n"
+    of_pairs = request.settled(replace(judge, task=replace(judge.task, kind="pair")))
+    assert header(of_pairs) == ",".join((*COLUMNS, "score_a_first", "score_b_first")) + "\n"
+    assert "score_b_first,low,high" in header(replace(of_pairs, coverage=0.9))
 
 
 def test_what_is_kept_goes_on_only_with_the_same_wishes(request_: ScoreRequest) -> None:
