@@ -99,11 +99,12 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class AspectLabels:
-    """The gold labels of one aspect, aligned with `GoldenSet.items`; None where an item has none."""
+    """The gold labels of one aspect, aligned with `GoldenSet.items`; None for none.  `ranks`: so they were given."""
 
     aspect: str
     scale: Scale
     values: tuple[float | None, ...]
+    ranks: bool = field(default=False, metadata={"silent": True})
 
     @property
     def n_labelled(self) -> int:
@@ -169,7 +170,7 @@ class GoldenSet:
 
 def _fields(record: Item | Rating | Scale | AspectLabels) -> dict[str, Any]:
     """What `dataclasses.asdict` gives for a flat record, without its deep copies (half the time on 38,000 ratings)."""
-    return {name: getattr(record, name) for name in record.__slots__}
+    return {name: got for name in record.__slots__ if (got := getattr(record, name)) is not False or name != "ranks"}
 
 
 def _codes(names: Sequence[str]) -> IntArray:

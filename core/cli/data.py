@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from core.cli.options import Golden, JsonFlag
+from core.cli.options import Golden, JsonFlag, RanksOption, chosen_ranks
 from core.cli.output import notes, place, progress_bar, tell
 from core.errors import UsageError
 from core.wording import counted
@@ -22,11 +22,11 @@ _COMPARED = {"catalogue": "equal to the catalogue's", "earlier fetch": "equal to
 
 
 @commands.command()
-def check(golden: Golden, as_json: JsonFlag = False) -> None:
+def check(golden: Golden, *, ranks: RanksOption = None, as_json: JsonFlag = False) -> None:
     """Findings on a golden file: counts, scales, groups, ids, labels."""
     from core.data import check_file
 
-    report = check_file(golden)
+    report = check_file(golden, ranks=chosen_ranks(ranks))
     tell(report, _check_words(report), as_json)
     if any(finding["severity"] == "error" for finding in report["findings"]):
         raise typer.Exit(1)

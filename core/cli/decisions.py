@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from core.cli.options import VERDICTS, AspectOption, Golden, JsonFlag
+from core.cli.options import VERDICTS, AspectOption, Golden, JsonFlag, RanksOption, chosen_ranks
 from core.cli.output import tell
 
 commands = typer.Typer(add_completion=False)
@@ -25,6 +25,7 @@ def threshold(
     judge_file: Annotated[
         Path | None, typer.Option(help="The judge's file: items that it was calibrated with are left out.")
     ] = None,
+    ranks: RanksOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """From which score on to say yes, and how often that is right on new items."""
@@ -33,7 +34,7 @@ def threshold(
     from core.stats.threshold import yes_no_words
 
     chosen = choose_threshold(
-        load_golden(golden),
+        load_golden(golden, ranks=chosen_ranks(ranks)),
         verdicts,
         aspect,
         yes_from=yes_from,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from core.cli.options import VERDICTS, AspectOption, Golden, JsonFlag, StatisticOption
+from core.cli.options import VERDICTS, AspectOption, Golden, JsonFlag, RanksOption, StatisticOption, chosen_ranks
 from core.cli.output import because, interval_words, number, probability, tell
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ def examine(
     model: Annotated[
         str, typer.Option(help="The judge's model: does it favour systems of its family?  Else from the judge's file.")
     ] = "",
+    ranks: RanksOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Where a judge fails (disagreement of people, score, system, length), and its biases."""
@@ -38,7 +39,12 @@ def examine(
     from core.data import load_golden
 
     examination = examined(
-        load_golden(golden), verdicts, aspect, statistic=statistic, judge_file=judge_file, model=model
+        load_golden(golden, ranks=chosen_ranks(ranks)),
+        verdicts,
+        aspect,
+        statistic=statistic,
+        judge_file=judge_file,
+        model=model,
     )
     tell(examination.as_json(), _words(examination), as_json)
 

@@ -14,8 +14,10 @@ from core.cli.options import (
     Golden,
     JsonFlag,
     JudgeSpec,
+    RanksOption,
     SeedOption,
     cache_for,
+    chosen_ranks,
 )
 from core.cli.output import (
     alignment_words,
@@ -61,6 +63,7 @@ def recheck(
     judge: JudgeSpec = "",
     accept_edited: AcceptEdited = False,
     strict: Annotated[bool, typer.Option("--strict", help="Exit 1 where it cannot be told, too.")] = False,
+    ranks: RanksOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Has a judge's alignment fallen on newer labels?  Exit 0 holds or cannot be told, 1 fallen or no newer labels.
@@ -73,11 +76,11 @@ def recheck(
 
     outcome = look_again(
         judge_file,
-        load_golden(golden),
+        load_golden(golden, ranks=chosen_ranks(ranks)),
         aspect,
         verdicts=verdicts,
         before=before,
-        old=None if old is None else load_golden(old),
+        old=None if old is None else load_golden(old, ranks=chosen_ranks(ranks)),
         against=against,
         settings=RecheckSettings(statistic, level, alpha, fall, bootstrap, seed),
         model=judge or None,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from core.cli.options import Golden, JsonFlag, reply_cache
+from core.cli.options import Golden, JsonFlag, RanksOption, chosen_ranks, reply_cache
 from core.cli.output import alignment_line, notes, number, probability, stages_shown, tell, written_to
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ def ablate(
     judge: SameJudge = "",
     steps: Annotated[bool, typer.Option("--steps/--no-steps", help="Also with evaluation steps switched.")] = True,
     out: Out = None,
+    ranks: RanksOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """What each part of a calibrated judge brings on held-out items (001 Tables 5 and 8).
@@ -42,7 +43,7 @@ def ablate(
     from core.api.repeated import ablate as take_away
     from core.api.repeated import ablation_json, other_result, save_ablation
 
-    with stages_shown() as progress, _repeated(judge_file, golden, judge, progress) as run:
+    with stages_shown() as progress, _repeated(judge_file, golden, judge, ranks, progress) as run:
         result = take_away(run, with_steps=steps, progress=progress)
         said = other_result(judge_file, run)
     body = (ablation_json(result) if out is None else save_ablation(result, out)) | {"warnings": list(said)}
@@ -60,25 +61,28 @@ def analyse(
         typer.Option(help="complete: candidates scored on all calibration items; common: all, on their first items."),
     ] = "complete",
     out: Out = None,
+    ranks: RanksOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Alignment of the candidates by exemplar size, length and pattern, and one refinement before and after (001)."""
     from core.api.repeated import look_at_candidates, other_result
 
-    with stages_shown() as progress, _repeated(judge_file, golden, judge, progress) as run:
+    with stages_shown() as progress, _repeated(judge_file, golden, judge, ranks, progress) as run:
         look, said = look_at_candidates(run, scope), other_result(judge_file, run)
     body = (look.as_json() if out is None else look.save(out)) | {"warnings": list(said)}
     tell(body, _analysis_words(body), as_json)
 
 
 @contextmanager
-def _repeated(judge_file: Path, golden: Path, judge: str, progress: Progress) -> Iterator[CalibratedRun]:
+def _repeated(
+    judge_file: Path, golden: Path, judge: str, ranks: RanksOption, progress: Progress
+) -> Iterator[CalibratedRun]:
     from core.api.repeated import repeated
     from core.data import load_golden
     from core.export.judge_reading import kind_of_file, open_file
 
     spec = str(open_file(judge_file).card["judge"]["spec"]) if kind_of_file(judge_file) == "judge" else ""
-    loaded, kept = load_golden(golden), reply_cache(spec)
+    loaded, kept = load_golden(golden, ranks=chosen_ranks(ranks)), reply_cache(spec)
     with repeated(judge_file, loaded, judge=judge, replies=kept, progress=progress) as run:
         yield run
 

@@ -18,6 +18,7 @@ from core.cli.options import (
     JsonFlag,
     LevelOption,
     PersonaOption,
+    RanksOption,
     SamplesOption,
     SeedOption,
     ShareOption,
@@ -29,6 +30,7 @@ from core.cli.options import (
     WeightedOption,
     chosen_asking,
     chosen_level,
+    chosen_ranks,
     read_scale,
     reply_cache,
 )
@@ -121,6 +123,7 @@ def calibrate(
     extra_body: ExtraOption = "",
     seed: SeedOption = 0,
     out: Annotated[Path | None, typer.Option(help="Folder for judge.yaml and the other files.")] = None,
+    ranks: RanksOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Draft, rank and refine criteria; report the calibrated judge on held-out items."""
@@ -136,7 +139,7 @@ def calibrate(
     search |= _letter_of_001(max_words) if as_in_paper else {"max_words": max_words}
     measure: dict[str, Any] = {"statistic": statistic, "level": chosen_level(level)}
     chosen = CalibrationSettings(**search, **measure, split=split, calibration_share=share, seed=seed)
-    loaded = load_golden(golden, scales={aspect: read_scale(scale)} if scale else None)
+    loaded = load_golden(golden, scales={aspect: read_scale(scale)} if scale else None, ranks=chosen_ranks(ranks))
     asking = chosen_asking(judge, temperature, **style, **told)
     how: dict[str, Any] = {"settings": chosen, "definition": definition, "asking": asking}
     typer.echo(_estimate_words(estimate(loaded, aspect, judge, **how)), err=True)
@@ -176,6 +179,7 @@ def fuse(
     share: ShareOption = 0.5,
     bootstrap: BootstrapOption = 1000,
     seed: SeedOption = 0,
+    ranks: RanksOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Fuse several judges and metrics; report the fusion beside its parts on held-out items."""
@@ -184,7 +188,7 @@ def fuse(
     from core.data import load_golden
 
     fused = join(
-        load_golden(golden),
+        load_golden(golden, ranks=chosen_ranks(ranks)),
         aspect,
         [name.strip() for name in with_.split(",") if name.strip()],
         method=method,

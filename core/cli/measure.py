@@ -16,9 +16,11 @@ from core.cli.options import (
     Golden,
     JsonFlag,
     LevelOption,
+    RanksOption,
     SeedOption,
     StatisticOption,
     chosen_level,
+    chosen_ranks,
     read_scale,
 )
 from core.cli.output import alignment_words, because, interval_words, notes, number, probability, tell
@@ -51,6 +53,7 @@ def align(
     level: LevelOption = "auto",
     bootstrap: BootstrapOption = 1000,
     seed: SeedOption = 0,
+    ranks: RanksOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Alignment of verdicts with people."""
@@ -58,7 +61,7 @@ def align(
     from core.api.measures import align_all
     from core.data import load_golden
 
-    loaded = load_golden(golden)
+    loaded = load_golden(golden, ranks=chosen_ranks(ranks))
     table, unknown = _read(loaded, verdicts, aspect)
     body, lines = {"n_unknown": unknown}, _unknown_words(unknown, len(table))
     if everything:
@@ -103,6 +106,7 @@ def compare(
     level: LevelOption = "auto",
     bootstrap: BootstrapOption = 1000,
     seed: SeedOption = 0,
+    ranks: RanksOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Whether one judge aligns better with people than another, on their common items."""
@@ -110,7 +114,7 @@ def compare(
     from core.data import load_golden
 
     comparison = measure(
-        load_golden(golden),
+        load_golden(golden, ranks=chosen_ranks(ranks)),
         verdicts_a,
         verdicts_b,
         aspect,
@@ -145,6 +149,7 @@ def ceiling(
     nominal: Annotated[bool, typer.Option("--nominal", help="Annotator test: labels are classes, no order.")] = False,
     bootstrap: BootstrapOption = 1000,
     seed: SeedOption = 0,
+    ranks: RanksOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """How well people agree with each other: the height a judge can be expected to reach; and a judge beside them."""
@@ -153,7 +158,7 @@ def ceiling(
     from core.data import load_golden
     from core.stats import EPSILONS, annotator_test_words, beside_people_words
 
-    loaded, at = load_golden(golden), chosen_level(level)
+    loaded, at = load_golden(golden, ranks=chosen_ranks(ranks)), chosen_level(level)
     people = measure(loaded, aspect, statistic=statistic, level=at, panel=panel, bootstrap=bootstrap, seed=seed)
     body, lines = people.as_json(), _ceiling_words(people)
     if verdicts is not None:
@@ -194,6 +199,7 @@ def estimate_means(
     ] = None,
     plan: Annotated[int | None, typer.Option(help="Tell what so many labels a system would give.")] = None,
     seed: SeedOption = 0,
+    ranks: RanksOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """How good each system is: many verdicts corrected by few labels, with intervals and differences."""
@@ -201,7 +207,7 @@ def estimate_means(
     from core.data import load_golden
 
     estimated = estimate(
-        load_golden(golden),
+        load_golden(golden, ranks=chosen_ranks(ranks)),
         verdicts,
         aspect,
         items=items,
@@ -230,6 +236,7 @@ def plan_labels(
     pilot: Annotated[Path | None, typer.Option(help="A golden set of a few labelled items.")] = None,
     verdicts: Annotated[Path | None, typer.Option(help="A judge's verdicts on the pilot.")] = None,
     aspect: Annotated[str, typer.Option("--aspect", help="The human_<aspect> of the pilot.")] = "",
+    ranks: RanksOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """What so many labels would tell: how well an alignment would be known, and which fall would be seen."""
@@ -242,7 +249,7 @@ def plan_labels(
         raise UsageError("A pilot takes --pilot GOLDEN, --verdicts FILE and --aspect NAME together.")
     known = None
     if pilot is not None and verdicts is not None:
-        loaded = load_golden(pilot)
+        loaded = load_golden(pilot, ranks=chosen_ranks(ranks))
         table, _ = _read(loaded, verdicts, aspect)
         known = label_pilot(loaded, table, aspect)
     plan = planned(items, sources or items, raters, pilot=known)

@@ -20,6 +20,14 @@ if TYPE_CHECKING:
 
 Golden = Annotated[Path, typer.Argument(help="Golden set: CSV, JSONL (.gz), Parquet or XLSX.")]
 AspectOption = Annotated[str, typer.Option("--aspect", help="The human_<aspect> to use.")]
+RanksOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--ranks",
+        help="An aspect or column of ranks within a source, 1 the best; once for each. none: none is. By default those "
+        "called so.",
+    ),
+]
 JsonFlag = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
 StatisticOption = Annotated[Literal["pearson", "spearman", "kendall"], typer.Option("--statistic")]
 LevelOption = Annotated[
@@ -76,6 +84,15 @@ AcceptEdited = Annotated[bool, typer.Option("--accept-edited", help="Take a judg
 def chosen_level(level: Literal["auto", "dataset", "sample", "system"]) -> Level | None:
     """The level asked for, None for auto."""
     return None if level == "auto" else level
+
+
+def chosen_ranks(ranks: list[str] | None) -> list[str] | None:
+    """What holds ranks, as `load_golden` takes it; UsageError for names beside none."""
+    if ranks and "none" in ranks:
+        if len(ranks) > 1:
+            raise UsageError("--ranks none says that no column holds ranks; leave out the others.")
+        return []
+    return ranks or None
 
 
 def chosen_asking(judge: str, temperature: str, **chosen: Any) -> Asking:

@@ -13,9 +13,11 @@ from core.cli.options import (
     Golden,
     JsonFlag,
     LevelOption,
+    RanksOption,
     SeedOption,
     StatisticOption,
     chosen_level,
+    chosen_ranks,
 )
 from core.cli.output import (
     alignment_words,
@@ -76,16 +78,16 @@ def repeval(
     level: LevelOption = "auto",
     bootstrap: BootstrapOption = 1000,
     seed: SeedOption = 0,
+    ranks: RanksOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Read hidden states, choose layer and token on validation, tell the alignment on test; heat map as HTML."""
     from core.api.fitted import fit_repeval
     from core.data import load_golden
 
-    loaded = load_golden(golden)
     with progress_bar("texts") as show:
         fitted = fit_repeval(
-            loaded,
+            load_golden(golden, ranks=chosen_ranks(ranks)),
             aspect,
             model=model,
             revision=revision,

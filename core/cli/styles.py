@@ -13,9 +13,13 @@ from core.cli.options import (
     Golden,
     JsonFlag,
     LevelOption,
+    RanksOption,
     SeedOption,
     StatisticOption,
+    StepsOption,
+    WeightedOption,
     chosen_level,
+    chosen_ranks,
     reply_cache,
 )
 from core.cli.output import alignment_words, interval_words, notes, number, price, spent, stages_shown, tell, written_to
@@ -41,10 +45,8 @@ def styles(
     temperature: Annotated[float | None, typer.Option(help="0 for one sample, 1 for several.")] = None,
     top_p: Annotated[float, typer.Option("--top-p", help="Share of the probability that tokens are taken from.")] = 1.0,
     persona: Annotated[Literal["none", "helpful", "annotator"], typer.Option()] = "none",
-    steps: Annotated[bool, typer.Option("--steps", help="The model writes evaluation steps first.")] = False,
-    weighted: Annotated[
-        bool, typer.Option("--weighted", help="score_only by probability, where the endpoint tells it.")
-    ] = False,
+    steps: StepsOption = False,
+    weighted: WeightedOption = False,
     pilot: Annotated[int | None, typer.Option(help="About that many items, of whole sources; else all.")] = None,
     criteria: Annotated[Path | None, typer.Option(help="A judge.yaml, or a text file of criteria.")] = None,
     budget: Annotated[int | None, typer.Option(help="Most replies to ask for.")] = None,
@@ -53,6 +55,7 @@ def styles(
     bootstrap: BootstrapOption = 1000,
     seed: SeedOption = 0,
     out: Annotated[Path | None, typer.Option(help="Folder for the verdicts, a file a style.")] = None,
+    ranks: RanksOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Ask a language model in several styles and align each with the people."""
@@ -62,7 +65,7 @@ def styles(
     from core.data import load_golden
     from core.settings import Settings
 
-    loaded, settings = load_golden(golden), Settings.from_environment()
+    loaded, settings = load_golden(golden, ranks=chosen_ranks(ranks)), Settings.from_environment()
     chosen = styles_of(forms or ["rate_explain"], samples, temperature, top_p=top_p, persona=persona, weighted=weighted)
     request = StylesRequest(
         project_id="",

@@ -123,7 +123,9 @@ def check_scale(cells: AspectCells, scale: Scale, log: FindingLog) -> None:
             log.add("error", message, row=label.row, column=label.column, kind="scale")
 
 
-def check_aspect(cells: AspectCells, scale: Scale, rows: ItemRows, log: FindingLog, *, pairs: bool) -> None:
+def check_aspect(
+    cells: AspectCells, scale: Scale, rows: ItemRows, log: FindingLog, *, pairs: bool, ranks: bool
+) -> None:
     """Findings on one aspect: unusable, constant labels, constant or small groups, gold against ratings."""
     labels = np.array([np.nan if value is None else value for value in cells.values])
     n = int(np.isfinite(labels).sum())
@@ -134,18 +136,18 @@ def check_aspect(cells: AspectCells, scale: Scale, rows: ItemRows, log: FindingL
         message = f"All {n} labels of {cells.aspect} are {np.nanmin(labels):g}: no alignment can be computed with them."
         log.add("warning", message, column=cells.column)
     else:
-        _check_groups(cells.aspect, group_facts(labels, rows.items), cells.column, log)
+        _check_groups(cells.aspect, group_facts(labels, rows.items), cells.column, log, ranks=ranks)
     if cells.gold_given and pairs:
         _check_choices(cells, log)
     elif cells.gold_given:
         _check_means(cells, scale, log)
 
 
-def _check_groups(aspect: str, facts: GroupFacts, column: str | None, log: FindingLog) -> None:
-    if facts.n_small == facts.n_groups:
+def _check_groups(aspect: str, facts: GroupFacts, column: str | None, log: FindingLog, *, ranks: bool) -> None:
+    if facts.n_small == facts.n_groups and not ranks:
         message = f"Every group of {aspect} has fewer than 3 labels, too few for sample level; use dataset level."
         log.add("warning", message, column=column)
-    elif facts.n_small:
+    elif facts.n_small and not ranks:
         small = f"{facts.n_small} of {facts.n_groups} groups of {aspect}"
         message = f"{small} have fewer than 3 labels, too few for sample level."
         log.add("note", message, column=column)

@@ -16,7 +16,7 @@ from core.data.items import ItemRows, read_items
 from core.data.kinds import detect_kind
 from core.data.label_cells import AspectCells, read_labels, read_metrics
 from core.data.pairs import with_preferences
-from core.data.ranks import turn_ranks
+from core.data.ranks import turn_ranks, with_ranked_texts, with_ranks
 from core.data.scale import find_scale, is_usual
 from core.data.split import calibration_labels, few_labels
 from core.data.tables import Table, read_table
@@ -44,32 +44,50 @@ def load_golden(
     *,
     mapping: Mapping | None = None,
     scales: abc.Mapping[str, Scale] | None = None,
+    ranks: abc.Collection[str] | None = None,
     name: str | None = None,
     max_mb: float = USUAL_MB,
 ) -> GoldenSet:
     """Read, map, check and freeze a golden file (CSV, TSV, JSONL, JSON, Parquet, XLSX; text formats also .gz).
 
-    `mapping` None: as `propose_mapping` proposes.  `scales`: aspect → confirmed scale; others are found.  `max_mb`
-    bounds the file, packed and unpacked.  GoldenError with file, row and column for the first thing that forbids its
-    use; `build_golden` gives all findings.
+    `mapping` None: as `propose_mapping` proposes.  `scales`: aspect → confirmed scale; others are found.  `ranks`:
+    aspects or columns that hold ranks within a source, 1 the best; None: those that are called so.  `max_mb` bounds the
+    file, packed and unpacked.  GoldenError with file, row and column for the first thing that forbids its use;
+    `build_golden` gives all findings.
     """
-    return _usable(build_golden(_table(path, max_mb), mapping, scales, name=name), path)
+    table = golden_table(_table(path, max_mb), ranks)
+    return _usable(build_golden(table, _ranked(table, mapping, ranks), scales, name=name), path)
 
 
 def load_items(
     path: str | Path, *, mapping: Mapping | None = None, name: str | None = None, max_mb: float = USUAL_MB
 ) -> GoldenSet:
     """As `load_golden`, for items to be scored: labels are neither needed nor read; `aspects` is empty."""
-    return _usable(build_golden(_table(path, max_mb), mapping, name=name, labels_needed=False), path)
+    table = golden_table(_table(path, max_mb))
+    return _usable(build_golden(table, mapping, name=name, labels_needed=False), path)
 
 
-def check_file(path: str | Path) -> dict[str, Any]:
-    """`as_check_json` of a file.  GoldenError only when it cannot be read at all; the rest are findings."""
-    return as_check_json(build_golden(_table(path)))
+def check_file(path: str | Path, *, ranks: abc.Collection[str] | None = None) -> dict[str, Any]:
+    """`as_check_json` of a file; `ranks` as `load_golden` takes them.
+
+    GoldenError only when it cannot be read at all, or has no such ranks; the rest are findings.
+    """
+    table = golden_table(_table(path), ranks)
+    return as_check_json(build_golden(table, _ranked(table, None, ranks)))
+
+
+def golden_table(table: Table, ranks: abc.Collection[str] | None = None) -> Table:
+    """A table with a row a text or pair and labels as numbers, out of the forms that rankings and pairs come in."""
+    return with_preferences(with_ranked_texts(table, ranks))
+
+
+def _ranked(table: Table, mapping: Mapping | None, ranks: abc.Collection[str] | None) -> Mapping | None:
+    """The mapping with the ranks that a person named."""
+    return mapping if ranks is None else with_ranks(mapping or propose_mapping(table.columns, table.rows), ranks)
 
 
 def _table(path: str | Path, max_mb: float = USUAL_MB) -> Table:
-    return with_preferences(read_table(path, max_mb=max_mb, max_rows=MAX_GOLDEN_ROWS))
+    return read_table(path, max_mb=max_mb, max_rows=MAX_GOLDEN_ROWS)
 
 
 def _usable(built: BuiltGolden, path: str | Path) -> GoldenSet:
@@ -115,7 +133,7 @@ def build_golden(
     check_items(rows, mapping, log)
     aspects: dict[str, AspectCells] = read_labels(table, mapping, rows, log) if labels_needed else {}
     ranked = turn_ranks(aspects, mapping, rows, log)
-    labels = _all_labels(aspects, ranked | dict(scales or {}), rows, log, pairs=mapping.kind == "pair")
+    labels = _all_labels(aspects, ranked | dict(scales or {}), rows, log, pairs=mapping.kind == "pair", ranked=ranked)
     draft = GoldenSet(
         name=name or stem(table.name),
         kind=mapping.kind,
@@ -142,12 +160,16 @@ def _all_labels(
     log: FindingLog,
     *,
     pairs: bool,
+    ranked: abc.Collection[str],
 ) -> dict[str, AspectLabels]:
     """Aspect → checked labels, of those aspects that have any."""
     unknown = [aspect for aspect in scales if aspect not in aspects]
     if unknown and aspects:
         raise AspectError(f"A scale was given for {unknown[0]!r}, but the aspects are: {', '.join(aspects)}.")
-    labels = {aspect: _labels(cells, scales.get(aspect), rows, log, pairs=pairs) for aspect, cells in aspects.items()}
+    labels = {
+        aspect: _labels(cells, scales.get(aspect), rows, log, pairs=pairs, ranks=aspect in ranked)
+        for aspect, cells in aspects.items()
+    }
     usable = {aspect: checked for aspect, checked in labels.items() if checked is not None}
     if aspects and not usable:
         log.add("error", "There is not one human label in the file.")
@@ -155,7 +177,7 @@ def _all_labels(
 
 
 def _labels(
-    cells: AspectCells, confirmed: Scale | None, rows: ItemRows, log: FindingLog, *, pairs: bool
+    cells: AspectCells, confirmed: Scale | None, rows: ItemRows, log: FindingLog, *, pairs: bool, ranks: bool
 ) -> AspectLabels | None:
     """Labels with their scale, checked; None (with a finding) when the aspect has no label at all."""
     gold = [label.value for label in cells.gold if label is not None]
@@ -171,8 +193,8 @@ def _labels(
     elif not scale.low < scale.high:
         raise GoldenError(f"The scale of {cells.aspect!r} must run from low to high, {scale} came.")
     check_scale(cells, scale, log)
-    check_aspect(cells, scale, rows, log, pairs=pairs)
-    return AspectLabels(cells.aspect, scale, cells.values)
+    check_aspect(cells, scale, rows, log, pairs=pairs, ranks=ranks)
+    return AspectLabels(cells.aspect, scale, cells.values, ranks)
 
 
 def _check_numbers(draft: GoldenSet, aspects: abc.Mapping[str, AspectCells], log: FindingLog) -> None:
@@ -241,6 +263,7 @@ def _aspect_json(golden: GoldenSet, aspect: str) -> dict[str, Any]:
         "scale": [scale.low, scale.high],
         "step": scale.step,
         "scale_given": scale.given,
+        "ranks": golden.aspects[aspect].ranks,
         "n_labelled": len(values),
         "n_calibration": calibration_labels(golden, aspect),
         "mean": sum(values) / len(values),

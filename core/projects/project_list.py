@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from core.data import Table
 from core.data import read_upload as read_table_sent
 from core.data.files import MAX_GOLDEN_ROWS
-from core.data.pairs import with_preferences
+from core.data.golden import golden_table
 from core.errors import NotFoundError, UsageError
 from core.project_records import AspectSummary, GoldenPage, GoldenSummary, ProjectSummary
 from core.projects.roles import requires
@@ -153,7 +153,7 @@ def read_upload(store: Store, data: bytes, name: str, *, max_mb: float) -> Table
 
     GoldenError for a file that cannot be read.
     """
-    return with_preferences(read_table_sent(data, name, max_mb=max_mb, max_rows=MAX_GOLDEN_ROWS))
+    return golden_table(read_table_sent(data, name, max_mb=max_mb, max_rows=MAX_GOLDEN_ROWS))
 
 
 def list_goldens(store: Store, project_id: str) -> list[GoldenSummary]:

@@ -255,7 +255,9 @@ def labelled_golden(
         order = {"fill": (before, agreed, new), "decided": (agreed, before, new), "replace": (agreed, new, before)}
         values = tuple(_first(*three) for three in zip(*order[combine], strict=True))
         if values != before:
-            gold[aspect.aspect] = AspectLabels(aspect.aspect, replace(aspect.scale, given=True), values)
+            gold[aspect.aspect] = AspectLabels(
+                aspect.aspect, replace(aspect.scale, given=True), values, old is not None and old.ranks
+            )
         taken = {
             item.item_id
             for item, a, b in zip(golden.items, new, before, strict=True)

@@ -19,6 +19,7 @@ from core.data.check import EmptyTexts, check_mapping
 from core.data.files import MAX_GOLDEN_ROWS
 from core.data.findings import Finding, FindingLog, first_error, has_errors
 from core.data.items import RowReader, repeated_id
+from core.data.ranks import ranks_in_rows
 from core.data.tables import TableFile, open_table
 from core.errors import GoldenError
 from core.records import Item
@@ -77,7 +78,7 @@ def validate_items(path: Path, on_rows: OnRows = lambda n: None) -> ItemFile:
     digest, first = file_digest(path), table.rows()
     head = list(itertools.islice(first, HEAD_ROWS))
     mapping = propose_mapping(first.columns, head)
-    if mapping.layout == "long":
+    if mapping.layout == "long" or ranks_in_rows(first.columns):
         return _joined(path, digest)
     look = _Look(table, mapping, on_rows)
     if look.columns != mapping.columns:  # JSON lines: a column may first come in a late row
@@ -106,7 +107,7 @@ def check_needs(items: ItemFile, needs: abc.Sequence[str], who: str = "The judge
 
 
 def _joined(path: Path, digest: str) -> ItemFile:
-    """Items of several rows each, held in memory."""
+    """Items of several rows each, or several of one row, held in memory."""
     golden = load_items(path)
     filled = Counter(part for item in golden.items for part in _filled(item))
     hashes = np.frombuffer(b"".join(_hash(item.item_id) for item in golden.items), dtype=np.uint64)

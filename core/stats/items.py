@@ -24,13 +24,15 @@ BoolArray = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
 class LabelledItems:
     """Items as arrays: `positions` (n,) into `GoldenSet.items`, `labels` (n,) with NaN for none, and (n,) codes.
 
-    Codes are any whole numbers: equal codes are one source, or one system.  ValueError when lengths differ.
+    Codes are any whole numbers: equal codes are one source, or one system.  `ranks`: labels compare the items of one
+    source alone.  ValueError when lengths differ.
     """
 
     positions: IntArray
     labels: FloatArray
     sources: IntArray
     systems: IntArray
+    ranks: bool = False
 
     def __post_init__(self) -> None:
         shapes = [side.shape for side in (self.positions, self.labels, self.sources, self.systems)]
@@ -41,7 +43,8 @@ class LabelledItems:
     def of(cls, golden: GoldenSet, aspect: str, positions: Sequence[int] | IntArray | None = None) -> LabelledItems:
         """The items of `golden` at `positions` (all of them otherwise), with their labels on `aspect`."""
         at = np.arange(len(golden.items)) if positions is None else np.asarray(positions, dtype=np.intp)
-        return cls(at, golden.labels(aspect)[at], golden.source_codes[at], golden.system_codes[at])
+        codes = golden.source_codes[at], golden.system_codes[at]
+        return cls(at, golden.labels(aspect)[at], *codes, golden.aspects[aspect].ranks)
 
     @classmethod
     def from_arrays(
@@ -62,7 +65,8 @@ class LabelledItems:
 
     def take(self, chosen: IntArray | BoolArray) -> LabelledItems:
         """The items at places `chosen`, or where it is true."""
-        return LabelledItems(self.positions[chosen], self.labels[chosen], self.sources[chosen], self.systems[chosen])
+        parts = {name: getattr(self, name)[chosen] for name in ("positions", "labels", "sources", "systems")}
+        return replace(self, **parts)
 
     def labelled(self, labels: FloatArray) -> LabelledItems:
         """The same items under other labels (n,)."""
@@ -71,8 +75,12 @@ class LabelledItems:
     @property
     def usual_level(self) -> Level:
         """Sample level when at least 3 sources, with most of the labelled items, hold 3 or more with differing labels;
-        else dataset.
+        else dataset.  Ranks say nothing across sources, so for them sample level wherever a source has two that differ.
         """
+        if self.ranks and any(
+            np.ptp(self.by_source.labels[group.items], axis=1).any() for group in self.by_source.sizes
+        ):
+            return "sample"
         n_sources, n_items = 0, 0
         for group in self.by_source.sizes:
             labels = self.by_source.labels[group.items]

@@ -16,7 +16,7 @@ import json
 import math
 import types
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from datetime import datetime
 from functools import cache, partial
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -65,7 +65,7 @@ def _plain(value: Any, chunks: list[bytes]) -> Any:
     if value is None or isinstance(value, str | bool | int | float):
         return value
     if is_dataclass(value) and not isinstance(value, type):
-        return {f.name: _plain(getattr(value, f.name), chunks) for f in fields(value)}
+        return {f.name: _plain(got, chunks) for f in fields(value) if (got := getattr(value, f.name)) or not _silent(f)}
     if isinstance(value, np.ndarray):
         return _array_reference(value, chunks)
     if isinstance(value, np.integer):
@@ -77,6 +77,11 @@ def _plain(value: Any, chunks: list[bytes]) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(item, chunks) for item in value]
     raise TypeError(f"Cannot store a {type(value).__name__}.")
+
+
+def _silent(part: Field[Any]) -> bool:
+    """Whether a field came later than records that are stored, and says nothing where it is false."""
+    return bool(part.metadata.get("silent"))
 
 
 def _text_key(key: object) -> str:

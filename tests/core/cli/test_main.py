@@ -160,3 +160,38 @@ def test_what_so_many_labels_would_tell(run: Run, say: Say, judge_file: Path) ->
     code, body = run("plan-labels", "300", *pilot[:2])
     assert (code, body["error"]["type"]) == (2, "UsageError")
     assert run("plan-labels", "10", "--sources", "11")[0] == 2
+
+
+def ranking(place: str, *, name: str = "place") -> None:
+    """A row a source, forty of them: the longer of three texts is the better, and each fourth swaps two ranks."""
+    lines = [f"id,text_a,{name}_a,text_b,{name}_b,text_c,{name}_c"]
+    for k in range(40):
+        first, second = (2, 1) if k % 4 == 0 else (1, 2)
+        lines.append(f"q{k},{'The cat sat on mat number ' * 3}{k}.,{first},The cat sat on mat {k}.,{second},Cat {k}.,3")
+    Path(place).write_text("\n".join(lines) + "\n")
+
+
+def test_rankings_go_from_a_row_a_source_to_a_judge(run: Run, say: Say) -> None:
+    """Texts a, b, c with scores 3, 2, 1 on ranks 1, 2, 3 are in order in 30 of 40 sources; in 10 rho is 1/2."""
+    ranking("r.csv")
+    assert "No column of human labels" in say("check", "r.csv")
+    code, checked = run("check", "r.csv", "--ranks", "place")
+    assert (code, checked["n_items"], checked["n_sources"]) == (0, 120, 40)
+    assert checked["aspects"]["place"]["ranks"]
+    ranking("r.csv", name="rank")  # what is scored has to say by itself that a row is a source
+    options = ("--aspect", "rank")
+    code, body = run("calibrate", "r.csv", *options, "--preset", "quick", "--out", "out")
+    assert (code, body["held_out"]["level"]) == (0, "sample")
+    assert run("score", "r.csv", "--judge-file", "out/judge.yaml", "--out", "v.jsonl")[1]["n_scored"] == 120
+    assert run("align", "r.csv", "v.jsonl", *options)[1]["level"] == "sample"
+    write_rows("v.jsonl", [{"item_id": f"q{k}-{t}", "score": "cba".index(t)} for k in range(40) for t in "abc"])
+    assert run("align", "r.csv", "v.jsonl", *options)[1]["value"] == pytest.approx((30 + 10 / 2) / 40)
+
+
+def test_ranks_are_denied_and_misnamed(run: Run, say: Say) -> None:
+    Path("r.csv").write_text("source_id,target,human_rank\ns,As.,1\ns,Bs.,2\nt,Cs.,4\nt,Ds.,3\n")
+    assert run("check", "r.csv")[0] == 1
+    code, body = run("check", "r.csv", "--ranks", "none")
+    assert (code, body["aspects"]["rank"]["ranks"], body["aspects"]["rank"]["scale"]) == (0, False, [1, 4])
+    assert "no ranks 'plaice'" in say("check", "r.csv", "--ranks", "plaice").err
+    assert say("check", "r.csv", "--ranks", "none", "--ranks", "rank").code == 2
