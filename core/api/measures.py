@@ -157,7 +157,7 @@ def label_pilot(golden: GoldenSet, verdicts: AnyVerdicts, aspect: str) -> LabelP
     match = _match(golden, verdicts, aspect)
     measure = Measure("spearman", "dataset")
     found = aligned(match.scores, match.items, measure)
-    n_sources = int(np.unique(match.items.sources[match.scored]).size)
+    n_sources = int(np.unique(golden.source_codes[match.scored]).size)
     try:
         table = rater_table(golden, aspect)
     except AspectError:

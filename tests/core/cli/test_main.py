@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 import core
+from core.api.measures import label_pilot
 from tests.core.cli.conftest import SUMMARIES, Run, Say, read_rows, write_rows
 
 ALIGNMENT_KEYS = {"statistic", "level", "value", "n", "n_groups", "n_left_out", "n_unscored", "interval"}
@@ -195,3 +196,13 @@ def test_ranks_are_denied_and_misnamed(run: Run, say: Say) -> None:
     assert (code, body["aspects"]["rank"]["ranks"], body["aspects"]["rank"]["scale"]) == (0, False, [1, 4])
     assert "no ranks 'plaice'" in say("check", "r.csv", "--ranks", "plaice").err
     assert say("check", "r.csv", "--ranks", "none", "--ranks", "rank").code == 2
+
+
+@pytest.mark.usefixtures("verdict_files")
+def test_a_pilot_may_have_labels_without_verdicts(run: Run) -> None:
+    """far.jsonl has none on the first five of 144 items; six items a source leave its 24 sources."""
+    code, body = run("plan-labels", "100", "--pilot", SUMMARIES, "--verdicts", "far.jsonl", "--aspect", "coherence")
+    assert code == 0
+    assert "by the 139 items labelled so far" in body["words"]
+    pilot = label_pilot(core.load_golden(SUMMARIES), "far.jsonl", "coherence")
+    assert (pilot.n_items, pilot.n_sources) == (139, 24)
