@@ -12,14 +12,13 @@ from core.comparison.judged import NextLabels, judged_items, next_labels
 from core.comparison.means_finding import means_finding
 from core.data import load_items
 from core.data.split import KnownTexts, task_of, text_digest
-from core.data.verdict_files.scored import ScoredRows, read_scored
+from core.data.verdict_files.scored import ScoredRows, read_groups, read_scored
 from core.errors import UsageError
 from core.export.judge_reading import kind_of_file, open_file
-from core.records import GoldenSet, Item
+from core.records import GoldenSet, Item, Task
 from core.stats.label_worth import USUAL_LABELS, LabelPlan, plan_labels
 from core.stats.mean_records import SystemMeans
 from core.stats.system_means import system_means
-from core.verdicts import Verdicts
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,7 @@ def estimate_means(
     placed.
     """
     task, picked = task_of(golden, aspect), frozenset(picked)
-    rows = _rows(verdicts, aspect) or _rows_of_records(in_records(verdicts, task))
+    rows = _rows(verdicts, aspect, task)
     judged = judged_items(
         golden,
         aspect,
@@ -101,13 +100,16 @@ def estimate_means(
     )
 
 
-def _rows(verdicts: AnyVerdicts, aspect: str) -> ScoredRows | None:
-    """The columns of a plain table of scores; None for anything else."""
-    return read_scored(Path(verdicts), aspect) if isinstance(verdicts, (Path, str)) else None
-
-
-def _rows_of_records(verdicts: Verdicts) -> ScoredRows:
-    return ScoredRows([verdict.item_id for verdict in verdicts], verdicts.values)
+def _rows(verdicts: AnyVerdicts, aspect: str, task: Task) -> ScoredRows:
+    """Verdicts in columns, with the systems and sources that stand beside them in a file."""
+    file = Path(verdicts) if isinstance(verdicts, (Path, str)) else None
+    if file is not None and (rows := read_scored(file, aspect)) is not None:
+        return rows
+    read = in_records(verdicts, task)
+    ids = [verdict.item_id for verdict in read]
+    groups = {} if file is None else read_groups(file)
+    named = [groups.get(item_id, ("", "")) for item_id in ids] if groups else []
+    return ScoredRows(ids, read.values, [system for system, _ in named], [source for _, source in named])
 
 
 def _places(items: GoldenSet | Path | str | None) -> Mapping[str, Item] | None:

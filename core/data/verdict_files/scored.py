@@ -21,7 +21,7 @@ from core.data.columns import ALIASES, by_name
 from core.data.tables import TableFile, column_names, csv_cells, open_table
 from core.data.verdict_files.columns import propose_columns
 from core.data.verdict_files.match import default_use, number_in
-from core.data.verdict_files.recording import open_recording, suffix_of_recording, text_of
+from core.data.verdict_files.recording import Recording, open_recording, suffix_of_recording, text_of
 from core.errors import GoldenError
 from core.records import FloatArray
 
@@ -60,7 +60,7 @@ def read_scored(path: Path, aspect: str = "") -> ScoredRows | None:
     item, score = roles.roles.get("item_id", ""), roles.roles.get("score", "")
     if not item or not score or "." in item + score:  # a dot: it lies within an object
         return None
-    system, source = (next(iter(by_name(recording.columns, (n, *ALIASES[n]))), "") for n in ("system_id", "source_id"))
+    system, source = _group_columns(recording)
     rated, wanted = roles.roles.get("aspect", "") if aspect else "", aspect_key(aspect)
     table = open_table(path, suffix=suffix_of_recording(path.name), max_mb=None)
     ids: list[str] = []
@@ -79,6 +79,24 @@ def read_scored(path: Path, aspect: str = "") -> ScoredRows | None:
     return ScoredRows(
         ids, np.concatenate([np.empty(0), *scores]), groups[system] if system else (), groups[source] if source else ()
     )
+
+
+def read_groups(path: Path) -> dict[str, tuple[str, str]]:
+    """item_id → system and source, "" where not named, of a table of replies; empty where it names neither."""
+    recording = open_recording(path)
+    item, (system, source) = propose_columns(recording).roles.get("item_id", ""), _group_columns(recording)
+    if recording.shape != "table" or not item or not system + source:
+        return {}
+    return {
+        read_id(row.get(item)): (read_id(row.get(system) if system else ""), read_id(row.get(source) if source else ""))
+        for row in recording.rows
+    }
+
+
+def _group_columns(recording: Recording) -> tuple[str, str]:
+    """The columns of systems and of sources, "" for none."""
+    system, source = (next(iter(by_name(recording.columns, (n, *ALIASES[n]))), "") for n in ("system_id", "source_id"))
+    return system, source
 
 
 def _chunks(table: TableFile, wanted: Sequence[str]) -> Iterator[tuple[int, Chunk]]:

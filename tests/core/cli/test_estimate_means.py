@@ -68,6 +68,21 @@ def test_its_json_is_that_of_the_design(files: tuple[Path, Path], run: Run) -> N
     assert len(body["next"]["item_ids"]) == 10
 
 
+def test_replies_say_systems_and_sources_beside_as_scores_do(tmp_path: Path, run: Run) -> None:
+    golden, verdicts = made()
+    whole = [row | {"score": round(row["score"])} for row in verdicts]
+    replies = [
+        {k: v for k, v in row.items() if k != "score"} | {"responses": [f"Score: {row['score']}"]} for row in whole
+    ]
+    place = write_rows(tmp_path / "g.jsonl", golden)
+    bodies = [
+        run("estimate-means", place, write_rows(tmp_path / f"{k}.jsonl", rows), "--aspect", "quality")[1]
+        for k, rows in enumerate((whole, replies))
+    ]
+    assert bodies[0]["systems"]["A"]["n_judged"] == SOURCES
+    assert bodies[0] == bodies[1]
+
+
 def test_null_data_is_not_claimed_to_differ(tmp_path: Path, run: Run) -> None:
     golden, verdicts = made(gap=0.0, seed=1)
     files = write_rows(tmp_path / "g.jsonl", golden), write_rows(tmp_path / "v.jsonl", verdicts)
