@@ -65,7 +65,9 @@ def _plain(value: Any, chunks: list[bytes]) -> Any:
     if value is None or isinstance(value, str | bool | int | float):
         return value
     if is_dataclass(value) and not isinstance(value, type):
-        return {f.name: _plain(got, chunks) for f in fields(value) if (got := getattr(value, f.name)) or not _silent(f)}
+        told = {f.name: getattr(value, f.name) for f in fields(value)}
+        silent = {f.name for f in fields(value) if _silent(f) and not told[f.name]}
+        return {name: _plain(part, chunks) for name, part in told.items() if name not in silent}
     if isinstance(value, np.ndarray):
         return _array_reference(value, chunks)
     if isinstance(value, np.integer):
