@@ -284,7 +284,8 @@ def fusion_result(store: Store, run_id: str, settings: StackSettings) -> ModelRe
     """What a finished LLM fusion is worth at the statistic and level of `settings`: every aspect, the score all in
     all, and the fusion without each assistant where that was asked for.
 
-    On labelled items of sources that neither plan, criteria nor assistants have seen; None where a judge of it is gone.
+    On labelled items of sources that neither plan, criteria nor assistants have seen; None where a judge of it or an
+    assistant is gone.
     """
     from core.fusion.items import require_systems
     from core.fusion.model_result import Rated, measured_ratings
@@ -294,8 +295,8 @@ def fusion_result(store: Store, run_id: str, settings: StackSettings) -> ModelRe
     outcome = store.results.read(run_id, RESULT, FusionRunView)
     if outcome is None or not outcome.judges:
         return None
-    fusion = model_fusion(store, unpack(FusionRequest, run.request_json))
     try:
+        fusion = model_fusion(store, unpack(FusionRequest, run.request_json))
         judges = {name: store.judges.get(run.project_id, key).judge for name, key in outcome.judges.items()}
     except NotFoundError:
         return None

@@ -6,12 +6,18 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from core.calibration.records import Calibration
-from core.errors import JobError
+from core.errors import AspectError, JobError
+from core.fusion.criteria import read_criteria
+from core.fusion.plan import OVERALL
+from core.fusion.request import FusionRunView
+from core.fusion.stack import StackSettings
 from core.project_records import JUDGES, WITH_RESULT, CriteriaAlignment, Run
 from core.projects.calibration import calibration_asked, judge_runs
 from core.projects.criteria import criteria_names
+from core.projects.fusion_by_model import fusion_result
 from core.projects.judge_line import HeldOutSeen, judge_line
 from core.projects.labelling import list_passes
 from core.projects.meetings import list_meetings
@@ -22,7 +28,17 @@ from core.projects.rounds import Relative, family_tree, list_proposals
 from core.projects.runs import list_held_out_accesses, load_calibration
 from core.projects.triage import list_triage
 from core.records import Alignment, Usage
-from core.report.facts import CostLine, CriteriaFact, History, PassFact, Report, RoundFact, reproduce
+from core.report.facts import (
+    CostLine,
+    CriteriaFact,
+    FusionFact,
+    FusionRow,
+    History,
+    PassFact,
+    Report,
+    RoundFact,
+    reproduce,
+)
 from core.report.words import RUN_WORDS, day
 from core.review.judge_versions import STATE_WORDS, JudgeLine, JudgeVersion, VersionMeasured
 from core.review.log import Action
@@ -31,6 +47,9 @@ from core.review.passes import LabelsFrozen
 from core.review.triage import HeldOutAccess, Triage
 from core.store.results import RESULT
 from core.store.store import Store
+
+if TYPE_CHECKING:
+    from core.fusion.model_result import ModelResult
 
 _MOST_CRITERIA = 60
 
@@ -114,7 +133,39 @@ def report(
         openings=tuple(openings),
         costs=tuple(_costs(store, run)),
         reproduce=reproduce(calibration, request),
+        fusion=_fusion(store, run, calibration),
     )
+
+
+def _fusion(store: Store, run: Run, calibration: Calibration) -> FusionFact | None:
+    """The newest finished fusion by a model that rated the aspect, at the statistic and level of the report."""
+    held, aspect = calibration.held_out, calibration.task.aspect
+    for other in store.runs.all(run.project_id):
+        if other.kind != "fusion" or other.golden_id != run.golden_id:
+            continue
+        outcome = store.results.read(other.run_id, RESULT, FusionRunView)
+        if outcome is None or aspect not in outcome.judges:
+            continue
+        try:
+            result = fusion_result(store, other.run_id, StackSettings(statistic=held.statistic, level=held.level))
+        except AspectError:  # too few systems for this level
+            continue
+        if result is not None:
+            return _fusion_fact(other.title, outcome, result, aspect)
+    return None
+
+
+def _fusion_fact(title: str, outcome: FusionRunView, result: ModelResult, aspect: str) -> FusionFact:
+    rows = [FusionRow(name, alignment) for name, alignment in result.aspects.items()]
+    if result.overall is not None:
+        rows.append(FusionRow(OVERALL, result.overall))
+    for name in (aspect, *([OVERALL] if result.overall is not None else [])):
+        rows += [
+            FusionRow(f"{name}, without {row.name}", row.alignment, row.difference)
+            for row in result.without.get(name, ())
+        ]
+    criteria = read_criteria(outcome.criteria, list(result.aspects), outcome.criteria_origins)
+    return FusionFact(title, criteria.words or "none", result.overall_target, result.overall is None, tuple(rows))
 
 
 def _measured(store: Store, run_id: str) -> Calibration:

@@ -122,6 +122,29 @@ class CostLine:
 
 
 @dataclass(frozen=True)
+class FusionRow:
+    """One figure of a fusion by a model; `minus`, where there is any, is the whole fusion minus this one."""
+
+    name: str
+    alignment: Alignment
+    minus: Difference | None = None
+
+
+@dataclass(frozen=True)
+class FusionFact:
+    """The newest fusion by a model that rated the aspect: `title` of its run, by which `criteria`, what it is worth.
+
+    `overall` says what the score all in all is held beside, or why it is held beside nothing (`no_overall`).
+    """
+
+    title: str
+    criteria: str
+    overall: str
+    no_overall: bool
+    rows: tuple[FusionRow, ...]
+
+
+@dataclass(frozen=True)
 class Reproduce:
     """How to get the same again.  `versions` are those of the program that wrote the report."""
 
@@ -168,6 +191,7 @@ class Report:
     openings: tuple[HeldOutAccess, ...]
     costs: tuple[CostLine, ...]
     reproduce: Reproduce
+    fusion: FusionFact | None = None
 
     @property
     def aspect(self) -> str:

@@ -51,6 +51,7 @@ def figure_rows(report: Report) -> Iterator[Row]:
     alpha = f"Krippendorff's alpha ({raters.alpha.metric})"
     yield _row("raters", alpha, "all", raters.alpha.value, interval=raters.alpha_interval, n=raters.alpha.n_items)
     yield from _judges(report)
+    yield from _fusion(report)
     for system in report.systems:
         name, n = f"system: {bounded(system.name, _NAME)}", system.alignment.n
         yield _aligned(name, "held-out", system.alignment)
@@ -99,6 +100,19 @@ def _judges(report: Report) -> Iterator[Row]:
         yield from _minus(
             what, side, bar.alignment, value=gap.value, interval=gap.interval, p=gap.p, n=gap.n, p_name="p (Holm)"
         )
+
+
+def _fusion(report: Report) -> Iterator[Row]:
+    """The fusion by a model: its aspects, all in all, and without each assistant."""
+    side = "unseen by the fusion"
+    for row in report.fusion.rows if report.fusion is not None else ():
+        name = f"fusion by a model: {bounded(row.name, _NAME)}"
+        yield _aligned(name, side, row.alignment)
+        if (gap := row.minus) is not None:
+            what = f"the whole minus: {name}"
+            yield from _minus(
+                what, side, row.alignment, value=gap.value, interval=gap.interval, p=gap.p, n=gap.n, p_name="p (Holm)"
+            )
 
 
 def _means(report: Report) -> Iterator[Row]:

@@ -131,6 +131,12 @@ def _draw_view(view: RunDetail) -> None:
             plain(f"{view.title}: {calls}, {price}; its scores are among the judges. {view.outcome.stopped_early}"),
             icon=":material/check:",
         )
+        with st.popover("Plan and criteria of this run", icon=":material/description:"):
+            st.caption("Plan")
+            st.text(view.outcome.plan)
+            whose = "; ".join(f"{aspect}: {origin}" for aspect, origin in view.outcome.criteria_origins.items())
+            st.caption(plain(f"Criteria ({whose or 'none'})"))
+            st.text(view.outcome.criteria)
         if lost:
             st.caption(plain(f"Without a score: {'; '.join(lost)}."))
     else:

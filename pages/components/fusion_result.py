@@ -40,8 +40,8 @@ def draw(page: Opened, fused: Fused, run_id: str) -> None:
         st.markdown(f"**Without each assistant**{plain(beside)}: the same calls, its name and number left out")
         arms = {row.name: row.alignment for row in without}
         frame = _frame("without", arms)
-        frame.insert(3, "the whole minus it", [difference_words(row.difference) for row in without])
-        frame.insert(4, "n of both", [row.difference.n for row in without])
+        frame["the whole minus it"] = [difference_words(row.difference) for row in without]
+        frame["n of both"] = [row.difference.n for row in without]
         grid.draw(frame, _columns(arms), alt=f"The LLM fusion without each assistant, {name}", rows=8)
 
 
@@ -56,15 +56,17 @@ def _frame(first: str, alignments: dict[str, Alignment]) -> pd.DataFrame:
             "interval": [tables.interval_of(alignment) for alignment in values],
             "n": [alignment.n for alignment in values],
             "no score": [alignment.n_unscored for alignment in values],
-            "why none": [alignment.reason or tables.DASH for alignment in values],
         }
+        | ({"why none": reasons} if any(reasons := [alignment.reason for alignment in values]) else {})
     )
 
 
 def _columns(alignments: dict[str, Alignment]) -> dict[str, Column]:
     level = next((alignment.level for alignment in alignments.values()), "dataset")
     unit = "systems" if level == "system" else "items"
+    heading = next((tables.measure_heading(alignment) for alignment in alignments.values()), "value")
     return {
+        heading: Column(digits=3),
         "interval": Column("95 % interval", help="over sources"),
         "n": Column(help=f"counts {unit}"),
         "no score": Column(help="items whose reply said nothing readable on it; never counted as 0"),

@@ -15,7 +15,7 @@ from core.project_records import GoldenSummary, JudgeEntry
 from core.records import Alignment, GoldenSet, JudgeKind
 from core.report.figures import describe, measure_name
 from core.report.figures.comparison import JudgeMark, leaderboard_figure
-from core.stats import NO_TEST, Difference, claim, p_figure
+from core.stats import NO_TEST, Difference, change_figures, claim, p_figure
 from pages.components import charts, compare_view, grid, metrics_view, tables
 from pages.components.fusion_choice import METHOD_WORDS, Choice, names_of
 from pages.components.grid import Column
@@ -198,11 +198,10 @@ def _role(name: str) -> str:
 
 
 def difference_words(difference: Difference | None) -> str:
-    """`+0.062 [+0.02, +0.10], p = .004`; "—" where undefined."""
+    """`+0.062 [+0.020, +0.100], p = .004`; "—" where undefined."""
     if difference is None or difference.value is None:
         return tables.DASH
-    ends = "" if difference.interval is None else f" [{difference.interval.low:+.2f}, {difference.interval.high:+.2f}]"
-    return f"{difference.value:+.3f}{ends}, {'no test' if difference.p is None else p_figure(difference.p)}"
+    return f"{change_figures(difference.value, difference.interval)}, {p_figure(difference.p, 'no test')}"
 
 
 def draw_table(fused: Fused) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +13,7 @@ from scipy.stats import spearmanr
 from streamlit.testing.v1 import AppTest
 
 from core import projects
+from core.fusion.request import FusionRequest
 from core.settings import Settings
 from core.store.store import Store
 from tests.pages.making import Place, golden_of
@@ -202,3 +204,26 @@ def test_the_parts_say_what_they_need(full: Place) -> None:
     assert needs["hidden"] == "its encoder"
     assert needs["one"] == "—"  # a metric by a name that nothing is computed by
     assert needs["plain"] == "its judge"
+
+
+def test_what_a_fusion_by_a_model_is_worth_stands_below_its_run(full: Place, drive: Callable[..., str]) -> None:
+    """Every figure with n and interval; without each assistant beside the whole; nothing to hold the overall beside."""
+    ids = tuple(
+        judge.judge_id
+        for judge in projects.list_judges(full.store, full.project_id)
+        if judge.judge.kind == "metric" and HOSTILE not in judge.name
+    )
+    request = FusionRequest(
+        *(full.project_id, full.golden_id, "coherence", ("coherence",), ids, "scripted"),
+        criteria="coherence: none",
+        leave_one_out=True,
+    )
+    drive(full.store, full.settings, projects.start_fusion(full.store, full.settings, request))
+    screen = choose_section(open_screen(SCREEN, **full.ids), "Let a model fuse")
+    worth, without = frame_with(screen, "rated"), frame_with(screen, "without")
+    assert (list(worth["rated"]), list(worth["n"])) == (["coherence"], [120])
+    assert list(without["without"]) == ["one", "two"]
+    assert list(without["n of both"]) == [120, 120]
+    assert all(" to " in ends for ends in without["95 % interval"])
+    assert all(re.match(r"[+−]0\.\d{3} \[", gap) for gap in without["the whole minus it"])
+    assert "The overall score is held beside nothing: the people gave no overall label" in texts(screen)

@@ -28,6 +28,8 @@ from core.projects.calibration import CalibrationRequest
 from core.providers import scripted
 from core.providers.base import Reply, Request
 from core.records import GoldenSet, Usage
+from core.report.page import appendix_page
+from core.report.rows import figure_rows
 from core.settings import Settings
 from core.store.store import Store
 from tests.fake_openai import RunningServer
@@ -187,12 +189,30 @@ def test_calibrated_criteria_are_taken_with_the_labels_that_chose_them(
         criteria=offered.criteria,
         criteria_origins=offered.criteria_origins,
         plan_seen=offered.seen,
-        n_items=6,
+        n_items=None,
+        leave_one_out=True,
     )
     view = fuse(given)
     assert view.criteria_origins == {"coherence": "calibrated", "relevance": "model"}
     entered = projects.get_judge(store, request_.project_id, view.judges["coherence"]).judge
     assert set(offered.seen) <= set(entered.seen)
+    report = projects.report(store, *where)
+    assert report.fusion is not None
+    assert report.fusion.criteria == "coherence: calibrated; relevance: written by the model"
+    assert report.fusion.overall == "the mean of coherence, relevance"
+    names = ["coherence", "relevance", "overall"]
+    names += [f"{what}, without {part}" for what in ("coherence", "overall") for part in ("overlap", "overlap_pairs")]
+    assert [row.name for row in report.fusion.rows] == names
+    n_unseen = 144 - len(offered.seen)
+    assert {row.alignment.n for row in report.fusion.rows if row.alignment.level == "dataset"} <= {n_unseen}
+    assert all(row.minus is not None and row.minus.n <= n_unseen for row in report.fusion.rows[3:])
+    figures = [row for row in figure_rows(report) if "fusion by a model" in row.what]
+    assert {row.what.split(": ")[-1] for row in figures} == set(names)
+    page = appendix_page(report)
+    assert "Fusion by a model" in page
+    assert "held beside the mean of coherence, relevance" in page
+    projects.remove_judge(store, request_.project_id, request_.judge_ids[0])
+    assert projects.report(store, *where).fusion is None, "an assistant is gone, so which items it had seen is too"
 
 
 def test_leaving_each_assistant_out_is_priced_kept_and_asked_once(
