@@ -217,13 +217,17 @@ class PairwiseSpearman:
 def pairwise_spearman(ratings: ArrayLike) -> PairwiseSpearman:
     """Mean rho over the pairs of rows of `ratings` (n_raters, n_items) with at least `MIN_COMMON` common items."""
     matrix = np.atleast_2d(np.asarray(ratings, dtype=np.float64))
-    present = (~np.isnan(matrix)).astype(np.float64)
-    enough = present @ present.T >= MIN_COMMON
+    rated = ~np.isnan(matrix)
+    enough = rated.astype(np.float64) @ rated.T.astype(np.float64) >= MIN_COMMON
+    ranks, sets = average_ranks(matrix), np.unique(rated, axis=0, return_inverse=True)[1]
     by_row = [np.empty(0)]
-    for k, row in enumerate(matrix):
+    for k in range(len(matrix)):
         partners = k + 1 + np.flatnonzero(enough[k, k + 1 :])
-        rated = ~np.isnan(row)  # of many raters each has few items
-        by_row.append(correlate(matrix[np.ix_(partners, rated)], row[rated], "spearman"))
+        alike, at = sets[partners] == sets[k], rated[k]  # of many raters each has few items
+        own = np.empty(partners.size)  # those who rated the same items are ranked once for all
+        own[alike] = correlate(ranks[np.ix_(partners[alike], at)], ranks[k, at], "pearson")
+        own[~alike] = correlate(matrix[np.ix_(partners[~alike], at)], matrix[k, at], "spearman")
+        by_row.append(own)
     values = np.concatenate(by_row)
     defined = values[~np.isnan(values)]
     n_pairs = matrix.shape[0] * (matrix.shape[0] - 1) // 2

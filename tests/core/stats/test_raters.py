@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import json
 from functools import cache
 from pathlib import Path
@@ -115,6 +116,23 @@ def test_alpha_refuses():
 def test_metric_follows_the_scale():
     scales = (BINARY, LIKERT, Scale(1, 6, 0.5), SLIDER, Scale(0, 1, None), Scale(1, 2, 1.0))
     assert [alpha_metric(scale) for scale in scales] == "nominal ordinal ordinal interval interval nominal".split()
+
+
+def test_pairwise_spearman_where_some_rated_the_same_items_and_some_did_not():
+    """Four who rated all of 60 items, one of them the same everywhere, and two who rated parts: 15 pairs, 5 with the
+    constant one."""
+    rng = np.random.default_rng(5)
+    ratings = rng.integers(1, 6, (6, 60)).astype(float)
+    ratings[3] = 2.0
+    ratings[4, :20], ratings[5, 35:] = np.nan, np.nan
+    expected = []
+    for a, b in itertools.combinations(ratings[[0, 1, 2, 4, 5]], 2):
+        both = ~np.isnan(a) & ~np.isnan(b)
+        if both.sum() >= 20:
+            expected.append(spearmanr(a[both], b[both]).statistic)
+    found = pairwise_spearman(ratings)
+    assert found.value == pytest.approx(np.mean(expected), abs=1e-12)
+    assert (found.n_pairs, found.n_left_out) == (len(expected), 15 - len(expected))
 
 
 def test_pairwise_spearman_against_scipy():
