@@ -169,9 +169,11 @@ class Tally:
         return [a + b for a, b in zip(self.saves, self.ways, strict=True)]
 
 
-async def opened(client: aiohttp.ClientSession, url: str, screen: str, *, who: str = "", **ids: str) -> Session:
-    """A tab of the browser that remembers `who`."""
-    cookie = f"{remembered._name_cookie(Settings.from_environment())}={quote(who)}"
+async def opened(
+    client: aiohttp.ClientSession, url: str, screen: str, *, who: str = "", cookies: str = "", **ids: str
+) -> Session:
+    """A tab of the browser that remembers `who` and has other `cookies`."""
+    cookie = f"{remembered._name_cookie(Settings.from_environment())}={quote(who)}; {cookies}"
     socket_ = await client.ws_connect(
         f"{url}/_stcore/stream", protocols=("streamlit",), max_msg_size=0, headers={"Cookie": cookie}
     )
@@ -183,10 +185,10 @@ async def opened(client: aiohttp.ClientSession, url: str, screen: str, *, who: s
     return session
 
 
-async def annotate(session: Session, rater: str, end: float, tally: Tally) -> None:
-    """A label every two seconds until `end`; every tenth is pressed twice."""
+async def annotate(session: Session, rater: str, end: float, tally: Tally, pause: float = PAUSE) -> None:
+    """A label every `pause` seconds until `end`; every tenth is pressed twice."""
     chooser = random.Random(rater)
-    await asyncio.sleep(chooser.random() * PAUSE)
+    await asyncio.sleep(chooser.random() * pause)
     number = 0
     while time.monotonic() < end:
         began, value = time.monotonic(), chooser.randint(1, 5)
@@ -203,7 +205,7 @@ async def annotate(session: Session, rater: str, end: float, tally: Tally) -> No
         if not twice:
             tally.ways.append(spent)
         number += 1
-        await asyncio.sleep(max(0.0, PAUSE - (time.monotonic() - began)))
+        await asyncio.sleep(max(0.0, pause - (time.monotonic() - began)))
 
 
 async def look_on(session: Session, place: int, end: float) -> None:
