@@ -18,6 +18,7 @@ RunKind = Literal[
     "rescore",
     "round",
     "styles",
+    "together",
     "ablation",
     "metrics",
     "repeval",

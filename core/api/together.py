@@ -103,7 +103,7 @@ def _measured(
         joined = ensemble_scores(own)[fresh]
         difference = paired_difference(joined, scores, items, measure, resamples=resamples, seed=seed)
         found[aspect] = MeasuredTogether(golden.name, measure, difference, None, len(parts), fit_on.size, why)
-    return together.with_maps(fitted, _corrected(found), alone.spent)
+    return together.with_maps(fitted, corrected(found), alone.spent)
 
 
 def _maps(
@@ -121,7 +121,7 @@ def _maps(
     return fit.map, fit_intervals(judged, scale), "" if fit.map is not None else fit.reason
 
 
-def _corrected(found: Mapping[str, MeasuredTogether]) -> dict[str, MeasuredTogether]:
+def corrected(found: Mapping[str, MeasuredTogether]) -> dict[str, MeasuredTogether]:
     """With the p of each aspect corrected for the number of aspects."""
     p = holm([np.nan if each.difference.p is None else each.difference.p for each in found.values()]).tolist()
     return {

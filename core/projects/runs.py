@@ -87,9 +87,9 @@ def start_run(
             judge_spec=judge_spec,
             request=pack(request).body,
         )
-        if opens:
-            access = HeldOutAccess(request.aspect, opens, subject=request.golden_id)
-            store.events.add(request.project_id, access, store.actor, form=f"opened:{run_id}")
+        for aspect in getattr(request, "aspects", (request.aspect,)) if opens else ():
+            access = HeldOutAccess(aspect, opens, subject=request.golden_id)
+            store.events.add(request.project_id, access, store.actor, form=f"opened:{run_id}:{aspect}")
         return run_id
 
     run_id = store.together(enter)

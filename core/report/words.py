@@ -31,6 +31,7 @@ RUN_WORDS = {
     "rescore": "scoring of edits",
     "round": "refinement rounds",
     "styles": "judging styles",
+    "together": "several aspects in one call",
     "ablation": "ablations",
     "metrics": "baseline metrics",
     "repeval": "RepEval",

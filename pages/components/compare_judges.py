@@ -9,7 +9,17 @@ from core import projects
 from core.comparison import unique_names
 from core.errors import ConcordError
 from core.project_records import GoldenSummary
-from pages.components import grid, import_view, judge_file_view, metrics_view, people, state, styles_view, tables
+from pages.components import (
+    grid,
+    import_view,
+    judge_file_view,
+    metrics_view,
+    people,
+    state,
+    styles_view,
+    tables,
+    together_view,
+)
 from pages.components.compare_view import Compared
 from pages.components.page import Opened, link_to
 from pages.components.screens import plain
@@ -25,8 +35,8 @@ KINDS = {
 }
 
 HERE, REPLIES, METRICS, STYLES = "The judges", "A judge's replies or scores", "Classical metrics", "Judging styles"
-FILE = "A RepEval file"
-WAYS = (REPLIES, METRICS, STYLES, FILE)
+FILE, TOGETHER = "A RepEval file", "Several aspects in one call"
+WAYS = (REPLIES, METRICS, STYLES, TOGETHER, FILE)
 
 
 def draw_empty(golden: GoldenSummary, aspect: str) -> None:
@@ -94,6 +104,8 @@ def _draw_way(page: Opened, golden: GoldenSummary, aspect: str, way: str) -> Non
         import_view.draw(page, golden, aspect)
     elif way == METRICS:
         metrics_view.draw(page, golden, aspect)
+    elif way == TOGETHER:
+        together_view.draw(page, golden, aspect)
     elif way == FILE:
         judge_file_view.draw(page, golden, aspect)
     else:

@@ -21,7 +21,7 @@ from core.store.store import Store
 
 OPEN = {"open_store", "ensure_worker", "ensure_sample_project", "worker_alive"}  # start-up; nobody acts yet
 OPEN |= {"list_workers", "ensure_demo", "welcome"}
-OPEN |= {"list_public_sets", "rows_csv", "key_named"}  # of no project
+OPEN |= {"list_public_sets", "rows_csv", "key_named", "criteria_origins"}  # of no project
 READING = """
     decisions estimate explain_item family_tree get_criteria get_golden get_judge get_meeting get_pass get_project
     find_project
@@ -36,9 +36,10 @@ READING = """
     list_rechecks
     suggest_agenda losing_changes decided_criteria log_lines run_starters list_participants
     estimate_repeval
+    estimate_together together_files together_offer
     measured_judges report
     compare_fusions fuse_judges fused_file kept_fusion
-    estimate_fusion list_plans propose_plan
+    estimate_fusion list_plans propose_plan calibrated_criteria fusion_result
     judge_adapters
     criteria_names draft_of others_drafting
     endpoints_of_project endpoints_of_run
@@ -60,7 +61,7 @@ CHANGING = """
     save_steps start_styles
     start_ablation
     import_judge preview_import read_recording read_upload start_metrics
-    start_repeval start_recheck
+    start_repeval start_recheck start_together
     set_current_point set_participants
     keep_fusion save_plan start_fusion
     decide_version make_version measure_version use_version
