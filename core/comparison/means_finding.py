@@ -25,7 +25,8 @@ def means_finding(means: SystemMeans, aspect: str, left_out: Mapping[str, int] |
     cautions += [f"{note}." for note in means.notes]
     lopsided = [system.name for system in means.corrected if LOPSIDED in system.note]
     if lopsided:
-        cautions.append(f"{in_short(lopsided)}: most labels are at one end of the scale, so intervals are too short.")
+        why = "most labels are alike, and few of them seldom meet a rare one; the intervals are longer for it"
+        cautions.append(f"{in_short(lopsided)}: {why}.")
     missing = [system for system in means.systems if system.corrected.value is None]
     if missing:
         cautions.append(_missing_words(missing, of_all=not means.corrected))

@@ -21,7 +21,7 @@ Departures, each of which a simulation asked for (`tests/bench/bench_system_mean
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -115,6 +115,12 @@ class Means:
     values: FloatArray
     parts: csr_matrix
     freedom: FloatArray
+
+    def lengthened(self, by: FloatArray) -> Means:
+        """With a further part `by` (n_systems,) in each variance, that no other system shares."""
+        from scipy.sparse import diags, hstack
+
+        return replace(self, parts=hstack([self.parts, diags(by)]).tocsr())
 
     @property
     def errors(self) -> FloatArray:

@@ -1,12 +1,14 @@
 """How often corrected means of systems hold the truth, how wide they are, and what is claimed where there is nothing.
 
-    python tests/bench/bench_system_means.py [--runs 1000] [--data DIR] [--only simulation real null speed] [--quick]
+    python tests/bench/bench_system_means.py [--runs 1000] [--data DIR] [--only simulation real …] [--quick]
 
 - *simulation*: two systems that answer the same sources, normal or 1–5 labels, judges of several correlations, with
   one item a source or four, the judge on the human scale or in per cent; 1,000 unlabelled sources.
 - *real data*: each set is a population.  Labelled and 400 unlabelled sources are drawn from it with replacement (with
   its own systems), so the truth is the mean of the whole set; verdicts are real: GPT-4's ratings of SummEval and
   Topical-Chat, ROUGE on Newsroom (0 to 1, so mapped).
+- *lopsided*: most labels are a 5, the others all 1, all 3, spread evenly or falling: the labels' own interval with
+  several parts of a further label at the far end (`FAR_LABEL`).
 - *null*: the drawn labels shuffled over items and systems: the share of tables that claim anything at all.
 - *speed*: a million verdicts of ten systems, from a file to the JSON, in a process of its own.
 - *package* (only where it is named): at a given λ, the largest distance from what the authors' package gives.  It is
@@ -36,6 +38,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import numpy as np
 
+import core.stats.system_means as module
 from core.comparison.means_finding import WORTH_AT, is_shown
 from core.records import Scale
 from core.stats.mean_records import SystemMeans
@@ -195,6 +198,36 @@ def real(data: Path, runs: int) -> Iterator[str]:
             yield f"| {name}, {len(of.names)} systems | {n} | {tally.words()} |"
 
 
+TOPS = (0.6, 0.7, 0.8, 0.9, 0.95)
+REST = {"all 1": (1, 0, 0, 0), "all 3": (0, 0, 1, 0), "even": (1, 1, 1, 1), "falling": (1, 2, 4, 8)}
+
+
+def lopsided(runs: int) -> Iterator[str]:
+    """Each run is a system of its own; `REST` are weights of 1 to 4."""
+    parts, held = (0.0, 0.25, 0.35, 0.5, 1.0), []
+    yield f"| share of 5s, the others | labels | {' | '.join(f'part {part:g}' for part in parts)} |"
+    yield "| --- | --- |" + " --- |" * len(parts)
+    for top, (name, weights), n in product(TOPS, REST.items(), LABELS):
+        chances = np.append(np.array(weights) / sum(weights) * (1 - top), top)
+        labels = np.random.default_rng(n).choice(np.arange(1.0, 6.0), (runs, n), p=chances)
+        held.append([_held_with(part, labels, float(chances @ np.arange(1, 6))) for part in parts])
+        yield f"| {top:.0%}, {name} | {n} | {' | '.join(f'{share:.3f}' for share in held[-1])} |"
+    shares = np.array(held)
+    for words, chosen in ((f"under .92, of {len(held)}", shares < 0.92), ("over .98", shares > 0.98)):
+        yield f"| {words} | | {' | '.join(map(str, chosen.sum(axis=0)))} |"
+
+
+def _held_with(part: float, labels: np.ndarray, truth: float) -> float:
+    """The share of the rows of `labels` (runs, n) whose interval with that part holds the truth."""
+    module.FAR_LABEL = part
+    systems, sources = np.indices(labels.shape)
+    names = tuple(map(str, range(labels.shape[0])))
+    unread = np.full(labels.size, np.nan)
+    items = JudgedItems(labels.ravel(), unread, sources.ravel(), systems.ravel(), names, Scale(1, 5, 1.0))
+    ends = [system.labels_only.interval for system in system_means(items).systems]
+    return float(np.mean([at is not None and at.low <= truth <= at.high for at in ends]))
+
+
 def null(data: Path, runs: int) -> Iterator[str]:
     yield "| labels shuffled | labels a system | systems told apart | judge called worth labels | any claim |"
     yield "| --- | --- | --- | --- | --- |"
@@ -264,13 +297,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=1000)
     parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
-    parser.add_argument("--only", nargs="+", default=["simulation", "real", "null", "speed"])
+    parser.add_argument("--only", nargs="+", default=["simulation", "real", "lopsided", "null", "speed"])
     parser.add_argument("--quick", action="store_true", help="100 runs a cell")
     chosen = parser.parse_args()
     runs = 100 if chosen.quick else chosen.runs
     parts = {
         "simulation": lambda: simulation(runs),
         "real": lambda: real(chosen.data, runs),
+        "lopsided": lambda: lopsided(runs),
         "null": lambda: null(chosen.data, min(runs, 200)),
         "speed": speed,
         "package": package,

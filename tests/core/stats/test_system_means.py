@@ -173,15 +173,39 @@ def test_where_everything_is_labelled_the_labels_say_it():
     assert system.note == ALL_LABELLED
 
 
-def test_equal_labels_tell_nothing_of_how_sure_they_are():
-    items = drawn(8, 20, 100, systems=1)
+def test_equal_labels_are_as_sure_as_half_a_label_at_the_far_end_leaves_them():
+    """On 1 to 5, twenty labels of 5: error 4 · √(.5 / (20² − 1)) = .141598, t(19) = 2.093024 times that is .296369."""
+    items = replace(drawn(8, 20, 100, systems=1), scale=LIKERT)
     (system,) = system_means(replace(items, labels=np.where(np.isnan(items.labels), np.nan, 5.0))).systems
     assert system.corrected.value == 5.0
-    assert system.corrected.interval is None
-    assert system.corrected.reason
+    assert system.labels_only.interval is not None
+    assert system.labels_only.interval.low == pytest.approx(5 - 0.296369, abs=1e-5)
+    assert system.corrected.width <= MOST_WIDER * system.labels_only.width
 
 
-def test_labels_at_one_end_of_the_scale_carry_a_warning():
+def test_lopsided_labels_have_longer_intervals_that_hold():
+    """Of labels that are 5 in nine of ten cases and 1 in the tenth, t alone holds the mean in .64 of samples of ten."""
+    held, widths = [], []
+    for seed in range(150):
+        generator = np.random.default_rng(seed)
+        labels = np.where(generator.uniform(size=10) < 0.9, 5.0, 1.0)
+        items = JudgedItems(
+            np.r_[labels, [np.nan] * 50],
+            generator.normal(3, 1, 60),
+            np.arange(60),
+            np.zeros(60, dtype=np.intp),
+            ("A",),
+            LIKERT,
+        )
+        (system,) = system_means(items).systems
+        assert system.labels_only.interval is not None
+        held.append(system.labels_only.interval.low <= 4.6 <= system.labels_only.interval.high)
+        widths.append(system.corrected.width / system.labels_only.width)
+    assert np.mean(held) >= 0.95
+    assert max(widths) <= MOST_WIDER + 1e-9
+
+
+def test_lopsided_labels_are_said_to_be():
     items = drawn(8, 20, 100, systems=1)
     top = np.where(np.isnan(items.labels), np.nan, np.where(items.sources < 16, 5.0, 3.0))
     assert LOPSIDED in system_means(replace(items, labels=top)).systems[0].note
