@@ -31,7 +31,7 @@ from core.judging.reply_patterns import Grammar, cased, grammar, levelled, match
 from core.records import Scale, UnscoredReason
 from core.verdicts import Reading
 
-PARSER = "concord.v2"
+PARSER = "concord.v3"
 """Name and version of this reader, as judge files state it: one that reads some reply otherwise gets a new number."""
 
 STRUCTURED, ALONE, LABELLED, PROSE, QUOTED = 4, 3, 2, 1, 0
@@ -346,11 +346,17 @@ def _in_prose(text: str, pattern: re.Pattern[str], scale: Scale) -> Iterator[Sta
     """What counts something is no verdict, nor what lies beyond ten times the scale: that is a year or a count."""
     for match in _last_matches(pattern, text):
         value = matched_value(match, scale)
-        if value is None or not patterns.NO_COUNT.match(text, match.end()):
+        if value is None or not patterns.NO_COUNT.match(text, match.end()) or _ends_a_range(text, match):
             continue
         fits = value <= 10 * max(scale.high, 1) or match.groupdict().get("top") is not None
         if fits and not is_supposed(text, match.start(), match.end()):
             yield Statement(QUOTED if is_quoted(text, match.start()) else PROSE, *match.span(), value)
+
+
+def _ends_a_range(text: str, match: re.Match[str]) -> bool:
+    """ "3 to 4 stars", "between three and four": neither end is the verdict."""
+    start = match.start("number") if match["number"] is not None else match.start()
+    return bool(patterns.RANGE_BEFORE.search(text, max(0, start - _BEFORE), start))
 
 
 def _in_brackets(text: str, scale: Scale) -> Iterator[Statement]:

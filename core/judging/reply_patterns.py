@@ -47,10 +47,17 @@ _SAME_LENGTH = str.maketrans(
 )
 
 DIGITS = r"\d+(?:[.,]\d+)?"
-NUMBER = rf"(?P<number>-?{DIGITS}|\b(?:{WORD})\b)(?P<half>\s{{1,3}}and\s{{1,3}}a\s{{1,3}}half|½)?"
+_STARS_IN_WORDS = r"(?:stars?|sternen?|estrellas?|etoiles?)\b"
+_AND_PART = r"(?:\s{1,3}|-)(?:and|y|et)(?:\s{1,3}|-)(?:(?:an?|one|two|three|une?)(?:\s{1,3}|-))?"
+_AND_PART += r"(?:half|quarters?|thirds?|media|demie?)\b(?!\s{1,3}of\b)"
+STAR_NAMES = rf"(?:-\s{{0,3}})?{_STARS_IN_WORDS}(?!{_AND_PART})"
+_HALF = r"(?:\s{1,3}|-)and(?:\s{1,3}|-)(?:a(?:\s{1,3}|-)|one-)half\b|\s?½|(?:\s{1,3}|-|\s{1,3}and\s{1,3})1/2(?!\d)"
+NUMBER = rf"(?P<number>-?{DIGITS}|\b(?:{WORD})\b)(?P<half>{_HALF})?"
+NUMBER += rf"(?:\s?[(\[](?P<again>{DIGITS}|(?:{WORD}))[)\]](?=\s{{0,3}}{STAR_NAMES}|\s{{1,3}}out\s{{1,3}}of\b))?"
 TOP = rf"(?P<top>{DIGITS}|(?:{WORD})\b)"
 OUT_OF = rf"{NUMBER}(?:\s{{0,3}}(?:/|\bout\s{{1,3}}of\b|\b(?:of|von|de|sobre|sur)\b|\bon\b(?=\s+\d))\s{{0,3}}{TOP})?"
-STARS = r"(?P<glyphs>[★⭐]{1,20})\ufe0f?[☆✩]{0,20}"
+STARS = r"(?P<glyphs>(?:[★⭐]\ufe0f?){1,20})(?![★⭐]|\s?(?:½|1/2))[☆✩]{0,20}"
+STARS += rf"(?!{_AND_PART})"
 YES_NO = r"(?P<answer>yes|no|true|false|ja|nein|si|oui|non)\b"
 _NONE = r"(?P<nothing>n/?a\b|none\b|null\b|unknown\b|not applicable)"
 OPEN = r"[\s\"'(\[<{]{0,8}"
@@ -61,8 +68,12 @@ _PARENTHESIS = r"(?:\s{0,3}[(\[][^()\[\]\n]{0,60}[)\]])?"
 _SEPARATOR = r"(?:(?:[:=\n|]|-{1,3}>|-(?=\s)|\bis:)\s{0,4}){1,3}"
 NO_RANGE = r"(?!\d|[eE][-+]?\d|(?:st|nd|rd|th)\b|[.,]\d|"
 NO_RANGE += r"\s{0,3}=\s{0,3}\w|\s{0,3}(?:-|~|(?:to|through|or|bis|oder|ou|o|a)\b)"
-NO_RANGE += rf"\s{{0,3}}(?:\d|(?:{WORD})\b))"
-STAR_NAMES = r"(?:-\s{0,3})?(?:stars?|sternen?|estrellas?|etoiles?)\b"
+NO_RANGE += rf"\s{{0,3}}(?:\d|(?:{WORD})\b)|{_AND_PART}|\s{{1,3}}[1-3]/[2-4](?!\d))"
+RANGE_BEFORE = re.compile(
+    rf"(?:\d|\b(?:{WORD}))(?:-|\s{{0,3}}~\s{{0,3}}|\s{{1,3}}(?:to|through|or|bis|oder|ou)\s{{1,3}})(?:an?\s)?\Z|"
+    rf"\bbetween\s{{1,3}}(?:an?\s)?(?:{DIGITS}|(?:{WORD}))\s{{1,3}}and\s{{1,3}}(?:an?\s)?\Z"
+)
+"""What makes the number after it the upper end of a range: "three or", "between 3 and"."""
 SHY_NAMES = frozenset("note nota cote punkte points puntos".split())
 """Labels that are also everyday words: they count only where the value closes a sentence, a line or a bracket."""
 _NAMES = (
@@ -127,14 +138,16 @@ ANSWERS = re.compile(
 IN_BRACKETS = re.compile(rf"[(\[]\s{{0,2}}{NUMBER}\s{{0,2}}[)\]](?=\s{{0,2}}(?:[.,;:\n]|$))")
 AFTER_EMPTY_LABEL = re.compile(rf"(?m)^(?:rationale|explanation|reasons?|reasoning)\s?:\s{{0,3}}{NUMBER}[.:]\s")
 STAR_WORD = re.compile(rf"\s{{0,3}}{STAR_NAMES}")
-VERDICT_ENDS = re.compile(r"\s{0,3}(?:[.,;:!()\]\"'>\n|/-](?!\d)|$)")
+VERDICT_ENDS = re.compile(r"\s{0,3}(?:[.,;:!()\]\"'>\n|/](?!\d)|$)|\s{1,3}-(?!\d)|-(?!\w)")
+"""No hyphen within a word: "four-legged", "two-thirds"."""
 LIST_GOES_ON = re.compile(r"(?m)^[ \t]{0,8}2[.)]\s")
 NO_COUNT = re.compile(
-    r"\s{0,3}(?:[.,:;!?()\[\]}\"'<>|/&+=*%-]|$|\n|(?:stars?|points?|for|because|as|since|due|on|in|to|at|and|but|with|given|"
+    rf"(?!\s{{0,3}}-?{_STARS_IN_WORDS}{_AND_PART})(?:-(?!\w)|-{_STARS_IN_WORDS}|\s{{1,3}}-|"
+    r"\s{0,3}(?:[.,:;!?()\[\]}\"'<>|/&+=*%]|$|\n|(?:stars?|points?|for|because|as|since|due|on|in|to|at|and|but|with|given|"
     r"rating|score|overall|here|based|according|would|is|was|which|that|this|out|of|by|from|if|while|although|so|"
     r"reflecting|indicating|considering|then|when|rather|instead|not|"
     r"punkten?|sternen?|weil|da|denn|fur|und|aber|auf|puntos|estrellas|porque|ya|por|para|en|y|pero|etoiles?|car|parce|"
-    r"pour|sur|et|mais|puisque)\b)"
+    r"pour|sur|et|mais|puisque)\b))"
 )
 REFUSAL = re.compile(
     r"\bi(?:'m| am) (?:sorry|unable|not able)|\bas an ai\b|"
@@ -221,6 +234,7 @@ CHINESE_ANSWER = re.compile(r"(?m)^\s{0,4}(?P<answer>是|否|对|不是)\s?[。.
 CHINESE_DEFINES = re.compile(r"\s?分?[^。.\n\d]{0,4}(?:表示|代表|意味|指的是|是最|为最|為最|最高|最低|需要)")
 CHINESE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
+_DASH = re.compile(rf"(?<=\w)[—–](?=[^\W\d_])(?!(?:{WORD})\b)")
 _THOUGHT = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL)
 _QUOTED_SCALE = re.compile(
     r"\b(?:scale|range|skala|escala|echelle)\b\s{1,3}(?:(?:of|from|von|de)\s{1,3})?"
@@ -282,11 +296,14 @@ def grammar(low: float, high: float, aspect: str) -> Grammar:
 
 
 def plain(text: str) -> str:
-    """Lower case without accents, markdown and typographic punctuation; every character keeps its place."""
+    """Lower case without accents, markdown and typographic punctuation; every character keeps its place.
+
+    A dash between two words becomes a comma, so that it is told from a hyphen within one.
+    """
     lower = text.lower()
     if len(lower) != len(text):
         lower = "".join(low if len(low := char.lower()) == 1 else char for char in text)
-    return lower.translate(_SAME_LENGTH).lower()
+    return _DASH.sub(",", lower).translate(_SAME_LENGTH).lower()
 
 
 def cased(text: str) -> str:
@@ -316,9 +333,11 @@ def matched_value(match: re.Match[str], scale: Scale) -> float | None:
     """
     groups = match.groupdict()
     if groups.get("number") is not None:
+        if (again := groups.get("again")) and _number(again) != _number(groups["number"]) + 0.5 * bool(groups["half"]):
+            return None  # "three (4) stars"
         return out_of(groups["number"], groups.get("half"), groups.get("top"), scale)
     if groups.get("glyphs") is not None:
-        return float(len(groups["glyphs"]))
+        return float(len(groups["glyphs"].replace("\ufe0f", "")))
     answer = groups.get("answer")
     if answer is not None and (scale.low, scale.high) == (0, 1):
         return 1.0 if answer in _YES else 0.0 if answer in _NO else None

@@ -83,6 +83,53 @@ STATED = [
     ("The rating is: 4", 4),
 ]
 
+STARS = [
+    ("Two-and-a-half stars.", 2.5),
+    ("Two-and-a-half stars. The text is clear.", 2.5),
+    ("I give it two-and-a-half stars.", 2.5),
+    ("Two and one-half stars", 2.5),
+    ("2½ stars", 2.5),
+    ("2 1/2 stars", 2.5),
+    ("Rating: three-and-a-half stars", 3.5),
+    ("Score: 2 1/2", 2.5),
+    ("Three-and-a-half out of 5", 3.5),
+    ("Four and a half-stars", 4.5),
+    ("Three (3) stars. The text is clear.", 3),
+    ("I give it three (3) stars.", 3),
+    ("3 (three) stars", 3),
+    ("Two and a half (2.5) stars", 2.5),
+    ("Three (3) out of five (5) stars", 3),
+    ("A solid four-star.", 4),
+    ("⭐️⭐️⭐️⭐️", 4),
+    ("★★★☆☆ and clear", 3),
+    ("★★★ and clear", 3),
+    ("Four—the text is clear.", 4),
+    ("4–the text is clear.", 4),
+    ("I give three stars and half of the text is clear.", 3),
+    ("3-sentence summary. Score: 4", 4),
+]
+
+NO_WHOLE_STARS = [
+    "Three (4) stars",
+    "Three stars and a half",
+    "I give it three stars and a half.",
+    "Three and a quarter stars",
+    "Rating: three and a quarter",
+    "I'd say three-and-half stars",
+    "Dos estrellas y media",
+    "Trois étoiles et demie",
+    "3 to 4 stars",
+    "Three or four stars",
+    "Three-four stars",
+    "Between three and four stars",
+    "Two to three and a half stars",
+    "★★½",
+    "Four-legged animals are described well.",
+    "The summary gives a three-sentence overview.",
+    "This is a one-sided text.",
+    "Two-thirds of it is clear.",
+]
+
 LAST_OR_STRONGEST = [
     ("Rating: 3\nRationale: It would be a 5 if the second part were shorter.", 3),
     ("Rating: 3\nRationale: A score of 5 would require a source.", 3),
@@ -147,7 +194,17 @@ NOT_STATED = [
     "<think>I could say Score: 4",
 ]
 
-OUTSIDE = ["Rating: 7", "Score: 0", "8/10", "Score: 8/10", "Rating: -1", "Score: 11\nFar above.", "6", "Score: 85%"]
+OUTSIDE = [
+    "Score: 2 3/4",
+    "Rating: 7",
+    "Score: 0",
+    "8/10",
+    "Score: 8/10",
+    "Rating: -1",
+    "Score: 11\nFar above.",
+    "6",
+    "Score: 85%",
+]
 
 REFUSED = [
     "I'm sorry, but I cannot rate this text.",
@@ -157,7 +214,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("reply", "value"), STATED + LAST_OR_STRONGEST + OF_THE_ASPECT)
+@pytest.mark.parametrize(("reply", "value"), STATED + STARS + LAST_OR_STRONGEST + OF_THE_ASPECT)
 def test_a_stated_rating_is_read(reply: str, value: float) -> None:
     reading = read_rating(reply, FIVE, "coherence")
     assert (reading.value, reading.reason) == (value, None)
@@ -165,7 +222,7 @@ def test_a_stated_rating_is_read(reply: str, value: float) -> None:
     assert reply[slice(*reading.span)].strip()
 
 
-@pytest.mark.parametrize("reply", NOT_STATED)
+@pytest.mark.parametrize("reply", NOT_STATED + NO_WHOLE_STARS)
 def test_what_is_no_verdict_is_not_read(reply: str) -> None:
     reading = read_rating(reply, FIVE, "coherence")
     assert (reading.value, reading.reason) == (None, "no verdict")
