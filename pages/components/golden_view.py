@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import pandas as pd
 import streamlit as st
 
 from core import projects
@@ -21,7 +22,7 @@ from pages.components.screens import plain
 
 LONGEST = 60
 """Letters of a name within a sentence."""
-PAGE_ROWS, MOST_PICTURES, MOST_RELATED = 100, 4, 12
+PAGE_ROWS, MOST_PICTURES, MOST_RELATED, MOST_SOURCES = 100, 4, 12, 2_000
 LABELS, ITEMS, GROUPS = "Labels", "Items", "Sources and systems"
 
 
@@ -56,6 +57,13 @@ def _grown(older_id: str, newer_id: str, _page: Opened) -> Grown:
 def _with_aspects(golden_id: str, aspects: tuple[str, ...], _golden: GoldenSet) -> GoldenSet:
     """The same set with labels of these aspects only, kept so that its digest is computed once."""
     return replace(_golden, aspects={aspect: _golden.aspects[aspect] for aspect in aspects})
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _groups(golden_id: str, _golden: GoldenSet) -> tuple[pd.DataFrame, int]:
+    """Items per source and system, of the first sources, and how many sources there are."""
+    frame = tables.groups_frame(_golden)
+    return frame.head(MOST_SOURCES).copy(), len(frame)
 
 
 def draw(page: Opened, goldens: Sequence[GoldenSummary]) -> None:
@@ -154,9 +162,11 @@ def _draw_parts(page: Opened, golden: GoldenSummary) -> None:
     if part == ITEMS:
         _draw_items(page, golden)
     elif part == GROUPS:
-        frame = tables.groups_frame(whole)
+        frame, n_sources = _groups(golden.golden_id, whole)
         height = tables.height_for(len(frame), 12)
-        st.dataframe(frame.head(2000), hide_index=True, height=height, alt="Items per source and system")
+        st.dataframe(frame, hide_index=True, height=height, alt="Items per source and system")
+        if n_sources > len(frame):
+            st.caption(f"The first {len(frame):,} of {n_sources:,} sources.")
     else:
         _draw_labels(whole, golden)
 

@@ -13,9 +13,21 @@ from streamlit.testing.v1 import AppTest
 from core import projects
 from core.data import read_upload
 from core.records import GoldenSet
-from pages.components import remembered
+from pages.components import golden_view, remembered, state, tables
 from tests.pages.making import Place
-from tests.pages.screen import button, choose, frame_with, grids, labelled, open_screen, press, texts, upload
+from tests.pages.screen import (
+    button,
+    choose,
+    frame_with,
+    grids,
+    labelled,
+    open_screen,
+    prepared,
+    press,
+    run,
+    texts,
+    upload,
+)
 
 SCREEN = "1_golden_set"
 
@@ -54,6 +66,24 @@ def frozen(place: Place) -> GoldenSet:
     """The golden set that was brought in last."""
     newest = projects.list_goldens(place.store, place.project_id)[0]
     return projects.load_golden_set(place.store, newest.golden_id)
+
+
+def test_sources_and_systems_are_counted_once_and_what_is_left_out_is_said(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """20 sources of 3 systems, of which 5 fit: a row a source, its name and 1 item of each system."""
+    press(bring(place, "fresh.csv", as_csv(rows())), "Freeze this golden set")
+    monkeypatch.setattr(golden_view, "MOST_SOURCES", 5)
+    screen = prepared(SCREEN, project=place.project_id)
+    screen.session_state[state.GOLDEN_PART] = golden_view.GROUPS
+    run(screen)
+    (shown,) = (frame.value for frame in screen.dataframe)
+    assert shown.columns.tolist() == ["source id", "system 0", "system 1", "system 2"]
+    assert shown["source id"].tolist() == ["doc 0", "doc 1", "doc 10", "doc 11", "doc 12"]
+    assert (shown[["system 0", "system 1", "system 2"]] == 1).all().all()
+    assert "The first 5 of 20 sources." in texts(screen)
+    monkeypatch.delattr(tables, "groups_frame")  # it is not counted anew
+    run(screen)
 
 
 def test_an_empty_project_has_the_drop_zone_and_three_ways_to_begin(empty: Place) -> None:
