@@ -11,7 +11,7 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -94,16 +94,60 @@ def _way_out(error: Exception, address: str) -> str:
     )
 
 
+# ── work in shards ───────────────────────────────────────────────────────────────────────────────────────────
+
+RETRIES = 10
+"""How often a shard is done again where its node is lost."""
+
+POLL_SECONDS = 0.5
+"""Between two looks whether whoever waits must stop."""
+
+
+def shared_out(
+    address: str,
+    work: Callable[..., Any],
+    shards: Sequence[tuple[Any, ...]],
+    needs: Mapping[str, float],
+    on_wait: Callable[[], None] = lambda: None,
+) -> Generator[tuple[int, Any]]:
+    """(place, ``work(*shard)``) of every shard as it is done, on the cluster at `address`; `needs` is what one takes.
+
+    A lost node costs its unfinished shards, which Ray gives to another.  `on_wait` is called about twice a second and
+    may raise; what runs on the cluster is cancelled then.  JobError when the cluster fails for good.
+    """
+    ray = connected(address)
+    task = ray.remote(max_retries=RETRIES, scheduling_strategy="SPREAD", **needs)(work)
+    waiting = {task.remote(*shard): place for place, shard in enumerate(shards)}
+    try:
+        while waiting:
+            on_wait()
+            ready, _ = ray.wait(list(waiting), num_returns=1, timeout=POLL_SECONDS)
+            for done in ready:
+                with plain_errors(address):
+                    answer = ray.get(done)
+                yield waiting.pop(done), answer
+    finally:
+        for shard in waiting:
+            ray.cancel(shard)
+
+
+def this_node() -> str:
+    """The address of the node that a shard is done on."""
+    import ray
+
+    return str(ray.util.get_node_ip_address())
+
+
 # ── actors on the nodes ──────────────────────────────────────────────────────────────────────────────────────
 
-TASKS_AHEAD, POLL_SECONDS = 2, 0.5
-"""Tasks that an actor has, one of them at work; how often whoever waits for answers may do something else."""
+TASKS_AHEAD = 2
+"""Tasks that an actor has, one of them at work."""
 
 PATIENCE, PING = 60.0, 20.0
 """Seconds that new actors get to answer before they are left out; those that may be at work, after a loss."""
 
-Each = Literal["cpu", "gpu", "node"]
-"""What takes one actor."""
+Each = Literal["cpu", "gpu", "node", "whole node"]
+"""What has one actor: it computes on it, or waits for somebody else there ("node")."""
 
 
 @dataclass
@@ -123,11 +167,10 @@ class Crew:
 
         JobError where no node has any.
         """
-        needs = {"cpu": {"num_cpus": 1}, "gpu": {"num_gpus": 1, "num_cpus": 0}, "node": {"num_cpus": 0}}[each]
         settled = {"max_restarts": 0, "max_task_retries": 0}  # what is lost is told, not waited for
         actors = {}
         for node in seats(ray, each)[:most]:
-            actor = ray.remote(scheduling_strategy=_on(node), **needs, **settled)(kind).remote(*arguments)
+            actor = ray.remote(scheduling_strategy=_on(node), **_needs(node, each), **settled)(kind).remote(*arguments)
             actors[actor] = str(node["NodeManagerAddress"])
         return cls(ray, actors)
 
@@ -202,13 +245,26 @@ class Crew:
 
 def seats(ray: Any, each: Each) -> list[Mapping[str, Any]]:
     """The nodes that are there, each as often as it has what an actor takes: one from every node first."""
-    name = {"cpu": "CPU", "gpu": "GPU", "node": ""}[each]
     nodes = [node for node in ray.nodes() if node["Alive"]]
-    room = [int(node["Resources"].get(name, 0)) if name else 1 for node in nodes]
+    room = [_room(node, each) for node in nodes]
     found = [node for turn in range(max(room, default=0)) for node, n in zip(nodes, room, strict=True) if turn < n]
     if not found:
         raise JobError("The Ray cluster has no processors to offer; start nodes with some (ray start --num-cpus).")
     return found
+
+
+def _room(node: Mapping[str, Any], each: Each) -> int:
+    if each == "node":
+        return 1
+    n = int(node["Resources"].get("GPU" if each == "gpu" else "CPU", 0))
+    return min(n, 1) if each == "whole node" else n
+
+
+def _needs(node: Mapping[str, Any], each: Each) -> dict[str, float]:
+    """What an actor takes of its node; Ray gives it as many threads as processors."""
+    if each == "gpu":
+        return {"num_gpus": 1, "num_cpus": 0}
+    return {"num_cpus": {"cpu": 1, "node": 0, "whole node": node["Resources"].get("CPU", 0)}[each]}
 
 
 def _on(node: Mapping[str, Any]) -> Any:

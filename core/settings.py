@@ -9,7 +9,7 @@
 | `CONCORD_CAPABILITIES` | found out | what the worker computes on: `cpu`, `gpu`, `cuda` or `mps` |
 | `CONCORD_REMOTE_CODE` | none | models whose own Python RepEval may run: `ORG/MODEL@COMMIT` or folders, by commas |
 | `CONCORD_LOCAL_MODELS` | none | models that a judge out of a file may run: `ID`, `ID@REVISION` or folders, by commas |
-| `CONCORD_RAY` | none | Ray cluster that reads hidden states: `auto`, or `HOST:PORT` of its head |
+| `CONCORD_RAY` | none | Ray cluster for `hf:` judges, hidden states, many texts: `auto`, or `HOST:PORT` of its head |
 | `CONCORD_RUNS_PER_PROJECT` | as many as fit | runs of one project at work at once, over all workers; the others wait |
 | `CONCORD_CONCURRENCY` | `64` | requests in flight to one endpoint |
 | `CONCORD_REQUESTS_PER_MINUTE` | as the endpoint allows | most requests a minute to one endpoint |

@@ -42,6 +42,7 @@ MARKER_OF_FIXTURE = {
     "context": "browser",
     "page": "browser",
     "lone_namespace": "ray",
+    "two_nodes": "ray",
 }
 BROWSER = "tests/browser/"
 LONGEST = (BROWSER, "tests/outside/test_killed.py", "tests/core/jobs/test_queue.py")

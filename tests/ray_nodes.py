@@ -44,6 +44,7 @@ def set_environment(folder: Path) -> None:
         "RAY_health_check_period_ms": "1000",  # a lost node is noticed after seconds, not a quarter of a minute
         "RAY_health_check_timeout_ms": "2000",
         "RAY_health_check_failure_threshold": "3",
+        "RAY_prestart_worker_first_driver": "0",  # what nobody asked for costs seconds of a processor
         "RAY_raylet_start_wait_time_s": "200",  # on a machine that others load, too
         "CUDA_VISIBLE_DEVICES": "",  # the nodes share one machine: neither is to find its GPU
     }
@@ -112,3 +113,22 @@ def two_nodes(folder: Path, second_path: str = "") -> Iterator[subprocess.Popen[
             kill_with_children(node.pid)
     finally:
         shutil.rmtree(sockets, ignore_errors=True)
+
+
+def holding(key: str) -> list[str]:
+    """The files of the nodes and the store of the cluster, as far as they hold the key."""
+    import ray
+    from ray.experimental.internal_kv import _internal_kv_get, _internal_kv_list
+
+    ours = not ray.is_initialized()
+    if ours:
+        ray.init(address=f"{HEAD}:{PORT}", log_to_driver=False, configure_logging=False)
+    session = Path(ray._private.worker._global_node.get_session_dir_path())
+    logs = {str(file): file.read_bytes() for file in session.rglob("*") if file.is_file()}
+    kept = {str(name): _internal_kv_get(name) or b"" for name in _internal_kv_list(b"")}
+    kept |= {"jobs": repr(ray._private.state.jobs()).encode()}
+    if ours:
+        ray.shutdown()
+    assert logs
+    assert kept["jobs"]
+    return [name for name, data in (logs | kept).items() if key.encode() in data]

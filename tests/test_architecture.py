@@ -184,7 +184,9 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "core.providers.transformers_local": (
         *("core.providers", "core.repeval.model", "core.repeval.reader", "core.repeval.states"),
     ),
+    "core.providers.on_cluster": ("core.cluster", "core.providers", "core.repeval.cluster", "core.repeval.model"),
     "core.judging": ("core.data.verdict_files", "core.providers.base"),
+    "core.judging.offline.features": ("core.cluster", "core.judging.offline"),
     "core.judging.offline.strengths": ("core.judging.offline", "core.stats"),
     "core.judging.local": ("core.judging", "core.providers", "core.repeval.question"),
     "core.judging.by_batch": ("core.judging", "core.providers"),
@@ -252,7 +254,7 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
             *("core.providers.one_pass", "core.providers.transformers_local"),
         ),
     ),
-    "ray": ("core.cluster", "core.repeval.cluster", "core.scoring.on_ray"),
+    "ray": ("core.cluster",),
     "opentelemetry": ("core.telemetry",),
     **dict.fromkeys(("pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib"), ()),
 }

@@ -106,7 +106,7 @@ def read_asked(
     UsageError for a judge that is no model in the process, or writes its ratings.
     """
     place = f"hf:{spec.name}@{spec.revision}" if spec.revision else f"hf:{spec.name}"
-    with closing(load_judge(judge_file, judge=None if spec.name == EMBEDDED else place)) as loaded:
+    with closing(load_judge(judge_file, judge=None if spec.name == EMBEDDED else place, alone=True)) as loaded:
         if not isinstance(loaded, CalibratedJudge) or not isinstance(loaded.judge, LocalJudge):
             raise UsageError(
                 f"{judge_file}: its judge is {loaded.spec}; hidden states are read of a model in the process "

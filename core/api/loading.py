@@ -9,6 +9,7 @@ with the URL in hand that will be asked.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -52,16 +53,19 @@ def load_judge(
     judge: str | Judge | None = None,
     replies: ReplyStore | None = None,
     accept_edited: bool = False,
+    alone: bool = False,
 ) -> LoadedJudge:
     """The judge in a `judge.yaml`, `fused.yaml` or `repeval.yaml`; its key, if it needs one, is the environment's.
 
     `judge` scores with another judge (a SPEC or a Judge) than the one it was calibrated with, asked in the same way;
     `marks` of what comes back then says so.  For a RepEval file it is ``hf:ID_OR_PATH``: where the very model that the
     score was fitted on lies here, and a person's leave to load it.  `replies` keeps a remote judge's replies.  A file
-    that was changed after its export is refused unless `accept_edited`, and marked then.  JudgeError for anything wrong
+    that was changed after its export is refused unless `accept_edited`, and marked then.  `alone` computes in this
+    process, whatever cluster the installation names.  JudgeError for anything wrong
     with the file, UsageError for a `judge` that is of no known form, or that is given for a fused file.
     """
     settings, kind = Settings.from_environment(), kind_of_file(path)
+    settings = replace(settings, ray="") if alone else settings
     if kind == "fusion" and judge is not None:
         raise UsageError(f"{path}: is a fused judge, which holds its own judges; load it without judge=.")
     file = open_file(path, kind, accept_edited=accept_edited)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +20,7 @@ from core.fusion.llm import rate_by_model
 from core.fusion.plan import read_plan
 from core.judging.base import Judge, OnProgress
 from core.judging.llm import LLMJudge
-from core.metrics import Metric, fitted_repeval, make_metric
+from core.metrics import Metric, fitted_repeval, make_metric, model_of
 from core.records import FloatArray, GoldenSet, Item, ItemKind, JudgeScores, Scale, Scored, Task, Unscored
 from core.verdicts import Verdicts
 
@@ -127,11 +128,13 @@ class FusedJudge(LoadedJudge):
         explain: bool = False,
         on_progress: OnProgress | None = None,
         metrics: Metrics | None = None,
+        of_more: bool = False,
     ) -> Verdicts:
         """One verdict per item, in order; `metrics` are the numbers for parts that are handed in.
 
         A fusion gives no reasons, so `explain` adds none.  UsageError when no part can be computed on these items,
-        GoldenError when `metrics` are not one number an item; an item on which no part could be is Unscored.
+        unless they are a batch `of_more`; GoldenError when `metrics` are not one number an item.  An item on which no
+        part could be computed is Unscored.
         """
         if not items:
             return Verdicts()
@@ -142,8 +145,8 @@ class FusedJudge(LoadedJudge):
         kind = self.item_kind or ("source_target" if any(item.source for item in items) else "single")
         golden = GoldenSet("items", kind, tuple(items), {}, metrics=columns)
         if self.by_model:
-            return self._rated(golden)
-        fused = self._fused(golden)
+            return self._rated(golden, of_more=of_more)
+        fused = self._fused(golden, of_more=of_more)
         if on_progress is not None:
             on_progress(len(items), len(items))
         return Verdicts(
@@ -154,11 +157,48 @@ class FusedJudge(LoadedJudge):
         )
 
     @property
+    def models(self) -> tuple[LLMJudge, ...]:
+        """The language models that are asked: of judges among the parts, and the one that rates by a plan.
+
+        Without those that cannot be opened here.
+        """
+        judges = []
+        for part in self.parts:
+            if part.judge is not None:
+                with suppress(ConcordError):
+                    judges.append(getattr(self._opened(part.judge), "judge", None))
+        if self.by_model:
+            judges.append(self._rater())
+        return tuple(judge for judge in judges if isinstance(judge, LLMJudge))
+
+    @property
+    def runs_models(self) -> bool:
+        """Whether a part is computed by a model in the process."""
+        return any(part.repeval is not None or model_of(part.assistant or "") for part in self.parts) or any(
+            model.spec.startswith("hf:") for model in self.models
+        )
+
+    def lacking(self) -> dict[str, str]:
+        """Part → why it cannot be computed here, tried on a text of one's own; no endpoint is asked."""
+        trial = Item("trial", "A text.", "s", source="A source.", context="A context.", references=("A reference.",))
+        golden, lacking = GoldenSet("trial", self.item_kind or "source_target", (trial,), {}), {}
+        for part in self.parts:
+            if part.judge is None:
+                if isinstance(said := self._part_scores(part, golden), str):
+                    lacking[part.name] = said
+                continue
+            try:
+                self._opened(part.judge)
+            except ConcordError as error:
+                lacking[part.name] = str(error)
+        return lacking
+
+    @property
     def by_model(self) -> bool:
         """Whether a language model rates by a plan."""
         return bool(self.card["fusion"]["method"] == "llm")
 
-    def _numbers(self, golden: GoldenSet) -> list[FloatArray]:
+    def _numbers(self, golden: GoldenSet, *, of_more: bool) -> list[FloatArray]:
         """(n_items,) scores of every part as they come, NaN for a part that cannot be computed."""
         rows, missing = [], {}
         for part in self.parts:
@@ -167,37 +207,36 @@ class FusedJudge(LoadedJudge):
                 missing[part.name] = values
                 values = np.full(len(golden.items), np.nan)
             rows.append(values)
-        if len(missing) == len(self.parts):
+        if len(missing) == len(self.parts) and not of_more:
             why = "; ".join(f"{name}: {reason}" for name, reason in missing.items())
             raise UsageError(f"No part of the fusion can be computed on these items. {why}")
         self.missing |= missing
         return rows
 
-    def _fused(self, golden: GoldenSet) -> FloatArray:
+    def _fused(self, golden: GoldenSet, *, of_more: bool) -> FloatArray:
         """(n_items,) fused scores, NaN where no part has one."""
-        turned = zip(self.parts, self._numbers(golden), strict=True)
+        turned = zip(self.parts, self._numbers(golden, of_more=of_more), strict=True)
         rows = [values if part.higher_is_better else -values for part, values in turned]
         return restore_estimator(self.card["fusion"]).score(np.array(rows))
 
-    def _rated(self, golden: GoldenSet) -> Verdicts:
+    def _rated(self, golden: GoldenSet, *, of_more: bool) -> Verdicts:
         """The model's verdicts on the aspect, by the plan of the file."""
-        fusion, document = self.card["fusion"], fusion_document(self.card, "fused judge").fusion
+        document = fusion_document(self.card, "fused judge").fusion
         assert isinstance(document, ModelFusionEntry)
-        if self._model is None and self.open_model is not None:
-            self._model = self.open_model(fusion["judge"])
-        if not isinstance(self._model, LLMJudge):
+        model = self._rater()
+        if not isinstance(model, LLMJudge):
             raise JudgeError("The judge of this fusion is no language model that can be asked here.")
         tasks = [entry.as_task() for entry in document.aspects]
         names = [task.aspect for task in tasks]
         plan = read_plan(document.plan, names, document.parts)
-        numbers = zip(self.parts, self._numbers(golden), strict=True)
+        numbers = zip(self.parts, self._numbers(golden, of_more=of_more), strict=True)
         parts = [
             JudgeScores(part.name, "metric", self.task.aspect, values, higher_is_better=part.higher_is_better)
             for part, values in numbers
         ]
         everywhere = range(len(golden.items))
         rated = rate_by_model(
-            *(self._model, golden.items, tasks, parts, everywhere),
+            *(model, golden.items, tasks, parts, everywhere),
             criteria=document.as_criteria().with_more(no_criteria(names), names),
             plan=plan,
             introduced=document.introduced,
@@ -207,6 +246,12 @@ class FusedJudge(LoadedJudge):
             verdicts.get(k) or Unscored(golden.items[k].item_id, "missing input", "The text to rate is empty.")
             for k in everywhere
         )
+
+    def _rater(self) -> Judge | None:
+        """The model that rates by the plan."""
+        if self._model is None and self.open_model is not None:
+            self._model = self.open_model(self.card["fusion"]["judge"])
+        return self._model
 
     def _part_scores(self, part: FusedPart, golden: GoldenSet) -> FloatArray | str:
         """(n_items,) scores as they come, or why there are none."""

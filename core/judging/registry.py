@@ -228,7 +228,7 @@ def make_judge(
         case "offline":
             from core.judging.offline.judge import OfflineJudge
 
-            return OfflineJudge()
+            return OfflineJudge(ray=settings.ray)
         case "openai":
             return _openai(parsed, settings, replies, sampling, gate, asking=asking)
         case "hf":
@@ -251,7 +251,7 @@ def restore_judge(
     if spec == "offline":
         from core.judging.offline.judge import OfflineJudge
 
-        return OfflineJudge.from_state(state)
+        return OfflineJudge.from_state(state, ray=settings.ray)
     try:
         sampling = Sampling.from_state(state.get("sampling", {}))
         asking = Asking.from_state(state, named=gate.models)
@@ -331,10 +331,12 @@ def _local(
     name = f"{spec.model}@{spec.revision}" if spec.revision else spec.model
     inner: Provider
     if gate.may_run((name,), settings):
+        from core.providers.on_cluster import ClusterProvider
         from core.providers.transformers_local import LocalProvider
         from core.repeval.model import ModelSpec
 
-        inner = LocalProvider(ModelSpec(spec.model, spec.revision or None))
+        model = ModelSpec(spec.model, spec.revision or None)
+        inner = ClusterProvider(model, settings.ray) if settings.ray else LocalProvider(model)
     else:
         words = _NOT_SHOWN if gate.key_goes is _silent else NOT_RUN
         inner = ClosedProvider(f"hf:{name}", ConsentError(words.format(f"hf:{name}", name=name), f"hf:{name}"))

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import cast
 
 import numpy as np
 
-from core.cluster import connected, plain_errors
+from core.cluster import RETRIES, connected, plain_errors, shared_out, this_node
 from core.errors import ConcordError, JobError, JudgeError
 from core.records import IntArray
 from core.repeval.extraction import StatePlan, compute
@@ -25,8 +26,6 @@ from core.repeval.model import CodeAllowed, Device, LoadedModel, ModelSpec, Prec
 from core.repeval.states import HalfArray, StateBatch
 
 SHARD_BATCHES = 4
-RETRIES = 10
-POLL_SECONDS = 0.5  # between two looks whether the run must stop
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +39,11 @@ class Cluster:
     device: str
     precision: str
     cpus: int
+
+    @property
+    def needs(self) -> dict[str, float]:
+        """What a task takes of its node."""
+        return {"num_gpus": 1, "num_cpus": 0} if self.device == "cuda" else {"num_cpus": self.cpus}
 
 
 @dataclass(frozen=True)
@@ -90,28 +94,17 @@ def compute_on(
     missing = plan.to_compute(rows)
     if not len(missing):
         return
-    ray = connected(address)
-    options = {"num_gpus": 1, "num_cpus": 0} if cluster.device == "cuda" else {"num_cpus": cluster.cpus}
-    task = ray.remote(max_retries=RETRIES, scheduling_strategy="SPREAD", **options)(_read_shard)
-    waiting = {task.remote(_shard_plan(plan, rows)): rows for rows in _shards(plan, missing)}
-    since = time.perf_counter()
-    try:
-        while waiting:
-            on_wait()
-            ready, _ = ray.wait(list(waiting), num_returns=1, timeout=POLL_SECONDS)
-            for shard in ready:
-                with plain_errors(address):
-                    answer: _Answer = ray.get(shard)
-                if answer.problem or answer.values is None:
-                    raise JudgeError(f"On the node {answer.node}: {answer.problem}")
-                now = time.perf_counter()
-                batch = plan.keep(waiting.pop(shard), answer.values, now - since)
-                plan.n_halved, plan.budget = plan.n_halved + answer.n_halved, min(plan.budget, answer.budget)
-                since = now
-                yield batch
-    finally:
-        for shard in waiting:
-            ray.cancel(shard)
+    shards, since = _shards(plan, missing), time.perf_counter()
+    plans = [(_shard_plan(plan, rows),) for rows in shards]
+    with closing(shared_out(address, _read_shard, plans, cluster.needs, on_wait)) as answers:
+        for place, answer in answers:
+            if answer.problem or answer.values is None:
+                raise JudgeError(f"On the node {answer.node}: {answer.problem}")
+            now = time.perf_counter()
+            batch = plan.keep(shards[place], answer.values, now - since)
+            plan.n_halved, plan.budget = plan.n_halved + answer.n_halved, min(plan.budget, answer.budget)
+            since = now
+            yield batch
 
 
 def _shards(plan: StatePlan, rows: IntArray) -> list[IntArray]:
@@ -154,16 +147,10 @@ def _read_shard(part: StatePlan) -> _Answer:
             values[batch.rows] = batch.values
         return _Answer(values, part.n_halved, part.budget)
     except ConcordError as error:
-        return _Answer(problem=str(error), node=_node())
+        return _Answer(problem=str(error), node=this_node())
 
 
 @lru_cache(maxsize=1)
 def _model(spec: ModelSpec, code: CodeAllowed) -> LoadedModel:
     """The model, kept by a node's process from shard to shard."""
     return load_model(spec, code)
-
-
-def _node() -> str:
-    import ray
-
-    return str(ray.util.get_node_ip_address())

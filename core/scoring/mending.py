@@ -17,6 +17,7 @@ from typing import NamedTuple
 from core.errors import JobError, JudgeError
 from core.export import CalibratedJudge
 from core.export.aspect_judges import AspectJudges
+from core.export.fused_judge import FusedJudge
 from core.export.loaded import LoadedJudge
 from core.judging.llm import LLMJudge
 from core.records import Item
@@ -105,12 +106,20 @@ def model_behind(judge: LoadedJudge | AspectJudges) -> LLMJudge | None:
     return judge.judge if isinstance(judge, CalibratedJudge) and isinstance(judge.judge, LLMJudge) else None
 
 
+def models_behind(judge: LoadedJudge | AspectJudges) -> tuple[LLMJudge, ...]:
+    """All language models that the judge asks."""
+    if isinstance(judge, FusedJudge):
+        return judge.models
+    asked = model_behind(judge)
+    return () if asked is None else (asked,)
+
+
 def check_unread(request: ScoreRequest, judge: LoadedJudge | AspectJudges, first: Done, now: Done) -> None:
     """JudgeError when too many of the items (of several aspects: verdicts) since `first` came back unread."""
     several = len(judge.aspects) if isinstance(judge, AspectJudges) else 0
     n, reasons = (now.items - first.items) * max(1, several), now.reasons - first.reasons
     unread = sum(count for reason, count in reasons.items() if reason in UNREAD)
-    if model_behind(judge) is None or n < ENOUGH_ITEMS or unread <= request.most_unread * n:
+    if not models_behind(judge) or n < ENOUGH_ITEMS or unread <= request.most_unread * n:
         return
     what = "verdicts" if several else "items"
     words = ", ".join(f"{count:,} {reason}" for reason, count in reasons.most_common() if reason in UNREAD)

@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from core.cluster import PATIENCE, Crew, Each, connected, has_gpus, plain_errors
+from core.cluster import PATIENCE, Crew, Each, connected, has_gpus, plain_errors, seats
 from core.data.findings import Finding
 from core.errors import GoldenError, JobError, JudgeError, UsageError
 from core.export.fused_judge import FusedJudge
@@ -37,7 +37,7 @@ from core.progress import SILENT, Progress, Stage
 from core.scoring import output
 from core.scoring.by_aspect import check_parts
 from core.scoring.item_file import ItemFile
-from core.scoring.mending import check_unread, model_behind
+from core.scoring.mending import check_unread, models_behind
 from core.scoring.output import Done
 from core.scoring.parts import (
     AnyJudge,
@@ -52,6 +52,7 @@ from core.scoring.parts import (
 )
 from core.scoring.places import Place, Stamp, item_files
 from core.scoring.request import ScoredFile, ScoreRequest
+from core.scoring.run import batch_size
 from core.wording import counted
 
 PART, REMOTE_PART = 2_000, 250
@@ -83,11 +84,10 @@ def score_on_ray(
     place, paths = item_files(source)
     ray = connected(address)
     with closing(open_any(request)) as judge:
-        asks = model_behind(judge) is not None or (isinstance(judge, FusedJudge) and judge.by_model)
         plan = Plan(
             replace(request, out=Path("part.jsonl"), items=Path("items"), workers=1),
             *(request.judge_file.read_bytes(), place, Place(out), Path(out.partition("?")[0]).suffix != ".jsonl"),
-            REMOTE_PART if asks else PART,
+            _size(judge),
             isinstance(judge, FusedJudge),
         )
         progress.publish(Stage("reading", "reading", 0, 0))
@@ -103,11 +103,11 @@ def score_on_ray(
         return ScoredFile(
             *(items.n_items, total.done.items, total.done.n_scored, total.n_before, total.done.calls, True),
             time.perf_counter() - started,
-            judge.marks,
+            tuple(dict.fromkeys((*judge.marks, *total.marks))),
             dict(total.done.reasons.most_common()),
             items.findings,
             total.n_again,
-            remarks=(*getattr(judge, "remarks", ()), *_remarks(scoring.crew.silent, total.n_losses)),
+            remarks=(*total.remarks, *_remarks(scoring.crew.silent, total.n_losses)),
         )
 
 
@@ -119,6 +119,8 @@ class _Total:
     n_before: int = 0
     n_again: int = 0
     n_losses: int = 0
+    marks: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
     def add(self, part: Outcome) -> _Total:
         done = Done(
@@ -127,7 +129,14 @@ class _Total:
             n_scored=self.done.n_scored + part.n_scored,
             reasons=self.done.reasons + part.reasons,
         )
-        return replace(self, done=done, n_before=self.n_before + part.n_before, n_again=self.n_again + part.n_again)
+        return replace(
+            self,
+            done=done,
+            n_before=self.n_before + part.n_before,
+            n_again=self.n_again + part.n_again,
+            marks=tuple(dict.fromkeys((*self.marks, *part.marks))),
+            remarks=tuple(dict.fromkeys((*self.remarks, *part.remarks))),
+        )
 
 
 def _remarks(silent: Sequence[str], n_losses: int) -> list[str]:
@@ -168,9 +177,13 @@ class _Scoring:
 
     def check_ready(self) -> None:
         """JobError with what a node lacks for its part, before anything is scored."""
-        asked = model_behind(self.judge)
-        has_key = bool(asked and getattr(asked.provider, "has_key", False))
-        problems = {name: problem for name, problem in self.crew.each("why_not_ready", has_key) if problem}
+        with_key = {asked.spec for asked in models_behind(self.judge) if getattr(asked.provider, "has_key", False)}
+        problems = {name: problem for name, problem in self.crew.each("why_not_ready", with_key) if problem}
+        lacking = self.crew.each("lacking")
+        for name, parts in lacking:  # what all lack counts as its mean, as in one process
+            apart = [part for part in parts if any(part not in others for _, others in lacking)]
+            if apart and name not in problems:
+                problems[name] = f"the part {apart[0]} cannot be computed: {parts[apart[0]]}"
         if problems:
             said = "; on ".join(f"{name}: {problem}" for name, problem in problems.items())
             raise JobError(f"Nothing was started. On {said}")
@@ -232,19 +245,23 @@ class _Scoring:
         self.crew.tell("begin", self.plan, self.plan.out.stamps())
 
     def _new_crew(self) -> Crew:
-        crew = Crew.of(self.ray, Scorer, self.plan, each=self.each, most=self.most)
-        self.plan = replace(self.plan, actors=len(crew.actors))
-        return crew
+        n_actors = len(seats(self.ray, self.each)[: self.most])  # known to each: the first call shares out the pace
+        self.plan = replace(self.plan, actors=n_actors)
+        return Crew.of(self.ray, Scorer, self.plan, each=self.each, most=self.most)
+
+
+def _size(judge: AnyJudge) -> int:
+    """Items of a part: whole batches, so that a model sees the same together as in one process."""
+    most = REMOTE_PART if models_behind(judge) else PART
+    return most if isinstance(judge, FusedJudge) else most // batch_size(judge) * batch_size(judge) or most
 
 
 def _places(ray: Any, judge: AnyJudge) -> tuple[Each, int | None]:
     """What takes one actor, and how many there are at most."""
-    asked = model_behind(judge)
-    if judge.spec.startswith("hf:") and has_gpus(ray):
-        return "gpu", None
-    if asked is not None:  # waits for an endpoint, or takes all cores of its node
-        return "node", getattr(asked.provider, "concurrency", None)
-    return "cpu", None
+    if judge.spec.startswith(("hf:", "repeval:")) or (isinstance(judge, FusedJudge) and judge.runs_models):
+        return ("gpu" if has_gpus(ray) else "whole node"), None
+    most = [n for asked in models_behind(judge) if (n := getattr(asked.provider, "concurrency", None))]
+    return ("node", min(most, default=None)) if models_behind(judge) else ("cpu", None)
 
 
 # ── before the start ─────────────────────────────────────────────────────────────────────────────────────────
@@ -295,7 +312,7 @@ def _begin(plan: Plan, identity: Mapping[str, Any]) -> dict[str, Stamp]:
         except (ValueError, KeyError, TypeError):
             kept = {}
         if kept != json.loads(json.dumps(identity)):
-            changed = [words for name, words in output.CHANGED.items() if kept.get(name) != identity[name]]
+            changed = [words for name, words in output.CHANGED.items() if kept.get(name) != identity.get(name)]
             raise JobError(
                 f"{plan.out.address} holds {len(parts):,} parts of another scoring: "
                 f"{changed[0] if kept and changed else 'what they were made of is not known'}. Give another --out, or "

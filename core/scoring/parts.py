@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -23,16 +23,20 @@ from core.data.tables import open_table
 from core.data.verdict_files import BY_ORDER
 from core.errors import ConcordError, JobError, UsageError
 from core.export.fused_judge import FusedJudge
+from core.export.repeval_judge import RepEvalJudge
 from core.records import Item
 from core.scoring import output
 from core.scoring.item_file import ItemFile, file_digest, validate_items
-from core.scoring.mending import UNREAD, model_behind
+from core.scoring.mending import UNREAD, models_behind
 from core.scoring.output import Batch, verdict_batch
 from core.scoring.places import Place, Stamp, as_words
 from core.scoring.request import RowJudge, ScoreRequest
 from core.scoring.run import batch_size, scored_batches
 
 AnyJudge = RowJudge | FusedJudge
+
+TRIAL = Item("trial", "A text.", "s", source="A source.", context="A context.", references=("A reference.",))
+"""What a model in the process is tried on before the start."""
 
 _KINDS = dict.fromkeys(("score", "calibrated", "low", "high", "width", "expected_error", *BY_ORDER), "double")
 _KINDS |= {"n_read": "int64", "n_unread": "int64", "abstained": "bool"}
@@ -93,7 +97,10 @@ class Part:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a part, or a `problem`: its items, those that were there before and those asked again of them."""
+    """What became of a part, or a `problem`: its items, those that were there before and those asked again of them.
+
+    `marks` and `remarks` are those of the judge that scored it.
+    """
 
     name: str = ""
     n_items: int = 0
@@ -102,12 +109,14 @@ class Outcome:
     n_again: int = 0
     calls: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
+    marks: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
     problem: str = ""
 
 
 def open_any(request: ScoreRequest) -> AnyJudge:
     """The judge that a request asks for, a fused one too; errors as the file's reader raises them."""
-    judge = load_judge(request.judge_file, judge=request.judge or None, accept_edited=request.accept_edited)
+    judge = load_judge(request.judge_file, judge=request.judge or None, accept_edited=request.accept_edited, alone=True)
     if isinstance(judge, FusedJudge) and (request.judge or request.coverage is not None):
         raise UsageError(f"{request.judge_file}: is a fused judge, which takes no --judge and gives no intervals.")
     assert isinstance(judge, AnyJudge)
@@ -131,8 +140,9 @@ def _opened(plan: Plan) -> AnyJudge:
         file = Path(folder) / plan.request.judge_file.name
         file.write_bytes(plan.judge_file)
         judge = open_any(replace(plan.request, judge_file=file))
-    if (asked := model_behind(judge)) is not None and (share := getattr(asked.provider, "share", None)):
-        share(plan.actors)
+    for provider in {id(asked.provider): asked.provider for asked in models_behind(judge)}.values():
+        if share := getattr(provider, "share", None):
+            share(plan.actors)
     return judge
 
 
@@ -178,21 +188,31 @@ class Scorer:
         """`look_at` a file, from this node."""
         return look_at(self.plan, path)
 
-    def why_not_ready(self, has_key: bool) -> str:
-        """Why this node cannot do its part; "" where it can."""
+    def why_not_ready(self, with_key: Collection[str]) -> str:
+        """Why this node cannot do its part; "" where it can.
+
+        `with_key` are the specs of the judges for which the host that asked has a key.
+        """
         try:
-            asked = model_behind(self.judge)
-            if asked is not None and has_key and not getattr(asked.provider, "has_key", True):
-                name = getattr(asked.provider, "key_name", "") or "OPENAI_API_KEY"
-                return f"{name} is not set. Set it in the environment that the node is started in (ray start)."
-            if asked is not None and (load := getattr(asked.provider, "ready", None)):
-                load()  # a local model that is not here is told now
+            for asked in models_behind(self.judge):
+                if asked.spec in with_key and not getattr(asked.provider, "has_key", True):
+                    name = getattr(asked.provider, "key_name", "") or "OPENAI_API_KEY"
+                    return f"{name} is not set. Set it in the environment that the node is started in (ray start)."
+                if closed := getattr(asked.provider, "why", None):  # nobody let the model in here
+                    return str(closed)
+                _ = getattr(asked.provider, "ready", None)  # a model in the process is loaded now
+            if isinstance(self.judge, RepEvalJudge):
+                self.judge.score([TRIAL])
             name = f".try-{uuid4().hex}"
             self.plan.out.write(name, b"")
             self.plan.out.drop(name)
         except ConcordError as error:
             return str(error)
         return ""
+
+    def lacking(self) -> dict[str, str]:
+        """Part of a fused judge → why it cannot be computed on this node."""
+        return self.judge.lacking() if isinstance(self.judge, FusedJudge) else {}
 
     def begin(self, plan: Plan, there: dict[str, Stamp]) -> None:
         """Score by this plan from now on; `there` is what the output holds."""
@@ -223,6 +243,8 @@ class Scorer:
             n_asked if n_before else 0,
             n_asked * getattr(self.judge, "calls_an_item", 0),
             reasons,
+            (*self.judge.marks,),
+            (*getattr(self.judge, "remarks", ()),),
         )
 
     def _score_whole(self, part: Part) -> Counter[str]:
@@ -254,7 +276,7 @@ class Scorer:
         items, request = tuple(part.items[k] for k in fresh), self.plan.request.settled(self.judge)
         if isinstance(self.judge, FusedJudge):
             metrics = {name: [values[k] for k in fresh] for name, values in part.metrics.items()}
-            verdicts = self.judge.score(items, metrics=metrics)
+            verdicts = self.judge.score(items, metrics=metrics, of_more=True)
             return [verdict_batch(items, verdicts, self.judge.marks, request)]
         size = batch_size(self.judge)
         several = (items[k : k + size] for k in range(0, len(items), size))

@@ -31,7 +31,7 @@ sys.path.insert(0, str(ROOT))
 from core import load_judge  # noqa: E402
 from core.scoring.on_ray import PART  # noqa: E402
 from tests.bench.bench_score import calibrate, command, texts, write  # noqa: E402
-from tests.ray_nodes import HEAD, PORT, kill_with_children, two_nodes  # noqa: E402
+from tests.ray_nodes import HEAD, PORT, holding, kill_with_children, two_nodes  # noqa: E402
 
 KEY = "sk-never-in-ray-4711"
 TICK = os.sysconf("SC_CLK_TCK")
@@ -110,22 +110,6 @@ def killing(parts: Path, at: int, kill: Callable[[subprocess.Popen[str]], None],
         kill(process)
 
     return watch
-
-
-def holding(key: str) -> list[str]:
-    """The files of the nodes and the store of the cluster, as far as they hold the key."""
-    import ray
-    from ray.experimental.internal_kv import _internal_kv_get, _internal_kv_list
-
-    ray.init(address=f"{HEAD}:{PORT}", log_to_driver=False, configure_logging=False)
-    session = Path(ray._private.worker._global_node.get_session_dir_path())
-    logs = {str(file): file.read_bytes() for file in session.rglob("*") if file.is_file()}
-    kept = {str(name): _internal_kv_get(name) or b"" for name in _internal_kv_list(b"")}
-    kept |= {"jobs": repr(ray._private.state.jobs()).encode()}
-    ray.shutdown()
-    assert logs
-    assert kept["jobs"]
-    return [name for name, data in (logs | kept).items() if key.encode() in data]
 
 
 def another_concord(folder: Path) -> str:

@@ -26,6 +26,8 @@ from core.judging.offline.features import (
     data_of,
     feature_matrix,
     fit,
+    forget_ahead,
+    measure_ahead,
     prior,
     product,
     source_of,
@@ -58,12 +60,14 @@ class OfflineJudge(Judge):
         "repetition, grammar cues, length and the like) and weighs them by the wording of the criteria."
     )
 
-    def __init__(self, scaling: Scaling = NEUTRAL) -> None:
-        self.scaling = scaling
+    def __init__(self, scaling: Scaling = NEUTRAL, *, ray: str = "") -> None:
+        """`ray` is the address of a cluster that measures items where there are many, "" for none."""
+        self.scaling, self.ray = scaling, ray
 
     def prepare(self, task: Task, items: Sequence[Item]) -> Self:
         """A judge whose feature scaling is learnt, without labels, from these items."""
-        return type(self)(fit(items, task.kind))
+        measure_ahead(items, task.kind, self.ray)
+        return type(self)(fit(items, task.kind), ray=self.ray)
 
     # ── scoring ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -109,6 +113,7 @@ class OfflineJudge(Judge):
     def _measure(
         self, task: Task, items: Sequence[Item], calls: int = 0, on_progress: OnProgress | None = None
     ) -> _Measured:
+        measure_ahead(items, task.kind, self.ray, lambda: on_progress(0, calls) if on_progress is not None else None)
         parts = [np.empty((0, len(self.scaling.centre)))]
         for start in range(0, len(items), PROGRESS_EVERY):
             parts.append(feature_matrix(items[start : start + PROGRESS_EVERY], task.kind))
@@ -180,11 +185,15 @@ class OfflineJudge(Judge):
         return {"spec": self.spec, "scaling": self.scaling.as_state()}
 
     @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> Self:
+    def from_state(cls, state: Mapping[str, Any], *, ray: str = "") -> Self:
         """The judge that `as_state` described; JudgeError for a state of something else."""
         if state.get("spec") != cls.spec:
             raise JudgeError(f"This is the state of {state.get('spec')!r}, not of the offline judge.")
-        return cls(Scaling.from_state(state.get("scaling", {})))
+        return cls(Scaling.from_state(state.get("scaling", {})), ray=ray)
+
+    def close(self) -> None:
+        """Let go of what a cluster has measured."""
+        forget_ahead()
 
 
 _AIMLESS = "the items shown do not point in any direction"

@@ -262,3 +262,24 @@ def test_an_edited_file_is_refused_or_marked(fused_card: Card, write_card: Any) 
         load_judge(path)
     (mark,) = load_judge(path, accept_edited=True).marks
     assert "changed after its export" in mark
+
+
+def test_a_batch_of_more_in_which_no_part_can_be_computed_is_unscored(fused: Any) -> None:
+    """Alone the items would be refused; among others of a file they have no score, as in one process."""
+    judge = fused(part("first", assistant="metric_first"), part("second", assistant="metric_second"))
+    with pytest.raises(UsageError, match="No part of the fusion can be computed"):
+        judge.score([A, B])
+    verdicts = judge.score([A, B], of_more=True)
+    assert [(each.item_id, each.reason) for each in verdicts if isinstance(each, Unscored)] == [
+        ("a", "missing input"),
+        ("b", "missing input"),
+    ]
+
+
+def test_what_a_host_lacks_is_found_out_before_anything_is_scored(fused: Any) -> None:
+    twos = Twos()
+    judge = fused(part("first", assistant="metric_first"), part("second", assistant="overlap"), twos=twos)
+    assert list(judge.lacking()) == ["first"]
+    assert judge.models == ()
+    assert not judge.runs_models
+    assert judge.missing == {}

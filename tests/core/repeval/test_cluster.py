@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
+import core.cluster
 from core.errors import JobError, JudgeError, UsageError
 from core.records import Item
 from core.repeval import Extraction, Machines, ModelSpec, StatePlan, cluster, collect, plan_states
@@ -25,23 +22,9 @@ SMALL = Extraction(layers=(0, 6), tokens=("-1", "mean"), batch_tokens=40)
 
 
 @pytest.mark.slow
-def test_a_run_on_two_nodes_outlives_the_loss_of_one(
-    lone_namespace: list[str], repository: Path, tmp_path: Path
-) -> None:
+def test_a_run_on_two_nodes_outlives_the_loss_of_one(two_nodes: dict[str, Any]) -> None:
     """Every state is that of one process; the second node is killed while both read."""
-    script, texts = Path(__file__).with_name("two_nodes.py"), repository / "sample_data" / "data_to_text.csv"
-    command = [*lone_namespace, sys.executable, str(script), str(texts), str(tmp_path)]
-    done = subprocess.run(
-        command,
-        cwd=repository,
-        env=os.environ | {"PYTHONPATH": str(repository)},
-        capture_output=True,
-        text=True,
-        timeout=280,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    body = json.loads(done.stdout.splitlines()[-1])
+    body = two_nodes["states"]
     assert body["slots"] == 2
     assert 0 < body["kept_at_the_kill"] < body["prompts"]
     assert body["status"] == "done"
@@ -108,9 +91,10 @@ class Waiting:
 @pytest.fixture
 def ray(monkeypatch: pytest.MonkeyPatch) -> Iterator[OneTask]:
     result = OneTask()
-    monkeypatch.setattr(cluster, "connected", lambda address: result)
+    for module in (cluster, core.cluster):
+        monkeypatch.setattr(module, "connected", lambda address: result)
     monkeypatch.setitem(sys.modules, "ray", result)
-    monkeypatch.setattr(cluster, "_node", lambda: "10.0.0.2")
+    monkeypatch.setattr(cluster, "this_node", lambda: "10.0.0.2")
     yield result
     cluster._model.cache_clear()
 

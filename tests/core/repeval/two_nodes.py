@@ -1,21 +1,14 @@
-"""A RepEval run on a Ray cluster of two nodes, one of which is killed: ``python two_nodes.py GOLDEN FOLDER``.
-
-To be started as the first process of network, process and mount namespaces of its own (``unshare --net --pid --fork
---kill-child --mount-proc``): the cluster listens on a loopback that nobody else sees, and whatever is left ends with
-this process.  Prints one JSON object; FOLDER takes the states, the nodes' logs and a home for the token.
-"""
+"""A RepEval run on a Ray cluster of two nodes, one of which is killed (`tests/on_two_nodes.py`)."""
 
 from __future__ import annotations
 
-import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tests.ray_nodes import HEAD, PORT, kill_with_children, two_nodes, wait_for_nodes
+from tests.ray_nodes import HEAD, PORT, kill_with_children, wait_for_nodes
 
 
 def run_with_a_loss(golden_file: Path, folder: Path, second: subprocess.Popen[bytes]) -> dict[str, Any]:
@@ -70,12 +63,3 @@ def run_with_a_loss(golden_file: Path, folder: Path, second: subprocess.Popen[by
         "found_of_the_cluster": there.cached,
         "largest_gap": float(gap),
     }
-
-
-def main() -> None:
-    golden_file, folder = Path(sys.argv[1]), Path(sys.argv[2])
-    with two_nodes(folder) as second:
-        print(json.dumps(run_with_a_loss(golden_file, folder, second)))
-
-
-main()

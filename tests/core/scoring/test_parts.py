@@ -20,6 +20,7 @@ from core.scoring.item_file import validate_items
 from core.scoring.output import Batch
 from core.scoring.parts import InputFile, Outcome, Part, Plan, Scorer, look_at, read_parts
 from core.scoring.places import Place, item_files
+from tests.core.local_models import save_model
 
 N = 30
 
@@ -214,9 +215,9 @@ def test_a_store_without_rights_is_told_in_a_sentence(closed_store: str, monkeyp
 
 def test_a_folder_without_rights_is_told_before_the_start(plan: Plan, tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("a file")
-    assert Scorer(plan).why_not_ready(False) == ""
+    assert Scorer(plan).why_not_ready(()) == ""
     assert plan.out.stamps() == {}
-    said = Scorer(replace(plan, out=Place(str(tmp_path / "taken" / "parts")))).why_not_ready(False)
+    said = Scorer(replace(plan, out=Place(str(tmp_path / "taken" / "parts")))).why_not_ready(())
     assert "taken/parts: cannot be written" in said
     assert "rights of its own environment" in said
 
@@ -224,10 +225,21 @@ def test_a_folder_without_rights_is_told_before_the_start(plan: Plan, tmp_path: 
 def test_a_model_or_a_key_that_a_node_lacks_is_told(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     there = replace(plan, request=replace(plan.request, judge="hf:/nowhere/model"))
-    assert "/nowhere/model" in Scorer(there).why_not_ready(False)
+    assert "/nowhere/model" in Scorer(there).why_not_ready(())
     asking = replace(plan, request=replace(plan.request, judge="openai:m@http://127.0.0.1:9/v1"))
-    assert "OPENAI_API_KEY is not set" in Scorer(asking).why_not_ready(True)
-    assert Scorer(asking).why_not_ready(False) == ""  # the host that asked has none either: the endpoint wants none
+    assert "OPENAI_API_KEY is not set" in Scorer(asking).why_not_ready({asking.request.judge})
+    assert Scorer(asking).why_not_ready(()) == ""  # the host that asked has none either: the endpoint wants none
+
+
+def test_a_model_that_is_there_is_ready_and_one_that_nobody_let_in_is_told(
+    plan: Plan, tmp_path: Path, judge_file: Path
+) -> None:
+    model = save_model(tmp_path / "model")
+    there = replace(plan, request=replace(plan.request, judge=f"hf:{model}"))
+    assert Scorer(there).why_not_ready(()) == ""
+    named = judge_file.read_text().replace("spec: offline", f"spec: hf:{model}")
+    closed = replace(plan, judge_file=named.encode(), request=replace(plan.request, accept_edited=True))
+    assert "CONCORD_LOCAL_MODELS" in Scorer(closed).why_not_ready(())
 
 
 def test_a_full_disk_is_told_with_what_to_do(tmp_path: Path) -> None:
