@@ -260,7 +260,7 @@ def choose_scales(draft: GoldenSet, rows: Sequence[AspectRow], upload: str) -> d
             continue
         scale = draft.aspects[row.aspect].scale
         low, high, sure = row.place.columns((2, 2, 3), vertical_alignment="center")
-        key = widget(f"{upload}_{row.column}")
+        key = widget(f"{upload}_{row.column}_{scale}")  # said of this scale: another way of reading may find another
         ends = {"label_visibility": "collapsed"}
         bottom = low.number_input(f"Lowest label of aspect {number}", value=float(scale.low), key=f"{key}_low", **ends)  # type: ignore[call-overload]
         top = high.number_input(f"Highest label of aspect {number}", value=float(scale.high), key=f"{key}_high", **ends)  # type: ignore[call-overload]

@@ -106,12 +106,12 @@ def test_intervals_are_read_without_moving_them_sideways(page: Page, demo_url: s
         page.goto(f"{demo_url}/calibrate?project=demo")
         expect(page.get_by_role("heading", level=2)).to_be_visible()
         rest(page)
-        shown = [drawn for drawn in pictures(page).all() if drawn.is_visible()]
-        assert len(shown) == 1
-        place = shown[0].bounding_box() or {}
+        shown = pictures(page).filter(visible=True)
+        expect(shown).to_have_count(1)
+        place = shown.bounding_box() or {}
         assert place["x"] >= 0
         assert place["x"] + place["width"] <= width
-        letters = float(etree.fromstring(svg_of(shown[0])).get("width", "nan"))
+        letters = float(etree.fromstring(svg_of(shown)).get("width", "nan"))
         assert place["width"] / letters > 0.85, "its words are too small"
 
 

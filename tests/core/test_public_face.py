@@ -210,7 +210,14 @@ def test_a_fusion_by_a_model_rates_other_items_too(golden: core.GoldenSet, tmp_p
     fused = core.fuse(golden, "coherence", ["overlap", "overlap_pairs"], method="llm", judge="scripted", bootstrap=20)
     assert isinstance(fused, core.FusedByModel)
     body = fused.save(tmp_path)
-    assert files_in(tmp_path) == ["fused.yaml", "plan.txt", "summary.json", "verdicts-overall.jsonl", "verdicts.jsonl"]
+    assert files_in(tmp_path) == [
+        "criteria.txt",
+        "fused.yaml",
+        "plan.txt",
+        "summary.json",
+        "verdicts-overall.jsonl",
+        "verdicts.jsonl",
+    ]
     assert len(fused.verdicts["coherence"]) == body["n_report"]
     again = fused.score(golden.items)
     own = {verdict.item_id: verdict.value for verdict in fused.verdicts["coherence"] if verdict.value is not None}

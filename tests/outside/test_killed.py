@@ -137,7 +137,7 @@ def start_fusion(project: Project) -> dict[str, str]:
     """Of metrics alone, on an aspect that nothing was calibrated on: a fusion needs 40 items that no part has seen."""
     address = {"golden": project.golden, "aspect": OTHER_ASPECT}
     screen = open_model_fusion(project, address)
-    press(screen, "Propose from measured agreement")
+    press(screen, "Propose a plan from measured agreement")
     labelled(screen.text_input, "Model").set_value(f"openai:fake-judge@{project.url}").run()
     press(screen, "Start the LLM fusion")
     return address

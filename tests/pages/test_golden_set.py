@@ -213,13 +213,13 @@ def test_labels_can_be_chosen_where_none_is_recognised(place: Place) -> None:
 
 def test_a_confirmed_scale_is_kept(place: Place) -> None:
     screen = bring(place, "mine.csv", as_csv(rows()))
-    next(n for n in screen.number_input if n.key.endswith("clarity_high")).set_value(10.0).run()
+    labelled(screen.number_input, "Highest label of aspect 1").set_value(10.0).run()
     press(screen, "Freeze this golden set")
     scale = frozen(place).aspects["clarity"].scale
     assert (scale.low, scale.high, scale.given) == (1, 10, True)
 
 
-@pytest.mark.parametrize(("said", "labels"), [(None, (3, 2, 1)), ([], (1, 2, 3))])
+@pytest.mark.parametrize(("said", "labels"), [(None, (1.0, 0.5, 0.0)), ([], (1, 2, 3))])
 def test_ranks_are_turned_round_unless_a_person_says_that_they_are_ratings(
     place: Place, said: list[str] | None, labels: tuple[float, ...]
 ) -> None:
@@ -231,6 +231,13 @@ def test_ranks_are_turned_round_unless_a_person_says_that_they_are_ratings(
         box.set_value(said).run()
     press(screen, "Freeze")
     assert frozen(place).aspects["ranking"].values[:3] == labels
+
+
+def test_labels_beyond_a_narrower_scale_are_drawn_and_told(place: Place) -> None:
+    screen = bring(place, "mine.csv", as_csv([{**row, "human_clarity": 1 + k % 5} for k, row in enumerate(rows())]))
+    labelled(screen.number_input, "Highest label of aspect 1").set_value(3.0).run()
+    assert button(screen, "Freeze this golden set").disabled
+    assert "24 of 60 rows are broken" in texts(screen)
 
 
 def test_an_out_of_scale_label_is_found_and_freezing_forbidden(place: Place) -> None:

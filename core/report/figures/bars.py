@@ -35,15 +35,17 @@ def label_bars(labels: FloatArray, scale: Scale) -> tuple[LabelBar, ...]:
     """Labels (n,) counted by step where all lie on steps of the scale, else in ten parts of it of equal width.
 
     Where the scale has no step, whole numbers are steps of 1.  Parts are closed below; the last is closed above too.
+    Labels beyond an end, as before a scale is put right, have bars as well.
     """
+    low, high = min((scale.low, *labels)), max((scale.high, *labels))
     step = scale.step or (1.0 if labels.size and np.all(np.mod(labels, 1) == 0) else 0.0)
-    steps = round((scale.high - scale.low) / step) + 1 if step else 0
-    numbers = (labels - scale.low) / step if step else labels
+    steps = round((high - low) / step) + 1 if step else 0
+    numbers = (labels - low) / step if step else labels
     if 1 < steps <= _MOST_STEPS and np.allclose(numbers, np.round(numbers), atol=1e-9):
         counts = np.bincount(np.round(numbers).astype(np.intp), minlength=steps)
-        values = [scale.low + k * step for k in range(steps)]
+        values = [low + k * step for k in range(steps)]
         return tuple(LabelBar(value, value, int(n)) for value, n in zip(values, counts, strict=True))
-    counts, edges = np.histogram(labels, bins=_PARTS, range=(scale.low, scale.high))
+    counts, edges = np.histogram(labels, bins=_PARTS, range=(low, high))
     return tuple(LabelBar(float(edges[k]), float(edges[k + 1]), int(n)) for k, n in enumerate(counts))
 
 

@@ -43,7 +43,7 @@ REFUSED: list[tuple[str, tuple[int, str], str]] = [
     (f"{FUSE} overlap,bleurtish", USAGE, "No assistant is called"),
     (f"{FUSE} overlap,judge:", USAGE, "judge needs its file"),
     (f"{FUSE} overlap,overlap_pairs --method llm", USAGE, "needs --judge"),
-    (f"{FUSE} overlap,overlap_pairs --also fluency", USAGE, "--also (also= in Python) is for the method llm"),
+    (f"{FUSE} overlap,overlap_pairs --also fluency", USAGE, "--also is for the method llm"),
     (f"{FUSE} overlap,overlap_pairs --method llm --judge scripted --plan none.txt", USAGE, "none.txt cannot be read"),
     (f"{FUSE} overlap,overlap_pairs --method llm --judge scripted --plan plan.txt", USAGE, "no such assistant"),
     (f"{REPEVAL} --template 'Rate this.'", USAGE, "must hold {hypothesis}"),

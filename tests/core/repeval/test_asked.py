@@ -49,7 +49,7 @@ def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module", params=[False, True], ids=["plain", "chat"])
 def folder(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
-    return save_model(tmp_path_factory.mktemp("asked"), chat=request.param)
+    return save_model(tmp_path_factory.mktemp("asked"), chat=request.param, words=True)
 
 
 def calibrated(out: Path) -> Path:

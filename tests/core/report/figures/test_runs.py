@@ -113,6 +113,7 @@ def test_labels_on_steps_get_one_bar_a_step():
 
 def test_whole_labels_on_a_scale_without_a_step_are_steps():
     assert len(label_bars(np.array([1.0, 4.0]), Scale(1, 5))) == 5
+    assert [bar.name for bar in label_bars(np.array([0.0, 3.0]), Scale(1, 2, 1))] == ["0", "1", "2", "3"]
 
 
 @given(
