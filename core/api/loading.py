@@ -28,6 +28,7 @@ from core.metrics import Metric, fitted_repeval, model_of
 from core.providers.base import ReplyStore
 from core.repeval import EMBEDDED
 from core.settings import Settings
+from core.stats.conformal import VerdictIntervals
 
 __all__ = ["EDITED", "allowed_repeval", "load_judge", "load_judges", "repeval_judge", "restored"]
 
@@ -41,6 +42,9 @@ ASKED = (
     "measured like this."
 )
 READ = "Replies are read by {now}, and were read by {then} when the judge was calibrated: a few scores may differ."
+NOT_ITS_INTERVALS = "intervals are those of the judge as it was exported, and {why}; calibrate again"
+CHANGED = "its file was changed since"
+ANOTHER = "these verdicts come from another judge, or one asked in another way"
 NO_KEY = (
     "The endpoint comes out of the judge file, so OPENAI_API_KEY was not sent there. If you trust it, set "
     "OPENAI_BASE_URL to it, or name the judge yourself: load_judge(path, judge={spec!r})."
@@ -86,7 +90,7 @@ def load_judge(
         return restored(file.card, settings, replies, str(path), marks=marks)
     if isinstance(judge, str):
         judge = _named(judge, file.card["judge"], settings, replies)
-    return CalibratedJudge.of(file.card, judge, where=str(path), marks=(*marks, *_differences(file.card, judge)))
+    return _calibrated(file.card, judge, str(path), marks)
 
 
 def load_judges(
@@ -182,7 +186,23 @@ def restored(
         hint = NO_KEY.format(spec=state["spec"]) if _key_stays(state["spec"], settings, gate) else ""
     except UsageError as error:
         raise JudgeError(f"{where}: judge: {error}") from error
-    return CalibratedJudge.of(card, judge, where=where, marks=(*marks, *_differences(card, judge)), hint=hint)
+    return _calibrated(card, judge, where, marks, hint)
+
+
+def _calibrated(
+    card: Mapping[str, Any], judge: Judge, where: str, marks: Sequence[str], hint: str = ""
+) -> CalibratedJudge:
+    """`judge` as that of the card, with what sets it apart; its intervals only where it is the judge they were fitted
+    to: errors of another text or model say nothing of how far this one is off.
+    """
+    asked, read = _asked_otherwise(card["judge"], judge), _read_otherwise(card)
+    others = (asked or read,) if asked or read else ()
+    made = CalibratedJudge.of(card, judge, where=where, marks=(*marks, *others), hint=hint)
+    why = CHANGED if EDITED in marks else ANOTHER if asked else ""
+    if made.intervals is None or not why:
+        return made
+    nothing = VerdictIntervals(0, 0, reason=NOT_ITS_INTERVALS.format(why=why))
+    return replace(made, intervals=nothing)
 
 
 def _key_stays(spec: str, settings: Settings, gate: Gate) -> bool:
@@ -204,17 +224,19 @@ def _named(spec: str, state: Mapping[str, Any], settings: Settings, replies: Rep
     return make_judge(spec, settings, replies, sampling=sampling, gate=NAMED)
 
 
-def _differences(card: Mapping[str, Any], judge: Judge) -> list[str]:
-    """What sets the judge that scores apart from the one that was calibrated, in sentences; once each."""
-    then = card["judge"]
+def _asked_otherwise(then: Mapping[str, Any], judge: Judge) -> str:
+    """What sets the judge that scores apart from the one that was calibrated, in a sentence; "" for nothing."""
     if judge.spec != then["spec"]:
-        return [OTHER.format(now=judge.spec, then=then["spec"])]
+        return OTHER.format(now=judge.spec, then=then["spec"])
     ours, theirs = judge.as_state().get("sampling"), then.get("sampling")
-    if ours is not None and theirs is not None:
-        scoring = {name for name in {*ours, *theirs} if name not in ("draft_prompt", "refine_prompt")}
-        other = sorted(name for name in scoring if name in theirs and ours.get(name) != theirs[name])
-        if other:
-            return [ASKED.format(spec=judge.spec, what=", ".join(other))]
-    if card.get("parser") not in (None, PARSER):
-        return [READ.format(now=PARSER, then=card["parser"])]
-    return []
+    if ours is None or theirs is None:
+        return ""
+    scoring = {name for name in {*ours, *theirs} if name not in ("draft_prompt", "refine_prompt")}
+    other = sorted(name for name in scoring if name in theirs and ours.get(name) != theirs[name])
+    return ASKED.format(spec=judge.spec, what=", ".join(other)) if other else ""
+
+
+def _read_otherwise(card: Mapping[str, Any]) -> str:
+    """What is to be said where other code reads the replies; "" where the same does."""
+    then = card.get("parser")
+    return "" if then in (None, PARSER) else READ.format(now=PARSER, then=then)

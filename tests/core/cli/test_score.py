@@ -119,6 +119,29 @@ def test_how_sure_the_verdicts_are(judge_file: Path, say: Say, run: Run) -> None
     assert code == 2
 
 
+def test_intervals_are_never_those_of_another_text_or_judge(judge_file: Path, say: Say, run: Run) -> None:
+    """They were fitted to the errors of the judge as exported; the scores of an edited one are marked and have none."""
+    card = judge_file.read_text("utf-8")
+    assert "Reward texts that" in card
+    Path("edited.yaml").write_text(card.replace("Reward texts that", "Reward short texts that"), "utf-8")
+    edited = ("score", SUMMARIES, "--judge-file", "edited.yaml", "--accept-edited", "--out", "v.jsonl")
+    reply = say(*edited, "--intervals")
+    assert reply.code == 0
+    assert "No intervals: intervals are those of the judge as it was exported, and its file was changed since" in reply
+    assert "Note: The file of this judge was changed after its export" in reply
+    code, body = run(*edited, "--intervals", "--again")
+    assert (code, body["intervals"]["n"], body["intervals"]["mean_width"]) == (0, 0, None)
+    rows = [json.loads(line) for line in Path("v.jsonl").read_text("utf-8").splitlines()]
+    assert all(row["score"] is not None for row in rows)
+    assert {(row.get("low"), row.get("high"), row.get("expected_error")) for row in rows} == {(None, None, None)}
+    refused = say(*edited, "--abstain-over", "0.4", "--again")
+    assert (refused.code, "cannot tell which verdicts are unsure: intervals are those" in refused.err) == (1, True)
+    other = say(
+        "score", SUMMARIES, "--judge-file", judge_file, "--judge", "scripted:3", "--intervals", "--out", "w.jsonl"
+    )
+    assert "and these verdicts come from another judge, or one asked in another way" in other
+
+
 def test_several_aspects_in_one_call(say: Say, run: Run, aspect_file: Callable[..., Path]) -> None:
     files = [aspect_file("coherence"), aspect_file("fluency")]
     named = [part for file in files for part in ("--judge-file", file)]
