@@ -29,8 +29,9 @@ class Worth:
     """What `n_labels` of a system and the verdicts of a judge of that `correlation` give.
 
     `width` is that of the interval as a share of the labels' alone, `n_effective` the labels that would do the same.
-    `helps` where the correlation is above what finding λ out costs.  `half_width` in points of the scale, None where
-    nobody knows how far labels spread; `measured` where the correlation comes from labels.
+    `helps` where verdicts without labels remain and the correlation is above what finding λ out costs.  `half_width` is
+    in points of the scale, None where nobody knows how far labels spread; `measured` where the correlation comes from
+    labels.
     """
 
     correlation: float
@@ -94,5 +95,6 @@ def plan_labels(means: SystemMeans, n_labels: int = USUAL_LABELS) -> LabelPlan:
         width = float(np.sqrt(max(left, 0.0)))
         half = None if alone is None else width * alone
         n_effective = n_labels / left if left > 0 else float(n_labels + n_unlabelled)
-        worth.append(Worth(correlation, width, n_effective, correlation >= break_even, half, measured))
+        helps = n_unlabelled > 0 and correlation >= break_even
+        worth.append(Worth(correlation, width, n_effective, helps, half, measured))
     return LabelPlan(n_labels, n_unlabelled, break_even, tuple(worth))

@@ -234,5 +234,7 @@ def test_the_plan_tells_the_gain_before_anybody_labels():
     assert (half.n_effective, half.width) == (pytest.approx(39.615, abs=1e-3), pytest.approx(0.87022, abs=1e-4))
     assert half.half_width is None  # nobody knows how far labels spread
     assert [worth.helps for worth in plan_labels(system_means(items), 10).worth] == [False, True, True]  # 1 / √8 = .35
+    covered = plan_labels(system_means(drawn(1, 0, 20)), 30)  # 20 verdicts: none is left beside 30 labels
+    assert (covered.n_unlabelled, {worth.helps for worth in covered.worth}) == (0, {False})
     with pytest.raises(UsageError, match="10"):
         plan_labels(system_means(items), 9)
