@@ -4,7 +4,8 @@ Everything here is about *calibration* items, whose labels chose and shaped the 
 win here, not how good they are (held-out says that).  Racing leaves most candidates on a few items, and an alignment on
 24 items is no match for one on 800.  So candidates are compared only where all were scored on the same items: either
 those that came through to the end (`scope` "complete"), or all of them on the items that each was scored on
-("common": their first rung, few items and a noisy value, but nobody is missing).  The two are never mixed.
+("common": their first rung, few items and a noisy value, but nobody is missing; racing picks those items so that their
+labels lie apart, which raises all values alike).  The two are never mixed.
 
 Candidates are taken as independent; they are not quite (drafts of a trial share exemplars, refinements a parent), so
 the intervals and p values here are a little too sure.

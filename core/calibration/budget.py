@@ -19,8 +19,9 @@ from typing import TypeVar
 import numpy as np
 
 from core.calibration.fitting import fitting_calls
+from core.calibration.racing_order import Order, racing_order
 from core.calibration.records import Estimate
-from core.calibration.revisit import Order, rung_calls, schedule
+from core.calibration.revisit import rung_calls, schedule
 from core.calibration.settings import CalibrationSettings
 from core.data.split import ENOUGH, LEAST, few_labels
 from core.errors import AspectError
@@ -32,7 +33,7 @@ from core.records import GoldenSet, Split, Task
 from core.stats import LabelledItems
 
 TIGHTER = ((1, 1), (0.75, 1), (0.5, 1), (0.5, 0.6), (0.4, 0.5), (0.3, 0.4), (0.25, 0.3), (0.2, 0.2), (0.1, 0.1))
-"""Without refining, the dearest first: share of the drafts, share of the calibration sources they are ranked on."""
+"""Without refining, the dearest first: share of the drafts, share of the calibration items they are ranked on."""
 REFINED_SHARES = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.25)
 """With refining: share of the drafts and of the refinements of each round."""
 
@@ -45,7 +46,7 @@ Request = TypeVar("Request", DraftRequest, RefineRequest)
 class WorkPlan:
     """What will be done at most, in `calls` calls.
 
-    `drafts` are asked for and ranked on the first `share` of the calibration sources; then `rounds` rounds ask for
+    `drafts` are asked for and ranked on the first `share` of the calibration items; then `rounds` rounds ask for
     `refined` refinements each; the best `ensemble` criteria make the final judge.  `reserve` calls are kept for the
     held-out items; `fitting` is what fitting strengths takes, 0 where none are fitted.
     """
@@ -118,7 +119,8 @@ class _Costs:
     """What parts of a calibration take in calls, at most, beside the `reserve` for `ensemble` criteria on held-out."""
 
     settings: CalibrationSettings
-    order: Order
+    order: Order  # of whole sources, where not all items are ranked on
+    racing: Order
     n_held_out: int
     ensemble: int
     reserve: int
@@ -127,8 +129,9 @@ class _Costs:
     @classmethod
     def of(cls, settings: CalibrationSettings, items: LabelledItems, n_held_out: int, fitting: int) -> _Costs:
         """With everything kept back that the report asks for."""
-        order, ensemble = Order(items.sources, settings.seed), settings.ensemble
-        return cls(settings, order, n_held_out, ensemble, (ensemble + 1) * n_held_out, fitting)
+        order, ensemble = Order.whole(items.sources, settings.seed), settings.ensemble
+        racing = racing_order(items, settings)
+        return cls(settings, order, racing, n_held_out, ensemble, (ensemble + 1) * n_held_out, fitting)
 
     @property
     def one_draft(self) -> int:
@@ -174,7 +177,8 @@ class _Costs:
         return self.plan(max(0, min(self.settings.plan.n_drafts, (left - first) // (first + 1))), 0.0)
 
     def _scoring(self, arms: int, share: float, reference: int) -> int:
-        return rung_calls(schedule(self.settings, arms, self.order, share), reference)
+        order = self.order if share < 1.0 else self.racing
+        return rung_calls(schedule(self.settings, arms, order, share), reference)
 
 
 def require_usable(golden: GoldenSet, task: Task, items: LabelledItems) -> None:
@@ -260,7 +264,7 @@ class _ByBatch:
 def _by_batch(settings: CalibrationSettings, plan: WorkPlan, items: LabelledItems, judge: Judge) -> _ByBatch:
     """UsageError for a judge without an endpoint."""
     require_batches(judge)
-    order = Order(items.sources, settings.seed)
+    order = racing_order(items, settings, plan.share)
     drafts = schedule(settings, plan.drafts, order, plan.share) if plan.drafts else ()
     refined = schedule(settings, plan.refined, order) if plan.refined else ()
     calls = rung_calls(drafts, 1) + plan.rounds * rung_calls(refined) + plan.reserve

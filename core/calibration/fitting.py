@@ -15,7 +15,8 @@ import numpy as np
 
 from core.calibration.candidate_pool import AskedJudge, CandidatePool, ScoreTable
 from core.calibration.proposals import distinct, fitting_request
-from core.calibration.revisit import Order, schedule
+from core.calibration.racing_order import Order
+from core.calibration.revisit import schedule
 from core.calibration.settings import CalibrationSettings
 from core.data.split import too_few_to_stack
 from core.judging.base import Judge

@@ -25,8 +25,9 @@ from core.calibration.fitting import (
     seen_labels_warning,
 )
 from core.calibration.proposals import Folds, distinct, draft_requests, gate, refine_requests
+from core.calibration.racing_order import Order, racing_order
 from core.calibration.records import Calibration, Phase, WorkDone
-from core.calibration.revisit import Order, revisit, step_items
+from core.calibration.revisit import revisit, step_items
 from core.calibration.settings import CalibrationSettings
 from core.data.split import KnownTexts, few_held_out, few_labels
 from core.errors import JudgeError
@@ -165,7 +166,7 @@ def _start(judge: AskedJudge, split: Split, settings: CalibrationSettings, opene
     pool.calls_expected = plan.calls + before.calls
     baseline = Criteria("", task.aspect, Provenance("none", note="the judge without criteria"))
     pool.add([baseline], "baseline")
-    run = _Run(judge, split, pool, Order(items.sources, settings.seed), held_out, plan)
+    run = _Run(judge, split, pool, racing_order(items, settings, plan.share), held_out, plan)
     if cut := cut_words(plan, settings, items, held_out.n, fitting):
         run.cut.append(cut)
     unseen = few_held_out(held_out.n) if opened else "Not measured on held-out items: calibration flatters."
@@ -210,7 +211,7 @@ def _refine_round(run: _Run, round_: int) -> None:
     revisited = revisit(run.judge, pool, children, run.order, phase="refine", round_=round_)
     if revisited.out_of_budget:
         run.out_of_budget(f"in refinement round {round_}")
-    if not children or revisited.items == run.order.source_ends[-1]:
+    if not children or revisited.items == pool.items.n:
         gate(pool, folds, [pool.entries[i].criteria for i in revisited.complete])
         pool.rounds_done = round_
     else:
@@ -350,8 +351,8 @@ def affordable_held_out(pool: CandidatePool, items: LabelledItems, n_criteria: i
     left = pool.budget.left(with_reserve=True)
     if left is None or left >= items.n * n_criteria or items.n == 0:
         return items
-    order = Order(items.sources, pool.settings.seed)
-    n_items = max((end for end in order.source_ends if end * n_criteria <= left), default=0)
+    order = Order.whole(items.sources, pool.settings.seed)
+    n_items = max((end for end in order.ends if end * n_criteria <= left), default=0)
     return items.take(np.sort(order.items[:n_items]))
 
 

@@ -1,28 +1,33 @@
 """Criteria revisiting (001 §2.3): score the candidates on the calibration side, in full or by racing.
 
-Racing is successive halving over *sources*: all arms are scored on the first few sources, the better ones on more,
-the finalists on all.  Arms are compared on the same items at every rung, so no arm gains by easier texts, and a
-stopped arm keeps what was paid for.
+Racing is successive halving in small steps: all arms are scored on a few items, then, step after step, two thirds of
+them on half as many items again, and the finalists on all (over whole sources, as where there are few items, in large
+ones).  Arms are compared on the same items at every rung, so no
+arm gains by easier texts, and a stopped arm keeps what was paid for.  `racing_order` says which items come first and
+`standings` who goes on.  Both only choose: an alignment on items picked by their labels is flattered, so what is told
+of the winner rests on all calibration items, and on held-out.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from core.calibration.candidate_pool import AskedJudge, CandidatePool
+from core.calibration.racing_order import Order
 from core.calibration.records import Phase
 from core.calibration.settings import CalibrationSettings
+from core.calibration.standings import standings
 from core.records import Criteria, IntArray
 
-RUNG_SHARES = (0.08, 0.2, 0.5, 1.0)  # of the calibration sources
+FIRST_SHARE = 0.04  # of the items, at the first rung
+MORE_ITEMS, ARMS_LEFT = 1.5, 0.64  # from rung to rung: all cost about the same
+RUNG_SHARES = (0.08, 0.2, 0.5, 1.0)  # of whole sources, in larger steps
 ARM_SHARES = (1.0, 0.4, 0.15, 0.0)  # of the arms that enter; never fewer than the finalists
-MIN_ITEMS = 24  # at the first rung: fewer make a correlation that says nothing
-MIN_SOURCES = 4
 STEP_CALLS = 512  # a batch should keep 64 parallel requests busy for several rounds
 STEP_ITEMS = 20
 MOST_STEPS = 40  # storing and showing what is there takes longer the more there is: steps must not grow in number too
@@ -41,47 +46,42 @@ class Rung:
     items: int
 
 
-class Order:
-    """Calibration items in the order in which racing sees them: whole sources, shuffled once with the run's seed."""
-
-    def __init__(self, sources: IntArray, seed: int) -> None:
-        codes = np.unique(sources)
-        place = np.empty(int(codes.max()) + 1, dtype=np.intp)
-        place[np.random.default_rng([seed, 2]).permutation(codes)] = np.arange(len(codes))
-        self.items: IntArray = np.argsort(place[sources], kind="stable").astype(np.intp)
-        ordered = sources[self.items]
-        ends = np.flatnonzero(np.r_[ordered[1:] != ordered[:-1], True]) + 1
-        self.source_ends: tuple[int, ...] = tuple(int(end) for end in ends)
-
-    def up_to(self, share: float) -> int:
-        """How many items the first `share` of the sources hold, at least MIN_ITEMS from MIN_SOURCES sources."""
-        n_sources = max(math.ceil(share * len(self.source_ends)), min(MIN_SOURCES, len(self.source_ends)))
-        items = self.source_ends[n_sources - 1]
-        return next((end for end in self.source_ends if end >= max(items, MIN_ITEMS)), self.source_ends[-1])
-
-    def batches(self, start: int, stop: int, arms: int) -> list[IntArray]:
-        """Items start..stop cut at source boundaries into batches of about `step_items`."""
-        size = step_items(stop - start, arms)
-        cuts, last = [start], start
-        for end in self.source_ends:
-            if start < end <= stop and (end - last >= size or end == stop):
-                cuts.append(end)
-                last = end
-        return [self.items[a:b] for a, b in itertools.pairwise(cuts)]
+def batches(order: Order, start: int, stop: int, arms: int) -> list[IntArray]:
+    """Items start..stop of the order, cut at ends of its chunks into batches of about `step_items`."""
+    size = step_items(stop - start, arms)
+    cuts, last = [start], start
+    for end in order.ends:
+        if start < end <= stop and (end - last >= size or end == stop):
+            cuts.append(end)
+            last = end
+    return [order.items[a:b] for a, b in itertools.pairwise(cuts)]
 
 
 def racing_rungs(n_arms: int, finalists: int, order: Order, share: float = 1.0) -> tuple[Rung, ...]:
-    """The schedule: fewer arms on more items, `finalists` arms (or all, if fewer enter) on `share` of the sources."""
+    """The schedule: fewer arms on more items; the last, `finalists` or more, on `share` of the sources."""
     total = order.up_to(share)
-    rungs: list[Rung] = []
-    for step, arms in zip(RUNG_SHARES, ARM_SHARES, strict=True):
-        rung = Rung(min(n_arms, max(finalists, math.ceil(arms * n_arms))), order.up_to(step * share))
-        if rungs and rung.items == rungs[-1].items:
-            continue
-        rungs.append(rung)
-    if n_arms <= finalists or rungs[0].items >= total:
+    if n_arms <= finalists:
         return (Rung(n_arms, total),)
-    return tuple(rungs)
+    steps = _large_steps(n_arms, order, share) if order.first is None else _small_steps(n_arms, order, order.first)
+    rungs: list[Rung] = []
+    for arms, items in steps:
+        if not rungs or items > rungs[-1].items:
+            rungs.append(Rung(min(n_arms, max(finalists, arms)), items))
+        if items >= total:
+            break
+    return tuple(rungs) if len(rungs) > 1 else (Rung(n_arms, total),)
+
+
+def _large_steps(n_arms: int, order: Order, share: float) -> Iterator[tuple[int, int]]:
+    for step, arms in zip(RUNG_SHARES, ARM_SHARES, strict=True):
+        yield math.ceil(arms * n_arms), order.up_to(step * share)
+
+
+def _small_steps(n_arms: int, order: Order, first: int) -> Iterator[tuple[int, int]]:
+    items, arms = max(FIRST_SHARE * order.items.size, first), float(n_arms)
+    while True:
+        yield round(arms), order.near(items)
+        items, arms = items * MORE_ITEMS, arms * ARMS_LEFT
 
 
 def schedule(settings: CalibrationSettings, n_arms: int, order: Order, share: float = 1.0) -> tuple[Rung, ...]:
@@ -128,7 +128,7 @@ def revisit(
     by_id = {each.criteria_id: each for each in (*arms, *baseline)}
     alive, done, cut = list(by_id)[: len(arms)], 0, False
     for rung in schedule(pool.settings, len(arms), order, share):
-        wanted = (pool.ranked(alive) if done else alive)[: rung.arms]
+        wanted = (_best_first(pool, alive, order, done) if done else alive)[: rung.arms]
         survivors = wanted[: _affordable(pool, rung.items - done, len(wanted), len(baseline))]
         cut = cut or len(survivors) < len(wanted)
         if not survivors:
@@ -139,13 +139,23 @@ def revisit(
         if judge.batches is not None:
             judge.progress.publish(pool.snapshot(phase, round_, f"{len(alive)} criteria go by batch"))
         judge.ask_ahead(running, [int(p) for p in pool.items.positions[order.items[done : rung.items]]])
-        for batch in order.batches(done, rung.items, len(running)):
+        for batch in batches(order, done, rung.items, len(running)):
             positions = tuple(int(p) for p in pool.items.positions[batch])
             pool.score(judge, running, positions)
             done += len(positions)
             message = f"{len(alive)} of {len(arms)} criteria scored on {done} items each"
             judge.progress.publish(pool.snapshot(phase, round_, message))
     return Revisited(tuple(pool.ranked(alive)) if done else (), done, cut)
+
+
+def _best_first(pool: CandidatePool, ids: Sequence[str], order: Order, items: int) -> list[str]:
+    """`ids` as they stand on the first `items` of the order; ties keep theirs."""
+    if order.first is None:
+        return pool.ranked(ids)
+    places = order.items[:items]
+    scores = np.stack([pool.values(criteria_id)[places] for criteria_id in ids])
+    standing = standings(scores, pool.items.take(places), pool.measure)
+    return [ids[k] for k in np.argsort(-standing, kind="stable")]
 
 
 def _affordable(pool: CandidatePool, items: int, arms: int, n_baseline: int) -> int:

@@ -38,7 +38,7 @@ JUDGES = {
     "scripted": "Scripted demo: a stand-in that follows a script",
 }
 REVISITS: dict[RevisitMode, str] = {
-    "racing": "racing: a fifth of the calls",
+    "racing": "racing: about a seventh of the calls, more where items are few",
     "full": "full: every draft on every item",
 }
 SPLITS: dict[SplitKind, str] = {

@@ -1,0 +1,68 @@
+"""By what racing ranks: against scipy, source by source and over all items."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import pearsonr, rankdata, spearmanr, zscore
+
+from core.calibration.standings import standings
+from core.records import Measure
+from core.stats import LabelledItems
+
+RNG = np.random.default_rng(5)
+
+
+def test_mean_of_the_alignment_and_two_correlations_over_all_items() -> None:
+    """Each source's mean is taken from its scores and from their ranks over all items; labels are ranked within it."""
+    sources, labels, scores = np.repeat(np.arange(6), 4), RNG.normal(size=24), RNG.normal(size=(3, 24))
+    parts = [np.flatnonzero(sources == k) for k in range(6)]
+    people = np.concatenate([zscore(rankdata(labels[part])) for part in parts])
+
+    def less_means(row: np.ndarray) -> np.ndarray:
+        return np.concatenate([row[part] - row[part].mean() for part in parts])
+
+    expected = [
+        np.mean(
+            [
+                np.mean([spearmanr(row[part], labels[part])[0] for part in parts]),
+                pearsonr(less_means(rankdata(row)), people)[0],
+                pearsonr(less_means(row), people)[0],
+            ]
+        )
+        for row in scores
+    ]
+    items = LabelledItems.from_arrays(labels, sources)
+    assert standings(scores, items, Measure("spearman", "sample")) == pytest.approx(expected, abs=1e-12)
+
+
+def test_over_single_items_spearman_counts_twice_and_pearson_once() -> None:
+    labels, scores = RNG.normal(size=12), RNG.normal(size=(2, 12))
+    expected = [(2 * spearmanr(row, labels)[0] + pearsonr(row, labels)[0]) / 3 for row in scores]
+    items = LabelledItems.from_arrays(labels)
+    assert standings(scores, items, Measure("spearman", "dataset")) == pytest.approx(expected, abs=1e-12)
+
+
+def test_without_an_alignment_a_candidate_stands_last() -> None:
+    labels = np.arange(8.0)
+    scores = np.stack([-labels, np.full(8, 2.0), np.full(8, np.nan), labels])
+    standing = standings(scores, LabelledItems.from_arrays(labels), Measure("spearman", "dataset"))
+    assert standing.tolist() == [-1.0, -np.inf, -np.inf, 1.0]
+
+
+def test_a_missing_score_moves_nothing_that_others_have() -> None:
+    labels, scores = RNG.normal(size=12), RNG.normal(size=(2, 12))
+    items = LabelledItems.from_arrays(labels, np.repeat(np.arange(3), 4))
+    before = standings(scores, items, Measure("spearman", "sample"))
+    scores[1, 3] = np.nan
+    after = standings(scores, items, Measure("spearman", "sample"))
+    assert after[0] == before[0]
+    assert np.isfinite(after[1])
+
+
+def test_at_system_level_the_alignment_alone_counts() -> None:
+    labels, scores = RNG.normal(size=12), RNG.normal(size=(2, 12))
+    items = LabelledItems.from_arrays(labels, np.repeat(np.arange(3), 4), np.tile(np.arange(4), 3))
+    means = [np.stack([row.reshape(3, 4).mean(axis=0) for row in (*scores, labels)])][0]
+    expected = [spearmanr(means[k], means[2])[0] for k in (0, 1)]
+    assert standings(scores, items, Measure("spearman", "system")) == pytest.approx(expected, abs=1e-12)
