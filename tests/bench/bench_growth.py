@@ -226,10 +226,14 @@ def drawing(measures: Sequence[Grown], width: int = 900, height: int = 520) -> s
     parts += ['font-size="12" role="img"><title>Cost over size, log axes</title><rect width="100%" height="100%"']
     parts += ['fill="#fff"/>', f'<polyline points="{place(low)} {place(low + min(span))}" fill="none" stroke="#999"']
     parts += ['stroke-dasharray="2 4"/>']
-    for number, (name, line) in enumerate(lines.items()):
-        colour, end = f"hsl({number * 360 // len(lines)} 70% 38%)", place(line[-1]).split(",")
+    named: list[tuple[float, float]] = []
+    for number, (name, line) in enumerate(sorted(lines.items(), key=lambda pair: -pair[1][-1][1])):
+        colour = f"hsl({number * 360 // len(lines)} 70% 38%)"
+        x, y = map(float, place(line[-1]).split(","))
+        y = max([y, *(below + 13 for beside, below in named if abs(beside - x) < 100)])  # no name upon another
+        named.append((x, y))
         parts += [f'<polyline points="{" ".join(map(place, line))}" fill="none" stroke="{colour}" stroke-width="2"/>']
-        parts += [f'<text x="{float(end[0]) + 6}" y="{end[1]}" fill="{colour}">{name}</text>']
+        parts += [f'<text x="{x + 6}" y="{y + 4:.1f}" fill="{colour}">{name}</text>']
     for axis, (first, last) in enumerate(zip(low, high, strict=True)):
         for tick in np.arange(first, last + 1):
             x, y = place((tick, low[1]) if axis == 0 else (low[0], tick)).split(",")
