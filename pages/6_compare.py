@@ -113,12 +113,10 @@ def show_section(page: Opened, compared: Compared, section: str, columns: Sequen
         case "brought":
             analyses_view.draw(page, compared.view, compared.aspect)
         case "papers":
-            above = st.container()
-            printed = compare_sections.draw_published(compared)
-            with above:  # drawn after the choice of the printed numbers, which stand there too
-                if printed:
-                    compare_leaderboard.draw_table(compared, printed)
-                    compare_leaderboard.draw_whiskers(compared, printed)
+            if printed := compare_sections.choose_published(compared):
+                compare_leaderboard.draw_table(compared, printed)
+                compare_leaderboard.draw_whiskers(compared, printed)
+                compare_sections.draw_published(compared, printed)
         case _:
             compare_judges.draw_judges(page, compared)
 

@@ -40,6 +40,10 @@ BATCH = 32
 """Items between two signs of how far a run is, at least; more where more are asked at a time."""
 
 OPENED = "its judge was measured on them, asked in one call with others"
+ALONE = (
+    "No other aspect has a judge that can be asked in one call with that of {aspect}. Calibrate one with the same "
+    "model, asked in the same way."
+)
 _LONGEST_NAME = 60
 
 
@@ -112,7 +116,7 @@ def together_offer(store: Store, settings: Settings, project_id: str, golden_id:
             aside[other] = str(error)
         else:
             runs[other] = run_id
-    alone = "" if len(runs) > 1 else "No other aspect has a judge that can be asked in one call with it."
+    alone = "" if len(runs) > 1 else ALONE.format(aspect=aspect)
     return TogetherOffer(aspect, runs, aside, alone)
 
 

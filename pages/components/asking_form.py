@@ -28,7 +28,7 @@ FORM_NAMES: dict[StyleForm, str] = {
     "stars": "stars, then reasons",
     "rate_explain": "rating, then reasons",
     "analyze_rate": "analysis, then rating",
-    "mix": "mix of the last two",
+    "mix": "rating first and analysis first, in turn",
     "likelihood": "nothing asked: how likely the text is",
 }
 PERSONA_NAMES: dict[Persona, str] = {

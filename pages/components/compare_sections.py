@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -234,10 +234,11 @@ def choose_published(compared: Compared) -> tuple[Published, ...]:
             "Data set of the papers",
             datasets,
             index=None if likely is None else datasets.index(likely),
-            placeholder="choose the one that this golden set holds",
+            placeholder="choose one",
             key=state.widget(f"compare_printed_{compared.view.golden_id[-12:]}"),
         )
         if dataset is None:
+            st.caption("Four papers print numbers for these data sets. Choose one if this golden set holds its items.")
             return ()
         aspects = published_aspects(dataset)
         aspect = st.selectbox(
@@ -249,17 +250,9 @@ def choose_published(compared: Compared) -> tuple[Published, ...]:
     return published_for(dataset, aspect)
 
 
-def draw_published(compared: Compared) -> tuple[Published, ...]:
-    """What four papers print about this data set, flagged where they measured otherwise; the values, for the table."""
+def draw_published(compared: Compared, published_figures: Sequence[Published]) -> None:
+    """What four papers print about a data set, flagged where they measured otherwise."""
     leaderboard = compared.leaderboard
-    published_figures = choose_published(compared)
-    if not published_figures:
-        st.info(
-            "Printed numbers are there for " + ", ".join(published_datasets()) + ". Choose one of them if this golden "
-            "set holds its items.",
-            icon=":material/menu_book:",
-        )
-        return ()
     same = sorted(
         (published for published in published_figures if not departure(published, leaderboard.measure)),
         key=lambda published: -published.value,
@@ -283,4 +276,3 @@ def draw_published(compared: Compared) -> tuple[Published, ...]:
         }
     )
     grid.draw(frame, {"value": Column(digits=3)}, alt="Numbers printed in the papers", rows=12)
-    return published_figures

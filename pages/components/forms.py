@@ -302,7 +302,7 @@ def _choose_refining(settings: CalibrationSettings, *, writes: bool) -> Calibrat
         help="Judge's score minus people's, each in standard deviations.",
     )
     shown = places[2].number_input(
-        "Most misaligned to show from",
+        "Pool of misaligned items",
         1,
         500,
         settings.misaligned,

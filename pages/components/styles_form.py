@@ -51,9 +51,10 @@ def choose_styles(page: Opened, golden: GoldenSummary, aspect: str) -> StylesCho
     with left:
         spec = _choose_judge(page.settings)
     with middle:
-        forms_chosen, samples, heat = _choose_forms(local=spec.startswith("hf:"))
+        samples, heat = _choose_samples()
     with right:
         n_items = _choose_items(golden, aspect)
+    forms_chosen = _choose_forms(local=spec.startswith("hf:"))
     with st.expander("Advanced: persona, criteria, steps, measure, budget", icon=":material/settings:"):
         left, middle, right = st.columns(3, gap="large")
         with left:
@@ -129,9 +130,9 @@ def _choose_judge(settings: Settings) -> str:
     return "" if not model else f"openai:{model}@{base}" if base else f"openai:{model}"
 
 
-def _choose_forms(*, local: bool) -> tuple[list[StyleForm], int, float]:
-    """Output forms, samples and temperature: what tells the styles apart."""
-    chosen = st.multiselect(
+def _choose_forms(*, local: bool) -> list[StyleForm]:
+    """In all the width, so that every form that is chosen, and paid for, is in view."""
+    return st.multiselect(
         "Output forms",
         STYLE_FORMS if local else WRITTEN_FORMS,
         default=["rate_explain", "analyze_rate"],
@@ -139,6 +140,10 @@ def _choose_forms(*, local: bool) -> tuple[list[StyleForm], int, float]:
         persist_state="session",
         format_func=FORM_NAMES.__getitem__,
     )
+
+
+def _choose_samples() -> tuple[int, float]:
+    """Samples and temperature of every style."""
     left, right = st.columns(2)
     samples = int(left.number_input("Samples", 1, 200, 1, key=state.widget("styles_samples"), persist_state="session"))
     heat = right.number_input(
@@ -153,7 +158,7 @@ def _choose_forms(*, local: bool) -> tuple[list[StyleForm], int, float]:
     )
     if samples > 1 and heat == 0:
         st.caption("At temperature 0 all samples of an item are much the same: raise it, or take one sample.")
-    return chosen, samples, float(heat)
+    return samples, float(heat)
 
 
 def _choose_styles(chosen: Sequence[StyleForm], samples: int, heat: float) -> tuple[tuple[Style, ...], str]:

@@ -219,7 +219,7 @@ def test_papers_do_not_repeat_the_leaderboard_where_nothing_printed_is_beside_it
     monkeypatch.setattr(compare_sections, "likely_dataset", lambda name: None)
     shelf.add_judge("rouge1", 2.0, kind="metric", on_scale=False)
     screen = choose_section(open_screen(SCREEN, **shelf.ids), "Papers")
-    assert "Choose one of them" in texts(screen)
+    assert "Choose one if this golden set holds its items" in texts(screen)
     assert grids(screen) == []
 
 

@@ -49,7 +49,7 @@ def test_without_judges_it_says_what_is_missing(place: Place, drive: Drive) -> N
     assert "The judge of coherence cannot be asked: it has no judge yet." in texts(page)
     assert not has_button(page, "Ask them together")
     calibrate(place, replace(QUICK, fit_strengths=False))
-    assert "No other aspect has a judge that can be asked in one call with it." in texts(show(place))
+    assert "No other aspect has a judge that can be asked in one call with that of coherence." in texts(show(place))
 
 
 @pytest.mark.slow
