@@ -6,7 +6,9 @@ import json
 import shutil
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 from bench_growth import Grown, Point, drawing, table
+from bench_team import unfair_turns
 
 
 def grown(*costs: float, start: float = 0.0, name: str = "m") -> Grown:
@@ -41,6 +44,25 @@ def test_the_table_and_the_drawing_name_every_measure() -> None:
     assert "| m | items | 100: 1 s, 1 MB; 1,000: 10 s, 1 MB; 10,000: 100 s, 1 MB | 1.00 |" in table(measures)
     assert table(measures).endswith("| flat |")
     assert drawing(measures).count("<polyline") == 3  # and that of slope 1
+
+
+def test_a_turn_is_unfair_where_a_project_with_less_at_work_waited() -> None:
+    """All queued at 0, each at work for 30 s: the second run of `a` begins at 10, while `b` waits and has none."""
+
+    def turns(*begun: tuple[str, float]) -> int:
+        start = datetime(2026, 1, 1, tzinfo=UTC)
+        at = [(project, start + timedelta(seconds=seconds)) for project, seconds in begun]
+        return unfair_turns(
+            [
+                SimpleNamespace(project_id=p, created_at=start, started_at=t, finished_at=t + timedelta(seconds=30))  # type: ignore[misc]
+                for p, t in at
+            ]
+        )
+
+    assert turns(("a", 5), ("a", 10), ("b", 20)) == 1
+    assert turns(("a", 5), ("b", 10), ("a", 20)) == 0
+    assert turns(("a", 5), ("a", 40), ("b", 50)) == 0  # neither had any at work
+    assert turns(("a", 0.1), ("a", 0.2), ("b", 20)) == 0  # begun before the others were queued, or at once
 
 
 def measured(repository: Path, name: str, *options: str) -> Any:
