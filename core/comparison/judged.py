@@ -14,7 +14,7 @@ from core.stats.items import BoolArray
 from core.stats.mean_records import SystemMeans
 from core.stats.system_means import JudgedItems
 
-UNNAMED = "all items"
+UNNAMED = "the whole set"
 """The one system where none is named."""
 
 SHORTEST_TEXT = 20

@@ -62,7 +62,9 @@ def with_preferences(table: Table) -> Table:
                 cells[new_name.get(column, column)] = _preference(cell, names, texts)
         return cells | ({both: VERSUS.join(names)} if both and all(names) else {})
 
-    columns = (*(new_name.get(column, column) for column in table.columns), *((both,) if both else ()))
+    joined = set(sides or ()) if both else set()
+    kept = (new_name.get(column, column) for column in table.columns if column not in joined)
+    columns = (*kept, *((both,) if both else ()))
     return replace(table, columns=columns, rows=tuple(map(read, table.rows)))
 
 

@@ -49,9 +49,9 @@ FAR_LABEL = 0.5
 MOST_COMPARED = 60
 """Systems up to which all pairs are compared: 1,770 pairs; nobody reads more."""
 
-NO_LABELS = "none of its items has a label"
-NO_VERDICTS = "none of its items has a verdict"
-NOT_JUDGED = "none of its labelled items has a verdict"
+NO_LABELS = "no label on any item"
+NO_VERDICTS = "no verdict on any item"
+NOT_JUDGED = "no verdict on any labelled item"
 ALL_EQUAL = "no interval: all of its labels are equal, or from one source, so nothing tells how sure their mean is"
 ALL_LABELLED = "every judged item has a label: the labels alone say it"
 CONSTANT = "the judge gives all of its items one score, which adds nothing to the labels"
@@ -239,7 +239,7 @@ def _too_few(n_labelled: int, n_judged: int, n_both: int, n_sources: int) -> str
         missing = counted(LEAST_LABELS - n_both, "more label")
         return f"{counted(n_both, 'label')} on judged items; a corrected mean takes {LEAST_LABELS}: {missing} needed"
     if n_sources < LEAST_SOURCES:
-        return f"its labels are from {counted(n_sources, 'source')}; a corrected mean takes {LEAST_SOURCES}"
+        return f"labels from {counted(n_sources, 'source')}; a corrected mean takes {LEAST_SOURCES}"
     return ""
 
 

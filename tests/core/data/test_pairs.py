@@ -86,3 +86,11 @@ def test_other_tables_hold_no_pairs(tmp_path: Path) -> None:
     assert texts_of_pairs(["Answer A", "answerB"]) == ("Answer A", "answerB")
     made = golden(tmp_path, [{"id": "1", "source": "s", "target": "t", "human_x": 1, "winner": "A"}])
     assert made.kind == "source_target"
+
+
+def test_columns_of_systems_are_not_said_to_play_no_part(tmp_path: Path) -> None:
+    rows = [pair("AB"[k % 2], id=f"p{k}", source_id=f"s{k}", model_a="m1", model_b="m2", extra="x") for k in range(4)]
+    path = tmp_path / "pairs.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)), "utf-8")
+    notes = [found["message"] for found in check_file(path)["findings"]]
+    assert [note for note in notes if "play no part" in note] == ["Columns that play no part: extra."]
