@@ -88,6 +88,11 @@ def _way_out(error: Exception, address: str) -> str:
         return f"Install the same Python and ray=={RAY} on every node, and start them anew."
     if type(error).__name__ == "OutOfMemoryError":
         return "A node ran out of memory: give it fewer processors (ray start --num-cpus) or more memory."
+    if type(error).__name__ in ("ActorDiedError", "WorkerCrashedError", "NodeDiedError"):
+        return (
+            "Its nodes or processes end before they finish anything: look at their memory (ray start --num-cpus gives "
+            "fewer processes more of it) and their logs. What is done is kept; run it again."
+        )
     return (
         f"This host must be a node of it (ray start --address={'HOST:PORT' if address == 'auto' else address}) with "
         "the same token; what is done so far is kept, so the run can be resumed."

@@ -175,8 +175,9 @@ def test_a_cluster_without_processors_is_refused(plan: Plan, monkeypatch: pytest
 class Rounds:
     """Stands in for the pipeline: each round gives so many parts of one item and is lost then, the last is not."""
 
-    def __init__(self, *parts: int) -> None:
+    def __init__(self, *parts: int, loss: type[Exception] | None = None) -> None:
         self.parts, self.counted = list(parts), list[set[str]]()
+        self.loss = loss or OutOfMemoryError
 
     def __call__(self, _files: Any, counted: set[str]) -> Iterator[Outcome | None]:
         self.counted.append(set(counted))
@@ -185,10 +186,14 @@ class Rounds:
         for k in range(n):
             yield Outcome(f"part-{first + k}", 1, 1, calls=2)
         if self.parts:
-            raise OutOfMemoryError("Task was killed due to the node running low on memory.")
+            raise self.loss("Task was killed due to the node running low on memory.")
 
 
 class OutOfMemoryError(LostError):
+    """As Ray's is called."""
+
+
+class ActorDiedError(LostError):
     """As Ray's is called."""
 
 
@@ -206,13 +211,20 @@ def test_what_was_counted_is_not_looked_at_again_after_a_loss(plan: Plan) -> Non
     assert ray.begun == 6 * 2  # each time the two that are left
 
 
+@pytest.mark.parametrize(
+    ("loss", "way_out"),
+    [
+        (OutOfMemoryError, "ran out of memory.*--num-cpus"),
+        (ActorDiedError, "memory .*logs. What is done is kept"),
+    ],
+)
 def test_a_cluster_that_finishes_nothing_is_given_up_with_what_to_do(
-    plan: Plan, monkeypatch: pytest.MonkeyPatch
+    plan: Plan, monkeypatch: pytest.MonkeyPatch, loss: type[Exception], way_out: str
 ) -> None:
     monkeypatch.setitem(sys.modules, "ray", ThreeNodes())
-    words = r"The Ray cluster at h:1 failed: Task was killed.*--num-cpus"
+    words = rf"The Ray cluster at h:1 failed: Task was killed.*{way_out}"
     with pytest.raises(JobError, match=words), plain_errors("h:1"):
-        scored(Rounds(1, 0, 0, 0, 0, 5), plan, 6)
+        scored(Rounds(1, 0, 0, 0, 0, 5, loss=loss), plan, 6)
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,11 @@ from typing import Any
 
 import pytest
 
+import core
 from core.errors import ConcordError, GoldenError, JobError, UsageError
 from core.files import json_lines
-from core.scoring import on_ray, score_file
+from core.scoring import on_ray, run, score_file
+from core.scoring.fused import score_fused
 from core.scoring.item_file import validate_items
 from core.scoring.output import Batch
 from core.scoring.parts import InputFile, Outcome, Part, Plan, Scorer, look_at, read_parts
@@ -59,6 +61,30 @@ def test_parts_in_the_order_of_their_names_are_the_verdicts_of_one_process(
     expected = [json.loads(line) for line in alone.read_text().splitlines()]
     assert [row["item_id"] for row in rows(plan)] == [row["item_id"] for row in expected]
     assert [row["score"] for row in rows(plan)] == pytest.approx([row["score"] for row in expected], abs=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["fused", "repeval"])
+def test_fused_judges_and_hidden_states_give_the_verdicts_of_one_process(
+    plan: Plan, tmp_path: Path, repository: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr(run, "BATCH", plan.size)  # parts are whole batches of the one process
+    few, out = tmp_path / "few.jsonl", tmp_path / kind
+    few.write_text("\n".join((repository / "sample_data" / "summaries.jsonl").read_text().splitlines()[:48]))
+    golden = core.load_golden(few)
+    if kind == "fused":
+        core.fuse(golden, "relevance", ["offline", "overlap"], method="average", bootstrap=20, out=out)
+    else:
+        how: dict[str, Any] = {"method": "mean-difference", "pairs": 8, "bootstrap": 20, "tokens": ["mean"]}
+        core.fit_repeval(golden, "relevance", out=out, **how)
+    file = out / f"{kind}.yaml"
+    request = replace(plan.request, judge_file=file)
+    there = replace(plan, request=request, judge_file=file.read_bytes(), fused=kind == "fused")
+    assert (Scorer(there).why_not_ready(()), Scorer(there).lacking()) == ("", {})
+    assert sum(outcome(there, part).n_scored for part in parts_of(there)) == N
+    alone = replace(request, items=Path(plan.source.path), out=tmp_path / "alone.jsonl")
+    (score_fused if kind == "fused" else score_file)(alone)
+    expected = [json.loads(line)["score"] for line in alone.out.read_text().splitlines()]
+    assert [row["score"] for row in rows(there)] == pytest.approx(expected, abs=1e-6)
 
 
 def test_a_part_that_is_there_is_not_scored_again_and_a_damaged_one_is(plan: Plan) -> None:
