@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -32,10 +32,12 @@ from core.repeval import (
     Transfer,
     check_transfer,
     extract,
+    present_parts,
     run,
     scorer_of,
     split_three,
     transfer,
+    usual_texts,
 )
 from core.repeval.cell_search import pairs_for
 from core.repeval.records import nullable
@@ -76,7 +78,7 @@ class FittedRepEval:
     def score(self, items: Sequence[Item]) -> Verdicts:
         """One verdict per item, in order; `value` is higher for better, `calibrated` on the scale of the people.
 
-        On the items that it was fitted on the values equal `result.scores`, but for rounding.  The model is loaded with
+        On items that it was not fitted on the values equal `result.scores`, but for rounding.  The model is loaded with
         the first items and held.  GoldenError where no item has the text that is read beside the target.
         """
         return self.judge.score(items)
@@ -97,7 +99,7 @@ class FittedRepEval:
     def save(self, folder: Path | str) -> dict[str, Any]:
         """Write `repeval.yaml`, `heatmap.html`, `scores.jsonl` and `summary.json` into `folder`; return the last."""
         out, body = Path(folder), self.as_json(str(folder))
-        parts = {k: name for name in ("train", "validation", "test") for k in getattr(self.result.parts, name)}
+        parts = {k: name for name in ("validation", "train", "test") for k in getattr(self.result.parts, name)}
         golden, scores = self.golden, self.result.scores
         if self.transfer is not None and self.applied is not None:
             golden, scores, parts = self.applied, self.transfer.scores, {}
@@ -124,7 +126,7 @@ def fit_repeval(
     within_sources: bool = False,
     good: float | None = None,
     bad: float | None = None,
-    texts: TextMode = "prompt",
+    texts: TextMode | None = None,
     template: str = "",
     tokens: Sequence[str] = (),
     max_tokens: int = 2048,
@@ -140,34 +142,34 @@ def fit_repeval(
 ) -> FittedRepEval:
     """Read text quality out of a model's hidden states (003; METHODS §5): choose on validation, evaluate on test.
 
-    The options of `python -m core repeval`: `model` is "minilm", a Hugging Face id or a folder; `pairs` of a `good` and
-    a `bad` text (None: the best and worst 30 % of the labels) teach all methods but ridge; `texts`, `template`,
-    `tokens` and `max_tokens` say which states are read; `level` None takes sample level where the groups allow it;
-    `bootstrap` 0 leaves intervals out.  `train_on`, another golden set, teaches it (by `train_aspect`, or the same
-    aspect): `golden` is then only rated, and the loss measured (`transfer`).  `judge_file`, of an hf: judge: what it
-    asks is read, and gives its own score (`prompted`) in the same pass; sources it was calibrated on test neither;
-    `model` says where its model lies.  Else a stopped call goes on.  `on_progress(done, total)` counts texts.
-    AspectError or GoldenError for labels or sources that will not do, ModelNotFoundError or JudgeError for the model.
+    The options of `python -m core repeval`: `model` is "minilm", a Hugging Face id or a folder; `pairs` of `good` and
+    `bad` texts (None: best and worst 30 %) teach all methods but ridge; `texts`, `template`, `tokens` and `max_tokens`
+    say which states are read (`texts` None is "compared" where MiniLM reads without template or question, else
+    "prompt"); `level` None is sample level where groups allow it; `bootstrap` 0 gives no intervals.  `train_on` teaches
+    it (by `train_aspect`): `golden` is then only rated, and the loss measured (`transfer`).  `judge_file`, of an hf:
+    judge: what it asks is read, giving its own score (`prompted`) in the same pass; sources it was calibrated on test
+    neither; `model` says where its model lies.  Else a stopped call goes on.  `on_progress` counts texts.  AspectError
+    or GoldenError: labels or sources will not do; ModelNotFoundError, JudgeError: the model.
     """
     task_of(golden, aspect)
     at = level or usual_level(golden, aspect)
     how = RepEvalSettings(method=method, statistic=statistic, level=at, seed=seed, resamples=bootstrap)
     rule = replace(how.pair_rule, within_source=within_sources, good=good, bad=bad)
     how = replace(how, pairs=rule if pairs is None else replace(rule, n=pairs))
-    extraction = Extraction(template, aspect, texts, tuple(tokens), max_tokens=max_tokens)
+    how_read = texts or ("prompt" if judge_file is not None else usual_texts(model, template))
+    parts = present_parts(golden.items, golden.items if train_on is None else train_on.items)
+    extraction = Extraction(template, aspect, how_read, tuple(tokens), max_tokens=max_tokens, parts=parts)
     teacher, taught = _teacher(golden, aspect, train_on, train_aspect, extraction if judge_file is None else None)
     split = None if judge_file is None else split_by(golden, aspect, judge_file, seed)
     pairs_for(teacher, taught, split_three(teacher, taught, how, split), how)  # what is wrong shows before the reading
     here, spec = Settings.from_environment(), ModelSpec(model, revision)
-
-    def read(texts_of: GoldenSet) -> States:
-        return extract(texts_of, spec, extraction, here.home, on_progress, ray=here.ray, code=here.remote_code)
-
     if judge_file is not None:
         asked = read_asked(golden, judge_file, spec, extraction, home=here.home, on_progress=on_progress)
         result = run(golden, aspect, asked.states, how, split=split)
         fitted = FittedRepEval(golden, result, asked.states, prompted=asked.beside(golden, result))
     else:
+        read = partial(extract, spec=spec, extraction=extraction, cache_dir=here.home, on_progress=on_progress)
+        read = partial(read, ray=here.ray, code=here.remote_code)
         rated = None if train_on is None else AspectStates(golden, aspect, read(golden))
         fitted = _fitted(AspectStates(teacher, taught, read(teacher)), rated, how)
     if out is not None:

@@ -134,25 +134,22 @@ def _offline(inputs: FusionInput, _: Gathered) -> Part:
 
 
 def _repeval(inputs: FusionInput, _: Gathered) -> Part:
-    from core.repeval import RepEvalResult, RepEvalSettings, extract, run, scorer_of
+    from core.repeval import EMBEDDED, Extraction, RepEvalSettings, extract, run, scorer_of, usual_texts
 
     golden, chosen = inputs.golden, inputs.chosen
     here = inputs.settings
-    states = extract(golden, cache_dir=here.home, ray=here.ray, code=here.remote_code)
+    reads = Extraction(texts=usual_texts(EMBEDDED))
+    states = extract(golden, extraction=reads, cache_dir=here.home, ray=here.ray, code=here.remote_code)
     level = chosen.level or usual_level(golden, inputs.aspect)
     how = RepEvalSettings(
         resamples=0, random_vectors=0, seed=inputs.split.seed, statistic=chosen.statistic, level=level
     )
-    fits: list[RepEvalResult] = []
-
-    def fit_and_score(split: Split) -> FloatArray:
-        fits.append(run(golden, inputs.aspect, states, how, split=split))
-        return fits[-1].scores
-
-    values = cross_fitted(golden, inputs.split, fit_and_score)
+    result = run(golden, inputs.aspect, states, how, split=inputs.split)  # cross-fitted on what it learns from
     note = f"RepEval, taught on {len(inputs.split.calibration)} items and scored out of fold there."
-    judge = JudgeScores("repeval", "repeval", inputs.aspect, values, on_scale=False, note=note, calls_per_item=0.0)
-    scorer = scorer_of(golden, states, fits[0])  # fitted on all of them: that comes first
+    judge = JudgeScores(
+        "repeval", "repeval", inputs.aspect, result.scores, on_scale=False, note=note, calls_per_item=0.0
+    )
+    scorer = scorer_of(golden, states, result)
     return judge, FusedPart(name="repeval", higher_is_better=True, repeval=scorer.as_json())
 
 

@@ -13,7 +13,20 @@ from core.data.split import usable_aspect
 from core.errors import ConcordError, UsageError
 from core.files import write_json, write_text
 from core.records import Alignment, GoldenSet, Level, Statistic
-from core.repeval import METHODS, AspectStates, Extraction, ModelSpec, RepEvalSettings, States, extract, run, transfer
+from core.repeval import (
+    METHODS,
+    AspectStates,
+    Extraction,
+    ModelSpec,
+    RepEvalSettings,
+    States,
+    TextMode,
+    extract,
+    present_parts,
+    run,
+    transfer,
+    usual_texts,
+)
 from core.settings import Settings
 
 PAPER = "003"
@@ -109,6 +122,7 @@ def transfer_table(
     model: str = "minilm",
     revision: str | None = None,
     template: str = "",
+    texts: TextMode | None = None,
     statistic: Statistic = "spearman",
     level: Level = "dataset",
     bootstrap: int = 1000,
@@ -117,9 +131,10 @@ def transfer_table(
 ) -> TransferTable:
     """Every score of `train_on` (by default of every set) applied to each of `sets`.
 
-    A variant is ``METHOD`` or ``METHOD:PAIRS``.  Spearman at dataset level is what 003 prints.  A cell that cannot be
-    had says why.  UsageError for fewer than two sets in all, or an unknown variant; AspectError for labels that cannot
-    rank anything.
+    All sets are read alike: `texts` None compares texts, with the parts that all sets have, where MiniLM reads without
+    a template.  A variant is ``METHOD`` or ``METHOD:PAIRS``.  Spearman at dataset level is what 003 prints.  A cell
+    that cannot be had says why.  UsageError for fewer than two sets in all, or an unknown variant; AspectError for
+    labels that cannot rank anything.
     """
     teachers = list(train_on or sets)
     if len({rated.name for rated in (*sets, *teachers)}) < 2:
@@ -132,7 +147,9 @@ def transfer_table(
         )
         for name in variants
     }
-    reader = _Reader(ModelSpec(model, revision), template, Settings.from_environment())
+    parts = present_parts(*(rated.golden.items for rated in (*sets, *teachers)))
+    reads = Extraction(template, texts=texts or usual_texts(model, template), parts=parts)
+    reader = _Reader(ModelSpec(model, revision), reads, Settings.from_environment())
     cells = []
     for cell in _cells(sets, teachers, settings, reader):
         on_cell(cell)
@@ -152,13 +169,13 @@ def _variant(name: str) -> dict[str, Any]:
 class _Reader:
     """States of golden sets, read once for each criterion that stands in the template."""
 
-    def __init__(self, spec: ModelSpec, template: str, here: Settings) -> None:
-        self._spec, self._template, self._here = spec, template, here
+    def __init__(self, spec: ModelSpec, reads: Extraction, here: Settings) -> None:
+        self._spec, self._reads, self._here = spec, reads, here
         self._states: dict[tuple[str, str], States] = {}
 
     def read(self, rated: Rated, criterion: str) -> AspectStates:
         """`criterion` is the aspect of the set that is applied to, for both sides are read alike."""
-        extraction = Extraction(self._template, criterion)
+        extraction = replace(self._reads, criterion=criterion)
         key = (rated.golden.digest, criterion if extraction.asks_criterion else "")
         if key not in self._states:
             self._states[key] = extract(

@@ -43,8 +43,11 @@ TrainOn = Annotated[
 TrainAspect = Annotated[str, typer.Option("--train-aspect", help="The aspect of that set, where it has another name.")]
 
 TextsOption = Annotated[
-    Literal["prompt", "joined", "joined-context"],
-    typer.Option(help="joined: source and text apart and compared; joined-context: context and text."),
+    Literal["compared", "prompt", "joined", "joined-context"] | None,
+    typer.Option(
+        help="compared: text, source and context apart, and the distance between (MiniLM's default); prompt: the text "
+        "alone or in a template; joined: [u-v, |u-v|, u*v] of source and text; joined-context: of context and text."
+    ),
 ]
 Question = Annotated[
     Path | None,
@@ -67,7 +70,7 @@ def repeval(
     within: Annotated[bool, typer.Option("--within-sources", help="Pair texts of one source only.")] = False,
     good: Annotated[float | None, typer.Option(help="Labels from here on are good (else the best 30 %).")] = None,
     bad: Annotated[float | None, typer.Option(help="Labels up to here are bad (else the worst 30 %).")] = None,
-    texts: TextsOption = "prompt",
+    texts: TextsOption = None,
     template: Annotated[str, typer.Option(help="A prompt by name or as text with {hypothesis}; else the text.")] = "",
     tokens: Annotated[list[str] | None, typer.Option("--token", help="-1, -2, …, first, mean; once for each.")] = None,
     max_tokens: Annotated[int, typer.Option("--max-tokens", min=1, help="Longer texts are cut.")] = 2048,
@@ -128,6 +131,7 @@ def repeval_table(
     model: Annotated[str, typer.Option(help="minilm, a Hugging Face id, or a folder.")] = "minilm",
     revision: Annotated[str | None, typer.Option(help="Branch, tag or commit of a Hugging Face id.")] = None,
     template: Annotated[str, typer.Option(help="A prompt by name or as text with {hypothesis}; else the text.")] = "",
+    texts: TextsOption = None,
     statistic: StatisticOption = "spearman",
     level: LevelOption = "dataset",
     bootstrap: BootstrapOption = 1000,
@@ -145,6 +149,7 @@ def repeval_table(
         model=model,
         revision=revision,
         template=template,
+        texts=texts,
         statistic=statistic,
         level=chosen_level(level) or "dataset",
         bootstrap=bootstrap,
@@ -173,7 +178,7 @@ def _rated(name: str) -> Rated:
 def _repeval_words(result: RepEvalResult) -> list[str]:
     k = f", k {result.chosen.k}" if result.chosen.k else ""
     several = f"mean of {len(result.members)} cells, the best at " if len(result.members) > 1 else ""
-    learnt = f"{result.n_pairs} pairs" if result.n_pairs else f"{len(result.parts.train)} training labels"
+    learnt = f"{result.n_pairs} pairs" if result.n_pairs else f"{len(result.parts.train)} labels"
     lines = [
         f"{result.aspect}: {result.method} from {learnt}; {several}layer {result.chosen.layer}, "
         f"token {result.chosen.token}{k}",
@@ -181,7 +186,8 @@ def _repeval_words(result: RepEvalResult) -> list[str]:
         f"validation  {alignment_words(result.validation)}",
     ]
     if result.optimism is not None:
-        lines.append(f"validation minus test: {result.optimism:+.3f}; the choice was made on validation, believe test")
+        where = "by folds of the same labels" if result.by_folds else "on validation"
+        lines.append(f"validation minus test: {result.optimism:+.3f}; the choice was made {where}, believe test")
     if result.random is not None and result.random.percentile is not None:
         lines.append(
             f"best cell: test {number(result.random.projection)}, above {result.random.percentile:.1f} % of "

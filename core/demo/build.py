@@ -33,6 +33,7 @@ from core.projects.rescore import RescoreRequest
 from core.projects.rounds import ListedProposal, RoundRequest
 from core.records import GoldenSet, Scale
 from core.repeval.records import RepEvalSettings
+from core.repeval.states import Extraction
 from core.review.judge_versions import VersionState
 from core.review.meetings import AgendaItem, Choice, Verdict
 from core.review.passes import PassRequest
@@ -302,7 +303,8 @@ def _fuse(build: Build) -> None:
     """Metrics, RepEval evaluated on what the calibration held out, and what needs no language model joined."""
     ada = build.as_(ADA)
     build.done(projects.start_metrics(ada, build.settings, MetricsRequest(*build.where, METRICS)))
-    read = RepEvalRequest(*build.where, settings=RepEvalSettings(level="sample"), split_of=build.run_id)
+    how = RepEvalSettings(level="sample")
+    read = RepEvalRequest(*build.where, extraction=Extraction(texts="compared"), settings=how, split_of=build.run_id)
     build.done(projects.start_repeval(ada, build.settings, read))
     judges = projects.list_judges(build.store, *build.where)
     parts = [

@@ -41,13 +41,13 @@ def repeval_card(
 ) -> dict[str, Any]:
     """The content of the file of a score fitted on `golden`, with its digest; `yaml_text` makes text of it.
 
-    The map to the people's scale is fitted on the validation items, whose labels no direction has seen.
+    The map to the people's scale is fitted on the validation items, scored by directions that have not seen them.
     """
     aspect, parts, how = result.aspect, result.parts, result.settings
     scale, rule = golden.aspects[aspect].scale, how.pair_rule
     on = list(parts.validation)
     fitted = fit_isotonic(result.scores[on], golden.labels(aspect)[on], scale)
-    seen = np.concatenate([parts.train, parts.validation]).astype(int).tolist()
+    seen = np.union1d(parts.train, parts.validation).astype(int).tolist()
     settings = {
         "statistic": how.statistic,
         "level": how.level,

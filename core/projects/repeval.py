@@ -275,7 +275,7 @@ def judge_of(result: RepEvalResult, run_id: str) -> JudgeScores:
         kind="repeval",
         aspect=result.aspect,
         values=result.scores,
-        seen=tuple(sorted((*result.parts.train, *result.parts.validation))),
+        seen=tuple(sorted({*result.parts.train, *result.parts.validation})),
         on_scale=False,
         note=f"Hidden states of {result.model} projected by {method}: {where}. No call, one pass of the model a text.",
         run_id=run_id,

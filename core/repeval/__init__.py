@@ -7,8 +7,10 @@
     question     a judge's own prompt in place of a template                     Question
     reader       one forward pass
     extraction   texts → states, from the cache or by a model                    extract Machines
+    joining      states of an item's texts put together                          joined Compared
     cluster      the same on several GPUs or hosts
     projection   good and bad texts in pairs; fit, then score, for many cells    choose_pairs Ridge PaperPCA …
+    ridge        one cell's regression, and its predictions out of fold          ridge
     cell_search  split 40/20/40 by source, fit, choose, evaluate on test         run scorer_of
     steadiness   over seeds and numbers of pairs                                 stability curve_over_pairs
     portable     the fitted score as a file's content, for other items           RepEvalScorer ScorerWithModel
@@ -24,7 +26,17 @@ from core.repeval.model import EMBEDDED, ModelSpec, describe
 from core.repeval.portable import RepEvalScorer, ScorerWithModel
 from core.repeval.question import Question
 from core.repeval.records import METHODS, Method, PairRule, RepEvalResult, RepEvalSettings, cell_detail
-from core.repeval.states import Extraction, States, TextMode, lacks_other_text, template_text, templates, texts_to_read
+from core.repeval.states import (
+    Extraction,
+    States,
+    TextMode,
+    lacks_other_text,
+    present_parts,
+    template_text,
+    templates,
+    texts_to_read,
+    usual_texts,
+)
 from core.repeval.steadiness import PairPoint, Stability, curve_over_pairs, stability
 from core.repeval.transfer import AspectStates, Transfer, check_transfer, transfer
 
@@ -57,6 +69,7 @@ __all__ = [
     "extract",
     "lacks_other_text",
     "plan_states",
+    "present_parts",
     "run",
     "scorer_of",
     "search",
@@ -66,4 +79,5 @@ __all__ = [
     "templates",
     "texts_to_read",
     "transfer",
+    "usual_texts",
 ]

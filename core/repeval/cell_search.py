@@ -1,5 +1,7 @@
 """RepEval on states already read: split, fit and rank every cell on validation, average the best, evaluate on test.
 
+Ridge ranks cells by folds of sources instead, over all items that it may learn from, and is then fitted on them all.
+
 A cell is one layer at one token.  Cells go through the projection in batches as large as memory allows; the alignments
 of all cells and all k come out of one batched correlation.  Test items are scored in the search but not looked at, but
 for one question: is the direction of the chosen cell better than any?  (Random unit vectors, 003 section 4.4.)
@@ -15,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.data.split import inner_fold, split_sources
-from core.errors import AspectError, JudgeError, UsageError
+from core.errors import AspectError, GoldenError, JudgeError, UsageError
 from core.records import FloatArray, GoldenSet, IntArray, Measure, Split
 from core.repeval.extraction import OnProgress
 from core.repeval.portable import AnyCell, RepEvalScorer, ScorerCell
@@ -35,6 +37,7 @@ from core.repeval.records import Cell, Parts, RandomBaseline, RepEvalResult, Rep
 from core.repeval.states import HalfArray, States, finite_cells, varying_cells
 from core.stats import LabelledItems, alignment_values
 
+FOLDS = 10
 FEW_LABELS = 50  # on the validation side; under that the choice of a cell is mostly luck
 BATCH_BYTES = 256 << 20
 
@@ -50,11 +53,11 @@ def run(
 ) -> RepEvalResult:
     """RepEval of `golden` on one aspect (003; METHODS §5).
 
-    Projections are fitted on the training sources, layer, token and k chosen on the validation sources, the outcome
-    evaluated on the test sources.  `split` tests on its held-out items instead and divides its calibration items into
-    training and validation, so that RepEval stands beside judges on the same held-out items.  Equal arguments give
-    equal results.  AspectError when the labels cannot rank anything, GoldenError for too few sources.
-    `on_progress(done, total)` counts cells.
+    Projections are fitted on the training sources, layer, token and k chosen on the validation sources (for a method
+    that cross-validates by folds of both), the outcome evaluated on the test sources.  `split` tests on its held-out
+    items instead and divides its calibration items into training and validation, so that RepEval stands beside judges
+    on the same held-out items.  Equal arguments give equal results.  AspectError when the labels cannot rank anything,
+    GoldenError for too few sources. `on_progress(done, total)` counts cells.
     """
     chosen = settings or RepEvalSettings()
     if len(states.values) != len(golden.items):
@@ -65,7 +68,7 @@ def run(
     parts = split_three(golden, aspect, chosen, split)
     validation, test = (LabelledItems.of(golden, aspect, part) for part in (parts.validation, parts.test))
     pairs = pairs_for(golden, aspect, parts, chosen)
-    training = _training(golden, aspect, parts, pairs)
+    training = _training(golden, aspect, parts, pairs, chosen)
     searched = search(
         states.values,
         lambda: projection_of(chosen),
@@ -106,7 +109,7 @@ def scorer_of(golden: GoldenSet, states: States, result: RepEvalResult) -> RepEv
     they are standardised as the run's average is.
     """
     chosen, parts = result.settings, result.parts
-    training = _training(golden, result.aspect, parts, pairs_for(golden, result.aspect, parts, chosen))
+    training = _training(golden, result.aspect, parts, pairs_for(golden, result.aspect, parts, chosen), chosen)
     cells = tuple(_scorer_cell(states, result, member, training) for member in result.members)
     read = replace(
         states.extraction,
@@ -145,16 +148,26 @@ def projection_of(settings: RepEvalSettings) -> Projection:
 
 
 def split_three(golden: GoldenSet, aspect: str, settings: RepEvalSettings, split: Split | None = None) -> Parts:
-    """Training, validation and test positions of the items labelled on `aspect`; no source is in two parts.
+    """Training, validation and test positions of the items labelled on `aspect`; no source of test is in another part.
 
     UsageError for pairs of texts.
     """
-    if golden.kind == "pair":
-        raise UsageError(f"RepEval reads one text at a time, and the items of {golden.name} are pairs of texts.")
+    one_text_each(golden)
     fitted = settings.train_share + settings.validation_share
     whole = split or split_sources(golden, aspect=aspect, fraction=fitted, seed=settings.seed)
+    if settings.cross_validates:
+        return Parts(whole.calibration, whole.calibration, whole.held_out)
     fold = inner_fold(whole.calibration, golden.source_codes, settings.train_share / fitted, settings.seed)
     return Parts(fold.fit, fold.validation, whole.held_out)
+
+
+def one_text_each(golden: GoldenSet) -> None:
+    """UsageError for pairs of texts."""
+    if golden.kind == "pair":
+        raise UsageError(
+            f"RepEval reads one text at a time, and the items of {golden.name} are pairs of texts. Give a golden set "
+            "of single texts."
+        )
 
 
 def pairs_for(golden: GoldenSet, aspect: str, parts: Parts, settings: RepEvalSettings) -> Pairs:
@@ -169,9 +182,22 @@ def pairs_for(golden: GoldenSet, aspect: str, parts: Parts, settings: RepEvalSet
     )
 
 
-def _training(golden: GoldenSet, aspect: str, parts: Parts, pairs: Pairs) -> Training:
+def _training(golden: GoldenSet, aspect: str, parts: Parts, pairs: Pairs, settings: RepEvalSettings) -> Training:
     train = LabelledItems.of(golden, aspect, parts.train)
-    return Training(train.positions, train.labels, pairs.good, pairs.bad)
+    folds = source_folds(train.sources, settings.seed) if settings.cross_validates else None
+    return Training(train.positions, train.labels, pairs.good, pairs.bad, folds)
+
+
+def source_folds(sources: IntArray, seed: int) -> IntArray:
+    """(n,) a fold from 0 for each of the `sources` (n,) of items, of about as many sources each.
+
+    GoldenError for a single source: nothing can be left out of it.
+    """
+    codes, own = np.unique(sources, return_inverse=True)
+    if codes.size < 2:
+        raise GoldenError("Cross-validation by source needs at least 2 sources with labels to learn from; 1 is there.")
+    folds = np.random.default_rng([seed, 7]).permutation(codes.size) % min(FOLDS, codes.size)
+    return np.asarray(folds[own], dtype=np.intp)
 
 
 def _members(
@@ -296,7 +322,10 @@ def search(
         at = (layers[start : start + step], tokens[start : start + step])
         states = values[:, at[0], at[1]].astype(np.float32).transpose(1, 0, 2)
         with _one_blas_thread():
-            rated = make().fit(states, training).score(states)
+            fitted = make().fit(states, training)
+            rated = fitted.score(states)
+        if training.folds is not None and isinstance(fitted, Ridge):
+            rated[:, 0, training.items] = fitted.out_of_fold_
         n_k = rated.shape[1]
         if alignments is None:
             alignments = np.full((n_layers, n_tokens, n_k), np.nan)

@@ -23,6 +23,7 @@ from core.errors import JudgeError, StoreError, StoreFullError, UsageError
 from core.files import FULL, replacing
 from core.owner_only import make_private
 from core.records import GoldenSet, IntArray, Item, canonical_json
+from core.repeval.joining import Compared, joined
 from core.repeval.model import (
     CodeAllowed,
     LoadedModel,
@@ -46,7 +47,6 @@ from core.repeval.states import (
     States,
     TokenRows,
     fit_prompts,
-    n_lacking,
     readings,
     token_offset,
 )
@@ -111,17 +111,18 @@ class StateCache:
 
 @dataclass
 class StatePlan:
-    """Distinct prompts and which items use them: `uses` (n_items, 1) or, joined, (n_items, 2) source (or
-    context) and hypothesis.
+    """Distinct prompts and which items use them: `uses` (n_items, 1 + other texts), the hypothesis last.
 
-    `cache` None keeps the states in memory.  What `compute` measures is added up here; `budget` are the tokens of a
-    batch, less once the device ran out of memory; `code` lists the models whose own Python may run.
+    `grid` is picked of every prompt, `cells` are what becomes of it.  `cache` None keeps the states in memory.  What
+    `compute` measures is added up here; `budget` are the tokens of a batch, less once the device ran out of memory;
+    `code` lists the models whose own Python may run.
     """
 
     spec: ModelSpec
     extraction: Extraction
     facts: ModelFacts
     grid: Grid
+    cells: Grid
     device: str
     precision: str
     prompts: list[list[int]]
@@ -200,7 +201,9 @@ def plan_states(
         precision = choose_precision(spec, device)
     else:
         device, precision = elsewhere
-    grid = Grid.of(facts, extraction)
+    others = extraction.others(items)
+    cells = Grid.of(facts, extraction, others)
+    grid = cells.read
     limit = min(facts.max_tokens, extraction.max_tokens)
     if extraction.question is None:
         rows = [fit_prompts(tokenizer, template, fields, limit) for template, fields in readings(items, extraction)]
@@ -224,13 +227,14 @@ def plan_states(
         extraction=extraction,
         facts=facts,
         grid=grid,
+        cells=cells,
         device=device,
         precision=precision,
         prompts=prompts,
         uses=use,
         n_truncated=int(cut.any(axis=0).sum()) if items else 0,
         n_short=int(short[use].any(axis=1).sum()) if items else 0,
-        n_lacking=n_lacking(items, extraction.beside),
+        n_lacking=sum(any(not getattr(item, part).strip() for part in others) for item in items),
         cache=cache,
         paths=[cache.path(ids) for ids in prompts] if cache is not None else [],
         budget=extraction.batch_tokens or BATCH_TOKENS[device],
@@ -271,19 +275,15 @@ def collect(plan: StatePlan) -> States:
     lacking = len(plan.missing())
     if lacking:
         raise UsageError(f"{lacking} of {len(plan.prompts)} prompts have no states yet: compute them first.")
-    layers, tokens, dim = plan.shape
-    joined = bool(plan.extraction.beside)
-    values = np.empty((len(plan.uses), layers, tokens, 3 * dim if joined else dim), dtype=np.float16)
+    layers, _, dim = plan.shape
+    is_joined = bool(plan.extraction.beside)
+    values = np.empty((len(plan.uses), layers, len(plan.cells.tokens), 3 * dim if is_joined else dim), dtype=np.float16)
+    put_together = joined if is_joined else Compared(plan.grid.tokens, plan.cells.tokens)
     for item in np.argsort(plan.uses[:, 0], kind="stable") if len(plan.uses) else ():
-        parts = [plan.states_of(int(row)) for row in plan.uses[item]]
-        if joined:
-            u, v = (part.astype(np.float64) for part in parts)
-            values[item] = as_half(np.concatenate([u - v, np.abs(u - v), u * v], axis=-1))
-        else:
-            values[item] = parts[0]
+        values[item] = as_half(put_together([plan.states_of(int(row)) for row in plan.uses[item]]))
     return States(
         values=values,
-        grid=plan.grid,
+        grid=plan.cells,
         model=plan.facts.name,
         revision=plan.facts.revision,
         extraction=plan.extraction,

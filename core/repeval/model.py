@@ -127,6 +127,11 @@ def describe(spec: ModelSpec, code: CodeAllowed = ()) -> ModelFacts:
             "models and encoders: choose one of those."
         )
     text = config.get_text_config()
+    if lacking := [name for name in ("vocab_size", "num_hidden_layers", "hidden_size") if not hasattr(text, name)]:
+        raise JudgeError(
+            f"The model {spec.name} reads no text ({config.model_type}: its config.json has no {lacking[0]}). RepEval "
+            "reads causal language models and encoders of text: choose one of those."
+        )
     folder = folder_of(spec.name)
     commit = getattr(config, "_commit_hash", None) or ""
     encoder = config.model_type in MODEL_FOR_MASKED_LM_MAPPING_NAMES and not getattr(config, "is_decoder", False)

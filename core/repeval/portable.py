@@ -215,11 +215,15 @@ class ScorerWithModel:
 
     def _check_model(self) -> None:
         """Once, ahead of the plan: another model may not even have the layers that are read."""
-        if not self._same_model and describe(self._spec, self._code).fingerprint != self._scorer.fingerprint:
+        if self._same_model:
+            return
+        here = describe(self._spec, self._code)
+        if here.fingerprint != self._scorer.fingerprint:
             raise JudgeError(
                 f"The model {self._scorer.model} here is another revision, or has other weights, than the one that "
-                "this score was fitted on; its states mean something else. Take the same version of the model, or fit "
-                "RepEval again."
+                f"this score was fitted on ({self._scorer.revision or self._scorer.fingerprint[:12]}; here "
+                f"{here.revision or here.fingerprint[:12]}); its states mean something else. Take the same version of "
+                "the model, or fit RepEval again."
             )
         self._same_model = True
 

@@ -24,6 +24,7 @@ from core.errors import AspectError, UsageError
 from core.records import FloatArray, IntArray
 from core.repeval.portable import KernelCell
 from core.repeval.records import COMPONENTS, PairRule
+from core.repeval.ridge import ridge
 
 CellStates = NDArray[np.float32]
 SMALLEST_SHARE = 1e-10  # components with less of the variance are rounding
@@ -153,13 +154,15 @@ def _within(
 class Training:
     """What a projection may learn from, all as rows of the states: `items` (n,) with their `labels`, and (m,) pairs.
 
-    Rows that are not named here are not read by `fit`.
+    Rows that are not named here are not read by `fit`.  `folds` (n,) are numbers from 0 for the items: each is then
+    scored by a fit without its fold too, where a projection does that.
     """
 
     items: IntArray
     labels: FloatArray
     good: IntArray
     bad: IntArray
+    folds: IntArray | None = None
 
 
 class Lines(NamedTuple):
@@ -286,12 +289,13 @@ class PaperSVM:
 class Ridge:
     """Ridge regression of all training labels on the standardised states; pairs are not used.
 
-    The penalty is chosen for each cell from `penalties` by the exact leave-one-out error; its unit is dim, so that it
-    means the same whatever the width of the model (scikit-learn's alpha is penalty x dim).  The score is the
-    predicted label less the mean of the training labels.
+    The penalty is chosen for each cell from `penalties` by the squared error on the folds left out (without folds, on
+    each item left out); its unit is dim, so that it means the same whatever the width of the model (scikit-learn's
+    alpha is penalty x dim).  The score is the predicted label less the mean of the training labels; `out_of_fold_`
+    (n_cells, n) is that of the training items by fits without their fold (states are standardised over all of them).
     """
 
-    def __init__(self, penalties: tuple[float, ...] = (0.3, 1.0, 3.0, 10.0, 30.0)) -> None:
+    def __init__(self, penalties: tuple[float, ...] = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0)) -> None:
         self.penalties = penalties
 
     def fit(self, states: CellStates, training: Training) -> Self:
@@ -302,10 +306,12 @@ class Ridge:
         varies = deviations > smallest
         scales = np.where(varies, 1.0 / np.where(varies, deviations, 1.0), 0.0).astype(np.float32)
         standard = (known - self.means_) * scales
-        labels = training.labels - training.labels.mean()
-        fits = [_ridge(cell, labels.astype(np.float32), self.penalties) for cell in standard]
-        self.penalties_ = np.array([penalty for _, penalty in fits])
-        self.directions_ = np.stack([weights for weights, _ in fits])[:, None, :] * scales
+        folds = np.arange(training.items.size) if training.folds is None else training.folds
+        members = [np.flatnonzero(folds == fold) for fold in range(int(folds.max()) + 1)]
+        fits = [ridge(cell, training.labels, self.penalties, members) for cell in standard]
+        self.penalties_ = np.array([fit.penalty for fit in fits])
+        self.directions_ = np.stack([fit.weights for fit in fits]).astype(np.float32)[:, None, :] * scales
+        self.out_of_fold_ = np.stack([fit.out_of_fold for fit in fits])
         return self
 
     def score(self, states: CellStates) -> FloatArray:
@@ -366,33 +372,3 @@ def _project(directions: FloatArray | CellStates, states: FloatArray | CellState
     for cell, product in enumerate(products):
         np.matmul(directions[cell].astype(np.float64), states[cell].T.astype(np.float64), out=product)
     return products
-
-
-def _ridge(
-    states: NDArray[np.float32], labels: NDArray[np.float32], penalties: Sequence[float]
-) -> tuple[NDArray[np.float32], float]:
-    """(dim,) weights of ridge of `labels` (n,) on `states` (n, dim), both centred, and their penalty.
-
-    Leaving item i out gives the error (y_i − ŷ_i) / (1 − H_ii − 1/n): H maps labels to fitted values, the 1/n is for
-    the mean that was taken out.  Of the two equal ways (inner products K of items, or those of dimensions) the
-    smaller matrix is inverted.  With M = (K + p)⁻¹, y − ŷ = p·My and 1 − H_ii = p·M_ii.
-    """
-    from scipy.linalg import inv
-
-    n, dim = states.shape
-    by_items = n <= dim
-    inner = (states @ states.T if by_items else states.T @ states) / dim
-    moments, best, least = states.T @ labels / dim, (np.zeros(dim, np.float32), penalties[0]), np.inf
-    for penalty in penalties:
-        inverse = inv(inner + penalty * np.eye(len(inner), dtype=np.float32), assume_a="pos", check_finite=False)
-        if by_items:
-            dual = inverse @ labels
-            weights, residuals, free = states.T @ dual / dim, penalty * dual, penalty * np.diag(inverse)
-        else:
-            weights = inverse @ moments
-            residuals = labels - states @ weights
-            free = 1.0 - np.einsum("ij,ij->i", states @ inverse, states) / dim
-        error = float(np.square(residuals / np.maximum(free - 1.0 / n, 1e-6)).mean(dtype=np.float64))
-        if error < least:
-            best, least = (weights, penalty), error
-    return best

@@ -18,8 +18,8 @@ from core.stats import LabelledItems, align
 
 Method = Literal["ridge", "mean-difference", "paper-pca", "published", "paper-svm"]
 METHODS: tuple[Method, ...] = get_args(Method)
-AVERAGED = 10  # cells, for the methods that average by default
-IMPROVED: tuple[Method, ...] = ("ridge", "mean-difference")
+AVERAGED: dict[Method, int] = {"ridge": 20, "mean-difference": 10}
+"""Cells that the methods which average take by default."""
 SVM_PAIRS = 100
 COMPONENTS = 8
 QUANTILE = 0.3
@@ -59,10 +59,11 @@ class RepEvalSettings:
     """How to project, search and report.
 
     `method`: "ridge" (default) and "mean-difference" are ours and average the z-scores of the best `average` cells
-    (None = 10; 1 = the best cell alone); "paper-pca" and "paper-svm" are 003's, "published" is what its code does, and
-    all three use one cell.  `pairs` None is 20 pairs across sources, for paper-svm 100 that may share texts.
-    Fitted on `train_share` of the sources, chosen on `validation_share`, evaluated on the rest.  `random_vectors` 0
-    leaves the random baseline out, `resamples` 0 the intervals.
+    (None = 20 and 10; 1 = the best cell alone); "paper-pca" and "paper-svm" are 003's, "published" is what its code
+    does, and all three use one cell.  Ridge learns from training and validation items together: cells are chosen by
+    cross-validation over their sources, then fitted on all of them.  `pairs` None is 20 pairs across sources, for
+    paper-svm 100 that may share texts. Fitted on `train_share` of the sources, chosen on `validation_share`, evaluated
+    on the rest.  `random_vectors` 0 leaves the random baseline out, `resamples` 0 the intervals.
     """
 
     method: Method = "ridge"
@@ -87,8 +88,8 @@ class RepEvalSettings:
             )
         if self.average is not None and self.average < 1:
             raise UsageError(f"At least 1 cell must be averaged, {self.average} came.")
-        if self.average not in (None, 1) and self.method not in IMPROVED:
-            raise UsageError(f"{self.method} uses one cell; averaging is for {' and '.join(IMPROVED)}.")
+        if self.average not in (None, 1) and self.method not in AVERAGED:
+            raise UsageError(f"{self.method} uses one cell; averaging is for {' and '.join(AVERAGED)}.")
         if self.components < 1 or self.resamples < 0 or self.random_vectors < 0:
             raise UsageError("components must be at least 1; resamples and random_vectors cannot be negative.")
         shares = (self.train_share, self.validation_share, 1.0 - self.train_share - self.validation_share)
@@ -101,7 +102,7 @@ class RepEvalSettings:
     @property
     def cells_averaged(self) -> int:
         """How many of the best cells make the score."""
-        return self.average or (AVERAGED if self.method in IMPROVED else 1)
+        return self.average or AVERAGED.get(self.method, 1)
 
     @property
     def pair_rule(self) -> PairRule:
@@ -109,6 +110,11 @@ class RepEvalSettings:
         if self.pairs is not None:
             return self.pairs
         return PairRule(n=SVM_PAIRS, reuse=True) if self.method == "paper-svm" else PairRule()
+
+    @property
+    def cross_validates(self) -> bool:
+        """Whether cells are chosen by folds of sources, over all that may be learnt from, and then fitted on it all."""
+        return self.method == "ridge"
 
     @property
     def uses_pairs(self) -> bool:
@@ -123,7 +129,10 @@ class RepEvalSettings:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Positions (in `GoldenSet.items`) to train on, to choose on and to evaluate on; no source is in two of them."""
+    """Positions (in `GoldenSet.items`) to train on, to choose on and to evaluate on; no source is in two of them.
+
+    For a method that cross-validates the first two are the same items: each is scored by a fit without its source.
+    """
 
     train: tuple[int, ...]
     validation: tuple[int, ...]
@@ -184,12 +193,13 @@ def _quantiles(values: FloatArray) -> dict[str, float] | None:
 class RepEvalResult:
     """A RepEval score for every item, how it was chosen, and what it is worth.
 
-    `scores` (n_items,) in the order of the golden set, higher is better, in no particular unit; those of training and
-    validation items flatter.  `chosen` is the cell with the best validation alignment, `members` the cells whose
-    z-scores make up `scores` (the chosen one alone when one cell is used).  `validation` and `test` are alignments of
-    `scores`; choosing makes the first optimistic.  `cells` (n_layers, n_tokens) holds every cell's validation
-    alignment at its best k, `cell_k` (n_layers, n_tokens) that k (0 = the method has none), `cell_scores` (n_layers,
-    n_tokens, n_items) its scores; NaN = undefined.  `scorer` rates other items where it was asked for.
+    `scores` (n_items,) in the order of the golden set, higher is better, in no particular unit; those of items that it
+    learnt from are of fits without their source where the method cross-validates, and flatter elsewhere.  `chosen` is
+    the cell with the best validation alignment, `members` the cells whose z-scores make up `scores` (the chosen one
+    alone when one cell is used).  `validation` and `test` are alignments of `scores`; choosing makes the first
+    optimistic.  `cells` (n_layers, n_tokens) holds every cell's validation alignment at its best k, `cell_k` (n_layers,
+    n_tokens) that k (0 = the method has none), `cell_scores` (n_layers, n_tokens, n_items) its scores; NaN = undefined.
+    `scorer` rates other items where it was asked for.
     """
 
     aspect: str
@@ -218,6 +228,11 @@ class RepEvalResult:
     @property
     def model(self) -> str:
         return str(self.states.get("model", ""))
+
+    @property
+    def by_folds(self) -> bool:
+        """Whether cells were chosen by cross-validation over all items that it learnt from."""
+        return self.parts.train == self.parts.validation
 
     @property
     def optimism(self) -> float | None:

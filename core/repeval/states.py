@@ -21,16 +21,20 @@ from numpy.typing import NDArray
 
 from core.errors import JudgeError, UsageError
 from core.records import IntArray, Item
-from core.repeval.model import ModelFacts, token_ids
+from core.repeval.model import EMBEDDED, ModelFacts, token_ids
 from core.repeval.question import Question
 
 HalfArray = NDArray[np.float16]
-TextMode = Literal["prompt", "joined", "joined-context"]
+TextMode = Literal["prompt", "compared", "joined", "joined-context"]
 TEXT_MODES: tuple[TextMode, ...] = get_args(TextMode)
+Part = Literal["source", "context"]
+PARTS: tuple[Part, ...] = get_args(Part)
+"""Of an item beside its rated text."""
 
 POOLED = ("first", "mean")
 ENCODER_TOKENS = ("first", "mean", "-4", "-3", "-2", "-1")
 DECODER_TOKENS = ("-4", "-3", "-2", "-1")
+COMPARED_TOKENS = ("first", "mean", "-1")
 MOST_TOKENS = 2048
 COUNTED = "n_truncated n_short n_lacking n_not_finite n_halved prompts cached tokens seconds".split()
 CHUNK = 64  # items looked at together
@@ -49,11 +53,14 @@ class Extraction:
     """Which states are read from which text.
 
     `template` is "" for the hypothesis only, the name of a template, or its text; `criterion` fills ``{criterion}``.
-    `texts` "prompt" reads that one text; "joined" reads source u and hypothesis v apart and joins their states as
-    [u−v, |u−v|, u·v], which triples the dimension (encoders need this for consistency); "joined-context" takes the
-    context for u (a dialogue's fact, say).  `tokens` are "-1" (the last real token), "-2", …, "first" and "mean"; ()
-    takes the last four, for encoders first and mean too.  `layers` are 0 (embeddings) to the number of blocks; ()
-    takes all.  `max_tokens` cuts longer texts, `batch_tokens` bounds a batch (padding counted; None = by device).
+    `texts` "prompt" reads that one text.  "compared" reads the hypothesis and each of `parts` apart (None: source and
+    context, where any item has one) and offers cells of both kinds, the hypothesis's own and its distance from the
+    other text.  "joined" reads source u and hypothesis v apart and joins their states as [u−v, |u−v|, u·v], which
+    triples the dimension; "joined-context" takes the context for u (a dialogue's fact, say).
+    `tokens` are "-1" (the last real token), "-2", …, "first" and "mean"; () takes the last four, for encoders first and
+    mean too.  Compared, "source:mean" is |u−v| at the mean, and () adds such cells at first, mean and -1 (first for
+    encoders).  `layers` are 0 (embeddings) to the number of blocks; () takes all.  `max_tokens` cuts longer texts,
+    `batch_tokens` bounds a batch (padding counted; None = by device).
     A `question` is read in place of a template: a judge's prompt up to its answer.
     """
 
@@ -65,6 +72,7 @@ class Extraction:
     max_tokens: int = MOST_TOKENS
     batch_tokens: int | None = None
     question: Question | None = None
+    parts: tuple[Part, ...] | None = None
 
     @property
     def beside(self) -> str:
@@ -74,33 +82,56 @@ class Extraction:
     @property
     def asks_criterion(self) -> bool:
         """Whether the criterion stands in what is read."""
-        return not self.beside and self.question is None and "{criterion}" in template_text(self.template)
+        return self.texts == "prompt" and self.question is None and "{criterion}" in template_text(self.template)
 
     @property
     def needs(self) -> tuple[str, ...]:
         """Parts of an item that are read beside its target: "source", "context"."""
         if self.question is not None:
             return self.question.needs
-        if self.beside:
-            return (self.beside,)
-        return tuple(part for part in ("source", "context") if f"{{{part}}}" in template_text(self.template))
+        if self.texts != "prompt":
+            return self.others(())
+        return tuple(part for part in PARTS if f"{{{part}}}" in template_text(self.template))
+
+    def others(self, items: Sequence[Item]) -> tuple[str, ...]:
+        """Parts of `items` that are read apart from the hypothesis."""
+        if self.texts != "compared":
+            return (self.beside,) if self.beside else ()
+        if self.tokens:
+            return parts_in(self.tokens)
+        return present_parts(items) if self.parts is None else self.parts
 
     def __post_init__(self) -> None:
-        bad = [name for name in self.tokens if name not in POOLED and token_offset(name) is None]
-        if bad:
-            raise UsageError(f"Unknown token {bad[0]!r}: use -1, -2, … (from the end), first or mean.")
         if self.texts not in TEXT_MODES:
-            raise UsageError(f"texts must be 'prompt', 'joined' or 'joined-context', not {self.texts!r}.")
-        if self.question is not None and (self.template or self.beside):
+            raise UsageError(f"texts must be one of {', '.join(TEXT_MODES)}, not {self.texts!r}.")
+        bad = [name for name in self.tokens if not _is_token(name, compared=self.texts == "compared")]
+        if bad:
+            raise UsageError(
+                f"Unknown token {bad[0]!r}: use -1, -2, … (from the end), first or mean; with the texts compared, "
+                "source: or context: may stand before it."
+            )
+        if self.question is not None and (self.template or self.texts != "prompt"):
             raise UsageError("A judge's question is read whole: give no template, and texts 'prompt'.")
+        if self.texts == "compared" and template_text(self.template) != HYPOTHESIS_ONLY:
+            raise UsageError("Compared, the texts are read apart and as they are: give no template, or texts 'prompt'.")
         if self.max_tokens < 1 or (self.batch_tokens is not None and self.batch_tokens < 1):
             raise UsageError("max_tokens and batch_tokens must be at least 1.")
+
+
+def usual_texts(model: str, template: str = "") -> TextMode:
+    """What is read where nobody says: the embedded encoder compares texts, which was measured to serve best."""
+    return "compared" if model == EMBEDDED and not template.strip() else "prompt"
 
 
 def token_offset(name: str) -> int | None:
     """-k for the name "-k" (k from 1 to 999), else None."""
     digits = name.removeprefix("-")
     return -int(digits) if name.startswith("-") and digits.isdecimal() and 0 < int(digits) < 1000 else None
+
+
+def _is_token(name: str, *, compared: bool) -> bool:
+    part, colon, own = name.rpartition(":")
+    return (own in POOLED or token_offset(own) is not None) and (not colon or (compared and part in PARTS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +141,14 @@ class Grid:
     layers: tuple[int, ...]
     tokens: tuple[str, ...]
 
+    @property
+    def read(self) -> Grid:
+        """What a forward pass picks for them: the tokens without the part that they are compared with."""
+        return Grid(self.layers, tuple(dict.fromkeys(name.rpartition(":")[2] for name in self.tokens)))
+
     @classmethod
-    def of(cls, facts: ModelFacts, extraction: Extraction) -> Grid:
-        """The cells of a model.  UsageError for a layer that it has not."""
+    def of(cls, facts: ModelFacts, extraction: Extraction, others: Sequence[str] = ()) -> Grid:
+        """The cells of a model, compared with `others` too.  UsageError for a layer that it has not."""
         layers = extraction.layers or tuple(range(facts.n_layers))
         beyond = [number for number in layers if not 0 <= number < facts.n_layers]
         if beyond:
@@ -120,6 +156,9 @@ class Grid:
                 f"{facts.name} has the layers 0 (embeddings) to {facts.n_layers - 1}; layer {beyond[0]} was asked for."
             )
         tokens = extraction.tokens or (ENCODER_TOKENS if facts.encoder else DECODER_TOKENS)
+        if extraction.texts == "compared" and not extraction.tokens:
+            at = COMPARED_TOKENS if facts.encoder else COMPARED_TOKENS[1:]  # the first token of a decoder sees no other
+            tokens += tuple(f"{part}:{token}" for part in others for token in at)
         return cls(tuple(dict.fromkeys(layers)), tuple(dict.fromkeys(tokens)))
 
 
@@ -183,8 +222,9 @@ class States:
         if self.n_short:
             warnings.append(f"{self.n_short} of {n} texts have too few tokens; their first token stands in.")
         if self.n_lacking:
-            part = self.extraction.beside
-            warnings.append(f"{self.n_lacking} of {n} items have no {part}; their text was joined with an empty one.")
+            part = self.extraction.beside or " or no ".join(parts_in(self.token_names))
+            how = "compared" if self.extraction.texts == "compared" else "joined"
+            warnings.append(f"{self.n_lacking} of {n} items have no {part}; their text was {how} with an empty one.")
         if broken := self.n_not_finite:
             warnings.append(f"{broken} cells hold states that are no finite numbers; they are undefined.")
         if self.n_halved:
@@ -206,6 +246,11 @@ class States:
             "n_items": len(self.values),
             **{name: getattr(self, name) for name in COUNTED},
         }
+
+
+def parts_in(tokens: Sequence[str]) -> tuple[Part, ...]:
+    """The parts that cells of these tokens are compared with, in the order in which they are read."""
+    return tuple(part for part in PARTS if any(name.startswith(f"{part}:") for name in tokens))
 
 
 def finite_cells(values: HalfArray) -> NDArray[np.bool_]:
@@ -267,14 +312,14 @@ def item_fields(item: Item, criterion: str) -> dict[str, str]:
 
 
 def readings(items: Sequence[Item], extraction: Extraction) -> list[tuple[str, list[dict[str, str]]]]:
-    """What is read for every item: one (template, fields of each item), or, joined, the two texts apart."""
+    """What is read for every item: one (template, fields of each item), or the other texts apart and then its own."""
     fields = [item_fields(item, extraction.criterion) for item in items]
-    if not extraction.beside:
+    if extraction.texts == "prompt":
         return [(template_text(extraction.template), fields)]
     if problem := lacks_other_text(items, extraction):
         raise UsageError(problem)
-    others = [texts | {"hypothesis": texts[extraction.beside]} for texts in fields]
-    return [(HYPOTHESIS_ONLY, others), (HYPOTHESIS_ONLY, fields)]
+    others = [[texts | {"hypothesis": texts[part]} for texts in fields] for part in extraction.others(items)]
+    return [(HYPOTHESIS_ONLY, texts) for texts in (*others, fields)]
 
 
 def texts_to_read(items: Sequence[Item], extraction: Extraction) -> set[str]:
@@ -292,6 +337,11 @@ def lacks_other_text(items: Sequence[Item], extraction: Extraction) -> str:
         f"Joined states need a {part} beside each hypothesis, and no item has one. Read the hypothesis alone (texts "
         f"'prompt'), join it with the {other} where there is one, or bring in the {part}."
     )
+
+
+def present_parts(*sets: Sequence[Item]) -> tuple[Part, ...]:
+    """The parts that some item of each of `sets` has."""
+    return tuple(part for part in PARTS if all(n_lacking(items, part) < len(items) for items in sets))
 
 
 def n_lacking(items: Sequence[Item], part: str) -> int:

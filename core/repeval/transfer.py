@@ -15,7 +15,7 @@ import numpy as np
 from core.data.split import task_of
 from core.errors import AspectError, ConcordError, UsageError
 from core.records import Alignment, FloatArray, GoldenSet, Level
-from core.repeval.cell_search import run, scorer_of
+from core.repeval.cell_search import one_text_each, run, scorer_of
 from core.repeval.extraction import OnProgress
 from core.repeval.portable import RepEvalScorer
 from core.repeval.records import RepEvalResult, RepEvalSettings, evaluate
@@ -74,9 +74,12 @@ class Transfer:
 def check_transfer(golden: GoldenSet, aspect: str, train: GoldenSet, train_aspect: str, extraction: Extraction) -> None:
     """What forbids it, before any text is read.
 
-    UsageError for the same golden set, or for one without a text that is read; AspectError for a lacking aspect.
+    UsageError for the same golden set, pairs of texts, or a set without a text that is read; AspectError for a lacking
+    aspect.
     """
     task_of(golden, aspect)
+    for either in (golden, train):
+        one_text_each(either)
     if train.digest == golden.digest:
         raise UsageError(
             f"{train.name} is the golden set itself: there is nothing to transfer. Name another one, or leave "

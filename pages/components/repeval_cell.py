@@ -112,7 +112,7 @@ def _draw_facts(result: RepEvalResult, detail: CellDetail) -> None:
     role = "the best cell on validation" if best else "averaged into the score" if used else "not used"
     st.markdown(plain(f"Layer {cell.layer}, token {cell.token}: {role}"))
     k = f", {cell.k} components" if cell.k else ""
-    learnt = f"{result.n_pairs} pairs" if result.n_pairs else f"{len(result.parts.train)} training labels"
+    learnt = f"{result.n_pairs} pairs" if result.n_pairs else f"{len(result.parts.train)} labels"
     frame = pd.DataFrame(
         {
             "": ["validation", "test", "projection"],

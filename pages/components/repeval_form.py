@@ -10,7 +10,17 @@ from core import projects
 from core.project_records import GoldenSummary
 from core.projects.repeval import METHOD_NAMES, RepEvalEstimate, RepEvalRequest
 from core.records import LEVELS, STATISTICS, Level, Statistic
-from core.repeval import EMBEDDED, Extraction, Method, ModelSpec, PairRule, RepEvalSettings, TextMode, templates
+from core.repeval import (
+    EMBEDDED,
+    Extraction,
+    Method,
+    ModelSpec,
+    PairRule,
+    RepEvalSettings,
+    TextMode,
+    templates,
+    usual_texts,
+)
 from core.report.figures import LEVEL_NAMES, STATISTIC_NAMES
 from core.wording import counted
 from pages.components import compare_view, tables
@@ -20,16 +30,19 @@ from pages.components.state import widget
 
 OWN = "own"
 HYPOTHESIS, TEMPLATE = "the text alone", "in a prompt"
+COMPARED = "the text, and its distance from source and context"
 WITH_SOURCE, WITH_CONTEXT = "joined with its source", "joined with its context"
-MODES: dict[str, TextMode] = {WITH_SOURCE: "joined", WITH_CONTEXT: "joined-context"}
+MODES: dict[str, TextMode] = {COMPARED: "compared", WITH_SOURCE: "joined", WITH_CONTEXT: "joined-context"}
 TOKENS = ("first", "mean", "-4", "-3", "-2", "-1")
 METHOD_HELP = (
-    "Ridge learns from all training labels and averages the ten best cells; it agrees best on most data. Mean "
-    "difference needs pairs only. The other three are the paper's: one cell, a few pairs of a good and a bad text."
+    "Ridge learns from all labels outside the test and averages the twenty cells that do best in cross-validation; it "
+    "agrees best on most data. Mean difference needs pairs only. The other three are the paper's: one cell, a few "
+    "pairs of a good and a bad text."
 )
 TEXT_HELP = (
-    "The text alone serves fluency, coherence, naturalness. Joined with its source (or, for dialogue, with the "
-    "context, a fact say) both are read apart and compared: for consistency and groundedness."
+    "MiniLM agrees best with people where source and context (for dialogue a fact, say) are read apart too and their "
+    "distance from the text makes cells of its own: whichever cells tell the label are chosen. Joined, both texts make "
+    "one longer state."
 )
 SLOW, FAST = 1_000, 6_000  # tokens a second with MiniLM on two processor cores, under load and at rest
 THRESHOLD_HELP = "A label on the people's scale. Leave both empty to take the best and the worst share of the labels."
@@ -43,7 +56,7 @@ def choose(page: Opened, golden: GoldenSummary, aspect: str) -> RepEvalRequest:
     with first:
         model = _model()
     with second:
-        extraction = _texts(page, golden, aspect)
+        extraction = _texts(golden, aspect, model)
     with third:
         known = compare_view.kept_golden(golden.golden_id, page)
         usual = projects.usual_measure(page.store, page.project.project_id, known, aspect)
@@ -69,10 +82,11 @@ def _model() -> ModelSpec:
     return ModelSpec(name.strip(), revision.strip() or None)
 
 
-def _texts(page: Opened, golden: GoldenSummary, aspect: str) -> Extraction:
+def _texts(golden: GoldenSummary, aspect: str, model: ModelSpec) -> Extraction:
     modes = [HYPOTHESIS, TEMPLATE]
     if golden.kind != "single":
-        modes += [WITH_SOURCE, WITH_CONTEXT]
+        modes += [COMPARED, WITH_SOURCE, WITH_CONTEXT]
+        modes.sort(key=lambda mode: MODES.get(mode, "prompt") != usual_texts(model.name))  # the usual one first
     mode = st.selectbox("What is read", modes, key=widget("repeval_texts"), help=TEXT_HELP)
     if mode in MODES:
         return Extraction(texts=MODES[mode])
@@ -180,7 +194,7 @@ def _pairs(settings: RepEvalSettings) -> PairRule:
 def _split(page: Opened, request: RepEvalRequest) -> str:
     """A calibration whose held-out items RepEval is evaluated on; "" for a split of its own."""
     runs = projects.calibrations_of(page.store, request.project_id, request.golden_id, request.aspect)
-    words = {"": "its own: 40 / 20 / 40 % of the sources", **{run.run_id: f"as {run.title}" for run in runs}}
+    words = {"": "its own: 40 % of the sources to test on", **{run.run_id: f"as {run.title}" for run in runs}}
     chosen: str = st.selectbox(
         "Split",
         list(words),
@@ -198,12 +212,18 @@ def draw_estimate(page: Opened, request: RepEvalRequest) -> None:
     st.markdown(
         plain(
             f"{counted(estimate.n_texts, 'text')} of {estimate.n_words:,} words to read. "
-            f"{estimate.n_train} labels to learn from{pairs}, {estimate.n_validation} to choose layer and token, "
+            f"{estimate.n_train} labels to learn from{pairs}{_choosing(request, estimate)}, "
             f"{estimate.n_test} to tell the result on. {_duration(request, estimate)}"
         )
     )
     for note in estimate.notes:
         st.caption(plain(note))
+
+
+def _choosing(request: RepEvalRequest, estimate: RepEvalEstimate) -> str:
+    if request.settings.cross_validates:
+        return " and choose cells by, fold by fold"
+    return f", {estimate.n_validation} to choose layer and token"
 
 
 @st.cache_resource(max_entries=32, show_spinner=False)

@@ -168,6 +168,9 @@ def place_words(result: RepEvalResult) -> str:
 
 def token_words(token: str) -> str:
     """A token of the map in words."""
+    part, compared, own = token.rpartition(":")
+    if compared:
+        return f"the distance from the {part} at {token_words(own)}"
     if token in TOKEN_WORDS:
         return TOKEN_WORDS[token]
     return (
@@ -183,7 +186,8 @@ def _measured(result: RepEvalResult) -> str:
         f"{measure_of(result)}, test, n = {test.n:,}, 95 % interval; {what}, {METHOD_NAMES[result.settings.method]}."
     )
     if result.optimism is not None:
-        words += f" Validation, on which layer and token were chosen: {describe(result.validation)}."
+        folds = " fold by fold" if result.by_folds else ""
+        words += f" Validation, on which layer and token were chosen{folds}: {describe(result.validation)}."
     reading = "The map: validation alignment of every cell. Thick frame: the best. Dashed: in the mean. Click one."
     return " ".join((words, *result.warnings, reading))
 
@@ -266,11 +270,12 @@ def draw_settings(page: Opened, view: RunDetail) -> None:
 def _settings_row(request: RepEvalRequest, result: RepEvalResult) -> dict[str, object]:
     extraction = request.extraction
     read = extraction.template[:60] or "the text alone"
+    compared = "the text and its distances" if extraction.texts == "compared" else ""
     return {
         "criterion": result.aspect,
         "method": METHOD_NAMES[result.settings.method],
         "pairs": result.n_pairs or None,
-        "prompt": f"joined with the {extraction.beside}" if extraction.beside else read,
+        "prompt": f"joined with the {extraction.beside}" if extraction.beside else compared or read,
         "k": result.chosen.k,
         "layer": result.chosen.layer,
         "token": result.chosen.token,

@@ -88,15 +88,16 @@ def test_the_empty_screen_says_what_to_do_and_starts_with_its_defaults(bench: Be
     screen = open_screen(SCREEN, **bench.ids)
     page_text = texts(screen)
     assert "No RepEval has been run" in page_text
-    estimate = projects.estimate_repeval(bench.store, bench.settings, bench.request)
-    assert f"{N} texts" in page_text
+    compared = Extraction(texts="compared")
+    estimate = projects.estimate_repeval(bench.store, bench.settings, replace(bench.request, extraction=compared))
+    assert f"{N + N_SOURCES} texts" in page_text  # each source is read once
     assert f"{estimate.n_train} labels to learn from" in page_text
     press(screen, "Read the hidden states")
     (started,) = projects.list_runs(bench.store, bench.project_id)
     assert screen.query_params["run"] == started.run_id
     request = projects.run_view(bench.store, started.run_id).request
     assert isinstance(request, RepEvalRequest)
-    assert (request.model.name, request.settings.method, request.extraction) == ("minilm", "ridge", Extraction())
+    assert (request.model.name, request.settings.method, request.extraction) == ("minilm", "ridge", compared)
     assert request.stability_seeds == 8
     assert "waiting for a worker" in texts(screen)
 

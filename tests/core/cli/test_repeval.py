@@ -12,6 +12,7 @@ from core.data import load_golden
 from tests.core.cli.conftest import Run, read_rows
 
 SOURCES, PER_SOURCE = 12, 4
+SAMPLES = Path(__file__).resolve().parents[3] / "sample_data"
 PCA = ("--method", "paper-pca", "--token", "mean", "--bootstrap", "20", "--aspect", "quality", "--out", "out")
 
 
@@ -69,8 +70,9 @@ def test_its_file_scores_others_as_a_judge(run: Run, golden_file: str) -> None:
     score = ("score", golden_file, "--judge-file", "out/repeval.yaml", "--out", "v.jsonl")
     code, body = run(*score)
     assert (code, body["n_scored"], body["finished"]) == (0, SOURCES * PER_SOURCE, True)
-    own = [row["score"] for row in read_rows("out/scores.jsonl")]
-    assert [row["score"] for row in read_rows("v.jsonl")] == pytest.approx(own, abs=1e-3)
+    own = {row["item_id"]: row["score"] for row in read_rows("out/scores.jsonl") if row["part"] == "test"}
+    scored = {row["item_id"]: row["score"] for row in read_rows("v.jsonl")}
+    assert {item_id: scored[item_id] for item_id in own} == pytest.approx(own, abs=1e-3)
     code, refused = run(*score, "--judge", "offline")
     assert (code, refused["error"]["type"]) == (2, "UsageError")
     code, rechecked = run("recheck", "out/repeval.yaml", golden_file, "--aspect", "quality")
@@ -115,12 +117,14 @@ def test_trained_on_another_set_it_tells_what_that_loses(run: Run, golden_file: 
 
 
 def test_what_cannot_be_trained_on_is_said_before_anything_is_read(run: Run, golden_file: str, other_file: str) -> None:
+    pairs_file = str(SAMPLES / "pairs.jsonl")
     command = ("repeval", golden_file, "--aspect", "quality", "--model", "no/such-model", "--out", "out")
     for more, kind, words in (
         (("--train-on", other_file), "AspectError", "it has charm"),
         (("--train-on", golden_file), "UsageError", "the golden set itself"),
         (("--train-aspect", "charm"), "UsageError", "name that too"),
         (("--train-on", "gone.csv"), "GoldenError", "gone.csv"),
+        (("--train-on", pairs_file, "--train-aspect", "preference"), "UsageError", "pairs of texts. Give"),
         (
             ("--train-on", other_file, "--train-aspect", "charm", "--texts", "joined"),
             "UsageError",
@@ -130,6 +134,9 @@ def test_what_cannot_be_trained_on_is_said_before_anything_is_read(run: Run, gol
         code, body = run(*command, *more)
         assert code in (1, 2)
         assert (body["error"]["type"], words in body["error"]["message"]) == (kind, True), body
+    of_pairs = ("repeval", pairs_file, "--aspect", "preference", "--out", "out", "--train-on", golden_file)
+    code, body = run(*of_pairs, "--train-aspect", "quality")
+    assert (code, "the items of pairs are pairs of texts" in body["error"]["message"]) == (2, True), body
 
 
 def test_a_table_of_every_set_applied_to_every_other(run: Run, golden_file: str, other_file: str) -> None:

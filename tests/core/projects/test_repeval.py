@@ -149,7 +149,7 @@ def test_a_run_gives_the_result_of_the_library_and_a_judge(
     judge = projects.get_judge(store, request_.project_id, view.judge_id).judge
     assert (judge.kind, judge.aspect, judge.on_scale, judge.higher_is_better) == ("repeval", "quality", False, True)
     assert judge.run_id == run_id
-    assert judge.seen == tuple(sorted((*expected.parts.train, *expected.parts.validation)))
+    assert judge.seen == tuple(sorted(expected.parts.train))
     assert not set(judge.seen) & set(expected.parts.test)
     np.testing.assert_array_equal(judge.values, view.result.scores)
     assert [name for name in DOCUMENTS if store.results.document(run_id, name)] == [
@@ -268,7 +268,7 @@ def test_the_split_of_a_calibration_gives_its_held_out_items(
     drive(store, settings, repeval_id)
     parts = outcome(store, repeval_id).result.parts
     assert parts.test == split.held_out
-    assert sorted((*parts.train, *parts.validation)) == sorted(split.calibration)
+    assert sorted(parts.train) == sorted(split.calibration)
     with pytest.raises(UsageError, match="another golden set or aspect"):
         projects.start_repeval(store, settings, replace(request, aspect="flat"))
 
@@ -278,7 +278,8 @@ def test_the_estimate_counts_texts_parts_and_pairs(store: Store, settings: Setti
     assert estimate.n_texts == N  # all texts differ
     golden = a_golden()
     assert estimate.n_words == sum(len(item.target.split()) for item in golden.items)
-    assert estimate.n_train + estimate.n_validation + estimate.n_test == N
+    assert estimate.n_train + estimate.n_test == N
+    assert estimate.n_validation == estimate.n_train  # fold by fold
     assert estimate.n_pairs == 0
     assert any("validation labels only" in note for note in estimate.notes)
     many = replace(request_, settings=replace(QUICK, method="mean-difference", pairs=PairRule(n=500)))

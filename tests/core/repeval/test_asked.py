@@ -137,7 +137,9 @@ def test_the_file_asks_the_same_question_of_other_items(folder: Path, judge_file
     card = open_file(tmp_path / "repeval.yaml", "repeval").card
     assert RepEvalScorer.from_json(card["scorer"]).as_json() == card["scorer"]
     again = core.load_judge(tmp_path / "repeval.yaml", judge=f"hf:{folder}")
-    np.testing.assert_allclose(again.score(made.items).values, fitted.result.scores, atol=5e-3)
+    test = list(fitted.result.parts.test)  # of the others the run has scores by fits without them
+    values = np.array(again.score(made.items).values)
+    np.testing.assert_allclose(values[test], fitted.result.scores[test], atol=5e-3)
     with pytest.raises(ConsentError):
         core.load_judge(tmp_path / "repeval.yaml").score(made.items)
     question = card["scorer"]["question"]

@@ -11,7 +11,7 @@ from scipy.stats import spearmanr
 from sklearn.decomposition import PCA
 
 from core.data import load_golden, split_sources
-from core.errors import AspectError, UsageError
+from core.errors import AspectError, GoldenError, UsageError
 from core.records import GoldenSet
 from core.repeval import (
     METHODS,
@@ -27,8 +27,8 @@ from core.repeval import (
     split_three,
     stability,
 )
-from core.repeval.cell_search import SearchResult, average_cells, pairs_for, percentile_of
-from core.repeval.projection import PaperPCA, Training
+from core.repeval.cell_search import SearchResult, average_cells, pairs_for, percentile_of, source_folds
+from core.repeval.projection import PaperPCA, Ridge, Training
 from core.stats import LabelledItems
 from core.store.codec import pack, unpack
 
@@ -50,17 +50,47 @@ def test_the_cell_that_knows_the_label_wins(golden: GoldenSet, states: States, m
 
 
 def test_parts_share_no_source(golden: GoldenSet, states: States) -> None:
-    parts = run(golden, "quality", states, QUICK).parts
+    parts = run(golden, "quality", states, replace(QUICK, method="paper-pca")).parts
     sources = [set(golden.source_codes[list(part)].tolist()) for part in (parts.train, parts.validation, parts.test)]
     assert [len(codes) for codes in sources] == [8, 4, 8]  # 40/20/40 of 20
     assert not (sources[0] & sources[1] or sources[0] & sources[2] or sources[1] & sources[2])
+
+
+def test_ridge_learns_from_all_that_is_not_tested_on(golden: GoldenSet, states: States) -> None:
+    parts = run(golden, "quality", states, QUICK).parts
+    assert parts.train == parts.validation
+    sources = [set(golden.source_codes[list(part)].tolist()) for part in (parts.train, parts.test)]
+    assert [len(codes) for codes in sources] == [12, 8]
+    assert not sources[0] & sources[1]
+
+
+def test_labels_of_a_fold_do_not_move_its_own_scores(golden: GoldenSet, states: States) -> None:
+    """One cell, one penalty: the scores of a source that was learnt from come from fits without it."""
+    train = np.flatnonzero(golden.source_codes < 12)
+    folds = source_folds(golden.source_codes[train], seed=0)
+    assert sorted(np.bincount(folds) // 5) == [1] * 8 + [2] * 2  # 12 sources of 5 items in 10 folds
+    assert all(np.unique(folds[golden.source_codes[train] == source]).size == 1 for source in range(12))
+    labels = golden.labels("quality")[train]
+    turned = np.where(folds == 3, -labels, labels)
+    cell = states.values[None, :, 2, 1].astype(np.float32)
+    pairs = np.arange(2)
+    plain, other = (
+        Ridge((1.0,)).fit(cell, Training(train, each, pairs, pairs, folds)).out_of_fold_[0] for each in (labels, turned)
+    )
+    assert np.allclose(plain[folds == 3], other[folds == 3])
+    assert not np.allclose(plain[folds != 3], other[folds != 3])
+
+
+def test_a_single_source_cannot_be_left_out() -> None:
+    with pytest.raises(GoldenError, match="at least 2 sources"):
+        source_folds(np.zeros(9, dtype=np.intp), seed=0)
 
 
 def test_a_given_split_is_told_on_its_held_out_items(golden: GoldenSet, states: States) -> None:
     split = split_sources(golden, aspect="quality", fraction=0.5, seed=3)
     parts = run(golden, "quality", states, QUICK, split=split).parts
     assert parts.test == split.held_out
-    assert sorted((*parts.train, *parts.validation)) == sorted(split.calibration)
+    assert sorted({*parts.train, *parts.validation}) == sorted(split.calibration)
 
 
 def test_labels_of_the_test_part_change_nothing_but_the_report(golden: GoldenSet, states: States) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from core.errors import JudgeError, ModelNotFoundError, StoreError, UsageError
 from core.records import GoldenSet, Item
-from core.repeval import Extraction, ModelSpec, collect, compute, describe, extract, plan_states
+from core.repeval import Extraction, ModelSpec, collect, compute, describe, extract, plan_states, present_parts
 from core.repeval.model import load_model, load_tokenizer, token_ids
 from core.repeval.reader import StateReader
 from core.repeval.states import Grid
@@ -165,6 +165,53 @@ def test_joined_states_are_difference_distance_and_product(model_folder: Folder,
     assert np.allclose(states.values.astype(np.float64), expected, atol=0.02, rtol=0.01)
 
 
+def test_compared_states_are_the_text_and_its_distances(model_folder: Folder, tmp_path: Path) -> None:
+    folder = model_folder("encoder")
+    spec, dialogue, fact = ModelSpec(str(folder), device="cpu"), "a dialogue", "a fact"
+    items = [Item("a", TEXTS[1], source=dialogue, context=fact), Item("b", TEXTS[2], source=dialogue, context=fact)]
+    cells = ("mean", "source:mean", "context:-1")
+    states = extract(golden_of(items), spec, Extraction(texts="compared", tokens=cells))
+    v, u, w = oracle(folder, TEXTS[1:3]), oracle(folder, (dialogue, dialogue)), oracle(folder, (fact, fact))
+    mean, last = TOKENS.index("mean"), TOKENS.index("-1")
+    expected = np.stack([v[:, :, mean], abs(u - v)[:, :, mean], abs(w - v)[:, :, last]], axis=2)
+    assert states.token_names == cells
+    assert np.allclose(states.values.astype(np.float64), expected, atol=0.02, rtol=0.01)
+
+    own = extract(golden_of(items), spec, Extraction(), tmp_path)
+    whole = extract(golden_of(items), spec, Extraction(texts="compared"), tmp_path)
+    assert whole.token_names[:6] == own.token_names
+    assert whole.token_names[6:9] == ("source:first", "source:mean", "source:-1")
+    assert np.array_equal(whole.values[:, :, :6], own.values)
+    assert whole.cached == 2  # the texts themselves had been read
+
+
+def test_compared_takes_the_parts_that_are_there() -> None:
+    alone, both = Item("a", "t"), Item("b", "t", source="s", context="c")
+    assert Extraction(texts="compared").others([alone, both]) == ("source", "context")
+    assert Extraction(texts="compared").others([alone]) == ()
+    assert Extraction(texts="compared", parts=("source",)).others([both]) == ("source",)
+    assert Extraction(texts="compared", tokens=("context:mean", "-1")).needs == ("context",)
+    assert present_parts([both, alone], [Item("c", "t", source="s")]) == ("source",)
+    with pytest.raises(UsageError, match="Unknown token 'source:mean'"):
+        Extraction(tokens=("source:mean",))
+    with pytest.raises(UsageError, match="give no template"):
+        Extraction("{source} {hypothesis}", texts="compared")
+
+
+@pytest.mark.parametrize(
+    ("config", "says"),
+    [
+        ({"model_type": "t5"}, r"has an encoder and a decoder \(t5\)"),
+        ({"model_type": "resnet"}, r"reads no text \(resnet: its config.json has no vocab_size"),
+        ({"model_type": "vit"}, r"reads no text \(vit: its config.json has no vocab_size"),
+    ],
+)
+def test_a_checkpoint_of_another_architecture_is_named(config: dict[str, str], says: str, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    with pytest.raises(JudgeError, match=says):
+        plan_states(items_of(), ModelSpec(str(tmp_path)), Extraction())
+
+
 @pytest.mark.parametrize(
     ("texts", "item", "says"),
     [
@@ -295,7 +342,7 @@ def test_remote_code_is_refused_and_not_run(model_folder: Folder, tmp_path: Path
     [
         ({"tokens": ("last",)}, "Unknown token 'last'"),
         ({"tokens": ("-0",)}, "Unknown token"),
-        ({"texts": "both"}, "'prompt', 'joined' or 'joined-context'"),
+        ({"texts": "both"}, "one of prompt, compared, joined, joined-context, not 'both'"),
         ({"max_tokens": 0}, "at least 1"),
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,8 @@ def test_the_file_of_every_method_scores_as_its_run_did_with_a_decoder(
     run = fitted(golden, folder, tmp_path / "out", method, template="The text: {hypothesis}")
     judge = core.load_judge(tmp_path / "out" / "repeval.yaml", judge=f"hf:{folder}")
     verdicts = judge.score(golden.items)
-    np.testing.assert_allclose(verdicts.values, run.result.scores, atol=2e-3, rtol=0)
+    test = list(run.result.parts.test)
+    np.testing.assert_allclose(np.array(verdicts.values)[test], run.result.scores[test], atol=2e-3, rtol=0)
     scores = [verdict for verdict in verdicts if isinstance(verdict, Scored)]
     mapped = [scored.calibrated for scored in sorted(scores, key=lambda scored: scored.value)]
     assert None in mapped or mapped == sorted(mapped)  # type: ignore[type-var]
@@ -152,3 +154,47 @@ def test_an_edited_file_is_refused_or_marked(card: Card, tmp_path: Path) -> None
     (mark,) = core.load_judge(path, accept_edited=True).marks
     assert "changed after its export" in mark
     assert open_file(path, "repeval", accept_edited=True).edited
+
+
+class _NotHereError(Exception):
+    """Raised in place of reading on a cluster."""
+
+
+def test_files_and_fusions_read_where_the_installation_computes(
+    card: Card, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CONCORD_RAY names a cluster: `score`, `recheck` and `fuse` hand RepEval's texts to it."""
+    asked: list[str] = []
+
+    def on(address: str, *_: Any) -> Any:
+        asked.append(address)
+        raise _NotHereError
+
+    monkeypatch.setattr("core.repeval.cluster.cluster_at", on)
+    monkeypatch.setenv("CONCORD_RAY", "head:6379")
+    path, newer = written(tmp_path / "repeval.yaml", card), make_golden(seed=5)
+    newer = replace(newer, items=tuple(replace(item, target=f"newer {item.target}") for item in newer.items))
+    for reads in (
+        lambda: core.load_judge(path).score(newer.items[:2]),
+        lambda: core.recheck(path, newer, "quality"),
+        lambda: core.fuse(newer, "quality", ["repeval", "overlap"], bootstrap=0),
+        lambda: core.fuse(newer, "quality", [f"judge:{path}", "overlap"], bootstrap=0),
+    ):
+        with pytest.raises(_NotHereError):
+            reads()
+    assert asked == ["head:6379"] * 4
+
+
+def test_a_fusion_chooses_cells_at_its_own_level(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    levels: list[str] = []
+
+    def run(*_: Any, **__: Any) -> Any:
+        levels.append(_[3].level)
+        raise _NotHereError
+
+    monkeypatch.setattr("core.repeval.run", run)
+    monkeypatch.setattr("core.repeval.extract", lambda *_, **__: None)
+    for level, used in ((None, "sample"), ("dataset", "dataset"), ("system", "system")):  # sources of five items
+        with pytest.raises(_NotHereError):
+            core.fuse(make_golden(), "quality", ["repeval", "overlap"], level=level, bootstrap=0)  # type: ignore[arg-type]
+        assert levels[-1] == used

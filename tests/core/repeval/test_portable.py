@@ -48,13 +48,13 @@ def test_the_file_of_every_method_scores_as_the_run_did(
     result = run(golden, "quality", states, RepEvalSettings(method=method, average=average, **QUICK))  # type: ignore[arg-type]
     kept = again(scorer_of(golden, states, result))
     assert len(kept.cells) == len(result.members)
-    np.testing.assert_allclose(
-        kept.score(states.values, states.layers, states.token_names), result.scores, atol=1e-5, rtol=0
-    )
+    test = list(result.parts.test)  # of those that ridge learnt from the run has scores by fits without them
+    scores = kept.score(states.values, states.layers, states.token_names)
+    np.testing.assert_allclose(scores[test], result.scores[test], atol=1e-5, rtol=0)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("texts", ["prompt", "joined"])
+@pytest.mark.parametrize("texts", ["prompt", "compared", "joined"])
 def test_a_model_reads_the_items_again(golden: GoldenSet, model_folder: Callable[[str], Path], texts: Any) -> None:
     golden = replace(golden, items=tuple(replace(item, source="a source") for item in golden.items))
     read = extract(golden, ModelSpec(str(model_folder("encoder"))), Extraction(texts=texts))
@@ -62,11 +62,12 @@ def test_a_model_reads_the_items_again(golden: GoldenSet, model_folder: Callable
     reader = ScorerWithModel(again(scorer_of(golden, read, result)))
     seen: list[tuple[int, int]] = []
     verdicts = reader.score(golden.items, lambda done, asked: seen.append((done, asked)))
-    np.testing.assert_allclose(verdicts, result.scores, atol=1e-5, rtol=0)
+    test = list(result.parts.test)
+    np.testing.assert_allclose(verdicts[test], result.scores[test], atol=1e-5, rtol=0)
     assert seen[-1] == (len(golden.items), len(golden.items))
     # In other batches a float32 sum can round to the neighbouring float16 state; scores have a deviation of about 1
-    few = reader.score(golden.items[:3])
-    np.testing.assert_allclose(few, result.scores[:3], atol=2e-3, rtol=0)
+    few = reader.score([golden.items[k] for k in test[:3]])
+    np.testing.assert_allclose(few, result.scores[test[:3]], atol=2e-3, rtol=0)
     assert reader.score(()).shape == (0,)
 
 

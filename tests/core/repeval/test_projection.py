@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -118,6 +120,21 @@ def test_ridge_is_scikit_learns_at_the_penalty_with_the_least_leave_one_out_erro
         expected = SklearnRidge(alpha=best * dim).fit(standard[:30], y).predict(standard) - y.mean()
         assert np.allclose(scores[cell, 0], expected, atol=2e-3)
     assert (scores[2] == 0).all()
+
+
+@pytest.mark.parametrize("dim", [6, 60])
+def test_ridge_out_of_fold_is_scikit_learns_without_the_fold(dim: int) -> None:
+    states, training = task(dim)
+    folds = np.arange(30) // 2 % 4
+    fitted = Ridge((1.0,)).fit(states, replace(training, folds=folds))
+    x, y = states[1, :30].astype(np.float64), training.labels
+    standard = (x - x.mean(axis=0)) / x.std(axis=0)  # over all training items, as the estimator has it
+    for fold in range(4):
+        seen, out = folds != fold, folds == fold
+        model = SklearnRidge(alpha=dim).fit(standard[seen], y[seen])
+        expected = model.predict(standard[out]) - y[seen].mean()
+        assert np.allclose(fitted.out_of_fold_[1, out], expected, atol=1e-4)
+    assert (fitted.out_of_fold_[2] == 0).all()
 
 
 def test_svm_gives_the_probability_of_good() -> None:
