@@ -118,9 +118,9 @@ class Means:
 
     def lengthened(self, by: FloatArray) -> Means:
         """With a further part `by` (n_systems,) in each variance, that no other system shares."""
-        from scipy.sparse import diags, hstack
+        from scipy.sparse import csr_matrix, diags, hstack
 
-        return replace(self, parts=hstack([self.parts, diags(by)]).tocsr())
+        return replace(self, parts=csr_matrix(hstack([self.parts, diags(by)])))
 
     @property
     def errors(self) -> FloatArray:
