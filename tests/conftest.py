@@ -42,10 +42,15 @@ MARKER_OF_FIXTURE = {
     "context": "browser",
     "page": "browser",
     "lone_namespace": "ray",
-    "two_nodes": "ray",
 }
 BROWSER = "tests/browser/"
-LONGEST = (BROWSER, "tests/outside/test_killed.py", "tests/core/jobs/test_queue.py")
+LONGEST = (
+    BROWSER,
+    "tests/outside/test_killed.py",
+    "tests/core/jobs/test_queue.py",
+    "tests/core/test_two_nodes.py",
+    "tests/core/scoring/test_on_ray.py",
+)
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")
 CHROMIUM_FLAGS = (
     "--no-sandbox",

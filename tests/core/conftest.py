@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -115,23 +113,3 @@ def lone_namespace() -> list[str]:
     if shutil.which("unshare") is None or subprocess.run([*APART, "true"], capture_output=True, check=False).returncode:
         pytest.skip("no network namespace can be made here (unshare --net)")
     return APART
-
-
-@pytest.fixture(scope="session")
-def two_nodes(
-    lone_namespace: list[str], repository: Path, judge_file: Path, tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, Any]:
-    """What all that runs on a Ray cluster came to on one (`tests/on_two_nodes.py`)."""
-    script, folder = repository / "tests" / "on_two_nodes.py", tmp_path_factory.mktemp("two_nodes")
-    done = subprocess.run(
-        [*lone_namespace, sys.executable, str(script), str(judge_file), str(folder)],
-        cwd=repository,
-        env=os.environ | {"PYTHONPATH": str(repository)},
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    body: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return body

@@ -52,38 +52,6 @@ def test_a_scoring_outlives_its_driver_and_a_node_and_gives_the_verdicts_of_one_
     assert body["key_at_large"] == []
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["endpoint", "hf"])
-def test_a_judge_that_asks_a_model_gives_the_verdicts_of_one_process(two_nodes: dict[str, Any], kind: str) -> None:
-    body = two_nodes[kind]
-    assert body["same_items"]
-    assert (body["n_scored"], body["n_parts"]) == (24, 3)
-    assert body["largest_gap"] <= 1e-6  # of the verdict: float32 rounds otherwise in other batches
-    assert body["remarks"] == []
-
-
-@pytest.mark.slow
-def test_all_nodes_share_the_pace_of_an_endpoint_and_bring_keys_of_their_own(two_nodes: dict[str, Any]) -> None:
-    stats, calls = two_nodes["endpoint"]["stats"], two_nodes["endpoint"]["calls"]
-    assert 4 < stats["most_in_flight"] <= 8  # each of the two takes half of CONCORD_CONCURRENCY=8
-    assert calls % 24 == 0
-    assert stats["requests"] == 2 * calls > 0  # on the cluster, and in one process
-    assert two_nodes["key_at_large"] == []
-
-
-@pytest.mark.slow
-def test_a_score_matrix_is_that_of_one_process_and_what_was_paid_is_kept(two_nodes: dict[str, Any]) -> None:
-    body = two_nodes["matrix"]
-    assert body["largest_gap"] <= 1e-6  # float32 rounds otherwise in other batches
-    assert body["usage_is_that_of_one_process"]
-    assert body["kept"] == 48  # 24 items by two criteria
-
-
-@pytest.mark.slow
-def test_items_measured_on_nodes_are_those_measured_here(two_nodes: dict[str, Any]) -> None:
-    assert two_nodes["features"] == {"measured_there": 23, "equal": True}  # one was tried here
-
-
 def test_what_is_no_address_of_a_cluster_is_refused(
     judge_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
