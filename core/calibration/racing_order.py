@@ -17,7 +17,7 @@ LEAST_SPREAD, LEAST_SINGLE = 16, 12
 LEAST_WHOLE, LEAST_SOURCES = 24, 4
 """Items at the first rung of whole sources, and so many sources."""
 ENOUGH_ITEMS = 200
-"""With fewer items in sources a race goes over whole sources: what it could save is little."""
+"""With fewer items in sources a race goes over whole sources: spread chunks were measured on 210 items and more."""
 
 
 class Order:
