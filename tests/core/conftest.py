@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -106,10 +108,28 @@ APART = ["unshare", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]
 
 
 @pytest.fixture(scope="session")
-def lone_namespace() -> list[str]:
-    """The command that runs another without a network, and ends all that it started when it ends."""
+def lone_namespace(repository: Path) -> Callable[..., dict[str, Any]]:
+    """`lone_namespace("tests/…", argument, …)` runs a script without a network and reads the JSON it ends with.
+
+    All that it started ends with it.
+    """
     if importlib.util.find_spec("ray") is None:
         pytest.skip("ray is not installed")
     if shutil.which("unshare") is None or subprocess.run([*APART, "true"], capture_output=True, check=False).returncode:
         pytest.skip("no network namespace can be made here (unshare --net)")
-    return APART
+
+    def run(script: str, *arguments: object) -> dict[str, Any]:
+        done = subprocess.run(
+            [*APART, sys.executable, str(repository / script), *map(str, arguments)],
+            cwd=repository,
+            env=os.environ | {"PYTHONPATH": str(repository)},
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr[-3000:]
+        body: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+        return body
+
+    return run

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,22 +13,10 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def two_nodes(
-    lone_namespace: list[str], repository: Path, judge_file: Path, tmp_path_factory: pytest.TempPathFactory
+    lone_namespace: Callable[..., dict[str, Any]], judge_file: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, Any]:
-    """What all that runs on a Ray cluster came to on one (`tests/on_two_nodes.py`)."""
-    script, folder = repository / "tests" / "on_two_nodes.py", tmp_path_factory.mktemp("two_nodes")
-    done = subprocess.run(
-        [*lone_namespace, sys.executable, str(script), str(judge_file), str(folder)],
-        cwd=repository,
-        env=os.environ | {"PYTHONPATH": str(repository)},
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    body: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return body
+    """What all that runs on a Ray cluster came to on one."""
+    return lone_namespace("tests/on_two_nodes.py", judge_file, tmp_path_factory.mktemp("two_nodes"))
 
 
 def test_a_run_on_two_nodes_outlives_the_loss_of_one(two_nodes: dict[str, Any]) -> None:

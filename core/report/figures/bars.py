@@ -37,7 +37,7 @@ def label_bars(labels: FloatArray, scale: Scale) -> tuple[LabelBar, ...]:
     Where the scale has no step, whole numbers are steps of 1.  Parts are closed below; the last is closed above too.
     Labels beyond an end, as before a scale is put right, have bars as well.
     """
-    low, high = min((scale.low, *labels)), max((scale.high, *labels))
+    low, high = float(labels.min(initial=scale.low)), float(labels.max(initial=scale.high))
     step = scale.step or (1.0 if labels.size and np.all(np.mod(labels, 1) == 0) else 0.0)
     steps = round((high - low) / step) + 1 if step else 0
     numbers = (labels - low) / step if step else labels

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -25,20 +23,9 @@ from core.scoring.parts import Outcome, Plan, Scorer, open_any
 
 @pytest.mark.slow
 def test_a_scoring_outlives_its_driver_and_a_node_and_gives_the_verdicts_of_one_process(
-    lone_namespace: list[str], repository: Path, tmp_path: Path
+    lone_namespace: Callable[..., dict[str, Any]], tmp_path: Path
 ) -> None:
-    script = repository / "tests" / "bench" / "bench_ray.py"
-    done = subprocess.run(
-        [*lone_namespace, sys.executable, str(script), "8000", str(tmp_path), "--kill", "driver", "node"],
-        cwd=repository,
-        env=os.environ | {"PYTHONPATH": str(repository)},
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    body = json.loads(done.stdout.splitlines()[-1])
+    body = lone_namespace("tests/bench/bench_ray.py", 8000, tmp_path, "--kill", "driver", "node")
     assert 0 < body["driver_killed_at_part"] < body["node_killed_at_part"] < 4
     assert body["finished_parts_untouched"]
     assert body["ray"]["said"]["n_scored"] == 8000
