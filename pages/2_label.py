@@ -12,6 +12,8 @@ from pages.components.page import Opened, open_page, stop_with
 def first_view(page: Opened, golden_ids: set[str]) -> str:
     """A link from a golden set that nobody labels yet leads to a new pass."""
     wanted = state.url_id("golden")
+    if wanted is not None and state.url_id("order"):
+        return NEW
     return NEW if wanted is not None and wanted not in golden_ids and not state.url_id("labelling") else LABEL
 
 

@@ -103,7 +103,7 @@ def show_section(page: Opened, compared: Compared, section: str, columns: Sequen
         case "people":
             compare_people.draw(compared)
         case "systems":
-            compare_systems.draw(compared)
+            compare_systems.draw(page, compared)
         case "fails":
             compare_fails.draw(compared)
         case "items":

@@ -20,6 +20,12 @@ from core.stats.label_worth import USUAL_LABELS, LabelPlan, plan_labels
 from core.stats.mean_records import SystemMeans
 from core.stats.system_means import system_means
 
+PAIRS = (
+    "{name} holds pairs of texts, and the mean of a pair is no system's. Run `preferences GOLDEN VERDICTS --aspect "
+    "{aspect}` instead: how strong each system is by how often it is preferred, with interval, for people and judge."
+)
+"""Why no means are estimated, and what to run."""
+
 
 @dataclass(frozen=True)
 class EstimatedMeans:
@@ -71,10 +77,12 @@ def estimate_means(
     labels are no random draw (triage): those labels are left out.  `planned` asks what so many labels a system would
     give; it is told anyway while no system has enough.  `seed` draws the items to label next.
 
-    AspectError for an unknown aspect, GoldenError for a file that cannot be read, UsageError where no verdict can be
-    placed.
+    AspectError for an unknown aspect, GoldenError for a file that cannot be read, UsageError for pairs of texts and
+    where no verdict can be placed.
     """
     task, picked = task_of(golden, aspect), frozenset(picked)
+    if golden.kind == "pair":
+        raise UsageError(PAIRS.format(name=golden.name, aspect=aspect))
     rows = _rows(verdicts, aspect, task)
     judged = judged_items(
         golden,

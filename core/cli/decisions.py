@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from core.cli.options import VERDICTS, AspectOption, Golden, JsonFlag, RanksOption, chosen_ranks
-from core.cli.output import tell
+from core.cli.output import notes, tell
 
 commands = typer.Typer(add_completion=False)
 
@@ -65,4 +65,4 @@ def preferences(
     lines = strength_lines("people", outcome.by_people)
     if outcome.by_judge is not None and outcome.agreement is not None:
         lines = [*agreement_words(outcome.agreement), *lines, *strength_lines("the judge", outcome.by_judge)]
-    tell(outcome.as_json(), lines, as_json)
+    tell(outcome.as_json(), lines + (notes(outcome.caution) if outcome.caution else []), as_json)

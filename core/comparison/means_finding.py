@@ -65,7 +65,10 @@ def worth_words(means: SystemMeans) -> str:
     times = float(np.median(known))
     p = means.p_correlation
     if p is None or p > WORTH_AT or times < 1.05:
-        return "The verdicts add nothing that shows to these labels."
+        if p is None or p > ALPHA or times < 1.05:
+            return "The verdicts add nothing that shows to these labels."
+        known = f"r {number(means.correlation)}, {p_figure(p)}; it takes {WORTH_AT:g}"
+        return f"Whether the verdicts add to these labels cannot be told yet ({known})."
     return f"With the verdicts, each label counts as about {times:.1f}."
 
 

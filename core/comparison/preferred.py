@@ -18,15 +18,30 @@ from core.stats.preferences import (
     preference_agreement,
     strengths,
 )
+from core.wording import counted
+
+NO_SYSTEMS = "no pair says which two systems wrote it (columns model_a and model_b)"
 
 
 @dataclass(frozen=True)
 class Preferences:
-    """Strengths of systems by people and, where there are verdicts, by the judge, with how often the two agree."""
+    """Strengths of systems by people and, where there are verdicts, by the judge, with how often the two agree.
+
+    `n_unknown` pairs do not say which two systems wrote them: they count for the agreement alone.
+    """
 
     by_people: Strengths
     by_judge: Strengths | None
     agreement: PreferenceAgreement | None
+    n_unknown: int = 0
+
+    @property
+    def caution(self) -> str:
+        """What is left out of the strengths, in a sentence; "" where nothing is, or all."""
+        if not self.n_unknown or not self.by_people.n:
+            return ""
+        does = "does" if self.n_unknown == 1 else "do"
+        return f"{counted(self.n_unknown, 'pair')} {does} not say which two systems wrote it: no part of the strengths."
 
     def as_json(self) -> dict[str, Any]:
         return json_fields(self)
@@ -39,17 +54,23 @@ def preferred(
 
     Strengths by the judge are those of its preferences on all pairs that it scored, labelled or not.
     """
-    systems = [systems_of(item.system_id) for item in golden.items]
-    names = sorted({name for pair in systems if pair for name in pair})
+    pairs = [systems_of(item.system_id) for item in golden.items]
+    names = sorted({name for pair in pairs if pair for name in pair})
     code = {name: k for k, name in enumerate(names)}
-    first, second = (np.array([code[pair[side]] if pair else 0 for pair in systems], dtype=np.intp) for side in (0, 1))
-    labels, scale, sources = golden.labels(aspect), golden.aspects[aspect].scale, golden.source_codes
-    people = strengths(first, second, chosen_sides(labels, scale), sources, names)
+    first, second = (np.array([code[pair[side]] if pair else 0 for pair in pairs], dtype=np.intp) for side in (0, 1))
+
+    def strengths_by(won: FloatArray) -> Strengths:
+        if not names:
+            return Strengths((), 0, 0, NO_SYSTEMS)
+        return strengths(first, second, won, golden.source_codes, names)
+
+    labels, scale, n_unknown = golden.labels(aspect), golden.aspects[aspect].scale, pairs.count(None)
+    people = strengths_by(chosen_sides(labels, scale))
     if scores is None:
-        return Preferences(people, None, None)
+        return Preferences(people, None, None, n_unknown)
     middle = (scale.low + scale.high) / 2.0
     won = np.where(np.isnan(scores), np.nan, (np.sign(scores - middle) + 1.0) / 2.0)
     held_out = labels.copy()
     held_out[list(seen)] = np.nan
-    agreement = preference_agreement(scores, held_out, sources, scale)
-    return Preferences(people, strengths(first, second, won, sources, names), agreement)
+    agreement = preference_agreement(scores, held_out, golden.source_codes, scale)
+    return Preferences(people, strengths_by(won), agreement, n_unknown)

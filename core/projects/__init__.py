@@ -128,6 +128,7 @@ from core.projects.pass_results import (
     freeze_labels,
     pass_summary,
     passes_to_merge,
+    picked_labels,
     rated_in,
     ratings_to_merge,
     replaced_labels,

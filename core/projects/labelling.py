@@ -12,7 +12,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from core.comparison.judged import by_need, judged_items
 from core.comparison.sureness import expected_errors
+from core.data.verdict_files.scored import ScoredRows
 from core.errors import AccessError, NotFoundError, UsageError
 from core.project_records import GoldenSummary
 from core.projects.judge_line import judge_line
@@ -43,6 +45,7 @@ from core.review.passes import (
 )
 from core.review.plan import LabelAspect, LabelPlan, item_order
 from core.stats.labels_needed import STEPS, LabelPilot, LabelPlanning, plan_labels
+from core.stats.system_means import system_means
 from core.store.store import Store
 
 _LONGEST_NAME = 120
@@ -68,6 +71,7 @@ def start_pass(store: Store, request: PassRequest) -> str:
         overlap=request.overlap,
         blind=request.blind,
         instructions=request.instructions.strip(),
+        order=request.order,
     )
     taken = _chosen_labels(store, request, {golden.items[k].item_id for k in plan.positions})
     pass_id = f"l{uuid.uuid4().hex[:12]}"
@@ -83,9 +87,12 @@ def start_pass(store: Store, request: PassRequest) -> str:
 
 
 def _order(store: Store, request: PassRequest, golden: GoldenSet) -> tuple[int, ...]:
-    if request.order not in ("disagreement", "unsure"):
+    if request.order in ("random", "file"):
         return item_order(golden, request.order, seed=request.seed, limit=request.limit)
     shown = judges_shown(store, request.project_id, request.golden_id, request.aspect)
+    if request.order == "widest":
+        needed = _needed(golden, request.aspect, shown, request.seed)
+        return item_order(golden, "widest", seed=request.seed, limit=request.limit, needed=needed)
     if request.order == "unsure":
         expected = _expected(golden, request.aspect, shown)
         return item_order(golden, "unsure", seed=request.seed, limit=request.limit, expected=expected)
@@ -102,6 +109,16 @@ def _expected(golden: GoldenSet, aspect: str, shown: JudgesShown) -> tuple[Float
     errors = (expected_errors(golden, aspect, row.judge) for row in rows)
     known = next((own for own in errors if not np.isnan(own).all()), None)
     return None if known is None else (known, golden.labels(aspect))
+
+
+def _needed(golden: GoldenSet, aspect: str, shown: JudgesShown, seed: int) -> tuple[str, ...]:
+    """The ids of the judged items without a label, those first that shorten the widest interval of a system's mean."""
+    rows = sorted(shown.entries, key=lambda row: row.judge_id != shown.own)
+    if not rows or golden.kind == "pair" or aspect not in golden.aspects or not any(i.system_id for i in golden.items):
+        return ()
+    judge = rows[0].judge
+    judged = judged_items(golden, aspect, ScoredRows(golden.item_ids, judge.upward), seen=judge.seen)
+    return by_need(judged, system_means(judged.items), seed=seed)
 
 
 def label_planning(

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from core.errors import AccessError, UsageError
 from core.projects.labelling import get_pass, list_passes, still_rating
 from core.projects.roles import requires
 from core.projects.triage import list_triage
-from core.records import GoldenSet, Scale
+from core.records import FloatArray, GoldenSet, Scale
 from core.review.agreement import (
     AspectAgreement,
     Combine,
@@ -24,6 +26,7 @@ from core.review.agreement import (
 )
 from core.review.log import given_reason
 from core.review.passes import Adjudicated, Label, LabelPass, LabelsFrozen, RatedIn, passes_behind
+from core.review.plan import PICKING
 from core.store.store import Store
 
 
@@ -151,6 +154,34 @@ def rated_in(store: Store, project_id: str, golden_id: str, aspect: str) -> tupl
     Ceiling and Alt-Test on the golden set are of these.  Where it has no single ratings, what is said is of none.
     """
     return passes_behind(store.events.all(project_id, LabelsFrozen, golden_id), aspect)
+
+
+def picked_labels(store: Store, project_id: str, golden_id: str, aspect: str) -> tuple[int, ...]:
+    """Positions in a golden set whose labels of an aspect are no random draw, as far as passes gave them.
+
+    Such are those of a pass that began where judges disagree or one is least sure; none once every item has a label.
+    """
+    if not np.isnan(_labels_on(store, golden_id, aspect)).any():
+        return ()
+    passes = {labelling.pass_id: labelling for labelling in list_passes(store, project_id)}
+    picked: set[int] = set()
+    later: set[int] = set()
+    while frozen := store.events.all(project_id, LabelsFrozen, golden_id):
+        labelling = passes.pop(frozen[-1].pass_id, None)
+        if labelling is None:
+            break
+        now, before = (_labels_on(store, which, aspect) for which in (golden_id, labelling.golden_id))
+        own = set(np.flatnonzero(~np.isnan(now) & (now != before)).tolist()) - later
+        picked |= own if labelling.plan.order in PICKING else set()
+        later |= own
+        golden_id = labelling.golden_id
+    return tuple(sorted(picked))
+
+
+def _labels_on(store: Store, golden_id: str, aspect: str) -> FloatArray:
+    """(n_items,) labels, NaN for none, as where the golden set lacks the aspect."""
+    golden = store.goldens.load(golden_id)
+    return golden.labels(aspect) if aspect in golden.aspects else np.full(len(golden.items), np.nan)
 
 
 @requires("reviewer")

@@ -22,7 +22,7 @@ from core.projects.judge_line import HeldOutSeen, judge_line
 from core.projects.labelling import list_passes
 from core.projects.meetings import list_meetings
 from core.projects.more_verdicts import SentVerdicts, read_more_verdicts
-from core.projects.pass_results import decisions
+from core.projects.pass_results import decisions, picked_labels
 from core.projects.project_list import get_project
 from core.projects.rounds import Relative, family_tree, list_proposals
 from core.projects.runs import list_held_out_accesses, load_calibration
@@ -98,7 +98,7 @@ def report(
     for unknown ids, JobError while no calibration of that aspect has come to a result, or for a version that was not
     measured on held-out items.  `core.report` draws it.
     """
-    from core.report import measured
+    from core.report import measured, systems
 
     project = get_project(store, project_id)
     run = _calibration_run(store, project_id, golden_id, aspect, run_id)
@@ -123,8 +123,9 @@ def report(
         seen_before=_seen_before(line, run, openings),
         history=_history(store, run, line, calibration, meetings),
         judges=measured.judge_table(judged, [row.judge for row in store.judges.all(project_id, golden_id, aspect)]),
-        systems=measured.by_system(judged),
-        means=measured.means_by_system(judged, further),
+        systems=systems.by_system(judged),
+        means=systems.means_by_system(judged, further, picked_labels(store, project_id, golden_id, aspect)),
+        strengths=systems.strengths_of(judged),
         n_more=0 if further is None else len(further.rows.item_ids),
         sources=measured.by_source(judged),
         on_the_scale=measured.on_the_scale(judged),

@@ -21,11 +21,13 @@ from core.version import VERSION
 if TYPE_CHECKING:
     from core.calibration.records import Calibration
     from core.comparison.examination import Examination
+    from core.comparison.preferred import Preferences
     from core.judging.asking import Asking
     from core.project_records import CriteriaEntry, GoldenSummary, Run
     from core.projects.calibration import CalibrationRequest
     from core.projects.rounds import ProposalState
-    from core.report.measured import JudgeTable, Labels, Misaligned, OnTheScale, Raters, SourceSpread, SystemFact
+    from core.report.measured import JudgeTable, Labels, Misaligned, OnTheScale, Raters, SourceSpread
+    from core.report.systems import SystemFact
     from core.review.judge_versions import JudgeLine, JudgeVersion, VersionMeasured
     from core.review.meetings import Meeting
     from core.review.passes import LabelPass
@@ -162,9 +164,9 @@ class Report:
 
     `added_by` brought the golden set in ("" where nobody said).  `costs` are those of this calibration, then of all
     runs on this aspect of this golden set by kind.  `means` are those of the systems: this judge's verdicts, corrected
-    by the labels that it has not seen; `n_more` verdicts are on items beyond the golden set.  `openings` are the looks
-    at the held-out items.  `line` are all versions of the judge; `seen_before` says why a gain on held-out carries no
-    p, "" where it may.
+    by the labels that it has not seen; `n_more` verdicts are on items beyond the golden set.  Of pairs of texts systems
+    have `strengths` instead.  `openings` are the looks at the held-out items.  `line` are all versions of the judge;
+    `seen_before` says why a gain on held-out carries no p, "" where it may.
     """
 
     project: str
@@ -183,6 +185,7 @@ class Report:
     judges: JudgeTable
     systems: tuple[SystemFact, ...]
     means: SystemMeans
+    strengths: Preferences | None
     n_more: int
     sources: SourceSpread
     on_the_scale: OnTheScale

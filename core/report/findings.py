@@ -26,6 +26,7 @@ from core.stats import (
     margin_words,
 )
 from core.stats.claims import claim, estimate, number, p_figure, signed, signed_range
+from core.stats.preferences import agreement_words, wins_most
 from core.wording import counted
 
 Standing = Literal["above", "level", "below", "open", "alone", "none", "undefined"]
@@ -141,6 +142,16 @@ def better_system(report: Report) -> str:
         f"{said} This rests on {counted(n_labels, 'label')} and {counted(n_judged, 'verdict')}, {report.n_more:,} of "
         "them on items beyond the golden set."
     )
+
+
+def preferred_systems(report: Report) -> str:
+    """Which system people prefer most on pairs of texts, and how often the judge prefers the same; "" for no pairs."""
+    found = report.strengths
+    if found is None:
+        return ""
+    people, agreement = found.by_people, found.agreement
+    said = wins_most(people.systems[0]) if people.systems else f"Nothing can be told of the systems: {people.reason}."
+    return " ".join([said, found.caution, *(agreement_words(agreement) if agreement else [])])
 
 
 def beside_version(report: Report) -> str:

@@ -15,14 +15,12 @@ from core.calibration.proposals import standardised_gap
 from core.calibration.records import Calibration
 from core.comparison import CalibrationCurve, Leaderboard, Row, calibration_curve, compare_table, costly, human_ceiling
 from core.comparison.examination import Examination, examine
-from core.comparison.judged import MoreVerdicts, judged_items
 from core.comparison.leaderboard import HumanCeiling
 from core.comparison.supervised import plain_regression
 from core.comparison.sureness import Sureness, calibrated_sureness
 from core.data import load_golden
-from core.data.verdict_files.scored import ScoredRows
 from core.errors import AspectError, UsageError
-from core.records import Alignment, FloatArray, GoldenSet, IntArray, Interval, Item, JudgeScores, Measure
+from core.records import FloatArray, GoldenSet, IntArray, Interval, Item, JudgeScores
 from core.report.figures.bars import LabelBar, label_bars
 from core.review.agreement import alpha_interval
 from core.review.plan import LabelAspect
@@ -32,7 +30,6 @@ from core.stats import (
     BesidePeople,
     Difference,
     LabelledItems,
-    align,
     alpha_metric,
     annotator_test,
     beside_people,
@@ -40,8 +37,6 @@ from core.stats import (
     krippendorff_alpha,
     rater_table,
 )
-from core.stats.mean_records import SystemMeans
-from core.stats.system_means import system_means
 
 if TYPE_CHECKING:
     from core.project_records import Side
@@ -49,11 +44,9 @@ if TYPE_CHECKING:
     from core.review.triage import Triage, TriageVerdict
 
 
-"""Share of the widest judge's scored items under which a judge would cost all others too many of theirs."""
-_MOST_POINTS, _MOST_SYSTEMS = 1_000, 60
+_MOST_POINTS = 1_000
 _MIN_GROUP = 3
 """Items of a source from which a coefficient of its own says anything: two can only give +1 or -1."""
-_RESAMPLES = 1_000
 _MOST_TRIAGED, _MOST_OTHERS = 20, 5
 _SAMPLE_FOLDER = Path(__file__).parents[2] / "sample_data"
 
@@ -146,44 +139,6 @@ def judge_table(judged: Judged, registry: Sequence[JudgeScores]) -> JudgeTable:
     )
     place = next(k for k, row in enumerate(board.rows) if row.place == 0)
     return JudgeTable(board, place, tuple(judge.name for k, judge in enumerate(others, 1) if k in aside))
-
-
-@dataclass(frozen=True, slots=True)
-class SystemFact:
-    """One system's held-out items: alignment within it at dataset level, and the means of people and judge."""
-
-    name: str
-    alignment: Alignment
-    mean_label: float
-    mean_score: float
-
-
-def by_system(judged: Judged) -> tuple[SystemFact, ...]:
-    """Each named system's held-out items, the system that people like best first; empty with fewer than two systems."""
-    golden, at = judged.golden, judged.held_out
-    names = np.array([golden.items[k].system_id for k in at])
-    known = sorted({str(name) for name in names} - {""})
-    if len(known) < 2:
-        return ()
-    facts = []
-    for name in known:
-        own = at[names == name]
-        measured = align(
-            judged.values[own],
-            LabelledItems.of(golden, judged.aspect, own),
-            Measure(judged.calibration.held_out.statistic, "dataset"),
-            resamples=_RESAMPLES,
-            seed=judged.calibration.settings.seed,
-        )
-        facts.append(SystemFact(name, measured, float(judged.labels[own].mean()), float(judged.values[own].mean())))
-    return tuple(sorted(facts, key=lambda fact: -fact.mean_label)[:_MOST_SYSTEMS])
-
-
-def means_by_system(judged: Judged, more: MoreVerdicts | None = None) -> SystemMeans:
-    """The corrected mean of every system, of items whose labels the judge was not calibrated with, and of any more."""
-    own, seen = ScoredRows(judged.golden.item_ids, judged.values), judged.calibration.split.calibration
-    rows = own if more is None else more.beside(own)
-    return system_means(judged_items(judged.golden, judged.aspect, rows, seen=seen).items)
 
 
 def examined(judged: Judged) -> Examination:

@@ -22,8 +22,9 @@ from core.report import plots, words
 from core.report.facts import History, Report
 from core.report.figures import Drawing
 from core.report.figures.examination import distribution_figure, parts_figure
-from core.report.findings import bar, better_system, brings, headline, limits, sign_off
+from core.report.findings import bar, better_system, brings, headline, limits, preferred_systems, sign_off
 from core.review.judge_versions import ORIGINS, STATE_WORDS
+from core.stats.preferences import Strength
 from core.wording import Piece, word_diff
 
 _FOLDER = Path(__file__).parent / "templates"
@@ -71,6 +72,8 @@ def appendix_page(report: Report) -> str:
         diffs=_changes(report.history),
         most_judges=plots.MOST_JUDGES,
         means=means_finding(report.means, words.bounded(report.aspect, 80)),
+        preferred=preferred_systems(report),
+        strength_by_judge=_by_judge(report),
         bar=bar(report),
         mean_words=estimate_words,
         quarter=np.quantile(spread, (0.25, 0.5, 0.75)).tolist() if spread else [],
@@ -79,6 +82,12 @@ def appendix_page(report: Report) -> str:
         after=curve.after if curve else None,
         free=all(line.usage.requests + line.usage.cached == 0 for line in report.costs),
     )
+
+
+def _by_judge(report: Report) -> dict[str, Strength]:
+    """The strength of each system by the judge's preferences."""
+    found = None if report.strengths is None else report.strengths.by_judge
+    return {} if found is None else {strength.system: strength for strength in found.systems}
 
 
 def _rendered(template: str, report: Report, **more: Any) -> str:

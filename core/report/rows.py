@@ -58,6 +58,7 @@ def figure_rows(report: Report) -> Iterator[Row]:
         yield _row(name, "mean label", "held-out", system.mean_label, n=n)
         yield _row(name, "mean score", "held-out", system.mean_score, n=n)
     yield from _means(report)
+    yield from _strengths(report)
     for value in report.sources.values:
         yield _row("a source", held.statistic, "held-out", value, level="within the source")
     yield from _examined(report)
@@ -131,6 +132,15 @@ def _means(report: Report) -> Iterator[Row]:
         what = f"mean of {bounded(gap.a, _NAME)} minus {bounded(gap.b, _NAME)}"
         yield _row(what, "difference in corrected means", side, gap.value, interval=gap.interval)
         yield _row(what, "p (Holm)", side, gap.p_holm)
+
+
+def _strengths(report: Report) -> Iterator[Row]:
+    """Of every system its strength by people and by the judge, where the items are pairs of texts."""
+    found = report.strengths
+    for side, by in () if found is None else (("people", found.by_people), ("judge", found.by_judge)):
+        for one in () if by is None else by.systems:
+            what = f"strength of system: {bounded(one.system, _NAME)}"
+            yield _row(what, "log-odds over an average system", side, one.value, interval=one.interval, n=one.n)
 
 
 def _examined(report: Report) -> Iterator[Row]:

@@ -15,8 +15,10 @@ import numpy as np
 from core.errors import UsageError
 from core.records import FloatArray, GoldenSet, IntArray, JudgeScores, Scale
 
-Order = Literal["random", "file", "disagreement", "unsure"]
-ORDERS: tuple[Order, ...] = ("random", "file", "disagreement", "unsure")
+Order = Literal["random", "file", "disagreement", "unsure", "widest"]
+ORDERS: tuple[Order, ...] = ("random", "file", "disagreement", "unsure", "widest")
+PICKING: tuple[Order, ...] = ("disagreement", "unsure")
+"""Orders in which the first items are no random draw of their system's: labels of them say nothing of its mean."""
 MOST_RATERS = 100
 MOST_KEYS = 11
 """A scale of up to this many steps is labelled with single keys."""
@@ -50,7 +52,7 @@ class LabelAspect:
 class LabelPlan:
     """A labelling pass: `positions` (into the golden set) in the order of rating, for `n_raters` people.
 
-    `blind`: raters see neither judges nor each other's labels.
+    `blind`: raters see neither judges nor each other's labels.  `order` is how the positions came about.
     """
 
     aspects: tuple[LabelAspect, ...]
@@ -60,6 +62,7 @@ class LabelPlan:
     overlap: int = 1
     blind: bool = True
     instructions: str = ""
+    order: Order = "random"
 
     def __post_init__(self) -> None:
         if not self.aspects:
@@ -109,13 +112,15 @@ def item_order(
     judges: Sequence[JudgeScores] = (),
     ratings: FloatArray | None = None,
     expected: tuple[FloatArray, FloatArray] | None = None,
+    needed: Sequence[str] | None = None,
 ) -> tuple[int, ...]:
     """Positions of the items to rate, first things first, at most `limit`.
 
     "disagreement" puts those first on which `judges` (of any scales) or raters (`ratings`, (n_raters, n_items), NaN =
     not rated) disagree most, ties at random.  UsageError for it without at least two judges or two raters.  "unsure"
     takes the items without a label first, and of these first where a judge is expected to err most: `expected` are
-    (n_items,) the errors, NaN = not known, and the labels.  UsageError for it without them.
+    (n_items,) the errors, NaN = not known, and the labels.  UsageError for it without them.  "widest" takes the items
+    in the order of `needed`, their ids (`core.comparison.judged.by_need`), then all others.  UsageError without any.
     """
     if order not in ORDERS:
         raise UsageError(f"The order is one of {', '.join(ORDERS)}, not {order!r}.")
@@ -134,6 +139,15 @@ def item_order(
         errors, labels = expected
         surest_last = np.where(np.isnan(errors), -np.inf, errors)[positions]
         positions = positions[np.lexsort((-surest_last, ~np.isnan(labels[positions])))]
+    if order == "widest":
+        if not needed:
+            raise UsageError(
+                "To label first of the system whose mean is known least there must be a judge that scored items "
+                "without a label, and the items must say which system wrote them. Choose the random order."
+            )
+        place = {item_id: k for k, item_id in enumerate(needed)}
+        own = np.array([place.get(item_id, len(place)) for item_id in golden.item_ids])
+        positions = positions[np.argsort(own[positions], kind="stable")]
     return tuple(int(position) for position in positions[:limit])
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from core.json_form import json_fields
 from core.records import FloatArray, IntArray, Interval, Scale
-from core.stats.claims import LEAST_SOURCES, NO_PAIR, TOO_FEW
+from core.stats.claims import LEAST_SOURCES, NO_PAIR, TOO_FEW, signed_range
 from core.stats.intervals import CONFIDENCE, t_quantile
 from core.stats.threshold import FOLDS, Rate, rate, rate_words
 from core.wording import counted
@@ -224,6 +224,15 @@ def agreement_words(agreement: PreferenceAgreement) -> list[str]:
         f"reaches {agreement.always_one:.3f}).",
         f"Where people have a preference: {rate_words(agreement.without_ties)}.",
     ]
+
+
+def wins_most(first: Strength) -> str:
+    """Who wins most; no claim, for the first of several is picked by the figure itself."""
+    known = "(no interval)" if first.interval is None else signed_range(first.interval)
+    return (
+        f"{first.system} wins most for people: {first.wins:.0%} of {first.n:,} pairs, strength {first.value:+.2f} "
+        f"{known} over an average system (log-odds)."
+    )
 
 
 def strength_lines(who: str, found: Strengths) -> list[str]:

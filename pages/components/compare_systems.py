@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
 import streamlit as st
 
+from core import projects
 from core.comparison.judged import Judged, MoreVerdicts, judged_items, next_labels
 from core.comparison.means_finding import difference_words, estimate_words, is_shown, means_finding
 from core.comparison.preferred import Preferences, preferred
@@ -18,16 +20,16 @@ from core.records import GoldenSet, JudgeScores
 from core.report.figures import Drawing
 from core.report.figures.strengths import strengths_figure
 from core.report.figures.system_means import system_means_figure
-from core.stats.claims import range_words
 from core.stats.label_worth import USUAL_LABELS, plan_labels
 from core.stats.mean_records import SystemMeans
-from core.stats.preferences import Strength, agreement_words
+from core.stats.preferences import agreement_words, wins_most
 from core.stats.system_means import LEAST_LABELS, system_means
 from core.wording import counted
 from pages.components import charts, grid, more_verdicts, state
 from pages.components.compare_sections import choose_row
 from pages.components.compare_view import Compared
 from pages.components.grid import Column
+from pages.components.page import Opened, link_to
 from pages.components.screens import plain
 
 MOST_DRAWN = 16
@@ -41,21 +43,22 @@ class Estimated(NamedTuple):
     means: SystemMeans
 
 
-def draw(compared: Compared) -> None:
+def draw(page: Opened, compared: Compared) -> None:
     """Which system is better, as far as one judge and the labels can tell."""
-    if compared.view.n_systems < 1:
-        st.info("The items do not say which system wrote them: add a column system_id.", icon=":material/hub:")
-        return
     if compared.golden.kind == "pair":
         _draw_preferences(compared)
+        return
+    if compared.view.n_systems < 1:
+        st.info("The items do not say which system wrote them: add a column system_id.", icon=":material/hub:")
         return
     above = st.container()
     entry = compared.judge_of(compared.leaderboard.rows[choose_row(compared, "compare_systems_judge")])
     key = (compared.golden.digest, compared.aspect, entry.judge_id)
     more = _more_verdicts(compared, entry.judge, key)
-    key += (None if more is None else more.digest,)
+    picked = projects.picked_labels(page.store, page.project.project_id, compared.view.golden_id, compared.aspect)
+    key += (None if more is None else more.digest, picked)
     try:
-        judged, means = _estimated(key, compared.golden, compared.aspect, entry.judge, more)
+        judged, means = _estimated(key, compared.golden, compared.aspect, entry.judge, more, picked)
     except ConcordError as error:
         st.info(plain(str(error)), icon=":material/info:")
         return
@@ -69,7 +72,7 @@ def draw(compared: Compared) -> None:
         charts.place(_figure(key, means, compared.aspect), key="compare_systems", alt="Corrected mean of each system")
     _draw_table(means)
     _draw_differences(means)
-    _draw_next(judged, means)
+    _draw_next(compared, judged, means)
 
 
 def _draw_preferences(compared: Compared) -> None:
@@ -78,25 +81,19 @@ def _draw_preferences(compared: Compared) -> None:
     entry = compared.judge_of(compared.leaderboard.rows[choose_row(compared, "compare_systems_judge")])
     key = (compared.golden.digest, compared.aspect, entry.judge_id)
     outcome = _preferred(key, compared.golden, compared.aspect, entry.judge)
-    if not outcome.by_people.systems:
-        st.info(plain(f"Nothing can be told of the systems: {outcome.by_people.reason}."), icon=":material/hub:")
-        return
-    first, *others = outcome.by_people.systems
+    people = outcome.by_people
     with above:
-        st.markdown(f"##### {plain(_wins_most(first))}")
+        if people.systems:
+            st.markdown(f"##### {plain(wins_most(people.systems[0]))}")
+        else:
+            st.info(plain(f"Nothing can be told of the systems: {people.reason}."), icon=":material/hub:")
         if outcome.agreement is not None:
             st.caption(plain(" ".join(agreement_words(outcome.agreement))))
-    drawn = strengths_figure(outcome.by_people, outcome.by_judge, entry.name)
-    charts.place(drawn, key="compare_strengths", alt=f"Strength of {counted(1 + len(others), 'system')}")
-
-
-def _wins_most(first: Strength) -> str:
-    """Who wins most; no claim, for the first of several is picked by the figure itself."""
-    known = "(no interval)" if first.interval is None else range_words(first.interval)
-    return (
-        f"{first.system} wins most for people: {first.wins:.0%} of {first.n:,} pairs, strength {first.value:+.2f} "
-        f"{known} over an average system (log-odds)."
-    )
+        if outcome.caution:
+            st.markdown(f":material/warning: {plain(outcome.caution)}")
+    if people.systems:
+        drawn = strengths_figure(people, outcome.by_judge, entry.name)
+        charts.place(drawn, key="compare_strengths", alt=f"Strength of {counted(len(people.systems), 'system')}")
 
 
 @st.cache_resource(max_entries=32, show_spinner=False)
@@ -106,10 +103,16 @@ def _preferred(key: Hashable, _golden: GoldenSet, aspect: str, _judge: JudgeScor
 
 @st.cache_resource(max_entries=32, show_spinner="Correcting the means …")
 def _estimated(
-    key: Hashable, _golden: GoldenSet, aspect: str, _judge: JudgeScores, _more: MoreVerdicts | None
+    key: Hashable,
+    _golden: GoldenSet,
+    aspect: str,
+    _judge: JudgeScores,
+    _more: MoreVerdicts | None,
+    _picked: Sequence[int],
 ) -> Estimated:
-    rows = ScoredRows(_golden.item_ids, _judge.upward)
-    judged = judged_items(_golden, aspect, rows if _more is None else _more.beside(rows), seen=_judge.seen)
+    own = ScoredRows(_golden.item_ids, _judge.upward)
+    rows = own if _more is None else _more.beside(own)
+    judged = judged_items(_golden, aspect, rows, seen=_judge.seen, picked=_picked)
     return Estimated(judged, system_means(judged.items))
 
 
@@ -184,7 +187,7 @@ def _draw_differences(means: SystemMeans) -> None:
         st.text("\n".join(f"{pair.a} − {pair.b}: {difference_words(pair)}" for pair in means.differences))
 
 
-def _draw_next(judged: Judged, means: SystemMeans) -> None:
+def _draw_next(compared: Compared, judged: Judged, means: SystemMeans) -> None:
     """What more labels would give, and which items to label: told before anybody labels."""
     with st.expander("What more labels would bring", icon=":material/edit_note:", expanded=not means.corrected):
         n_labels = st.number_input(
@@ -202,3 +205,6 @@ def _draw_next(judged: Judged, means: SystemMeans) -> None:
             return
         st.caption(plain(f"Label next {counted(len(follow.item_ids), 'item')} of {follow.system}: {follow.why}."))
         st.code("\n".join(follow.item_ids), language=None)
+        if np.isnan(compared.golden.labels(compared.aspect)).any():
+            words = "Begin to label, the items that are needed most first"
+            link_to("label", words, icon=":material/edit_note:", golden=compared.view.golden_id, order="widest")

@@ -10,7 +10,7 @@ from core.project_records import GoldenSummary
 from core.records import Scale
 from core.report.figures.svg import shortened
 from core.review.passes import PassRequest
-from core.review.plan import MOST_RATERS, LabelAspect, Order
+from core.review.plan import MOST_RATERS, PICKING, LabelAspect, Order
 from core.wording import counted
 from pages.components import drafts, label_view, people, state
 from pages.components.page import Opened, finding, link_to
@@ -21,11 +21,16 @@ ORDER_WORDS: dict[Order, str] = {
     "file": "as in the file",
     "disagreement": "first where judges and raters part",
     "unsure": "first where the judge is least sure",
+    "widest": "first of systems whose mean is known least",
 }
 STEPS = {"whole numbers": 1.0, "halves": 0.5, "any number": None}
 USUAL_ITEMS, USUAL_SHARED = 50, 20
 OPEN = "Everybody sees judges and what others said: agreement will look better than it is."
 SHORT = 60
+NO_DRAW = (
+    "Labels of items picked so are no random draw: until every item has a label, corrected means of systems leave them "
+    "out (Compare, Systems)."
+)
 
 
 def draw(page: Opened) -> None:
@@ -151,11 +156,13 @@ def _choose_rest(
     order = st.segmented_control(
         "Order",
         list(ORDER_WORDS),
-        default="random",
+        default=wanted if (wanted := state.url_id("order")) in ORDER_WORDS else "random",
         required=True,
         format_func=lambda order: ORDER_WORDS[order],
         key=state.widget("label_order"),
     )
+    if order in PICKING:
+        st.caption(NO_DRAW)
     blind = st.toggle("Blind: nobody sees judges or what others said", value=True, key=state.widget("label_blind"))
     words = _instructions(page)
     label = "Instructions, shown to everybody who labels"
@@ -245,5 +252,5 @@ def _begin(page: Opened, request: PassRequest) -> None:
         state.leave_notice(f"{name} has begun.", good=True)
     else:
         state.leave_notice(f"{name} has begun. Under Progress stands the address to send.", good=True)
-    state.put_in_url(labelling=pass_id, golden=None)
+    state.put_in_url(labelling=pass_id, golden=None, order=None)
     st.session_state[state.LABEL_VIEW] = label_view.LABEL

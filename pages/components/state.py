@@ -60,6 +60,7 @@ URL_IDS = (
     "trial",
     "edit",
     "labelling",
+    "order",
     "item",
     "round",
     "meeting",

@@ -74,3 +74,17 @@ def test_on_pairs_it_says_who_wins_most_with_interval(store: Store, settings: Se
     assert not screen.exception
     assert "new wins most for people:" in texts(screen)
     assert "The judge prefers what people prefer in" in texts(screen)
+    assert "do not say which two systems" not in texts(screen)
+
+
+def test_pairs_without_systems_tell_how_often_the_judge_agrees_and_what_is_missing(
+    store: Store, settings: Settings
+) -> None:
+    chosen = np.resize([1.0, 2.0, 3.0, 3.0], 40)
+    items = tuple(Item(f"p{k}", f"First {k}", f"s{k}", "", "", f"Second {k}") for k in range(40))
+    labels = AspectLabels("preference", PREFERENCES, tuple(chosen))
+    place = Place(store, settings, GoldenSet("pairs", "pair", items, {"preference": labels}))
+    projects.add_judge(store, place.project_id, place.golden_id, JudgeScores("judge", "imported", "preference", chosen))
+    said = texts(opened(place))
+    assert "no pair says which two systems wrote it (columns model_a and model_b)" in said
+    assert "The judge prefers what people prefer in 1.000" in said

@@ -196,3 +196,15 @@ def test_verdicts_that_belong_nowhere_are_an_error(files: tuple[Path, Path], tmp
     code, body = run("estimate-means", files[0], lost, "--aspect", "quality")
     assert code == 2
     assert "system_id" in body["error"]["message"]
+
+
+def test_pairs_have_strengths_and_no_means(repository: Path, tmp_path: Path, run: Run) -> None:
+    pairs = repository / "sample_data" / "pairs.jsonl"
+    ids = [json.loads(line)["item_id"] for line in pairs.read_text("utf-8").splitlines()]
+    verdicts = write_rows(tmp_path / "v.jsonl", [{"item_id": item_id, "score": 2.5} for item_id in ids])
+    code, body = run("estimate-means", pairs, verdicts, "--aspect", "preference")
+    assert code == 2
+    assert "Run `preferences GOLDEN VERDICTS --aspect preference`" in body["error"]["message"]
+    code, body = run("preferences", pairs, verdicts)
+    assert code == 0
+    assert body["by_people"]["systems"][0]["interval"] is not None

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from core.comparison.judged import UNNAMED
-from core.comparison.means_finding import means_finding
-from core.records import Scale
+from core.comparison.judged import UNNAMED, by_need, judged_items
+from core.comparison.means_finding import WORTH_AT, means_finding, worth_words
+from core.data.verdict_files.scored import ScoredRows
+from core.records import AspectLabels, GoldenSet, Item, Scale
 from core.stats.system_means import JudgedItems, system_means
 
 
@@ -27,3 +30,41 @@ def test_one_sentence_fits_one_system_or_several_without_labels() -> None:
 
 def test_items_of_no_named_system_are_one_set() -> None:
     assert means_finding(system_means(of((UNNAMED,), 1)), "q").headline.startswith("the whole set has a mean q of ")
+
+
+def test_a_correlation_that_is_not_quite_beyond_chance_is_not_called_none() -> None:
+    # 30 labels that the verdicts follow closely; what is said depends on the p alone
+    generator = np.random.default_rng(3)
+    truth = generator.normal(3, 1, 400)
+    labels = np.where(np.arange(400) < 30, np.clip(np.rint(truth), 1, 5), np.nan)
+    scores, one = np.clip(truth + generator.normal(0, 0.3, 400), 1, 5), np.zeros(400, dtype=np.intp)
+    means = system_means(JudgedItems(labels, scores, np.arange(400), one, ("A",), Scale(1, 5, 1.0)))
+    said = {p: worth_words(replace(means, p_correlation=p)) for p in (0.001, 0.02, 0.4)}
+    assert said[0.001].startswith("With the verdicts, each label counts as about")
+    assert said[0.02].startswith("Whether the verdicts add to these labels cannot be told yet (r 0.")
+    assert said[0.02].endswith(f"p = .020; it takes {WORTH_AT:g}).")
+    assert said[0.4] == "The verdicts add nothing that shows to these labels."
+
+
+def test_the_next_labels_go_where_the_interval_would_be_widest() -> None:
+    # A has 40 labels, B 12, C none; each has 60 judged items in all, labels of B and A equally spread
+    counts, n = {"A": 40, "B": 12, "C": 0}, 60
+    generator = np.random.default_rng(4)
+    labels = np.concatenate(
+        [np.where(np.arange(n) < k, np.resize([1.0, 2.0, 4.0, 5.0], n), np.nan) for k in counts.values()]
+    )
+    scores = generator.normal(3, 1, 3 * n)
+    items = tuple(
+        Item(f"{name}{k}", f"text {name}{k} of its own kind", f"{name}{k}", name) for name in counts for k in range(n)
+    )
+    known = tuple(None if np.isnan(label) else float(label) for label in labels)
+    golden = GoldenSet("g", "single", items, {"q": AspectLabels("q", Scale(1, 5, 1.0), known)})
+    judged = judged_items(golden, "q", ScoredRows(golden.item_ids, scores))
+    order = by_need(judged, system_means(judged.items))
+    open_ids = {item.item_id for item, label in zip(items, known, strict=True) if label is None}
+    assert len(order) == len(open_ids) and set(order) == open_ids
+    assert all(item_id.startswith("C") for item_id in order[:10])  # no interval under 10 labels
+    turn = [sum(item_id.startswith(name) for item_id in order[:50]) for name in "ABC"]
+    # widths fall as 1/sqrt(n) from like spreads, so that B and C go up together before A gets any: 12 + b = c
+    assert turn[0] == 0
+    assert abs((12 + turn[1]) - turn[2]) <= 6

@@ -24,9 +24,13 @@ def test_pairs_of_unknown_systems_count_for_the_agreement_and_for_no_strength() 
     assert {system.system for system in both.by_people.systems} == {"old", "new"}
     assert both.agreement is not None
     assert both.agreement.n == 48
+    assert both.n_unknown == 24
+    assert "24 pairs do not say which two systems wrote it" in both.caution
+    assert alone.caution == ""
 
 
 def test_where_no_pair_names_its_systems_there_are_no_strengths_and_a_reason() -> None:
     outcome = preferred(pairs([""] * 20, [1.0, 3.0] * 10), "preference")
     assert outcome.by_people.systems == ()
-    assert outcome.by_people.reason
+    assert "which two systems wrote it" in outcome.by_people.reason
+    assert outcome.caution == ""

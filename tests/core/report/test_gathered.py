@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import shlex
 from dataclasses import replace
@@ -15,6 +17,7 @@ from core.__main__ import main
 from core.api.measures import ceiling
 from core.calibration.records import Calibration
 from core.calibration.settings import CalibrationSettings
+from core.comparison.preferred import preferred
 from core.data import load_golden
 from core.errors import GoldenError, JobError, NotFoundError
 from core.projects import reports
@@ -23,7 +26,8 @@ from core.projects.more_verdicts import SentVerdicts
 from core.records import Scale
 from core.report.figures.bars import LabelBar, label_bars
 from core.report.findings import brings, sign_off
-from core.report.page import html_page
+from core.report.page import appendix_page, html_page
+from core.report.rows import figures_csv
 from core.report.words import estimate
 from core.review.triage import EDIT_SCORED
 from core.stats import LabelledItems, leave_one_out, rater_table
@@ -83,6 +87,27 @@ def test_verdicts_on_more_items_count_for_the_means_and_are_told(world, report, 
     own = {"item_id": run.scores.item_ids[0], "score": float(run.scores.values[0][0]) + 0.5, "system_id": "x"}
     with pytest.raises(GoldenError, match="of another judge"):
         projects.report(*place, more=SentVerdicts("more.jsonl", json.dumps(own).encode()))
+
+
+def test_of_pairs_of_texts_systems_have_strengths_and_no_means(kept, repository, drive):
+    store, settings = kept
+    golden = load_golden(repository / "sample_data" / "pairs.jsonl")
+    project = projects.create_project(store, "Pairs").project_id
+    golden_id = projects.add_golden(store, project, golden)
+    chosen = CalibrationSettings(preset="quick", rounds=0, resamples=20, level="dataset", fit_strengths=False)
+    request = CalibrationRequest(project, golden_id, "preference", "offline", chosen)
+    assert drive(store, settings, projects.start_calibration(store, settings, request)) == "done"
+    report = projects.report(store, project, golden_id, "preference")
+    assert (report.systems, report.means.systems) == ((), ())
+    found = preferred(golden, "preference").by_people
+    assert report.strengths is not None
+    assert report.strengths.by_people == found
+    page = appendix_page(report)
+    assert "How strong the systems are" in page
+    assert "How good the systems are" not in page
+    assert f"{found.systems[0].system} wins most for people" in page
+    rows = [row for row in csv.DictReader(io.StringIO(figures_csv(report))) if "strength of system" in row["what"]]
+    assert len(rows) == 2 * len(found.systems)
 
 
 def test_judges_are_compared_on_the_items_that_nobody_saw(report, run):

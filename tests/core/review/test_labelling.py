@@ -15,7 +15,7 @@ from core.people import Actor
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Scale
 from core.review.agreement import RatedBy
 from core.review.passes import LabelsFrozen, OthersSaid, PassRequest, SavedLabel, TeamProgress
-from core.review.plan import LabelAspect
+from core.review.plan import LabelAspect, Order
 from core.store.store import Store
 
 FIVE, YES = LabelAspect("a", Scale(1, 5, 1.0), "how good"), LabelAspect("b", Scale(0, 1, 1.0))
@@ -520,3 +520,50 @@ def test_single_ratings_of_two_passes_are_merged_by_choice_and_named(store: Stor
     assert [line.did for line in projects.log_lines(store, project, store.events.all(project, LabelsFrozen))] == [
         f"froze the labels of {name}" for name in ("first", "second", "second")
     ]
+
+
+def half_labelled(store: Store) -> PassRequest:
+    """40 items by two systems, 20 with labels in the file, and two judges who part on the last items most."""
+    project = projects.create_project(store, "p").project_id
+    items = tuple(Item(f"i{k}", f"text {k}", f"s{k}", "xy"[k % 2]) for k in range(40))
+    known = tuple(float(1 + k % 5) if k < 20 else None for k in range(40))
+    golden = GoldenSet("g", "single", items, {"a": AspectLabels("a", Scale(1, 5, 1.0), known)})
+    golden_id = projects.add_golden(store, project, golden)
+    for name, sign in (("up", 1.0), ("down", -1.0)):
+        scores = np.where(np.arange(40) < 20, np.arange(40) % 5, sign * np.arange(40)) + 1.0
+        projects.add_judge(store, project, golden_id, JudgeScores(name, "imported", "a", scores))
+    return PassRequest(project, golden_id, "pass", (FIVE,), 1, 5, 1, limit=5)
+
+
+@pytest.mark.parametrize(("order", "n_picked"), [("disagreement", 5), ("random", 0), ("widest", 0)])
+def test_labels_that_were_picked_are_known_as_no_random_draw(store: Store, order: Order, n_picked: int) -> None:
+    request = half_labelled(store)
+    ann = store.acting(Actor("Ann"))
+    pass_id = projects.start_pass(ann, replace(request, order=order))
+    session = projects.join_pass(ann, request.project_id, pass_id)
+    for k, item_id in enumerate(session.assigned):
+        projects.save_label(ann, request.project_id, pass_id, item_id, {"a": 4.5 - 4.5 % 1}, form=f"f{k}")
+    frozen = projects.freeze_labels(ann, request.project_id, pass_id, name="n", combine="replace")
+    picked = projects.picked_labels(store, request.project_id, frozen, "a")
+    golden = projects.load_golden_set(store, frozen)
+    changed = {k for k in get_positions(golden, session.assigned) if golden.labels("a")[k] == 4.0}
+    assert len(picked) == n_picked
+    assert set(picked) <= changed
+    assert projects.picked_labels(store, request.project_id, request.golden_id, "a") == ()
+    # what is frozen next keeps what was known of the labels before
+    later = projects.start_pass(ann, replace(request, golden_id=frozen, order="file", limit=1))
+    projects.join_pass(ann, request.project_id, later)
+    projects.save_label(ann, request.project_id, later, "i0", {"a": 2.0}, form="late")
+    again = projects.freeze_labels(ann, request.project_id, later, name="m", combine="replace")
+    assert projects.picked_labels(store, request.project_id, again, "a") == picked
+
+
+def get_positions(golden: GoldenSet, item_ids: tuple[str, ...]) -> list[int]:
+    return [golden.item_ids.index(item_id) for item_id in item_ids]
+
+
+def test_the_items_that_shorten_the_widest_interval_come_first(store: Store) -> None:
+    request = replace(half_labelled(store), order="widest")
+    label_pass = projects.get_pass(store, request.project_id, projects.start_pass(store, request))
+    assert all(position >= 20 for position in label_pass.plan.positions)  # those without a label
+    assert label_pass.plan.order == "widest"

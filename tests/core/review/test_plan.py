@@ -115,3 +115,13 @@ def test_the_least_sure_come_first_and_labelled_items_last() -> None:
     for expected in (None, (np.full(5, np.nan), labels)):
         with pytest.raises(UsageError, match="Calibrate a judge first"):
             item_order(golden, "unsure", expected=expected)
+
+
+def test_items_that_are_needed_come_first_in_their_order() -> None:
+    golden = a_golden(5)
+    needed = [golden.item_ids[k] for k in (4, 1)]
+    order = item_order(golden, "widest", needed=needed)
+    assert order[:2] == (4, 1)
+    assert sorted(order) == list(range(5))
+    with pytest.raises(UsageError, match="there must be a judge"):
+        item_order(golden, "widest", needed=())
