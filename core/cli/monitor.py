@@ -75,7 +75,7 @@ def monitor(
 
 
 def _words(monitored: Monitored, out: Path) -> list[str]:
-    from core.monitoring.outcome import anchor_words, mean_words, movement_words
+    from core.monitoring.outcome import anchor_words, mean_words, movement_words, read_words, unsure_words
 
     periods = monitored.watched.periods
     rows = [
@@ -83,6 +83,7 @@ def _words(monitored: Monitored, out: Path) -> list[str]:
         f"{'—' if period.judged is None else f'{period.judged.value:.2f}':>6}  "
         f"{'baseline' if period.in_baseline else movement_words(period.change)}"
         + ("" if period.corrected is None else f"  corrected {mean_words(period.corrected)}")
+        + (f"  {unsure_words(period)} unsure" if period.n_unsure is not None else "")
         for period in periods[-SHOWN:]
     ]
     n_unread = sum(period.n_unread for period in periods)
@@ -93,7 +94,7 @@ def _words(monitored: Monitored, out: Path) -> list[str]:
         *rows,
         f"{counted(monitored.n_new, 'text')} scored now, {monitored.n_known:,} before; {n_unread:,} unread; "
         f"{monitored.n_labelled:,} with labels.",
-        *(f"{file}: {tool}" for file, tool in monitored.tools.items()),
+        *read_words(monitored.tools),
         *(f"left out: {n:,} {why}" for why, n in monitored.left_out.items()),
         *notes(*monitored.notes),
         f"page: {out / 'monitor.html'}, table: {out / 'periods.csv'}",

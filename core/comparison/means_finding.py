@@ -67,8 +67,8 @@ def worth_words(means: SystemMeans) -> str:
     if p is None or p > WORTH_AT or times < 1.05:
         if p is None or p > ALPHA or times < 1.05:
             return "The verdicts add nothing that shows to these labels."
-        known = f"r {number(means.correlation)}, {p_figure(p)}; it takes {WORTH_AT:g}"
-        return f"Whether the verdicts add to these labels cannot be told yet ({known})."
+        figures = f"r {number(means.correlation)}, {p_figure(p)}; it takes {WORTH_AT:g}"
+        return f"Whether the verdicts add to these labels cannot be told yet ({figures})."
     return f"With the verdicts, each label counts as about {times:.1f}."
 
 

@@ -47,6 +47,9 @@ TIMES = ("timestamp", "time", "start_time", "created_at", "request_time", "times
 _MILLISECONDS_FROM = 1e11
 _HEAD, _DEEPEST = 500, 8
 
+PLAIN = "plain"
+"""What a table of no known tool is called."""
+
 NOT_ROOT = "steps within a trace (the trace itself counts)"
 NO_TEXT = "rows without a text"
 NO_NUMBER = "labels that are no numbers (categories and texts)"
@@ -135,7 +138,7 @@ def _read(path: Path, reading: _Reading) -> str:
                 read(row, reading)
             return tool
     _read_plain(table, rows.columns, head, reading)
-    return "plain"
+    return PLAIN
 
 
 def _read_plain(table: TableFile, columns: Sequence[str], head: Sequence[Row], reading: _Reading) -> None:

@@ -6,13 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from core.comparison.leaderboard import in_short
+from core.data.exports import PLAIN
 from core.monitoring.anchors import AnchorLook
-from core.monitoring.periods import By, Movement, Watched
+from core.monitoring.periods import By, Movement, Period, Watched
 from core.records import Scale
 from core.stats.claims import signed_range
 from core.stats.mean_records import MeanEstimate
 from core.wording import counted
 
+PLAIN_WORDS = "tables"
 Who = Literal["nobody", "systems", "judge", "cannot be told apart", "too few texts"]
 
 
@@ -117,6 +120,22 @@ def movement_words(change: Movement | None) -> str:
         return f"— ({change.reason})"
     way = f"{'down' if change.value < 0 else 'up'} by {abs(change.value):.2f}"
     return f"{way}, ±{change.reach:.2f}" if change.reach is not None else f"{way} ({change.reason})"
+
+
+def unsure_words(period: Period) -> str:
+    """How many verdicts are marked as unsure, and which share of those there are; "—" where nobody asked."""
+    if period.n_unsure is None:
+        return "—"
+    n_read = period.n - period.n_unread
+    return f"{period.n_unsure:,} ({period.n_unsure / n_read:.0%})" if n_read else "0"
+
+
+def read_words(tools: Mapping[str, str]) -> list[str]:
+    """What the files were taken for, a line a kind of file, the first few by name."""
+    named: dict[str, list[str]] = {}
+    for file, tool in tools.items():
+        named.setdefault(PLAIN_WORDS if tool == PLAIN else tool, []).append(file)
+    return [f"{tool}: {in_short(files)}" for tool, files in named.items()]
 
 
 def mean_words(estimate: MeanEstimate | None) -> str:

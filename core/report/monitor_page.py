@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from core.monitoring.outcome import Monitored, anchor_words, mean_words, movement_words
+from core.monitoring.outcome import Monitored, anchor_words, mean_words, movement_words, read_words, unsure_words
 from core.report.figures.periods import periods_figure
 from core.report.page import document
 from core.report.words import bounded
@@ -30,6 +30,8 @@ def monitor_page(monitored: Monitored) -> str:
         made_at=datetime.now(UTC),
         movement=movement_words,
         mean=mean_words,
+        unsure=unsure_words,
+        files=read_words(monitored.tools),
         anchors=None if monitored.look is None else anchor_words(monitored.look),
         asked=any(period.n_unsure is not None for period in monitored.watched.periods),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,8 @@ import core
 from core.cli.main import main
 from core.data import load_golden
 from core.errors import GoldenError, JobError, UsageError
-from core.monitoring.outcome import Monitored
+from core.monitoring.outcome import Monitored, read_words, unsure_words
+from core.monitoring.periods import Period
 from core.monitoring.run import ANCHORS, VERDICTS, MonitorRequest, look_at
 from core.report.monitor_page import monitor_page, periods_csv
 
@@ -111,6 +113,15 @@ def test_page_table_and_exit_codes(
     direct = core.monitor(traffic[:6], judge_file, tmp_path, baseline=["2026-11-01"])
     assert (direct.n_new, direct.alarm) == (0, False)
     assert (tmp_path / "periods.csv").read_text() == table
+
+
+def test_the_share_of_unsure_verdicts_and_the_files_in_words() -> None:
+    # 8 of the 40 verdicts that could be read of 50 texts
+    period = Period("p", 50, 10, 8, 0, None, None, in_baseline=False)
+    assert unsure_words(period) == "8 (20%)"
+    assert unsure_words(replace(period, n_unsure=None)) == "—"
+    assert unsure_words(replace(period, n_unread=50, n_unsure=0)) == "0"
+    assert read_words({"a": "plain", "b": "Langfuse", "c": "plain"}) == ["tables: a and c", "Langfuse: b"]
 
 
 def test_hostile_names_stay_words(judge_file: Path, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ import pytest
 import core
 from core import projects
 from core.calibration.settings import CalibrationSettings
+from core.cli.main import main
 from core.errors import NotFoundError, UsageError
 from core.projects.calibration import CalibrationRequest
 from core.projects.runs import load_calibration
@@ -60,6 +61,8 @@ def test_they_are_offered_asked_once_and_measured_beside_each_alone(
     work_off: WorkOff,
     server: RunningServer,
     until: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """The run is cancelled half way and resumed; what was in flight then (8 requests) may be asked again."""
     project, golden_id = made
@@ -134,6 +137,33 @@ def test_they_are_offered_asked_once_and_measured_beside_each_alone(
     files = [settings.home / "files" / name for name in file_names(request)]
     with closing(core.load_judges(files, together=True)) as judges:
         assert judges.aspects == aspects
+    scored_with(files, golden, settings.home, server, monkeypatch, capsys)
+
+
+def scored_with(
+    files: Sequence[Path],
+    golden: GoldenSet,
+    home: Path,
+    server: RunningServer,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """What was downloaded, given to `score --together` as its words say: a call an item, every aspect in the output."""
+    monkeypatch.setenv("CONCORD_HOME", str(home / "elsewhere"))
+    items, out = home / "items.jsonl", home / "verdicts.jsonl"
+    rows = [
+        {"item_id": f"new-{k}", "source": item.source, "target": item.target} for k, item in enumerate(golden.items)
+    ]
+    items.write_text("".join(json.dumps(row) + "\n" for row in rows[:6]), "utf-8")
+    server.fake.bodies.clear()
+    named = [part for file in files for part in ("--judge-file", str(file))]
+    capsys.readouterr()
+    assert main(["score", str(items), *named, "--together", "--out", str(out), "--json"]) == 0
+    body = json.loads(capsys.readouterr().out)
+    assert (body["calls"], body["calls_alone"], len(server.fake.bodies)) == (6, 12, 6)
+    lines = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
+    assert Counter(line["aspect"] for line in lines) == {"fluency": 6, "coherence": 6}
+    assert all(line["score"] is not None and line["together"] == 2 for line in lines)
 
 
 def by_holm(p: Sequence[float | None]) -> list[float]:
