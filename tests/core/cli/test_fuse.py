@@ -47,9 +47,11 @@ def test_the_fusion_stands_beside_its_parts_and_scores_again(run: Run, say: Say)
 
 @pytest.mark.slow
 def test_repeval_stands_in_the_file_and_needs_no_column(run: Run) -> None:
-    code, body = run(*ASK, "--with", "overlap,repeval")
+    rows = [row | {name: row[name][:80] for name in ("source", "target")} for row in read_rows(SUMMARIES)]
+    short = write_rows("short.jsonl", rows)  # soon read
+    code, body = run("fuse", short, *ASK[2:], "--with", "overlap,repeval")
     assert code == 0
-    code, scored = run(*AGAIN)
+    code, scored = run("score", short, *AGAIN[2:])
     assert (code, scored["used"], scored["missing"]) == (0, ["overlap", "repeval"], {})
     first, second = both_scores()
     same = np.abs(first - second) < 1e-5

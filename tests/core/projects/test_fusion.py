@@ -130,7 +130,8 @@ def test_the_file_of_a_fusion_holds_its_repeval_score(
 ) -> None:
     n = int(np.flatnonzero(golden.source_codes < 18)[-1]) + 1  # enough items that RepEval has not seen
     labels = {"coherence": replace(golden.aspects["coherence"], values=golden.aspects["coherence"].values[:n])}
-    golden = replace(golden, items=golden.items[:n], aspects=labels, ratings=(), metrics={}, given_split=())
+    items = (replace(item, source=item.source[:80], target=item.target[:80]) for item in golden.items[:n])
+    golden = replace(golden, items=tuple(items), aspects=labels, ratings=(), metrics={}, given_split=())
     project = projects.create_project(store, "p").project_id
     golden_id = projects.add_golden(store, project, golden)
     metric = make_metric("overlap")
