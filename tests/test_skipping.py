@@ -35,7 +35,7 @@ def test_a_skip_for_want_of_something_is_a_failure_in_ci(tmp_path: Path, ci: str
         (tmp_path / f"test_{name}.py").write_text(text, "utf-8")
     environment = {name: value for name, value in os.environ.items() if name != "CONCORD_TEST_POSTGRES_URL"}
     # `-p tests.conftest` makes the hooks and fixtures of this folder known to a file outside it.
-    options = f"-c {ROOT / 'pyproject.toml'} --rootdir {tmp_path} -p tests.conftest -p no:cacheprovider".split()
+    options = f"-c {ROOT / 'pyproject.toml'} --rootdir {tmp_path} -p tests.conftest -p no:cacheprovider -n0".split()
     options.append("--continue-on-collection-errors")
     run = subprocess.run(
         [sys.executable, "-m", "pytest", *options, tmp_path],
