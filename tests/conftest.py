@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import runpy
 import shutil
 import sys
 import tempfile
@@ -246,6 +247,31 @@ def drive() -> Callable[..., str]:
         return do_here(store, settings, run_id)
 
     return driven
+
+
+@pytest.fixture
+def run_script(
+    repository: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str, str]]:
+    """`run_script("tests/…", argument, …)` runs a script from the root as a program, without a process of its own.
+
+    Exit code, standard output, standard error.
+    """
+
+    def run(script: str, *arguments: object) -> tuple[int, str, str]:
+        file = repository / script
+        monkeypatch.chdir(repository)
+        monkeypatch.setattr(sys, "argv", [str(file), *map(str, arguments)])
+        monkeypatch.setattr(sys, "path", [str(file.parent), *sys.path])
+        capsys.readouterr()
+        code: object = 0
+        try:
+            runpy.run_path(str(file), run_name="__main__")
+        except SystemExit as end:
+            code = end.code
+        return (code if isinstance(code, int) else int(code is not None)), *capsys.readouterr()
+
+    return run
 
 
 @pytest.fixture

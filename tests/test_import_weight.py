@@ -11,8 +11,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).resolve().parent.parent
 WEB_HEAVY = {"torch", "transformers", "sklearn", "ray", "nltk", "rouge_score", "bert_score", "sentence_transformers"}
 
@@ -41,9 +39,9 @@ def test_import_core_loads_nothing_heavy() -> None:
     assert not loaded & (WEB_HEAVY | {"streamlit", "sqlalchemy", "pandas", "scipy", "openai", "plotly"})
 
 
-@pytest.mark.parametrize("module", ["core.projects", "core.report.figures", "core.store", "core.data", "core.settings"])
-def test_what_screens_import_is_light(module: str) -> None:
-    assert not loaded_after(f"import {module}") & (WEB_HEAVY | {"streamlit"})
+def test_what_screens_import_is_light() -> None:
+    modules = "core.projects, core.report.figures, core.store, core.data, core.settings"
+    assert not loaded_after(f"import {modules}") & (WEB_HEAVY | {"streamlit"})
 
 
 def test_every_package_can_be_the_first_that_is_imported() -> None:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
+RunScript = Callable[..., tuple[int, str, str]]
 SCRIPT = "tests/bench/bench_repeval_gpu.py"
 
 
-def test_the_tiny_run_reads_what_the_papers_style_reads(repository: Path) -> None:
-    sizes = "--tiny --json --texts 6 --paper-texts 3 --lengths 9 20".split()
-    done = subprocess.run([sys.executable, SCRIPT, *sizes], cwd=repository, check=True, capture_output=True, text=True)
-    body = json.loads(done.stdout)
+def test_the_tiny_run_reads_what_the_papers_style_reads(run_script: RunScript) -> None:
+    code, out, _ = run_script(SCRIPT, *"--tiny --json --texts 6 --paper-texts 3 --lengths 9 20".split())
+    assert code == 0
+    body = json.loads(out)
     # 3 blocks: 4 * 32 * 32 * .75 (k, v are half as wide) + 3 * 32 * 64 + 2 norms of 32; embeddings; the last norm
     assert body["weights"] == 3 * (3072 + 6144 + 64) + 300 * 32 + 32
     assert [length["length"] for length in body["lengths"]] == [9, 20]
@@ -25,11 +24,11 @@ def test_the_tiny_run_reads_what_the_papers_style_reads(repository: Path) -> Non
         assert one["share_of_ceiling"] > 0
 
 
-def test_without_a_gpu_it_says_that_nothing_was_measured(repository: Path) -> None:
+def test_without_a_gpu_it_says_that_nothing_was_measured(run_script: RunScript) -> None:
     import torch
 
     if torch.cuda.is_available():
         pytest.skip("this machine has a CUDA device")
-    done = subprocess.run([sys.executable, SCRIPT], cwd=repository, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert "Not measured" in done.stderr
+    code, _, err = run_script(SCRIPT)
+    assert code == 2
+    assert "Not measured" in err

@@ -154,13 +154,32 @@ def test_migrations_lead_to_the_schema_in_the_code(url: str) -> None:
     engine.dispose()
 
 
+AT_ONCE = """
+import os, sys, traceback
+from core.store.store import Store
+begin, go = os.pipe()
+for _ in range(4):
+    if not os.fork():
+        try:
+            os.close(go)
+            os.read(begin, 1)
+            store = Store(sys.argv[1])
+            store.projects.add("x")
+            store.close()
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+os.close(go)
+assert [os.wait()[1] for _ in range(4)] == [0] * 4
+"""
+
+
 def test_processes_that_open_a_new_store_at_once(url: str, repository: Path) -> None:
-    code = "import sys; from core.store.store import Store; s = Store(sys.argv[1]); s.projects.add('x'); s.close()"
-    command = [sys.executable, "-c", code, url]
-    started = [subprocess.Popen(command, cwd=repository, stderr=subprocess.PIPE) for _ in range(4)]
-    for process in started:
-        _, errors = process.communicate(timeout=60)
-        assert (process.returncode, errors) == (0, b"")
+    """Four, let go in the same moment."""
+    command = [sys.executable, "-c", AT_ONCE, url]
+    done = subprocess.run(command, cwd=repository, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
     with Store(url) as store:
         assert len(store.projects.all()) == 4
 
