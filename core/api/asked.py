@@ -18,9 +18,9 @@ from core.export.calibrated_judge import CalibratedJudge
 from core.judging.local import LocalJudge, asked_rows
 from core.records import Alignment, FloatArray, GoldenSet, Split
 from core.repeval import EMBEDDED, Extraction, ModelSpec, RepEvalResult, States
-from core.repeval.extraction import as_half, collect, compute, plan_states
+from core.repeval.extraction import collect, compute, plan_states
 from core.repeval.model import LONGEST
-from core.repeval.reader import SingleArray
+from core.repeval.states import HalfArray
 from core.stats import Difference, LabelledItems, align, paired_difference
 
 __all__ = ["AskedStates", "Prompted", "read_asked", "split_by"]
@@ -118,9 +118,9 @@ def read_asked(
         plan = plan_states(golden.items, judge.local.spec, question, home, ask=asked_rows)
         places = {tuple(ids): row for row, ids in enumerate(plan.prompts)}
 
-        def keep(ids: Sequence[int], states: SingleArray) -> None:
+        def keep(ids: Sequence[int], states: HalfArray) -> None:
             if (row := places.get(tuple(ids))) is not None:  # of what was cut other tokens are read below
-                plan.keep(np.array([row]), as_half(states)[None], 0.0)
+                plan.keep(np.array([row]), states[None], 0.0)
 
         judge.local.hand_states(plan.grid, keep)
         _ = judge.local.ready  # loading is no reading

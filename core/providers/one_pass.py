@@ -19,8 +19,9 @@ import numpy as np
 
 from core.errors import JudgeError
 from core.records import FloatArray, IntArray
-from core.repeval.model import LoadedModel, token_batches, unless_memory_ends
-from core.repeval.reader import SingleArray, StateReader
+from core.repeval.model import LoadedModel, is_out_of_memory, token_batches, unless_memory_ends
+from core.repeval.reader import StateReader
+from core.repeval.states import HalfArray
 
 BATCH_TOKENS = {"cpu": 1024, "mps": 8_192, "cuda": 32_768}
 """Tokens in one forward pass, padding counted."""
@@ -143,12 +144,12 @@ class Watch:
     """Hidden states out of the same pass: `cells` reads them, `keep(positions, states)` takes those of each batch."""
 
     cells: StateReader
-    keep: Callable[[IntArray, SingleArray], None]
+    keep: Callable[[IntArray, HalfArray], None]
 
     def of_every(self, n: int, start: int) -> Watch:
         """For rows of which only every n-th, counted from `start` on, is one whose states are wanted."""
 
-        def keep(positions: IntArray, states: SingleArray) -> None:
+        def keep(positions: IntArray, states: HalfArray) -> None:
             own = positions % n == 0
             self.keep(start + positions[own] // n, states[own])
 
@@ -227,13 +228,15 @@ class NextTokens:
             return self._apart(apart, columns)
         if self._checked:
             return self._shared(rows, batch, columns)
-        self._checked = True
         n_first = len(batch[0].members)
         right = self._apart(apart[:n_first], columns)
         try:
             values = self._shared(rows, batch, columns)
-        except (AttributeError, NotImplementedError, TypeError, ValueError, IndexError):
+        except (AttributeError, NotImplementedError, TypeError, ValueError, IndexError, RuntimeError) as problem:
+            if is_out_of_memory(problem):
+                raise
             values = np.full((len(apart), len(columns)), math.nan)
+        self._checked = True
         exact = next(self.loaded.model.parameters()).element_size() >= 4
         self.shares = bool(np.abs(values[:n_first] - right).max(initial=0.0) <= (1e-4 if exact else 0.1))
         return values if self.shares else np.concatenate([self._apart([row], columns) for row in apart])
@@ -247,7 +250,7 @@ class NextTokens:
 
     def _watched(
         self, rows: Sequence[IntArray], columns: list[int], cells: StateReader
-    ) -> tuple[FloatArray, SingleArray]:
+    ) -> tuple[FloatArray, HalfArray]:
         """One pass over whole prompts, filled on the right, with the states of `cells` out of it."""
         import torch
 

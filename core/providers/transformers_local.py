@@ -42,6 +42,7 @@ from core.providers.one_pass import (
 )
 from core.records import FloatArray, IntArray, Usage, content_digest
 from core.repeval.model import (
+    LOADING,
     LoadedModel,
     ModelSpec,
     choose_device,
@@ -49,8 +50,8 @@ from core.repeval.model import (
     describe_causal,
     load_causal_model,
 )
-from core.repeval.reader import SingleArray, StateReader
-from core.repeval.states import Grid
+from core.repeval.reader import StateReader
+from core.repeval.states import Grid, HalfArray
 
 LEAST_ON_SCALE = 0.5
 """Of the probability in the place of the answer, the least that must lie on the scale's numbers."""
@@ -60,7 +61,7 @@ WRITING_TOKENS = {"cpu": 8_192, "mps": 16_384, "cuda": 131_072}
 
 OVERFLOW = "The model's probabilities are no numbers: its weights or number format overflow."
 
-OnStates = Callable[[Sequence[int], SingleArray], None]
+OnStates = Callable[[Sequence[int], HalfArray], None]
 
 PLAIN_ANSWER = "\n\nNumber:"
 """What a plain prompt ends with where a number is to follow."""
@@ -98,7 +99,7 @@ class LocalProvider:
     def hand_states(self, grid: Grid, keep: OnStates) -> None:
         """From now on hand the hidden states of every prompt that is weighed to `keep(token ids, states)`.
 
-        `states` are (n_layers, n_tokens, dim) float32, the cells of `grid`, out of the pass that weighs it.
+        `states` are (n_layers, n_tokens, dim) float16, the cells of `grid`, out of the pass that weighs it.
         """
         self._states = (grid, keep)
 
@@ -110,15 +111,16 @@ class LocalProvider:
 
     @property
     def ready(self) -> Ready:
-        """The model, loaded now if it is not yet."""
-        if self._model is None:
-            key = (self.spec, self.endpoint)
-            self._model = _ready.get(key)
+        """The model, loaded now if it is not yet: once, however many threads ask for it."""
+        with LOADING:
             if self._model is None:
-                loaded, tokenizer = load_causal_model(self.spec)
-                self._model = Ready(loaded, tokenizer, NextTokens(loaded), threading.Lock(), {})
-                _ready[key] = self._model
-        return self._model
+                key = (self.spec, self.endpoint)
+                self._model = _ready.get(key)
+                if self._model is None:
+                    loaded, tokenizer = load_causal_model(self.spec)
+                    self._model = Ready(loaded, tokenizer, NextTokens(loaded), threading.Lock(), {})
+                    _ready[key] = self._model
+            return self._model
 
     def complete(self, requests: Sequence[Request], *, on_reply: OnReply | None = None) -> list[Reply]:
         """Replies in the order of `requests`; equal requests, and samples at temperature 0, are answered once."""
@@ -205,7 +207,7 @@ class _Answers:
             return None
         grid, on_states = self.states
 
-        def keep(positions: IntArray, states: SingleArray) -> None:
+        def keep(positions: IntArray, states: HalfArray) -> None:
             for k, own in zip(positions.tolist(), states, strict=True):
                 on_states(rows[k], own)
 

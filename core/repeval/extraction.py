@@ -267,7 +267,7 @@ def compute(plan: StatePlan, load: Loader | None = None, rows: IntArray | None =
             plan.n_halved, plan.budget = plan.n_halved + 1, len(batch) * longest // 2
             waiting = plan.batches(np.concatenate([batch, *waiting]))[::-1]
             continue
-        yield plan.keep(batch, as_half(values), time.perf_counter() - started)
+        yield plan.keep(batch, values, time.perf_counter() - started)
 
 
 def collect(plan: StatePlan) -> States:

@@ -11,6 +11,7 @@ import hashlib
 import platform
 import shutil
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -33,6 +34,9 @@ CAUSAL = "causal language"
 LONGEST = 1_000_000  # tokenizers without a limit report numbers beyond this
 SIGNS = ("/dev/nvidiactl", "/dev/nvidia0", "/dev/kfd", "/dev/dxg")  # NVIDIA, AMD, and both under Windows' Linux
 TOOLS = ("nvidia-smi", "rocm-smi")
+
+LOADING = threading.RLock()
+"""Held while a model is loaded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,11 +356,13 @@ def position_offset(config: Any) -> int:
 def loading(name: str, head: str = "") -> Iterator[None]:
     """While a model's files are read: nothing on a terminal that belongs to the command line, errors in plain words.
 
-    `head` names the kind of model where it must be of one, and where no Python of its own may run.
+    One thread at a time: transformers sets torch's number format for all of them meanwhile.  `head` names the kind of
+    model where it must be of one, and where no Python of its own may run.
     """
     from safetensors import SafetensorError
     from transformers.utils import logging
 
+    LOADING.acquire()
     shown, level = logging.is_progress_bar_enabled(), logging.get_verbosity()
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     logging.set_verbosity_error()  # type: ignore[no-untyped-call]
@@ -368,6 +374,7 @@ def loading(name: str, head: str = "") -> Iterator[None]:
         logging.set_verbosity(level)
         if shown:
             logging.enable_progress_bar()  # type: ignore[no-untyped-call]
+        LOADING.release()
 
 
 def _explained(name: str, head: str, problem: str) -> JudgeError:

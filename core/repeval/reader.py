@@ -13,16 +13,11 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from core.repeval.model import LoadedModel
-from core.repeval.states import Grid, token_offset
+from core.repeval.states import Grid, HalfArray, token_offset
 
 if TYPE_CHECKING:
     import torch
-
-SingleArray = NDArray[np.float32]
 
 
 class StateReader:
@@ -33,8 +28,8 @@ class StateReader:
         self.blocks = _blocks(loaded.model, loaded.facts.n_layers - 1)
         self._backbone = getattr(loaded.model, "base_model", loaded.model)
 
-    def read(self, rows: Sequence[Sequence[int]]) -> SingleArray:
-        """(n, n_layers, n_tokens, dim) float32 states of `rows` (token ids without padding, none empty).
+    def read(self, rows: Sequence[Sequence[int]]) -> HalfArray:
+        """(n, n_layers, n_tokens, dim) float16 states of `rows` (token ids without padding, none empty).
 
         Layer 0 are the embeddings as the first block gets them, layer i the output of block i; of the last block
         the final norm is taken too, where a model has one: `hidden_states` of transformers.
@@ -53,7 +48,7 @@ class StateReader:
                 layers = [pick(hidden[number]) for number in self.grid.layers]
             return _together(layers)
 
-    def beside(self, mask: torch.Tensor, run: Callable[[], None]) -> SingleArray | None:
+    def beside(self, mask: torch.Tensor, run: Callable[[], None]) -> HalfArray | None:
         """As `read`, of the one pass that `run` makes over texts filled on the right, whose `mask` is (n, longest).
 
         `run` is called once, without gradients.  None where the model's blocks cannot be watched.
@@ -127,11 +122,14 @@ class _Picker:
         return hidden[self.rows.to(hidden.device), places.to(hidden.device)].float()
 
 
-def _together(layers: Sequence[torch.Tensor]) -> SingleArray:
-    """(n, n_layers, n_tokens, dim); layers may lie on several GPUs."""
+def _together(layers: Sequence[torch.Tensor]) -> HalfArray:
+    """(n, n_layers, n_tokens, dim) float16: what is kept; more would only take longer from the device to the host.
+
+    What is too large for it becomes infinite.  Layers may lie on several GPUs.
+    """
     import torch
 
-    states: SingleArray = torch.stack([layer.to(layers[0].device) for layer in layers], dim=1).cpu().numpy()
+    states: HalfArray = torch.stack([layer.to(layers[0].device) for layer in layers], dim=1).half().cpu().numpy()
     return states
 
 

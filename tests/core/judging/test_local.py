@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from core.judging.base import DraftRequest, Exemplar
 from core.judging.local import ONE_PASS, LocalJudge
 from core.judging.registry import NAMED, SILENT, language_model, make_judge, parse_spec, restore_judge
 from core.judging.styles import Sampling
+from core.providers import transformers_local
 from core.providers.base import Completion, Failure, Message, Request
 from core.providers.transformers_local import LocalProvider, prompt_rows
 from core.records import Criteria, Item, Provenance, Scale, Scored, Task, Unscored
@@ -263,3 +266,37 @@ def test_where_there_are_several_gpus_the_layers_are_spread_over_them(
     loaded, _ = model.load_causal_model(ModelSpec(str(folder)))
     assert asked["device_map"] == "auto"
     assert loaded.model(torch.tensor([[1, 2]])).logits.isfinite().all()
+
+
+def test_threads_that_ask_at_once_load_the_model_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two loadings at a time mix up torch's number format, which holds for all threads, and take twice the memory."""
+    begun, load = [], transformers_local.load_causal_model
+
+    def slow(spec: ModelSpec) -> Any:
+        begun.append(spec)
+        time.sleep(0.2)
+        return load(spec)
+
+    monkeypatch.setattr(transformers_local, "load_causal_model", slow)
+    providers = [LocalProvider(ModelSpec(str(folder)))] * 2 + [LocalProvider(ModelSpec(str(folder)))]
+    asked = [Request("m", (Message("user", "x"),), 0.0, 4, numbers=("1", "2"))]
+    with ThreadPoolExecutor(3) as threads:
+        ((first,), *others) = threads.map(lambda provider: provider.complete(asked), providers)
+    assert isinstance(first, Completion)
+    assert [[first], [first]] == others
+    assert len(begun) == 1
+
+
+def test_models_are_loaded_one_at_a_time() -> None:
+    inside, together = [], []
+
+    def load(name: str) -> None:
+        with model.loading(name), model.loading(name):  # a model's tokenizer is loaded within
+            inside.append(name)
+            time.sleep(0.05)
+            together.append(len(inside))
+            inside.remove(name)
+
+    with ThreadPoolExecutor(3) as threads:
+        list(threads.map(load, "abc"))
+    assert together == [1, 1, 1]

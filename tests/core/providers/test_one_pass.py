@@ -72,6 +72,24 @@ def test_a_cache_that_cannot_be_shared_is_found_out(loaded: Any, monkeypatch: py
     assert (len(tried), reader.shares) == (1, False)
 
 
+@pytest.mark.parametrize("problem", [RuntimeError("a cache of another shape"), MemoryError()])
+def test_a_shared_pass_that_fails_is_no_check(loaded: Any, monkeypatch: pytest.MonkeyPatch, problem: Exception) -> None:
+    """Any other error means that the cache cannot be shared; where memory ends the next shared pass is checked."""
+    reader, rows, tried = NextTokens(loaded[0], 2000), _rows(), []
+    right = _read(NextTokens(loaded[0], 1), rows, (40, 41))
+
+    def fails(_rows: Any, batch: Any, columns: list[int]) -> Any:
+        tried.append(batch)
+        if len(tried) == 1:
+            raise problem
+        return np.full((sum(len(group.members) for group in batch), len(columns)), 0.5)
+
+    monkeypatch.setattr(reader, "_shared", fails)
+    assert _read(reader, rows, (40, 41)) == pytest.approx(right, abs=1e-6)
+    assert reader.shares is False
+    assert len(tried) == (2 if isinstance(problem, MemoryError) else 1)
+
+
 def test_memory_that_runs_out_halves_the_batches(loaded: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     reader, rows = NextTokens(loaded[0], 4000), _rows()
     right = _read(NextTokens(loaded[0], 4000), rows, (40, 41))
