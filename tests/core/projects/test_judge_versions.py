@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -63,9 +64,10 @@ class World:
         return projects.save_edit(self.store, self.project_id, self.edited, text, "Ann")
 
 
-@pytest.fixture
-def world(tmp_path: Path, drive: Drive, golden: GoldenSet) -> Iterator[World]:
-    settings = Settings(home=tmp_path, worker="external", worker_id="w")
+@pytest.fixture(scope="module")
+def calibrated(tmp_path_factory: pytest.TempPathFactory, drive: Drive, golden: GoldenSet) -> World:
+    """The world that each test has a copy of."""
+    settings = Settings(home=tmp_path_factory.mktemp("calibrated"), worker="external", worker_id="w")
     store = projects.open_store(settings)
     project_id = projects.create_project(store, "p").project_id
     golden_id = projects.add_golden(store, project_id, golden)
@@ -77,8 +79,16 @@ def world(tmp_path: Path, drive: Drive, golden: GoldenSet) -> Iterator[World]:
     edited = projects.save_edit(
         store, project_id, best.criteria_id, f"{best.text}\n- It repeats nothing.", "Ann", note="repetition"
     )
-    yield World(store, settings, project_id, golden_id, run_id, edited, drive)
     store.close()
+    return World(store, settings, project_id, golden_id, run_id, edited, drive)
+
+
+@pytest.fixture
+def world(calibrated: World, tmp_path: Path) -> Iterator[World]:
+    shutil.copytree(calibrated.settings.home, tmp_path, dirs_exist_ok=True)
+    settings = replace(calibrated.settings, home=tmp_path)
+    with projects.open_store(settings) as store:
+        yield replace(calibrated, store=store, settings=settings)
 
 
 def test_a_finished_calibration_proposes_a_version(world: World) -> None:

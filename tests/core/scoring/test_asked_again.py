@@ -17,7 +17,7 @@ from core.scoring import ScoreRequest, ask_again, score_file
 from core.store.store import Store
 from tests.fake_openai import MODEL, FakeOpenAI, RunningServer
 
-N_ITEMS = 130
+N_ITEMS, AT_FIRST = 70, 60
 
 
 @dataclass
@@ -70,24 +70,24 @@ def stopped(request: ScoreRequest, store: Store, n_items: int) -> Any:
 
 def test_started_again_it_asks_what_was_unread(request_: ScoreRequest, sick: Any, store: Store) -> None:
     expected = well(request_, sick)
-    first = stopped(request_, store, 100)
-    assert (first.n_done, first.n_unscored > 5) == (100, True)
+    first = stopped(request_, store, AT_FIRST)
+    assert (first.n_done, first.n_unscored > 5) == (AT_FIRST, True)
     sick.fake.share, before = 0.0, sick.fake.requests
     second = score_file(request_, replies=store.replies)
     assert request_.out.read_bytes() == expected
     assert (second.n_scored, second.n_again, second.reasons) == (N_ITEMS, first.n_unscored, {})
-    assert sick.fake.requests - before == 3 * (N_ITEMS - 100 + first.n_unscored)
+    assert sick.fake.requests - before == 3 * (N_ITEMS - AT_FIRST + first.n_unscored)
     assert not list(request_.out.parent.glob("*.part")) + list(request_.out.parent.glob("*.progress.json"))
 
 
 def test_what_is_kept_unread_stays_and_a_budget_bounds_the_asking(
     request_: ScoreRequest, sick: Any, store: Store
 ) -> None:
-    first = stopped(request_, store, 100)
+    first = stopped(request_, store, AT_FIRST)
     sick.fake.share = 0.0
     kept = score_file(replace(request_, out=_copied(request_), keep_unread=True), replies=store.replies)
     assert (kept.n_unscored, kept.n_again) == (first.n_unscored, 0)
-    spent = score_file(replace(request_, budget=3 * 32), replies=store.replies)  # 30 new items, so 2 of the unread
+    spent = score_file(replace(request_, budget=3 * 12), replies=store.replies)  # 10 new items, so 2 of the unread
     assert (spent.n_unscored, spent.n_again, spent.finished) == (first.n_unscored - 2, 2, True)
 
 
