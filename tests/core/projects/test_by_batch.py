@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 import sqlalchemy as sa
 
@@ -26,16 +25,6 @@ from core.store.store import Store
 from tests.fake_openai import MODEL, FakeOpenAI, RunningServer
 
 QUICK = CalibrationSettings(preset="quick", resamples=50, rounds=1, revisit="full", batch=True)
-
-
-@pytest.fixture(scope="module")
-def golden(golden: GoldenSet) -> GoldenSet:
-    """The first 10 sources of it: thousands of requests tell no more than hundreds."""
-    n = int(np.flatnonzero(golden.source_codes < 10)[-1]) + 1
-    kept = set(golden.item_ids[:n])
-    aspects = {name: replace(labels, values=labels.values[:n]) for name, labels in golden.aspects.items()}
-    ratings = tuple(rating for rating in golden.ratings if rating.item_id in kept)
-    return GoldenSet(golden.name, golden.kind, golden.items[:n], aspects, ratings)
 
 
 @pytest.fixture(scope="module")
@@ -61,11 +50,11 @@ def settings(tmp_path: Path) -> Settings:
 
 
 @pytest.fixture
-def request_(store: Store, golden: GoldenSet, serving: RunningServer) -> CalibrationRequest:
+def request_(store: Store, few: GoldenSet, serving: RunningServer) -> CalibrationRequest:
     project = projects.create_project(store, "p")
-    golden_id = projects.add_golden(store, project.project_id, golden)
+    golden_id = projects.add_golden(store, project.project_id, few)
     judge = f"openai:{MODEL}@{serving.base_url}"
-    return CalibrationRequest(project.project_id, golden_id, next(iter(golden.aspects)), judge, QUICK)
+    return CalibrationRequest(project.project_id, golden_id, next(iter(few.aspects)), judge, QUICK)
 
 
 def call_now(store: Store) -> None:
@@ -142,17 +131,17 @@ def test_from_python_it_waits_and_ends_the_same(
     store: Store,
     settings: Settings,
     fake: FakeOpenAI,
-    golden: GoldenSet,
+    few: GoldenSet,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(batch, "FIRST_PAUSE", 0.01)
     monkeypatch.setenv("CONCORD_HOME", str(settings.home))
     chosen = replace(QUICK, rounds=0, revisit="racing")
-    by_batch = core.calibrate(golden, request_.aspect, request_.judge_spec, settings=chosen, replies=store.replies)
+    by_batch = core.calibrate(few, request_.aspect, request_.judge_spec, settings=chosen, replies=store.replies)
     n_batches = len(fake.batches.batches)
     assert n_batches > 1  # one a rung
     fake.repeats.clear()
-    direct = core.calibrate(golden, request_.aspect, request_.judge_spec, settings=replace(chosen, batch=False))
+    direct = core.calibrate(few, request_.aspect, request_.judge_spec, settings=replace(chosen, batch=False))
     assert (by_batch.chosen, by_batch.held_out, by_batch.calls) == (direct.chosen, direct.held_out, direct.calls)
     assert by_batch.usage.requests == direct.usage.requests
     assert (len(fake.batches.batches), set(fake.batches.asked.values())) == (n_batches, {1})

@@ -63,6 +63,11 @@ def request_(store: Store, golden: GoldenSet) -> CalibrationRequest:
     return CalibrationRequest(project.project_id, golden_id, next(iter(golden.aspects)), "scripted", QUICK)
 
 
+@pytest.fixture
+def few_asked(store: Store, few: GoldenSet, request_: CalibrationRequest) -> CalibrationRequest:
+    return replace(request_, golden_id=projects.add_golden(store, request_.project_id, few))
+
+
 def _workers(store: Store) -> list[int]:
     return [row.pid for row in store.workers.alive()]
 
@@ -183,14 +188,14 @@ run_worker(Settings(home=pathlib.Path(sys.argv[1]), worker_id="w"), linger=0.5)
 def test_a_refused_key_fails_with_our_message_and_the_run_resumes(
     store: Store,
     here: Settings,
-    request_: CalibrationRequest,
+    few_asked: CalibrationRequest,
     server: RunningServer,
     work_off: WorkOff,
 ) -> None:
     answered = server.fake.fault_after = 200
     server.fake.fault = "401"
     spec = f"openai:fake-judge@{server.base_url}"
-    request = replace(request_, judge_spec=spec, settings=replace(QUICK, rounds=0, budget=400))
+    request = replace(few_asked, judge_spec=spec, settings=replace(QUICK, rounds=0, budget=400))
     run_id = projects.start_calibration(store, here, request)
     work_off(store, here)
     failed = projects.run_view(store, run_id)
@@ -215,25 +220,25 @@ def test_a_refused_key_fails_with_our_message_and_the_run_resumes(
 
 
 def test_rounds_trials_and_versions_ask_as_the_calibration_did(
-    store: Store, here: Settings, request_: CalibrationRequest, work_off: WorkOff
+    store: Store, here: Settings, few_asked: CalibrationRequest, work_off: WorkOff
 ) -> None:
     asking = Asking.of("scripted", form="mix", samples=4, steps=True, persona="annotator")
-    run_id = projects.start_calibration(store, here, replace(request_, asking=asking, define=True))
+    run_id = projects.start_calibration(store, here, replace(few_asked, asking=asking, define=True))
     work_off(store, here)
     result = projects.load_calibration(store, run_id)
     sampling, definition = result.judge_state["sampling"], result.task.definition
     assert (sampling["output"], sampling["samples"], sampling["persona"]) == ("mix", 4, "annotator")
     assert sampling["steps"] and definition
-    assert calibration_asked(store, run_id).task(store.goldens.load(request_.golden_id)) == result.task
+    assert calibration_asked(store, run_id).task(store.goldens.load(few_asked.golden_id)) == result.task
     best = result.chosen[0]
-    where = (request_.project_id, request_.golden_id, request_.aspect)
+    where = (few_asked.project_id, few_asked.golden_id, few_asked.aspect)
     item_id = projects.trial_items(store, run_id)[0]
     trial = projects.start_trial(store, here, TrialRequest(*where, run_id, item_id, best.text))
     rescore = projects.start_rescore(
         store, here, RescoreRequest(*where, best.criteria_id, result.chosen[-1].criteria_id, run_id, held_out=True)
     )
     version = projects.make_version(
-        store, here, request_.project_id, request_.aspect, [best.criteria_id], origin="criteria", base_run=run_id
+        store, here, few_asked.project_id, few_asked.aspect, [best.criteria_id], origin="criteria", base_run=run_id
     )
     work_off(store, here)
     tried = projects.run_view(store, trial).outcome
@@ -249,10 +254,10 @@ def test_rounds_trials_and_versions_ask_as_the_calibration_did(
 
 
 def test_what_could_not_be_read_is_asked_again_by_a_new_run_and_nothing_else(
-    store: Store, here: Settings, request_: CalibrationRequest, work_off: WorkOff, server: RunningServer
+    store: Store, here: Settings, few_asked: CalibrationRequest, work_off: WorkOff, server: RunningServer
 ) -> None:
     server.fake.fault, server.fake.fault_every, server.fake.fault_after = "no-number", 25, 40
-    request = replace(request_, judge_spec=f"openai:m@{server.base_url}", settings=replace(QUICK, rounds=0))
+    request = replace(few_asked, judge_spec=f"openai:m@{server.base_url}", settings=replace(QUICK, rounds=0))
     first = projects.start_calibration(store, here, request)
     work_off(store, here)
     n = projects.unread_replies(store, first)
