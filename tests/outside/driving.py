@@ -1,6 +1,7 @@
 """Concord driven as a person does it, without a browser: screens by the words on them, workers as processes.
 
-A `Place` is one `CONCORD_HOME`; its screens run in this process (`AppTest`), its worker is `python -m core worker`.
+A `Place` is one `CONCORD_HOME`; its screens run in this process (`AppTest`), its worker is `python -m core worker`,
+started by `Forks`.
 """
 
 from __future__ import annotations
@@ -8,8 +9,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -21,13 +20,17 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
+from core import projects
+from core.project_records import Run
+from core.settings import Settings
 from tests.outside import recording
-from tests.pages.screen import ROOT, grid_of, grids
+from tests.outside.forking import Fork, Forks
+from tests.pages.screen import ROOT, grid_of
 
 SHORT_ID = re.compile(r"\br[0-9a-f]{7}\b")
 """The beginning of a run's id, as tables show it."""
 SECONDS = 180.0
-LOOK_SECONDS = 0.5
+LOOK_SECONDS = 0.1
 STEP_SECONDS = 0.01
 IDLE_SECONDS, IDLE_TICKS = 0.6, 4
 FILES = {path.stem.split("_", 1)[1]: path for path in (ROOT / "pages").glob("[0-9]*.py")}
@@ -38,9 +41,9 @@ NAME_OF_PERSON = "rater"
 class Place:
     """One home, its screens and its worker."""
 
-    def __init__(self, home: Path, settings: Mapping[str, str] | None = None) -> None:
-        self.home, self.settings = home, dict(settings or {})
-        self.worker: subprocess.Popen[bytes] | None = None
+    def __init__(self, home: Path, forks: Forks, settings: Mapping[str, str] | None = None) -> None:
+        self.home, self.forks, self.settings = home, forks, dict(settings or {})
+        self.worker: Fork | None = None
 
     @contextmanager
     def opened(self) -> Iterator[None]:
@@ -64,9 +67,7 @@ class Place:
         if self.worker is not None:
             return
         self.home.mkdir(parents=True, exist_ok=True)
-        with (self.home / "worker-output.log").open("ab") as log:
-            command = [sys.executable, "-m", "core", "worker"]
-            self.worker = subprocess.Popen(command, cwd=ROOT, env=dict(os.environ), stdout=log, stderr=log)
+        self.worker = self.forks.start(["worker"], os.environ, self.home / "worker-output.log")
 
     def kill_worker(self) -> None:
         """As the kernel does it when memory runs out: no warning, no chance to tidy up."""
@@ -116,10 +117,14 @@ class Place:
         assert not screen.exception, screen.exception
         return screen
 
-    def runs(self) -> pd.DataFrame:
-        """The table on Runs, a row a run, the newest first."""
-        tables = grids(self.screen("runs"))
-        return tables[0] if tables else pd.DataFrame({"status": []})
+    def newest_run(self) -> Run:
+        """As the store has it, where the question is only how far it is: a screen costs a hundred times as much."""
+        with projects.open_store(Settings.from_environment()) as store:
+            return projects.list_runs(store)[0]
+
+    def worker_alive(self) -> bool:
+        with projects.open_store(Settings.from_environment()) as store:
+            return projects.worker_alive(store)
 
     def until(self, so: Callable[[], bool], what: str) -> None:
         end = time.monotonic() + SECONDS

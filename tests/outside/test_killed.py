@@ -25,7 +25,8 @@ from streamlit.testing.v1 import AppTest
 from pages.components import run_view
 from tests.outside.driving import Place, words
 from tests.outside.endpoint import FAILURES, CountingEndpoint, fault_of, serving
-from tests.pages.screen import ROOT, labelled, press
+from tests.outside.forking import Forks
+from tests.pages.screen import ROOT, grids, labelled, press
 
 pytestmark = pytest.mark.slow
 
@@ -33,7 +34,6 @@ ASPECT, OTHER_ASPECT = "coherence", "fluency"
 N_SOURCES, N_SYSTEMS = 10, 4
 NEWER_SOURCES = 6
 LATENCY = 0.02
-ENDED = ("done", "failed", "cancelled", "cut by the budget")
 CALLS = re.compile(r"[\d,]+ calls, [\d,]+ sent and [\d,]+ from stored replies")
 MONEY = re.compile(r"\$[\d.,]*\d|\([\d,]+ sent, [\d,]+ from replies kept earlier\)|[\d,]+ tokens")
 
@@ -208,7 +208,7 @@ class Bench:
     """The endpoint and the homes; what was run is kept, for several tests ask about it."""
 
     def __init__(self, folder: Path, url: str, endpoint: CountingEndpoint) -> None:
-        self._folder, self._url, self._endpoint = folder, url, endpoint
+        self._folder, self._url, self._endpoint, self._forks = folder, url, endpoint, Forks()
         prices = folder / "prices.json"
         prices.write_text(json.dumps({"fake-judge": [2.0, 10.0]}), "utf-8")
         self._settings = {"CONCORD_PRICES": str(prices), "CONCORD_CONCURRENCY": "8"}
@@ -227,6 +227,7 @@ class Bench:
     def close(self) -> None:
         for project in self._projects.values():
             project.place.kill_worker()
+        self._forks.close()
 
     def _run_calm(self, kind: str) -> Ending:
         project = self._calm()
@@ -244,7 +245,7 @@ class Bench:
                 address = self._killed_half_answered(project, kind, calm)
             else:
                 address = self._killed_in_slow_motion(project, kind)
-            assert newest(project.place)["status"] == "running", "killed too late: the run had ended"
+            assert newest(project.place.screen("runs"))["status"] == "running", "killed too late: the run had ended"
             project.place.start_worker()
             return self._finish(project, kind, address, before)
 
@@ -265,24 +266,23 @@ class Bench:
         """The worker stands still while a screen is drawn, so that it is seen part-way however quick it is."""
         place = project.place
         place.start_worker()
-        place.until(
-            lambda: any("worker is alive" in block.value for block in place.screen("runs").markdown), "a worker"
-        )
+        place.until(place.worker_alive, "a worker")
         with place.worker_held() as step:
             address = KINDS[kind].start(project)
-            while newest(place)["status"] != "running":
+            while place.newest_run().status != "running":
                 step()
         place.kill_worker()
         return address
 
     def _finish(self, project: Project, kind: str, address: dict[str, str], before: Counter[str]) -> Ending:
         place, result = project.place, KINDS[kind].result
-        place.until(lambda: newest(place)["status"] in ENDED, f"the end of the {kind}")
+        place.until(lambda: place.newest_run().finished, f"the end of the {kind}")
         shown = result(project, address) if callable(result) else place.screen(result, **address)
         lines = words(shown)
-        spent = spent_on_newest(place)
+        runs = place.screen("runs")
+        row, spent = newest(runs), spent_on_newest(runs)
         spent["in the result"] = " ".join(MONEY.findall("\n".join(lines)))
-        status = f"{newest(place)['status']} {newest(place)['error']}".strip()
+        status = f"{row['status']} {row['error']}".strip()
         return Ending(status, spent, without_money(lines), self._endpoint.times_answered - before)
 
     def _calm(self) -> Project:
@@ -306,7 +306,8 @@ class Bench:
     def _new(self) -> Project:
         """A home with two golden sets: what is calibrated on, and newer labels."""
         if "new" not in self._projects:
-            project = self._projects["new"] = Project(Place(self._folder / "new", self._settings), self._url)
+            place = Place(self._folder / "new", self._forks, self._settings)
+            project = self._projects["new"] = Project(place, self._url)
             sample = ROOT / "sample_data"
             with project.place.opened():
                 first = some_of(sample / "summaries.jsonl", N_SOURCES, N_SYSTEMS)
@@ -317,7 +318,7 @@ class Bench:
 
     def _copy(self, project: Project, name: str) -> Project:
         shutil.copytree(project.place.home, self._folder / name)
-        place = Place(self._folder / name, self._settings)
+        place = Place(self._folder / name, self._forks, self._settings)
         self._projects[name] = replace(project, place=place, done={})
         return self._projects[name]
 
@@ -339,17 +340,16 @@ def some_of(file: Path, n_sources: int, n_systems: int) -> list[dict[str, Any]]:
     return [row for row in rows if row["source_id"] in sources and row["system_id"] in systems]
 
 
-def newest(place: Place) -> dict[str, Any]:
-    """The newest run as Runs shows it."""
-    runs: pd.DataFrame = place.runs()
-    return dict(runs.iloc[0])
+def newest(runs: AppTest) -> dict[str, Any]:
+    """The newest run as Runs shows it: the first row of its table."""
+    return dict(grids(runs)[0].iloc[0])
 
 
-def spent_on_newest(place: Place) -> dict[str, str]:
+def spent_on_newest(runs: AppTest) -> dict[str, str]:
     """Calls and cost in the row of the newest run, and on the card above how many of the calls were sent."""
-    row = newest(place)
+    row = newest(runs)
     spent = {name: str(row[name]) for name in ("calls", "cost") if not pd.isna(row.get(name))}
-    cards = [block.value for block in place.screen("runs").markdown if "Finished" in block.value]
+    cards = [block.value for block in runs.markdown if "Finished" in block.value]
     spent["sent"] = " ".join(CALLS.findall("\n".join(cards)))
     if row["status"] == "done" and "calls" in spent:
         assert spent["sent"].startswith(f"{int(row['calls']):,} calls"), f"the card is not of the newest run: {cards}"
