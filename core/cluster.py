@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 import sys
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -21,6 +22,9 @@ from core.errors import JobError
 
 RAY = "2.60.0"
 """The version that was tested with the other requirements."""
+
+ANSWER_SECONDS = 5.0
+"""Within which the head must take a connection; Ray itself would try for many minutes."""
 
 _connecting = threading.Lock()
 
@@ -39,6 +43,7 @@ def connected(address: str) -> Any:
         ) from error
     with _connecting:
         if not ray.is_initialized():
+            _find_head(address)
             code = str(Path(__file__).resolve().parent)  # the package core itself
             logging.getLogger("ray").setLevel(logging.ERROR)
             with plain_errors(address):
@@ -46,6 +51,20 @@ def connected(address: str) -> Any:
                     address=address, log_to_driver=False, configure_logging=False, runtime_env={"py_modules": [code]}
                 )
     return ray
+
+
+def _find_head(address: str) -> None:
+    """JobError where nothing takes a connection at HOST:PORT."""
+    if address == "auto":
+        return
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), ANSWER_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        raise JobError(
+            f"No Ray cluster answers at {address} ({error}). Look whether its head runs there (ray start --head "
+            f"--node-ip-address=HEAD --port={port}), whether this host may reach it, and whether the address is right."
+        ) from error
 
 
 @contextmanager
@@ -94,8 +113,9 @@ def _way_out(error: Exception, address: str) -> str:
             "fewer processes more of it) and their logs. What is done is kept; run it again."
         )
     return (
-        f"This host must be a node of it (ray start --address={'HOST:PORT' if address == 'auto' else address}) with "
-        "the same token; what is done so far is kept, so the run can be resumed."
+        f"This host must be a node of it (ray start --address={'HOST:PORT' if address == 'auto' else address}), and "
+        "RAY_AUTH_MODE and RAY_AUTH_TOKEN_PATH must be set here as there, to the same token; what is done so far is "
+        "kept, so the run can be resumed."
     )
 
 

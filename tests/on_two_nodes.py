@@ -1,8 +1,9 @@
 """All that a Ray cluster does for Concord, on one cluster of two nodes: ``python on_two_nodes.py JUDGE_FILE FOLDER``.
 
 Judges that ask an endpoint or a model in the process score there and in one process; the model is asked for a score
-matrix; items are measured for the offline judge; hidden states are read while a node is lost.  To be started as
-`tests/ray_nodes.py` says.  Prints one JSON object; FOLDER takes whatever is written.
+matrix; items are measured for the offline judge; hidden states are read.  A node is lost while the matrix is made, and
+while states are read.  To be started as `tests/ray_nodes.py` says.  Prints one JSON object; FOLDER takes whatever is
+written.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import json
 import os
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +22,17 @@ import yaml
 
 from tests.core.local_models import save_model
 from tests.core.repeval.two_nodes import run_with_a_loss
-from tests.ray_nodes import HEAD, PORT, holding, two_nodes
+from tests.ray_nodes import (
+    HEAD,
+    OTHER,
+    PORT,
+    holding,
+    kill_with_children,
+    start_node,
+    two_nodes,
+    wait_for_nodes,
+    wait_until_started,
+)
 
 ADDRESS, KEY = f"{HEAD}:{PORT}", "sk-never-in-ray-4711"
 SAMPLES = Path(__file__).parents[1] / "sample_data"
@@ -67,8 +80,21 @@ def scored_both_ways(kind: str, file: Path, judge: str, items: Path, folder: Pat
     }
 
 
-def matrix(model: Path, items: Path, folder: Path) -> dict[str, Any]:
-    """Criteria × items asked of a model on the cluster, as a calibration asks, beside this process."""
+def kill_at_work(node: subprocess.Popen[bytes], killed: threading.Event) -> None:
+    """Kill a node as soon as all processors of the cluster are at work."""
+    import ray
+
+    while not ray.is_initialized() or ray.available_resources().get("CPU", 0):
+        time.sleep(0.05)
+    kill_with_children(node.pid)
+    killed.set()
+
+
+def matrix(model: Path, items: Path, folder: Path, second: subprocess.Popen[bytes]) -> dict[str, Any]:
+    """Criteria × items asked of a model on the cluster, as a calibration asks, beside this process.
+
+    The second node is killed while both are at work.
+    """
     import core
     from core.judging.registry import NAMED, make_judge
     from core.records import Criteria, Provenance, Scale, Task
@@ -79,13 +105,17 @@ def matrix(model: Path, items: Path, folder: Path) -> dict[str, Any]:
     criteria = [Criteria(text, "relevance", Provenance("given")) for text in ("Short is good.", "Facts are good.")]
     texts, store = core.load_items(items).items, Store(f"sqlite:///{folder / 'replies.sqlite'}")
     there = make_judge(f"hf:{model}", Settings(ray=ADDRESS), store.replies, gate=NAMED)
+    killed = threading.Event()
+    threading.Thread(target=kill_at_work, args=(second, killed), daemon=True).start()
     scores = there.score(task, texts, criteria)
+    lost_on_the_way = killed.is_set()
     again = there.score(task, texts, criteria)
     here = make_judge(f"hf:{model}", Settings(), gate=NAMED).score(task, texts, criteria)
     return {
         "largest_gap": float(np.abs(scores.values / here.values - 1.0).max()),
         "usage_is_that_of_one_process": scores.usage == here.usage,
         "kept": again.usage.cached,
+        "lost_on_the_way": lost_on_the_way,
     }
 
 
@@ -124,9 +154,12 @@ def main() -> None:
         body: dict[str, Any] = {kind: scored_both_ways(kind, *file, items, folder) for kind, file in files.items()}
         body["endpoint"]["stats"] = stats(url)
         body["features"] = features_on_nodes(items)
-        body["matrix"] = matrix(model, items, folder)
         body["key_at_large"] = holding(KEY)
-        body["states"] = run_with_a_loss(SAMPLES / "data_to_text.csv", folder, second)
+        body["matrix"] = matrix(model, items, folder, second)
+        wait_for_nodes(1)
+        another = start_node(folder, OTHER, f"--address={ADDRESS}")
+        wait_until_started(folder, OTHER)
+        body["states"] = run_with_a_loss(SAMPLES / "data_to_text.csv", folder, another)
     print(json.dumps(body))
 
 

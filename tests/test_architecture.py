@@ -181,7 +181,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     ),
     "core.providers": (),
     "core.providers.installation": ("core.providers", "core.settings"),
-    "core.providers.one_pass": ("core.repeval.model", "core.repeval.reader"),
+    "core.providers.one_pass": ("core.repeval.model", "core.repeval.reader", "core.repeval.states"),
     "core.providers.transformers_local": (
         *("core.providers", "core.repeval.model", "core.repeval.reader", "core.repeval.states"),
     ),
@@ -376,6 +376,7 @@ def sockets(source: Source) -> Iterator[str]:
             and ast.unparse(node) in ("socket.create_connection", "socket.socket", "asyncio.open_connection")
             and not within(source.module, "core.providers")
             and not within(source.module, "core.sandbox")  # a pair of sockets to a process of its own
+            and source.module != "core.cluster"  # whether a cluster is there, before Ray waits for one
         ):
             yield f"{source.path}:{node.lineno}: network outside core/providers"
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -94,11 +95,11 @@ class ExaminedItems:
     turned: FloatArray | None = None
     """(n,) what pairs were given the other way round (`core.records.Scored`), NaN where unknown."""
 
-    @property
+    @cached_property
     def items(self) -> tuple[Item, ...]:
         return tuple(self.golden.items[int(k)] for k in self.positions)
 
-    @property
+    @cached_property
     def labelled(self) -> LabelledItems:
         return LabelledItems.of(self.golden, self.aspect, self.positions)
 

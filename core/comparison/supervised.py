@@ -19,7 +19,7 @@ from core.stats.expected_error import EVEN, source_folds
 LEAST_LABELS = 20
 """Labels under which nothing is fitted."""
 
-MOST_ITEMS = 4_000
+MOST_ITEMS = 2_000
 """Labelled items that are measured at most, of sources drawn at random: measuring a text takes about a millisecond."""
 
 

@@ -89,9 +89,10 @@ def _without_comma(text: str, comma: Comma | None) -> str:
 
 def comma_meanings(cell: Any) -> tuple[Comma, ...]:
     """What the comma in a number may stand for: decimals in "3,5", both in "1,234"; nothing in what is no such text."""
-    text = cell.strip() if isinstance(cell, str) and "," in cell and len(cell) < 400 else ""
+    if not isinstance(cell, str) or "," not in cell or len(cell) >= 400:
+        return ()
     forms: dict[Comma, re.Pattern[str]] = {"decimal": _COMMA, "thousands": _THOUSANDS}
-    return tuple(comma for comma, form in forms.items() if form.fullmatch(text))
+    return tuple(comma for comma, form in forms.items() if form.fullmatch(cell.strip()))
 
 
 def comma_in(cells: abc.Iterable[Any]) -> Comma | None:

@@ -62,13 +62,14 @@ def health(store: Store, settings: Settings) -> Health:
     """How things stand now.  StoreError where the database cannot be reached."""
     active = store.runs.active()
     queued = [run for run in active if run.status == "queued"]
+    home = next(folder for folder in (settings.home, *settings.home.absolute().parents) if folder.exists())
     waited = [(run.now - run.updated_at).total_seconds() for run in queued]
     return Health(
         len(queued),
         len(active) - len(queued),
         max(waited, default=0.0),
         tuple(worker.worker_id for worker in store.workers.alive()),
-        shutil.disk_usage(settings.home).free,
+        shutil.disk_usage(home).free,
     )
 
 

@@ -14,7 +14,7 @@ from core.records import AspectLabels, FloatArray, GoldenSet, Interval, Rating
 from core.review.passes import Label, LabelPass
 from core.review.plan import LabelAspect
 from core.review.triage import Triage
-from core.stats import RaterTable, alpha_metric, krippendorff_alpha, spread_over_sources
+from core.stats import RaterTable, alpha_metric, alphas_of, krippendorff_alpha, spread_over_sources
 
 Combine = Literal["fill", "decided", "replace"]
 Decided = Mapping[tuple[str, str], float]
@@ -105,8 +105,7 @@ def alpha_interval(golden: GoldenSet, ratings: RaterTable, aspect: LabelAspect, 
         return None
 
     def alphas(counts: FloatArray) -> FloatArray:
-        resampled = [krippendorff_alpha(values[:, row[codes] > 0], metric).value for row in counts]
-        return np.array([[np.nan if value is None else value] for value in resampled])
+        return alphas_of(values, metric, codes, counts > 0)[:, None]
 
     spread = spread_over_sources(
         alphas, np.array([alpha]), np.array([sources.size]), sources.size, np.random.default_rng(seed)

@@ -178,7 +178,9 @@ class _Scoring:
     def check_ready(self) -> None:
         """JobError with what a node lacks for its part, before anything is scored."""
         with_key = {asked.spec for asked in models_behind(self.judge) if getattr(asked.provider, "has_key", False)}
-        problems = {name: problem for name, problem in self.crew.each("why_not_ready", with_key) if problem}
+        with self.plan.out.marked() as mark:
+            found = self.crew.each("why_not_ready", with_key, mark)
+        problems = {name: problem for name, problem in found if problem}
         lacking = self.crew.each("lacking")
         for name, parts in lacking:  # what all lack counts as its mean, as in one process
             apart = [part for part in parts if any(part not in others for _, others in lacking)]

@@ -14,7 +14,6 @@ from pathlib import Path
 from socket import gethostname
 from tempfile import TemporaryDirectory
 from typing import Any
-from uuid import uuid4
 
 from core.api.loading import load_judge
 from core.data import Mapping as Columns
@@ -125,6 +124,8 @@ def open_any(request: ScoreRequest) -> AnyJudge:
 
 def look_at(plan: Plan, path: str) -> Look:
     """The first look at a file of the input, from this node; what is wrong with it comes back as words."""
+    if problem := _unseen(plan, path):
+        return Look(path, problem=problem)
     try:
         with plan.source.copied(path) as file:
             items = validate_items(file)
@@ -132,6 +133,16 @@ def look_at(plan: Plan, path: str) -> Look:
     except (ConcordError, OSError) as error:
         said = error if isinstance(error, ConcordError) else JobError(f"cannot be read on this node ({error})")
         return Look(path, problem=as_words(said, path))
+
+
+def _unseen(plan: Plan, path: str) -> str:
+    """Why this node cannot read a file of the input that another has seen; "" where it is there."""
+    if not plan.source.local or Path(path).exists():
+        return ""
+    return (
+        f"{path} is not on the node {gethostname()}. Every node must see the input at the same path: put it into a "
+        "folder of a shared file system, or an object store."
+    )
 
 
 def _opened(plan: Plan) -> AnyJudge:
@@ -153,6 +164,9 @@ def read_parts(files: Sequence[InputFile], plan: Plan) -> Iterator[Part]:
 
 
 def _parts(plan: Plan, file: InputFile) -> Iterator[Part]:
+    if problem := _unseen(plan, file.path):
+        yield Part("", problem=problem)
+        return
     with plan.source.copied(file.path) as path:
         if file_digest(path) != file.digest:
             yield Part("", problem=f"{file.path} has changed while it was scored. Add --again to score it as it is.")
@@ -188,10 +202,11 @@ class Scorer:
         """`look_at` a file, from this node."""
         return look_at(self.plan, path)
 
-    def why_not_ready(self, with_key: Collection[str]) -> str:
+    def why_not_ready(self, with_key: Collection[str], mark: str) -> str:
         """Why this node cannot do its part; "" where it can.
 
-        `with_key` are the specs of the judges for which the host that asked has a key.
+        `with_key` are the specs of the judges for which the host that asked has a key, `mark` is a file that it put
+        into the output.
         """
         try:
             for asked in models_behind(self.judge):
@@ -203,9 +218,12 @@ class Scorer:
                 _ = getattr(asked.provider, "ready", None)  # a model in the process is loaded now
             if isinstance(self.judge, RepEvalJudge):
                 self.judge.score([TRIAL])
-            name = f".try-{uuid4().hex}"
-            self.plan.out.write(name, b"")
-            self.plan.out.drop(name)
+            with self.plan.out.marked():
+                if not self.plan.out.holds(mark):
+                    return (
+                        f"{self.plan.out.path} is another folder than on the host that asked. Give an --out that all "
+                        "nodes share: a folder of a shared file system, or an object store."
+                    )
         except ConcordError as error:
             return str(error)
         return ""

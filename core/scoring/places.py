@@ -14,6 +14,7 @@ from fnmatch import fnmatch
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
+from uuid import uuid4
 
 from core.data.files import PACKED, SUFFIXES
 from core.errors import ConcordError, GoldenError, JobError, UsageError
@@ -92,6 +93,23 @@ class Place:
         """Delete a file of this folder."""
         with self.said("written"):
             self.file_system.delete_file(f"{self.path}/{name}")
+
+    @contextmanager
+    def marked(self) -> Iterator[str]:
+        """The name of an empty file that lies in this folder until the end, for others to look whether they see it."""
+        name = f".try-{uuid4().hex}"
+        self.write(name, b"")
+        try:
+            yield name
+        finally:
+            self.drop(name)
+
+    def holds(self, name: str) -> bool:
+        """Whether a file of this name is in this folder."""
+        from pyarrow import fs
+
+        with self.said("read"):
+            return bool(self.file_system.get_file_info(f"{self.path}/{name}").type == fs.FileType.File)
 
     @contextmanager
     def copied(self, path: str) -> Iterator[Path]:

@@ -76,4 +76,12 @@ from core.stats.on_scale import (
     on_scale,
 )
 from core.stats.pilot import pilot_forecast
-from core.stats.raters import Alpha, RaterTable, alpha_metric, krippendorff_alpha, pairwise_spearman, rater_table
+from core.stats.raters import (
+    Alpha,
+    RaterTable,
+    alpha_metric,
+    alphas_of,
+    krippendorff_alpha,
+    pairwise_spearman,
+    rater_table,
+)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -56,10 +57,16 @@ def known_features(items: Sequence[Item], calibrated: FloatArray, spread: FloatA
 
 def _of_text(item: Item) -> tuple[float, float, float]:
     said = item.target.lower().split()
-    given = f"{item.source} {item.context}".lower().split()
-    known = frozenset(given)
-    new = sum(word not in known for word in said) / max(1, len(said))
-    return float(np.log1p(len(said))), float(np.log1p(len(given))), new
+    n_given, known = _given(item.source, item.context)
+    new = (len(said) - sum(map(known.__contains__, said))) / max(1, len(said))
+    return float(np.log1p(len(said))), float(np.log1p(n_given)), new
+
+
+@lru_cache(maxsize=256)
+def _given(source: str, context: str) -> tuple[int, frozenset[str]]:
+    """How many words an item was made from, and which: items of one source follow each other."""
+    words = f"{source} {context}".lower().split()
+    return len(words), frozenset(words)
 
 
 @dataclass(frozen=True, slots=True)

@@ -197,6 +197,48 @@ def _distances(values: FloatArray, items: IntArray, metric: AlphaMetric) -> tupl
     return float((2.0 * sizes * inside / (sizes - 1)).sum() / n), float(2.0 * (x**2).sum() / (n - 1))
 
 
+MOST_VALUES = 32
+"""Different ratings up to which alpha's coincidences are laid out (n_items x ratings)."""
+
+
+def alphas_of(ratings: FloatArray, metric: AlphaMetric, groups: IntArray, kept: BoolArray) -> FloatArray:
+    """(n_rows,) `krippendorff_alpha` of the items whose group a row keeps; NaN where undefined.
+
+    `ratings` (n_raters, n_items), `groups` (n_items,) the group of each, `kept` (n_rows, n_groups).  With few different
+    ratings the coincidences are added up by group once (Krippendorff 2011): o[c, k] adds, for each item with m ratings
+    of which N[c] are c, N[c] (N[k] - [c = k]) / (m - 1).
+    """
+    twice = (~np.isnan(ratings)).sum(axis=0) >= 2
+    ratings, groups = ratings[:, twice], groups[twice]
+    values, codes = np.unique(ratings[~np.isnan(ratings)], return_inverse=True)
+    if not 1 < values.size <= MOST_VALUES:
+        found = (krippendorff_alpha(ratings[:, row[groups]], metric).value for row in kept)
+        return np.array([np.nan if value is None else value for value in found])
+    items = np.broadcast_to(np.arange(groups.size), ratings.shape)[~np.isnan(ratings)]
+    held = np.bincount(items * values.size + codes, minlength=groups.size * values.size).reshape(-1, values.size)
+    together = np.empty((kept.shape[0], values.size, values.size))
+    for c in range(values.size):
+        pairs = held * (held[:, c] / (held.sum(axis=1) - 1.0))[:, None]
+        pairs[:, c] -= held[:, c] / (held.sum(axis=1) - 1.0)
+        by_group = [np.bincount(groups, weights=column, minlength=kept.shape[1]) for column in pairs.T]
+        together[:, c] = kept @ np.stack(by_group, axis=1)
+    return _of_coincidences(together, values, metric)
+
+
+def _of_coincidences(together: FloatArray, values: FloatArray, metric: AlphaMetric) -> FloatArray:
+    """(n_rows,) alphas of coincidences (n_rows, n_values, n_values) of the rising `values`."""
+    counts = together.sum(axis=2)
+    places = np.broadcast_to(values, counts.shape)
+    if metric == "ordinal":
+        places = np.cumsum(counts, axis=1) - counts / 2.0  # the average ranks, but for a half
+    apart = (places[:, :, None] - places[:, None, :]) ** 2 if metric != "nominal" else 1.0 - np.eye(values.size)
+    n = counts.sum(axis=1)
+    expected = (counts[:, :, None] * counts[:, None, :] * apart).sum(axis=(1, 2)) / np.maximum(n - 1.0, 1.0)
+    unlike = (counts > 0.5).sum(axis=1) > 1  # they are whole, but for rounding
+    observed = (together * apart).sum(axis=(1, 2))
+    return np.where(unlike, 1.0 - observed / np.where(unlike, expected, 1.0), np.nan)
+
+
 def alpha_metric(scale: Scale) -> AlphaMetric:
     """Nominal for 0/1, ordinal for a scale of steps, interval for a continuous one."""
     if scale.step is None:

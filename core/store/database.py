@@ -23,7 +23,7 @@ import sqlalchemy as sa
 from core.errors import LostConnectionError, StoreError, StoreFullError
 from core.owner_only import make_private
 from core.project_records import moment
-from core.store.reconnecting import is_lost, number_of, say_in_log, was_committed
+from core.store.reconnecting import is_lost, number_of, refusal, say_in_log, was_committed
 from core.store.schema import HEAD
 from core.store.unchanged import Readings
 
@@ -286,7 +286,7 @@ def in_our_words() -> Iterator[None]:
             raise LostConnectionError(
                 "The database cannot be reached. Check CONCORD_DATABASE_URL and that the server runs."
             ) from error
-        raise _translated(error.orig) from error
+        raise (StoreError(words) if (words := refusal(error)) else _translated(error.orig)) from error
     except sa.exc.TimeoutError as error:
         raise StoreError("All connections to the store are busy; try again in a moment.") from error
     except sqlite3.Error as error:
@@ -305,6 +305,4 @@ def _translated(cause: BaseException | None) -> StoreError:
         return StoreError("The store's file cannot be opened for writing. Check CONCORD_HOME and its permissions.")
     if code.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT")):
         return StoreError("The store's file is damaged or no database. Restore a copy or use another CONCORD_HOME.")
-    if state.startswith("28"):
-        return StoreError("The database refused the user name or password of CONCORD_DATABASE_URL.")
     return StoreError(f"The store could not be read or written ({code or state}).")

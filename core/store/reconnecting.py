@@ -104,9 +104,32 @@ _LOST = ("08", "57P", "25P03")
 """SQLSTATEs: connection exceptions, a server that shuts down or starts up, a session it ended for its silence."""
 
 
+_REFUSED = {
+    "password authentication failed": "The database refused the user name or password of CONCORD_DATABASE_URL.",
+    "no password supplied": "The database asks for a password: put it into CONCORD_DATABASE_URL (USER:PASSWORD@HOST).",
+    "no pg_hba.conf entry": (
+        "The database lets nobody in from this host with the user and database of CONCORD_DATABASE_URL: it needs a "
+        "line for them in pg_hba.conf."
+    ),
+    '" does not exist': (
+        "The database server knows no such database or user as CONCORD_DATABASE_URL names. Create it there, or correct "
+        "the address."
+    ),
+}
+"""What a server says of a connection that it does not want (psycopg gives no SQLSTATE then) → our words."""
+
+
+def refusal(error: sa.exc.DBAPIError) -> str:
+    """Why the server let nobody in; "" where it did not answer, or says so in another language."""
+    said = str(error.orig) if getattr(error.orig, "sqlstate", None) is None else ""
+    return next((ours for theirs, ours in _REFUSED.items() if theirs in said), "")
+
+
 def is_lost(error: sa.exc.DBAPIError) -> bool:
     """Whether this error of Postgres says that the connection is gone, or could not be made."""
     state = getattr(error.orig, "sqlstate", None)
+    if refusal(error):
+        return False
     if state is None:
         return error.connection_invalidated or isinstance(error, sa.exc.OperationalError)
     return bool(state.startswith(_LOST))

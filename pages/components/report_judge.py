@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from functools import partial
 
 import streamlit as st
 
@@ -37,7 +38,7 @@ def draw_download(page: Opened, run_id: str, *, first: bool = False) -> None:
     """The button that hands out `judge.yaml`."""
     st.download_button(
         "Download judge.yaml",
-        data=_kept(_stamp(page, run_id), page, run_id),
+        data=partial(_kept, _stamp(page, run_id), page, run_id),  # made when it is asked for: large sets take seconds
         file_name="judge.yaml",
         mime="application/yaml",
         icon=":material/download:",

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
 from core import projects
+from core.projects.upkeep import health
 from core.settings import Settings
+from core.store.store import Store
 from tests.core.cli.conftest import SUMMARIES, Run, Say
 
 REPLY = '{"text": "4", "finish": "stop", "usage": {"prompt_tokens": 900, "completion_tokens": 2}}'
@@ -70,6 +73,12 @@ def test_a_backup_is_restored_elsewhere_and_never_mixed(
     with projects.open_store(Settings.from_environment()) as store:
         assert [project.name for project in projects.list_projects(store)] == ["mine"]
         assert store.replies.get_replies(["k"]) == {"k": REPLY}
+
+
+def test_health_looks_at_the_disk_where_the_home_will_be(tmp_path: Path) -> None:
+    with Store(f"sqlite:///{tmp_path / 'c.sqlite'}") as store:
+        found = health(store, Settings(home=tmp_path / "not" / "there"))
+    assert found.free_bytes == pytest.approx(shutil.disk_usage(tmp_path).free, rel=0.05)
 
 
 def test_health_says_whether_work_gets_done(run: Run, kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:

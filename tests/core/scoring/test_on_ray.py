@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -94,9 +95,20 @@ class OnNode:
         return SimpleNamespace(remote=lambda *_: (self.node, method))
 
 
+FIND_HEAD = cluster._find_head
+
+
+@pytest.fixture
+def free_port() -> int:
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        return int(bound.getsockname()[1])
+
+
 @pytest.fixture(autouse=True)
 def on_node(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "_on", lambda node: node["NodeID"])
+    monkeypatch.setattr(cluster, "_find_head", lambda address: None)
 
 
 def test_a_node_that_does_not_answer_is_left_out_with_its_name() -> None:
@@ -207,6 +219,13 @@ def test_a_cluster_that_is_away_or_of_another_version_is_told_with_the_way_out(
     )
     with pytest.raises(JobError, match=words):
         connected("h:1")
+
+
+def test_where_no_head_listens_is_told_at_once(free_port: int) -> None:
+    with pytest.raises(
+        JobError, match=rf"No Ray cluster answers at 127\.0\.0\.1:{free_port} .*refused.*ray start --head"
+    ):
+        FIND_HEAD(f"127.0.0.1:{free_port}")
 
 
 def test_the_key_is_neither_in_the_job_settings_nor_in_what_nodes_are_sent(

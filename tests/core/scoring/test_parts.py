@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import errno
 import json
+import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from socket import gethostname
 from typing import Any
 
 import pytest
@@ -50,6 +52,12 @@ def rows(plan: Plan) -> list[dict[str, Any]]:
     return [row for name in names for row in parquet.read_table(BufferReader(plan.out.read(name))).to_pylist()]
 
 
+def why_not_ready(plan: Plan, with_key: Collection[str] = ()) -> str:
+    """What a new actor says that shares the output with who asks."""
+    with plan.out.marked() as mark:
+        return Scorer(plan).why_not_ready(with_key, mark)
+
+
 @pytest.mark.parametrize("parquet", [False, True])
 def test_parts_in_the_order_of_their_names_are_the_verdicts_of_one_process(
     plan: Plan, tmp_path: Path, parquet: bool
@@ -79,7 +87,7 @@ def test_fused_judges_and_hidden_states_give_the_verdicts_of_one_process(
     file = out / f"{kind}.yaml"
     request = replace(plan.request, judge_file=file)
     there = replace(plan, request=request, judge_file=file.read_bytes(), fused=kind == "fused")
-    assert (Scorer(there).why_not_ready(()), Scorer(there).lacking()) == ("", {})
+    assert (why_not_ready(there), Scorer(there).lacking()) == ("", {})
     assert sum(outcome(there, part).n_scored for part in parts_of(there)) == N
     alone = replace(request, items=Path(plan.source.path), out=tmp_path / "alone.jsonl")
     (score_fused if kind == "fused" else score_file)(alone)
@@ -176,7 +184,18 @@ def test_ids_that_stand_in_two_files_are_refused(plan: Plan, tmp_path: Path, wri
 
 
 def test_a_file_that_a_node_cannot_see_is_told_with_its_name(plan: Plan) -> None:
-    assert "/nowhere/x.csv" in look_at(plan, "/nowhere/x.csv").problem
+    said = rf"/nowhere/x\.csv is not on the node {re.escape(gethostname())}\. Every node must see the input"
+    assert re.match(said, look_at(plan, "/nowhere/x.csv").problem)
+    (part,) = read_parts([InputFile(0, "/nowhere/x.csv", "sha256:0", None)], plan)
+    assert re.match(said, part.problem)
+
+
+def test_an_output_that_a_node_does_not_share_is_told_before_the_start(plan: Plan) -> None:
+    with plan.out.marked() as mark:
+        elsewhere = replace(plan, out=Place(f"{plan.out.path}-of-this-node"))
+        assert "is another folder than on the host that asked" in Scorer(elsewhere).why_not_ready((), mark)
+        assert Scorer(plan).why_not_ready((), mark) == ""
+    assert plan.out.stamps() == elsewhere.out.stamps() == {}
 
 
 # ── places ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -241,9 +260,9 @@ def test_a_store_without_rights_is_told_in_a_sentence(closed_store: str, monkeyp
 
 def test_a_folder_without_rights_is_told_before_the_start(plan: Plan, tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("a file")
-    assert Scorer(plan).why_not_ready(()) == ""
+    assert why_not_ready(plan) == ""
     assert plan.out.stamps() == {}
-    said = Scorer(replace(plan, out=Place(str(tmp_path / "taken" / "parts")))).why_not_ready(())
+    said = Scorer(replace(plan, out=Place(str(tmp_path / "taken" / "parts")))).why_not_ready((), "mark")
     assert "taken/parts: cannot be written" in said
     assert "rights of its own environment" in said
 
@@ -251,10 +270,10 @@ def test_a_folder_without_rights_is_told_before_the_start(plan: Plan, tmp_path: 
 def test_a_model_or_a_key_that_a_node_lacks_is_told(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     there = replace(plan, request=replace(plan.request, judge="hf:/nowhere/model"))
-    assert "/nowhere/model" in Scorer(there).why_not_ready(())
+    assert "/nowhere/model" in why_not_ready(there)
     asking = replace(plan, request=replace(plan.request, judge="openai:m@http://127.0.0.1:9/v1"))
-    assert "OPENAI_API_KEY is not set" in Scorer(asking).why_not_ready({asking.request.judge})
-    assert Scorer(asking).why_not_ready(()) == ""  # the host that asked has none either: the endpoint wants none
+    assert "OPENAI_API_KEY is not set" in why_not_ready(asking, {asking.request.judge})
+    assert why_not_ready(asking) == ""  # the host that asked has none either: the endpoint wants none
 
 
 def test_a_model_that_is_there_is_ready_and_one_that_nobody_let_in_is_told(
@@ -262,10 +281,10 @@ def test_a_model_that_is_there_is_ready_and_one_that_nobody_let_in_is_told(
 ) -> None:
     model = save_model(tmp_path / "model")
     there = replace(plan, request=replace(plan.request, judge=f"hf:{model}"))
-    assert Scorer(there).why_not_ready(()) == ""
+    assert why_not_ready(there) == ""
     named = judge_file.read_text().replace("spec: offline", f"spec: hf:{model}")
     closed = replace(plan, judge_file=named.encode(), request=replace(plan.request, accept_edited=True))
-    assert "CONCORD_LOCAL_MODELS" in Scorer(closed).why_not_ready(())
+    assert "CONCORD_LOCAL_MODELS" in why_not_ready(closed)
 
 
 def test_a_full_disk_is_told_with_what_to_do(tmp_path: Path) -> None:

@@ -8,12 +8,14 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+import sqlalchemy as sa
 
 from core.errors import LostConnectionError, StoreError
 from core.people import Actor
 from core.review.criteria import Comment
 from core.review.log import Entry
 from core.store import reconnecting as patience
+from core.store.database import in_our_words
 from core.store.store import Store
 from tests.going_away import GoingAway
 
@@ -106,3 +108,24 @@ def test_a_server_that_was_never_there_is_told_at_once() -> None:
     with pytest.raises(StoreError, match="cannot be reached"):
         Store("postgresql://nobody@127.0.0.1:9/none")
     assert time.monotonic() - began < patience.PATIENCE / 2
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ('FATAL:  password authentication failed for user "concord"', "refused the user name or password"),
+        ('FATAL:  database "nope" does not exist', "knows no such database or user"),
+        ('FATAL:  no pg_hba.conf entry for host "10.9.0.1", user "concord"', "lets nobody in from this host"),
+        ("fe_sendauth: no password supplied", "asks for a password"),
+        ("Connection refused", "cannot be reached"),
+    ],
+)
+def test_a_server_that_lets_nobody_in_is_not_waited_for_and_says_why(said: str, words: str) -> None:
+    with pytest.raises(StoreError, match=words) as raised, in_our_words():
+        raise sa.exc.OperationalError("", {}, Exception(f'server at "10.9.0.3", port 5432 failed: {said}'))
+    assert isinstance(raised.value, LostConnectionError) == (words == "cannot be reached")
+
+
+def test_a_database_that_is_not_there_is_told(postgres_url: str) -> None:
+    with pytest.raises(StoreError, match="knows no such database or user"):
+        Store(postgres_url.rpartition("/")[0] + "/no_such_database")
