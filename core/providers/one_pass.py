@@ -213,10 +213,8 @@ class NextTokens:
         n_rows = sum(len(group.members) for group in groups)
         prefix = max(group.shared for group in groups)
         suffix = max(len(rows[k]) - group.shared for group in groups for k in group.members)
-        return (
-            len(groups) * prefix + n_rows * suffix <= self.budget
-            and n_rows * (prefix + suffix) <= EXPANDED * self.budget
-        )
+        fits = len(groups) * prefix + n_rows * suffix <= self.budget
+        return fits and n_rows * (prefix + suffix) <= EXPANDED * self.budget
 
     def _read(self, rows: list[IntArray], batch: list[Together], columns: list[int], watch: Watch | None) -> FloatArray:
         apart = [rows[k] for group in batch for k in group.members]
@@ -228,8 +226,7 @@ class NextTokens:
             return self._apart(apart, columns)
         if self._checked:
             return self._shared(rows, batch, columns)
-        n_first = len(batch[0].members)
-        right = self._apart(apart[:n_first], columns)
+        right = self._apart(apart[: len(batch[0].members)], columns)
         try:
             values = self._shared(rows, batch, columns)
         except (AttributeError, NotImplementedError, TypeError, ValueError, IndexError, RuntimeError) as problem:
@@ -238,7 +235,7 @@ class NextTokens:
             values = np.full((len(apart), len(columns)), math.nan)
         self._checked = True
         exact = next(self.loaded.model.parameters()).element_size() >= 4
-        self.shares = bool(np.abs(values[:n_first] - right).max(initial=0.0) <= (1e-4 if exact else 0.1))
+        self.shares = bool(np.abs(values[: len(right)] - right).max(initial=0.0) <= (1e-4 if exact else 0.1))
         return values if self.shares else np.concatenate([self._apart([row], columns) for row in apart])
 
     def _apart(self, rows: Sequence[IntArray], columns: list[int]) -> FloatArray:

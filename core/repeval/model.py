@@ -35,8 +35,7 @@ LONGEST = 1_000_000  # tokenizers without a limit report numbers beyond this
 SIGNS = ("/dev/nvidiactl", "/dev/nvidia0", "/dev/kfd", "/dev/dxg")  # NVIDIA, AMD, and both under Windows' Linux
 TOOLS = ("nvidia-smi", "rocm-smi")
 
-LOADING = threading.RLock()
-"""Held while a model is loaded."""
+LOADING = threading.RLock()  # held while a model is loaded
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +116,7 @@ def token_batches(lengths: Sequence[int], budget: int) -> list[IntArray]:
 def describe(spec: ModelSpec, code: CodeAllowed = ()) -> ModelFacts:
     """What can be known of the model without its weights.
 
-    ModelNotFoundError when there is no such folder or id, JudgeError when it needs code that
-    `code` does not allow or is of no usable kind.
+    ModelNotFoundError for no such folder or id, JudgeError for code that `code` does not allow or for no usable kind.
     """
     from transformers import AutoConfig
     from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
@@ -161,9 +159,7 @@ def load_tokenizer(spec: ModelSpec, code: CodeAllowed = ()) -> Any:
 
 def token_ids(tokenizer: Any, texts: Sequence[str]) -> list[list[int]]:
     """Token ids of every text with the model's special tokens, whole and unpadded."""
-    if not texts:
-        return []
-    encoded = tokenizer(list(texts), padding=False, truncation=False, verbose=False)
+    encoded = tokenizer(list(texts), padding=False, truncation=False, verbose=False) if texts else {"input_ids": []}
     return [list(row) for row in encoded["input_ids"]]
 
 
@@ -209,10 +205,9 @@ def load_causal_model(spec: ModelSpec) -> tuple[LoadedModel, Any]:
     from transformers import AutoModelForCausalLM
 
     facts, device = describe_causal(spec), choose_device(spec.device)
-    options = _common(spec, ()) | {"dtype": getattr(torch, choose_precision(spec, device))}
     spread = device == "cuda" and torch.cuda.device_count() > 1
-    if spread:
-        options["device_map"] = "auto"
+    options = _common(spec, ()) | {"dtype": getattr(torch, choose_precision(spec, device))}
+    options |= {"device_map": "auto"} if spread else {}
     with loading(spec.name, CAUSAL):
         tokenizer = load_tokenizer(spec)
         loaded: Any = AutoModelForCausalLM.from_pretrained(
@@ -298,9 +293,8 @@ def choose_precision(spec: ModelSpec, device: str) -> str:
     import torch
 
     if spec.precision == "auto":
-        if device != "cuda":
-            return "float32"
-        return "bfloat16" if torch.cuda.is_bf16_supported() else "float16"
+        half = "bfloat16" if device == "cuda" and torch.cuda.is_bf16_supported() else "float16"
+        return half if device == "cuda" else "float32"
     if spec.precision not in PRECISIONS:
         raise UsageError(f"Unknown precision {spec.precision!r}: use auto, {', '.join(PRECISIONS)}.")
     return spec.precision
