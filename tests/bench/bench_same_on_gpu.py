@@ -80,6 +80,7 @@ def model_folder(where: Path, size: str) -> Path:
             value.normal_(std=0.7 / value.shape[1] ** 0.5, generator=generator)
         elif "lm_head" in name:
             value[:, 1:] *= 3.0 / value.shape[1] ** 0.5
+            value[:, 0] *= 3.0  # all but a little of the probability lies on the ratings
     save_file({name: value.contiguous() for name, value in weights.items()}, file, metadata={"format": "pt"})
     return folder
 
