@@ -27,8 +27,10 @@ UNSCORED = "items without a score"
 REPEATED = "items whose text stands under another id too (they count as one source)"
 
 
-_Side = tuple[Item | None, int | None]
-"""An item as far as its texts are known, and the number of its row, None without one."""
+_Side = tuple[Item, int | None]
+"""An item of the golden set, and the number of its row, None without one."""
+
+_Role = Literal["system_id", "source_id"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,20 +101,22 @@ def judged_items(
     used[list(seen)] = False
     row_of = {int(at[row]): row for row in np.flatnonzero(at >= 0).tolist()}
     own = [(golden.items[k], row_of.get(k)) for k in np.flatnonzero(used).tolist()]
-    known_items = places or {}
-    others = [(known_items.get(rows.item_ids[k]), k) for k in np.flatnonzero(at < 0).tolist()]
-    sides: list[_Side] = [*own, *others]
-    systems = _names(rows.systems, sides, "system_id")
-    named = np.array([bool(name) for name in systems], dtype=np.bool_)
-    known = named | ~named.any()
-    chosen: list[int] = np.flatnonzero(known).tolist()
-    sides = [sides[k] for k in chosen]
-    ids = [rows.item_ids[row] if row is not None else item.item_id if item else "" for item, row in sides]
-    sources = _names(rows.sources, sides, "source_id")
-    names, system_codes = _codes([systems[k] for k in chosen])
+    far: list[int] = np.flatnonzero(at < 0).tolist()
+    others = [places.get(rows.item_ids[k]) for k in far] if places else []
+    systems = _names(rows.systems, own, "system_id") + _names_beyond(rows.systems, far, others, "system_id")
+    sources = _names(rows.sources, own, "source_id") + _names_beyond(rows.sources, far, others, "source_id")
+    ids = [golden.item_ids[k] for k in np.flatnonzero(used).tolist()] + [rows.item_ids[k] for k in far]
+    known = np.array(list(map(bool, systems)), dtype=np.bool_)
+    known |= not known.any()
+    texts = dict(enumerate([*(item for item, _ in own), *others]))
+    if not known.all():
+        chosen: list[int] = np.flatnonzero(known).tolist()
+        systems, sources, ids = ([names[k] for k in chosen] for names in (systems, sources, ids))
+        texts = {place: texts[k] for place, k in enumerate(chosen) if k in texts}
+    names, system_codes = _codes(systems)
     _, source_codes = _codes([source or item_id for source, item_id in zip(sources, ids, strict=True)])
-    source_codes, n_repeated = _one_source_a_text(source_codes, [item for item, _ in sides])
-    beyond = np.full(len(others), np.nan)
+    source_codes, n_repeated = _one_source_a_text(source_codes, texts)
+    beyond = np.full(len(far), np.nan)
     all_scores = np.concatenate([scores[used], rows.scores[at < 0]])[known]
     items = JudgedItems(
         np.concatenate([labels[used], beyond])[known],
@@ -122,7 +126,7 @@ def judged_items(
         tuple(name or UNNAMED for name in names),
         golden.aspects[aspect].scale,
     )
-    may_follow = np.concatenate([open_[used], np.ones(len(others), dtype=np.bool_)])[known] & ~np.isnan(all_scores)
+    may_follow = np.concatenate([open_[used], np.ones(len(far), dtype=np.bool_)])[known] & ~np.isnan(all_scores)
     counts = {
         SEEN: len(seen),
         PICKED: len(picked),
@@ -178,12 +182,20 @@ def by_need(judged: Judged, means: SystemMeans, *, seed: int = 0) -> tuple[str, 
     return tuple(item_id for *_, item_id in sorted(queues))
 
 
-def _names(given: Sequence[str], sides: Sequence[_Side], role: Literal["system_id", "source_id"]) -> list[str]:
-    """The system or source of each item: what the item says, else its row in `given`; "" where nobody does."""
-    names = ["" if item is None else str(getattr(item, role)) for item, _ in sides]
+def _names(given: Sequence[str], own: Sequence[_Side], role: _Role) -> list[str]:
+    """The system or source of each item of the golden set: what it says, else its row in `given`; "" where nobody does."""
+    names = [str(getattr(item, role)) for item, _ in own]
     if not given:
         return names
-    return [name or ("" if row is None else given[row]) for name, (_, row) in zip(names, sides, strict=True)]
+    return [name or ("" if row is None else given[row]) for name, (_, row) in zip(names, own, strict=True)]
+
+
+def _names_beyond(given: Sequence[str], far: Sequence[int], items: Sequence[Item | None], role: _Role) -> list[str]:
+    """The same of the rows `far`, whose items, where any are known at all, are `items`."""
+    names = [given[k] for k in far] if given else [""] * len(far)
+    if not items:
+        return names
+    return [str(getattr(item, role, "")) or name for item, name in zip(items, names, strict=True)]
 
 
 def _codes(names: Iterable[str]) -> tuple[list[str], IntArray]:
@@ -193,11 +205,11 @@ def _codes(names: Iterable[str]) -> tuple[list[str], IntArray]:
     return list(known), codes
 
 
-def _one_source_a_text(sources: IntArray, items: Sequence[Item | None]) -> tuple[IntArray, int]:
-    """The codes with sources that share a text made one, and how many items repeat a text; items may be fewer."""
+def _one_source_a_text(sources: IntArray, items: Mapping[int, Item | None]) -> tuple[IntArray, int]:
+    """The codes with sources that share a text made one, and how many items repeat a text; `items` by their place."""
     first: dict[tuple[str, str, str], int] = {}
     pairs: list[tuple[int, int]] = []
-    for k, item in enumerate(items):
+    for k, item in items.items():
         if item is None or len(item.source) + len(item.context) + len(item.target) < SHORTEST_TEXT or not item.target:
             continue
         earlier = first.setdefault((item.source, item.context, item.target), k)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from core.data.cells import shown
 from core.data.columns import LONGEST_ASPECT, Mapping
 from core.data.findings import FindingLog
 from core.data.items import ItemRows
@@ -17,6 +18,8 @@ from core.records import FloatArray, Item, Scale
 from core.wording import counted
 
 _ROUNDING = 0.01
+_SHORTEST_TEXT = 20
+"""Characters, source and context included, from which two items of the same texts are taken for one text twice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +85,29 @@ def check_items(rows: ItemRows, mapping: Mapping, log: FindingLog) -> None:
     for item, row in zip(rows.items, rows.row_of_item, strict=True):
         empty.look(item, row)
     empty.tell()
+    _check_repeated(rows, log)
     named = {item.system_id for item in rows.items if item.system_id}
     if len(named) < 2:
         only = "All pairs are of the same two systems" if mapping.kind == "pair" else "Only one system is named"
         why = only if named else "Systems are not named"
         log.add("note", f"{why}: system-level alignment and splits by system are not available.")
+
+
+def _check_repeated(rows: ItemRows, log: FindingLog) -> None:
+    """A warning for items whose texts stand under another source, too: a split by source may part them."""
+    first: dict[tuple[str, str, str], int] = {}
+    for place, (item, row) in enumerate(zip(rows.items, rows.row_of_item, strict=True)):
+        texts = (item.source, item.context, item.target)
+        if not item.target or sum(map(len, texts)) < _SHORTEST_TEXT:
+            continue
+        earlier = rows.items[known := first.setdefault(texts, place)]
+        if earlier.source_id != item.source_id:
+            message = (
+                f"Item {shown(item.item_id)} says what {shown(earlier.item_id)} in row {rows.row_of_item[known]:,} "
+                "says, under another source. What is calibrated on one may be measured on the other; give both one "
+                "source_id, or leave one out."
+            )
+            log.add("warning", message, row=row, kind="repeated text")
 
 
 class EmptyTexts:

@@ -25,8 +25,8 @@ from core.data.verdict_files.recording import Recording, open_recording, suffix_
 from core.errors import GoldenError
 from core.records import FloatArray
 
-_ROWS, _CHARACTERS = 20_000, 4 << 20
-"""Rows, and characters of text, taken at once."""
+_ROWS, _CHARACTERS, _FEW = 20_000, 4 << 20, 100
+"""Rows, and characters of text, taken at once; rows after which it is looked whether these are enough."""
 
 _NUMBERS = {int, float, type(None)}
 
@@ -145,12 +145,10 @@ def _objects(table: TableFile) -> Iterator[Sequence[Mapping[str, Any]]]:
 def _some_lines(lines: Iterator[str]) -> Iterator[list[str]]:
     some: list[str] = []
     size = 0
-    for line in lines:
-        if line.isspace():
-            continue
-        some.append(line)
-        size += len(line)
-        if len(some) == _ROWS or size > _CHARACTERS:
+    while few := list(islice(lines, _FEW)):
+        some += [line for line in few if not line.isspace()]
+        size += sum(map(len, few))
+        if len(some) >= _ROWS or size > _CHARACTERS:
             yield some
             some, size = [], 0
     if some:

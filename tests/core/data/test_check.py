@@ -157,3 +157,13 @@ def test_check_json_tells_what_it_can_of_a_file_with_errors(tmp_path: Path) -> N
     path.write_text("a,b\n1,2\n", encoding="utf-8")
     body = check_file(path)
     assert (body["n_items"], body["n_rows"], body["aspects"]) == (0, 1, {})
+
+
+def test_one_text_under_two_sources_is_warned_of(built: Build) -> None:
+    made = rows(40, 5, lambda s, m: (s + m) % 5 + 1)
+    long = [row | {"target": f"A summary of {row['source_id']}, long enough to be one."} for row in made]
+    assert not found(built(long), "under another source")  # five systems say the same of one source
+    again = [long[k] | {"item_id": f"again-{k}", "source_id": f"again-{k}"} for k in (3, 8)]
+    warned = found(built(long + again), "under another source")
+    assert [(finding.severity, finding.row) for finding in warned] == [("warning", 201), ("warning", 202)]
+    assert warned[0].message.startswith("Item 'again-3' says what '0-0' in row 1 says, under another source.")
