@@ -30,7 +30,7 @@ from tests.pages.screen import ROOT, grids, labelled, press
 
 pytestmark = pytest.mark.slow
 
-ASPECT, OTHER_ASPECT = "coherence", "fluency"
+ASPECT, OTHER_ASPECT, THIRD_ASPECT = "coherence", "fluency", "relevance"
 N_SOURCES, N_SYSTEMS = 10, 4
 NEWER_SOURCES = 6
 LATENCY = 0.02
@@ -70,14 +70,16 @@ class Ending:
 # ── how each kind is started, and where its result stands ────────────────────────────────────────────────────────
 
 
-def start_calibration(project: Project) -> dict[str, str]:
-    screen = project.place.screen("calibrate", golden=project.golden)
+def start_calibration(project: Project, aspect: str = ASPECT) -> dict[str, str]:
+    screen = project.place.screen("calibrate", golden=project.golden, aspect=aspect, section="new")
     labelled(screen.radio, "Judge").set_value("openai").run()
     labelled(screen.text_input, "Model").set_value("fake-judge")
     labelled(screen.text_input, "Base URL").set_value(project.url)
     labelled(screen.selectbox, "Preset").set_value("quick").run()
-    project.calibration = press(screen, "Start the calibration").query_params["run"]
-    return {"run": project.calibration}
+    run_id = press(screen, "Start the calibration").query_params["run"]
+    if aspect == ASPECT:
+        project.calibration = run_id
+    return {"run": run_id}
 
 
 def start_rescore(project: Project) -> dict[str, str]:
@@ -133,6 +135,11 @@ def start_styles(project: Project) -> dict[str, str]:
     return {**project.asked, "section": "judges"}
 
 
+def start_together(project: Project) -> dict[str, str]:
+    press(open_judges(project, "Several aspects in one call"), "Ask them together")
+    return {**project.asked, "section": "judges"}
+
+
 def start_fusion(project: Project) -> dict[str, str]:
     """Of metrics alone, on an aspect that nothing was calibrated on: a fusion needs 40 items that no part has seen."""
     address = {"golden": project.golden, "aspect": OTHER_ASPECT}
@@ -167,6 +174,10 @@ def open_styles(project: Project, address: dict[str, str]) -> AppTest:
     return open_judges(project, "Judging styles")
 
 
+def open_together(project: Project, address: dict[str, str]) -> AppTest:
+    return open_judges(project, "Several aspects in one call")
+
+
 def open_model_fusion(project: Project, address: dict[str, str]) -> AppTest:
     screen = project.place.screen("fusion", **address)
     return labelled(screen.segmented_control, "More").set_value("Let a model fuse").run()
@@ -195,6 +206,7 @@ KINDS = {
     "ablation": Kind(start_ablation, "compare"),
     "metrics": Kind(start_metrics, "compare", asks_a_model=False),
     "styles": Kind(start_styles, open_styles),
+    "together": Kind(start_together, open_together),
     "fusion": Kind(start_fusion, open_model_fusion, after="metrics"),
     "repeval": Kind(start_repeval, "repeval", asks_a_model=False),
     "recheck": Kind(start_recheck, "report"),
@@ -293,6 +305,7 @@ class Bench:
                 before = Counter(self._endpoint.times_answered)
                 address = start_calibration(project)
                 project.done["calibration"] = self._finish(project, "calibration", address, before)
+                self._finish(project, "calibration", start_calibration(project, THIRD_ASPECT), before)
             self._copy(project, "killed")
         return self._projects["calm"]
 
