@@ -183,7 +183,7 @@ def by_need(judged: Judged, means: SystemMeans, *, seed: int = 0) -> tuple[str, 
 
 
 def _names(given: Sequence[str], own: Sequence[_Side], role: _Role) -> list[str]:
-    """The system or source of each item of the golden set: what it says, else its row in `given`; "" where nobody does."""
+    """System or source of each item of the golden set: what it says, else its row in `given`; "" where nobody does."""
     names = [str(getattr(item, role)) for item, _ in own]
     if not given:
         return names

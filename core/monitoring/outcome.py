@@ -76,13 +76,13 @@ class Monitored:
                 else ""
             )
             return f"The judge itself has moved: {anchor_words(self.look)}{after}"
-        moved = f"{_moves(self.watched)} since {self._baseline}"
+        moved, people = f"{_moves(self.watched)} since {self._baseline}", _by_people(self.watched)
         if self.who == "systems":
-            return f"What is judged has moved, and the judge not so far, by its anchors: {moved}."
+            return f"What is judged has moved, and the judge not so far, by its anchors: {moved}.{people}"
         apart = "Whether the systems or the judge moved cannot be told without anchors that were scored before and now."
         if self.look is not None and self.look.n > 1:
             apart = "Whether the systems or the judge moved cannot be told: the anchors do not rule the judge out."
-        return f"{what}: {moved}. {apart}"
+        return f"{what}: {moved}.{people} {apart}"
 
     @property
     def _baseline(self) -> str:
@@ -169,6 +169,16 @@ def _moves(watched: Watched) -> str:
     last = moved[-1]
     others = f" ({counted(len(moved) - 1, 'other period')} too)" if len(moved) > 1 else ""
     return f"{last.name} is {movement_words(last.change)}{others}"
+
+
+def _by_people(watched: Watched) -> str:
+    """Where the period that moved last stands once people's labels have corrected it, and where the baseline does."""
+    last = watched.moved[-1].corrected if watched.moved else None
+    if last is None or last.interval is None:
+        return ""
+    before = [period.corrected for period in watched.periods if period.in_baseline]
+    beside = f", the baseline {mean_words(before[0])}" if len(before) == 1 and before[0] and before[0].interval else ""
+    return f" Corrected by people's labels it stands at {mean_words(last)}{beside}."
 
 
 def _seen(watched: Watched) -> str:

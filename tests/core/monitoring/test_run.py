@@ -13,10 +13,12 @@ import core
 from core.cli.main import main
 from core.data import load_golden
 from core.errors import GoldenError, JobError, UsageError
-from core.monitoring.outcome import Monitored, read_words, unsure_words
+from core.monitoring.outcome import Monitored, mean_words, read_words, unsure_words
 from core.monitoring.periods import Period
 from core.monitoring.run import ANCHORS, VERDICTS, MonitorRequest, look_at
+from core.records import Interval
 from core.report.monitor_page import monitor_page, periods_csv
+from core.stats.mean_records import MeanEstimate
 
 ASPECT = "relevance"
 
@@ -93,6 +95,12 @@ def test_systems_that_fell_are_told_from_a_judge_that_did(
     old, new = judged.watched.periods
     assert old.corrected is not None and old.corrected.value is not None
     assert new.corrected is None or new.corrected.value is None  # nobody labelled the new ones
+    assert "people's labels" not in alone.finding
+    old, new = alone.watched.periods
+    labelled = replace(new, corrected=MeanEstimate(3.0, Interval(2.5, 3.5, method="t")))
+    seen = replace(alone, watched=replace(alone.watched, periods=(old, labelled)))
+    beside = mean_words(old.corrected)
+    assert f"Corrected by people's labels it stands at 3.00 [2.50, 3.50], the baseline {beside}." in seen.finding
 
 
 def test_page_table_and_exit_codes(
