@@ -40,8 +40,9 @@ class Preferences:
         """What is left out of the strengths, in a sentence; "" where nothing is, or all."""
         if not self.n_unknown or not self.by_people.n:
             return ""
-        does = "does" if self.n_unknown == 1 else "do"
-        return f"{counted(self.n_unknown, 'pair')} {does} not say which two systems wrote it: no part of the strengths."
+        does, them = ("does", "it") if self.n_unknown == 1 else ("do", "them")
+        pairs = counted(self.n_unknown, "pair")
+        return f"{pairs} {does} not say which two systems wrote {them}, and {does} not count for the strengths."
 
     def as_json(self) -> dict[str, Any]:
         return json_fields(self)

@@ -119,11 +119,17 @@ def read_metrics(
     return {name: reader.metric(column) for name, column in mapping.metric_columns.items()}
 
 
+CHOICE = (
+    "A preference is A, B or tie, the name of one of the pair's two systems, or a number; {cell} came. Leave the cell "
+    "empty where nobody chose."
+)
+
+
 class _Reader:
     def __init__(self, table: Table, mapping: Mapping, items: ItemRows, log: FindingLog) -> None:
         self.table, self.items, self.log = table, items, log
         self.long = mapping.layout == "long"
-        self.comma = mapping.comma
+        self.comma, self.pairs = mapping.comma, mapping.kind == "pair"
         self.commas: dict[str, Comma | None] = {}
         self.n_labels = 0
         self.aspects: dict[str, AspectCells] = {}
@@ -163,7 +169,8 @@ class _Reader:
             self.log.add("error", f"{problem}. {COMMA_ASKED}", row=row, column=column, kind="comma")
             return None
         except CellError as problem:
-            self.log.add("error", f"{_capital(problem)}.", row=row, column=column, kind="label")
+            words = CHOICE.format(cell=shown(cell)) if self.pairs and isinstance(cell, str) else f"{_capital(problem)}."
+            self.log.add("error", words, row=row, column=column, kind="label")
             return None
         if comma == "thousands":
             self.log.once("note", "Commas between thousands were left out.", row=row, column=column)

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from core.comparison.leaderboard import in_short
 from core.data.exports import PLAIN
 from core.monitoring.anchors import AnchorLook
 from core.monitoring.periods import By, Movement, Period, Watched
@@ -16,6 +15,7 @@ from core.stats.mean_records import MeanEstimate
 from core.wording import counted
 
 PLAIN_WORDS = "tables"
+_MOST_FILES = 4
 Who = Literal["nobody", "systems", "judge", "cannot be told apart", "too few texts"]
 
 
@@ -135,7 +135,11 @@ def read_words(tools: Mapping[str, str]) -> list[str]:
     named: dict[str, list[str]] = {}
     for file, tool in tools.items():
         named.setdefault(PLAIN_WORDS if tool == PLAIN else tool, []).append(file)
-    return [f"{tool}: {in_short(files)}" for tool, files in named.items()]
+    return [
+        f"{tool}: {', '.join(files[:_MOST_FILES])}"
+        + (f" and {counted(more, 'other')}" if (more := len(files) - _MOST_FILES) > 0 else "")
+        for tool, files in named.items()
+    ]
 
 
 def mean_words(estimate: MeanEstimate | None) -> str:

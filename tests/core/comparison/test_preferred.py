@@ -25,7 +25,7 @@ def test_pairs_of_unknown_systems_count_for_the_agreement_and_for_no_strength() 
     assert both.agreement is not None
     assert both.agreement.n == 48
     assert both.n_unknown == 24
-    assert "24 pairs do not say which two systems wrote it" in both.caution
+    assert "24 pairs do not say which two systems wrote them" in both.caution
     assert alone.caution == ""
 
 

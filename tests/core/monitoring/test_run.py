@@ -129,7 +129,8 @@ def test_the_share_of_unsure_verdicts_and_the_files_in_words() -> None:
     assert unsure_words(period) == "8 (20%)"
     assert unsure_words(replace(period, n_unsure=None)) == "—"
     assert unsure_words(replace(period, n_unread=50, n_unsure=0)) == "0"
-    assert read_words({"a": "plain", "b": "Langfuse", "c": "plain"}) == ["tables: a and c", "Langfuse: b"]
+    assert read_words({"a": "plain", "b": "Langfuse", "c": "plain"}) == ["tables: a, c", "Langfuse: b"]
+    assert read_words({f"f{k}": "plain" for k in range(6)}) == ["tables: f0, f1, f2, f3 and 2 others"]
 
 
 def test_hostile_names_stay_words(judge_file: Path, tmp_path: Path) -> None:
