@@ -128,7 +128,6 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     ),
     "core.monitoring": (
         *("core.api", "core.data", "core.export", "core.providers.base", "core.scoring", "core.stats"),
-        "core.comparison.leaderboard",  # how a figure is said in short
         "core.report.monitor_page",
     ),
     "core.report": (
