@@ -6,8 +6,8 @@ Each point is a process of its own.  Commands of `python -m core` are measured w
 16 items (or the least that any size took) is taken off as its start; what is measured inside a process (revisiting,
 ceiling, project list, freezing, pages) leaves out what prepares it.  A slope is that of a line through
 log(seconds - start) over log(size), of the sizes within a hundredth of the largest; 1 is proportional, and at most 1.1
-is asked.  What has grown by less than a tenth of its start is flat.  `--huge` scores 10 million items as well; golden
-sets end at 250,000 rows, where the reader refuses.
+is asked.  What has grown by less than a tenth of its start is flat, and a size at which it has does not count.
+`--huge` scores 10 million items as well; golden sets end at 250,000 rows, where the reader refuses.
 With `--out` the table and a drawing (SVG beside it) are written.
 """
 
@@ -63,6 +63,8 @@ class Grown:
         if largest.cost <= FLAT * self.start:
             return None
         counted = [point for point in self.points if point.size * 100 >= largest.size and point.cost > 0]
+        beyond = [point for point in counted if point.cost > FLAT * self.start]  # the others are the start's own noise
+        counted = beyond if len(beyond) > 1 else counted
         sizes, costs = (np.log([getattr(point, name) for point in counted]) for name in ("size", "cost"))
         return float(np.polyfit(sizes, costs, 1)[0]) if len(counted) > 1 else None
 

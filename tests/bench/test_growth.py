@@ -37,6 +37,7 @@ def test_what_grows_by_less_than_a_tenth_of_its_start_is_flat() -> None:
     flat = grown(0.01, 0.03, 0.09, start=1.0)
     assert (flat.slope, flat.kept) == (None, True)
     assert grown(0.01, 0.03, 0.11, start=1.0).slope is not None
+    assert grown(0.01, 1.0, 10.0, start=1.0).slope == pytest.approx(1.0)  # the first is within the start's noise
 
 
 def test_the_table_and_the_drawing_name_every_measure() -> None:
