@@ -25,7 +25,7 @@ def one_thread() -> Iterator[None]:
 
 
 def test_calibrate_and_score(run: Run, tmp_path: Path) -> None:
-    spec = f"hf:{save_model(tmp_path / 'model')}"
+    spec = f"hf:{save_model(tmp_path / 'model', words=True)}"
     rows = [
         {
             "item_id": f"i{k}",
