@@ -8,6 +8,7 @@ failure, so that a run there cannot pass by leaving tests out.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import runpy
@@ -92,6 +93,17 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     for fixture in getattr(item, "fixturenames", ()):
         if fixture in MARKER_OF_FIXTURE:
             item.add_marker(MARKER_OF_FIXTURE[fixture])
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Modules and tests live to the end: to look through them for garbage took a fifth of the time to collect them."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
