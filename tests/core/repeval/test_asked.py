@@ -47,9 +47,15 @@ def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CONCORD_HOME", str(tmp_path / "home"))
 
 
-@pytest.fixture(scope="module", params=[False, True], ids=["plain", "chat"])
+KINDS = (("plain", False), ("chat", True))
+
+
+@pytest.fixture(scope="module", params=[chat for _, chat in KINDS], ids=[name for name, _ in KINDS])
 def folder(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
     return save_model(tmp_path_factory.mktemp("asked"), chat=request.param, words=True)
+
+
+PLAIN, CHAT = (pytest.mark.parametrize("folder", [pytest.param(chat, id=name)], indirect=True) for name, chat in KINDS)
 
 
 def calibrated(out: Path) -> Path:
@@ -91,6 +97,7 @@ def test_states_out_of_the_judges_pass_equal_those_read_apart(folder: Path, scal
     np.testing.assert_allclose(read.values.astype(np.float32), beside, rtol=2e-3, atol=2e-3)
 
 
+@PLAIN
 def test_one_pass_is_enough(folder: Path, judge_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every prompt goes through the model once; the judge's scores are those of `score`, the probe's its own."""
     from core.repeval import extraction
@@ -129,6 +136,7 @@ def test_one_pass_is_enough(folder: Path, judge_file: Path, tmp_path: Path, monk
     assert line["prompted"] == pytest.approx(prompted.scores[0])
 
 
+@CHAT
 def test_the_file_asks_the_same_question_of_other_items(folder: Path, judge_file: Path, tmp_path: Path) -> None:
     made = golden()
     fitted = core.fit_repeval(
@@ -154,6 +162,7 @@ def test_the_file_asks_the_same_question_of_other_items(folder: Path, judge_file
             core.load_judge(tmp_path / "forged.yaml", judge=f"hf:{folder}").score(made.items)
 
 
+@PLAIN
 def test_what_the_judge_lacks_counts_as_unread_and_its_own_items_test_nothing(
     folder: Path, judge_file: Path, tmp_path: Path
 ) -> None:
@@ -182,6 +191,7 @@ def test_what_the_judge_lacks_counts_as_unread_and_its_own_items_test_nothing(
         core.fit_repeval(only, "coherence", model=str(folder), judge_file=judge_file, bootstrap=0)
 
 
+@CHAT
 def test_only_a_weighed_judge_in_the_process_is_read(folder: Path, judge_file: Path, tmp_path: Path) -> None:
     with pytest.raises(ConsentError):
         core.fit_repeval(golden(), "coherence", judge_file=judge_file, bootstrap=0)
