@@ -274,13 +274,18 @@ class Source:
         return ast.parse(self.text)
 
     @cached_property
+    def nodes(self) -> list[ast.AST]:
+        """All nodes of the tree, in the order of `ast.walk`."""
+        return list(ast.walk(self.tree))
+
+    @cached_property
     def module(self) -> str:
         return self.path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
     @cached_property
     def imports(self) -> list[tuple[int, str]]:
         """(line, dotted name) of every import in the file; `from a import b` counts as `a.b`."""
-        return [name for node in ast.walk(self.tree) for name in self._names(node)]
+        return [name for node in self.nodes for name in self._names(node)]
 
     @cached_property
     def imports_on_load(self) -> list[tuple[int, str]]:
@@ -309,7 +314,7 @@ class Source:
 
     @cached_property
     def functions(self) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
-        return [node for node in ast.walk(self.tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+        return [node for node in self.nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
 
 
 Rule = Callable[[Source], Iterator[str]]
@@ -362,14 +367,14 @@ def no_dynamic_imports(source: Source) -> Iterator[str]:
 
 def environment(source: Source) -> Iterator[str]:
     names = {"os.environ", "os.environb", "os.getenv", "os.putenv"}
-    used = [(n.lineno, ast.unparse(n)) for n in ast.walk(source.tree) if isinstance(n, ast.Attribute)]
+    used = [(n.lineno, ast.unparse(n)) for n in source.nodes if isinstance(n, ast.Attribute)]
     for line, name in source.imports + used:
         if name in names and source.module != "core.settings":
             yield f"{source.path}:{line}: {name} outside core/settings.py"
 
 
 def sockets(source: Source) -> Iterator[str]:
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if (
             isinstance(node, ast.Attribute)
             and ast.unparse(node) in ("socket.create_connection", "socket.socket", "asyncio.open_connection")
@@ -381,7 +386,7 @@ def sockets(source: Source) -> Iterator[str]:
 
 
 def no_unsafe_calls(source: Source) -> Iterator[str]:
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("eval", "exec"):
             yield f"{source.path}:{node.lineno}: {node.func.id}"
         if isinstance(node, ast.keyword) and node.arg in ("unsafe_allow_html", "unsafe_allow_javascript", "shell"):
@@ -390,7 +395,7 @@ def no_unsafe_calls(source: Source) -> Iterator[str]:
 
 def no_swallowing(source: Source) -> Iterator[str]:
     wide = (None, "Exception", "BaseException")
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if (
             isinstance(node, ast.ExceptHandler)
             and (ast.unparse(node.type) if node.type else None) in wide
