@@ -67,7 +67,7 @@ CHROMIUM_FLAGS = (
 # Tests run on all cores already; said here, since `pytest tests/core/…` imports numpy before anything is configured.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-hypothesis.settings.register_profile("developer", deadline=None)
+hypothesis.settings.register_profile("developer", deadline=None, max_examples=50)  # other ones in every run
 hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, database=None, max_examples=50)
 
 
