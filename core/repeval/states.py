@@ -360,14 +360,19 @@ class TokenRows:
 def fit_prompts(tokenizer: Any, template: str, fields: Sequence[Mapping[str, str]], limit: int) -> TokenRows:
     """Token ids of `template` filled with each of `fields`, at most `limit` long by the rule of this module.
 
-    JudgeError when the template alone is longer than that.
+    What is asked alike (one source for many texts, say) is tokenised once.  JudgeError when the template alone is
+    longer than `limit`.
     """
-    ids = token_ids(tokenizer, [render(template, texts) for texts in fields])
-    cut = [len(row) > limit for row in ids]
-    for i, too_long in enumerate(cut):
-        if too_long:
-            ids[i] = _shortened(tokenizer, template, dict(fields[i]), ids[i], limit)
-    return TokenRows(ids, cut)
+    used = [name for name in FIELDS if f"{{{name}}}" in template]
+    asked = [tuple(texts[name] for name in used) for texts in fields]
+    distinct = dict(zip(asked, fields, strict=True))
+    rows = dict(
+        zip(distinct, token_ids(tokenizer, [render(template, texts) for texts in distinct.values()]), strict=True)
+    )
+    cut = [len(rows[key]) > limit for key in asked]
+    for key in {key for key, too_long in zip(asked, cut, strict=True) if too_long}:
+        rows[key] = _shortened(tokenizer, template, dict(distinct[key]), rows[key], limit)
+    return TokenRows([rows[key] for key in asked], cut)
 
 
 def _shortened(tokenizer: Any, template: str, fields: dict[str, str], ids: list[int], limit: int) -> list[int]:

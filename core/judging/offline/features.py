@@ -276,8 +276,8 @@ class Scaling:
     def concepts(self, features: FloatArray) -> FloatArray:
         """(n, n_features) → (n, n_concepts) with about unit spread; 0 where none of a concept's features is there."""
         standardised = np.nan_to_num(BEND * np.tanh((features - self.centre) / self.spread / BEND))
-        raw = product(standardised, mixing())
-        size = product(np.isfinite(features).astype(np.float64), np.abs(mixing()))
+        raw = _mixed(standardised, _members())
+        size = _mixed(np.isfinite(features).astype(np.float64), [[(k, 1.0) for k, _ in each] for each in _members()])
         value = (raw / np.maximum(size, 1.0) - self.middle) / self.width
         return np.where(size > 0, value, 0.0)
 
@@ -319,27 +319,28 @@ def product(left: FloatArray, right: FloatArray) -> FloatArray:
     """The matrix product (n, k) × (k, m), every element summed in the order of k.
 
     A library product sums in an order that depends on the shapes: an item's last bits would depend on its batch.
-    `left` must be finite: where `right` is 0 nothing is added.
     """
     total = np.zeros((left.shape[0], right.shape[1]))
     for column, row in zip(left.T, right, strict=True):
-        there = np.flatnonzero(row)
-        if there.size * 4 > row.size:
-            total += column[:, None] * row
-        else:  # most features belong to one or two of the concepts
-            for k in there:
-                total[:, k] += column * row[k]
+        total += column[:, None] * row
     return total
 
 
 @lru_cache(maxsize=1)
-def mixing() -> FloatArray:
-    """(n_features, n_concepts) of +1, −1 and 0: which features make up which concept."""
-    signs = np.zeros((len(FEATURES), len(KEYS)))
-    for column, concept in enumerate(CONCEPTS):
-        for name, sign in concept.features.items():
-            signs[INDEX[name], column] = sign
-    return signs
+def _members() -> list[list[tuple[int, float]]]:
+    """Of each grouped concept, the features that make it up, in their order, with +1 or −1."""
+    return [sorted((INDEX[name], sign) for name, sign in concept.features.items()) for concept in _GROUPS]
+
+
+def _mixed(values: FloatArray, members: Sequence[Sequence[tuple[int, float]]]) -> FloatArray:
+    """(n, n_features) → (n, n_concepts): sums over `members`, in the order of the features, then each by itself."""
+    columns, n_grouped = np.ascontiguousarray(values.T), len(members)
+    total = np.zeros((n_grouped + len(columns), len(values)))
+    for place, each in enumerate(members):
+        for k, sign in each:
+            total[place] += sign * columns[k]
+    total[n_grouped:] = columns
+    return np.ascontiguousarray(total.T)
 
 
 @lru_cache(maxsize=8)

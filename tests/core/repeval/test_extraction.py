@@ -258,6 +258,22 @@ def test_too_long_texts_lose_the_beginning_of_the_source_first(model_folder: Fol
     assert load_tokenizer(spec).decode(alone.prompts[0]).endswith("w59")
 
 
+def test_a_source_of_many_texts_is_tokenised_once(model_folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """40 texts of two sources, one of them too long: 40 + 2 texts are tokenised, and the long one anew as it is cut."""
+    given: list[str] = []
+    monkeypatch.setattr(
+        "core.repeval.states.token_ids", lambda tokenizer, texts: (given.extend(texts), token_ids(tokenizer, texts))[1]
+    )
+    long = " ".join(f"w{k}" for k in range(60))
+    items = [Item(f"i{k}", f"text {k}", source=long if k % 2 else "short") for k in range(40)]
+    spec = ModelSpec(str(model_folder("encoder")), device="cpu")
+    plan = plan_states(items, spec, Extraction(texts="compared", max_tokens=64))
+    assert (given.count("short"), given.count("text 7")) == (1, 1)
+    assert given.count(long) <= 2  # whole, and to say how much is to be cut
+    assert len(plan.prompts) == 42
+    assert plan.n_truncated == 20  # items whose source was cut
+
+
 def test_template_alone_too_long_is_an_error(model_folder: Folder) -> None:
     spec = ModelSpec(str(model_folder("decoder")), device="cpu")
     with pytest.raises(JudgeError, match="template alone takes"):

@@ -205,3 +205,16 @@ def test_a_product_sums_in_order_whatever_is_zero(left: np.ndarray, right: np.nd
             for k in range(6):
                 total += float(left[i, k]) * float(right[k, j])
             assert value == total
+
+
+@given(arrays.arrays(np.float64, (3, len(features.FEATURES)), elements=st.floats(-50, 50) | st.just(math.nan)))
+def test_concepts_are_the_standardised_features_that_make_them_up(measured: np.ndarray) -> None:
+    scaling = features.NEUTRAL
+    bent = np.nan_to_num(3 * np.tanh((measured - scaling.centre) / scaling.spread / 3))
+    for row, (values, shown) in enumerate(zip(scaling.concepts(measured), ~np.isnan(measured), strict=True)):
+        for place, concept in enumerate(features.CONCEPTS):
+            at = {features.INDEX[name]: sign for name, sign in concept.features.items()}
+            n = sum(shown[k] for k in at)
+            mean = sum(sign * bent[row, k] for k, sign in at.items()) / max(n, 1)
+            expected = (mean - scaling.middle[place]) / scaling.width[place] if n else 0.0
+            assert math.isclose(values[place], expected, abs_tol=1e-9)
