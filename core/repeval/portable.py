@@ -35,6 +35,13 @@ TOGETHER = 2048
 """Items whose states are held at once, which bounds the memory."""
 _COMMIT = re.compile("[0-9a-f]{40}")
 _WORDS = ("criteria", "prompt", "steps", "persona")
+_NAMES = frozenset(
+    "model revision fingerprint precision texts template criterion max_tokens question dim cells".split()
+)
+_ASKED = frozenset([*_WORDS, "task", "needs"])
+_PLACE = ("layer", "token")
+_LINEAR = frozenset([*_PLACE, "direction", "centre", "spread"])
+_KERNEL = frozenset([*_PLACE, "support", "weights", "intercept", "gamma", "slope", "offset"])
 DAMAGED = "the RepEval score in the file is damaged"
 
 
@@ -150,7 +157,7 @@ class RepEvalScorer:
     @classmethod
     def from_json(cls, body: Any) -> RepEvalScorer:
         """The scorer that `as_json` wrote.  JudgeError, in words, for anything else; nothing is loaded."""
-        kept = _mapping(body, "it")
+        kept = _named(_mapping(body, "it"), _NAMES, "it")
         dim, listed = _whole(kept, "dim", 1, MOST_BYTES // 4), kept.get("cells")
         if not isinstance(listed, list) or not 1 <= len(listed) <= MOST_CELLS:
             raise JudgeError(f"{DAMAGED}: cells must be a list of 1 to {MOST_CELLS}.")
@@ -159,6 +166,8 @@ class RepEvalScorer:
         if 4 * dim * vectors > MOST_BYTES:
             raise JudgeError(f"{DAMAGED}: {vectors} vectors of {dim:,} dimensions are more than {MOST_BYTES:,} bytes.")
         cells = tuple(_kernel(cell, dim) if "support" in cell else _cell(cell, dim) for cell in maps)
+        if len({(cell.layer, cell.token) for cell in cells}) < len(cells):
+            raise JudgeError(f"{DAMAGED}: two cells are of the same layer and token.")
         precision = _text(kept, "precision", 20)
         if precision not in PRECISIONS:
             raise JudgeError(f"{DAMAGED}: precision must be one of {', '.join(PRECISIONS)}, not {precision!r}.")
@@ -221,9 +230,13 @@ class ScorerWithModel:
         if here.fingerprint != self._scorer.fingerprint:
             raise JudgeError(
                 f"The model {self._scorer.model} here is another revision, or has other weights, than the one that "
-                f"this score was fitted on ({self._scorer.revision or self._scorer.fingerprint[:12]}; here "
-                f"{here.revision or here.fingerprint[:12]}); its states mean something else. Take the same version of "
-                "the model, or fit RepEval again."
+                f"this score was fitted on (then {self._scorer.fingerprint[:12]}, here {here.fingerprint[:12]}); its "
+                "states mean something else. Take the same version of the model, or fit RepEval again."
+            )
+        if beyond := [cell.layer for cell in self._scorer.cells if cell.layer >= here.n_layers]:
+            raise JudgeError(
+                f"{DAMAGED}: a cell is of layer {beyond[0]}, and {self._scorer.model} has the layers 0 to "
+                f"{here.n_layers - 1}."
             )
         self._same_model = True
 
@@ -255,7 +268,7 @@ def _n_vectors(kept: Mapping[str, Any]) -> int:
 
 
 def _cell(kept: Mapping[str, Any], dim: int) -> ScorerCell:
-    direction = _vectors(kept, "direction", 1, dim)[0]
+    direction = _vectors(_named(kept, _LINEAR, "a cell"), "direction", 1, dim)[0]
     centre, spread = (_number(kept, name) for name in ("centre", "spread"))
     if spread <= 0:
         raise JudgeError(f"{DAMAGED}: a spread must be above 0, not {spread:g}.")
@@ -263,7 +276,7 @@ def _cell(kept: Mapping[str, Any], dim: int) -> ScorerCell:
 
 
 def _kernel(kept: Mapping[str, Any], dim: int) -> KernelCell:
-    weights = kept.get("weights")
+    weights = _named(kept, _KERNEL, "a cell").get("weights")
     if not isinstance(weights, list) or not 1 <= len(weights) <= MOST_SUPPORT:
         raise JudgeError(f"{DAMAGED}: weights must be a list of 1 to {MOST_SUPPORT:,} numbers.")
     numbers = np.array([_number({"a weight": weight}, "a weight") for weight in weights])
@@ -316,7 +329,7 @@ def _extraction(kept: Mapping[str, Any], cells: Sequence[AnyCell]) -> Extraction
 
 
 def _question(kept: Mapping[str, Any]) -> Question:
-    task = _mapping(kept.get("task"), "task")
+    task = _mapping(_named(kept, _ASKED, "a question").get("task"), "task")
     kind: ItemKind = next((kind for kind in get_args(ItemKind) if kind == task.get("kind")), "pair")
     if kind == "pair":
         raise JudgeError(f"{DAMAGED}: a question is about items of one text, not {str(task.get('kind'))[:40]!r}.")
@@ -339,6 +352,13 @@ def _mapping(value: Any, what: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         raise JudgeError(f"{DAMAGED}: {what} must hold names and values, not a {type(value).__name__}.")
     return value
+
+
+def _named(kept: Mapping[str, Any], names: frozenset[str], what: str) -> Mapping[str, Any]:
+    """`kept`, which has no name but `names`."""
+    if unknown := [str(name)[:40] for name in kept if name not in names]:
+        raise JudgeError(f"{DAMAGED}: {what} may hold {', '.join(sorted(names))}, not {unknown[0]!r}.")
+    return kept
 
 
 def _text(kept: Mapping[str, Any], name: str, longest: int, *, needed: bool = False) -> str:

@@ -156,6 +156,23 @@ def test_an_edited_file_is_refused_or_marked(card: Card, tmp_path: Path) -> None
     assert open_file(path, "repeval", accept_edited=True).edited
 
 
+def test_a_layer_that_the_model_lacks_is_refused_before_any_text_is_read(card: Card, tmp_path: Path) -> None:
+    """The file states that layer 99 was searched, so nothing in it contradicts itself."""
+    path = written(tmp_path / "repeval.yaml", cells(card, layer=99) | {"layers": [*card["layers"], 99]})
+    with pytest.raises(JudgeError, match="a cell is of layer 99, and minilm has the layers 0 to 6"):
+        core.load_judge(path).score(make_golden().items[:1])
+
+
+@pytest.mark.parametrize("level", ["dataset", "sample", "system"])
+def test_a_recheck_measures_at_the_level_that_the_score_was_fitted_at(tmp_path: Path, level: Any) -> None:
+    golden = make_golden()
+    core.fit_repeval(golden, "quality", tokens=["mean"], level=level, bootstrap=0, out=tmp_path)
+    newer = make_golden(seed=5)
+    newer = replace(newer, items=tuple(replace(item, target=f"newer {item.target}") for item in newer.items))
+    found = core.recheck(tmp_path / "repeval.yaml", newer, "quality")
+    assert (found.then.level, found.now.level) == (level, level)
+
+
 class _NotHereError(Exception):
     """Raised in place of reading on a cluster."""
 

@@ -183,6 +183,10 @@ def test_the_svm_by_hand() -> None:
         (body(cells=[kernel(gamma=0)]), "gamma must be above 0"),
         (body(cells=[kernel(slope=None)]), "slope must be a finite number"),
         (body(cells=[cell(token="last")]), "Unknown token 'last'"),
+        (body(cells=[cell(), cell(centre=1.0)]), "two cells are of the same layer and token"),
+        (body(code="import os"), "it may hold cells, .*, not 'code'"),
+        (body(cells=[cell(code="import os")]), "a cell may hold centre, .*, not 'code'"),
+        (body(cells=[kernel(direction="AAAA")]), "a cell may hold gamma, .*, not 'direction'"),
     ],
 )
 def test_what_is_damaged_is_refused_in_words(damage: Any, words: str) -> None:
