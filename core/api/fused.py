@@ -144,8 +144,16 @@ def fuse(
         asked = ModelFusionAsked(judge, plan, criteria, tuple(also), leave_one_out, budget)
         fused = fuse_by_model(inputs, gathered, how, asked, out=out, on_estimate=on_estimate)
     else:
-        how = replace(how, method=method)
-        fused = FusedRun(inputs, gathered, fuse_parts(golden, aspect, gathered.parts, how, gathered.split(inputs)))
+        fused = _joined(inputs, gathered, replace(how, method=method))
     if out is not None:
         fused.save(out)
     return fused
+
+
+def _joined(inputs: FusionInput, gathered: Gathered, how: StackSettings) -> FusedRun:
+    """The fusion without calls.  UsageError, with what could not be computed, where too few parts are usable."""
+    try:
+        fusion = fuse_parts(inputs.golden, inputs.aspect, gathered.parts, how, gathered.split(inputs))
+    except UsageError as error:
+        raise UsageError(" ".join([str(error), *gathered.reasons])) from error
+    return FusedRun(inputs, gathered, fusion)

@@ -59,6 +59,11 @@ class Gathered:
     left_out: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
+    @property
+    def reasons(self) -> list[str]:
+        """Why parts are not usable, in sentences."""
+        return [f"{name}: {reason.rstrip('.')}." for name, reason in self.left_out.items()]
+
     def split(self, inputs: FusionInput) -> FusionSplit:
         """Labelled calibration items to fit on, held-out items to report on, none of a source that a part has seen."""
         labelled = ~np.isnan(inputs.golden.labels(inputs.aspect))

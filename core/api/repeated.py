@@ -175,11 +175,7 @@ def look_at_candidates(run: CalibratedRun, scope: Scope = "complete") -> Candida
     """
     found = analyse(run, scope)
     if not found.pool.places:
-        raise UsageError(
-            f"No candidate of this calibration was scored on all of its {len(run.split.calibration)} calibration items "
-            "(it never drafted, or the budget ended it before): there is nothing to analyse. Take --scope common, or "
-            "calibrate with a larger budget."
-        )
+        raise UsageError(f"There is nothing to analyse: {found.pool.why_empty}")
     return CandidateLook(run.task.aspect, found, _case(run))
 
 

@@ -77,6 +77,26 @@ class Pool:
         """(n_places,) alignments."""
         return np.array([place.value for place in self.places], dtype=np.float64)
 
+    @property
+    def why_empty(self) -> str:
+        """Why no candidate has an alignment, and what to do, in sentences; "" where some have one."""
+        if self.places:
+            return ""
+        if not self.n_candidates:
+            return "this calibration never drafted. Calibrate with a larger budget."
+        if self.n_undefined:
+            return (
+                f"the alignment of all {self.n_undefined} candidates that were scored is undefined, because they do "
+                "not tell the calibration items apart. Calibrate on other items, or with another judge."
+            )
+        if self.scope == "common":
+            return f"none of the {self.n_candidates} candidates was scored. Calibrate with a larger budget."
+        return (
+            f"the budget ended before any of the {self.n_candidates} candidates was scored on all {self.n_items:,} "
+            "calibration items. Look at all of them on their first items (scope common), or calibrate with a larger "
+            "budget."
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Trend:

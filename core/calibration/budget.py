@@ -228,7 +228,7 @@ def estimate(
     if by_batch is not None and cost is not None:
         cost *= 1 - HALF * by_batch.calls / max(1, plan.calls)
     ahead = "" if by_batch is None else by_batch.words(plan.calls)
-    notes = (judge.notice, _several(judge, plan.calls), ahead, cut)
+    notes = (judge.notice, unheeded(judge, settings), _several(judge, plan.calls), ahead, cut)
     return Estimate(
         plan.calls + before,
         *(prompt, completion, cost),
@@ -236,6 +236,16 @@ def estimate(
         n_held_out=n_held_out,
         notes=tuple(filter(None, notes)),
         few_labels=few_labels(items.n, refining=plan.rounds > 0),
+    )
+
+
+def unheeded(judge: Judge, settings: CalibrationSettings) -> str:
+    """A sentence where the length of criteria was bounded for a judge that does not write them; "" for any other."""
+    if settings.max_words is None or isinstance(judge, LLMJudge):
+        return ""
+    return (
+        f"The bound of {settings.max_words:,} words is not kept: it is told to a language model, and the judge "
+        f"{judge.spec} puts its criteria together from clauses. Leave it out, or choose a model."
     )
 
 

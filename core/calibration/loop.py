@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from core.calibration.budget import Request, WorkPlan, cut_words, plan_work, require_usable, spread
+from core.calibration.budget import Request, WorkPlan, cut_words, plan_work, require_usable, spread, unheeded
 from core.calibration.candidate_pool import AskedJudge, CallBudget, CandidatePool, ScoreTable, ensemble_scores
 from core.calibration.fitting import (
     Fitted,
@@ -92,6 +92,7 @@ def calibration(
     Raises AspectError before the first call when the labels cannot rank anything.
     """
     run = _start(judge, split, settings, split.held_out)
+    run.warnings += filter(None, [unheeded(judge.judge, settings)])
     pool, plan = run.pool, run.plan
     run.publish("draft", 0, f"drafting {plan.drafts} criteria")
     requests = draft_requests(judge.golden, pool.items.labels, pool.items.positions, settings)

@@ -256,7 +256,7 @@ def _calibration_words(body: dict[str, Any]) -> list[str]:
         alignment_line("calibration (flatters)", body["calibration"]),
         alignment_line("calibration, no criteria", bare["calibration"]),
         "Criteria of the final judge:",
-        *(f"  - {' '.join(text.split())}" for text in body["criteria"]),
+        *(f"  - {' '.join(text.split()) or 'none: the judge without criteria'}" for text in body["criteria"]),
         *notes(*body["warnings"], *body["work"]["left_out"]),
         *written_to(body["out"]),
     ]

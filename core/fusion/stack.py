@@ -183,8 +183,8 @@ def fuse(
     left_out = _unusable(_Parts(parts, matrix, agreement, split), on_fit)
     usable = [k for k, name in enumerate(names) if name not in left_out]
     if len(usable) < 2:
-        why = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
-        raise UsageError(f"A fusion needs at least two usable parts; {len(usable)} came. {why}")
+        why = [f"{name}: {reason.rstrip('.')}." for name, reason in left_out.items()]
+        raise UsageError(" ".join([f"A fusion needs at least two usable parts; {len(usable)} came.", *why]))
     used = _Parts([parts[k] for k in usable], matrix[usable], agreement, split)
     estimator = used.fitted()
     values = estimator.score(used.matrix)

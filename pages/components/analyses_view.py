@@ -131,11 +131,7 @@ def _draw_candidates(page: Opened, run: Run) -> None:
         )
     chosen = drawn[scope]
     if not chosen.analyses.pool.places:
-        st.info(
-            "No candidate was scored on all calibration items: the budget ended the run before. Calibrate with a "
-            "larger budget, or compare all on their first items.",
-            icon=":material/info:",
-        )
+        st.info(f"There is nothing to analyse: {chosen.analyses.pool.why_empty}", icon=":material/info:")
         return
     st.caption(
         "On calibration items, whose labels shaped and chose these criteria: what made them win here, not how good "

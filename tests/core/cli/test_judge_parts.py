@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.core.cli.conftest import SUMMARIES, Run
+from tests.core.cli.conftest import SUMMARIES, Run, Say, write_rows
 
 QUICK = ("--aspect", "coherence", "--preset", "quick", "--out", "out")
 
@@ -61,3 +61,30 @@ def test_what_has_no_parts_is_told(run: Run) -> None:
             assert words in body["error"]["message"]
     _, body = run("analyse", "out/judge.yaml", SUMMARIES)
     assert body["case_study"] is None  # nothing was refined
+
+
+def test_why_there_is_nothing_to_analyse(run: Run, say: Say) -> None:
+    """A budget that pays for no draft; one that scores drafts on first items alone; texts that are all alike."""
+    rows = [{"item_id": f"i{k}", "target": "all alike here", "human_quality": 1 + k % 5} for k in range(40)]
+    write_rows("alike.jsonl", rows)
+    for golden, how, scope, words in (
+        (SUMMARIES, (*QUICK[:-1], "none", "--budget", "40"), "complete", "this calibration never drafted"),
+        (SUMMARIES, (*QUICK[:-1], "none", "--budget", "40"), "common", "this calibration never drafted"),
+        (
+            "alike.jsonl",
+            ("--aspect", "quality", "--preset", "quick", "--out", "flat"),
+            "complete",
+            "do not tell the calibration items apart",
+        ),
+    ):
+        assert run("calibrate", golden, *how)[0] == 0
+        code, body = run("analyse", f"{how[how.index('--out') + 1]}/judge.yaml", golden, "--scope", scope)
+        assert (code, words in body["error"]["message"]) == (2, True), body
+    assert "  - none: the judge without criteria" in say("calibrate", SUMMARIES, *QUICK, "--budget", "40")
+
+
+@pytest.mark.parametrize(("judge", "kept"), [("offline", False), ("scripted:3", True)])
+def test_a_bound_on_words_that_nobody_keeps_is_said(say: Say, judge: str, kept: bool) -> None:
+    said = say("calibrate", SUMMARIES, *QUICK, "--judge", judge, "--max-words", "40")
+    for told in (said, said.err):  # in the result, and before the start
+        assert ("The bound of 40 words is not kept" in told) is not kept
