@@ -91,17 +91,17 @@ def gather(inputs: FusionInput, names: Sequence[str], on_part: Callable[[str], N
         raise UsageError(f"A fusion needs at least two parts in --with, {len(names)} came: e.g. offline,overlap,chrf.")
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise UsageError(f"Each part may be named once; these came twice: {', '.join(twice)}.")
-    makers = [_maker(name) for name in names]
-    gathered = Gathered()
-    for name, make in zip(names, makers, strict=True):
+    makers = {name: _maker(name) for name in names}
+    gathered, made = Gathered(), dict[str, Part]()
+    for name in sorted(names, key=lambda name: name != "repeval"):  # what it reads, similarity need not read again
         on_part(name)
         try:
-            judge, recipe = make(inputs, gathered)
+            made[name] = makers[name](inputs, gathered)
         except ConcordError as error:
             gathered.left_out[name] = str(error)
-        else:
-            gathered.parts.append(judge)
-            gathered.recipes[judge.name] = recipe
+    for judge, recipe in (made[name] for name in names if name in made):
+        gathered.parts.append(judge)
+        gathered.recipes[judge.name] = recipe
     return gathered
 
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Protocol
 
@@ -23,6 +24,7 @@ from core.metrics.base import Metric, MetricScores
 from core.owner_only import make_private
 from core.records import Item, JudgeScores, Unscored, content_digest
 
+_written_out = attrgetter(*(field.name for field in fields(Item)))
 BLOCK = 200
 """Items kept together: what a killed process may have to score again."""
 
@@ -138,7 +140,7 @@ def kept(metric: Metric, blocks: Blocks) -> Metric:
         parts = []
         for start in range(0, len(items), BLOCK):
             block = items[start : start + BLOCK]
-            key = content_digest("block", [identity, [astuple(item) for item in block]])
+            key = content_digest("block", [identity, [_written_out(item) for item in block]])
             scores = _read(blocks.get(key), block)
             if scores is None:
                 scores = metric.score(block, partial(_further, on_progress, start, len(items)))

@@ -9,15 +9,36 @@ numbers are the same.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from core.repeval.model import LoadedModel
+import numpy as np
+from numpy.typing import NDArray
+
+from core.repeval.model import EMBEDDED, LoadedModel
 from core.repeval.states import Grid, HalfArray, token_offset
 
 if TYPE_CHECKING:
     import torch
+
+SingleArray = NDArray[np.float32]
+MOST_MEANS = 20_000
+"""Of 1.5 KB each."""
+_means: OrderedDict[bytes, SingleArray] = OrderedDict()
+
+
+def mean_of(ids: Sequence[int]) -> SingleArray | None:
+    """(dim,) mean of the last layer over a text that the embedded encoder has read lately in this process.
+
+    None for any other: RepEval reads the texts whose vectors the similarity of `core.metrics` needs.
+    """
+    return _means.get(_name(ids))
+
+
+def _name(ids: Sequence[int]) -> bytes:
+    return np.asarray(ids, dtype="<i4").tobytes()
 
 
 class StateReader:
@@ -27,6 +48,10 @@ class StateReader:
         self.loaded, self.grid = loaded, grid
         self.blocks = _blocks(loaded.model, loaded.facts.n_layers - 1)
         self._backbone = getattr(loaded.model, "base_model", loaded.model)
+        last = loaded.facts.n_layers - 1
+        told = loaded.facts.name == EMBEDDED and str(loaded.model.dtype) == "torch.float32"
+        told = told and last in grid.layers and "mean" in grid.tokens
+        self._mean = (grid.layers.index(last), grid.tokens.index("mean")) if told else None
 
     def read(self, rows: Sequence[Sequence[int]]) -> HalfArray:
         """(n, n_layers, n_tokens, dim) float16 states of `rows` (token ids without padding, none empty).
@@ -46,7 +71,18 @@ class StateReader:
                 self.blocks = None
                 hidden = self._backbone(**inputs, output_hidden_states=True).hidden_states
                 layers = [pick(hidden[number]) for number in self.grid.layers]
+            self._remember(rows, layers)
             return _together(layers)
+
+    def _remember(self, rows: Sequence[Sequence[int]], layers: Sequence[torch.Tensor]) -> None:
+        """For `mean_of`."""
+        if self._mean is None:
+            return
+        layer, token = self._mean
+        means = layers[layer][:, token].float().cpu().numpy()
+        _means.update((_name(ids), mean.copy()) for ids, mean in zip(rows, means, strict=True))
+        while len(_means) > MOST_MEANS:
+            _means.popitem(last=False)
 
     def beside(self, mask: torch.Tensor, run: Callable[[], None]) -> HalfArray | None:
         """As `read`, of the one pass that `run` makes over texts filled on the right, whose `mask` is (n, longest).

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
-from core.metrics import make_metric
+from core.api import fused_parts
+from core.errors import UsageError
+from core.export.fused_file import FusedPart
+from core.metrics import embeddings, make_metric
+from core.metrics.checkpoints import in_batches
 from core.metrics.embeddings import sentence_vectors
-from core.records import Item
+from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Scale
+from core.repeval import extract
 from core.repeval.model import ModelSpec, load_model, load_tokenizer
 
 pytestmark = pytest.mark.slow  # loads MiniLM
@@ -56,3 +63,39 @@ def test_progress_counts_items() -> None:
     assert seen[-1] == (2, 2)
     empty = make_metric("similarity").score([Item("x", "", source="a")])
     assert np.isnan(empty.values[0])
+
+
+def test_what_repeval_has_read_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All but the long text, of which RepEval reads the end and similarity the beginning; the vectors are the same."""
+    items = tuple(Item(f"i{k}", text) for k, text in enumerate(TEXTS))
+    alone = sentence_vectors(TEXTS)
+    scale = AspectLabels("quality", Scale(1, 5), (1.0,) * len(items))
+    extract(GoldenSet("read", "single", items, {"quality": scale}), ModelSpec(device="cpu"))
+    read: list[int] = []
+    monkeypatch.setattr(
+        embeddings,
+        "in_batches",
+        lambda encoder, lengths, *rest: (read.extend(lengths), in_batches(encoder, lengths, *rest))[1],
+    )
+    seen: list[tuple[int, int]] = []
+    again = sentence_vectors(TEXTS, lambda *progress: seen.append(progress))
+    assert read == [embeddings.SENTENCE_TOKENS]
+    assert seen[-1] == (len(TEXTS), len(TEXTS))
+    np.testing.assert_allclose(again, alone, atol=1e-5)
+
+
+def test_of_the_parts_of_a_fusion_repeval_goes_first_and_each_keeps_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    def maker(name: str) -> Any:
+        def make(*_: object) -> Any:
+            if name == "chrf":
+                raise UsageError("no references")
+            return JudgeScores(name, "metric", "quality", np.zeros(1)), FusedPart(name=name, higher_is_better=True)
+
+        return make
+
+    monkeypatch.setattr(fused_parts, "_maker", maker)
+    heard: list[str] = []
+    gathered = fused_parts.gather(Any, ["similarity", "chrf", "repeval", "overlap"], heard.append)  # type: ignore[arg-type]
+    assert heard == ["repeval", "similarity", "chrf", "overlap"]
+    assert [part.name for part in gathered.parts] == [*gathered.recipes] == ["similarity", "repeval", "overlap"]
+    assert gathered.left_out == {"chrf": "no references"}
