@@ -240,7 +240,8 @@ def ask_in_style(
     """Every sample of `items`; `progress` counts replies.  Nothing is asked about an item without text."""
     judged = [k for k, item in enumerate(items) if item.target.strip()]
     tap = _Tap(model.provider, progress.advance, len(judged) * style.samples)
-    judge = LLMJudge(tap, model.model, spec=model.spec, sampling=sampling_of(style))
+    kind = type(model)  # one in the process asks in its own way
+    judge = kind(tap, model.model, spec=model.spec, sampling=sampling_of(style))
     matrix = judge.score(task, items, [criteria])
     if len(tap.replies) != tap.expected:
         raise JudgeError(f"{len(tap.replies)} replies came for {len(judged)} items in the style {style.name}.")
