@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import threading
 import time
@@ -9,6 +10,8 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Literal, Self
 from urllib.parse import urlsplit
+
+COMMIT = re.compile(rb"COMMIT(?!TED)")  # of "READ COMMITTED" nothing is lost
 
 
 class GoingAway:
@@ -92,7 +95,7 @@ class GoingAway:
             while data := source.recv(65536):
                 if target in self._muted:
                     break
-                if to_server and self.lose_commit and b"COMMIT" in data:
+                if to_server and self.lose_commit and COMMIT.search(data):
                     when, self.lose_commit = self.lose_commit, ""
                     if when == "before":
                         break

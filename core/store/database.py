@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -94,11 +94,15 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[sa.Connection]:
-        """A read-only look at one moment of the database."""
+        """A read-only look at the database; of Postgres at the moment of each query, with no transaction around it.
+
+        Its usual transaction would show each query its own moment too, for two more ways to the server and back.
+        """
         if (joined := self.joined) is not None:
             yield joined
             return
-        with in_our_words(), self.engine.connect() as connection, connection.begin():
+        options: dict[str, Any] = {} if self.is_sqlite else {"isolation_level": "AUTOCOMMIT"}
+        with in_our_words(), self.engine.connect().execution_options(**options) as connection, connection.begin():
             yield connection
 
     @contextmanager
@@ -238,8 +242,10 @@ def _make_folder(url: sa.URL) -> None:
 
 def _engine(url: sa.URL, is_sqlite: bool) -> sa.Engine:
     if not is_sqlite:
-        engine = sa.create_engine(url, pool_size=5, max_overflow=5, pool_pre_ping=True, connect_args=_SILENCE)
+        engine = sa.create_engine(url, pool_size=5, max_overflow=5, connect_args=_SILENCE)
         sa.event.listen(engine, "connect", _set_up_postgres)
+        sa.event.listen(engine, "checkin", _note_use)
+        sa.event.listen(engine, "checkout", partial(_ask_whether_there, engine.dialect))
         return engine
     engine = sa.create_engine(url, connect_args={"timeout": _BUSY_MS / 1000}, pool_size=5, max_overflow=10)
     sa.event.listen(engine, "connect", _set_up_sqlite)
@@ -258,6 +264,25 @@ def _set_up_postgres(connection: Any, _: object) -> None:
     """A process that froze inside a transaction must not keep others from the rows it had locked."""
     connection.execute("SET idle_in_transaction_session_timeout = '30s'")
     connection.commit()
+
+
+_FRESH = 5.0
+"""Seconds after its last use that a connection is taken to be there: if it is not, what was asked is asked again."""
+
+
+def _note_use(_: object, record: Any) -> None:
+    record.info["used"] = time.monotonic()
+
+
+def _ask_whether_there(dialect: sa.Dialect, connection: Any, record: Any, _: object) -> None:
+    """A connection that has long been idle may be gone; then all of them are made anew."""
+    used = record.info.get("used")
+    if used is None or time.monotonic() - used < _FRESH:
+        return
+    try:
+        dialect.do_ping(connection)
+    except dialect.loaded_dbapi.Error as error:
+        raise sa.exc.InvalidatePoolError() from error
 
 
 def _set_up_sqlite(connection: sqlite3.Connection, _: object) -> None:

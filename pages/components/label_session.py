@@ -196,8 +196,14 @@ def _draw_choices(assignment: Assignment, shown: Shown, place: int, here: bool) 
 
 def _anchors(assignment: Assignment, aspect: LabelAspect) -> Mapping[float, str]:
     passed = assignment.passed
-    written = projects.get_anchors(assignment.store, passed.project_id, passed.golden_id, aspect.aspect).texts
+    written = _written(assignment.store, passed.project_id, passed.golden_id, aspect.aspect)
     return written or label_item.levels_of(aspect, label_item.kind_of(passed.golden_id, assignment.store))
+
+
+@st.cache_data(ttl=10, max_entries=64, show_spinner=False)
+def _written(_store: Store, project_id: str, golden_id: str, aspect: str) -> Mapping[float, str]:
+    """As `_team`."""
+    return projects.get_anchors(_store, project_id, golden_id, aspect).texts
 
 
 def _draw_choice(

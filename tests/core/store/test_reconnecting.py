@@ -14,6 +14,7 @@ from core.errors import LostConnectionError, StoreError
 from core.people import Actor
 from core.review.criteria import Comment
 from core.review.log import Entry
+from core.store import database
 from core.store import reconnecting as patience
 from core.store.database import in_our_words
 from core.store.store import Store
@@ -91,6 +92,22 @@ def test_where_nobody_can_tell_it_says_so(
     assert told == ["waiting"]
     with Store(postgres_url) as there:
         assert events(there, project) == ["c"]
+
+
+@pytest.mark.parametrize("idle", [0.0, 60.0])
+def test_connections_that_died_meanwhile_are_made_anew(
+    server: GoingAway, away: Store, monkeypatch: pytest.MonkeyPatch, idle: float
+) -> None:
+    """Those in use of late are found dead by the first query, which is asked again; those long idle before it."""
+    project = away.projects.add("p")
+    told: list[str] = []
+    away.say_waiting_by(lambda: told.append("waiting"))
+    with ThreadPoolExecutor(4) as pool, away.projects._db.read():
+        list(pool.map(lambda _: away.projects.get(project), range(8)))  # several connections
+    server.be_away(0.1)
+    monkeypatch.setattr(database, "_FRESH", 5.0 - idle)
+    assert away.projects.get(project).name == "p"
+    assert told == ([] if idle else ["waiting"])
 
 
 def test_patience_ends_once(server: GoingAway, away: Store, monkeypatch: pytest.MonkeyPatch) -> None:
