@@ -268,8 +268,14 @@ def _likelihoods(
 ) -> FloatArray:
     """(n_pairs,) mean log-probabilities of the second texts given the first.
 
-    The special tokens count, as in BARTScore; those that begin a text only with `count_start`.
+    The special tokens count, as in BARTScore; those that begin a text only with `count_start`.  JudgeError for a model
+    that does not say how its texts begin.
     """
+    if getattr(checkpoint.model.config, "decoder_start_token_id", None) is None:
+        raise JudgeError(
+            f"The model {checkpoint.name} does not say which token its texts begin with. Add decoder_start_token_id to "
+            "its config.json (T5 takes its pad token, BART its </s>), or choose another checkpoint."
+        )
     sources = checkpoint.rows([text for text, _ in pairs])
     targets = [row["input_ids"] for row in checkpoint.rows([target for _, target in pairs])]
 

@@ -205,6 +205,18 @@ def seq2seq(folder: str) -> tuple[Any, Any]:
     return AutoTokenizer.from_pretrained(folder), AutoModelForSeq2SeqLM.from_pretrained(folder).eval()
 
 
+def test_a_model_that_does_not_say_how_its_texts_begin_is_refused(
+    t5_model: str, items: Sequence[Item], tmp_path: Path
+) -> None:
+    folder = Path(shutil.copytree(t5_model, tmp_path / "silent"))
+    for name in ("config.json", "generation_config.json"):
+        said = json.loads((folder / name).read_text("utf-8"))
+        said.pop("decoder_start_token_id", None)
+        (folder / name).write_text(json.dumps(said), encoding="utf-8")
+    with pytest.raises(JudgeError, match="does not say which token its texts begin with"):
+        make_metric(f"bartscore:{folder}").score(items)
+
+
 def test_bartscore_is_the_mean_log_likelihood(bart_model: str, items: Sequence[Item]) -> None:
     tokenizer, model = seq2seq(bart_model)
 
