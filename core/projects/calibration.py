@@ -87,7 +87,7 @@ def start_calibration(store: Store, settings: Settings, request: CalibrationRequ
 
 
 def run_calibration(work: RunWork) -> Calibration:
-    """Calibrate, and enter the criteria, their alignments, and the judges."""
+    """Calibrate."""
     from core.calibration.loop import calibration
 
     request, golden = work.request(CalibrationRequest), work.golden
@@ -95,18 +95,21 @@ def run_calibration(work: RunWork) -> Calibration:
     made = work.prepared(request.judge_spec, task, split.calibration, request.asking, define=request.define)
     task = replace(task, definition=made.prepared.definition or task.definition)
     with work.asking(made.state, task, made.prepared, batch=request.settings.batch) as judge:
-        result = calibration(judge, split, request.settings, judge_state=made.state)
+        return calibration(judge, split, request.settings, judge_state=made.state)
+
+
+def enter_calibration(work: RunWork, result: Calibration) -> None:
+    """Enter the criteria, their alignments, the judges, and the final one as a version."""
     every = {candidate.criteria.criteria_id: candidate.criteria for candidate in result.candidates}
     every |= {criteria.criteria_id: criteria for criteria in result.chosen}
     work.add_criteria(list(every.values()))
     work.add_alignments(criteria_alignments(work, result))
     bare = [candidate.criteria.criteria_id for candidate in result.candidates if candidate.status == "baseline"]
     run_id = work.run.run_id
-    final = final_judge(result, golden, run_id, f"{judge_words(spec_of(result))} · calibrated")
+    final = final_judge(result, work.golden, run_id, f"{judge_words(spec_of(result))} · calibrated")
     for scores in (final, *bare_judges(result, run_id, work.scores(bare))):
         work.add_judge(scores)
     propose(work, result)
-    return result
 
 
 def final_judge(result: Calibration, golden: GoldenSet, run_id: str, name: str) -> JudgeScores:

@@ -157,7 +157,7 @@ def in_place_of_parent(store: Store, project_id: str, aspect: str, criteria_id: 
 
 
 def run_version_measurement(work: RunWork) -> Calibration:
-    """Score what is missing, measure the version, and enter it beside the one in use."""
+    """Score what is missing, and measure the version."""
     from core.calibration.loop import measure
 
     request, golden = work.request(VersionRequest), work.golden
@@ -166,18 +166,22 @@ def run_version_measurement(work: RunWork) -> Calibration:
     criteria = [work.store.criteria.get(request.project_id, name).criteria for name in request.criteria_ids]
     task, split = asked.task(golden), sides_of(work.store, work.run.run_id, golden)
     with work.asking(state, task) as judge:
-        result = measure(judge, split, asked.settings, criteria, held_out=request.held_out, judge_state=state)
+        return measure(judge, split, asked.settings, criteria, held_out=request.held_out, judge_state=state)
+
+
+def enter_version(work: RunWork, result: Calibration) -> None:
+    """Enter what was measured of a version, beside the one in use."""
+    request = work.request(VersionRequest)
     work.add_criteria([candidate.criteria for candidate in result.candidates])
     work.add_alignments(criteria_alignments(work, result))
     name = f"{judge_words(work.run.judge_spec)} · version {request.version}"
-    work.add_judge(final_judge(result, golden, work.run.run_id, name))
+    work.add_judge(final_judge(result, work.golden, work.run.run_id, name))
     if not _has_baseline(work, request):
         bare = [candidate.criteria.criteria_id for candidate in result.candidates if candidate.status == "baseline"]
         for baseline in bare_judges(result, work.run.run_id, work.scores(bare)):
             work.add_judge(baseline)
     version = judge_line(work.store, request.project_id, request.aspect).get(request.version)
     enter_measurement(work, version, result)
-    return result
 
 
 def version_run(store: Store, project_id: str, aspect: str, number: int) -> Run | None:

@@ -29,11 +29,11 @@ from core.projects.analyses import (
     start_recheck,
 )
 from core.projects.by_batch import BATCHES, BatchSteps
-from core.projects.calibration import CalibrationRequest, run_calibration, start_calibration
+from core.projects.calibration import CalibrationRequest, enter_calibration, run_calibration, start_calibration
 from core.projects.consent import require_consent
 from core.projects.fusion_by_model import run_fusion, start_fusion
 from core.projects.judge_line import VersionRequest
-from core.projects.judge_versions import run_version_measurement, start_version
+from core.projects.judge_versions import enter_version, run_version_measurement, start_version
 from core.projects.judges import MetricsRequest, MetricsResult, names_a_model, run_metrics, start_metrics
 from core.projects.repeval import DOCUMENTS, RepEvalOutcome, RepEvalRequest, reads_a_model, run_repeval, start_repeval
 from core.projects.rescore import RescoreRequest, RescoreResult, run_rescore, start_rescore
@@ -55,7 +55,8 @@ class Kind:
 
     `start` puts a request in the queue; `documents` are the records it keeps on its way, by name; `wants_gpu` says
     of a request whether its work is a model in the worker (all other models are behind an endpoint, or small); a
-    `quick` kind is over in seconds, somebody waits for it, and it waits for no other run.
+    `quick` kind is over in seconds, somebody waits for it, and it waits for no other run.  `enter` lists in the project
+    what a result adds: after the result is kept, for whoever sees the one looks for the other.
     """
 
     request: type[RunRequest]
@@ -65,6 +66,7 @@ class Kind:
     documents: Mapping[str, type] = field(default_factory=dict)
     wants_gpu: Callable[[Any], bool] | None = None
     quick: bool = False
+    enter: Callable[[RunWork, Any], None] | None = None
 
 
 KINDS: dict[str, Kind] = {
@@ -74,9 +76,15 @@ KINDS: dict[str, Kind] = {
         run_calibration,
         start_calibration,
         {SNAPSHOT: LeaderboardSnapshot, BATCHES: BatchSteps},
+        enter=enter_calibration,
     ),
     "version": Kind(
-        VersionRequest, Calibration, run_version_measurement, start_version, {SNAPSHOT: LeaderboardSnapshot}
+        VersionRequest,
+        Calibration,
+        run_version_measurement,
+        start_version,
+        {SNAPSHOT: LeaderboardSnapshot},
+        enter=enter_version,
     ),
     "rescore": Kind(RescoreRequest, RescoreResult, run_rescore, start_rescore),
     "round": Kind(RoundRequest, RoundResult, run_round, start_round),
@@ -100,8 +108,11 @@ def do_run(store: Store, settings: Settings, run: Run, progress: RunProgress) ->
     if run.kind not in KINDS:
         raise JobError(f"This worker knows no runs of kind {run.kind!r}; update it.")
     work = RunWork(store, settings, run, progress)
-    result = KINDS[run.kind].run(work)
+    kind = KINDS[run.kind]
+    result = kind.run(work)
     work.keep(RESULT, result)
+    if kind.enter is not None:
+        kind.enter(work, result)
     return "budget" if getattr(result, "stopped_early", "") else "done"
 
 

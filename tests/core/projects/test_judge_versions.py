@@ -412,3 +412,28 @@ def test_five_hundred_criteria_are_listed_with_their_versions_in_one_reading(wor
     with pytest.raises(UsageError, match="1 to 25 sets of criteria, not 500"):
         ids = [criteria.criteria_id for criteria in texts]
         projects.make_version(world.store, world.settings, world.project_id, ASPECT, ids, origin="criteria")
+
+
+def test_whoever_sees_a_judge_or_a_version_finds_what_its_run_left(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another run of the aspect may look at any moment, and compares its judge with the one that it sees."""
+    named: list[str] = []
+
+    def watched(add: Callable[..., object]) -> Callable[..., object]:
+        def added(part: object, *args: object, **more: object) -> object:
+            for run_id in (run_id for entry in args if (run_id := getattr(entry, "run_id", ""))):
+                projects.load_calibration(world.store, run_id)
+                named.append(run_id)
+            return add(part, *args, **more)
+
+        return added
+
+    for part in (world.store.judges, world.store.events):
+        monkeypatch.setattr(type(part), "add", watched(type(part).add))
+    chosen = CalibrationSettings(preset="quick", rounds=0, resamples=100, ensemble=1, seed=1)
+    request = CalibrationRequest(world.project_id, world.golden_id, ASPECT, settings=chosen)
+    calibration = projects.start_calibration(world.store, world.settings, request)
+    assert world.drive(world.store, world.settings, calibration) == "done"
+    version = world.make(world.edited)
+    assert set(named) == {calibration, version}
