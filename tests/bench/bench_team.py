@@ -153,7 +153,7 @@ def team(folder: Path, n_workers: int) -> Iterator[Team]:
         workers = [
             stack.enter_context(
                 running(
-                    ["nice", "-n", "5", sys.executable, "-m", "core", "worker"],
+                    ["nice", "-n", "19", sys.executable, "-m", "core", "worker"],
                     folder / f"worker-{k}.log",
                     CONCORD_HOME=str(folder / f"worker-{k}"),
                     CONCORD_WORKER_ID=f"worker-{k}",
@@ -194,12 +194,17 @@ class Watched:
 
 @dataclass(frozen=True)
 class Begun:
-    """A pass to label, and the runs that were queued, in order."""
+    """A pass to label, the calibrations that are to be queued, in order, and the runs once they are."""
 
     project_id: str
     golden_id: str
     pass_id: str
-    run_ids: tuple[str, ...]
+    requests: tuple[CalibrationRequest, ...]
+    run_ids: tuple[str, ...] = ()
+
+    def queued(self, own: Team) -> Begun:
+        run_ids = (projects.start_calibration(own.store, own.settings, request) for request in self.requests)
+        return replace(self, run_ids=tuple(run_ids))
 
 
 def begin(own: Team, options: argparse.Namespace) -> Begun:
@@ -215,14 +220,14 @@ def begin(own: Team, options: argparse.Namespace) -> Begun:
         aspects={name: replace(labels, values=labels.values[:MOST_ITEMS]) for name, labels in golden.aspects.items()},
     )
     chosen = CalibrationSettings(rounds=1, resamples=200)
-    run_ids = []
+    requests = []
     for k in range(N_PROJECTS):  # each queues all of its runs before the next has any
         its = projects.create_project(own.store, f"project {k}").project_id
         its_golden = projects.add_golden(own.store, its, small)
         for n in range(k, options.runs, N_PROJECTS):
-            request = CalibrationRequest(its, its_golden, "coherence", settings=replace(chosen, seed=n // N_PROJECTS))
-            run_ids.append(projects.start_calibration(own.store, own.settings, request))
-    return Begun(project.project_id, golden_id, pass_id, tuple(run_ids))
+            settings = replace(chosen, seed=n // N_PROJECTS)
+            requests.append(CalibrationRequest(its, its_golden, "coherence", settings=settings))
+    return Begun(project.project_id, golden_id, pass_id, tuple(requests))
 
 
 async def kept_with(client: aiohttp.ClientSession, url: str) -> str:
@@ -231,7 +236,8 @@ async def kept_with(client: aiohttp.ClientSession, url: str) -> str:
         return f"concord_web={answer.cookies['concord_web'].value}"
 
 
-async def drive(own: Team, begun: Begun, options: argparse.Namespace) -> tuple[Tally, dict[str, Any]]:
+async def drive(own: Team, begun: Begun, options: argparse.Namespace) -> tuple[Tally, Begun, dict[str, Any]]:
+    """The sessions are opened, then the runs queued and the labels given."""
     tally, ids = Tally(), {"project": begun.project_id, "labelling": begun.pass_id}
     raters = [f"rater {k}" for k in range(options.annotators)]
     empty = own.web_mb()
@@ -252,6 +258,7 @@ async def drive(own: Team, begun: Begun, options: argparse.Namespace) -> tuple[T
             screen = ("golden_set", "runs", "overview", "label")[k % 4]
             others.append(await tab(screen, **ids if screen == "label" else {"project": begun.project_id}))
         full = own.web_mb()
+        begun = await asyncio.to_thread(begun.queued, own)
         end = time.monotonic() + options.seconds
         watched = asyncio.create_task(watch(own, begun, end))
         restarted = asyncio.create_task(restart(own, options.seconds / 2))
@@ -262,7 +269,7 @@ async def drive(own: Team, begun: Begun, options: argparse.Namespace) -> tuple[T
         memory = {"web MB empty": round(empty), "web MB with all sessions": round(full)}
         memory |= {"web MB at the end": round(own.web_mb())}
         memory |= {"MB a session": round((own.web_mb() - empty) / options.sessions, 2)}
-        return tally, memory | {"sessions by web process": dict(sides)} | await restarted | vars(await watched)
+        return tally, begun, memory | {"sessions by web process": dict(sides)} | await restarted | vars(await watched)
 
 
 async def restart(own: Team, after: float) -> dict[str, float]:
@@ -307,6 +314,7 @@ def about_runs(store: Store, run_ids: tuple[str, ...]) -> dict[str, Any]:
         twice += len(listed) - len(set(listed))
     return {
         "runs": dict(Counter(run.status for run in runs)),
+        "what failed": sorted({run.error for run in runs if run.status == "failed"}),
         "attempts": dict(Counter(run.attempt for run in runs)),
         "results that differ": different,
         "stored twice": twice,
@@ -362,7 +370,7 @@ def main() -> int:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name, team(Path(name), options.workers) as own:
         begun = begin(own, options)
-        tally, seen = asyncio.run(drive(own, begun, options))
+        tally, begun, seen = asyncio.run(drive(own, begun, options))
         figures = told(own, begun, tally, seen, options)
     if options.json:
         print(json.dumps(figures))
