@@ -46,6 +46,11 @@ def counted(n: int, noun: str, many: str = "") -> str:
     return f"{n:,} {noun if n == 1 else many or f'{noun}s'}"
 
 
+def times(n: int) -> str:
+    """``"once"``, ``"4 times"``."""
+    return "once" if n == 1 else f"{n:,} times"
+
+
 def _bare(line: str) -> str:
     return " ".join(re.sub(r"^[\s\-*•·\d.)]+", "", line).split()).casefold()
 

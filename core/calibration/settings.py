@@ -9,6 +9,7 @@ from typing import Any, Literal
 from core.errors import UsageError
 from core.judging.base import OPERATIONS, Operation
 from core.records import LEVELS, STATISTICS, Level, Statistic
+from core.wording import counted
 
 __all__ = [
     "OPERATIONS",
@@ -139,6 +140,23 @@ class CalibrationSettings:
     def refinements(self) -> int:
         """Refinements asked for in each round."""
         return min(self.keep, self.plan.n_drafts) * self.plan.n_refinements if self.rounds else 0
+
+    @property
+    def words(self) -> str:
+        """How the criteria were searched for, refined and chosen, with every choice that 001 leaves open."""
+        refining = (
+            f"refining: {counted(self.rounds, 'round')} of the best {self.keep} (K), on up to {self.misaligned} items "
+            f"misaligned by {self.min_gap:g} or more, each refinement taken "
+            + ("if it gains on an inner fold" if self.refine_gate else "without a gate")
+            if self.rounds
+            else "no refining"
+        )
+        applied = "the single best" if self.ensemble == 1 else f"the mean of the best {self.ensemble}"
+        length = "any length" if self.max_words is None else f"at most {self.max_words:,} words"
+        return (
+            f"Search: {self.preset} ({self.plan.n_drafts} drafts), revisited by {self.revisit}; {refining}; "
+            f"applied: {applied}; criteria of {length}; seed {self.seed}."
+        )
 
     def as_json(self) -> dict[str, Any]:
         """By name; `batch`, which changes no result, `fit_strengths` and `max_words` where they are not as usual."""

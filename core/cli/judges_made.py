@@ -244,7 +244,7 @@ def _calibration_words(body: dict[str, Any]) -> list[str]:
 
     held_out, gain, bare = body["held_out"], body["gain"], body["no_criteria"]
     ends = None if gain["interval"] is None else Interval(*gain["interval"])
-    figures = difference_figures(gain["value"], ends, gain["p"])
+    figures = difference_figures(gain["value"], ends, gain["p"], gain["p_reason"])
     return [
         f"{body['aspect']}: {body['candidates']} criteria, {body['calls']} calls, {body['seconds']:.1f} s"
         f"{spent(body['usage'])}",
@@ -299,11 +299,10 @@ def _asked_words(body: dict[str, Any]) -> list[str]:
 def _difference_words(difference: dict[str, Any]) -> str:
     """A paired difference with its interval, p and n; "—" and why where it is undefined."""
     from core.records import Interval
-    from core.stats import NO_TEST, change_figures, p_figure
+    from core.stats import difference_figures
 
     if difference["value"] is None:
         return f"—{because(difference['reason'] or '')}"
     ends = None if difference["interval"] is None else Interval(*difference["interval"])
-    untested = f"no test: {difference['p_reason']}" if difference["p_reason"] else NO_TEST
-    figures = f"{change_figures(difference['value'], ends)}, {p_figure(difference['p'], untested)}"
+    figures = difference_figures(difference["value"], ends, difference["p"], difference["p_reason"])
     return f"{figures}, n = {difference['n']} items that both scored"

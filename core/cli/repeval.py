@@ -207,10 +207,10 @@ def _prompted_words(prompted: Prompted | None) -> list[str]:
     gap = prompted.difference
     first = f", under the first of its {prompted.n_criteria} criteria" if prompted.n_criteria > 1 else ""
     unread = f"; it gave no score to {counted(prompted.n_unread, 'item')}" if prompted.n_unread else ""
+    figures = difference_figures(gap.value, gap.interval, gap.p, gap.p_reason)
     return [
         f"judge       {alignment_words(prompted.alignment)}, its own score from the same pass{first}{unread}",
-        f"probe minus judge: {difference_figures(gap.value, gap.interval, gap.p)}, n = {gap.n}; of sources that the "
-        "judge was not calibrated on",
+        f"probe minus judge: {figures}, n = {gap.n}; of sources that the judge was not calibrated on",
     ]
 
 

@@ -27,7 +27,7 @@ from core.stats import (
 )
 from core.stats.claims import claim, estimate, number, p_figure, signed, signed_range
 from core.stats.preferences import agreement_words, wins_most
-from core.wording import counted
+from core.wording import counted, times
 
 Standing = Literal["above", "level", "below", "open", "alone", "none", "undefined"]
 WEAK: tuple[Standing, ...] = ("open", "none", "undefined", "below")
@@ -117,9 +117,7 @@ def brings(report: Report) -> str:
     """What the criteria bring over the judge without any, and how often the items that tell it were seen."""
     gain, looks = report.gain, len(report.openings)
     before = beside_version(report)
-    seen = (f" {before}" if before else "") + (
-        f" The held-out items were seen {counted(looks, 'time')}." if looks else ""
-    )
+    seen = (f" {before}" if before else "") + (f" The held-out items were seen {times(looks)}." if looks else "")
     if not report.seen_before or gain.value is None:
         return f"{gain_words(gain)}{seen}"
     figures = f"{signed(gain.value)} {signed_range(gain.interval)} on the {gain.n:,} held-out items that both scored"

@@ -56,9 +56,9 @@ ADVISED_RATERS = 3
 
 # ── why there is nothing ─────────────────────────────────────────────────────────────────────────────────────
 
-NO_TEST = f"no test: that takes at least {LEAST_SOURCES} sources"
+NO_TEST = f"no test: that takes at least {LEAST_SOURCES} sources, and a difference in {LEAST_DIFFERING} of them"
 TOO_FEW = f"fewer than {LEAST_SOURCES} sources: a test cannot be trusted"
-TOO_ALIKE = f"fewer than {LEAST_DIFFERING} sources tell the two apart: no test could"
+TOO_ALIKE = f"the two differ in fewer than {LEAST_DIFFERING} sources"
 UNVARYING = "it is the same whichever source is left out, so nothing tells how sure it is"
 UNKNOWN = "too few items are behind it, or a single source carries it, so nothing tells how sure it is"
 NO_INTERVAL = "there is no interval: fewer than 2 sources, or none was asked for"
@@ -119,11 +119,16 @@ def claim(value: float | None, interval: Interval | None, p: float | None) -> Cl
     return "higher" if value > 0 else "lower"
 
 
-def difference_figures(value: float | None, interval: Interval | None, p: float | None) -> str:
+def difference_figures(value: float | None, interval: Interval | None, p: float | None, p_reason: str = "") -> str:
     """``"+0.050 [+0.010, +0.090], p = .012"``; "undefined", and why there is no p."""
     if value is None:
         return "undefined"
-    return f"{change_figures(value, interval)}, {p_figure(p)}"
+    return f"{change_figures(value, interval)}, {p_figure(p, untested(p_reason))}"
+
+
+def untested(p_reason: str | None) -> str:
+    """``"no p (fewer than 8 sources: a test cannot be trusted)"``, what stands in place of a p."""
+    return f"no p ({p_reason})" if p_reason else NO_TEST
 
 
 def change_figures(value: float, interval: Interval | None, digits: int = 3) -> str:
@@ -145,7 +150,7 @@ def gain_words(gain: Difference, where: str = "on held-out items") -> str:
     shown = claim(gain.value, gain.interval, gain.p)
     if shown == "undefined":
         return f"The gain over no criteria is undefined {where}: {gain.reason}."
-    figures = difference_figures(gain.value, gain.interval, gain.p)
+    figures = difference_figures(gain.value, gain.interval, gain.p, gain.p_reason)
     basis = f"{figures}, on the {gain.n:,} items that both scored ({gain.a.value:.3f} and {gain.b.value:.3f})"
     return {
         "higher": f"The criteria bring a gain over no criteria {where}: {basis}.",

@@ -100,7 +100,7 @@ def _draw_next(view: RunDetail, version: JudgeVersion | None) -> None:
 
 def _measured(view: RunDetail, result: Calibration) -> str:
     held, gain = result.held_out, result.gain
-    beside = difference_figures(gain.value, gain.interval, gain.p)
+    beside = difference_figures(gain.value, gain.interval, gain.p, gain.p_reason)
     says = {"higher": ", beyond chance", "lower": ", a loss beyond chance", "open": ", not to be told from chance"}
     measure = f"{measure_name(held.statistic, held.level)}, held-out, n = {held.n:,}, 95 % intervals"
     gained = f"Gain: {beside}{says.get(claim(gain.value, gain.interval, gain.p), '')}"
@@ -162,11 +162,11 @@ def draw_figures(page: Opened, view: RunDetail, result: Calibration) -> None:
         )
     )
     gain = result.gain
-    figures = difference_figures(gain.value, gain.interval, gain.p)
+    figures = difference_figures(gain.value, gain.interval, gain.p, gain.p_reason)
     st.text(f"Gain over no criteria, held-out: {figures}, n = {gain.n:,} that both scored")
     if result.optimism is not None:
         st.text(_optimism_words(result.optimism))
-    st.caption(plain(result.work.words))
+    st.caption(plain(f"{result.settings.words} {result.work.words}"))
     for words in result.work.left_out:
         st.warning(plain(words), icon=":material/warning:")
     if result.problems:

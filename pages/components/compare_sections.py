@@ -201,7 +201,7 @@ def _curve_figure(key: Hashable, _curve: CalibrationCurve) -> Drawing:
     if _curve.fit.map is not None:
         xs = np.linspace(_curve.bins[0].low, _curve.bins[-1].high, MAP_POINTS)
         line = list(zip(xs.tolist(), _curve.fit.map.apply(xs).tolist(), strict=True))
-    return curve_figure(_curve.bins, line, _curve.scale, on_scale=_curve.before is not None)
+    return curve_figure(_curve.bins, line, _curve.scale, on_scale=_curve.before is not None, width=620)
 
 
 def _points(errors: AbsoluteErrors | None) -> str:
@@ -211,7 +211,7 @@ def _points(errors: AbsoluteErrors | None) -> str:
 
 
 def _curve_words(curve: CalibrationCurve) -> str:
-    sentences = [f"Told on {curve.n:,} unseen items with score and label, in points of the scale {curve.scale}."]
+    sentences = [f"Measured on {curve.n:,} unseen items with score and label, in points of the scale {curve.scale}."]
     if curve.fit.map is not None:
         sentences.append(
             f"The map is fitted on {curve.fitted_on}. It changes no rank, so alignment by rank stays as it is."

@@ -16,6 +16,7 @@ from pages.components import criteria_names, grid, judge_view, review_view
 from pages.components.criteria_effect import difference_words
 from pages.components.grid import Column
 from pages.components.page import Opened, link_to
+from pages.components.run_view import read_run
 from pages.components.screens import plain
 
 __all__ = ["difference_words", "draw_head", "draw_lines", "draw_origin", "draw_shown_items", "origin_words"]
@@ -82,11 +83,21 @@ def draw_origin(page: Opened, view: CriteriaEntry) -> None:
     """When and from what the version was made, how it stood, and the items behind it."""
     origin = view.provenance
     st.text(f"{origin_words(view)} Saved {view.created_at.astimezone():%d %b %Y %H:%M}.")
+    if words := _search_words(page, view):
+        st.caption(plain(words))
     _draw_alignments(view)
     if origin.item_ids:
         refined = origin.origin == "refine"
         st.markdown(f"**{'The misaligned items it was shown' if refined else 'The items it was drafted from'}**")
         draw_shown_items(page, view)
+
+
+def _search_words(page: Opened, view: CriteriaEntry) -> str:
+    """How the calibration that made these criteria searched; "" where a person wrote them."""
+    if view.origin not in ("draft", "refine"):
+        return ""
+    made = (read_run(page, run_id).calibration for run_id in reversed(view.runs))
+    return next((calibration.settings.words for calibration in made if calibration is not None), "")
 
 
 def standings(view: CriteriaEntry) -> list[tuple[CriteriaAlignment, int]]:
@@ -137,7 +148,7 @@ def draw_shown_items(page: Opened, view: CriteriaEntry) -> None:
         "judged text": [golden.items[places[i]].target for i in known],
         "source": [golden.items[places[i]].source for i in known],
     }
-    columns = {name: Column(digits=2) for name in ("people", "under the parent", "now")} | {"item": Column(width=110)}
+    columns = {name: Column(digits=2) for name in ("people", "under the parent", "now")} | {"item": Column(width=150)}
     grid.draw(frame, columns, alt="Items this version was made from", rows=5, tall=True)
     link_to("golden_set", "The golden set", icon=":material/dataset:", golden=view.golden_id)
 

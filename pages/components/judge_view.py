@@ -12,9 +12,8 @@ from core.project_records import GoldenSummary
 from core.projects.kinds import RunDetail
 from core.report.figures import describe, measure_name
 from core.review.judge_versions import ORIGINS, STATE_WORDS, JudgeLine, JudgeVersion, VersionState
-from core.stats import change_figures, claim, difference_figures
-from core.stats.alignment import Difference
-from core.wording import counted, word_diff
+from core.stats import claim, difference_figures
+from core.wording import times, word_diff
 from pages.components import diff_view, live, people, run_view, state, tables
 from pages.components.page import Opened, link_to
 from pages.components.screens import plain
@@ -110,7 +109,7 @@ def gain_words(page: Opened, version: JudgeVersion) -> str:
     )
     if gain is None or gain.value is None:
         return f"Beside version {measured.beside} the difference is undefined."
-    figures = difference_figures(gain.value, gain.interval, gain.p) if gain.p is not None else _without_p(gain)
+    figures = difference_figures(gain.value, gain.interval, gain.p, gain.p_reason)
     says = {
         "higher": "a gain beyond chance",
         "lower": "a loss beyond chance",
@@ -121,12 +120,8 @@ def gain_words(page: Opened, version: JudgeVersion) -> str:
     seen = ""
     if on_held_out:
         looks = projects.list_held_out_accesses(page.store, page.project.project_id, measured.golden_id, version.aspect)
-        seen = f" The held-out items were seen {counted(len(looks), 'time')}."
+        seen = f" The held-out items were seen {times(len(looks))}."
     return f"Beside version {measured.beside}: {figures} on {where} (n = {gain.n:,}): {says}.{seen}"
-
-
-def _without_p(gain: Difference) -> str:
-    return f"{change_figures(gain.value, gain.interval)}, no p ({gain.p_reason or 'no test'})"
 
 
 def _draw_effect(version: JudgeVersion) -> None:

@@ -232,8 +232,16 @@ def _draw_history(report: Report) -> None:
     points = [point for meeting in history.meetings for point in meeting.points]
     lines = [
         f"Sets of criteria: {origins or 'none'}.",
-        f"Meetings: {len(history.meetings)}, with {sum(point.decision is not None for point in points)} of "
-        f"{counted(len(points), 'point')} decided. Refinement rounds that people asked for: {len(history.rounds)}.",
+        report.calibration.settings.words,
+        *(
+            [
+                f"Meetings: {len(history.meetings)}, with {sum(point.decision is not None for point in points)} of "
+                f"{counted(len(points), 'point')} decided."
+            ]
+            if history.meetings
+            else []
+        ),
+        *([f"Refinement rounds that people asked for: {len(history.rounds)}."] if history.rounds else []),
         f"Misaligned: {apart.n_apart:,} of {counted(apart.n_scored, 'calibration item')}; people looked at "
         f"{sum(apart.by_verdict.values())}"
         + "".join(f", {verdict}: {n}" for verdict, n in apart.by_verdict.items())

@@ -172,7 +172,7 @@ def test_a_proposal_is_called_higher_by_its_tests_alone(
     )
     for changed, words in (
         ((inner, whole), "no difference shown on both"),
-        ((replace(inner, p=None), whole), "no test: that takes at least 8 sources"),
+        ((replace(inner, p=None), whole), "no test: that takes at least 8 sources, and a difference in 6 of them"),
         (
             tuple(PairedDifference(0.2, Interval(0.1, 0.3), 0.001, 72) for _ in range(2)),
             "higher on both, beyond chance",

@@ -18,6 +18,8 @@ WIDE, HALF = 900, 520
 """Widths of a picture across a screen and of one in a column."""
 _LEFT, _RIGHT, _BOTTOM = 52, 16, 46
 _LEGEND_LINE = 20
+_DIGIT = 7.7
+"""Width of a digit in the size of ticks, in pixels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +106,10 @@ class Panel:
         yield line((left, bottom), (right, bottom), QUIET)
         for x, names in self.x.named() if x_ticks is None else x_ticks:
             for k, name in enumerate(names):
-                yield words(name, self.x(x), bottom + 16 + 15 * k, "middle", fill=QUIET)
+                edge = right + _RIGHT
+                cut = self.x(x) + _DIGIT * len(name) / 2 > edge
+                at, anchor = (edge, "end") if cut else (self.x(x), "middle")
+                yield words(name, at, bottom + 16 + 15 * k, anchor, fill=QUIET)
         if x_title:
             below = max((len(names) for _, names in x_ticks), default=1) if x_ticks else 1
             yield words(x_title, (left + right) / 2, bottom + 21 + 15 * below, "middle", fill=QUIET)

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 _COLOURS = {"chosen": TEAL, "kept": BLUE, "not finished": BLUE}
 _SHAPES: dict[str, Shape] = {"chosen": "diamond", "rejected": "ring", "not finished": "ring"}
+CROWDED = 40
+"""More candidates than these, and all but the chosen ones keep quiet: the chosen one has to be found."""
+
 _ORDER = ("stopped", "rejected", "not finished", "kept", "chosen")
 
 
@@ -57,11 +60,13 @@ def candidates_figure(marks: Sequence[Mark], baseline: Alignment | None, *, meas
     ends = value_range([mark.alignment for mark in marks] + [baseline])
     panel = Panel.sized(HALF, 320, (0, max(slots, len(marks), 1) + 1), ends, signs=signs)
     parts = list(panel.ground("candidates, in the order they were drafted", measure))
-    for place, own in enumerate(marks, 1):
+    crowded = len(marks) > CROWDED
+    for place, own in sorted(enumerate(marks, 1), key=lambda placed: placed[1].group == "chosen"):
         if own.alignment is not None and own.alignment.value is not None:
-            parts += panel.whisker(place, own.alignment.interval, _line_colour(own.group))
+            quiet = crowded and own.group != "chosen"
+            parts += panel.whisker(place, own.alignment.interval, PALE if quiet else _line_colour(own.group))
             at, colour = panel.at(place, own.alignment.value), _COLOURS.get(own.group, QUIET)
-            parts.append(mark(*at, colour, _SHAPES.get(own.group, "dot"), size=4))
+            parts.append(mark(*at, colour, _SHAPES.get(own.group, "dot"), size=2.5 if quiet else 4))
     parts += _baseline(panel, baseline)
     return drawing("candidates", "Every candidate", _candidates_said(marks, baseline), (HALF, 320), parts)
 
@@ -82,16 +87,17 @@ def race_figure(races: Sequence[Race], baseline: Race | None, *, measure: str) -
     drawn = [point for race in (*races, *([baseline] if baseline else [])) for point in race.trace]
     most = max([1, *(point.items for point in drawn)])
     ends = snapped([point.value for point in drawn if point.value is not None])
-    signs = [Sign(group, _line_colour(group)) for group in groups]
+    crowded = len(races) > CROWDED
+    colours = {group: PALE if crowded and group != "chosen" else _line_colour(group) for group in groups}
+    signs = [Sign(group, colours[group]) for group in groups]
     signs += [Sign("no criteria", AMBER, None, "6 4")] if baseline is not None else []
     panel = Panel.sized(WIDE, 340, (0, most * 1.03), ends, signs=signs)
     parts = list(panel.ground("calibration items scored", measure))
     for race in sorted(races, key=lambda race: groups.index(race.group)):
         places, chosen = _way(panel, race), race.group == "chosen"
-        parts += path(places, _line_colour(race.group), width=3 if chosen else 1.5)
-        parts += [
-            mark(*place, _line_colour(race.group), size=3.5 if chosen else 2.5) for place in places if place is not None
-        ]
+        colour = colours[race.group]
+        parts += path(places, colour, width=3 if chosen else 1.5)
+        parts += [mark(*place, colour, size=3.5 if chosen else 2.5) for place in places if place is not None]
     if baseline is not None:
         parts += path(_way(panel, baseline), AMBER, dash="6 4")
     counts = "; ".join(f"{group}: {sum(race.group == group for race in races):,}" for group in groups[::-1])

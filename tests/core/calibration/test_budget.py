@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from core.calibration.budget import WorkPlan, cut_words, plan_work, spread
 from core.calibration.candidate_pool import AskedJudge
 from core.calibration.loop import calibration
-from core.calibration.settings import CalibrationSettings
+from core.calibration.settings import AS_IN_PAPER, CalibrationSettings
 from core.data import split_sources
 from core.judging.base import DraftRequest
 from core.records import Provenance
@@ -109,3 +109,17 @@ def test_what_is_cut_leaves_some_of_every_size_and_trial() -> None:
     told = [(one.provenance.trial, one.provenance.size, one.provenance.sample) for one in spread(requests, 7)]
     assert told == [(0, 4, 0), (0, 4, 1), (0, 8, 0), (0, 12, 0), (1, 4, 0), (1, 8, 0), (1, 12, 0)]
     assert spread(requests, 100) == tuple(requests)
+
+
+def test_settings_say_how_criteria_were_searched_for() -> None:
+    usual = CalibrationSettings().words
+    assert usual == (
+        "Search: summarisation (60 drafts), revisited by racing; refining: 1 round of the best 4 (K), on up to 24 "
+        "items misaligned by 0.5 or more, each refinement taken if it gains on an inner fold; applied: the mean of the "
+        "best 3; criteria of any length; seed 0."
+    )
+    paper = CalibrationSettings(**{**AS_IN_PAPER, "keep": 2, "min_gap": 0.8, "rounds": 2, "max_words": 200}).words
+    assert "revisited by full; refining: 2 rounds of the best 2 (K)" in paper
+    assert "misaligned by 0.8 or more, each refinement taken without a gate; applied: the single best" in paper
+    assert "criteria of at most 200 words" in paper
+    assert "; no refining; " in CalibrationSettings(rounds=0).words

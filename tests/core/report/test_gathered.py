@@ -231,7 +231,7 @@ def test_after_a_comparison_on_held_out_a_gain_carries_no_p(world, report):
     assert changed.gain.p is None
     assert "no p, for versions were compared on these items once before" in brings(changed)
     assert "seen 2 times" in brings(changed)
-    assert "seen 1 time." in brings(report)
+    assert "seen once." in brings(report)
 
 
 def test_a_version_is_offered_once_and_that_in_use_first(world, report):

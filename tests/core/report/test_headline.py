@@ -146,7 +146,7 @@ def test_warnings_of_the_run_are_not_said_twice(report):
 def test_the_gain_over_no_criteria_is_told_with_its_test_everywhere(report):
     gain = report.calibration.gain
     sentence = gain_words(gain)
-    assert f"{sentence} The held-out items were seen 1 time." in headline(report).details
+    assert f"{sentence} The held-out items were seen once." in headline(report).details
     assert sentence not in [limit.text for limit in limits(report)], "said once"
     rows = {(row.what, row.statistic): (row.value, row.low, row.high, row.n) for row in figure_rows(report)}
     ends = gain.interval

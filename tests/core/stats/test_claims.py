@@ -42,7 +42,11 @@ def a_gain(value: float | None, p: float | None) -> Difference:
         ),
         (-0.06, 0.003, "The criteria lower the alignment"),
         (0.06, 0.3, "A gain over no criteria is not shown"),
-        (0.06, None, "cannot be told: +0.060 [+0.020, +0.100], no test: that takes at least 8 sources"),
+        (
+            0.06,
+            None,
+            "cannot be told: +0.060 [+0.020, +0.100], no test: that takes at least 8 sources, and a",
+        ),
         (None, None, "is undefined on held-out items: first judge: all scores are equal."),
     ],
 )
@@ -55,4 +59,5 @@ def test_the_gain_is_told_with_its_test_and_its_items(value, p, words):
 def test_figures_are_whole():
     assert difference_figures(None, None, None) == "undefined"
     assert difference_figures(0.05, None, 0.0004) == "+0.050, p < .001"
+    assert difference_figures(0.05, None, None, "they differ nowhere") == "+0.050, no p (they differ nowhere)"
     assert [p_figure(1.0), p_figure(0.9996), p_figure(0.5)] == ["p = 1", "p = 1", "p = .500"]

@@ -141,3 +141,21 @@ def test_race_has_a_line_per_candidate_with_gaps_between():
     assert (low, last) == pytest.approx((0, -0.1), **NEAR)
     spots = [x for x, _ in drawn.spots(r="3.5")]  # the chosen, drawn over those that fell out
     assert spots == pytest.approx([24, 80, 160, 24, 80], abs=0.5)
+
+
+def test_among_many_candidates_the_chosen_one_stands_out():
+    marks = [Mark(str(k), aligned(0.3, 0.2, 0.4), "chosen" if k == 7 else "kept") for k in range(60)]
+    drawn = Drawn(figures.candidates_figure(marks, None, measure="m"))
+    assert len(drawn.all("circle", r="2.5")) == 59
+    assert not drawn.all("line", stroke=BLUE)  # whiskers of those keep quiet
+    races = [Race(str(k), mark.group, way({24: 0.1, 80: 0.3})) for k, mark in enumerate(marks)]
+    raced = Drawn(figures.race_figure(races, None, measure="m"))
+    assert not raced.path(stroke=BLUE)
+    assert len(raced.path(stroke=TEAL)) == 1
+
+
+def test_the_last_tick_is_not_cut_off():
+    drawn = Drawn(figures.best_so_far_figure(standing({4000: 0.4}, calls=9_852), None, measure="m"))
+    (last,) = (node for node in drawn.all("text") if node.text == "10,000")
+    # the axis ends at 9,852 × 1.02 = 10,049 on 504 of 520 px: the tick stands at 502, and half of its name takes 23
+    assert (last.get("text-anchor"), float(last.get("x"))) == ("end", 520)
