@@ -81,6 +81,11 @@ class FakeOpenAI:
     batches: FakeBatches = field(default_factory=FakeBatches)
     redirect: str = ""
     seen: list[web.Request] = field(default_factory=list)
+    ready: Callable[[], bool] = lambda: True
+    """Whether to answer more than the first request, by which a client finds out what the endpoint does.
+
+    So what is in flight at once does not depend on how fast a machine is.
+    """
 
     def application(self) -> web.Application:
         app = web.Application(client_max_size=64 * 2**20)
@@ -112,6 +117,8 @@ class FakeOpenAI:
         try:
             body = json.loads(raw)
             await asyncio.sleep(self._delay(body))
+            while number > 1 and not self.ready():
+                await asyncio.sleep(0.005)
             faulty = number > self.fault_after and number % self.fault_every == 0
             response = self._too_fast() or await self._answer(body, self.fault if faulty else "")
             self.answered += response.status == 200

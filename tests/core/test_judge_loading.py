@@ -212,7 +212,6 @@ def kept() -> Kept:
 @pytest.fixture
 def asked_judge(tmp_path: Path, server: RunningServer, kept: Kept) -> Iterator[LoadedJudge]:
     """A judge that asks the slow `server`, its replies in `kept`."""
-    server.fake.latency = 0.05
     card = asking(f"openai:fake-judge@{server.base_url}")
     with closing(load_judge(written(tmp_path, card), replies=kept)) as judge:
         yield judge
@@ -225,6 +224,7 @@ def items(n: int) -> list[Item]:
 def test_replies_are_awaited_side_by_side(asked_judge: LoadedJudge, server: RunningServer) -> None:
     async def each() -> list[Any]:
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))  # threads could ask one at a time only
+        server.fake.ready = lambda: server.fake.most_in_flight > 5
         return await asyncio.gather(*(asked_judge.score_async([item]) for item in items(40)))
 
     result = tuple(one for (one,) in awaited(each()))

@@ -11,7 +11,7 @@ import re
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ SHORT_ID = re.compile(r"\br[0-9a-f]{7}\b")
 SECONDS = 180.0
 LOOK_SECONDS = 0.1
 STEP_SECONDS = 0.01
-IDLE_SECONDS, IDLE_TICKS = 0.6, 4
+IDLE_SECONDS, IDLE_LOOKS, IDLE_TICKS = 0.6, 6, 4
 FILES = {path.stem.split("_", 1)[1]: path for path in (ROOT / "pages").glob("[0-9]*.py")}
 NAME_OF_PERSON = "rater"
 """Where a session keeps who acts (`state.RATER`): the box "You are" takes a new name from a browser only."""
@@ -77,12 +77,24 @@ class Place:
             self.worker = None
 
     def until_idle(self) -> None:
-        """Waits until the worker has used next to no processor time for a while: all it knows is written down."""
+        """Waits until the worker neither uses nor wants a processor for a while: all it knows is written down."""
         assert self.worker is not None
-        used, before = self._ticks(), -IDLE_TICKS - 1
-        while used - before > IDLE_TICKS:
-            time.sleep(IDLE_SECONDS)
-            before, used = used, self._ticks()
+        idle = False
+        while not idle:
+            before, idle = self._ticks(), True
+            for _ in range(IDLE_LOOKS):
+                time.sleep(IDLE_SECONDS / IDLE_LOOKS)
+                idle = idle and not self._wants_to_work()
+            idle = idle and self._ticks() - before <= IDLE_TICKS
+
+    def _wants_to_work(self) -> bool:
+        """Whether one of its threads has something to do, though it may wait for a processor or for the disk."""
+        assert self.worker is not None
+        for thread in Path(f"/proc/{self.worker.pid}/task").iterdir():
+            with suppress(FileNotFoundError):  # it has just ended
+                if (thread / "stat").read_text().rpartition(")")[2].split()[0] in "RD":
+                    return True
+        return False
 
     def _ticks(self) -> int:
         """Processor time of the worker and all its threads so far, in hundredths of a second."""

@@ -247,7 +247,8 @@ class Bench:
             project.place.start_worker()
             if kind == "calibration":
                 return project.done[kind]
-            return self._finish(project, kind, KINDS[kind].start(project), Counter(self._endpoint.times_answered))
+            before = Counter(self._endpoint.times_answered)  # the worker may ask before the press has come back
+            return self._finish(project, kind, KINDS[kind].start(project), before)
 
     def _run_killed(self, kind: str, calm: Ending) -> Ending:
         project = self._to_be_killed(kind)

@@ -121,9 +121,9 @@ def test_names_are_joined_in_any_sensible_way(line: str, how: str) -> None:
 
 @pytest.mark.parametrize("mark", ["*", "_", " ", "(", "a*", "- "])
 def test_a_line_without_end_is_read_at_once(mark: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     read_plan("coherence: overlap\nfluency: none\n" + mark * (7900 // len(mark)), ASPECTS, NAMES)
-    assert time.perf_counter() - started < 1.0
+    assert time.process_time() - started < 1.0
 
 
 def test_an_assistant_whose_name_holds_and_is_one() -> None:

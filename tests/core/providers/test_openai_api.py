@@ -59,7 +59,7 @@ def test_replies_come_in_order_with_usage_and_price(make: Make, server: RunningS
 def test_requests_go_out_in_order_and_within_the_bound(
     make: Make, server: RunningServer, requests: list[Request]
 ) -> None:
-    server.fake.latency = 0.02
+    server.fake.ready = lambda: server.fake.most_in_flight >= 4
     make(concurrency=4).complete(requests)
     assert server.fake.most_in_flight == 4
     sent = [body["messages"][0]["content"] for body in server.fake.bodies]

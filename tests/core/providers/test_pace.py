@@ -36,8 +36,9 @@ def test_more_at_once_than_allowed_falls_and_rises_again(make: Make, server: Run
     server.fake.per_second, server.fake.latency = 8, 0.02
     provider = make(concurrency=32, patience=60.0)
     assert len(provider.complete(asked(14))) == 14
-    server.fake.per_second = server.fake.most_in_flight = 0
-    provider.complete(asked(200))
+    server.fake.per_second = server.fake.most_in_flight = server.fake.answered = 0
+    server.fake.ready = lambda: server.fake.answered < 100 or server.fake.most_in_flight > 4
+    assert len(provider.complete(asked(200))) == 200
     assert server.fake.most_in_flight > 4
 
 
@@ -104,7 +105,7 @@ def test_an_endpoint_that_says_nothing_but_429_ends_the_run_after_its_patience()
 def test_settings_bound_requests_and_tokens_a_minute(make: Make) -> None:
     started = time.monotonic()
     make(requests_per_minute=600).complete(asked(6))
-    assert 0.5 <= time.monotonic() - started < 3
+    assert 0.5 <= time.monotonic() - started < 20  # 60 if each took a minute's share of ten
     started = time.monotonic()
     make(tokens_per_minute=6000, concurrency=1).complete(asked(6))
     assert time.monotonic() - started >= 0.3

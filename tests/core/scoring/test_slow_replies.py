@@ -32,7 +32,7 @@ class Waits(FakeOpenAI):
 
     async def _complete(self, request: web.Request) -> web.Response:
         if SLOW in json.loads(await request.read())["messages"][-1]["content"]:
-            end = time.monotonic() + 30
+            end = time.monotonic() + 120
             while self.after is None or self.answered < self.after:
                 if time.monotonic() > end:
                     self.waited_in_vain = True
@@ -86,4 +86,4 @@ def test_stopped_it_ends_at_once_whatever_is_under_way(request_: ScoreRequest, w
 
     with pytest.raises(KeyboardInterrupt):
         score_file(request_, replies=store.replies, progress=Shown(stop))
-    assert time.monotonic() - begun < 20
+    assert time.monotonic() - begun < 80
