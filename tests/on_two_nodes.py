@@ -143,7 +143,12 @@ def main() -> None:
         from core.scoring import on_ray, run
 
         on_ray.PART = on_ray.REMOTE_PART = run.BATCH = 8  # so: three parts, each a batch of the one process
-        fake = [sys.executable, str(Path(__file__).with_name("fake_openai.py")), "--latency-ms", "30"]
+        fake = [
+            sys.executable,
+            str(Path(__file__).with_name("fake_openai.py")),
+            "--latency-ms",
+            "150",
+        ]  # both nodes are at it meanwhile
         server = subprocess.Popen(fake, stdout=subprocess.PIPE, text=True)  # ends with this namespace
         assert server.stdout is not None
         url = server.stdout.readline().strip()

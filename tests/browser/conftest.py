@@ -13,6 +13,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
@@ -20,12 +21,14 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, Request, WebSocket, expect
 from playwright.sync_api import Error as PlaywrightError
 
+from tests.forking import WEB, Fork, Forks
+
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS, STEP_SECONDS = 120.0, 120.0
 expect.set_options(timeout=1000 * STEP_SECONDS)  # a loaded machine draws late; a pass is not slowed by a long wait
 HOMES: dict[str, Path] = {}
 """URL of a server → its home, which names its cookie."""
-SERVERS: dict[str, subprocess.Popen[bytes]] = {}
+SERVERS: dict[str, subprocess.Popen[bytes] | Fork] = {}
 SETTLED = "[data-testid=stApp][data-test-script-state=notRunning]"
 REST = "() => new Promise((done) => setTimeout(() => requestAnimationFrame(() => requestAnimationFrame(done)), 50))"
 """Until the browser has done what the last drawing left it to do: take keys, move the cursor."""
@@ -55,7 +58,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def wait_until_healthy(url: str, server: subprocess.Popen[bytes], every: float = 0.2) -> None:
+def wait_until_healthy(url: str, server: subprocess.Popen[bytes] | Fork, every: float = 0.2) -> None:
     """Until the server answers; asks every so many seconds."""
     end = time.monotonic() + START_SECONDS
     while time.monotonic() < end:
@@ -87,15 +90,22 @@ def _mode(path: Path) -> int:
 
 
 @contextmanager
-def serving(home: Path, *options: str, port: int | None = None) -> Iterator[str]:
-    """URL of an app on what lies in `home`; server and worker end with the block.  `options` are Streamlit's."""
+def serving(home: Path, *options: str, port: int | None = None, forks: Forks | None = None) -> Iterator[str]:
+    """URL of an app on what lies in `home`; server and worker end with the block.  `options` are Streamlit's.
+
+    Forked where there are `forks`, else started as a person starts it.
+    """
     port = port or free_port()
     home.mkdir(exist_ok=True)
-    command = [sys.executable, "-m", "streamlit", "run", "app.py", f"--server.port={port}", "--server.headless=true"]
-    command += options
+    command = ["run", "app.py", f"--server.port={port}", "--server.headless=true", *options]
     environment = {**os.environ, "CONCORD_HOME": str(home), "OMP_NUM_THREADS": "1"}
+    server: subprocess.Popen[bytes] | Fork
     with (home / "web.log").open("wb") as log:
-        server = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log)
+        if forks is None:
+            whole = [sys.executable, "-m", "streamlit", *command]
+            server = subprocess.Popen(whole, cwd=ROOT, env=environment, stdout=log, stderr=log)
+        else:
+            server = forks.start("streamlit", command, environment, home / "web.log")
         try:
             wait_until_healthy(f"http://127.0.0.1:{port}", server)
             HOMES[f"http://127.0.0.1:{port}"], SERVERS[f"http://127.0.0.1:{port}"] = home, server
@@ -142,9 +152,16 @@ def app_url(tmp_path_factory: pytest.TempPathFactory, chromium: str) -> Iterator
 
 
 @pytest.fixture(scope="session")
-def serve(chromium: str) -> Callable[..., AbstractContextManager[str]]:
+def forks() -> Iterator[Forks]:
+    made = Forks(WEB)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="session")
+def serve(chromium: str, forks: Forks) -> Callable[..., AbstractContextManager[str]]:
     """Serves a home that a test has filled; `options` and `port` as of `serving`."""
-    return serving
+    return partial(serving, forks=forks)
 
 
 @pytest.fixture

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -15,6 +12,7 @@ import yaml
 from playwright.sync_api import Page
 
 from core import projects
+from core.__main__ import main
 from core.data import load_golden
 from core.settings import Settings
 from tests.core.local_models import save_model
@@ -77,13 +75,16 @@ def calibrated(page: Page, settle: Settle, judge: Path) -> None:
     assert not page.get_by_test_id("stException").count()
 
 
-def scored(items: Path, judge: Path, out: Path, home: Path, *more: str) -> list[float]:
-    """What `score` says of each item; a home of its own, so that nothing is answered from the cache."""
-    command = [sys.executable, "-m", "core", "score", str(items), "--judge-file", str(judge), "--out", str(out), *more]
-    environment = {**os.environ, "CONCORD_HOME": str(home)}
-    ended = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120, check=False)
-    assert ended.returncode == 0, ended.stderr
-    return [json.loads(line)["score"] for line in out.read_text("utf-8").splitlines()]
+@pytest.fixture
+def scored(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[float]]:
+    """What `score` says of each item; in a home of its own, so that nothing is answered from the cache."""
+
+    def of_items(items: Path, judge: Path, out: Path, home: Path, *more: str) -> list[float]:
+        monkeypatch.setenv("CONCORD_HOME", str(home))
+        assert main(["score", str(items), "--judge-file", str(judge), "--out", str(out), *more]) == 0
+        return [json.loads(line)["score"] for line in out.read_text("utf-8").splitlines()]
+
+    return of_items
 
 
 def test_a_reasoning_model_is_calibrated_from_the_form_and_scores_the_same_each_way(
@@ -94,6 +95,7 @@ def test_a_reasoning_model_is_calibrated_from_the_form_and_scores_the_same_each_
     settle: Settle,
     enter: Settle,
     choose: Settle,
+    scored: Callable[..., list[float]],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -134,6 +136,7 @@ def test_one_question_about_the_attribute_and_the_letter_of_the_search_reach_the
     settle: Settle,
     enter: Settle,
     choose: Settle,
+    scored: Callable[..., list[float]],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -183,10 +186,11 @@ def test_a_model_in_the_worker_scores_as_on_the_command_line(
     known_as: Settle,
     settle: Settle,
     enter: Settle,
+    scored: Callable[..., list[float]],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    folder = save_model(tmp_path / "model")
+    folder = save_model(tmp_path / "model", words=True)
     monkeypatch.setenv("CONCORD_LOCAL_MODELS", str(folder))
     home, items, judge = tmp_path / "home", short_items(tmp_path), tmp_path / "judge.yaml"
     project, golden_id = a_project(home, items)

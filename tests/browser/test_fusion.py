@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 from playwright.sync_api import Locator, Page, expect
 
 from core import projects
+from core.__main__ import main
 from core.data import load_golden
 from core.metrics import as_judge, make_metric
 from core.settings import Settings
@@ -68,7 +67,7 @@ def new_items(folder: Path) -> Path:
 
 
 def test_four_assistants_one_left_out_kept_and_applied(
-    page: Page, opened: str, settle: Settle, enter: Settle, tmp_path: Path
+    page: Page, opened: str, settle: Settle, enter: Settle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     page.set_viewport_size({"width": 1440, "height": 900})
     page.goto(opened)
@@ -95,13 +94,9 @@ def test_four_assistants_one_left_out_kept_and_applied(
     assert not page.get_by_test_id("stException").count()
 
     out = tmp_path / "scored.jsonl"
-    command = [sys.executable, "-m", "core", "score", str(new_items(tmp_path)), "--judge-file", str(file)]
-    environment = {**os.environ, "CONCORD_HOME": str(tmp_path / "home"), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(  # noqa: PLW1510 - its code is asserted, with what it said
-        [*command, "--out", str(out), "--json"], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120
-    )
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["n_scored"] == 12
+    monkeypatch.setenv("CONCORD_HOME", str(tmp_path / "home"))
+    assert main(["score", str(new_items(tmp_path)), "--judge-file", str(file), "--out", str(out), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["n_scored"] == 12
     verdicts = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
     scores = [verdict["score"] for verdict in verdicts if verdict.get("item_id", "").startswith("new-")]
     assert len(scores) == 12

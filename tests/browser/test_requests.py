@@ -15,12 +15,9 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
-
-from pages.components.screens import SCREENS
-from tests.browser.conftest import SETTLED
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 PATHS = ("/", "/runs", "/_stcore/health", "/_stcore/host-config", "/static/index.html", "/media/x", "/nothing")
@@ -118,24 +115,3 @@ def test_roles_without_accounts_start_no_server(tmp_path: Path, repository: Path
     assert "nobody can sign in" in ended.stderr
     assert "Traceback" not in ended.stderr
     assert not (tmp_path / "home").exists()
-
-
-def test_no_screen_says_an_error_on_the_console_by_link_or_by_menu(page: Page, app_url: str) -> None:
-    """Requests that leave the machine are held by `stays_on_this_machine`."""
-    errors: list[str] = []
-    page.on("console", lambda said: said.type == "error" and errors.append(f"{page.url}: {said.text} {said.location}"))
-    page.on("pageerror", lambda error: errors.append(f"{page.url}: {error}"))
-    for screen, entry in SCREENS.items():
-        page.goto(f"{app_url}/{screen}")
-        rest_at(page, entry.title)
-    for entry in SCREENS.values():
-        page.get_by_test_id("stSidebar").get_by_role("link", name=entry.title, exact=True).click()
-        rest_at(page, entry.title)
-    assert not errors
-
-
-def rest_at(page: Page, title: str) -> None:
-    expect(page.get_by_role("heading", name=title, exact=True, level=1)).to_be_visible()
-    page.wait_for_selector(SETTLED)
-    expect(page).to_have_title(f"{title} · Concord")
-    page.wait_for_timeout(500)  # figures draw themselves after the script has ended

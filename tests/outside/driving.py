@@ -23,8 +23,8 @@ from streamlit.testing.v1 import AppTest
 from core import projects
 from core.project_records import Run
 from core.settings import Settings
+from tests.forking import Fork, Forks
 from tests.outside import recording
-from tests.outside.forking import Fork, Forks
 from tests.pages.screen import ROOT, grid_of
 
 SHORT_ID = re.compile(r"\br[0-9a-f]{7}\b")
@@ -67,7 +67,7 @@ class Place:
         if self.worker is not None:
             return
         self.home.mkdir(parents=True, exist_ok=True)
-        self.worker = self.forks.start(["worker"], os.environ, self.home / "worker-output.log")
+        self.worker = self.forks.start("core", ["worker"], os.environ, self.home / "worker-output.log")
 
     def kill_worker(self) -> None:
         """As the kernel does it when memory runs out: no warning, no chance to tidy up."""

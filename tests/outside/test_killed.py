@@ -23,9 +23,9 @@ from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
 
 from pages.components import run_view
+from tests.forking import WORKER, Forks
 from tests.outside.driving import Place, words
 from tests.outside.endpoint import FAILURES, CountingEndpoint, fault_of, serving
-from tests.outside.forking import Forks
 from tests.pages.screen import ROOT, grids, labelled, press
 
 pytestmark = pytest.mark.slow
@@ -220,7 +220,7 @@ class Bench:
     """The endpoint and the homes; what was run is kept, for several tests ask about it."""
 
     def __init__(self, folder: Path, url: str, endpoint: CountingEndpoint) -> None:
-        self._folder, self._url, self._endpoint, self._forks = folder, url, endpoint, Forks()
+        self._folder, self._url, self._endpoint, self._forks = folder, url, endpoint, Forks(WORKER)
         prices = folder / "prices.json"
         prices.write_text(json.dumps({"fake-judge": [2.0, 10.0]}), "utf-8")
         self._settings = {"CONCORD_PRICES": str(prices), "CONCORD_CONCURRENCY": "8"}
