@@ -47,6 +47,7 @@ def connected(address: str) -> Any:
             code = str(Path(__file__).resolve().parent)  # the package core itself
             logging.getLogger("ray").setLevel(logging.ERROR)
             with plain_errors(address):
+                _check_token(address)
                 ray.init(
                     address=address, log_to_driver=False, configure_logging=False, runtime_env={"py_modules": [code]}
                 )
@@ -65,6 +66,17 @@ def _find_head(address: str) -> None:
             f"No Ray cluster answers at {address} ({error}). Look whether its head runs there (ray start --head "
             f"--node-ip-address=HEAD --port={port}), whether this host may reach it, and whether the address is right."
         ) from error
+
+
+def _check_token(address: str) -> None:
+    """Ray's AuthenticationError at once where the cluster takes no token of this process; ``init`` tries for 20 s."""
+    from ray._private.authentication import authentication_token_setup as token
+    from ray._private.services import canonicalize_bootstrap_address_or_die
+    from ray._raylet import GcsClient
+
+    token.maybe_enable_token_auth_if_token_available(warn_if_disabled=False)
+    token.ensure_token_if_auth_enabled(create_token_if_missing=False)  # as `init` does first
+    GcsClient(address=canonicalize_bootstrap_address_or_die(address))
 
 
 @contextmanager
@@ -90,6 +102,12 @@ def plain_errors(address: str) -> Iterator[None]:
     try:
         yield
     except (ray.exceptions.RayError, ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
+        if type(error).__name__ == "AuthenticationError":
+            raise JobError(
+                f"The Ray cluster at {address} lets this host in with its own token alone "
+                f"({words_of(error).partition('. ')[0]}). Set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN_PATH here as on "
+                "its nodes, to the same token."
+            ) from error
         raise JobError(f"The Ray cluster at {address} failed: {words_of(error)}. {_way_out(error, address)}") from error
 
 

@@ -134,6 +134,22 @@ def features_on_nodes(items: Path) -> dict[str, Any]:
     ))}  # fmt: skip
 
 
+def with_another_token(judge_file: Path, items: Path, folder: Path) -> dict[str, Any]:
+    """What the command says, and how soon."""
+    token, started = folder / "another", time.monotonic()
+    token.touch(mode=0o600)
+    token.write_text("ab" * 32)
+    command = [sys.executable, "-m", "core", "score", str(items), "--judge-file", str(judge_file), "--json"]
+    command += ["--out", str(folder / "refused"), "--ray", ADDRESS]
+    env = os.environ | {"RAY_AUTH_TOKEN_PATH": str(token)}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=100, check=False)
+    return {
+        "message": json.loads(done.stdout)["error"]["message"],
+        "seconds": time.monotonic() - started,
+        "written": (folder / "refused").exists(),
+    }
+
+
 def main() -> None:
     judge_file, folder = Path(sys.argv[1]), Path(sys.argv[2])
     os.environ |= {"OPENAI_API_KEY": KEY, "CONCORD_HOME": str(folder / "home"), "CONCORD_CONCURRENCY": "8"}
@@ -158,6 +174,7 @@ def main() -> None:
         }
         body: dict[str, Any] = {kind: scored_both_ways(kind, *file, items, folder) for kind, file in files.items()}
         body["endpoint"]["stats"] = stats(url)
+        body["another_token"] = with_another_token(judge_file, items, folder)
         body["features"] = features_on_nodes(items)
         body["key_at_large"] = holding(KEY)
         body["matrix"] = matrix(model, items, folder, second)

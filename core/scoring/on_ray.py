@@ -83,6 +83,7 @@ def score_on_ray(
         raise UsageError("--ray takes one --judge-file: score with the judge of one aspect after the other.")
     place, paths = item_files(source)
     ray = connected(address)
+    Place(out).check_rights()
     with closing(open_any(request)) as judge:
         plan = Plan(
             replace(request, out=Path("part.jsonl"), items=Path("items"), workers=1),

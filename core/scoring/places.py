@@ -25,6 +25,12 @@ Stamp = tuple[int | None, int | None]
 
 _WILD = re.compile(r"[*\[]")
 
+RETRY_SECONDS = 5
+"""How long a request to Google's store is tried again, at growing distances that come to about 10 s.
+
+Its library would for 15 minutes, without credentials too; S3 is given up after three tries.
+"""
+
 
 @dataclass(frozen=True)
 class Place:
@@ -38,9 +44,13 @@ class Place:
 
         if "://" not in self.address:
             return fs.LocalFileSystem(), str(Path(self.address).expanduser().absolute())
+        address = self.address
+        if address.startswith(("gs://", "gcs://")) and "retry_limit_seconds=" not in address:
+            address += f"{'&' if '?' in address else '?'}retry_limit_seconds={RETRY_SECONDS}"
         try:
-            file_system, path = fs.FileSystem.from_uri(self.address)
-        except (ArrowException, ValueError, OSError, NotImplementedError) as error:
+            with self.said("reached"):
+                file_system, path = fs.FileSystem.from_uri(address)
+        except (ArrowException, ValueError, NotImplementedError) as error:
             raise UsageError(
                 f"{self.address}: is no place that can be read ({_first_line(error)}). Give a path, or an address such "
                 "as s3://BUCKET/FOLDER or gs://BUCKET/FOLDER."
@@ -83,7 +93,8 @@ class Place:
         with self.said("written"):
             final = f"{self.path}/{name}"
             now = f"{self.path}/.{name}.part" if self.local else final  # an object appears when it is whole
-            self.file_system.create_dir(self.path, recursive=True)
+            if self.file_system.type_name not in ("s3", "gcs"):  # these have none
+                self.file_system.create_dir(self.path, recursive=True)
             with self.file_system.open_output_stream(now) as file:
                 file.write(data)
             if self.local:
@@ -103,6 +114,12 @@ class Place:
             yield name
         finally:
             self.drop(name)
+
+    def check_rights(self) -> None:
+        """JobError where an object store lets this host write nothing; a folder is not made for that."""
+        if not self.local:
+            with self.marked():
+                pass
 
     def holds(self, name: str) -> bool:
         """Whether a file of this name is in this folder."""
@@ -136,10 +153,7 @@ class Place:
                     f"{self.address}: the disk is full. Finished parts are kept; free some space and run the same "
                     "command again: it goes on from there."
                 ) from error
-            raise JobError(
-                f"{self.address}: cannot be {done} ({_first_line(error)}). Look whether it is there, and whether every "
-                "node may read and write it with the rights of its own environment."
-            ) from error
+            raise JobError(f"{self.address}: cannot be {done} ({_first_line(error)}). {_way_out(error)}") from error
 
 
 def item_files(address: str) -> tuple[Place, list[str]]:
@@ -177,7 +191,22 @@ def item_files(address: str) -> tuple[Place, list[str]]:
 
 
 def _first_line(error: Exception) -> str:
-    return str(error).strip().split("\n")[0][:300] or type(error).__name__
+    line = str(error).strip().split("\n")[0]
+    if line_of_google := re.search(r"google::cloud::Status\((.*?)(?: error_info=|$)", line):
+        line = line_of_google[1].rpartition("with a last message of ")[2].partition(" Learn more")[0]
+    return line.strip()[:300].rstrip(".") or type(error).__name__
+
+
+def _way_out(error: OSError) -> str:
+    """What to do about what a store says."""
+    if "OAuth2 access token" in str(error):
+        return (
+            "No credentials for Google's store are found here: set GOOGLE_APPLICATION_CREDENTIALS to the path of a "
+            "key file, on every node before ray start; for an open store write gs://anonymous@BUCKET/FOLDER."
+        )
+    return (
+        "Look whether it is there, and whether every node may read and write it with the rights of its own environment."
+    )
 
 
 def as_words(error: ConcordError, where: str) -> str:

@@ -58,3 +58,12 @@ def test_a_score_matrix_outlives_the_loss_of_a_node_and_what_was_paid_is_kept(tw
 
 def test_items_measured_on_nodes_are_those_measured_here(two_nodes: dict[str, Any]) -> None:
     assert two_nodes["features"] == {"measured_there": 23, "equal": True}  # one was tried here
+
+
+def test_another_token_is_told_soon_with_what_to_set(two_nodes: dict[str, Any]) -> None:
+    """Ray itself would ask again once a second, twenty times."""
+    body = two_nodes["another_token"]
+    assert "with its own token alone" in body["message"]
+    assert "RAY_AUTH_TOKEN_PATH here as on its nodes" in body["message"]
+    assert body["seconds"] < 15
+    assert not body["written"]

@@ -109,6 +109,7 @@ def free_port() -> int:
 def on_node(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "_on", lambda node: node["NodeID"])
     monkeypatch.setattr(cluster, "_find_head", lambda address: None)
+    monkeypatch.setattr(cluster, "_check_token", lambda address: None)
 
 
 def test_a_node_that_does_not_answer_is_left_out_with_its_name() -> None:

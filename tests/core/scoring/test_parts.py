@@ -11,6 +11,7 @@ from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from socket import gethostname
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ import pytest
 import core
 from core.errors import ConcordError, GoldenError, JobError, UsageError
 from core.files import json_lines
-from core.scoring import on_ray, run, score_file
+from core.scoring import on_ray, places, run, score_file
 from core.scoring.fused import score_fused
 from core.scoring.item_file import validate_items
 from core.scoring.output import Batch
@@ -252,10 +253,36 @@ def test_a_store_without_rights_is_told_in_a_sentence(closed_store: str, monkeyp
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "nothing")
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     address = f"s3://bucket/items?endpoint_override={closed_store}&scheme=http&region=us-east-1"
+    with pytest.raises(JobError, match=r"cannot be written .*rights"):
+        Place(address).check_rights()
     with pytest.raises(JobError, match=r"cannot be read .*rights") as denied:
         item_files(address)
     assert "nothing" not in str(denied.value)
     assert "\n" not in str(denied.value)
+
+
+def test_a_store_without_credentials_is_told_soon(closed_store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Google's library would look for some for 15 minutes."""
+    monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS", raising=False)
+    monkeypatch.setenv("GCE_METADATA_ROOT", closed_store)
+    monkeypatch.setattr(places, "RETRY_SECONDS", 1)
+    with pytest.raises(JobError, match=r"No credentials .* GOOGLE_APPLICATION_CREDENTIALS") as told:
+        item_files(f"gs://bucket/items?endpoint_override={closed_store}&scheme=http")
+    assert "\n" not in str(told.value)
+    with pytest.raises(JobError, match=r"cannot be written \(.*Access Denied.*\)\. Look whether") as told:
+        Place(f"gs://anonymous@bucket/out?endpoint_override={closed_store}&scheme=http").check_rights()
+    assert "error_info" not in str(told.value)
+
+
+def test_a_store_that_cannot_be_reached_is_no_wrong_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The region of a bucket is asked for as soon as its address is read."""
+
+    def away(_: str) -> None:
+        raise OSError("Could not resolve host")
+
+    monkeypatch.setattr("pyarrow.fs.FileSystem", SimpleNamespace(from_uri=away))
+    with pytest.raises(JobError, match=r"cannot be reached \(Could not resolve host\)\. Look whether it is there"):
+        item_files("s3://bucket/items")
 
 
 def test_a_folder_without_rights_is_told_before_the_start(plan: Plan, tmp_path: Path) -> None:
