@@ -34,7 +34,7 @@ from core.store.store import Store
 
 LINGER_SECONDS = 120.0
 """How long a worker that the app started stays after the web process is gone and every run is over."""
-_TICK = 0.1
+_TICK, _LONGEST_TICK = 0.1, 1.0
 _BEAT = 2.0
 
 BEHIND_THE_SCREENS = 5
@@ -86,6 +86,7 @@ class _Worker:
         )
         self._stop = threading.Event()
         self._needed_at = time.monotonic()
+        self._pause = _TICK
 
     def run(self) -> None:
         self._sign_on()
@@ -97,7 +98,7 @@ class _Worker:
         gc.freeze()
         log.info("worker %s (%s) is ready (process %s)", self._id, self._capability, os.getpid())
         needed = True
-        while needed and not self._stop.wait(_TICK):
+        while needed and not self._stop.wait(self._pause):
             try:
                 needed = self._is_needed()
                 self._queue.tick()
@@ -120,9 +121,14 @@ class _Worker:
     def _keep_beating(self) -> None:
         while not self._stop.wait(_BEAT):
             try:
-                self._store.workers.beat(self._id)
+                self._beat()
             except ConcordError as error:
                 log.warning("no heartbeat could be written; trying again: %s", error)
+
+    def _beat(self) -> None:
+        """Gives a sign of life; the more there are, the less often each looks: in all every `_TICK` seconds."""
+        self._store.workers.beat(self._id)
+        self._pause = min(_TICK * len(self._store.workers.alive()), _LONGEST_TICK)
 
     def _is_needed(self) -> bool:
         if self._linger is None:

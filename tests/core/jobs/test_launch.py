@@ -10,7 +10,9 @@ import pytest
 
 from core.errors import JobError
 from core.jobs import launch
+from core.jobs.worker import _Worker
 from core.settings import Settings
+from core.store.store import Store
 
 AFTER = 0.2
 
@@ -93,3 +95,20 @@ def test_settings_reach_the_worker_whole(tmp_path: Path) -> None:
 def test_an_external_worker_is_not_started(tmp_path: Path) -> None:
     launch.ensure_worker(Settings(home=tmp_path / "home", worker="external"))
     assert not (tmp_path / "home").exists()
+
+
+def test_many_workers_look_at_the_queue_no_more_often_than_one(settings: Settings, tmp_path: Path) -> None:
+    with Store(f"sqlite:///{tmp_path / 'store.sqlite'}") as store:
+        worker = _Worker(settings, store, None)
+        worker._sign_on()
+        pauses = {}
+        for alive in range(1, 21):
+            if alive > 1:
+                store.workers.enter(f"other {alive}", "elsewhere", alive, "cpu")
+            worker._beat()
+            pauses[alive] = worker._pause
+        assert pauses == pytest.approx({n: min(n / 10, 1) for n in range(1, 21)})
+        for alive in range(2, 21):
+            store.workers.leave(f"other {alive}")
+        worker._beat()
+        assert worker._pause == pytest.approx(0.1)
