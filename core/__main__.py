@@ -3,8 +3,10 @@
 import sys
 
 from core.cli.main import app, main
+from core.memory import collect_seldom
 
 __all__ = ["app", "main"]
 
 if __name__ == "__main__":
+    collect_seldom()
     sys.exit(main())

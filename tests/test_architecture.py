@@ -21,7 +21,7 @@ TOP_LEVEL = {"app.py", "pages", "core", "tests", "sample_data", "requirements.tx
 TOOL_FILES = {"pyproject.toml", ".streamlit", ".ci", ".gitignore", "LICENSE"}
 
 EVERYTHING = ("core",)
-ALWAYS = ("core.records", "core.errors", "core.json_form", "core.owner_only", "core.progress")
+ALWAYS = ("core.records", "core.errors", "core.json_form", "core.memory", "core.owner_only", "core.progress")
 CHOICES = (
     "core.calibration.settings",
     "core.calibration.records",
@@ -53,6 +53,7 @@ ANYWHERE = (
         "core.errors",
         "core.files",
         "core.json_form",
+        "core.memory",
         "core.owner_only",
         "core.progress",
         "core.telemetry",
@@ -149,6 +150,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "core.progress": (),
     "core.telemetry": (),
     "core.json_form": (),
+    "core.memory": (),
     "core.settings": ("core.people",),
     "core.wording": (),
     "core.spreadsheets": (),

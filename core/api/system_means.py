@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from core.api.measures import AnyVerdicts, in_records
 from core.comparison.judged import NextLabels, judged_items, next_labels
 from core.comparison.means_finding import means_finding
 from core.data import load_items
 from core.data.split import KnownTexts, task_of, text_digest
 from core.data.verdict_files.scored import ScoredRows, read_groups, read_scored
 from core.errors import UsageError
-from core.export.judge_reading import kind_of_file, open_file
 from core.records import GoldenSet, Item, Task
 from core.stats.label_worth import USUAL_LABELS, LabelPlan, plan_labels
 from core.stats.mean_records import SystemMeans
 from core.stats.system_means import system_means
+
+if TYPE_CHECKING:
+    from core.api.measures import AnyVerdicts
 
 PAIRS = (
     "{name} holds pairs of texts, and the mean of a pair is no system's. Run `preferences GOLDEN VERDICTS --aspect "
@@ -113,6 +114,8 @@ def _rows(verdicts: AnyVerdicts, aspect: str, task: Task) -> ScoredRows:
     file = Path(verdicts) if isinstance(verdicts, (Path, str)) else None
     if file is not None and (rows := read_scored(file, aspect)) is not None:
         return rows
+    from core.api.measures import in_records
+
     read = in_records(verdicts, task)
     ids = [verdict.item_id for verdict in read]
     groups = {} if file is None else read_groups(file)
@@ -129,6 +132,8 @@ def _places(items: GoldenSet | Path | str | None) -> Mapping[str, Item] | None:
 
 def calibrated_on(golden: GoldenSet, judge_file: Path | str) -> list[int]:
     """Positions of the items whose texts chose or fitted the judge, or a judge within a fused one."""
+    from core.export.judge_reading import kind_of_file, open_file
+
     card = open_file(judge_file, kind_of_file(judge_file), accept_edited=True).card
     bodies = [card["texts"], *(part["judge"]["texts"] for part in card.get("parts", ()) if part.get("judge"))]
     digests = {digest for body in bodies for digest in KnownTexts.from_json(body).calibration}

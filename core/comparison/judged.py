@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -198,11 +198,10 @@ def _names_beyond(given: Sequence[str], far: Sequence[int], items: Sequence[Item
     return [str(getattr(item, role, "")) or name for item, name in zip(items, names, strict=True)]
 
 
-def _codes(names: Iterable[str]) -> tuple[list[str], IntArray]:
+def _codes(names: Sequence[str]) -> tuple[list[str], IntArray]:
     """The different names in order of first appearance, and (n,) places among them."""
-    known: dict[str, int] = {}
-    codes = np.array([known.setdefault(name, len(known)) for name in names], dtype=np.intp)
-    return list(known), codes
+    known = {name: code for code, name in enumerate(dict.fromkeys(names))}
+    return list(known), np.fromiter(map(known.__getitem__, names), np.intp, len(names))
 
 
 def _one_source_a_text(sources: IntArray, items: Mapping[int, Item | None]) -> tuple[IntArray, int]:

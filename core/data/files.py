@@ -126,7 +126,7 @@ class Source:
     def _first_damage(self, encoding: str) -> tuple[int, str] | None:
         """The first line that cannot be decoded, and why; None where all can.  GoldenError for too many bytes."""
         decoder = codecs.getincrementaldecoder(encoding)()
-        line, size = 1, 0
+        line, size, plain = 1, 0, not encoding.startswith("utf-16")
         with self.reading() as file:
             while True:
                 chunk = file.read(_MB)
@@ -134,7 +134,8 @@ class Source:
                 if size > self.unpacked:
                     raise self.refuse(_too_large("Unpacked, it", None, self.unpacked))
                 try:
-                    decoder.decode(chunk, final=not chunk)
+                    if not (plain and chunk and chunk.isascii()) or decoder.getstate()[0]:
+                        decoder.decode(chunk, final=not chunk)
                 except UnicodeDecodeError as problem:
                     return line + problem.object.count(b"\n", 0, problem.start), problem.reason
                 if not chunk:
@@ -154,6 +155,12 @@ class Source:
                     yield line
             except UnicodeDecodeError as problem:
                 raise self.refuse(f"The text is broken at line {number + 1} ({problem.reason}).") from problem
+
+    def blocks(self, size: int) -> abc.Generator[bytes, None, None]:
+        """The unpacked bytes, some `size` at once and then to the end of the line; one that is too long is cut."""
+        with self.reading() as file:
+            while block := file.read(size):
+                yield block + file.readline(self.longest_line)
 
 
 def open_source(

@@ -11,7 +11,6 @@ It listens on no port.
 
 from __future__ import annotations
 
-import gc
 import logging
 import os
 import signal
@@ -26,6 +25,7 @@ from core import telemetry
 from core.errors import ConcordError, JobError
 from core.jobs.launch import FileLock, lock_file, settings_from_json, watch_file
 from core.jobs.queue import Queue
+from core.memory import collect_seldom
 from core.owner_only import owner_only, secure_home
 from core.projects.kinds import do_run, wants_of
 from core.projects.project_list import open_store
@@ -95,7 +95,7 @@ class _Worker:
         beat = threading.Thread(target=self._keep_beating, name="heartbeat", daemon=True)
         beat.start()
         self._queue.launch()
-        gc.freeze()
+        collect_seldom()
         log.info("worker %s (%s) is ready (process %s)", self._id, self._capability, os.getpid())
         needed = True
         while needed and not self._stop.wait(self._pause):

@@ -20,6 +20,7 @@ from streamlit.errors import StreamlitPageNotFoundError
 
 from core import projects
 from core.errors import ConcordError
+from core.memory import collect_seldom
 from core.people import Actor
 from core.project_records import ProjectSummary, is_demo
 from core.settings import Settings
@@ -71,7 +72,7 @@ def start_up() -> Kept:
     check_accounts(settings)
     store = open_store(settings)
     gc.collect()
-    gc.freeze()
+    collect_seldom()
     return Kept(settings, store)
 
 

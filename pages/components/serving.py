@@ -19,6 +19,7 @@ from streamlit import cli_util
 from streamlit.web.server import server_util
 
 from core.errors import ConcordError, UsageError
+from core.memory import collect_seldom
 from core.owner_only import owner_only, secure_home
 from core.settings import Settings, home_of
 from pages.components.accounts import check_accounts
@@ -79,7 +80,7 @@ def get_ready() -> None:
     except ConcordError as error:
         _log.error("%s", error)
     gc.collect()
-    gc.freeze()
+    collect_seldom()
 
 
 def _tell_address() -> None:

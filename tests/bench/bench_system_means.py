@@ -251,6 +251,8 @@ TIMED = """
 import resource, sys, time
 start = time.perf_counter()
 from core.cli.main import main
+from core.memory import collect_seldom
+collect_seldom()
 main(["estimate-means", *sys.argv[1:], "--aspect", "quality", "--json"])
 used = resource.getrusage(resource.RUSAGE_SELF)
 print(time.perf_counter() - start, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, file=sys.stderr)

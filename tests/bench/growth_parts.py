@@ -72,10 +72,12 @@ def processor(work: Callable[[], Any], times: int = 1) -> float:
 def opened() -> tuple[Any, Any, str]:
     """A new store, its settings and a project in it."""
     from core import projects
+    from core.memory import collect_seldom
     from core.settings import Settings
 
     settings = Settings.from_environment()
     store = projects.open_store(settings)
+    collect_seldom()  # as the server does when it starts
     return store, settings, projects.create_project(store, "growth").project_id
 
 

@@ -251,15 +251,25 @@ def load_recording(
 def open_recording(path: Path) -> Recording:
     """As `load_recording`, for a file of any length: its rows are read anew each time that somebody goes through them.
 
-    The columns are those of the first `HEAD_ROWS` rows.  An encoding is not guessed: text has to be UTF-8 or UTF-16.
+    The columns are those of the first `HEAD_ROWS` rows.
     """
+    return recording_in(open_recorded(path))
+
+
+def open_recorded(path: Path) -> TableFile:
+    """Look at a file of any length.  An encoding is not guessed: text has to be UTF-8 or UTF-16."""
     table = open_table(path, suffix=suffix_of_recording(path.name), max_mb=None)
     if table.encoding == "cp1252":
         raise table.source.refuse("The text is not UTF-8; save the file as UTF-8.")
-    rows = table.rows()
+    return table
+
+
+def recording_in(table: TableFile) -> Recording:
+    """What `open_recording` gives, of a file that was looked at."""
+    rows, name = table.rows(), table.source.name
     head = list(islice(rows, HEAD_ROWS))
     shape = shape_of(rows.columns, head[0])
-    return Recording(path.name, shape, _columns_of(_flat_rows(shape, head), path.name), _RowsOfFile(table, shape))
+    return Recording(name, shape, _columns_of(_flat_rows(shape, head), name), _RowsOfFile(table, shape))
 
 
 @dataclass(frozen=True)

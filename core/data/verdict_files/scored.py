@@ -6,8 +6,7 @@ of batches and evals) is not read here: `read_scored` gives None for it.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -18,20 +17,15 @@ import numpy as np
 
 from core.data.cells import aspect_key, read_id, shown
 from core.data.columns import ALIASES, by_name
-from core.data.tables import TableFile, column_names, csv_cells, open_table
+from core.data.tables import TableFile, column_names, csv_cells
 from core.data.verdict_files.columns import propose_columns
+from core.data.verdict_files.json_columns import ROWS, Chunk, json_columns
 from core.data.verdict_files.match import default_use, number_in
-from core.data.verdict_files.recording import Recording, open_recording, suffix_of_recording, text_of
+from core.data.verdict_files.recording import Recording, open_recorded, open_recording, recording_in, text_of
 from core.errors import GoldenError
 from core.records import FloatArray
 
-_ROWS, _CHARACTERS, _FEW = 20_000, 4 << 20, 100
-"""Rows, and characters of text, taken at once; rows after which it is looked whether these are enough."""
-
 _NUMBERS = {int, float, type(None)}
-
-Chunk = Mapping[str, Sequence[Any]]
-"""Column → its cells in some rows that follow each other."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +47,8 @@ def read_scored(path: Path, aspect: str = "") -> ScoredRows | None:
     Where a column names the aspect of each row, only the rows of `aspect` count.  GoldenError names the row of a
     missing or doubled id and of a score that is no number.
     """
-    recording = open_recording(path)
+    table = open_recorded(path)
+    recording = recording_in(table)
     roles = propose_columns(recording, aspect)
     if recording.shape != "table" or default_use(roles) == "replies" or "sample" in roles.roles:
         return None
@@ -62,11 +57,12 @@ def read_scored(path: Path, aspect: str = "") -> ScoredRows | None:
         return None
     system, source = _group_columns(recording)
     rated, wanted = roles.roles.get("aspect", "") if aspect else "", aspect_key(aspect)
-    table = open_table(path, suffix=suffix_of_recording(path.name), max_mb=None)
     ids: list[str] = []
     scores: list[FloatArray] = []
     groups: dict[str, list[str]] = {system: [], source: []}
-    for start, chunk in _chunks(table, [name for name in (item, score, system, source, rated) if name]):
+    columns = [name for name in dict.fromkeys((item, score, system, source, rated)) if name]
+    chunks = _chunks_of_csv(table, columns) if table.delimiter else json_columns(table, columns, score)
+    for start, chunk in chunks:
         rows = range(start + 1, start + 1 + len(chunk[item]))
         kept = [k for k, cell in enumerate(chunk[rated]) if aspect_key(text_of(cell)) == wanted] if rated else rows
         cells = {name: [column[k] for k in kept] for name, column in chunk.items()} if rated else chunk
@@ -99,69 +95,18 @@ def _group_columns(recording: Recording) -> tuple[str, str]:
     return system, source
 
 
-def _chunks(table: TableFile, wanted: Sequence[str]) -> Iterator[tuple[int, Chunk]]:
-    """The number of rows before, and the cells of `wanted` columns, None where a row has none."""
-    if table.delimiter:
-        yield from _chunks_of_csv(table, wanted)
-        return
-    start = 0
-    for rows in _objects(table):
-        yield start, {name: [row.get(name) for row in rows] for name in wanted}
-        start += len(rows)
-
-
 def _chunks_of_csv(table: TableFile, wanted: Sequence[str]) -> Iterator[tuple[int, Chunk]]:
+    """As `json_columns`."""
     lines = csv_cells(table.lines(), table.delimiter, table.source)
     columns = column_names(next(lines, []), table.source)
     places, start = [columns.index(name) for name in wanted], 0
-    while rows := list(islice(lines, _ROWS)):
+    while rows := list(islice(lines, ROWS)):
         for k, row in enumerate(rows):
             if len(row) != len(columns):
                 came = f"{len(row)} cells came where the header names {len(columns)}"
                 raise table.source.refuse(f"{came}; a text with the delimiter must be quoted.", row=start + k + 1)
         yield start, {name: [row[place] for row in rows] for name, place in zip(wanted, places, strict=True)}
         start += len(rows)
-
-
-def _objects(table: TableFile) -> Iterator[Sequence[Mapping[str, Any]]]:
-    """The rows of JSON lines, many at a time; those of another format as they are read."""
-    if table.document is not None or table.source.suffix not in (".jsonl", ".ndjson"):
-        rows = iter(table.rows())
-        while some := list(islice(rows, _ROWS)):
-            yield some
-        return
-    start = 0
-    for lines in _some_lines(table.lines()):
-        parsed = _parsed(lines)
-        if parsed is None:  # something is wrong with a line: who reads one by one says what and where
-            rows = iter(table.rows(start))
-            while some := list(islice(rows, _ROWS)):
-                yield some
-            return
-        yield parsed
-        start += len(parsed)
-
-
-def _some_lines(lines: Iterator[str]) -> Iterator[list[str]]:
-    some: list[str] = []
-    size = 0
-    while few := list(islice(lines, _FEW)):
-        some += [line for line in few if not line.isspace()]
-        size += sum(map(len, few))
-        if len(some) >= _ROWS or size > _CHARACTERS:
-            yield some
-            some, size = [], 0
-    if some:
-        yield some
-
-
-def _parsed(lines: Sequence[str]) -> list[Mapping[str, Any]] | None:
-    """The object on each line; None where one is no JSON object."""
-    try:
-        values = json.loads(f"[{','.join(lines)}]")
-    except (ValueError, RecursionError):
-        return None
-    return values if len(values) == len(lines) and all(type(value) is dict for value in values) else None
 
 
 # ── cells ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -179,7 +124,7 @@ def _names(cells: Sequence[Any]) -> list[str]:
     if set(map(type, cells)) == {str}:
         text = "".join(cells)
         if text.isascii() and "\x00" not in text:
-            return [cell.strip() for cell in cells]
+            return list(cells) if text.split(None, 1) == [text] else [cell.strip() for cell in cells]
     return list(map(read_id, cells))
 
 
