@@ -70,13 +70,14 @@ def _find_head(address: str) -> None:
 
 def _check_token(address: str) -> None:
     """Ray's AuthenticationError at once where the cluster takes no token of this process; ``init`` tries for 20 s."""
+    import ray
     from ray._private.authentication import authentication_token_setup as token
     from ray._private.services import canonicalize_bootstrap_address_or_die
-    from ray._raylet import GcsClient  # type: ignore[attr-defined]
 
     token.maybe_enable_token_auth_if_token_available(warn_if_disabled=False)
     token.ensure_token_if_auth_enabled(create_token_if_missing=False)  # as `init` does first
-    GcsClient(address=canonicalize_bootstrap_address_or_die(address))
+    raylet: Any = ray._raylet  # its stub leaves the client out
+    raylet.GcsClient(address=canonicalize_bootstrap_address_or_die(address))
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -36,6 +37,7 @@ from core.export.fused_judge import FusedJudge
 from core.progress import SILENT, Progress, Stage
 from core.scoring import output
 from core.scoring.by_aspect import check_parts
+from core.scoring.identity import identity_of
 from core.scoring.item_file import ItemFile
 from core.scoring.mending import check_unread, models_behind
 from core.scoring.output import Done
@@ -59,6 +61,8 @@ PART, REMOTE_PART = 2_000, 250
 """Items of a part, of a judge that computes and of one that asks a model: what a lost node costs at most, an actor."""
 
 MANIFEST = "_scoring.json"
+
+_PART_NAME = re.compile(r"part-\d{5}-\d{7}\.(?:jsonl|parquet)")
 
 ACTORS_A_READER = 16
 """Reading and sending an item takes about a twentieth of the time that the offline judge takes to score it."""
@@ -97,7 +101,7 @@ def score_on_ray(
             if not isinstance(judge, FusedJudge):
                 check_parts(items, judge)
             scoring.check_ready()
-            identity = output.identity_of(request, items, judge) | {"part": plan.size}
+            identity = identity_of(request, items, judge) | {"part": plan.size}
             scoring.begin(_begin(plan, identity))
             total = scoring.score_all(files, items.n_items)
         _note(plan, identity, total.done)
@@ -304,7 +308,12 @@ def _check_apart(paths: Sequence[str], hashes: Sequence[np.ndarray]) -> None:
 def _begin(plan: Plan, identity: Mapping[str, Any]) -> dict[str, Stamp]:
     """Make the output ready; the parts of this very scoring that are there.  JobError for what is of another."""
     names = plan.out.stamps()
-    parts = {name: stamp for name, stamp in names.items() if name.startswith("part-")}
+    parts = {name: stamp for name, stamp in names.items() if _PART_NAME.fullmatch(name)}
+    if foreign := sorted(name for name in names if name.startswith("part-") and name not in parts):
+        raise JobError(
+            f"{plan.out.address} holds {counted(len(foreign), 'file')} of something else ({foreign[0]}), which would "
+            "look like a part of this scoring. Give another --out."
+        )
     if plan.request.again:
         for name in parts:
             plan.out.drop(name)
@@ -315,11 +324,11 @@ def _begin(plan: Plan, identity: Mapping[str, Any]) -> dict[str, Stamp]:
         except (ValueError, KeyError, TypeError):
             kept = {}
         if kept != json.loads(json.dumps(identity)):
-            changed = [words for name, words in output.CHANGED.items() if kept.get(name) != identity.get(name)]
+            differs = output.what_differs(kept, identity) if kept else ""
             raise JobError(
-                f"{plan.out.address} holds {len(parts):,} parts of another scoring: "
-                f"{changed[0] if kept and changed else 'what they were made of is not known'}. Give another --out, or "
-                "add --again to drop them and score from the start."
+                f"{plan.out.address} holds {counted(len(parts), 'part')} of another scoring: "
+                f"{differs or 'what they were made of is not known'}. Give another --out, or add --again to drop "
+                f"{'it' if len(parts) == 1 else 'them'} and score from the start."
             )
     _note(plan, identity, None)
     return parts

@@ -28,13 +28,10 @@ from typing import IO, Any
 from core.data.verdict_files import BY_ORDER
 from core.errors import ConcordError, JobError, UsageError
 from core.export import verdict_row
-from core.export.aspect_judges import AspectJudges
-from core.export.fused_judge import FusedJudge
 from core.export.sureness import ABSTAINED, INTERVAL_COLUMNS, Sureness
 from core.files import FULL, json_lines, replacing
 from core.records import Item, Unscored, Verdict
-from core.scoring.item_file import ItemFile, file_digest
-from core.scoring.request import RowJudge, ScoreRequest, SureScores
+from core.scoring.request import ScoreRequest, SureScores
 from core.spreadsheets import safe_cell
 
 _ORIGIN = ("system_id", "source_id")
@@ -143,33 +140,6 @@ def lines_of(out: Path) -> Iterator[Mapping[str, Any]]:
         yield from csv.DictReader(file) if out.suffix.lower() == ".csv" else map(json.loads, file)
 
 
-def identity_of(request: ScoreRequest, items: ItemFile, judge: RowJudge | FusedJudge) -> dict[str, Any]:
-    """What a scoring must have in common with the one that it goes on from."""
-    return {
-        "input": {"digest": items.digest, "n_items": items.n_items},
-        "judge": {"digest": file_digest(request.judge_file)},
-        **_aspects_identity(request, judge),
-        "options": {
-            "judge": judge.spec,
-            "explain": request.explain,
-            "form": "csv" if is_csv(request.out) else "jsonl",
-            "marks": list(judge.marks),
-            "coverage": request.coverage,
-            "abstain_over": request.abstain_over,
-        },
-    }
-
-
-def _aspects_identity(request: ScoreRequest, judge: RowJudge | FusedJudge) -> dict[str, Any]:
-    """The files of further judges, and how all of them are asked in one call; nothing where there is one."""
-    if not isinstance(judge, AspectJudges):
-        return {}
-    asked = judge.together
-    prompts = sorted({place.prompt for place in asked.places}) if asked else []
-    check = None if request.check is None else file_digest(request.check)
-    return {"more_judges": [*map(file_digest, request.more_judges)], "together": prompts, "check": check}
-
-
 # ── what is done so far ──────────────────────────────────────────────────────────────────────────────────────
 
 FORMAT = "concord-score-progress"
@@ -182,8 +152,39 @@ CHANGED = {
     "more_judges": "a judge file of another aspect has changed since, or they are other ones",
     "together": "the aspects were asked in another way, together or each alone",
     "check": "the golden set of --check has changed since, or is another one",
+    "weights": "the model of that name has other weights by now",
     "options": "it was started with other options",
 }
+_OPTIONS = {
+    "judge": "judge",
+    "explain": "--explain",
+    "form": "kind of file",
+    "marks": "marks",
+    "coverage": "--intervals with --coverage",
+    "abstain_over": "--abstain-over",
+}
+
+
+def what_differs(kept: Mapping[str, Any], identity: Mapping[str, Any]) -> str:
+    """What of a scoring's identity is not as it was `kept`, in words; "" where all of it is."""
+    differing = [name for name in CHANGED if kept.get(name) != identity.get(name)]
+    words = [CHANGED[name] for name in differing if name != "options"]
+    if "options" in differing:
+        was = kept["options"] if isinstance(kept.get("options"), dict) else {}
+        now = identity["options"]
+        changed = [
+            f"{option} {_shown(was.get(name))}, now {_shown(now.get(name))}"
+            for name, option in _OPTIONS.items()
+            if was.get(name) != now.get(name)
+        ]
+        words.append(f"{CHANGED['options']} ({'; '.join(changed)})")
+    return ", and ".join(words)
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, list):
+        return "; ".join(map(str, value))[:200] or "none"
+    return {"None": "none", "True": "on", "False": "off"}.get(str(value), str(value)[:200])
 
 
 @dataclass(frozen=True)
@@ -292,12 +293,11 @@ class Checkpoint:
             return
         if kept.get("version") != VERSION:
             raise JobError(f"{self.progress}: was written by another version of Concord. {_FROM_THE_START}")
-        for name, words in CHANGED.items():
-            if kept["identity"].get(name) != self.identity.get(name):
-                raise JobError(
-                    f"{self.part} holds {done.items:,} verdicts of a scoring that cannot go on: {words}. Bring back "
-                    f"what it was started with, give another --out, or add --again to score from the start."
-                )
+        if differs := what_differs(kept["identity"], self.identity):
+            raise JobError(
+                f"{self.part} holds {done.items:,} verdicts of a scoring that cannot go on: {differs}. Bring back "
+                f"what it was started with, give another --out, or add --again to score from the start."
+            )
         if self._crc(done.size) != done.crc:
             raise JobError(
                 f"{self.part}: what was written there is not there any more, or was changed. {_FROM_THE_START}"

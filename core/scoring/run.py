@@ -31,12 +31,12 @@ from core.progress import SILENT, Progress, Stage
 from core.providers.base import ReplyStore
 from core.providers.loop_thread import LoopThread
 from core.records import Item
-from core.scoring import output
 from core.scoring.by_aspect import check_parts, judged_batch, n_aspects_of, open_judges, sureness_told, told_by_aspect
 from core.scoring.by_batch import ask_ahead, drop_notes, write_ahead
+from core.scoring.identity import identity_of
 from core.scoring.item_file import ItemFile, file_digest, validate_items
 from core.scoring.mending import UNREAD, Mended, Row, check_unread, grouped, model_behind, rows_of, unread_items
-from core.scoring.output import Batch, Checkpoint, header, is_csv, more_columns
+from core.scoring.output import Batch, Checkpoint, header, is_csv, lines_of, more_columns, sure_scores
 from core.scoring.request import BatchWritten, RowJudge, ScoredFile, ScoreRequest, affordable_items
 
 BATCH = 400
@@ -74,7 +74,7 @@ def score_file(request: ScoreRequest, *, replies: ReplyStore | None = None, prog
         items = validate_items(request.items, lambda n: progress.publish(Stage("reading", "reading", n, 0)))
         check_parts(items, judge)
         affordable = affordable_items(request.budget, judge.calls_an_item)
-        identity = output.identity_of(request, items, judge)
+        identity = identity_of(request, items, judge)
         with closing(Checkpoint(request.out, identity, header(request), again=request.again)) as checkpoint:
             before = checkpoint.done.items
             batch = ask_ahead(
@@ -111,7 +111,7 @@ def score_file(request: ScoreRequest, *, replies: ReplyStore | None = None, prog
         mended.n_asked,
         batch,
         judge.spent,
-        None if sure is None or not finished else output.sure_scores(output.lines_of(request.out), sure),
+        None if sure is None or not finished else sure_scores(lines_of(request.out), sure),
         judge.remarks,
         **told_by_aspect(request, judge, done.items + mended.n_asked, finished=finished),
     )

@@ -21,9 +21,10 @@ from core.errors import ConcordError, GoldenError, JobError, UsageError
 from core.files import json_lines
 from core.scoring import on_ray, places, run, score_file
 from core.scoring.fused import score_fused
+from core.scoring.identity import identity_of
 from core.scoring.item_file import validate_items
-from core.scoring.output import Batch
-from core.scoring.parts import InputFile, Outcome, Part, Plan, Scorer, look_at, read_parts
+from core.scoring.output import Batch, what_differs
+from core.scoring.parts import InputFile, Outcome, Part, Plan, Scorer, look_at, open_any, read_parts
 from core.scoring.places import Place, item_files
 from tests.core.local_models import save_model
 
@@ -170,11 +171,57 @@ def test_parts_of_another_scoring_are_left_alone_unless_again(plan: Plan) -> Non
     assert on_ray._begin(plan, identity) == {}
     plan.out.write("part-00000-0000000.jsonl", b"{}\n")
     assert list(on_ray._begin(plan, identity)) == ["part-00000-0000000.jsonl"]
-    with pytest.raises(JobError, match=r"1 parts of another scoring: the judge file has changed.*--again"):
+    with pytest.raises(JobError, match=r"1 part of another scoring: the judge file has changed.*--again"):
         on_ray._begin(plan, identity | {"judge": {"digest": "c"}})
     again = replace(plan, request=replace(plan.request, again=True))
     assert on_ray._begin(again, identity | {"judge": {"digest": "c"}}) == {}
     assert set(plan.out.stamps()) == {on_ray.MANIFEST}
+
+
+def test_the_options_that_differ_are_named_and_files_of_others_are_never_dropped(plan: Plan) -> None:
+    options = {"judge": "hf:m@a1", "explain": False, "coverage": None}
+    identity = {"input": {}, "judge": {}, "weights": ["hf:1"], "options": options, "part": 8}
+    on_ray._begin(plan, identity)
+    plan.out.write("part-00000-0000000.jsonl", b"{}\n")
+    other = identity | {"weights": ["hf:2"], "options": options | {"judge": "hf:m@b2", "coverage": 0.9}}
+    with pytest.raises(
+        JobError,
+        match=r"1 part of another scoring: the model of that name has other weights by now, "
+        r"and it was started with other options \(judge hf:m@a1, now hf:m@b2; --intervals .* none, now 0\.9\)",
+    ):
+        on_ray._begin(plan, other)
+    plan.out.write("part-00000-of-somebody.parquet", b"x")
+    for again in (False, True):
+        with pytest.raises(JobError, match=r"1 file of something else \(part-00000-of-somebody\.parquet\)"):
+            on_ray._begin(replace(plan, request=replace(plan.request, again=again)), identity)
+    assert plan.out.read("part-00000-0000000.jsonl") == b"{}\n"
+    assert plan.out.read("part-00000-of-somebody.parquet") == b"x"
+
+
+def test_a_fused_judge_intervals_and_other_weights_make_another_scoring(
+    plan: Plan, tmp_path: Path, repository: Path
+) -> None:
+    few = tmp_path / "few.jsonl"
+    few.write_text("\n".join((repository / "sample_data" / "summaries.jsonl").read_text().splitlines()[:48]))
+    core.fuse(core.load_golden(few), "relevance", ["offline", "overlap"], method="average", bootstrap=20, out=tmp_path)
+    items = validate_items(Path(plan.source.path))
+
+    def identity(**changes: Any) -> dict[str, Any]:
+        request = replace(plan.request, **changes)
+        return identity_of(request, items, open_any(request))
+
+    calibrated = identity()
+    assert "judge file has changed" in what_differs(calibrated, identity(judge_file=tmp_path / "fused.yaml"))
+    sure = what_differs(calibrated, identity(coverage=0.9))
+    assert sure == "it was started with other options (--intervals with --coverage none, now 0.9)"
+    model = save_model(tmp_path / "model")
+    before = identity(judge=f"hf:{model}")
+    assert what_differs(before, identity(judge=f"hf:{model}")) == ""
+    weights = next(model.glob("*.safetensors"))
+    content = bytearray(weights.read_bytes())
+    content[-1] ^= 1
+    weights.write_bytes(content)
+    assert what_differs(before, identity(judge=f"hf:{model}")) == "the model of that name has other weights by now"
 
 
 def test_ids_that_stand_in_two_files_are_refused(plan: Plan, tmp_path: Path, write_items: Any) -> None:
