@@ -147,7 +147,10 @@ class _Total:
 def _remarks(silent: Sequence[str], n_losses: int) -> list[str]:
     """What of the cluster has to be known."""
     names = ", ".join(silent)
-    left_out = f"Left out, because there was no answer within {PATIENCE:.0f} seconds: the nodes {names}."
+    left_out = (
+        f"Left out, because no process there answered within {PATIENCE:.0f} seconds or it ended before (look at its "
+        f"memory): the nodes {names}."
+    )
     lost = (
         f"Nodes or processes of the cluster were lost {counted(n_losses, 'time')}; what was unfinished was done anew."
     )

@@ -95,10 +95,15 @@ class Place:
             now = f"{self.path}/.{name}.part" if self.local else final  # an object appears when it is whole
             if self.file_system.type_name not in ("s3", "gcs"):  # these have none
                 self.file_system.create_dir(self.path, recursive=True)
-            with self.file_system.open_output_stream(now) as file:
-                file.write(data)
-            if self.local:
-                self.file_system.move(now, final)
+            try:
+                with self.file_system.open_output_stream(now) as file:
+                    file.write(data)
+                if self.local:
+                    self.file_system.move(now, final)
+            except OSError:
+                if self.local:
+                    Path(now).unlink(missing_ok=True)  # a full disk gets its room back
+                raise
 
     def drop(self, name: str) -> None:
         """Delete a file of this folder."""

@@ -361,6 +361,13 @@ def test_a_model_that_is_there_is_ready_and_one_that_nobody_let_in_is_told(
     assert "CONCORD_LOCAL_MODELS" in why_not_ready(closed)
 
 
+def test_what_could_not_be_written_leaves_nothing_behind(tmp_path: Path) -> None:
+    (tmp_path / "part" / "in-the-way").mkdir(parents=True)
+    with pytest.raises(JobError, match="cannot be written"):
+        Place(str(tmp_path)).write("part", b"x")
+    assert [path.name for path in tmp_path.iterdir()] == ["part"]
+
+
 def test_a_full_disk_is_told_with_what_to_do(tmp_path: Path) -> None:
     with (
         pytest.raises(ConcordError, match=r"the disk is full.*goes on from there"),
