@@ -48,10 +48,14 @@ class Judged:
 
 @dataclass(frozen=True, eq=False)
 class MoreVerdicts:
-    """A judge's verdicts on items beyond a golden set; `digest` is that of the file they came in."""
+    """A judge's verdicts on items beyond a golden set; `digest` is that of the file they came in.
+
+    `rescaled`: the file has them on another scale, and the rows hold them on the judge's.
+    """
 
     rows: ScoredRows
     digest: str
+    rescaled: bool = False
 
     def beside(self, own: ScoredRows) -> ScoredRows:
         """These rows after those on the golden set's items, whose systems and sources the golden set says."""

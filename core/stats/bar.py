@@ -62,7 +62,7 @@ class Bar:
             "better": f"It agrees better than a {self.name} does: {figures}.",
             "worse": f"A {self.name} agrees better, so the criteria buy readability, not agreement: {figures}.",
             "as well": f"A {self.name} agrees as well: {figures}.",
-            "open": f"That it agrees better than a {self.name} is not shown: {figures}.",
+            "open": f"That it agrees better than a {self.name} is not shown: {figures}{_what_it_takes(gap)}.",
             "untested": f"A {self.name} stands at {figures}.",
             "undefined": "",
         }[self.standing(judge)]
@@ -94,6 +94,15 @@ def bar_beside(
     corrected = holm([np.nan if gap.p is None else gap.p for gap in minus]).tolist()
     settled = [gap if gap.p is None else replace(gap, p=p) for gap, p in zip(minus, corrected, strict=True)]
     return Bar(both.alignments[0], n_labels, tuple(settled))
+
+
+def _what_it_takes(gap: Difference) -> str:
+    """Why a difference that lies beyond chance by itself shows nothing of the bar; "" for one that does not."""
+    if claim(gap.value, gap.interval, gap.p) != "higher":
+        return ""
+    if gap.p is not None and gap.p > HALF_ALPHA:
+        return f" (it takes {HALF_ALPHA:g})"
+    return f"; its own agreement, {estimate(gap.a)}, would have to exceed {MARGIN:g} beyond chance"
 
 
 def _beyond_chance(alignment: Alignment) -> bool:

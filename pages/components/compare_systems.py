@@ -141,7 +141,9 @@ def _more_verdicts(compared: Compared, judge: JudgeScores, key: tuple[str, ...])
         more_verdicts.keep(place, kept)
         if sent is None:
             st.button("Leave them out", on_click=more_verdicts.forget, key=state.widget("means_more_out"))
-        st.markdown(f":material/check: {counted(len(more.rows.item_ids), 'verdict')} on items beyond the golden set.")
+        scale = ", put on the scale that this judge was brought in on" if more.rescaled else ""
+        n_more = counted(len(more.rows.item_ids), "verdict")
+        st.markdown(f":material/check: {n_more} on items beyond the golden set{scale}.")
         return more
 
 

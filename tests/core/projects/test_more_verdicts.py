@@ -56,8 +56,8 @@ def test_thirty_labels_and_2000_verdicts_answer_the_question(
 
 def test_what_is_not_of_this_judge_is_refused(world: tuple[GoldenSet, JudgeScores, bytes]) -> None:
     golden, judge, data = world
-    other = replace(judge, values=judge.values + 0.1)
-    with pytest.raises(GoldenError, match=r"30 of the 30 verdicts .* differ from those of j"):
+    other = replace(judge, values=judge.values + 0.1 * (np.arange(2 * LABELLED) % 3))
+    with pytest.raises(GoldenError, match=r"20 of the 30 verdicts .* differ from those of j"):
         read_more_verdicts(SentVerdicts("v.jsonl", data), golden, other)
     first = b"".join(data.splitlines(keepends=True)[:LABELLED])
     with pytest.raises(GoldenError, match="counted already"):
@@ -66,3 +66,32 @@ def test_what_is_not_of_this_judge_is_refused(world: tuple[GoldenSet, JudgeScore
         read_more_verdicts(SentVerdicts("v.jsonl", b'{"item_id": "x", "score": 3}\n'), golden, judge)
     with pytest.raises(GoldenError, match="no table of verdicts"):
         read_more_verdicts(SentVerdicts("v.jsonl", b'{"item_id": "x", "responses": ["3"]}\n'), golden, judge)
+
+
+@pytest.mark.parametrize(("slope", "shift"), [(0.25, -0.25), (-1.0, 0.0)], ids=["from 0 to 1", "lower is better"])
+def test_verdicts_on_the_scale_that_their_judge_was_brought_in_from_are_put_on_its_own(
+    world: tuple[GoldenSet, JudgeScores, bytes], slope: float, shift: float
+) -> None:
+    golden, judge, data = world
+    as_sent = read_more_verdicts(SentVerdicts("v.jsonl", data), golden, judge)
+    rows = [json.loads(line) for line in data.splitlines()]
+    turned = [row | {"score": slope * row["score"] + shift} for row in rows]
+    sent = SentVerdicts("v.jsonl", "".join(json.dumps(row) + "\n" for row in turned).encode())
+    more = read_more_verdicts(sent, golden, judge)
+    assert more.rows.scores == pytest.approx(as_sent.rows.scores)
+    assert (more.rescaled, as_sent.rescaled) == (True, False)
+    with pytest.raises(GoldenError, match="differ from those of j"):  # a judge made here has one scale
+        read_more_verdicts(sent, golden, replace(judge, kind="calibrated"))
+
+
+def test_of_verdicts_on_several_aspects_those_of_the_judge_are_taken(
+    world: tuple[GoldenSet, JudgeScores, bytes],
+) -> None:
+    golden, judge, data = world
+    rows = [json.loads(line) for line in data.splitlines()]
+    both = [row | {"aspect": a, "score": row["score"] + k} for k, a in enumerate(("clarity", "tone")) for row in rows]
+    sent = SentVerdicts("v.jsonl", "".join(json.dumps(row) + "\n" for row in both).encode())
+    more = read_more_verdicts(sent, golden, judge)
+    assert more.rows.scores == pytest.approx(
+        read_more_verdicts(SentVerdicts("v.jsonl", data), golden, judge).rows.scores
+    )
