@@ -15,7 +15,8 @@ plain          a table as golden sets have it, with a column of times       ``hu
 =============  ===========================================================  ======================================
 
 In Langfuse the ``value`` of a category is its place in a list and that of a text is always 0, so neither is a label;
-a category whose name is a number is.  Snake case and camel case are both read.
+a category whose name is a number is.  Snake case and camel case are both read.  What people said of a step within a
+trace is no label of the trace.
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ PLAIN = "plain"
 """What a table of no known tool is called."""
 
 NOT_ROOT = "steps within a trace (the trace itself counts)"
+OF_STEPS = "labels of steps within a trace"
 NO_TEXT = "rows without a text"
 NO_NUMBER = "labels that are no numbers (categories and texts)"
 OTHER_LABELS = "labels of other names"
@@ -81,11 +83,16 @@ class Traffic:
 
 @dataclass
 class _Reading:
-    """What has been read so far, for labels called `name`."""
+    """What has been read so far, for labels called `name`.
+
+    `steps` are the ids of the steps within traces, `of_steps` what of `labels` may be of one: step → trace and values.
+    """
 
     name: str
     rows: dict[str, Written] = field(default_factory=dict)
     labels: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    steps: set[str] = field(default_factory=set)
+    of_steps: dict[str, list[tuple[str, float]]] = field(default_factory=lambda: defaultdict(list))
     left_out: Counter[str] = field(default_factory=Counter)
 
     def add(self, item: Item, at: Any) -> None:
@@ -96,16 +103,27 @@ class _Reading:
         else:
             self.rows[item.item_id] = Written(item, time_in(at))
 
-    def label(self, item_id: str, name: Any, value: Any, *, person: bool = True) -> None:
-        """A label called `name`; "" where the tool has no names for them."""
+    def label(self, item_id: str, name: Any, value: Any, *, person: bool = True, step: str = "") -> None:
+        """A label called `name`, "" where the tool has no names for them; `step` names what of the trace it is on."""
         if not person:
             self.left_out[BY_MACHINE] += 1
         elif name and folded(text_of(name)) != folded(self.name):
             self.left_out[OTHER_LABELS] += 1
         elif (number := _number(value)) is None:
             self.left_out[NO_NUMBER] += 1
+        elif step:
+            self.of_steps[step].append((item_id, number))
         else:
             self.labels[item_id].append(number)
+
+    def settle(self) -> None:
+        """Labels of steps are left out, those of whole traces kept, once all files have said which is which."""
+        for step, given in self.of_steps.items():
+            if step in self.steps:
+                self.left_out[OF_STEPS] += len(given)
+                continue
+            for item_id, number in given:
+                self.labels[item_id].append(number)
 
 
 def read_traffic(paths: Sequence[Path], label: str) -> Traffic:
@@ -123,6 +141,7 @@ def read_traffic(paths: Sequence[Path], label: str) -> Traffic:
             f"There is no text to judge in {', '.join(tools)}{f' (left out: {gone})' if gone else ''}. Labels alone "
             "are not enough: add the export of the traces or spans."
         )
+    reading.settle()
     labels = {item_id: fmean(values) for item_id, values in reading.labels.items()}
     return Traffic(tuple(reading.rows.values()), labels, tools, dict(reading.left_out))
 
@@ -170,6 +189,7 @@ def _langfuse_text(row: Row, reading: _Reading) -> None:
     trace = _cell(row, "trace_id", "traceId")
     if trace and _cell(row, "parent_observation_id", "parentObservationId"):
         reading.left_out[NOT_ROOT] += 1
+        reading.steps.add(read_id(row.get("id")))
         return
     _add(
         reading,
@@ -185,7 +205,10 @@ def _langfuse_score(row: Row, reading: _Reading) -> None:
     kind = text_of(_cell(row, "data_type", "dataType")).upper()
     value = row.get("value") if kind in ("NUMERIC", "BOOLEAN", "") else _cell(row, "string_value", "stringValue")
     person = text_of(row.get("source")).upper() == "ANNOTATION"
-    reading.label(read_id(_cell(row, "trace_id", "traceId")), row.get("name"), value, person=person)
+    trace, step = (
+        read_id(_cell(row, *names)) for names in (("trace_id", "traceId"), ("observation_id", "observationId"))
+    )
+    reading.label(trace, row.get("name"), value, person=person, step=step)
 
 
 def _phoenix_span(row: Row, reading: _Reading) -> None:
@@ -213,11 +236,14 @@ def _mlflow_trace(row: Row, reading: _Reading) -> None:
         system=system,
         at=_cell(row, "request_time", "timestamp_ms"),
     )
+    spans = _entries(row.get("spans"))
+    reading.steps |= {read_id(span.get("span_id")) for span in spans if _cell(span, "parent_span_id", "parent_id")}
     for assessment in _entries(row.get("assessments")):
         if _has(assessment, "feedback.value"):
             person = text_of(_cell(assessment, "source.source_type")).upper() == "HUMAN"
             name = _cell(assessment, "assessment_name", "name")
-            reading.label(read_id(trace), name, _at(assessment, "feedback.value"), person=person)
+            value, step = _at(assessment, "feedback.value"), read_id(assessment.get("span_id"))
+            reading.label(read_id(trace), name, value, person=person, step=step)
 
 
 def _evals_item(row: Row, reading: _Reading) -> None:

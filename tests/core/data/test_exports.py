@@ -17,6 +17,7 @@ from core.data.exports import (
     NO_NUMBER,
     NO_TEXT,
     NOT_ROOT,
+    OF_STEPS,
     OTHER_LABELS,
     REPEATED,
     read_traffic,
@@ -60,6 +61,28 @@ def test_langfuse_scores_join_the_observations_of_their_traces(tmp_path: Path) -
     assert traffic.labels == {"t1": 4.5}  # the mean of 4 and the category named 5; never a category's place, or a 0
     assert traffic.left_out == {NOT_ROOT: 1, NO_TEXT: 1, NO_NUMBER: 2, BY_MACHINE: 1, OTHER_LABELS: 1}
     assert traffic.tools == {"obs.jsonl": "Langfuse", "scores.parquet": "Langfuse scores"}
+
+
+def test_what_people_say_of_a_step_is_no_label_of_its_trace(tmp_path: Path) -> None:
+    texts = [
+        {"id": "root", "trace_id": "t1", "parent_observation_id": "", "input": "What?", "output": "This."},
+        {"id": "step", "trace_id": "t1", "parent_observation_id": "root", "input": "Think.", "output": "Hm."},
+    ]
+    given = {"trace_id": "t1", "name": "clarity", "source": "ANNOTATION", "data_type": "NUMERIC"}
+    scores = [given | {"observation_id": on, "value": n} for on, n in (("step", 1), ("root", 4), ("", 5), (None, 3))]
+    files = [lines(tmp_path / "scores.jsonl", scores), lines(tmp_path / "obs.jsonl", texts)]  # labels come first
+    for order in (files, files[::-1]):
+        traffic = read_traffic(order, "clarity")
+        assert traffic.labels == {"t1": 4.0}  # (4 + 5 + 3) / 3
+        assert traffic.left_out == {NOT_ROOT: 1, OF_STEPS: 1}
+    people = {"assessment_name": "clarity", "source": {"source_type": "HUMAN"}}
+    spans = [{"span_id": "a", "parent_span_id": None}, {"span_id": "b", "parent_span_id": "a"}]
+    row = {"trace_id": "m1", "request": "Why?", "response": "So.", "spans": spans}
+    row["assessments"] = [
+        people | {"span_id": on, "feedback": {"value": n}} for on, n in (("a", 4), ("b", 1), (None, 2))
+    ]
+    traffic = read_traffic([lines(tmp_path / "traces.jsonl", [row])], "clarity")
+    assert (traffic.labels, traffic.left_out) == ({"m1": 3.0}, {OF_STEPS: 1})
 
 
 def test_langfuse_in_camel_case(tmp_path: Path) -> None:
