@@ -39,6 +39,9 @@ _BEAT = 2.0
 
 BEHIND_THE_SCREENS = 5
 """Niceness of a worker that shares its machine with the web process: whoever presses a key comes first."""
+_SESSION_RANK = Path("/proc/self/autogroup")
+"""Where Linux shares processors among sessions first, a process's own niceness counts within its session alone; this
+file holds the niceness of the session."""
 log = logging.getLogger("concord.jobs")
 
 
@@ -48,6 +51,7 @@ def run_worker(settings: Settings, *, linger: float | None = None) -> None:
     JobError when this `CONCORD_HOME` or this worker id has a live worker already.
     """
     telemetry.log_to_stderr(settings.log_form)
+    _rank_session()
     if settings.telemetry:
         telemetry.watch("concord-worker")
     lock = FileLock(lock_file(settings))
@@ -160,6 +164,15 @@ def _lives(pid: int) -> bool:
     except PermissionError:
         return True
     return True
+
+
+def _rank_session() -> None:
+    """Lets the niceness of a worker with a session of its own (a terminal's is not) count beside other sessions."""
+    if sys.platform == "linux" and os.getsid(0) == os.getpid() and _SESSION_RANK.exists():
+        try:
+            _SESSION_RANK.write_text(str(os.nice(0)))
+        except OSError as error:  # told too often, or /proc may not be written: it runs all the same
+            log.info("The worker shares processors evenly with other sessions: %s", error.strerror)
 
 
 def main() -> None:

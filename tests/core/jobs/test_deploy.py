@@ -58,6 +58,8 @@ def test_a_unit_keeps_its_keys_and_its_process_apart(deploy: Path, name: str) ->
 def test_a_worker_gets_the_time_to_hand_its_runs_on(deploy: Path, compose: Mapping[str, Any]) -> None:
     """`Queue.stop` waits so long for work that notices; starting takes no part of it."""
     service = unit(deploy / "concord-worker.service")["Service"]
+    assert (service["CPUWeight"], service["Nice"]) == ("1", "19")
+    assert compose["services"]["worker"]["cpu_shares"] == 16  # of 1,024: both say that the screens come first
     assert service["KillMode"] == "mixed"  # the stop goes to the worker, which ends what it started
     grace = compose["services"]["worker"]["stop_grace_period"]
     assert int(service["TimeoutStopSec"]) == int(grace.removesuffix("s")) >= 5 * queue._STOP_SECONDS

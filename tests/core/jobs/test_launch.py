@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -112,3 +115,31 @@ def test_many_workers_look_at_the_queue_no_more_often_than_one(settings: Setting
             store.workers.leave(f"other {alive}")
         worker._beat()
         assert worker._pause == pytest.approx(0.1)
+
+
+RANKED = """
+import os
+from core.jobs import worker
+os.nice(7)
+worker._rank_session()
+if worker._SESSION_RANK.exists():
+    print(worker._SESSION_RANK.read_text().split()[-1], os.nice(0))
+"""
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_a_workers_niceness_counts_beside_other_sessions(own: bool, repository: Path) -> None:
+    """Linux that shares processors among sessions first took no heed of it; a session of others stays as it is."""
+    file = Path("/proc/self/autogroup")
+    before = file.read_text().split()[-1] if file.exists() else ""
+    ran = subprocess.run(
+        [sys.executable, "-c", RANKED],
+        cwd=repository,
+        start_new_session=own,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    nice = os.nice(0) + 7
+    assert ran.stdout.split() == ([str(nice) if own else before, str(nice)] if file.exists() else [])
+    assert ran.stderr == ""
