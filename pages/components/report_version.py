@@ -8,6 +8,8 @@ from contextlib import nullcontext
 import streamlit as st
 
 from core import projects
+from core.comparison import unique_names
+from core.comparison.leaderboard import in_short
 from core.errors import ConcordError
 from core.project_records import GoldenSummary, Run
 from core.projects.reports import MeasuredJudge
@@ -55,11 +57,25 @@ def draw_none(page: Opened, golden: GoldenSummary, aspect: str) -> None:
                 "calibrate", "Start a calibration", icon=":material/tune:", golden=golden.golden_id, aspect=aspect
             ),
         )
+        _draw_others(page, golden, aspect)
     else:
         finding(
             f"A calibration of {aspect} is going on; its report stands here as soon as it is done",
             step=lambda: link_to("calibrate", "Watch it", icon=":material/visibility:", run=going.run_id),
         )
+
+
+def _draw_others(page: Opened, golden: GoldenSummary, aspect: str) -> None:
+    """The way to what is known of judges that nobody calibrated here: no report is made of those."""
+    judges = projects.list_judges(page.store, page.project.project_id, golden.golden_id, aspect)
+    if judges:
+        names = in_short(unique_names([entry.judge for entry in judges]))
+        st.caption(
+            plain(f"A report is about a judge that was calibrated here. What is known of {names} is on Compare.")
+        )
+        where = {"golden": golden.golden_id, "aspect": aspect}
+        link_to("compare", "See it beside the people", icon=":material/leaderboard:", **where)
+        link_to("compare", "See which system is better by it", icon=":material/hub:", section="systems", **where)
 
 
 def draw_unmeasured(page: Opened, golden: GoldenSummary, aspect: str, judge: MeasuredJudge) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from core import projects
 from core.calibration.settings import CalibrationSettings
 from core.projects.calibration import CalibrationRequest
+from core.records import JudgeScores
 from core.report.findings import brings, headline, limits
 from core.review.judge_versions import JudgeLine
 from core.settings import Settings
@@ -44,6 +46,19 @@ def test_without_a_calibration_it_says_what_to_do(whole: Callable[..., AppTest],
     assert "<b>" not in as_sent(screen)
     assert "[x](" not in as_sent(screen)
     assert not screen.get("download_button")
+
+
+def test_without_a_calibration_judges_that_were_brought_in_are_found_on_compare(
+    whole: Callable[..., AppTest], store: Store, calibrated: Any
+) -> None:
+    (project,) = projects.list_projects(store)
+    golden_id = projects.run_view(store, calibrated.run_id).golden_id
+    values = np.arange(len(projects.load_golden_set(store, golden_id).items), dtype=np.float64)
+    judge = JudgeScores("<b>Theirs", "imported", HOSTILE_ASPECT, values, on_scale=False)
+    projects.add_judge(store, project.project_id, golden_id, judge)
+    screen = whole(aspect=HOSTILE_ASPECT)
+    assert "There is no judge of" in texts(screen) and "Theirs is on Compare" in texts(screen)
+    assert any("section=systems" in link.proto.url for link in screen.get("link_button"))
 
 
 def test_a_calibration_that_goes_on_is_told(
