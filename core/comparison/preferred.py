@@ -27,22 +27,30 @@ NO_SYSTEMS = "no pair says which two systems wrote it (columns model_a and model
 class Preferences:
     """Strengths of systems by people and, where there are verdicts, by the judge, with how often the two agree.
 
-    `n_unknown` pairs do not say which two systems wrote them: they count for the agreement alone.
+    `n_unknown` pairs do not say which two systems wrote them, `n_itself` are of a system beside itself: those count for
+    the agreement alone.
     """
 
     by_people: Strengths
     by_judge: Strengths | None
     agreement: PreferenceAgreement | None
     n_unknown: int = 0
+    n_itself: int = 0
 
     @property
     def caution(self) -> str:
-        """What is left out of the strengths, in a sentence; "" where nothing is, or all."""
-        if not self.n_unknown or not self.by_people.n:
+        """What is left out of the strengths, in sentences; "" where nothing is, or all."""
+        if not self.by_people.n:
             return ""
+        unknown, itself = (counted(n, "pair") if n else "" for n in (self.n_unknown, self.n_itself))
         does, them = ("does", "it") if self.n_unknown == 1 else ("do", "them")
-        pairs = counted(self.n_unknown, "pair")
-        return f"{pairs} {does} not say which two systems wrote {them}, and {does} not count for the strengths."
+        are, do = ("is", "does") if self.n_itself == 1 else ("are", "do")
+        sentences = (
+            unknown
+            and f"{unknown} {does} not say which two systems wrote {them}, and {does} not count for the strengths.",
+            itself and f"{itself} {are} of a system beside itself, and {do} not count for the strengths.",
+        )
+        return " ".join(filter(None, sentences))
 
     def as_json(self) -> dict[str, Any]:
         return json_fields(self)
@@ -65,13 +73,14 @@ def preferred(
             return Strengths((), 0, 0, NO_SYSTEMS)
         return strengths(first, second, won, golden.source_codes, names)
 
-    labels, scale, n_unknown = golden.labels(aspect), golden.aspects[aspect].scale, pairs.count(None)
+    labels, scale = golden.labels(aspect), golden.aspects[aspect].scale
+    n_left_out = pairs.count(None), sum(pair is not None and pair[0] == pair[1] for pair in pairs)
     people = strengths_by(chosen_sides(labels, scale))
     if scores is None:
-        return Preferences(people, None, None, n_unknown)
+        return Preferences(people, None, None, *n_left_out)
     middle = (scale.low + scale.high) / 2.0
     won = np.where(np.isnan(scores), np.nan, (np.sign(scores - middle) + 1.0) / 2.0)
     held_out = labels.copy()
     held_out[list(seen)] = np.nan
     agreement = preference_agreement(scores, held_out, golden.source_codes, scale)
-    return Preferences(people, strengths_by(won), agreement, n_unknown)
+    return Preferences(people, strengths_by(won), agreement, *n_left_out)

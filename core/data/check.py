@@ -14,6 +14,7 @@ from core.data.columns import LONGEST_ASPECT, Mapping
 from core.data.findings import FindingLog
 from core.data.items import ItemRows
 from core.data.label_cells import AspectCells, Label
+from core.data.pairs import systems_of
 from core.records import FloatArray, Item, Scale
 from core.wording import counted
 
@@ -86,11 +87,28 @@ def check_items(rows: ItemRows, mapping: Mapping, log: FindingLog) -> None:
         empty.look(item, row)
     empty.tell()
     _check_repeated(rows, log)
+    if mapping.kind == "pair":
+        _check_systems_of_pairs(rows, log)
     named = {item.system_id for item in rows.items if item.system_id}
     if len(named) < 2:
         only = "All pairs are of the same two systems" if mapping.kind == "pair" else "Only one system is named"
         why = only if named else "Systems are not named"
         log.add("note", f"{why}: system-level alignment and splits by system are not available.")
+
+
+def _check_systems_of_pairs(rows: ItemRows, log: FindingLog) -> None:
+    """Pairs that cannot tell which of two systems is better, where others can."""
+    pairs = [systems_of(item.system_id) for item in rows.items]
+    some = any(pairs)
+    for place, pair in enumerate(pairs):
+        row, named = rows.row_of_item[place], shown(rows.items[place].item_id)
+        rest = "It counts for how often a judge agrees, not for how strong a system is"
+        if pair is None and some:
+            message = f"Pair {named} does not say which two systems wrote it. {rest}; name both."
+            log.add("warning", message, row=row, kind="systems of pairs")
+        elif pair is not None and pair[0] == pair[1]:
+            message = f"Pair {named} is of {shown(pair[0])} beside itself. {rest}; correct a name if one is wrong."
+            log.add("warning", message, row=row, kind="systems of pairs")
 
 
 def _check_repeated(rows: ItemRows, log: FindingLog) -> None:

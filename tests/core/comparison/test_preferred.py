@@ -34,3 +34,15 @@ def test_where_no_pair_names_its_systems_there_are_no_strengths_and_a_reason() -
     assert outcome.by_people.systems == ()
     assert "which two systems wrote it" in outcome.by_people.reason
     assert outcome.caution == ""
+
+
+def test_pairs_of_a_system_beside_itself_count_for_no_strength_and_are_told() -> None:
+    labels = [3.0, 1.0, 3.0, 2.0] * 6
+    alone = preferred(pairs(["old vs new"] * 24, labels), "preference")
+    both = preferred(
+        pairs(["old vs new"] * 24 + ["old vs old"], [*labels, 3.0]), "preference", np.array([*labels, 3.0])
+    )
+    assert both.by_people == alone.by_people
+    assert both.agreement is not None and both.agreement.n == 25
+    assert both.caution == "1 pair is of a system beside itself, and does not count for the strengths."
+    assert both.as_json()["n_itself"] == 1

@@ -54,6 +54,17 @@ def test_systems_are_the_members_of_the_pairs(tmp_path: Path) -> None:
     assert not [finding for finding in report["findings"] if "system" in finding["message"]]
 
 
+def test_pairs_that_tell_nothing_of_systems_are_named_where_others_do(tmp_path: Path) -> None:
+    odd = [pair("A", id="p4", model_a=""), pair("A", id="p5", model_a="m2")]
+    golden(tmp_path, [*(pair("A", id=f"p{k}") for k in range(4)), *odd])
+    warned = {f["row"]: f["message"] for f in check_file(tmp_path / "g.jsonl")["findings"] if "strong" in f["message"]}
+    assert warned.keys() == {5, 6}
+    assert "Pair 'p4' does not say which two systems wrote it" in warned[5] and "name both" in warned[5]
+    assert "Pair 'p5' is of 'm2' beside itself" in warned[6]
+    golden(tmp_path, [pair("A", id=f"p{k}", model_a="") for k in range(4)])  # nobody names systems here
+    assert not [f for f in check_file(tmp_path / "g.jsonl")["findings"] if "strong" in f["message"]]
+
+
 def test_pairs_of_the_same_two_systems_have_two_systems(tmp_path: Path) -> None:
     golden(tmp_path, [pair("A", id=f"p{k}") for k in range(4)])
     report = check_file(tmp_path / "g.jsonl")
