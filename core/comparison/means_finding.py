@@ -8,7 +8,7 @@ import numpy as np
 
 from core.comparison.leaderboard import Finding, in_short
 from core.stats import ALPHA
-from core.stats.claims import claim, number, p_figure, range_words, signed, signed_range
+from core.stats.claims import claim, number, p_figure, p_short_of, range_words, signed, signed_range
 from core.stats.mean_records import MeanDifference, MeanEstimate, SystemMean, SystemMeans
 from core.stats.system_means import LEAST_LABELS, LOPSIDED
 from core.wording import counted
@@ -49,8 +49,10 @@ def is_shown(difference: MeanDifference) -> bool:
 def difference_words(difference: MeanDifference) -> str:
     """``"0.31 [+0.05, +0.57], p = .021"``, the p corrected over the pairs of the table."""
     ends = "" if difference.interval is None else f" {signed_range(difference.interval)}"
-    p = p_figure(difference.p_holm, difference.reason)
-    return f"{signed(difference.value)}{ends}, {p}"
+    p = difference.p_holm
+    near = p is not None and SHOWN_AT < p <= ALPHA
+    figure = p_short_of(p, SHOWN_AT) if p is not None and near else p_figure(p, difference.reason)
+    return f"{signed(difference.value)}{ends}, {figure}"
 
 
 def worth_words(means: SystemMeans) -> str:
@@ -67,7 +69,7 @@ def worth_words(means: SystemMeans) -> str:
     if p is None or p > WORTH_AT or times < 1.05:
         if p is None or p > ALPHA or times < 1.05:
             return "The verdicts add nothing that shows to these labels."
-        figures = f"r {number(means.correlation)}, {p_figure(p)}; it takes {WORTH_AT:g}"
+        figures = f"r {number(means.correlation)}, {p_short_of(p, WORTH_AT)}"
         return f"Whether the verdicts add to these labels cannot be told yet ({figures})."
     return f"With the verdicts, each label counts as about {times:.1f}."
 
@@ -101,8 +103,7 @@ def _pair_words(difference: MeanDifference, aspect: str) -> str:
     if is_shown(difference):
         return f"{difference.a} is better than {difference.b} in {aspect} by {_by(difference)}."
     names = f"{difference.a} and {difference.b} cannot be told apart in {aspect}"
-    near = difference.p_holm is not None and difference.p_holm <= ALPHA
-    return f"{names}: difference {difference_words(difference)}{f' (it takes {SHOWN_AT:g})' if near else ''}."
+    return f"{names}: difference {difference_words(difference)}."
 
 
 def _by(difference: MeanDifference) -> str:

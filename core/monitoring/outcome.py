@@ -78,7 +78,8 @@ class Monitored:
             return f"The judge itself has moved: {anchor_words(self.look)}{after}"
         moved, people = f"{_moves(self.watched)} since {self._baseline}", _by_people(self.watched)
         if self.who == "systems":
-            return f"What is judged has moved, and the judge not so far, by its anchors: {moved}.{people}"
+            still = "has not" if self.look is not None and self.look.most == 0.0 else "has not moved as much"
+            return f"What is judged has moved, and by its anchors the judge {still}: {moved}.{people}"
         apart = "Whether the systems or the judge moved cannot be told without anchors that were scored before and now."
         if self.look is not None and self.look.n > 1:
             apart = "Whether the systems or the judge moved cannot be told: the anchors do not rule the judge out."

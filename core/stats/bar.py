@@ -10,7 +10,7 @@ import numpy as np
 from core.json_form import json_fields
 from core.records import Alignment, FloatArray, Measure
 from core.stats.alignment import RESAMPLES, Difference, Seed, holm, measured
-from core.stats.claims import HALF_ALPHA, MARGIN, claim, estimate, p_figure, signed, signed_range
+from core.stats.claims import HALF_ALPHA, MARGIN, claim, estimate, p_figure, p_short_of, signed, signed_range
 from core.stats.items import LabelledItems, paired
 from core.wording import counted
 
@@ -56,13 +56,13 @@ class Bar:
     def words(self, judge: int) -> str:
         """Whether judge number `judge` clears the bar, in a sentence; "" where one of the two is undefined."""
         gap = self.minus[judge]
-        p = p_figure(gap.p) if gap.p is not None else f"no p, for {gap.p_reason}"
+        p = _p_words(gap)
         figures = f"{estimate(self.alignment)}, difference {signed(gap.value)} {signed_range(gap.interval)}, {p}"
         return {
             "better": f"It agrees better than a {self.name} does: {figures}.",
             "worse": f"A {self.name} agrees better, so the criteria buy readability, not agreement: {figures}.",
             "as well": f"A {self.name} agrees as well: {figures}.",
-            "open": f"That it agrees better than a {self.name} is not shown: {figures}{_what_it_takes(gap)}.",
+            "open": f"That it agrees better than a {self.name} is not shown: {figures}{_what_else_it_takes(gap)}.",
             "untested": f"A {self.name} stands at {figures}.",
             "undefined": "",
         }[self.standing(judge)]
@@ -96,12 +96,19 @@ def bar_beside(
     return Bar(both.alignments[0], n_labels, tuple(settled))
 
 
-def _what_it_takes(gap: Difference) -> str:
-    """Why a difference that lies beyond chance by itself shows nothing of the bar; "" for one that does not."""
-    if claim(gap.value, gap.interval, gap.p) != "higher":
+def _p_words(gap: Difference) -> str:
+    """The p; with what it takes where the difference looks shown and is not."""
+    if gap.p is None:
+        return f"no p, for {gap.p_reason}"
+    short = gap.p > HALF_ALPHA and claim(gap.value, gap.interval, gap.p) in ("higher", "lower")
+    return p_short_of(gap.p, HALF_ALPHA) if short else p_figure(gap.p)
+
+
+def _what_else_it_takes(gap: Difference) -> str:
+    """Why a difference beyond chance does not show that the judge agrees better; "" where it is none."""
+    shown = claim(gap.value, gap.interval, gap.p) == "higher"
+    if not shown or gap.p is None or gap.p > HALF_ALPHA:
         return ""
-    if gap.p is not None and gap.p > HALF_ALPHA:
-        return f" (it takes {HALF_ALPHA:g})"
     return f"; its own agreement, {estimate(gap.a)}, would have to exceed {MARGIN:g} beyond chance"
 
 

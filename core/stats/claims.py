@@ -145,6 +145,13 @@ def p_figure(p: float | None, missing: str = NO_TEST) -> str:
     return "p < .001" if p < 0.001 else "p = 1" if p >= 0.9995 else f"p = {p:.3f}".replace("0.", ".", 1)
 
 
+def p_short_of(p: float, limit: float) -> str:
+    """``"p = .032, and it takes .015"``: a `p` beyond the `limit` up to which a thing is said, never rounded to it."""
+    digits = next(n for n in range(3, 17) if n == 16 or round(p, n) > round(limit, n))
+    figure, most = f"{p:.{digits}f}".replace("0.", ".", 1), f"{limit:g}".replace("0.", ".", 1)
+    return f"p = {figure}, and it takes {most}"
+
+
 def gain_words(gain: Difference, where: str = "on held-out items") -> str:
     """Whether criteria bring a gain over none, in a sentence with value, interval, p and the common items."""
     shown = claim(gain.value, gain.interval, gain.p)

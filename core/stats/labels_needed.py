@@ -22,7 +22,7 @@ import numpy as np
 from core.errors import UsageError
 from core.json_form import json_fields
 from core.records import Alignment, FloatArray, Interval
-from core.stats.claims import LEAST_SOURCES
+from core.stats.claims import LEAST_SOURCES, NO_INTERVAL, SAME_EVERYWHERE
 from core.stats.pilot import expected_alignment
 from core.wording import counted
 
@@ -95,7 +95,7 @@ class LabelPlanning:
 def plan_labels(n_items: int, n_sources: int, n_raters: int = 1, *, pilot: LabelPilot | None = None) -> LabelPlanning:
     """What to expect of so many labels.  UsageError for none, or more sources than items.
 
-    A pilot without value or interval is none.
+    A pilot without value or interval tells nothing, and the basis says why.
     """
     if not (1 <= n_sources <= n_items <= MOST_ITEMS and n_raters >= 1):
         raise UsageError(
@@ -110,7 +110,7 @@ def plan_labels(n_items: int, n_sources: int, n_raters: int = 1, *, pilot: Label
     fall = value - math.tanh(z - FALL_QUANTILES * math.sqrt(2.0) * error)
     ends = math.tanh(z - _Q95 * error), math.tanh(z + _Q95 * error)
     if usable is None:
-        basis = f"assuming that a judge and {USUAL_RATERS:.0f} people reach {USUAL_ALIGNMENT:g}"
+        basis = f"{_why_useless(pilot)}assuming that a judge and {USUAL_RATERS:.0f} people reach {USUAL_ALIGNMENT:g}"
     else:
         basis = f"by the {counted(usable.n_items, 'item')} labelled so far"
     return LabelPlanning(
@@ -139,6 +139,13 @@ def enough_for(n_items: int, n_sources: int) -> tuple[str, ...]:
 def _is_usable(pilot: LabelPilot) -> bool:
     ends = pilot.alignment.interval
     return pilot.alignment.value is not None and ends is not None and ends.high > ends.low
+
+
+def _why_useless(pilot: LabelPilot | None) -> str:
+    if pilot is None:
+        return ""
+    reason = pilot.alignment.reason or (NO_INTERVAL if pilot.alignment.interval is None else SAME_EVERYWHERE)
+    return f"the pilot tells nothing, for {reason}; "
 
 
 def _assumed_worth(n_items: int, n_sources: int) -> float:

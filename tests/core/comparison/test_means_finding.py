@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from core.comparison.judged import UNNAMED, by_need, judged_items
-from core.comparison.means_finding import WORTH_AT, means_finding, worth_words
+from core.comparison.means_finding import means_finding, worth_words
 from core.data.verdict_files.scored import ScoredRows
 from core.records import AspectLabels, GoldenSet, Item, Scale
 from core.stats.system_means import JudgedItems, system_means
@@ -42,7 +42,7 @@ def test_a_correlation_that_is_not_quite_beyond_chance_is_not_called_none() -> N
     said = {p: worth_words(replace(means, p_correlation=p)) for p in (0.001, 0.02, 0.4)}
     assert said[0.001].startswith("With the verdicts, each label counts as about")
     assert said[0.02].startswith("Whether the verdicts add to these labels cannot be told yet (r 0.")
-    assert said[0.02].endswith(f"p = .020; it takes {WORTH_AT:g}).")
+    assert said[0.02].endswith("p = .020, and it takes .005).")
     assert said[0.4] == "The verdicts add nothing that shows to these labels."
 
 

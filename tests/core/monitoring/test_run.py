@@ -84,7 +84,7 @@ def test_systems_that_fell_are_told_from_a_judge_that_did(
     look(traffic[:7], judge_file, tmp_path / "anchored", anchors=anchors, by="version")
     fell = look(traffic, judge_file, tmp_path / "anchored", anchors=anchors, by="version")
     assert fell.who == "systems"
-    assert "the judge not so far" in fell.finding
+    assert "by its anchors the judge has not: " in fell.finding
     kept = tmp_path / "anchored" / ANCHORS
     first = json.loads(kept.read_text().splitlines()[0])
     moved = {key: max(1.0, score - 0.3 - 0.01 * (k % 5)) for k, (key, score) in enumerate(first["scores"].items())}

@@ -6,6 +6,7 @@ import pytest
 
 from core.records import Alignment, Interval
 from core.stats import Difference, claim, difference_figures, gain_words, p_figure
+from core.stats.claims import p_short_of
 
 
 @pytest.mark.parametrize(
@@ -24,6 +25,12 @@ from core.stats import Difference, claim, difference_figures, gain_words, p_figu
 )
 def test_only_a_test_makes_a_claim(value, interval, p, shown):
     assert claim(value, None if interval is None else Interval(*interval), p) == shown
+
+
+def test_a_p_that_falls_short_is_never_rounded_to_what_it_takes():
+    assert p_short_of(0.032, 0.025) == "p = .032, and it takes .025"
+    assert p_short_of(0.0053, 0.005) == "p = .0053, and it takes .005"
+    assert p_short_of(0.01500004, 0.015) == "p = .01500004, and it takes .015"
 
 
 def a_gain(value: float | None, p: float | None) -> Difference:

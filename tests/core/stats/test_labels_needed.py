@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -54,6 +55,14 @@ def pilot(interval: Interval | None = None, value: float | None = 0.6) -> LabelP
     return LabelPilot(found, 60, 20, 3.0, 0.5)
 
 
+def test_a_pilot_that_tells_nothing_says_why() -> None:
+    constant = Alignment("spearman", "dataset", None, 60, reason="all scores are equal")
+    plan = plan_labels(60, 20, 3, pilot=LabelPilot(constant, 60, 20, 3.0, 0.5))
+    assert "the pilot tells nothing, for all scores are equal; assuming that a judge" in plan.words
+    assert "pilot" not in plan_labels(60, 20, 3).words
+    assert "for there is no interval" in plan_labels(60, 20, 3, pilot=pilot()).words
+
+
 def test_a_pilot_of_the_same_size_gives_its_own_interval() -> None:
     known = pilot(Interval(0.4, 0.75))
     again = plan_labels(60, 20, 3, pilot=known)
@@ -66,7 +75,9 @@ def test_a_pilot_of_the_same_size_gives_its_own_interval() -> None:
 
 @pytest.mark.parametrize("known", [pilot(), pilot(Interval(0.4, 0.8), value=None), pilot(Interval(0.6, 0.6))])
 def test_a_pilot_that_tells_nothing_is_none(known: LabelPilot) -> None:
-    assert plan_labels(100, 50, 3, pilot=known) == plan_labels(100, 50, 3)
+    plan, without = plan_labels(100, 50, 3, pilot=known), plan_labels(100, 50, 3)
+    assert replace(plan, basis=without.basis) == without
+    assert "the pilot tells nothing, for " in plan.basis
 
 
 def test_what_labels_are_enough_for() -> None:
