@@ -85,7 +85,7 @@ def _draw_listed(page: Opened, compared: Compared) -> None:
         alt="Judges of this golden set and aspect",
     )
     with st.container(horizontal=True, gap="medium", vertical_alignment="center"):
-        with st.popover("Rename or remove", icon=":material/edit:"):
+        with st.popover("Rename or remove", icon=":material/edit:", key=state.closing("compare_changes")):
             _draw_changes(page, names)
         link_to("calibrate", "Calibrate another", icon=":material/tune:", golden=compared.view.golden_id,
                 section="new")  # fmt: skip

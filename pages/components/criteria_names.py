@@ -24,7 +24,9 @@ def names_of(page: Opened, aspect: str) -> Mapping[str, str]:
 def draw_rename(page: Opened, view: CriteriaEntry, name: str) -> None:
     """A small form that gives the criteria another name."""
     key = state.widget(f"name_{view.criteria_id}_{name}")
-    with st.popover("", icon=":material/edit:", type="tertiary", help="Give these criteria a name"):
+    with st.popover(
+        "", icon=":material/edit:", type="tertiary", help="Give these criteria a name", key=f"{key}_opened"
+    ):
         with st.form(f"{key}_form", border=False):
             st.text_input("Name of these criteria", value=name, key=key)
             st.form_submit_button(

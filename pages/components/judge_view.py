@@ -171,7 +171,8 @@ def _draw_buttons(page: Opened, line: JudgeLine, version: JudgeVersion) -> None:
 
 
 def _draw_undo(page: Opened, line: JudgeLine, version: JudgeVersion) -> None:
-    with st.popover("Retire …" if version.state == "proposed" else "Withdraw or retire …"):
+    words = "Retire …" if version.state == "proposed" else "Withdraw or retire …"
+    with st.popover(words, key=state.closing(f"version_{version.number}_undo")):
         if version.in_force:
             _draw_reasoned(page, line, version, "proposed", "Withdraw the approval")
         _draw_reasoned(page, line, version, "retired", "Retire it")

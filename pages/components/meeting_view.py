@@ -237,7 +237,8 @@ def _draw_decision(page: Opened, meeting: Meeting, point: Point) -> None:
                 **people.gate(page, "reviewer"),
             )
         if point.decision is not None and people.may(page, "reviewer"):
-            with st.popover("Decide again", icon=":material/undo:"):
+            again = state.widget(f"decide_again_{meeting.meeting_id}_{point.decision.number}")
+            with st.popover("Decide again", icon=":material/undo:", key=again):
                 _draw_decision_form(page, meeting, point, point.decision.number)
 
 

@@ -119,7 +119,7 @@ def _draw_changes(page: Opened, meeting: Meeting, point: Point) -> None:
 
 def _draw_people(page: Opened, meeting: Meeting) -> None:
     key = state.widget(f"people_{meeting.meeting_id}_{len(meeting.voters)}")
-    with st.popover("Who is here", icon=":material/group:"), st.form(f"{key}_form", border=False):
+    with st.popover("Who is here", icon=":material/group:", key=f"{key}_opened"), st.form(f"{key}_form", border=False):
         st.text_area("Who votes: a name a line", value="\n".join(meeting.voters), key=key, height=160)
         gate = people.gate(page, "reviewer")
         st.form_submit_button("Keep", type="primary", on_click=_seat, args=(page, meeting, key), **gate)

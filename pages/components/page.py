@@ -203,7 +203,12 @@ def _draw_projects(store: Store, offered: list[ProjectSummary], project: Project
         on_change=_switch_project,
     )  # fmt: skip
     with (
-        st.popover("New project", icon=":material/add:", width="stretch"),
+        st.popover(
+            "New project",
+            icon=":material/add:",
+            width="stretch",
+            key=state.widget(f"new_project_beside_{project.project_id}"),  # another key: it closes once one is made
+        ),
         st.form("new_project_form", border=False),
     ):
         st.text_input("Name", key=state.NEW_PROJECT, max_chars=80)
@@ -229,6 +234,7 @@ def _create_project(store: Store) -> None:
     except ConcordError as error:
         state.leave_notice(f"No project was made: {error}", good=False)
         return
+    st.session_state[state.NEW_PROJECT] = ""
     state.leave_project()
     state.remember_project(created.project_id)
 

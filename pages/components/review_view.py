@@ -124,8 +124,9 @@ def _comment_head(comment: Comment, lines: Sequence[str]) -> str:
 def draw_comment_form(page: Opened, view: CriteriaEntry) -> None:
     """The form for another comment, behind a press."""
     lines, key = view.text.splitlines(), state.widget(f"comment_{view.criteria_id}")
+    form = st.session_state.setdefault(f"{key}_id", f"comment:{uuid.uuid4().hex}")
     with (
-        st.popover("Comment", icon=":material/add_comment:"),
+        st.popover("Comment", icon=":material/add_comment:", key=f"{key}_{form}"),
         st.form(f"{key}_form", border=False),
     ):
         st.selectbox(
@@ -135,7 +136,6 @@ def draw_comment_form(page: Opened, view: CriteriaEntry) -> None:
             format_func=lambda k: lines[k - 1].strip()[:80] or f"line {k}, empty" if k else "the whole text",
         )
         st.text_input("Comment", key=f"{key}_text", max_chars=LONGEST)
-        form = st.session_state.setdefault(f"{key}_id", f"comment:{uuid.uuid4().hex}")
         st.form_submit_button(
             "Add comment",
             icon=":material/add_comment:",

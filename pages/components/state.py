@@ -30,6 +30,7 @@ EDITING = "texts_edited"
 CONFLICT = "edit_conflict"
 NOTICE = "notice"
 NOTICE_SHOWN = "notice_shown"
+N_DONE = "n_done"
 LABEL_SHOWN = "label_shown"
 LABEL_SESSION = "label_session"
 LABEL_MARKED = "label_marked"
@@ -135,6 +136,13 @@ class Notice:
 def leave_notice(text: str, *, good: bool) -> None:
     """Keeps a sentence for the next drawing, e.g. that something was saved."""
     st.session_state[NOTICE] = Notice(text, good)
+    if good:
+        st.session_state[N_DONE] = st.session_state.get(N_DONE, 0) + 1
+
+
+def closing(name: str) -> str:
+    """Key of a popover that closes once something is done, which a good notice says; it stays open after a bad one."""
+    return widget(f"{name}_{st.session_state.get(N_DONE, 0)}")
 
 
 def take_notice() -> Notice | None:

@@ -211,7 +211,7 @@ def _go(screen: str, **ids: str) -> None:
 
 
 def _draw_more(settings: Settings, store: Store) -> None:
-    with st.popover("Demo", icon=":material/science:"):
+    with st.popover("Demo", icon=":material/science:", key=state.closing("demo")):
         _draw_actions(settings, store)
 
 
