@@ -197,6 +197,15 @@ class Report:
     fusion: FusionFact | None = None
 
     @property
+    def search(self) -> str:
+        """How the criteria were searched for and what came of it; a version that people made was not searched for."""
+        words = self.asked.settings.words
+        if self.run.kind == "version":
+            before = words.removeprefix("Search: ")
+            return f"People made this version: nothing was drafted for it. Its calibration's search: {before}"
+        return words
+
+    @property
     def aspect(self) -> str:
         return self.calibration.task.aspect
 
@@ -264,7 +273,7 @@ def reproduce(calibration: Calibration, request: CalibrationRequest) -> Reproduc
         "isotonic": None if calibration.isotonic is None else dict(calibration.isotonic),
     }
     return Reproduce(
-        command=_command(calibration, request),
+        command=_command(request),
         judge_digest=content_digest("judge", judge),
         split=f"by {'source' if calibration.split.kind == 'sources' else 'source and system'}",
         seed=calibration.settings.seed,
@@ -295,9 +304,9 @@ def _asking_options(asking: Asking) -> list[str]:
     return words + (["--max-tokens", f"{style.max_tokens}"] if style.max_tokens != usual else [])
 
 
-def _command(calibration: Calibration, request: CalibrationRequest) -> str:
+def _command(request: CalibrationRequest) -> str:
     """The command that runs the same calibration on the golden set in a file; settings without an option named."""
-    chosen, usual = calibration.settings, CalibrationSettings()
+    chosen, usual = request.settings, CalibrationSettings()
     words = ["python", "-m", "core", "calibrate", "GOLDEN", "--aspect", request.aspect, "--judge", request.judge_spec]
     for name in _OPTIONS:
         value = getattr(chosen, name)

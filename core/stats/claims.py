@@ -158,7 +158,9 @@ def gain_words(gain: Difference, where: str = "on held-out items") -> str:
     if shown == "undefined":
         return f"The gain over no criteria is undefined {where}: {gain.reason}."
     figures = difference_figures(gain.value, gain.interval, gain.p, gain.p_reason)
-    basis = f"{figures}, on the {gain.n:,} items that both scored ({gain.a.value:.3f} and {gain.b.value:.3f})"
+    basis = (
+        f"{figures}, on the {gain.n:,} items that both scored ({number(gain.a.value, 3)} and {number(gain.b.value, 3)})"
+    )
     return {
         "higher": f"The criteria bring a gain over no criteria {where}: {basis}.",
         "lower": f"The criteria lower the alignment {where}: {basis}.",
@@ -228,9 +230,9 @@ def _raters(result: BesidePeople | AnnotatorTest) -> str:
     return f"{result.n_raters} raters" + (f" of the panel {result.panel}" if result.panel else "")
 
 
-def number(value: float | None) -> str:
+def number(value: float | None, digits: int = 2) -> str:
     """``"0.47"``, ``"−0.05"``, or "—" for what is undefined; never "−0.00"."""
-    return DASH if value is None else f"{round(value, 2) + 0.0:.2f}".replace("-", "−")
+    return DASH if value is None else f"{round(value, digits) + 0.0:.{digits}f}".replace("-", "−")
 
 
 def signed(value: float | None) -> str:

@@ -112,7 +112,7 @@ def plan_labels(n_items: int, n_sources: int, n_raters: int = 1, *, pilot: Label
     if usable is None:
         basis = f"{_why_useless(pilot)}assuming that a judge and {USUAL_RATERS:.0f} people reach {USUAL_ALIGNMENT:g}"
     else:
-        basis = f"by the {counted(usable.n_items, 'item')} labelled so far"
+        basis = f"judging by {counted(usable.n_items, 'labelled item')}"
     return LabelPlanning(
         *(n_items, n_sources, n_raters, value),
         Interval(*ends, method=f"expected: {worth:.0f} independent items' worth, Fisher's z", n_sources=n_sources),

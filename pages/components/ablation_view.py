@@ -174,8 +174,8 @@ def ablation_frame(ablation: Ablation) -> pd.DataFrame:
 
 
 def signed(interval: Interval | None) -> str:
-    """`-0.043 to -0.020`, or "—" where there is none."""
-    return tables.DASH if interval is None else f"{interval.low:+.3f} to {interval.high:+.3f}"
+    """`−0.043 to −0.020`, or "—" where there is none."""
+    return tables.DASH if interval is None else f"{interval.low:+.3f} to {interval.high:+.3f}".replace("-", "−")
 
 
 @st.cache_resource(max_entries=32, show_spinner=False)

@@ -18,6 +18,7 @@ from core.records import STATISTICS
 from core.report.figures import STATISTIC_NAMES, describe
 from core.report.figures.analyses import length_figure, pattern_figure, size_figure
 from core.stats import change_figures
+from core.stats.claims import signed as signed_figure
 from core.wording import judge_words, word_diff
 from pages.components import charts, criteria_names, diff_view, grid, run_choice, state, tables
 from pages.components.ablation_view import draw_ablation, signed
@@ -174,7 +175,9 @@ def trend_words(analyses: Analyses) -> str:
     trend = analyses.by_size
     if trend.rho is None or trend.p is None:
         return f"No trend can be told: {trend.reason}."
-    sentence = f"Spearman rho of size with alignment {trend.rho:+.2f}, {_p(trend.p)} (permutation), {trend.n} drafts"
+    sentence = (
+        f"Spearman rho of size with alignment {signed_figure(trend.rho)}, {_p(trend.p)} (permutation), {trend.n} drafts"
+    )
     return f"{sentence}: {'a trend' if trend.p < 0.05 else 'no trend that can be told from chance'}."
 
 

@@ -12,6 +12,7 @@ from core.projects.kinds import RunDetail
 from core.report.figures import describe, measure_name
 from core.review.judge_versions import STATE_WORDS, JudgeVersion
 from core.stats import claim, difference_figures, gain_words
+from core.stats.claims import number
 from core.wording import judge_words
 from pages.components import charts, judge_view, review_view, run_view, state, tables
 from pages.components.page import Opened, finding, link_to
@@ -64,7 +65,7 @@ def sentence(result: Calibration, version: JudgeVersion | None) -> str:
         words = f"Calibrated, the judge has no defined agreement with people: {held.reason or 'too few items'}"
     else:
         words = f"Calibrated, the judge agrees with people at {describe(held)}, without criteria at "
-        words += tables.DASH if bare is None else f"{bare:.3f}"
+        words += number(bare, 3)
     if version is None:
         return f"{words}."
     return f"{words}; that is version {version.number} of the judge ({STATE_WORDS[version.state]})."

@@ -15,6 +15,7 @@ from core.projects.rescore import MOST_CHANGED, ChangedItem, PairedDifference, R
 from core.records import Alignment
 from core.report.figures import measure_name
 from core.stats import claim, difference_figures
+from core.stats.claims import number
 from core.wording import counted, word_diff
 from pages.components import diff_view, grid, live, run_view, state, tables
 from pages.components.grid import Column
@@ -155,11 +156,8 @@ def _draw_effect(effect: Effect, names: Mapping[str, str]) -> None:
 def _before_after(before: Alignment | None, after: Alignment) -> None:
     for place, name, alignment in zip(st.columns(2), ("Before", "After"), (before, after), strict=True):
         interval = tables.interval_of(alignment)
-        value = tables.value_of(alignment)
-        place.metric(
-            f"{name}, 95 % {interval}" if interval != tables.DASH else name,
-            tables.DASH if value is None else f"{value:.3f}",
-        )
+        heading = f"{name}, 95 % {interval}" if interval != tables.DASH else name
+        place.metric(heading, number(tables.value_of(alignment), 3))
 
 
 def _draw_words(page: Opened, view: CriteriaEntry, parent_id: str | None) -> None:

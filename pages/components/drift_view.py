@@ -19,6 +19,7 @@ from core.records import Alignment
 from core.report.figures.style import measure_name
 from core.report.figures.trends import Point, history_figure
 from core.stats import change_figures, difference_figures, p_figure
+from core.stats.claims import number
 from pages.components import charts, consent, grid, live, people, run_view, state, tables
 from pages.components.page import Opened, finding, link_to
 from pages.components.screens import plain
@@ -209,9 +210,9 @@ def _draw_newest(recheck: Recheck) -> None:
     if recheck.labels is not None and narrower:
         st.warning(plain(recheck.labels.words), icon=":material/compress:")
     left, middle, right = st.columns(3)
-    left.metric("Now, on newer labels", tables.DASH if recheck.now.value is None else f"{recheck.now.value:.3f}")
+    left.metric("Now, on newer labels", number(recheck.now.value, 3))
     left.caption(plain(_beside(recheck.now)))
-    middle.metric("Then, held-out", tables.DASH if recheck.then.value is None else f"{recheck.then.value:.3f}")
+    middle.metric("Then, held-out", number(recheck.then.value, 3))
     middle.caption(plain(_beside(recheck.then)))
     share = recheck.unread_share
     right.metric("Unscored", tables.DASH if share is None else f"{share:.1%}")
@@ -260,7 +261,7 @@ def _row(recheck: DatedRecheck) -> dict[str, Any]:
         "newer labels": outcome.golden_name,
         "n": outcome.now.n,
         "left out": sum(outcome.left_out.values()),
-        tables.measure_heading(outcome.now): tables.DASH if outcome.now.value is None else f"{outcome.now.value:.3f}",
+        tables.measure_heading(outcome.now): number(outcome.now.value, 3),
         "95 % interval": tables.interval_of(outcome.now),
         "change": tables.DASH if change.value is None else change_figures(change.value, None),
         "p, fallen": tables.DASH if change.p is None else p_figure(change.p).removeprefix("p ").removeprefix("= "),

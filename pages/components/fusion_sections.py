@@ -14,7 +14,7 @@ from core.fusion.items import contradictions
 from core.fusion.stack import Weight, Without
 from core.records import Item
 from core.report.figures.comparison import Bar, between_figure, lost_figure, weights_figure
-from core.stats import claim
+from core.stats import change_figures, claim
 from pages.components import charts, grid, state
 from pages.components.fusion_view import Fused, difference_words
 from pages.components.grid import Column
@@ -66,8 +66,9 @@ def _weights(key: Hashable, _fused: Fused) -> Drawing:
 
 
 def _weight_bar(weight: Weight) -> Bar:
-    ends = "" if weight.interval is None else f" [{weight.interval.low:+.2f}, {weight.interval.high:+.2f}]"
-    return Bar(weight.name, weight.value, weight.interval, f"{weight.name}: {weight.value:+.3f}{ends}")
+    return Bar(
+        weight.name, weight.value, weight.interval, f"{weight.name}: {change_figures(weight.value, weight.interval)}"
+    )
 
 
 def draw_between(fused: Fused) -> None:

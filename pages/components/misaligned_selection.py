@@ -15,6 +15,7 @@ from core.projects.items import ScoredItems
 from core.projects.rescore import ChangedItem
 from core.projects.triage import count_triage
 from core.review.triage import Triage
+from core.stats.claims import number
 from core.wording import counted
 from pages.components import state, tables
 from pages.components.chosen import choose_in_url, distinct
@@ -171,7 +172,7 @@ def criteria_words(entry: CriteriaEntry, run_id: str = "") -> str:
     value = next((a.alignment.value for a in entry.alignments if run_id in ("", a.run_id)), None)
     text = tables.one_line(entry.text) or "no criteria: the baseline"
     short = text if len(text) <= CRITERIA_WORDS else f"{text[:CRITERIA_WORDS]} …"
-    return f"{tables.DASH if value is None else f'{value:.3f}'} · {short}"
+    return f"{number(value, 3)} · {short}"
 
 
 def _calibration_of(page: Opened, run: Run) -> str:

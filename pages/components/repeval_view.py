@@ -25,7 +25,8 @@ from core.report.figures.repeval import (
     wins_figure,
 )
 from core.report.words import percent
-from pages.components import charts, grid, repeval_cell, run_view, state, tables
+from core.stats.claims import number
+from pages.components import charts, grid, repeval_cell, run_view, state
 from pages.components import heat as heat_map
 from pages.components.page import Opened, finding, link_to
 from pages.components.screens import plain
@@ -293,7 +294,7 @@ def _cell_words(result: RepEvalResult) -> str:
 
 
 def _value(value: float | None) -> str:
-    return tables.DASH if value is None else f"{value:.3f}"
+    return number(value, 3)
 
 
 def _place(figure: Drawing, key: str, alt: str) -> None:

@@ -232,7 +232,7 @@ def _draw_history(report: Report) -> None:
     points = [point for meeting in history.meetings for point in meeting.points]
     lines = [
         f"Sets of criteria: {origins or 'none'}.",
-        report.calibration.settings.words,
+        report.search,
         *(
             [
                 f"Meetings: {len(history.meetings)}, with {sum(point.decision is not None for point in points)} of "
@@ -270,5 +270,7 @@ def _draw_costs(report: Report) -> None:
             ),
             alt="What each kind of run cost",
         )
+        if report.run.kind == "version":
+            st.caption("This repeats the calibration that the version goes back to; then take the version's criteria.")
         st.code(again.command, language="bash", wrap_lines=True)
         st.text(f"Golden set: {report.golden.golden_id}\nJudge: {again.judge_digest}")

@@ -321,12 +321,12 @@ def name_of_parent(parents: Sequence[str], names: MappingOf[str, str]) -> str:
 def alignment_columns(heading: str) -> dict[str, Column]:
     """Column settings shared by the tables of criteria."""
     return {
-        "criteria": Column(width=300),
+        "criteria": Column(width=240),
         heading: Column(digits=3),
         "interval": Column("95 % interval"),
         "n": Column(help="items (systems at system level) the number rests on"),
         "unread": Column(help="items whose replies held no rating; never counted as a score"),
-        "made from": Column(width=180),
+        "made from": Column(width=140),
     }
 
 

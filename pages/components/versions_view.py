@@ -10,6 +10,7 @@ from core import projects
 from core.project_records import CriteriaEntry
 from core.projects.rescore import RescoreRequest
 from core.projects.rounds import Relative
+from core.stats.claims import number
 from core.wording import word_diff
 from pages.components import criteria_names, diff_view, judge_view, lineage_view, people, review_view, state, tables
 from pages.components.page import Opened, link_to, opens
@@ -89,8 +90,7 @@ def _choose(by_id: Mapping[str, Relative], view: CriteriaEntry, names: Mapping[s
         relative = by_id[criteria_id]
         alignment = tables.newest_calibration(relative.criteria)
         value = None if alignment is None else alignment.alignment.value
-        figure = tables.DASH if value is None else f"{value:.3f}"
-        return f"{names[criteria_id]} · {figure}"
+        return f"{names[criteria_id]} · {number(value, 3)}"
 
     left, right = st.columns(2, gap="large")
     first = left.selectbox("From", ids, key=FROM, format_func=words)

@@ -20,6 +20,8 @@ _LEFT, _RIGHT, _BOTTOM = 52, 16, 46
 _LEGEND_LINE = 20
 _DIGIT = 7.7
 """Width of a digit in the size of ticks, in pixels."""
+_NAMED = 18
+"""Height that the name of a line needs, in pixels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,11 +135,12 @@ class Panel:
             yield line(self.at(x, interval.low), self.at(x, interval.high), colour, width=width)
 
     def level(self, value: float, colour: str = AMBER, *, name: str = "", dash: str | None = "6 4") -> Iterator[Markup]:
-        """A line across at a value, named at its right end."""
+        """A line across at a value, named at its right end: above, or beneath where the line at 0 would strike it."""
         y = self.y(value)
         yield line((self.x.start, y), (self.x.end, y), colour, width=1.5, dash=dash)
         if name:
-            yield words(name, self.x.end - 4, y - 6, "end", fill=colour, halo=True)
+            crossed = value < 0 and y - self.y(0) < _NAMED and self.y.start - y > _NAMED
+            yield words(name, self.x.end - 4, y + 14 if crossed else y - 6, "end", fill=colour, halo=True)
 
     def marks(
         self,

@@ -18,7 +18,7 @@ from core.report.figures.axes import HALF, WIDE, Panel, Sign
 from core.report.figures.style import AMBER, BLUE, PALE, QUIET, TEAL, Mark, snapped, value_range
 from core.report.figures.svg import Drawing, Point, Shape, drawing, mark, path
 from core.report.figures.whiskers import Row, whiskers
-from core.stats.claims import estimate
+from core.stats.claims import estimate, number
 from core.wording import counted
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def best_so_far_figure(standing: LeaderboardSnapshot, baseline: Alignment | None
     if calls and standing.calls > calls[-1]:  # nothing has overtaken it since
         corners.append(panel.at(standing.calls, values[-1]))
     parts += [*path(corners, BLUE, width=3), *(mark(*place, BLUE, size=4) for place in steps)]
-    says = f"{values[-1]:.2f} after {standing.calls:,} calls." if values else "No candidate is complete yet."
+    says = f"{number(values[-1])} after {standing.calls:,} calls." if values else "No candidate is complete yet."
     return drawing("curve", "Best so far", says, (HALF, 320), parts)
 
 
@@ -154,4 +154,4 @@ def _line_colour(group: str) -> str:
 def _baseline(panel: Panel, baseline: Alignment | None) -> list[Markup]:
     if baseline is None or baseline.value is None:
         return []
-    return list(panel.level(baseline.value, name=f"no criteria {baseline.value:.3f}"))
+    return list(panel.level(baseline.value, name=f"no criteria {number(baseline.value, 3)}"))

@@ -157,7 +157,7 @@ def test_what_so_many_labels_would_tell(run: Run, say: Say, judge_file: Path) ->
     assert body["interval"][0] < body["value"] < body["interval"][1]
     run("score", SUMMARIES, "--judge-file", judge_file, "--out", "v.jsonl")
     pilot = ("--pilot", SUMMARIES, "--verdicts", "v.jsonl", "--aspect", "relevance")
-    assert "by the 144 items labelled so far" in say("plan-labels", "300", *pilot)
+    assert "judging by 144 labelled items" in say("plan-labels", "300", *pilot)
     code, body = run("plan-labels", "300", *pilot[:2])
     assert (code, body["error"]["type"]) == (2, "UsageError")
     assert run("plan-labels", "10", "--sources", "11")[0] == 2
@@ -203,6 +203,6 @@ def test_a_pilot_may_have_labels_without_verdicts(run: Run) -> None:
     """far.jsonl has none on the first five of 144 items; six items a source leave its 24 sources."""
     code, body = run("plan-labels", "100", "--pilot", SUMMARIES, "--verdicts", "far.jsonl", "--aspect", "coherence")
     assert code == 0
-    assert "by the 139 items labelled so far" in body["words"]
+    assert "judging by 139 labelled items" in body["words"]
     pilot = label_pilot(core.load_golden(SUMMARIES), "far.jsonl", "coherence")
     assert (pilot.n_items, pilot.n_sources) == (139, 24)

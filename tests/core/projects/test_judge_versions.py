@@ -385,7 +385,10 @@ def test_what_labels_would_tell_goes_by_the_judge_in_use(world: World) -> None:
     plan = projects.label_planning(
         world.store, world.project_id, golden, ASPECT, n_items=golden.n_items, n_ratings=golden.n_items
     )
-    assert "labelled so far" in plan.words
+    n_held_out = len(projects.load_calibration(world.store, world.run_id).split.held_out)
+    assert f"(judging by {n_held_out} labelled items)" in plan.words, (
+        "on those held out, and not on all that are labelled"
+    )
 
 
 def test_an_approval_withdrawn_while_a_run_measures_the_version(world: World) -> None:

@@ -24,6 +24,7 @@ from core.projects import reports
 from core.projects.calibration import CalibrationRequest
 from core.projects.more_verdicts import SentVerdicts
 from core.records import Scale
+from core.report.facts import reproduce
 from core.report.figures.bars import LabelBar, label_bars
 from core.report.findings import brings, sign_off
 from core.report.page import appendix_page, html_page
@@ -232,6 +233,17 @@ def test_after_a_comparison_on_held_out_a_gain_carries_no_p(world, report):
     assert "no p, for versions were compared on these items once before" in brings(changed)
     assert "seen 2 times" in brings(changed)
     assert "seen once." in brings(report)
+
+
+def test_a_version_tells_of_the_search_before_it(report):
+    """To measure a version nothing is drafted, and its own settings say so; its criteria came of a search."""
+    measured = replace(report.calibration, settings=replace(report.calibration.settings, rounds=0))
+    version = replace(report, run=replace(report.run, kind="version"), calibration=measured)
+    assert report.asked.settings.rounds == 1
+    assert version.search.startswith("People made this version: nothing was drafted for it. Its calibration's search: ")
+    assert "refining: 1 round of" in version.search
+    assert report.search == report.calibration.settings.words
+    assert "--rounds" not in reproduce(measured, report.asked).command, "1 is the usual number"
 
 
 def test_a_version_is_offered_once_and_that_in_use_first(world, report):

@@ -70,7 +70,7 @@ def test_a_pilot_of_the_same_size_gives_its_own_interval() -> None:
     assert half(60, 20, 3, known) == pytest.approx(0.175, abs=0.005)
     assert half(240, 80, 3, known) == pytest.approx(0.175 / 2, abs=0.01)
     assert half(240, 20, 3, known) == pytest.approx(0.175, abs=0.005)  # no more sources: no more is known
-    assert "60 items labelled so far" in again.words
+    assert "judging by 60 labelled items" in again.words
 
 
 @pytest.mark.parametrize("known", [pilot(), pilot(Interval(0.4, 0.8), value=None), pilot(Interval(0.6, 0.6))])

@@ -154,6 +154,16 @@ def test_among_many_candidates_the_chosen_one_stands_out():
     assert len(raced.path(stroke=TEAL)) == 1
 
 
+def test_the_line_without_criteria_is_named_where_no_other_line_strikes_its_name():
+    """Ends −0.2 and 0.8 stand at 274 and 28 + 20 of 320 px (one line of legend): a unit is 226 px, so 0 is at 228.8."""
+    marks = [Mark("a", aligned(0.6, 0.5, 0.7), "kept")]
+    for value, name, above in ((-0.034, "no criteria −0.034", False), (0.2, "no criteria 0.200", True)):
+        drawn = Drawn(figures.candidates_figure(marks, aligned(value, value, value), measure="m"))
+        (written,) = (node for node in drawn.all("text") if node.text == name)
+        (own,) = (float(node.get("y1")) for node in drawn.all("line", stroke=AMBER))
+        assert (float(written.get("y")) < own) is above
+
+
 def test_the_last_tick_is_not_cut_off():
     drawn = Drawn(figures.best_so_far_figure(standing({4000: 0.4}, calls=9_852), None, measure="m"))
     (last,) = (node for node in drawn.all("text") if node.text == "10,000")
