@@ -79,7 +79,7 @@ AsInPaper = Annotated[
     bool,
     typer.Option("--as-in-paper", help="001 to the letter: --revisit full --no-gate --ensemble 1, any length."),
 ]
-Judge = Annotated[str, typer.Option(help="offline, openai:MODEL[@BASE_URL], hf:ID_OR_PATH, scripted[:SEED].")]
+Judge = Annotated[str, typer.Option(help="offline, openai:MODEL, openai:MODEL@URL, hf:ID_OR_PATH, scripted[:SEED].")]
 ByBatch = Annotated[
     bool, typer.Option("--batch", help="Ask for scores by the endpoint's batches: half the price, in days.")
 ]
@@ -161,7 +161,7 @@ def fuse(
     method: Annotated[
         Literal["average", "ridge", "nnls", "llm"], typer.Option(help="llm: a model rates by a plan; needs --judge.")
     ] = "ridge",
-    judge: Annotated[str, typer.Option(help="For llm: openai:MODEL[@BASE_URL], scripted[:SEED].")] = "",
+    judge: Annotated[str, typer.Option(help="For llm: openai:MODEL, openai:MODEL@URL, scripted[:SEED].")] = "",
     plan: Annotated[
         str, typer.Option(help="For llm: a plan's file, or 'model' to let it write one; else measured.")
     ] = "",

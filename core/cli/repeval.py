@@ -46,7 +46,7 @@ TextsOption = Annotated[
     Literal["compared", "prompt", "joined", "joined-context"] | None,
     typer.Option(
         help="compared: text, source and context apart, and the distance between (MiniLM's default); prompt: the text "
-        "alone or in a template; joined: [u-v, |u-v|, u*v] of source and text; joined-context: of context and text."
+        "alone or in a template; joined: u-v, |u-v| and u*v of source and text; joined-context: of context and text."
     ),
 ]
 Question = Annotated[

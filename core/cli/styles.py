@@ -39,7 +39,7 @@ def styles(
     golden: Golden,
     *,
     aspects: Annotated[list[str], typer.Option("--aspect", help="A human_<aspect>; once for each.")],
-    judge: Annotated[str, typer.Option(help="openai:MODEL[@BASE_URL], hf:ID_OR_PATH, scripted[:SEED].")],
+    judge: Annotated[str, typer.Option(help="openai:MODEL, openai:MODEL@URL, hf:ID_OR_PATH, scripted[:SEED].")],
     forms: Annotated[list[str] | None, typer.Option("--form", help=FORMS)] = None,
     samples: Annotated[int, typer.Option(help="Replies that a score is the mean of.")] = 1,
     temperature: Annotated[float | None, typer.Option(help="0 for one sample, 1 for several.")] = None,

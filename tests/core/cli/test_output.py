@@ -1,7 +1,10 @@
 """What a command says of how far it is where nobody looks at a terminal."""
 
 import pytest
+import typer
+from rich.text import Text
 
+from core.__main__ import app
 from core.cli import output
 
 
@@ -23,3 +26,13 @@ def test_a_log_gets_a_line_every_half_minute(
         "reading: 5,000 items",
     ]
     assert not captured.out
+
+
+def test_help_keeps_what_stands_in_brackets() -> None:
+    """A terminal takes `[@URL]` for markup and leaves it out: no help text holds what would be read so."""
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    texts = [command.help for command in commands.values()]
+    texts += [getattr(option, "help", "") for command in commands.values() for option in command.params]
+    told = [text for text in texts if text]
+    assert len(told) > 200
+    assert [text for text in told if Text.from_markup(text).plain != text] == []
