@@ -186,7 +186,9 @@ def _teacher(
     """
     if train_on is None:
         if taught:
-            raise UsageError("train_aspect names an aspect of the golden set to train on; name that too.")
+            raise UsageError(
+                "--train-aspect names an aspect of --train-on GOLDEN2 (train_on= in Python): name that set, too."
+            )
         return golden, aspect
     if reads is None:
         raise UsageError("What a judge asks is read of one golden set: give judge_file or train_on.")

@@ -43,7 +43,7 @@ def alignment_line(name: str, alignment: Mapping[str, Any], remark: str = "") ->
     interval = f" [{alignment['interval'][0]:.3f}, {alignment['interval'][1]:.3f}]" if alignment["interval"] else ""
     unread = f", {alignment['n_unscored']} unscored" if alignment["n_unscored"] else ""
     why = because(alignment["reason"] or "") if alignment["value"] is None else ""
-    return f"  {name:<28}{number(alignment['value'])}{why}{interval}, n = {alignment['n']}{unread}{remark}"
+    return f"  {name + ' ':<28}{number(alignment['value'])}{why}{interval}, n = {alignment['n']}{unread}{remark}"
 
 
 def number(value: float | None) -> str:

@@ -102,7 +102,7 @@ class Source:
         with self.reading() as file:
             head = file.read(HEAD)
         if len(head) < HEAD and not head.strip():
-            raise self.refuse("The file is empty.")
+            raise self.refuse("The file is empty (0 bytes): write it anew, or name another.")
         self._refuse_disguises(head)
         encoding = utf16_of(head) or "utf-8-sig"
         damage = self._first_damage(encoding)
@@ -183,7 +183,7 @@ def open_source(
     if limit is not None and size > limit:
         raise GoldenError(_too_large("It", size, limit), file=label)
     if not size:
-        raise GoldenError("The file is empty.", file=label)
+        raise GoldenError("The file is empty (0 bytes): write it anew, or name another.", file=label)
     packed = named.endswith(".gz") if suffix is None else start == GZIP
     return Source(label, content, named.removesuffix(".gz"), packed, size, limit)
 

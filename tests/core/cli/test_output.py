@@ -36,3 +36,9 @@ def test_help_keeps_what_stands_in_brackets() -> None:
     told = [text for text in texts if text]
     assert len(told) > 200
     assert [text for text in told if Text.from_markup(text).plain != text] == []
+
+
+def test_a_long_name_keeps_apart_from_its_number() -> None:
+    row = {"value": 0.073, "interval": None, "n": 144, "n_unscored": 0, "reason": None}
+    assert output.alignment_line("relevance, in the same calls", row) == "  relevance, in the same calls 0.073, n = 144"
+    assert output.alignment_line("offline", row) == f"  offline{' ' * 21}0.073, n = 144"
