@@ -23,8 +23,11 @@ from core.files import write_json, write_text
 from core.judging.registry import CAREFUL, NAMED, make_judge, restore_judge
 from core.progress import SILENT, Progress
 from core.providers.base import ReplyStore
-from core.records import GoldenSet, ScoreMatrix
+from core.records import GoldenSet, ScoreMatrix, Statistic
 from core.settings import Settings
+from core.stats import difference_figures
+from core.stats.claims import number
+from core.wording import word_diff
 
 if TYPE_CHECKING:
     from core.calibration.ablate import Ablation
@@ -120,7 +123,9 @@ def save_ablation(result: Ablation, folder: Path) -> dict[str, Any]:
     held, body = result.rows[0].held_out, ablation_json(result, str(folder))
     figure = ablation_figure(result.rows, measure=measure_name(held.statistic, held.level))
     lines = [result.opening, *(f"{row.key}: {row.what}" for row in result.rows)]
-    write_text(folder / "ablation.html", figure_page(f"Ablation: {result.task.aspect}", lines, [figure]))
+    lines += [f"left out: {name}: {reason}" for name, reason in result.left_out.items()]
+    words = f"{held.n:,} held-out items; differences are paired over sources, 95 % intervals."
+    write_text(folder / "ablation.html", figure_page(f"Ablation: {result.task.aspect}", lines, {words: figure}))
     write_json(folder / "summary.json", body)
     return body
 
@@ -153,17 +158,17 @@ class CandidateLook:
         from core.report.figures.analyses import length_figure, pattern_figure, size_figure
 
         found, body = self.analyses, self.as_json(str(folder))
-        figures = [
-            size_figure(found.pool),
-            length_figure(found.pool, found.by_length),
-            pattern_figure(found.pool, found.by_pattern.groups),
-        ]
+        figures = {
+            f"By exemplar size. {found.by_size.sentence}": size_figure(found.pool),
+            f"By length. {found.by_length.sentence}": length_figure(found.pool, found.by_length),
+            f"By pattern. {found.by_pattern.sentence}": pattern_figure(found.pool, found.by_pattern.groups),
+        }
         said = [
             f"{len(found.pool.places)} of {found.pool.n_candidates} candidates, each on the same {found.pool.n_items} "
             "calibration items, whose labels shaped and chose them: what made criteria win here, not how good they are."
         ]
-        said += [] if self.case is None else _case_words(self.case)
-        write_text(folder / "analyses.html", figure_page(f"Candidates: {self.aspect}", said, figures))
+        diff = "" if self.case is None else _case_html(self.case, found.pool.statistic)
+        write_text(folder / "analyses.html", figure_page(f"Candidates: {self.aspect}", said, figures, diff))
         write_json(folder / "summary.json", body)
         return body
 
@@ -212,20 +217,34 @@ def _case_json(case: CaseStudy) -> dict[str, Any]:
     }
 
 
-def _case_words(case: CaseStudy) -> list[str]:
-    return [f"Before refining: {case.parent.text}", f"After refining ({case.status}): {case.child.text}"]
+def _case_html(case: CaseStudy, statistic: Statistic) -> str:
+    """The refinement as a word diff, with what it changed; texts are never HTML."""
+    before, after, change = case.before[statistic], case.after[statistic], case.differences[statistic]
+    figures = f"{difference_figures(change.value, change.interval, change.p, change.p_reason)}, n = {case.n:,}"
+    told = (
+        f"One refinement, {case.status}: {number(before.value, 3)} before, {number(after.value, 3)} after; {figures}, "
+        "on calibration items, which flatter. Struck out: what it took away; underlined: what it added."
+    )
+    tags = {"same": "span", "removed": "del", "added": "ins"}
+    pieces = word_diff(case.parent.text, case.child.text)
+    marked = "".join(f"<{tags[piece.change]}>{html.escape(piece.text)}</{tags[piece.change]}>" for piece in pieces)
+    return f"<h2>Before and after refining</h2><p>{html.escape(told)}</p><p>{marked}</p>"
 
 
-def figure_page(title: str, lines: Sequence[str], figures: Sequence[Drawing]) -> str:
-    """One HTML page that needs no network: `lines` as paragraphs, which are never HTML, then the figures."""
-    style = "body{font-family:system-ui,sans-serif;max-width:1100px;margin:2rem auto;color:#14202E}"
-    style += "p{white-space:pre-wrap}"
+def figure_page(title: str, lines: Sequence[str], figures: Mapping[str, Drawing], more: str = "") -> str:
+    """One HTML page that needs no network: `lines` as paragraphs, figures each beneath its words, then `more`.
+
+    All words are escaped but those of `more`, which is HTML.
+    """
+    style = "body{font-family:system-ui,sans-serif;max-width:1100px;margin:2rem auto;padding:0 1rem;color:#14202E}"
+    style += "p{white-space:pre-wrap;line-height:1.4}svg{max-width:100%;height:auto}h2{font-size:1.2rem}"
+    style += "ins{background:#CBEADB}del{background:#FBE0DC}"
     paragraphs = "".join(f"<p>{html.escape(text)}</p>" for text in lines)
     head = f'<meta charset="utf-8"><title>{html.escape(title)}</title><style>{style}</style>'
-    drawn = "".join(figure.svg() for figure in figures)
+    drawn = "".join(f"<p>{html.escape(words)}</p>{figure.svg()}" for words, figure in figures.items())
     return (
         f'<!doctype html>\n<html lang="en"><head>{head}</head><body><h1>{html.escape(title)}</h1>{paragraphs}{drawn}'
-        "</body></html>\n"
+        f"{more}</body></html>\n"
     )
 
 

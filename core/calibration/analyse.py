@@ -36,9 +36,22 @@ from core.records import (
     ScoreMatrix,
     Statistic,
 )
-from core.stats import Difference, LabelledItems, average_ranks, paired_difference, pearson, spearman
+from core.stats import (
+    ALPHA,
+    Difference,
+    LabelledItems,
+    average_ranks,
+    change_figures,
+    p_figure,
+    paired_difference,
+    pearson,
+    spearman,
+)
+from core.stats.claims import signed
+from core.wording import counted
 
 Scope = Literal["complete", "common"]
+Kind = Literal["draft", "fitted strengths", "refinement"]
 PERMUTATIONS = 9_999
 GRID = 41
 """Points along the regression line, for drawing."""
@@ -46,7 +59,10 @@ GRID = 41
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One candidate in an analysis.  `exemplars` is 0 but for drafts; `value` its alignment, `words` its length."""
+    """One candidate in an analysis.  `value` is its alignment, `words` its length.
+
+    `exemplars` is 0 but for drafts from exemplars: strengths fitted to all labels were drawn from none.
+    """
 
     criteria_id: str
     origin: Origin
@@ -55,6 +71,13 @@ class Place:
     words: int
     pattern: Pattern
     value: float
+
+    @property
+    def kind(self) -> Kind:
+        """How it came about."""
+        if self.origin != "draft":
+            return "refinement"
+        return "draft" if self.exemplars else "fitted strengths"
 
 
 @dataclass(frozen=True)
@@ -110,6 +133,15 @@ class Trend:
     n: int
     reason: str = ""
 
+    @property
+    def sentence(self) -> str:
+        """Whether alignment goes with the number of exemplars, in words."""
+        if self.rho is None or self.p is None:
+            return f"No trend can be told: {self.reason}."
+        measured = f"{signed(self.rho)}, {p_figure(self.p)} (permutation), {counted(self.n, 'draft')}"
+        told = "a trend" if self.p < ALPHA else "no trend that can be told from chance"
+        return f"Spearman rho of size with alignment {measured}: {told}."
+
 
 @dataclass(frozen=True)
 class Line:
@@ -126,6 +158,14 @@ class Line:
     low: tuple[float, ...] = ()
     high: tuple[float, ...] = ()
     reason: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """What 100 more words go with."""
+        if self.slope is None:
+            return f"No line can be drawn: {self.reason}."
+        per, many = f"{change_figures(self.slope, self.interval)} per 100 words", counted(self.n, "candidate")
+        return f"{per}, {many}; {self.reason}." if self.interval is None else f"{per} (least squares, 95 %), {many}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +185,17 @@ class ByPattern:
     groups: tuple[PatternGroup, ...]
     difference: float | None
     interval: Interval | None
+
+    @property
+    def sentence(self) -> str:
+        """Specific against holistic, or why there is nothing to compare."""
+        if self.difference is None:
+            only = next((group for group in self.groups if group.n), None)
+            follow = "no candidate was measured" if only is None else f"all {only.n} are {only.pattern}"
+            return f"There is nothing to compare: {follow}."
+        counts = ", ".join(f"{group.n} {group.pattern}" for group in self.groups)
+        gap = change_figures(self.difference, self.interval)
+        return f"Specific minus holistic {gap} (Welch's t over candidates, 95 %); {counts}."
 
 
 @dataclass(frozen=True)
@@ -203,8 +254,8 @@ def _place(criteria: Criteria, scale: Scale, value: float) -> Place:
 
 
 def by_size(places: Sequence[Place], generator: np.random.Generator) -> Trend:
-    """Whether drafts from more exemplars align better (001 Figure 3 A); refinements are no part."""
-    drafts = [place for place in places if place.origin == "draft"]
+    """Whether drafts from more exemplars align better (001 Figure 3 A); what was drawn from none is no part."""
+    drafts = [place for place in places if place.kind == "draft"]
     sizes, values = (
         np.array([getattr(draft, name) for draft in drafts], dtype=np.float64) for name in ("exemplars", "value")
     )

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from core.cli.options import Golden, JsonFlag, RanksOption, chosen_ranks, reply_cache
-from core.cli.output import alignment_line, notes, number, probability, stages_shown, tell, written_to
+from core.cli.output import alignment_line, interval_words, notes, number, probability, stages_shown, tell, written_to
 
 if TYPE_CHECKING:
     from core.api.calibrated import CalibratedRun
+    from core.calibration.analyse import Analyses
     from core.progress import Progress
 
 commands = typer.Typer(add_completion=False)
@@ -70,7 +71,7 @@ def analyse(
     with stages_shown() as progress, _repeated(judge_file, golden, judge, ranks, progress) as run:
         look, said = look_at_candidates(run, scope), other_result(judge_file, run)
     body = (look.as_json() if out is None else look.save(out)) | {"warnings": list(said)}
-    tell(body, _analysis_words(body), as_json)
+    tell(body, _analysis_words(body, look.analyses), as_json)
 
 
 @contextmanager
@@ -104,25 +105,24 @@ def _ablation_words(body: dict[str, Any], opening: str) -> list[str]:
     return [*lines, *notes(opening, *body["warnings"]), *written_to(body["out"])]
 
 
-def _analysis_words(body: dict[str, Any]) -> list[str]:
-    pool, size, length, pattern = (body[name] for name in ("pool", "by_size", "by_length", "by_pattern"))
-    measure = f"{pool['statistic']}, {pool['level']} level"
+def _analysis_words(body: dict[str, Any], found: Analyses) -> list[str]:
+    pool = found.pool
     lines = [
-        f"{body['aspect']}: {pool['n_measured']} of {pool['n_candidates']} candidates on {pool['n_items']} calibration "
-        f"items; {measure}",
-        f"by exemplar size: rho {number(size['rho'])}, {probability(size['p'])}, n = {size['n']} drafts",
-        f"by length: {_signed(length['slope'])}{_ends(length['interval'])} a hundred words, n = {length['n']}",
+        f"{body['aspect']}: {len(pool.places)} of {pool.n_candidates} candidates on {pool.n_items} calibration items; "
+        f"{pool.statistic}, {pool.level} level",
+        f"by exemplar size: {found.by_size.sentence}",
+        f"by length: {found.by_length.sentence}",
+        f"by pattern: {found.by_pattern.sentence}",
     ]
     lines += [
-        f"{group['pattern']}: mean {number(group['mean'])}{_ends(group['interval'])}, n = {group['n']}"
-        for group in pattern["groups"]
+        f"{group.pattern}: mean {number(group.mean)}{interval_words(group.interval)}, n = {group.n}"
+        for group in found.by_pattern.groups
     ]
-    lines.append(f"specific minus holistic: {_signed(pattern['difference'])}{_ends(pattern['interval'])}")
     case = body["case_study"]
     if case is None:
         lines.append("No refinement was scored on all calibration items: there is no case to show.")
     else:
-        change = case["differences"].get(pool["statistic"], {})
+        change = case["differences"].get(pool.statistic, {})
         gain = f"{_signed(change.get('value'))}{_pair(change.get('interval'))}, n = {case['n']}"
         lines += [f"before refining: {case['before']}", f"after refining ({case['status']}, {gain}): {case['after']}"]
     return [*lines, *notes(*body["warnings"]), *written_to(body["out"])]
@@ -130,10 +130,6 @@ def _analysis_words(body: dict[str, Any]) -> list[str]:
 
 def _signed(value: float | None) -> str:
     return "—" if value is None else f"{value:+.3f}"
-
-
-def _ends(interval: dict[str, Any] | None) -> str:
-    return "" if interval is None else f" [{interval['low']:+.3f}, {interval['high']:+.3f}]"
 
 
 def _pair(interval: list[float] | None) -> str:

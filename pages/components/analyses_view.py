@@ -18,7 +18,6 @@ from core.records import STATISTICS
 from core.report.figures import STATISTIC_NAMES, describe
 from core.report.figures.analyses import length_figure, pattern_figure, size_figure
 from core.stats import change_figures
-from core.stats.claims import signed as signed_figure
 from core.wording import judge_words, word_diff
 from pages.components import charts, criteria_names, diff_view, grid, run_choice, state, tables
 from pages.components.ablation_view import draw_ablation, signed
@@ -142,17 +141,17 @@ def _draw_candidates(page: Opened, run: Run) -> None:
     with left:
         st.markdown("**By exemplar size** (drafts)")
         charts.place(chosen.size, key="analyses_by_size", alt="Alignment of drafts by exemplar size")
-        st.text(trend_words(chosen.analyses))
+        st.text(chosen.analyses.by_size.sentence)
     with right:
         st.markdown("**By length**")
         charts.place(chosen.length, key="analyses_by_length", alt="Alignment by length of the criteria in words")
-        st.text(length_words(chosen.analyses))
+        st.text(chosen.analyses.by_length.sentence)
     left, right = st.columns(2, gap="medium", vertical_alignment="center")
     with left:
         st.markdown("**Holistic or specific**")
         charts.place(chosen.pattern, key="analyses_by_pattern", alt="Alignment of holistic and specific criteria")
     with right:
-        st.text(pattern_words(chosen.analyses))
+        st.text(chosen.analyses.by_pattern.sentence)
         st.caption(
             "Specific criteria have a rubric line for at least half of the scale's steps, such as “5: …” or "
             "“Score 3 - …”; holistic ones say what good and bad items have in common."
@@ -168,43 +167,6 @@ def scope_words(analyses: Analyses) -> str:
         verb = "is" if n == 1 else "are"
         return f"{n} of {pool.n_candidates} candidates {verb} complete: scored on all {pool.n_items:,} items{undefined}"
     return f"{n} of {pool.n_candidates} candidates on the first {pool.n_items:,} items, scored by all{undefined}"
-
-
-def trend_words(analyses: Analyses) -> str:
-    """Whether alignment goes with exemplar size, in words."""
-    trend = analyses.by_size
-    if trend.rho is None or trend.p is None:
-        return f"No trend can be told: {trend.reason}."
-    sentence = (
-        f"Spearman rho of size with alignment {signed_figure(trend.rho)}, {_p(trend.p)} (permutation), {trend.n} drafts"
-    )
-    return f"{sentence}: {'a trend' if trend.p < 0.05 else 'no trend that can be told from chance'}."
-
-
-def length_words(analyses: Analyses) -> str:
-    """What 100 more words go with."""
-    line = analyses.by_length
-    if line.slope is None:
-        return f"No line can be drawn: {line.reason}."
-    if line.interval is None:
-        return f"{change_figures(line.slope, None)} per 100 words, {line.n} candidates; {line.reason}."
-    slope = f"{change_figures(line.slope, line.interval)} per 100 words"
-    return f"{slope} (least squares, 95 %), {line.n} candidates."
-
-
-def pattern_words(analyses: Analyses) -> str:
-    """Specific against holistic, or why there is nothing to compare."""
-    compared = analyses.by_pattern
-    if compared.difference is None:
-        only = next((group.pattern for group in compared.groups if group.n), "neither")
-        return f"All {len(analyses.pool.places)} follow one pattern ({only}): nothing to compare."
-    counts = ", ".join(f"{group.n} {group.pattern}" for group in compared.groups)
-    gap = change_figures(compared.difference, compared.interval)
-    return f"Specific minus holistic {gap} (Welch's t over candidates, 95 %); {counts}."
-
-
-def _p(p: float) -> str:
-    return "p < .001" if p < 0.001 else f"p = {p:.3f}"
 
 
 # ── before and after ─────────────────────────────────────────────────────────────────────────────────────────

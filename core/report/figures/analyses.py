@@ -29,7 +29,7 @@ from core.stats.claims import estimate, number, signed, signed_range
 
 if TYPE_CHECKING:
     from core.calibration.ablate import AblationRow
-    from core.calibration.analyse import Line, PatternGroup, Pool
+    from core.calibration.analyse import Kind, Line, PatternGroup, Pool
 
 LEAST_FOR_BOX = 5
 """Quartiles of fewer candidates than this say less than the points themselves."""
@@ -97,7 +97,7 @@ def _around_zero(rows: Sequence[AblationRow]) -> tuple[float, float]:
 
 def size_figure(pool: Pool) -> Drawing:
     """Drafts by exemplar size: every draft a point, the median a bar, a box where there are at least 5 of them."""
-    drafts = [place for place in pool.places if place.origin == "draft"]
+    drafts = [place for place in pool.places if place.kind == "draft"]
     sizes = sorted({draft.exemplars for draft in drafts})
     groups = [np.array([draft.value for draft in drafts if draft.exemplars == size]) for size in sizes]
     panel = Panel.sized(HALF, _HIGH, _sides(len(sizes)), _near([draft.value for draft in drafts]), below=2)
@@ -119,17 +119,14 @@ def size_figure(pool: Pool) -> Drawing:
         f"{size:g} exemplars: median {number(float(np.median(own)))}, n = {own.size}"
         for size, own in zip(sizes, groups, strict=True)
     ]
-    return drawing("by_size", "Drafts by exemplar size", f"{'; '.join(said)}.", (HALF, _HIGH), parts)
+    return drawing("by_size", "Drafts by exemplar size", f"{'; '.join(said) or 'None'}.", (HALF, _HIGH), parts)
 
 
 def length_figure(pool: Pool, fit: Line) -> Drawing:
     """Alignment over the length of the criteria in words, with the regression line and the 95 % band of its mean."""
     lengths, values = [place.words for place in pool.places] or [0], [place.value for place in pool.places]
     margin = max(3.0, 0.05 * (max(lengths) - min(lengths)))
-    looks = [
-        (name, colour, [p for p in pool.places if (p.origin == "draft") == (name == "draft")])
-        for name, colour in _KINDS
-    ]
+    looks = [(name, colour, [place for place in pool.places if place.kind == name]) for name, colour in _KINDS]
     signs = [Sign(name, colour) for name, colour, own in looks if own]
     signs += [Sign("least squares, 95 % band" if fit.low else "least squares", INK, None)] if fit.middle else []
     across, upwards = (min(lengths) - margin, max(lengths) + margin), _near([*values, *_inside(fit, values)])
@@ -146,7 +143,7 @@ def length_figure(pool: Pool, fit: Line) -> Drawing:
     return drawing("by_length", "Alignment by length of the criteria", says, (HALF, _HIGH), parts)
 
 
-_KINDS = (("draft", BLUE), ("refinement", TEAL))
+_KINDS: tuple[tuple[Kind, str], ...] = (("draft", BLUE), ("refinement", TEAL), ("fitted strengths", AMBER))
 
 
 def pattern_figure(pool: Pool, groups: Sequence[PatternGroup]) -> Drawing:

@@ -73,7 +73,7 @@ def heat_figure(heat: Heat, *, measure: str) -> Figure:
     tokens = [html.escape(token) for token in heat.tokens]
     cells = _cells(
         heat.values.T,
-        [["" if np.isnan(value) else f"{value:.2f}" for value in row] for row in heat.values.T],
+        [["" if np.isnan(value) else number(float(value)) for value in row] for row in heat.values.T],
         zmin=-limit,
         zmax=limit,
         colorscale=SCALE,
@@ -93,7 +93,7 @@ def heat_figure(heat: Heat, *, measure: str) -> Figure:
 
 
 def _told(layer: int, token: str, value: float) -> str:
-    figure = "undefined: nothing varies here" if np.isnan(value) else f"validation {value:.3f}"
+    figure = "undefined: nothing varies here" if np.isnan(value) else f"validation {number(value, 3)}"
     return f"layer {layer}, token {token}<br>{figure}"
 
 
@@ -145,15 +145,16 @@ def _outline(heat: Heat, place: Place, line: dict[str, Any]) -> dict[str, Any]:
 def layers_figure(heat: Heat, *, measure: str) -> Drawing:
     """Validation alignment over layers, a line a token; gaps where undefined; a ring around the best cell."""
     ends = snapped([float(value) for value in heat.values.ravel() if not np.isnan(value)])
-    signs = [Sign(token, LINES[j % len(LINES)]) for j, token in enumerate(heat.tokens)]
+    looks = [(LINES[j % len(LINES)], "5 4" if j >= len(LINES) else None) for j in range(len(heat.tokens))]
+    signs = [Sign(token, colour, None, dash) for token, (colour, dash) in zip(heat.tokens, looks, strict=True)]
     room = 0.02 * max(heat.layers[-1] - heat.layers[0], 1)
     panel = Panel.sized(WIDE, 340, (heat.layers[0] - room, heat.layers[-1] + room), ends, signs=signs)
     step = 1 if len(heat.layers) <= 20 else 4
     ticks = [(float(layer), (f"{layer}",)) for layer in heat.layers[::step]]
     parts = list(panel.ground(LAYER, f"validation, {measure}", x_ticks=ticks))
-    for j, values in enumerate(numbers_or_none(heat.values.T)):
-        colour, places = LINES[j % len(LINES)], list(zip(heat.layers, values, strict=True))
-        parts += path([None if value is None else panel.at(layer, value) for layer, value in places], colour)
+    for (colour, dash), values in zip(looks, numbers_or_none(heat.values.T), strict=True):
+        places = list(zip(heat.layers, values, strict=True))
+        parts += path([None if value is None else panel.at(layer, value) for layer, value in places], colour, dash=dash)
         parts += panel.marks([(layer, value) for layer, value in places if value is not None], colour, size=3)
     layer, token = heat.chosen
     best = float(heat.values[heat.layers.index(layer), heat.tokens.index(token)])

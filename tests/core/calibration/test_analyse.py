@@ -103,7 +103,9 @@ def test_analysing_twice_gives_the_same(ran: tuple[Calibration, ScoreMatrix]) ->
 def test_the_trend_is_over_drafts_alone() -> None:
     places = [place(v, exemplars=n) for v, n in ((0.1, 4), (0.2, 6), (0.3, 8), (0.25, 10))]
     refined = Place("r", "refine", 1, 0, 10, "holistic", 0.99)
-    trend = by_size([*places, refined], np.random.default_rng(0))
+    fitted = place(0.9, exemplars=0)  # to all labels, and drawn from no exemplars
+    assert fitted.kind == "fitted strengths"
+    trend = by_size([*places, refined, fitted], np.random.default_rng(0))
     assert (trend.n, trend.rho) == (4, pytest.approx(0.8))  # ranks 1 2 4 3: 1 − 6·2/60
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from pathlib import Path
 
@@ -42,7 +43,16 @@ def test_what_the_candidates_had_in_common(run: Run) -> None:
     assert case["differences"]["spearman"]["value"] == pytest.approx(
         case["alignment_after"]["spearman"]["value"] - case["alignment_before"]["spearman"]["value"]
     )
-    assert page("look/analyses.html").count("<svg") == 3
+    shown = page("look/analyses.html")
+    assert shown.count("<svg") == 3
+    for words in ("By exemplar size. ", "By length. ", "By pattern. ", "n = 72"):
+        assert words in shown, "figures say what they rest on"
+    old, new = (re.sub(rf"<{tag}>.*?</{tag}>", "", shown.split("<h2>")[1]) for tag in ("ins", "del"))
+    texts = [html.unescape(re.sub(r"<[^>]+>", "", side)).split("what it added.")[1] for side in (old, new)]
+    assert texts == [case["before"], case["after"]], "the word diff holds both"
+    fitted = [one for one in body["candidates"] if one["origin"] == "draft" and not one["exemplars"]]
+    n_drafts = sum(one["origin"] == "draft" for one in body["candidates"]) - len(fitted)
+    assert body["by_size"]["n"] == n_drafts, "strengths fitted to all labels were drawn from no exemplars"
     _, common = run("analyse", "out/judge.yaml", SUMMARIES, "--scope", "common")
     assert common["pool"]["n_measured"] > pool["n_measured"]
 

@@ -78,6 +78,14 @@ def test_lines_over_layers_have_gaps_where_undefined():
     assert drawn.says == "Best: layer 1, token -1, 0.30."
 
 
+def test_no_two_tokens_have_the_same_line():
+    tokens = tuple(f"t{k}" for k in range(len(LINES) + 3))  # more than there are colours
+    values = np.tile(np.linspace(0.1, 0.5, len(tokens)), (2, 1))
+    drawn = Drawn(layers_figure(Heat((0, 1), tokens, values, (0, "t0"), (), None), measure=MEASURE))
+    looks = [(node.get("stroke"), node.get("stroke-dasharray")) for node in drawn.all("polyline")]
+    assert len(looks) == len(set(looks)) == len(tokens)
+
+
 def test_pairs_show_mean_and_range():
     few, more, none = Spread(0.2, 0.1, 0.1, 0.4, 3), Spread(0.3, 0.1, 0.25, 0.35, 3), Spread.of([None])
     points = [PairPoint(5, 5.0, few), PairPoint(100, 12.0, more), PairPoint(2, 2, none)]
