@@ -76,7 +76,7 @@ class Gathered:
         if min(fit.size, report.size) < 2:
             raise UsageError(
                 f"{fit.size} items are left to fit on and {report.size} to report on: the judges of --with were "
-                "calibrated on the others. Leave one out."
+                "calibrated on the others. Leave one out, or take offline or repeval, which are fitted here."
             )
         return FusionSplit(fit, report, tuple(notes))
 

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from core.api.calibrated import CalibratedRun, ablate, calibrate
-from core.calibration.analyse import Analyses, CaseStudy, Scope, analyse, case_study, refinements
+from core.calibration.analyse import Analyses, Scope, analyse
+from core.calibration.case_study import CaseStudy, case_study, refinements
 from core.calibration.settings import CalibrationSettings
 from core.errors import UsageError
 from core.export.judge_reading import kind_of_file, open_file

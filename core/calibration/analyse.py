@@ -1,4 +1,4 @@
-"""What the candidates of a finished calibration had in common (001 §5, Figures 3 and 4, Table 7).
+"""What the candidates of a finished calibration had in common (001 §5, Figures 3 and 4).
 
 Everything here is about *calibration* items, whose labels chose and shaped the candidates: it says what made criteria
 win here, not how good they are (held-out says that).  Racing leaves most candidates on a few items, and an alignment on
@@ -13,37 +13,28 @@ the intervals and p values here are a little too sure.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from core.calibration.criteria_patterns import PATTERNS, Pattern, pattern_of
-from core.calibration.records import Calibration, Candidate, Status
-from core.errors import NotFoundError
+from core.calibration.records import Calibration
 from core.records import (
-    STATISTICS,
-    Alignment,
     Criteria,
     FloatArray,
-    GoldenSet,
     Interval,
     Level,
-    Measure,
     Origin,
     Scale,
-    ScoreMatrix,
     Statistic,
 )
 from core.stats import (
     ALPHA,
-    Difference,
-    LabelledItems,
     average_ranks,
     change_figures,
     p_figure,
-    paired_difference,
     pearson,
     spearman,
 )
@@ -338,79 +329,3 @@ def _t_interval(values: FloatArray, minus: FloatArray | None = None, confidence:
     reach = float(stdtrit(freedom, 0.5 + confidence / 2) * np.sqrt(squares.sum()))
     middle = float(values.mean() - (0.0 if minus is None else minus.mean()))
     return Interval(middle - reach, middle + reach, confidence, f"t({freedom:.3g}) over candidates")
-
-
-# ── before and after ─────────────────────────────────────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True)
-class CaseStudy:
-    """A refinement beside its parent on the same `n` calibration items.
-
-    `before` and `after` hold the alignment by statistic, `differences` after minus before with interval and p.
-    `inner_gain` is the gain on the inner fold, on which it was accepted or `rejected` (see `status`).
-    """
-
-    parent: Criteria
-    child: Criteria
-    status: Status
-    inner_gain: float | None
-    before: Mapping[str, Alignment]
-    after: Mapping[str, Alignment]
-    differences: Mapping[str, Difference]
-    n: int
-
-
-def refinements(calibration: Calibration) -> tuple[Candidate, ...]:
-    """Refinements scored on all calibration items whose parent is a candidate too, largest inner gain first."""
-    n_items = len(calibration.split.calibration)
-    complete = {each.criteria.criteria_id: each for each in calibration.candidates if each.calls == n_items}
-    refined = [
-        each
-        for each in complete.values()
-        if each.criteria.provenance.origin == "refine" and each.criteria.provenance.parents[0] in complete
-    ]
-    return tuple(
-        sorted(refined, key=lambda each: -np.inf if each.inner_gain is None else each.inner_gain, reverse=True)
-    )
-
-
-def case_study(
-    calibration: Calibration, golden: GoldenSet, scores: ScoreMatrix, criteria_id: str | None = None
-) -> CaseStudy | None:
-    """The refinement `criteria_id` (default: that with the largest inner gain) beside its parent (001 Table 7).
-
-    `scores` are the run's over all items of `golden`.  None where nothing was refined; NotFoundError for criteria
-    that are no refinement on all calibration items.
-    """
-    listed = {each.criteria.criteria_id: each for each in refinements(calibration)}
-    if not listed and criteria_id is None:
-        return None
-    child = listed.get(criteria_id or next(iter(listed)))
-    if child is None:
-        raise NotFoundError(f"Criteria {criteria_id} are no refinement that was scored on all calibration items.")
-    parents = {each.criteria.criteria_id: each.criteria for each in calibration.candidates}
-    parent = parents[child.criteria.provenance.parents[0]]
-    items = LabelledItems.of(golden, calibration.task.aspect, calibration.split.calibration)
-    rows = {name: scores.values[k, items.positions] for k, name in enumerate(scores.criteria_ids)}
-    differences: dict[str, Difference] = {
-        statistic: paired_difference(
-            rows[child.criteria.criteria_id],
-            rows[parent.criteria_id],
-            items,
-            Measure(statistic, calibration.calibration.level),
-            resamples=calibration.settings.resamples,
-            seed=[calibration.settings.seed, 22],
-        )
-        for statistic in STATISTICS
-    }
-    return CaseStudy(
-        parent,
-        child.criteria,
-        child.status,
-        child.inner_gain,
-        {name: difference.b for name, difference in differences.items()},
-        {name: difference.a for name, difference in differences.items()},
-        differences,
-        next(iter(differences.values())).n,
-    )

@@ -160,8 +160,9 @@ def repeval_table(
     missing = dict.fromkeys(
         f"{cell.variant}, {cell.trained_on} → {cell.applied_to}: {cell.reason}" for cell in table.cells if cell.reason
     )
-    measure = f"{statistic}, {chosen_level(level) or 'dataset'} level, 95 % interval over sources; own: fitted and "
-    words = f"{measure}evaluated on different sources of the same set"
+    intervals = "95 % interval over sources" if bootstrap else "no intervals, as --bootstrap 0 asks"
+    measure = f"{statistic}, {chosen_level(level) or 'dataset'} level, {intervals}"
+    words = f"{measure}; own: fitted and evaluated on different sources of the same set"
     tell(body, [words, "", table.markdown(), *notes(*missing), *written_to(body.get("out", ""))], as_json)
 
 

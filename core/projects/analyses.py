@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from core.calibration.ablate import Ablation, AblationRow
-from core.calibration.analyse import Analyses, ByPattern, CaseStudy, Line, Place, Scope, Trend
+from core.calibration.analyse import Analyses, ByPattern, Line, Place, Scope, Trend
+from core.calibration.case_study import CaseStudy
 from core.calibration.records import Candidate, Estimate
 from core.drift.outcome import Recheck
 from core.errors import JobError, UsageError
@@ -67,7 +68,7 @@ def analyse_candidates(store: Store, run_id: str, scope: Scope = "complete") -> 
 
 def list_refinements(store: Store, run_id: str) -> tuple[Candidate, ...]:
     """Refinements that `case_study` can show, largest inner gain first.  Raises as `load_calibration`."""
-    from core.calibration.analyse import refinements
+    from core.calibration.case_study import refinements
 
     return refinements(load_calibration(store, run_id))
 
@@ -78,7 +79,7 @@ def case_study(store: Store, run_id: str, criteria_id: str | None = None) -> Cas
     `criteria_id` None takes the one with the largest inner gain.  NotFoundError for criteria that are no complete
     refinement of the run; else raises as `load_calibration`.
     """
-    from core.calibration.analyse import case_study as study
+    from core.calibration.case_study import case_study as study
 
     calibration = load_calibration(store, run_id)
     golden = store.goldens.load(store.runs.get(run_id).golden_id)

@@ -16,12 +16,11 @@ from core.calibration.analyse import (
     analyse,
     by_pattern,
     by_size,
-    case_study,
     line_of,
     pool,
-    refinements,
     trend_of,
 )
+from core.calibration.case_study import case_study, refinements
 from core.calibration.records import Calibration
 from core.calibration.settings import CalibrationSettings
 from core.errors import NotFoundError
