@@ -37,6 +37,10 @@ PRINTED = {
     "paper-pca:5": "RepEval PCA (5 pairs)",
     "paper-svm:100": "RepEval SVM",
 }
+TAUGHT_THERE = {
+    "ASSET": "fetch asset, and name it with --train-on",
+    "GCDC": "its holders give it out on request; name it with --train-on",
+}
 PRINTED_THERE = "003 (Mistral-7b, prompt, from ASSET or GCDC)"
 VARIANTS = ("paper-pca:20", "paper-pca:5", "paper-svm:100", "ridge")
 
@@ -81,7 +85,21 @@ class TransferTable:
 
     def as_json(self) -> dict[str, Any]:
         printed = [{"applied_to": row, "variant": name, "value": value} for (row, name), value in self.printed.items()]
-        return {"model": self.model, "cells": [cell.as_json() for cell in self.cells], "printed": printed}
+        cells = [cell.as_json() for cell in self.cells]
+        return {"model": self.model, "cells": cells, "printed": printed, "missing": list(self.missing)}
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """What of 003's Table 1 is not here, and what would bring it."""
+        taught = {cell.trained_on.lower() for cell in self.cells}
+        model = f"003 reads Mistral-7b by a prompt; here it is {self.model}."
+        lacks = [] if "mistral" in self.model.lower() else [model]
+        lacks += [
+            f"003 trains on {name}, too: {how}."
+            for name, how in TAUGHT_THERE.items()
+            if not any(name.lower() in known for known in taught)
+        ]
+        return (*lacks, "003's other rows come of fuse --with gptscore:MODEL,prompted:MODEL,bartscore:MODEL.")
 
     def markdown(self) -> str:
         """A table for each variant: applied to (rows), trained on (columns), what 003 prints last."""

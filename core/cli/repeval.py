@@ -163,7 +163,8 @@ def repeval_table(
     intervals = "95 % interval over sources" if bootstrap else "no intervals, as --bootstrap 0 asks"
     measure = f"{statistic}, {chosen_level(level) or 'dataset'} level, {intervals}"
     words = f"{measure}; own: fitted and evaluated on different sources of the same set"
-    tell(body, [words, "", table.markdown(), *notes(*missing), *written_to(body.get("out", ""))], as_json)
+    lacks = notes(*missing, *table.missing)
+    tell(body, [words, "", table.markdown(), *lacks, *written_to(body.get("out", ""))], as_json)
 
 
 def _rated(name: str) -> Rated:

@@ -48,7 +48,7 @@ def test_what_the_candidates_had_in_common(run: Run) -> None:
     for words in ("By exemplar size. ", "By length. ", "By pattern. ", "n = 72"):
         assert words in shown, "figures say what they rest on"
     old, new = (re.sub(rf"<{tag}>.*?</{tag}>", "", shown.split("<h2>")[1]) for tag in ("ins", "del"))
-    texts = [html.unescape(re.sub(r"<[^>]+>", "", side)).split("what it added.")[1] for side in (old, new)]
+    texts = [html.unescape(re.sub(r"<[^>]+>", "", side)).split("what it added.")[1].strip() for side in (old, new)]
     assert texts == [case["before"], case["after"]], "the word diff holds both"
     fitted = [one for one in body["candidates"] if one["origin"] == "draft" and not one["exemplars"]]
     n_drafts = sum(one["origin"] == "draft" for one in body["candidates"]) - len(fitted)

@@ -122,7 +122,7 @@ def test_what_cannot_be_trained_on_is_said_before_anything_is_read(run: Run, gol
     for more, kind, words in (
         (("--train-on", other_file), "AspectError", "it has charm"),
         (("--train-on", golden_file), "UsageError", "the golden set itself"),
-        (("--train-aspect", "charm"), "UsageError", "name that too"),
+        (("--train-aspect", "charm"), "UsageError", "name that set, too"),
         (("--train-on", "gone.csv"), "GoldenError", "gone.csv"),
         (("--train-on", pairs_file, "--train-aspect", "preference"), "UsageError", "pairs of texts. Give"),
         (
@@ -148,6 +148,10 @@ def test_a_table_of_every_set_applied_to_every_other(run: Run, golden_file: str,
     moved, own = cells["ridge", "others charm", "texts quality"], cells["ridge", "texts quality", "texts quality"]
     assert moved["n"] == SOURCES * PER_SOURCE  # every label is new to it
     assert 0 < own["n"] < moved["n"]
+    said = body["missing"]
+    assert [line.split(":")[0] for line in said[1:3]] == ["003 trains on ASSET, too", "003 trains on GCDC, too"]
+    assert "here it is minilm" in said[0]
+    assert "prompted:MODEL" in said[3]
     code, one = run("repeval-table", *sets, "--train-on", sets[1], "--variant", "ridge", "--bootstrap", "0")
     assert [c["alignment"] for c in one["cells"]] == [moved, cells["ridge", "others charm", "others charm"]]
     for arguments, kind in (

@@ -87,8 +87,8 @@ def test_complete_candidates_and_all_on_their_first_items_are_never_mixed(show: 
     after = texts(screen)
     assert before != after
     assert "(permutation), 12 drafts" in after  # the quick preset drafts 12, all scored on the first items
-    assert "All" in after
-    assert "holistic" in after
+    assert "There is nothing to compare: all " in after
+    assert "are holistic." in after
 
 
 def test_the_case_study_tells_r_rho_and_tau_before_and_after(
