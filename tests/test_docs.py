@@ -8,6 +8,7 @@ import os
 import re
 import shlex
 from fnmatch import fnmatch
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,7 @@ def commands() -> list[list[str]]:
     return [shlex.split(line, comments=True)[3:] for line in lines if line.startswith("python -m core")]
 
 
+@cache
 def command_line() -> TyperGroup:
     from core.__main__ import app
 
