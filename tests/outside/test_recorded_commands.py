@@ -21,14 +21,20 @@ from tests.outside import recording
 ROOT = Path(__file__).resolve().parents[2]
 KEPT = Path(__file__).parent / "recorded" / "commands"
 DEMO = "Demo project (simulated labels)"
+PATHS = re.compile(r"{out}/([\w.]+)")
+WRITTEN = re.compile(r"--out {out}/([\w.]+)")
 
 
 @dataclass(frozen=True)
 class Command:
-    """A command line of {sample} and {out} paths, and which of the files it writes are recorded."""
+    """A command line of {sample} and {out} paths, which of the files it writes are recorded, what it comes after.
+
+    Whatever wrote the files that it reads it comes after anyway.
+    """
 
     line: str
     files: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
 
     @property
     def arguments(self) -> list[str]:
@@ -154,10 +160,11 @@ COMMANDS: dict[str, Command] = {
     "report": Command(
         f"report --project '{DEMO}' --aspect house_style --out {{out}}/report",
         ("report/report.html", "report/report.md", "report/appendix.html", "report/appendix.md", "report/figures.csv"),
+        after=("demo",),
     ),
-    "export-project": Command(f"export-project '{DEMO}' --out {{out}}/demo.zip", ("demo.zip",)),
+    "export-project": Command(f"export-project '{DEMO}' --out {{out}}/demo.zip", ("demo.zip",), after=("demo",)),
     "import-project": Command("import-project {out}/demo.zip --name 'A copy'"),
-    "import-twice": Command("import-project {out}/demo.zip --name 'A copy'"),
+    "import-twice": Command("import-project {out}/demo.zip --name 'A copy'", after=("import-project",)),
     "import-no-zip": Command("import-project {sample}/summaries.jsonl"),
     "no-such-command": Command("calibrat {sample}/summaries.jsonl"),
     "no-such-option": Command("check {sample}/summaries.jsonl --aspects coherence"),
@@ -166,24 +173,51 @@ COMMANDS: dict[str, Command] = {
 """In this order: later commands read what earlier ones wrote."""
 
 
+def before(name: str) -> list[str]:
+    """The commands that this one comes after: those it names, and who writes to a path that it reads."""
+    writers = {written[1]: other for other, it in COMMANDS.items() if (written := WRITTEN.search(it.line))}
+    read = PATHS.findall(WRITTEN.sub("", COMMANDS[name].line))
+    return [*COMMANDS[name].after, *(other for path, other in writers.items() for own in read if own == path)]
+
+
+class Session:
+    """The folder that all commands write to, their `CONCORD_HOME` inside it, and which of them have run there."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self._ran = folder, set[str]()
+        (folder / "no_text.csv").write_text("item_id,human_coherence\n1,3\n")
+
+    def prepare(self, name: str) -> None:
+        """Runs what it comes after and has not run: a test alone is a test as well."""
+        for other in before(name):
+            if other not in self._ran:
+                self.prepare(other)
+                self.run(other)
+
+    def run(self, name: str) -> int:
+        """Its exit code."""
+        self._ran.add(name)
+        paths = {"sample": ROOT / "sample_data", "out": self.folder}
+        return main([*(part.format(**paths) for part in COMMANDS[name].arguments), "--json"])
+
+
 @pytest.fixture(scope="module")
-def out(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The folder that all commands write to, and their `CONCORD_HOME` inside it."""
-    folder = tmp_path_factory.mktemp("commands")
-    (folder / "no_text.csv").write_text("item_id,human_coherence\n1,3\n")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    made = Session(tmp_path_factory.mktemp("commands"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CONCORD_HOME", str(folder / "home"))
-        yield folder
+        patch.setenv("CONCORD_HOME", str(made.folder / "home"))
+        yield made
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_command(
-    name: str, out: Path, capsys: pytest.CaptureFixture[str], recorded: Callable[[Path, object], None]
+    name: str, session: Session, capsys: pytest.CaptureFixture[str], recorded: Callable[[Path, object], None]
 ) -> None:
-    command, sample = COMMANDS[name], ROOT / "sample_data"
+    command, out = COMMANDS[name], session.folder
     places = {str(out): "<out>", str(ROOT): "<concord>"}
+    session.prepare(name)
     capsys.readouterr()
-    code = main([*(part.format(sample=sample, out=out) for part in command.arguments), "--json"])
+    code = session.run(name)
     captured = capsys.readouterr()
     lines = captured.out.strip().splitlines()
     assert len(lines) == 1, captured.out
