@@ -22,6 +22,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 HEAD, OTHER, PORT = "127.0.0.1", "127.0.0.2", "6379"
+START_SECONDS = 200.0  # on a machine that others load, too
 SET_FLAGS, UP_AND_RUNNING = 0x8914, 0x41  # SIOCSIFFLAGS; IFF_UP | IFF_RUNNING
 
 
@@ -45,7 +46,7 @@ def set_environment(folder: Path) -> None:
         "RAY_health_check_timeout_ms": "2000",
         "RAY_health_check_failure_threshold": "3",
         "RAY_prestart_worker_first_driver": "0",  # what nobody asked for costs seconds of a processor
-        "RAY_raylet_start_wait_time_s": "200",  # on a machine that others load, too
+        "RAY_raylet_start_wait_time_s": f"{START_SECONDS:.0f}",
         "CUDA_VISIBLE_DEVICES": "",  # the nodes share one machine: neither is to find its GPU
     }
 
@@ -80,14 +81,14 @@ def kill_with_children(pid: int) -> None:
 def wait_for_nodes(n: int) -> None:
     import ray
 
-    end = time.monotonic() + 60
+    end = time.monotonic() + START_SECONDS
     while sum(node["Alive"] for node in ray.nodes()) != n:
-        assert time.monotonic() < end, f"not {n} nodes after a minute"
+        assert time.monotonic() < end, f"not {n} nodes after {START_SECONDS:.0f} s"
         time.sleep(0.1)
 
 
 def wait_until_started(folder: Path, address: str) -> None:
-    log, end = folder / f"{address}.log", time.monotonic() + 200
+    log, end = folder / f"{address}.log", time.monotonic() + START_SECONDS
     while "Ray runtime started" not in log.read_text(errors="replace"):
         assert time.monotonic() < end, log.read_text(errors="replace")[-2000:]
         time.sleep(0.2)
