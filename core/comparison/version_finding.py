@@ -122,6 +122,8 @@ def _others(board: Leaderboard, at: int) -> list[str]:
     untested = [k for k in others if np.isnan(p[k])]
     if untested:
         reason = board.pairwise.pair(at, untested[0]).p_reason
-        beside = "" if untested == others else f" beside {in_short([board.rows[k].name for k in untested])}"
+        beside = (
+            "" if untested == others and not planned else f" beside {in_short([board.rows[k].name for k in untested])}"
+        )
         sentences.append(f"No p{beside}: {reason}.")
     return sentences

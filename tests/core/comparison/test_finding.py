@@ -154,3 +154,18 @@ def test_the_planned_comparison_has_its_own_p_and_is_said_once(noisy: Any) -> No
     stated = version_finding(planned, MEASURE, "Version 2 of the judge", places[0], baseline=places[1])
     assert stated.details[0].count(board.rows[1].name) == 0
     assert with_planned(board, 0, 7) is board
+
+
+def test_no_p_beside_others_is_not_told_of_the_planned_comparison(noisy: Any, judge_of: Any) -> None:
+    """Beside a twin there is no p; beside no criteria there is one, and the reader must not take the words for its."""
+    golden, judges = noisy(0.5, 4.0)
+    twin = judge_of("twin", list(judges[0].values))
+    board = compare_table(golden, ASPECT, [*judges, twin], Measure("spearman", "dataset"), resamples=300)
+    at = {row.name: row.place for row in board.rows}
+    version, bare = at[judges[0].name], at[judges[1].name]
+    planned = with_planned(board, version, bare)
+    untested = without_p(planned, at["twin"], "they are one")
+    stated = version_finding(untested, MEASURE, "Version 2 of the judge", version, baseline=bare)
+    assert "beside no criteria" in stated.headline
+    assert "p < .001" in stated.headline
+    assert "No p beside twin: they are one." in stated.details
