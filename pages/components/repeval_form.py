@@ -30,7 +30,7 @@ from pages.components.state import widget
 
 OWN = "own"
 HYPOTHESIS, TEMPLATE = "the text alone", "in a prompt"
-COMPARED = "the text, and its distance from source and context"
+COMPARED = "text, and distance from its source"
 WITH_SOURCE, WITH_CONTEXT = "joined with its source", "joined with its context"
 MODES: dict[str, TextMode] = {COMPARED: "compared", WITH_SOURCE: "joined", WITH_CONTEXT: "joined-context"}
 TOKENS = ("first", "mean", "-4", "-3", "-2", "-1")
