@@ -81,6 +81,6 @@ def show_fusion(page: Opened, fused: Fused, choice: Choice) -> None:
 show(
     open_page(
         "fusion",
-        intro="Several judges and metrics joined into one. No calls.",
+        intro="Several judges and metrics joined into one.",
     )
 )

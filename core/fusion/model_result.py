@@ -17,6 +17,8 @@ NOTHING_TO_HOLD_BESIDE = (
     "the people gave no overall label, and a mean of aspects takes two that are rated in the same call"
 )
 
+AN_ASPECT = "it is an aspect rated here, and held beside the labels of it"
+
 
 @dataclass(frozen=True)
 class OverallTarget:
@@ -108,7 +110,9 @@ def measured_ratings(
     aligned = {name: own.align(rated.whole[name][None, :], at)[0] for name, own in agreements.items()}
     overall = aligned.pop(OVERALL) if target is not None else None
     without = {name: _without(own, name, rated, at) for name, own in agreements.items()} if rated.without else {}
-    return ModelResult(aligned, overall, NOTHING_TO_HOLD_BESIDE if target is None else target.words, without)
+    rated_too = any(folded(task.aspect) == OVERALL for task in tasks)
+    beside = target.words if target is not None else AN_ASPECT if rated_too else NOTHING_TO_HOLD_BESIDE
+    return ModelResult(aligned, overall, beside, without)
 
 
 def _without(agreement: Agreement, name: str, rated: Rated, at: IntArray) -> tuple[Without, ...]:

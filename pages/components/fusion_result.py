@@ -7,7 +7,7 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from core.fusion.plan import OVERALL
+from core.fusion.plan import OVERALL, folded
 from core.records import Alignment
 from pages.components import grid, tables
 from pages.components.fusion_view import Fused, difference_words
@@ -31,12 +31,13 @@ def draw(page: Opened, fused: Fused, run_id: str) -> None:
         rows[f"{OVERALL}, beside {result.overall_target}"] = result.overall
     st.markdown(f"**What it is worth** ({fused.measure}, on items that neither plan, criteria nor parts have seen)")
     grid.draw(_frame("rated", rows), _columns(rows), alt="Alignment of the LLM fusion by aspect", rows=8)
-    if result.overall is None:
+    if result.overall is None and OVERALL not in map(folded, result.aspects):
         st.caption(plain(f"The overall score is held beside nothing: {result.overall_target}."))
     for name, without in result.without.items():
         if name not in (fused.aspect, OVERALL):
             continue
-        beside = f" ({OVERALL}, beside {result.overall_target})" if name == OVERALL else f" ({name})"
+        held = name == OVERALL and result.overall is not None
+        beside = f" ({OVERALL}, beside {result.overall_target})" if held else f" ({name})"
         st.markdown(f"**Without each assistant**{plain(beside)}: the same calls, its name and number left out")
         arms = {row.name: row.alignment for row in without}
         frame = _frame("without", arms)

@@ -173,7 +173,7 @@ def draw_published(fused: Fused) -> None:
     )
     for level in dict.fromkeys(number.measure.level for number in numbers):
         rows = [number for number in numbers if number.measure.level == level]
-        same = "the level of the table above" if level == fused.settings.level else "not the level of the table above"
+        same = "the level chosen here" if level == fused.settings.level else "not the level chosen here"
         st.markdown(f"**{level.capitalize()} level** ({same})")
         frame = pd.DataFrame(
             {
@@ -184,4 +184,4 @@ def draw_published(fused: Fused) -> None:
                 "note": [row.note for row in rows],
             }
         )
-        grid.draw(frame, alt=f"Printed, {level} level", rows=10)
+        grid.draw(frame, {"value": Column(digits=3)}, alt=f"Printed, {level} level", rows=10)

@@ -110,6 +110,14 @@ def test_what_cannot_be_held_beside_anything_says_why() -> None:
     assert result.without == {}
 
 
+def test_an_overall_that_is_an_aspect_is_not_said_to_lack_labels() -> None:
+    golden = golden_of(("a", SMALL), ("overall", SMALL))
+    rated = Rated(rated_of(golden, a=1.0, overall=1.0), {"bleu": rated_of(golden, a=2.0, overall=2.0)}, AT)
+    result = measured_ratings(golden, tasks_of(golden, "a", "overall"), rated, AT, HOW)
+    assert (list(result.aspects), result.overall, list(result.without)) == (["a", "overall"], None, ["a", "overall"])
+    assert "held beside the labels of it" in result.as_json()["overall_beside"]
+
+
 # ── asking without each ──────────────────────────────────────────────────────────────────────────────────────
 
 ASSISTANTS = tuple(
