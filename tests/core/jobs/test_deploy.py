@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import configparser
+import fnmatch
 import re
 import shutil
 import subprocess
@@ -122,3 +123,21 @@ def test_the_proxy_sends_to_the_web_processes_that_there_are(compose: Mapping[st
     here = {"CONCORD_BIND": "127.0.0.1:1", "CONCORD_WEB_1": "127.0.0.1:2", "CONCORD_WEB_2": "127.0.0.1:3"}
     command = [str(shutil.which("haproxy")), "-c", "-f", str(deploy / "haproxy.cfg")]
     assert subprocess.run(command, env=here, check=False, capture_output=True).returncode == 0
+
+
+def test_what_people_put_beside_the_compose_file_gets_into_no_image_and_no_commit(
+    compose: Mapping[str, Any], deploy: Path, repository: Path
+) -> None:
+    """Keys, passwords, who may do what; the image is built from the whole checkout."""
+    services = compose["services"].values()
+    own = {name for service in services for name in service.get("env_file", ())}
+    mounted = (volume.split(":")[0] for service in services for volume in service.get("volumes", ()))
+    own |= {name.removeprefix("./") for name in mounted if name.startswith("./")} - {"haproxy.cfg"}
+    assert own == {"concord.env", "postgres.env", "roles.json", "secrets.toml"}
+    left_out = (deploy / "Dockerfile.dockerignore").read_text("utf-8").split("\n")
+    anywhere = [line.removeprefix("**/") for line in left_out if line.startswith("**/")]
+    assert {name for name in own if any(fnmatch.fnmatch(name, pattern) for pattern in anywhere)} == own
+    assert {".venv", ".git", "**/.concord"} <= set(left_out)
+    no_commit = (repository / ".gitignore").read_text("utf-8").split("\n")
+    paths = (f"/core/jobs/deploy/{name}" for name in own)
+    assert all(any(fnmatch.fnmatch(path, pattern) for pattern in no_commit) for path in paths)
