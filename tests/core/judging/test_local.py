@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from transformers import AutoModelForCausalLM
 
 from core.errors import ConsentError, JudgeError, ModelNotFoundError, UsageError
 from core.judging.base import DraftRequest, Exemplar
@@ -254,6 +253,7 @@ def test_where_there_are_several_gpus_the_layers_are_spread_over_them(
 ) -> None:
     """On a machine without one all of them end on its processor: what is shown is that the way there works."""
     import torch
+    from transformers import AutoModelForCausalLM
 
     asked: dict[str, Any] = {}
     load = AutoModelForCausalLM.from_pretrained
