@@ -7,6 +7,7 @@ all happens in namespaces of its own, which end with it; FOLDER (a temporary one
 Printed: a summary, and one JSON object.  *Per core* is items over the seconds of all nodes that lived, beside items a
 second of one process on one core: it takes a machine with two free cores.  *Processor time* is that of all processes
 of the cluster, Ray's own and the command's, looked at four times a second; it can be compared on a busy machine too.
+`--part` takes other parts than `core.scoring.on_ray` has: a test has fewer items.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from tests.ray_nodes import HEAD, PORT, holding, kill_with_children, two_nodes  
 
 KEY = "sk-never-in-ray-4711"
 TICK = os.sysconf("SC_CLK_TCK")
+IN_PARTS = "from core.scoring import on_ray; on_ray.PART = {}; from core.__main__ import main; raise SystemExit(main())"
 Watch = Callable[["subprocess.Popen[str]"], None]
 
 
@@ -125,6 +127,7 @@ def main() -> None:
     options.add_argument("n", type=int)
     options.add_argument("folder", type=Path, nargs="?")
     options.add_argument("--kill", nargs="+", choices=("driver", "node", "none"), default=["node"])
+    options.add_argument("--part", type=int, default=PART)
     asked = options.parse_args()
     if os.getpid() != 1:
         apart = ["unshare", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]
@@ -132,13 +135,13 @@ def main() -> None:
     folder = asked.folder or Path(tempfile.mkdtemp(prefix="bench_ray"))
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        measure(asked.n, folder, asked.kill)
+        measure(asked.n, folder, asked.kill, asked.part)
     finally:
         if asked.folder is None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def measure(n: int, folder: Path, kill: list[str]) -> None:
+def measure(n: int, folder: Path, kill: list[str], part: int) -> None:
     os.environ |= {"CONCORD_HOME": str(folder / "home"), "OPENAI_API_KEY": KEY, "OMP_NUM_THREADS": "1"}
     items, alone, parts = folder / "items.jsonl", folder / "alone.jsonl", folder / "parts.jsonl"
     data = ROOT.parent / "shared" / "data"
@@ -149,15 +152,16 @@ def measure(n: int, folder: Path, kill: list[str]) -> None:
     at_driver, at_node, killed, lost = dict[str, int](), dict[str, int](), None, list[float]()
     with two_nodes(folder, another_concord(folder)) as second:
         asked = command(items, judge, parts, "--ray", f"{HEAD}:{PORT}")
+        asked[1:3] = ["-c", IN_PARTS.format(part)]
         if "driver" in kill:
-            killed = timed(asked, n, killing(parts, n // PART // 4, subprocess.Popen.kill, at_driver))
+            killed = timed(asked, n, killing(parts, n // part // 4, subprocess.Popen.kill, at_driver))
 
         def lose(_: subprocess.Popen[str]) -> None:
             lost.append(time.perf_counter())
             kill_with_children(second.pid)
 
         started = time.perf_counter()
-        on_ray = timed(asked, n, killing(parts, n // PART // 2, lose, at_node)) if "node" in kill else timed(asked, n)
+        on_ray = timed(asked, n, killing(parts, n // part // 2, lose, at_node)) if "node" in kill else timed(asked, n)
         assert on_ray["exit"] == 0, on_ray
         node_seconds = on_ray["seconds"] + (lost[0] - started if lost else on_ray["seconds"])
         kept = stamps(parts)
