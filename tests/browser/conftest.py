@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote, urlsplit
 
 import pytest
@@ -162,6 +163,12 @@ def forks() -> Iterator[Forks]:
 def serve(chromium: str, forks: Forks) -> Callable[..., AbstractContextManager[str]]:
     """Serves a home that a test has filled; `options` and `port` as of `serving`."""
     return partial(serving, forks=forks)
+
+
+@pytest.fixture(scope="session")
+def browser_context_args(browser_context_args: dict[str, Any]) -> dict[str, Any]:
+    """What moves would be drawn anew sixty times a second, for as long as a test waits."""
+    return {**browser_context_args, "reduced_motion": "reduce"}
 
 
 @pytest.fixture
