@@ -140,6 +140,8 @@ def stays_on_this_machine(browser: Browser) -> Iterator[list[str]]:
         context.on("page", lambda page: page.on("websocket", look_at))
 
     browser.on("context", watch)
+    for kept in browser.contexts:
+        watch(kept)
     yield left
     browser.remove_listener("context", watch)
     assert not left
@@ -169,6 +171,32 @@ def serve(chromium: str, forks: Forks) -> Callable[..., AbstractContextManager[s
 def browser_context_args(browser_context_args: dict[str, Any]) -> dict[str, Any]:
     """What moves would be drawn anew sixty times a second, for as long as a test waits."""
     return {**browser_context_args, "reduced_motion": "reduce"}
+
+
+@pytest.fixture(scope="module")
+def one_context(browser: Browser, browser_context_args: dict[str, Any]) -> Iterator[BrowserContext]:
+    made = browser.new_context(**browser_context_args)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def context(request: pytest.FixtureRequest) -> Iterator[BrowserContext]:
+    """A new browser profile, or in modules with `ONE_CONTEXT` the emptied one of the tests before.
+
+    It has Streamlit's scripts already: to fetch and read them anew costs seconds of a processor.
+    """
+    if not hasattr(request.module, "ONE_CONTEXT"):
+        yield request.getfixturevalue("new_context")()
+        return
+    kept = request.getfixturevalue("one_context")
+    yield kept
+    kept.clear_cookies()
+    session = kept.new_cdp_session(kept.new_page())
+    for url in HOMES:
+        session.send("Storage.clearDataForOrigin", {"origin": url, "storageTypes": "local_storage,indexeddb"})
+    for page in kept.pages:
+        page.close()
 
 
 @pytest.fixture

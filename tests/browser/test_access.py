@@ -9,6 +9,7 @@ from pages.components.screens import SCREENS
 from tests.browser.conftest import ROOT, rest
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
+ONE_CONTEXT = True
 SCRIPTS = ROOT / "tests" / "screens"
 SLOW = """const send = WebSocket.prototype.send;
 WebSocket.prototype.send = function (message) { setTimeout(() => send.call(this, message), window.late ?? 0); };"""

@@ -14,6 +14,7 @@ from pages.components.screens import SCREENS as MENU
 from tests.outside import recording
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
+ONE_CONTEXT = True
 Settle = Callable[..., None]
 KEPT = Path(__file__).resolve().parents[1] / "outside" / "recorded" / "screens"
 SETTLED = "[data-testid=stApp][data-test-script-state=notRunning]"

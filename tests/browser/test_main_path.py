@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
+ONE_CONTEXT = True
 Settle = Callable[..., None]
 RUN_SECONDS = 120.0
 

@@ -17,6 +17,7 @@ from core.report.figures.style import BLUE, DARK, PAPER
 from tests.browser.conftest import rest
 
 pytestmark = pytest.mark.browser
+ONE_CONTEXT = True
 HEIGHTS = """window.heights = [];
 new MutationObserver((changes) => {
     for (const node of changes.flatMap((change) => [...change.addedNodes])) {

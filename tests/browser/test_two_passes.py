@@ -23,6 +23,7 @@ from core.store.store import Store
 from tests.browser.conftest import rest
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
+ONE_CONTEXT = True
 CLARITY = LabelAspect("clarity", Scale(1, 5, 1.0))
 TRUE, WARMTH = LabelAspect("true", Scale(0, 1, 1.0)), LabelAspect("warmth", Scale(0, 100))
 Said = dict[str, dict[str, float | None]]
