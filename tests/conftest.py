@@ -46,6 +46,8 @@ MARKER_OF_FIXTURE = {
     "lone_namespace": "ray",
 }
 BROWSER = "tests/browser/"
+SECOND_ROW = "tests/browser/test_lab"
+"""From here on, of the files in alphabetical order."""
 LONGEST = (
     BROWSER,
     "tests/outside/test_killed.py",
@@ -119,14 +121,17 @@ def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """A file stays in one process, and all browser tests do: one server, worker and Chromium at a time are enough."""
+    """A file stays in one process.  Browser tests go in two rows, each with a server, a worker and a Chromium at a
+    time: one row outlasted all other tests, and left a processor idle."""
     from xdist.scheduler import LoadFileScheduling
 
-    class BrowserTogether(LoadFileScheduling):
+    class BrowserInTwoRows(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return BROWSER if nodeid.startswith(BROWSER) else super()._split_scope(nodeid)
+            if nodeid.startswith(BROWSER):
+                return f"{BROWSER} {'first' if nodeid < SECOND_ROW else 'second'} row"
+            return super()._split_scope(nodeid)
 
-    return BrowserTogether(config, log)
+    return BrowserInTwoRows(config, log)
 
 
 @pytest.hookimpl(wrapper=True)
