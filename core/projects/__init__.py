@@ -132,6 +132,7 @@ from core.projects.pass_results import (
     rated_in,
     ratings_to_merge,
     replaced_labels,
+    seen_labels,
 )
 from core.projects.project_list import (
     add_golden,

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from core.data.split import text_digest
 from core.errors import AccessError, UsageError
+from core.projects.judge_line import judge_line
 from core.projects.labelling import get_pass, list_passes, still_rating
 from core.projects.roles import requires
 from core.projects.triage import list_triage
-from core.records import FloatArray, GoldenSet, Scale
+from core.records import FloatArray, GoldenSet, JudgeScores, Scale
 from core.review.agreement import (
     AspectAgreement,
     Combine,
@@ -176,6 +178,25 @@ def picked_labels(store: Store, project_id: str, golden_id: str, aspect: str) ->
         later |= own
         golden_id = labelling.golden_id
     return tuple(sorted(picked))
+
+
+def seen_labels(store: Store, project_id: str, golden_id: str, judge: JudgeScores) -> tuple[int, ...]:
+    """Positions in a golden set whose labels may have chosen or fitted what gives the scores of `judge`.
+
+    They are `judge.seen`.  A version that was made before the golden set came, and was only measured on it, can have
+    learnt from labels of earlier golden sets of the project alone: there it has seen the texts that had one.
+    """
+    version = judge_line(store, project_id, judge.aspect).of_run(judge.run_id)
+    if version is None or version.made.at >= store.goldens.get(golden_id).created_at:
+        return judge.seen
+    known: set[str] = set()
+    for earlier in store.goldens.all(project_id):
+        if earlier.created_at <= version.made.at:
+            labels = _labels_on(store, earlier.golden_id, judge.aspect)
+            items = store.goldens.load(earlier.golden_id).items
+            known |= {text_digest(items[k]) for k in np.flatnonzero(~np.isnan(labels)).tolist()}
+    items = store.goldens.load(golden_id).items
+    return tuple(k for k in judge.seen if text_digest(items[k]) in known)
 
 
 def _labels_on(store: Store, golden_id: str, aspect: str) -> FloatArray:

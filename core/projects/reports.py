@@ -22,7 +22,7 @@ from core.projects.judge_line import HeldOutSeen, judge_line
 from core.projects.labelling import list_passes
 from core.projects.meetings import list_meetings
 from core.projects.more_verdicts import SentVerdicts, read_more_verdicts
-from core.projects.pass_results import decisions, picked_labels
+from core.projects.pass_results import decisions, picked_labels, seen_labels
 from core.projects.project_list import get_project
 from core.projects.rounds import Relative, family_tree, list_proposals
 from core.projects.runs import list_held_out_accesses, load_calibration
@@ -124,7 +124,12 @@ def report(
         history=_history(store, run, line, calibration, meetings),
         judges=measured.judge_table(judged, [row.judge for row in store.judges.all(project_id, golden_id, aspect)]),
         systems=systems.by_system(judged),
-        means=systems.means_by_system(judged, further, picked_labels(store, project_id, golden_id, aspect)),
+        means=systems.means_by_system(
+            judged,
+            further,
+            seen=seen_labels(store, project_id, golden_id, judged.scores),
+            picked=picked_labels(store, project_id, golden_id, aspect),
+        ),
         strengths=systems.strengths_of(judged),
         n_more=0 if further is None else len(further.rows.item_ids),
         sources=measured.by_source(judged),

@@ -55,16 +55,19 @@ def by_system(judged: Judged) -> tuple[SystemFact, ...]:
     return tuple(sorted(facts, key=lambda fact: -fact.mean_label)[:_MOST_SYSTEMS])
 
 
-def means_by_system(judged: Judged, more: MoreVerdicts | None = None, picked: Sequence[int] = ()) -> SystemMeans:
+def means_by_system(
+    judged: Judged, more: MoreVerdicts | None = None, *, seen: Sequence[int], picked: Sequence[int] = ()
+) -> SystemMeans:
     """The corrected mean of every system, of items whose labels the judge was not calibrated with, and of any more.
 
-    `picked` are positions whose labels are no random draw.  Of pairs of texts no system has a mean (`strengths_of`).
+    `seen` are the positions of those it was calibrated with, `picked` those whose labels are no random draw.  Of pairs
+    of texts no system has a mean (`strengths_of`).
     """
     if judged.golden.kind == "pair":
         return SystemMeans(
             (), (), None, None, None, 0, 0, mapped=False, scale=judged.golden.aspects[judged.aspect].scale
         )
-    own, seen = ScoredRows(judged.golden.item_ids, judged.values), judged.calibration.split.calibration
+    own = ScoredRows(judged.golden.item_ids, judged.values)
     rows = own if more is None else more.beside(own)
     return system_means(judged_items(judged.golden, judged.aspect, rows, seen=seen, picked=picked).items)
 

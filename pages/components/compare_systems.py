@@ -56,9 +56,10 @@ def draw(page: Opened, compared: Compared) -> None:
     key = (compared.golden.digest, compared.aspect, entry.judge_id)
     more = _more_verdicts(compared, entry.judge, key)
     picked = projects.picked_labels(page.store, page.project.project_id, compared.view.golden_id, compared.aspect)
-    key += (None if more is None else more.digest, picked)
+    seen = projects.seen_labels(page.store, page.project.project_id, compared.view.golden_id, entry.judge)
+    key += (None if more is None else more.digest, picked, seen)
     try:
-        judged, means = _estimated(key, compared.golden, compared.aspect, entry.judge, more, picked)
+        judged, means = _estimated(key, compared.golden, compared.aspect, entry.judge, more, seen, picked)
     except ConcordError as error:
         st.info(plain(str(error)), icon=":material/info:")
         return
@@ -108,11 +109,12 @@ def _estimated(
     aspect: str,
     _judge: JudgeScores,
     _more: MoreVerdicts | None,
+    _seen: Sequence[int],
     _picked: Sequence[int],
 ) -> Estimated:
     own = ScoredRows(_golden.item_ids, _judge.upward)
     rows = own if _more is None else _more.beside(own)
-    judged = judged_items(_golden, aspect, rows, seen=_judge.seen, picked=_picked)
+    judged = judged_items(_golden, aspect, rows, seen=_seen, picked=_picked)
     return Estimated(judged, system_means(judged.items))
 
 

@@ -262,11 +262,17 @@ def test_the_line_goes_on_when_labels_grow(world: World, golden: GoldenSet) -> N
     shown = projects.judges_shown(world.store, world.project_id, golden_id, ASPECT)
     kinds = {entry.judge_id: entry.judge.kind for entry in shown.entries}
     assert (kinds[shown.own], kinds[shown.baseline], len(kinds)) == ("calibrated", "no criteria", 2)
+    (judge,) = (entry.judge for entry in shown.entries if entry.judge_id == shown.own)
+    seen = projects.seen_labels(world.store, world.project_id, golden_id, judge)
+    assert set(judge.seen) == set(after.calibration)
+    assert set(seen) == set(before.calibration)  # version 1 was there before the new labels came
     second = world.make(world.edited, golden_id=golden_id)  # each leaves one; that of the version shown is compared
     projects.use_version(world.store, world.project_id, ASPECT, 2, decided=world.line.decided)
     shown = projects.judges_shown(world.store, world.project_id, golden_id, ASPECT)
     assert [entry.judge.run_id for entry in shown.entries] == [second, second]
     assert {entry.judge.run_id for entry in shown.aside} == {run_id}
+    (judge,) = (entry.judge for entry in shown.entries if entry.judge_id == shown.own)
+    assert projects.seen_labels(world.store, world.project_id, golden_id, judge) == judge.seen  # made after they came
     at_home = projects.judges_shown(world.store, world.project_id, world.golden_id, ASPECT)
     assert [entry.judge.kind for entry in at_home.entries].count("no criteria") == 1
     chosen = CalibrationSettings(preset="quick", rounds=0, resamples=0, ensemble=1)

@@ -45,7 +45,7 @@ READING = """
     endpoints_of_project endpoints_of_run
     rows_left_out usual_measure measured_judges judges_shown keeping_sides as_compared calibration_behind
     earlier_labels still_rating trial_items team_progress get_anchors my_highlights passes_to_merge picked_labels
-    rated_in label_planning planning_curve repeval_file
+    seen_labels rated_in label_planning planning_curve repeval_file
 """
 SPEAKING = """
     add_comment cast_vote others_said save_comment save_label save_triage settle_comment join_pass
