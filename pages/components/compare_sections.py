@@ -125,12 +125,13 @@ def _pair_words(leaderboard: Leaderboard, pairwise: PairwiseComparison, i: int, 
 
 
 def choose_row(compared: Compared, key: str) -> int:
-    """A row of the leaderboard, the best first."""
+    """A row of the leaderboard, that of the judge in use (without one, the best) unless somebody chooses another."""
     rows = compared.leaderboard.rows
     ids = [compared.judge_of(row).judge_id for row in rows]
     chosen = st.selectbox(
         "Judge",
         ids,
+        index=compared.subject,
         format_func=lambda judge_id: rows[ids.index(judge_id)].name if judge_id in ids else judge_id,
         key=state.widget(key),
     )

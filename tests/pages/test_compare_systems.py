@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 from streamlit.testing.v1 import AppTest
@@ -12,7 +13,7 @@ from core.data.pairs import PREFERENCES
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores
 from core.settings import Settings
 from core.store.store import Store
-from pages.components import state
+from pages.components import compare_sections, state
 from tests.pages.making import Place, golden_of
 from tests.pages.screen import choose_section, grids, labelled, open_screen, prepared, press, run, texts
 
@@ -61,6 +62,15 @@ def test_without_enough_labels_it_tells_what_labels_would_bring(store: Store, se
     assert "cannot be told yet" in said
     assert "4 more labels" in said
     assert screen.number_input
+
+
+def test_it_begins_with_the_judge_in_use_not_with_the_one_that_agrees_best() -> None:
+    compared = SimpleNamespace(
+        subject=1,
+        leaderboard=SimpleNamespace(rows=[SimpleNamespace(name="best"), SimpleNamespace(name="in use")]),
+        judge_of=lambda row: SimpleNamespace(judge_id=row.name),
+    )
+    assert compare_sections.choose_row(compared, "any_judge") == 1  # type: ignore[arg-type]
 
 
 def test_on_pairs_it_says_who_wins_most_with_interval(store: Store, settings: Settings) -> None:
