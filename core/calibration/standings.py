@@ -48,9 +48,13 @@ def _less_means(values: FloatArray, groups: IntArray) -> FloatArray:
 
 def _standard_ranks(labels: FloatArray, groups: IntArray) -> FloatArray:
     """(n,) ranks of `labels` within their group, of mean 0 and variance 1 there; 0 where all are equal."""
-    ranks = np.empty(labels.size)
-    for group in np.split(np.argsort(groups, kind="stable"), np.cumsum(np.bincount(groups))[:-1]):
-        own = average_ranks(labels[group])
-        spread = own.std()
-        ranks[group] = (own - own.mean()) / spread if spread > 0 else 0.0
-    return ranks
+    order = np.lexsort((labels, groups))
+    at, ordered = groups[order], labels[order]
+    starts = np.ones(labels.size, dtype=bool)
+    starts[1:] = (at[1:] != at[:-1]) | (ordered[1:] != ordered[:-1])
+    runs = np.empty(labels.size, dtype=np.intp)  # of equal labels of one group, counted through
+    runs[order] = np.cumsum(starts) - 1
+    sizes = np.bincount(runs)
+    ranks = _less_means((np.cumsum(sizes) - (sizes - 1) / 2)[runs][None], groups)[0]
+    spread = np.sqrt(np.bincount(groups, ranks * ranks) / np.bincount(groups))[groups]
+    return np.asarray(np.divide(ranks, spread, out=np.zeros_like(ranks), where=spread > 0), dtype=np.float64)
