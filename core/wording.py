@@ -46,6 +46,16 @@ def counted(n: int, noun: str, many: str = "") -> str:
     return f"{n:,} {noun if n == 1 else many or f'{noun}s'}"
 
 
+def percent(part: float | None, digits: int = 0) -> str:
+    """``"30 %"`` or "—"; never "0 %" for what is there nor "100 %" for what is not all."""
+    if part is None:
+        return "—"
+    least, shown = 10.0**-digits, f"{100 * part:.{digits}f}"
+    if part > 0 and float(shown) == 0:
+        return f"under {least:g} %"
+    return f"over {100 - least:g} %" if part < 1 and float(shown) == 100 else f"{shown} %".replace("-", "−")
+
+
 def times(n: int) -> str:
     """``"once"``, ``"4 times"``."""
     return "once" if n == 1 else f"{n:,} times"

@@ -28,6 +28,7 @@ from core.cli.output import (
     written_to,
 )
 from core.errors import UsageError
+from core.wording import percent
 
 if TYPE_CHECKING:
     from core.drift.outcome import Recheck
@@ -129,7 +130,7 @@ def adapt(
 
 
 def _recheck_words(outcome: Recheck) -> list[str]:
-    unread = f"{outcome.unread_share:.1%}" if outcome.unread_share is not None else "—"
+    unread = percent(outcome.unread_share, digits=1)
     lines = [
         outcome.words,
         f"  now:  {alignment_words(outcome.now)}; {unread} of the newer items unscored",

@@ -57,10 +57,10 @@ def interval_words(interval: Interval | None, sign: str = "") -> str:
 
 
 def probability(value: float | None) -> str:
-    """``"p = 0.012"``; small ones as ``"p < 0.001"``."""
-    if value is None:
-        return "p = —"
-    return "p < 0.001" if value < 0.001 else f"p = {value:.3f}"
+    """``"p = .012"``; small ones as ``"p < .001"``."""
+    from core.stats.claims import p_figure
+
+    return p_figure(value, "p = —")
 
 
 def because(reason: str) -> str:

@@ -11,7 +11,7 @@ import typer
 from core.cli.options import AcceptEdited, JsonFlag, JudgeSpec, cache_for, cache_for_all
 from core.cli.output import notes, place, price, spent, stages_shown, tell
 from core.errors import ConcordError, UsageError
-from core.wording import counted
+from core.wording import counted, percent
 
 if TYPE_CHECKING:
     from core.data.findings import Finding
@@ -284,18 +284,18 @@ def _sure_words(body: dict[str, Any]) -> list[str]:
     lines = [
         f"No intervals: {made['reason']}."
         if made["reason"]
-        else f"Intervals of {made['coverage']:.0%} around {made['n']:,} verdicts, "
+        else f"Intervals of {percent(made['coverage'])} around {made['n']:,} verdicts, "
         f"{_points(made['mean_width'])} wide on average."
     ]
     if gone is None:
         return lines
     aim = f"an error of {gone['wanted']:g} (all verdicts of the calibration: {gone['overall']:.3g})"
-    least = f"at least {gone['least_gone']:.0%} of the verdicts must go for it, whoever chooses"
+    least = f"at least {percent(gone['least_gone'])} of the verdicts must go for it, whoever chooses"
     if gone["share"] == 0:
         return [*lines, f"No choice of sure verdicts comes down to {aim}: all are marked as unsure; {least}."]
-    kept = "—" if gone["share_kept"] is None else f"{gone['share_kept']:.0%}"
+    kept = percent(gone["share_kept"])
     marked = f"{gone['n_abstained']:,} verdicts are marked as unsure, {kept} remain"
-    return [*lines, f"For {aim}: {marked} ({gone['share']:.0%} on calibration); {least}."]
+    return [*lines, f"For {aim}: {marked} ({percent(gone['share'])} on calibration); {least}."]
 
 
 def _points(width: float | None) -> str:

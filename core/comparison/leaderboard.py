@@ -31,7 +31,7 @@ from core.stats import (
     margin_words,
 )
 from core.stats.bar import Bar
-from core.stats.claims import estimate
+from core.stats.claims import estimate, level_words
 
 _MOST_NAMED = 4
 
@@ -305,7 +305,9 @@ def _standing(board: Leaderboard, n_defined: int) -> list[str]:
         parts.append(f"not to be told apart from {in_short(alike)}")
     sentences = []
     if parts:
-        sentences.append(f"It is {', and '.join(parts)} (paired test over sources, Holm-corrected at {ALPHA:g}).")
+        sentences.append(
+            f"It is {', and '.join(parts)} (paired test over sources, Holm-corrected at {level_words(ALPHA)})."
+        )
     if untested:
         sentences.append(f"Its difference from {in_short(untested)} has {NO_TEST}.")
     return sentences

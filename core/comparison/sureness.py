@@ -28,7 +28,7 @@ from core.stats.conformal import (
 from core.stats.expected_error import FOLDS, known_features, source_folds
 from core.stats.on_scale import MIN_LABELS, IsotonicMap
 from core.stats.selective import KeptShare, LeftOut, kept_shares, left_out
-from core.wording import counted
+from core.wording import counted, percent
 
 LEVELS_TOLD = 3
 """Stretches of the calibrated score, with as many items each, for which coverage is told."""
@@ -87,11 +87,12 @@ class Sureness:
 
 def _held_words(sure: Sureness) -> str:
     if sure.held is None or sure.width is None:
-        return f"No intervals of {sure.coverage:.0%} around verdicts: {sure.reason}."
+        return f"No intervals of {percent(sure.coverage)} around verdicts: {sure.reason}."
     on = f"{counted(sure.n, 'unseen item')} of {counted(sure.n_sources, 'source')}"
     wide = f"they are {sure.width:.2g} points wide on average"
-    size = f"{sure.width:.0%} of them hold both answers" if sure.two_answers else wide
-    return f"Intervals meant to hold {sure.coverage:.0%} of people's labels hold {sure.held:.0%} on {on}; {size}."
+    size = f"{percent(sure.width)} of them hold both answers" if sure.two_answers else wide
+    meant = f"Intervals meant to hold {percent(sure.coverage)} of people's labels"
+    return f"{meant} hold {percent(sure.held)} on {on}; {size}."
 
 
 def _fifth_words(sure: Sureness) -> str:

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from core.errors import AspectError, GoldenError, UsageError
 from core.records import AspectLabels, GoldenSet, IntArray, Item, Scale, Split, Task, content_digest
+from core.wording import percent
 
 SplitKind = Literal["sources", "sources+systems"]
 CALIBRATION_NAMES = frozenset("calibration calib cal train training dev development validation valid val".split())
@@ -113,7 +114,7 @@ def few_labels(n: int, *, refining: bool = False) -> str:
     else:
         measured = (
             "In measured runs with drafted criteria, calibrating did worse than using no criteria in "
-            f"{some.share_below:.0%} of runs on {some.n} labels, in {enough.share_below:.0%} on {enough.n}."
+            f"{percent(some.share_below)} of runs on {some.n} labels, in {percent(enough.share_below)} on {enough.n}."
         )
     advice = f"{n} calibration labels: {ENOUGH} are advised ({ENOUGH_IN_ALL} in all with half of the sources held out)."
     if not refining:

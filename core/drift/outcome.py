@@ -18,6 +18,7 @@ from core.json_form import json_fields
 from core.records import Alignment
 from core.stats import Difference
 from core.stats.claims import change_figures
+from core.wording import percent
 
 Decision = Literal["holds", "fallen", "cannot be told"]
 
@@ -147,7 +148,7 @@ def in_words(decision: Decision, change: Change, now: Alignment) -> str:
         return f"Whether the alignment has fallen cannot be told: {change.reason}."
     moved = f"{'down' if change.value < 0 else 'up'} by {abs(change.value):.3f}"
     low, high = (change_figures(end, None) for end in (change.interval.low, change.interval.high))
-    ends = f"{change.interval.confidence:.0%} interval {low} to {high}"
+    ends = f"{percent(change.interval.confidence)} interval {low} to {high}"
     if decision == "fallen":
         return f"The alignment has fallen: {moved} ({ends})."
     if decision == "holds":

@@ -27,6 +27,7 @@ from core.judging.parse import PARSER
 from core.records import Alignment, Criteria, GoldenSet, content_digest
 from core.review.judge_versions import ORIGINS, Evidence, JudgeVersion, VersionDecided
 from core.version import VERSION as CONCORD
+from core.wording import percent
 
 NOTE = (
     "A judge calibrated with Concord. Criteria belong to the data they were calibrated on: on other data check the "
@@ -184,7 +185,7 @@ def label_warnings(golden: GoldenSet, aspect: str) -> list[str]:
     share = counts.max() / counts.sum()
     if share >= SKEWED and values.size > 1:
         warnings.append(
-            f"The labels are skewed: {share:.0%} of {counts.sum()} are {values[counts.argmax()]:g}. The alignment "
+            f"The labels are skewed: {percent(share)} of {counts.sum()} are {values[counts.argmax()]:g}. The alignment "
             "rests on the few others."
         )
     raters = {rating.rater_id for rating in golden.ratings if rating.aspect == aspect}

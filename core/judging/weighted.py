@@ -19,6 +19,7 @@ from core.judging.styles import Sampling
 from core.providers.base import Completion, TokenLogprobs
 from core.records import Scale
 from core.verdicts import Reading
+from core.wording import percent
 
 LOGPROBS = 20
 """Likeliest tokens to ask for: ten ratings at most, some of them written in several ways."""
@@ -100,7 +101,7 @@ def weights_in_words(weights: Sequence[Weighted | None], stated: Sequence[float]
         value = sum(weight.value for weight in known) / len(known)
         share = sum(weight.on_scale for weight in known) / len(known)
         ratings = ", ".join(f"{value:g}" for value in stated[:5]) + (", …" if len(stated) > 5 else "")
-        lines = [f"Weighted by probability: {value:.2f}; {share:.0%} of it on the scale {scale}. Said: {ratings}."]
+        lines = [f"Weighted by probability: {value:.2f}; {percent(share)} of it on the scale {scale}. Said: {ratings}."]
     if missing := len(weights) - len(known):
         lines.append(f"Without usable probabilities: {missing} of {len(weights)} replies; the stated rating counts.")
     return lines

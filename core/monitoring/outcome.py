@@ -12,7 +12,7 @@ from core.monitoring.periods import By, Movement, Period, Watched
 from core.records import Scale
 from core.stats.claims import signed_range
 from core.stats.mean_records import MeanEstimate
-from core.wording import counted
+from core.wording import counted, percent
 
 PLAIN_WORDS = "tables"
 _MOST_FILES = 4
@@ -128,7 +128,7 @@ def unsure_words(period: Period) -> str:
     if period.n_unsure is None:
         return "—"
     n_read = period.n - period.n_unread
-    return f"{period.n_unsure:,} ({period.n_unsure / n_read:.0%})" if n_read else "0"
+    return f"{period.n_unsure:,} ({percent(period.n_unsure / n_read)})" if n_read else "0"
 
 
 def read_words(tools: Mapping[str, str]) -> list[str]:

@@ -52,6 +52,7 @@ from core.repeval.model import (
 )
 from core.repeval.reader import StateReader
 from core.repeval.states import Grid, HalfArray
+from core.wording import percent
 
 LEAST_ON_SCALE = 0.5
 """Of the probability in the place of the answer, the least that must lie on the scale's numbers."""
@@ -273,9 +274,9 @@ def weighed_reply(numbers: Sequence[str], shares: FloatArray, n_tokens: int) -> 
     usage, total = _usage(n_tokens, 1), float(shares.sum())
     if total < LEAST_ON_SCALE:
         words = (
-            f"Only {total:.1%} of the probability in the place of the answer lay on the numbers {numbers[0]} to "
-            f"{numbers[-1]}; {LEAST_ON_SCALE:.0%} are needed. Ask for a written rating (weighted off), or choose a "
-            "model that follows instructions."
+            f"Only {percent(total, digits=1)} of the probability in the place of the answer lay on the numbers "
+            f"{numbers[0]} to {numbers[-1]}; {percent(LEAST_ON_SCALE)} are needed. Ask for a written rating (weighted "
+            "off), or choose a model that follows instructions."
         )
         return Completion(words, OFF_SCALE, usage)
     best = numbers[int(shares.argmax())]

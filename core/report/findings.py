@@ -15,7 +15,7 @@ from typing import Literal
 from core.comparison.means_finding import is_shown, means_finding
 from core.data.split import few_held_out, few_labels
 from core.report.facts import Report
-from core.report.words import basis_words, bounded, day, measure, percent
+from core.report.words import basis_words, bounded, day, measure
 from core.stats import (
     NO_SINGLE_RATINGS,
     SHORT,
@@ -27,7 +27,7 @@ from core.stats import (
 )
 from core.stats.claims import claim, estimate, number, p_figure, signed, signed_range
 from core.stats.preferences import agreement_words, wins_most
-from core.wording import counted, times
+from core.wording import counted, percent, times
 
 Standing = Literal["above", "level", "below", "open", "alone", "none", "undefined"]
 WEAK: tuple[Standing, ...] = ("open", "none", "undefined", "below")

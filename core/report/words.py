@@ -7,8 +7,8 @@ from datetime import datetime
 from core.records import Alignment
 from core.report.figures.style import measure_name
 from core.report.figures.svg import legible
-from core.stats.claims import DASH, estimate, number, range_words, signed, signed_range
-from core.wording import counted
+from core.stats.claims import DASH, estimate, number, p_cell, range_words, signed, signed_range
+from core.wording import counted, percent
 
 KIND_WORDS = {
     "single": "single texts",
@@ -60,15 +60,6 @@ def basis_words(alignment: Alignment) -> str:
     return f"{counted(alignment.n, 'item')}{groups}"
 
 
-def percent(part: float | None) -> str:
-    """``"30 %"`` or "—"; never "0 %" for what is there nor "100 %" for what is not all."""
-    if part is None:
-        return DASH
-    if 0 < part < 0.005:
-        return "under 1 %"
-    return "over 99 %" if 0.995 < part < 1 else f"{part * 100:.0f} %"
-
-
 def day(at: datetime | None) -> str:
     """``"22 November 2026"`` or "—"."""
     return DASH if at is None else f"{at.day} {at:%B %Y}"
@@ -94,16 +85,9 @@ def money(cost: float | None) -> str:
     return f"${cost:,.2f}" if cost >= 0.01 or cost == 0 else "under $0.01"
 
 
-def p_words(p: float | None) -> str:
-    """``"0.012"``, ``"< 0.001"`` or "—"."""
-    if p is None:
-        return DASH
-    return "< 0.001" if p < 0.001 else f"{p:.3f}"
-
-
 FILTERS = {
     **{"basis": basis_words, "bounded": bounded, "counted": counted, "day": day, "duration": duration},
     **{"estimate": estimate, "interval": range_words, "measure": measure, "money": money, "number": number},
-    **{"p": p_words, "percent": percent, "signed": signed, "signed_interval": signed_range},
+    **{"p": p_cell, "percent": percent, "signed": signed, "signed_interval": signed_range},
 }
 """How templates ask for them."""

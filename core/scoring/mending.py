@@ -24,6 +24,7 @@ from core.records import Item
 from core.scoring.output import Done, columns
 from core.scoring.request import ScoreRequest
 from core.spreadsheets import safe_cell
+from core.wording import percent
 
 UNREAD = frozenset(("no verdict", "out of range", "refused", "empty", "truncated", "provider error"))
 """Reasons that another answer may take away; a missing input stays missing."""
@@ -125,6 +126,7 @@ def check_unread(request: ScoreRequest, judge: LoadedJudge | AspectJudges, first
     words = ", ".join(f"{count:,} {reason}" for reason, count in reasons.most_common() if reason in UNREAD)
     raise JudgeError(
         f"{judge.spec}: {unread:,} of the first {n:,} {what} came back unread ({words}); at most "
-        f'{request.most_unread:.0%} may. Look at the replies ("raw" in the output), mend the endpoint or the judge\'s '
-        "settings, and run the same command again: it asks those again at the end. --most-unread sets the limit."
+        f'{percent(request.most_unread)} may. Look at the replies ("raw" in the output), mend the endpoint or the '
+        "judge's settings, and run the same command again: it asks those again at the end. --most-unread sets the "
+        "limit."
     )

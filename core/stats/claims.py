@@ -148,8 +148,18 @@ def p_figure(p: float | None, missing: str = NO_TEST) -> str:
 def p_short_of(p: float, limit: float) -> str:
     """``"p = .032, and it takes .015"``: a `p` beyond the `limit` up to which a thing is said, never rounded to it."""
     digits = next(n for n in range(3, 17) if n == 16 or round(p, n) > round(limit, n))
-    figure, most = f"{p:.{digits}f}".replace("0.", ".", 1), f"{limit:g}".replace("0.", ".", 1)
-    return f"p = {figure}, and it takes {most}"
+    figure = f"{p:.{digits}f}".replace("0.", ".", 1)
+    return f"p = {figure}, and it takes {level_words(limit)}"
+
+
+def p_cell(p: float | None) -> str:
+    """``".012"``, ``"< .001"`` or "—", in a column that says p."""
+    return p_figure(p, DASH).removeprefix("p ").removeprefix("= ")
+
+
+def level_words(level: float) -> str:
+    """``".05"``, written as a p is."""
+    return f"{level:g}".removeprefix("0")
 
 
 def gain_words(gain: Difference, where: str = "on held-out items") -> str:

@@ -39,6 +39,7 @@ from core.stats.expected_error import (
 )
 from core.stats.on_scale import fit_isotonic, to_steps
 from core.stats.selective import KeptShare, kept_shares
+from core.wording import percent
 
 COVERAGES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 """Shares of labels that an interval may be asked to hold."""
@@ -79,7 +80,7 @@ class VerdictIntervals:
         if self.reason or self.quantile(coverage) is not None:
             return self.reason
         return (
-            f"an interval of {coverage:.0%} takes labels on at least {least_sources(coverage)} sources; the "
+            f"an interval of {percent(coverage)} takes labels on at least {least_sources(coverage)} sources; the "
             f"calibration had {self.n_sources}"
         )
 

@@ -17,6 +17,7 @@ from core.json_form import json_fields
 from core.stats.intervals import t_quantile
 from core.stats.mean_records import SystemMeans
 from core.stats.system_means import LEAST_LABELS
+from core.wording import percent
 
 USUAL_CORRELATIONS = (0.3, 0.5, 0.7)
 """Judges correlate with one person's labels within systems by .4 to .6; beside and beyond."""
@@ -52,7 +53,7 @@ class Worth:
         points = "" if self.half_width is None else f", ± {self.half_width:.2f} points"
         if not self.helps:
             return f"{whose}: nothing, the labels alone do as well{points}"
-        return f"{whose}: intervals {1 - self.width:.0%} narrower{points}, as {self.n_effective:.0f} labels alone"
+        return f"{whose}: intervals {percent(1 - self.width)} narrower{points}, as {self.n_effective:.0f} labels alone"
 
     def as_json(self) -> dict[str, Any]:
         return json_fields(self)

@@ -22,7 +22,7 @@ from core.records import FloatArray, IntArray, Interval, Scale
 from core.stats.claims import LEAST_SOURCES, NO_PAIR, TOO_FEW, signed_range
 from core.stats.intervals import CONFIDENCE, t_quantile
 from core.stats.threshold import FOLDS, Rate, rate, rate_words
-from core.wording import counted
+from core.wording import counted, percent
 
 _STEPS = 100
 _SHRUNK = 0.5
@@ -230,7 +230,7 @@ def wins_most(first: Strength) -> str:
     """Who wins most; no claim, for the first of several is picked by the figure itself."""
     known = "(no interval)" if first.interval is None else signed_range(first.interval)
     return (
-        f"{first.system} wins most for people: {first.wins:.0%} of {first.n:,} pairs, strength {first.value:+.2f} "
+        f"{first.system} wins most for people: {percent(first.wins)} of {first.n:,} pairs, strength {first.value:+.2f} "
         f"{known} over an average system (log-odds)."
     )
 
@@ -245,7 +245,7 @@ def strength_lines(who: str, found: Strengths) -> list[str]:
         *(
             f"  {system.system[:40]:<40} {system.value:+.2f}"
             + ("" if system.interval is None else f" [{system.interval.low:+.2f}, {system.interval.high:+.2f}]")
-            + f", wins {system.wins:.0%} of {system.n:,}"
+            + f", wins {percent(system.wins)} of {system.n:,}"
             for system in found.systems
         ),
     ]

@@ -38,7 +38,8 @@ from core.stats import (
     change_figures,
     p_figure,
 )
-from core.stats.claims import signed
+from core.stats.claims import level_words, signed
+from core.wording import percent
 from pages.components import charts, grid, state, tables
 from pages.components.compare_view import SEED, Compared
 from pages.components.grid import Column
@@ -67,8 +68,8 @@ def draw_differences(compared: Compared) -> None:
     st.markdown(
         f"**{plain(compared.measure)}, row minus column.** "
         ":green-background[The row agrees better with people than the column], :orange-background[worse], "
-        f"or grey where nothing is shown (p above {ALPHA:g}, or no test). Paired test over sources; p corrected after "
-        "Holm over all pairs."
+        f"or grey where nothing is shown (p above {level_words(ALPHA)}, or no test). Paired test over sources; p "
+        "corrected after Holm over all pairs."
     )
     charts.place(_matrix_figure(compared.key, compared), key="compare_matrix", alt="Every judge against every other")
     _draw_sentences(leaderboard, leaderboard.pairwise)
@@ -172,7 +173,7 @@ def _draw_sure(page: Opened, compared: Compared, entry: JudgeEntry) -> None:
         drawn = _kept_figure((compared.key, entry.judge_id), sure)
         charts.place(drawn, key="compare_kept", alt="Error against the share of verdicts kept")
     if sure.levels:
-        told = "; ".join(f"scores {level.name}: {level.share:.0%} of {level.n:,}" for level in sure.levels)
+        told = "; ".join(f"scores {level.name}: {percent(level.share)} of {level.n:,}" for level in sure.levels)
         st.caption(plain(f"The share is that of all verdicts. Held apart, {told}."))
 
 

@@ -19,7 +19,8 @@ from core.records import Alignment
 from core.report.figures.style import measure_name
 from core.report.figures.trends import Point, history_figure
 from core.stats import change_figures, difference_figures, p_figure
-from core.stats.claims import number
+from core.stats.claims import number, p_cell
+from core.wording import percent
 from pages.components import charts, consent, grid, live, people, run_view, state, tables
 from pages.components.page import Opened, finding, link_to
 from pages.components.screens import plain
@@ -215,7 +216,7 @@ def _draw_newest(recheck: Recheck) -> None:
     middle.metric("Then, held-out", number(recheck.then.value, 3))
     middle.caption(plain(_beside(recheck.then)))
     share = recheck.unread_share
-    right.metric("Unscored", tables.DASH if share is None else f"{share:.1%}")
+    right.metric("Unscored", percent(share, digits=1))
     left_out = sum(recheck.left_out.values())
     known = f"; {left_out:,} others are left out" if left_out else ""
     right.caption(plain(f"of {recheck.n_labelled:,} newer labelled items{known}"))
@@ -264,7 +265,7 @@ def _row(recheck: DatedRecheck) -> dict[str, Any]:
         tables.measure_heading(outcome.now): number(outcome.now.value, 3),
         "95 % interval": tables.interval_of(outcome.now),
         "change": tables.DASH if change.value is None else change_figures(change.value, None),
-        "p, fallen": tables.DASH if change.p is None else p_figure(change.p).removeprefix("p ").removeprefix("= "),
+        "p, fallen": p_cell(change.p),
         "unscored": outcome.now.n_unscored,
         "decision": outcome.decision,
     }

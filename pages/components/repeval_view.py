@@ -24,8 +24,8 @@ from core.report.figures.repeval import (
     random_figure,
     wins_figure,
 )
-from core.report.words import percent
 from core.stats.claims import number
+from core.wording import percent
 from pages.components import charts, grid, repeval_cell, run_view, state
 from pages.components import heat as heat_map
 from pages.components.page import Opened, finding, link_to
@@ -232,7 +232,7 @@ def _draw_steady(outcome: RepEvalOutcome) -> None:
     st.markdown(
         plain(
             f"Over {n} seeds, each with a split of its own, the cell that wins most often wins in "
-            f"{steady.favourite_share:.0%} of them. Test {_spread(steady.test)}, validation "
+            f"{percent(steady.favourite_share)} of them. Test {_spread(steady.test)}, validation "
             f"{_spread(steady.validation)}: choosing flatters by {_value(steady.optimism.mean)} on average."
         )
     )

@@ -26,10 +26,10 @@ from core.report.words import (
     estimate,
     measure,
     money,
-    p_words,
     signed,
     signed_range,
 )
+from core.stats.claims import p_cell
 from pages.components import charts, grid, more_verdicts, report_judge
 from pages.components.page import Opened, finding, link_to
 from pages.components.screens import plain
@@ -210,7 +210,7 @@ def _draw_table(report: Report) -> None:
                 "kind": row.kind,
                 "agreement": estimate(row.alignment),
                 "ours minus it": f"{signed(value)} {signed_range(interval)}",
-                "p (Holm)": p_words(p),
+                "p (Holm)": p_cell(p),
             }
         )
     grid.draw(pd.DataFrame(judges), alt="All judges on held-out items")

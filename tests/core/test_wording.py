@@ -1,11 +1,19 @@
-"""The word diff loses nothing and marks what changed."""
+"""The word diff loses nothing and marks what changed; a share is written in one way."""
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.wording import Piece, word_diff
+from core.wording import Piece, percent, word_diff
+
+ROOT = Path(__file__).resolve().parents[2]
+OTHER_WAY = re.compile(r":\.\d%\}|\d%(?![\w(;}])|[\"', ]p [<=] 0\.\d+[\"',;)]")
+"""Of writing a share ("44%", ``{share:.0%}``) or a p ("p < 0.05")."""
 
 texts = st.text(alphabet="ab .\n", max_size=60)
 
@@ -29,3 +37,32 @@ def test_a_replaced_phrase_is_one_removal_and_one_addition() -> None:
         Piece("added", "long text"),
         Piece("same", " well"),
     )
+
+
+@pytest.mark.parametrize(
+    ("share", "digits", "words"),
+    [
+        (None, 0, "—"),
+        (0.0, 0, "0 %"),
+        (0.004, 0, "under 1 %"),
+        (0.44, 0, "44 %"),
+        (0.996, 0, "over 99 %"),
+        (1.0, 0, "100 %"),
+        (0.0004, 1, "under 0.1 %"),
+        (0.0312, 1, "3.1 %"),
+        (-0.08, 0, "−8 %"),
+    ],
+)
+def test_a_share_says_neither_nothing_nor_all_of_what_is_some(share: float | None, digits: int, words: str) -> None:
+    assert percent(share, digits) == words
+
+
+def test_shares_and_p_are_written_in_one_way_everywhere() -> None:
+    files = [*ROOT.glob("core/**/*.py"), *ROOT.glob("pages/**/*.py"), *ROOT.glob("core/**/*.html")]
+    found = [
+        f"{file.relative_to(ROOT)}:{number}: {line.strip()}"
+        for file in files
+        for number, line in enumerate(file.read_text("utf-8").splitlines(), 1)
+        if OTHER_WAY.search(line)
+    ]
+    assert not found

@@ -45,7 +45,7 @@ def test_check_counts_the_labels_that_will_choose_criteria(concord: Callable[...
     (said,) = advice(body)
     assert "has 120 labels; half of the sources give 60 calibration labels" in said
     assert "100 are advised (200 in all" in said
-    assert "44%" in said
+    assert "44 %" in said
     assert advice(concord("check", labelled(200)).body) == []
     (fewer,) = advice(concord("check", labelled(40)).body)
     assert ".495 and .500" in fewer

@@ -32,7 +32,7 @@ from core.report.figures.style import (
 from core.report.figures.svg import Drawing, drawing, mark, path, words
 from core.report.figures.whiskers import Row, whiskers
 from core.stats.claims import DASH, number, p_figure, signed, signed_range
-from core.wording import counted
+from core.wording import counted, percent
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -209,7 +209,7 @@ def kept_figure(kept: Sequence[KeptShare], *, wrong: bool, width: int = WIDE) ->
     parts += path([panel.at(100 * point.share, point.error) for point in kept], BLUE)
     parts += panel.marks([(100 * point.share, point.error) for point in kept], BLUE, size=3)
     shown = [point for point in kept if round(100 * point.share) in (20, 40, 60, 80, 100)]
-    said = [f"{point.share:.0%} kept: {number(point.error)}" for point in shown]
+    said = [f"{percent(point.share)} kept: {number(point.error)}" for point in shown]
     return drawing("kept", "Error against the share of verdicts kept", f"{'; '.join(said)}.", (width, 320), parts)
 
 

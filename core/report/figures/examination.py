@@ -10,6 +10,7 @@ from core.report.figures.axes import WIDE
 from core.report.figures.style import AMBER, BLUE, QUIET, measure_name
 from core.report.figures.svg import Drawing, box, drawing, line, words
 from core.report.figures.whiskers import Row, whiskers
+from core.wording import percent
 
 _NUMBER = 5.0
 """Width of a letter of a number."""
@@ -49,12 +50,13 @@ def distribution_figure(distribution: Distribution, *, width: int = WIDE) -> Dra
             x, height = left + k * breadth + breadth * 0.1 + place * bar, (bottom - top) * share / highest
             parts.append(box(x, bottom - height, bar * 0.94, height, colour))
             if bar >= 26:
-                parts.append(words(f"{share:.0%}", x + bar / 2, bottom - height - 5, "middle", size=11))
+                parts.append(words(f"{100 * share:.0f} %", x + bar / 2, bottom - height - 5, "middle", size=11))
     for k, name in enumerate(distribution.parts):
         if k % every == 0:
             parts.append(words(name, left + (k + 0.5) * breadth, bottom + 16, "middle", fill=QUIET, size=11))
     said = [
-        f"{name}: " + ", ".join(f"{part} {share:.0%}" for part, share in zip(distribution.parts, shares, strict=True))
+        f"{name}: "
+        + ", ".join(f"{part} {percent(share)}" for part, share in zip(distribution.parts, shares, strict=True))
         for name, shares, _ in sides
     ]
     title = "People's labels and the judge's scores over the scale"

@@ -77,7 +77,7 @@ def test_a_recheck_from_verdicts_in_words(judge_file: Path, say: Say) -> None:
     for words in (
         "now:  spearman",
         "then: spearman",
-        "0.0% of the newer items unscored",
+        "0.0 % of the newer items unscored",
         "told with 80 % power",
         "the judge minus the judge without criteria, on 144",
         "Labels are distributed about as before",
@@ -104,7 +104,7 @@ def test_a_few_items_of_which_none_is_read_are_exit_1_and_asked_again(
 
 def test_how_sure_the_verdicts_are(judge_file: Path, say: Say, run: Run) -> None:
     rest = ("score", SUMMARIES, "--judge-file", judge_file, "--out", "v.jsonl", "--again")
-    assert "Intervals of 90% around 144 verdicts" in say(*rest, "--intervals")
+    assert "Intervals of 90 % around 144 verdicts" in say(*rest, "--intervals")
     reply = say(*rest, "--abstain-over", "0.4")
     assert "are marked as unsure" in reply
     assert "must go for it, whoever chooses" in reply

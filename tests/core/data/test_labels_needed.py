@@ -8,7 +8,7 @@ from core.data.split import ENOUGH, MEASURED, TO_STACK, few_held_out, few_labels
 
 
 @pytest.mark.parametrize(
-    ("n", "known"), [(20, "(.495 and .500)"), (TO_STACK - 1, "no better than"), (TO_STACK, "44% of runs on 50 labels")]
+    ("n", "known"), [(20, "(.495 and .500)"), (TO_STACK - 1, "no better than"), (TO_STACK, "44 % of runs on 50 labels")]
 )
 def test_few_labels_are_told_with_what_was_measured(n: int, known: str) -> None:
     plain, refining = few_labels(n), few_labels(n, refining=True)

@@ -103,7 +103,7 @@ def test_replies_without_probabilities_count_as_read_and_are_told() -> None:
     assert (verdict.n_read, verdict.n_unread, verdict.n_unweighted) == (2, 2, 1)
     assert verdict.explanation.splitlines() == [
         "4",
-        "Weighted by probability: 3.50; 80% of it on the scale 1-5. Said: 4, 2.",
+        "Weighted by probability: 3.50; 80 % of it on the scale 1-5. Said: 4, 2.",
         "Without usable probabilities: 1 of 2 replies; the stated rating counts.",
         "A note.",
     ]

@@ -126,7 +126,7 @@ def test_page_table_and_exit_codes(
 def test_the_share_of_unsure_verdicts_and_the_files_in_words() -> None:
     # 8 of the 40 verdicts that could be read of 50 texts
     period = Period("p", 50, 10, 8, 0, None, None, in_baseline=False)
-    assert unsure_words(period) == "8 (20%)"
+    assert unsure_words(period) == "8 (20 %)"
     assert unsure_words(replace(period, n_unsure=None)) == "—"
     assert unsure_words(replace(period, n_unread=50, n_unsure=0)) == "0"
     assert read_words({"a": "plain", "b": "Langfuse", "c": "plain"}) == ["tables: a, c", "Langfuse: b"]

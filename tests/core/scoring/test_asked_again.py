@@ -118,7 +118,7 @@ def test_a_finished_scoring_may_be_asked_again(request_: ScoreRequest, sick: Any
 
 def test_too_many_unread_stop_it_in_order(request_: ScoreRequest, sick: Any, store: Store) -> None:
     sick.fake.share = 0.8
-    with pytest.raises(JudgeError, match=r"items came back unread \(\d+ truncated\); at most 50% may") as raised:
+    with pytest.raises(JudgeError, match=r"items came back unread \(\d+ truncated\); at most 50 % may") as raised:
         score_file(request_, replies=store.replies)
     assert "items are scored and kept" in raised.value.__notes__[0]
     sick.fake.share = 0.0

@@ -119,7 +119,7 @@ def test_the_error_falls_to_the_left_and_lies_above_the_least_possible():
     ((_, first), *_, (_, last)) = on.path(stroke=BLUE)[0]
     # the surest twentieth is one verdict that errs 9; all err 4.5
     assert (first, last) == pytest.approx((9, 4.5), abs=0.1)
-    assert on.says == "20% kept: 8.50; 40% kept: 7.50; 60% kept: 6.50; 80% kept: 5.50; 100% kept: 4.50."
+    assert on.says == "20 % kept: 8.50; 40 % kept: 7.50; 60 % kept: 6.50; 80 % kept: 5.50; 100 % kept: 4.50."
     assert "wrong answers" in Drawn(kept_figure((), wrong=True)).texts
 
 
