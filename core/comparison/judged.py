@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from core.data.repeated import repeated_texts
 from core.data.verdict_files.scored import ScoredRows
 from core.records import GoldenSet, IntArray, Item
 from core.stats.items import BoolArray
@@ -16,9 +17,6 @@ from core.stats.system_means import LEAST_LABELS, JudgedItems
 
 UNNAMED = "the whole set"
 """The one system where none is named."""
-
-SHORTEST_TEXT = 20
-"""Characters, source and context included, from which two items of the same text are taken for one text twice."""
 
 NO_SYSTEM = "verdicts on items whose system is not known"
 SEEN = "items whose labels the judge was calibrated with"
@@ -210,14 +208,7 @@ def _codes(names: Sequence[str]) -> tuple[list[str], IntArray]:
 
 def _one_source_a_text(sources: IntArray, items: Mapping[int, Item | None]) -> tuple[IntArray, int]:
     """The codes with sources that share a text made one, and how many items repeat a text; `items` by their place."""
-    first: dict[tuple[str, str, str], int] = {}
-    pairs: list[tuple[int, int]] = []
-    for k, item in items.items():
-        if item is None or len(item.source) + len(item.context) + len(item.target) < SHORTEST_TEXT or not item.target:
-            continue
-        earlier = first.setdefault((item.source, item.context, item.target), k)
-        if earlier != k:
-            pairs.append((int(sources[earlier]), int(sources[k])))
+    pairs = [(int(sources[first]), int(sources[again])) for again, first in repeated_texts(items.items())]
     if not any(a != b for a, b in pairs):
         return sources, 0
     from scipy.sparse import coo_matrix

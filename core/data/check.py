@@ -11,16 +11,31 @@ import numpy as np
 
 from core.data.cells import shown
 from core.data.columns import LONGEST_ASPECT, Mapping
-from core.data.findings import FindingLog
+from core.data.findings import FindingLog, Severity
 from core.data.items import ItemRows
 from core.data.label_cells import AspectCells, Label
 from core.data.pairs import systems_of
+from core.data.repeated import repeated_texts
 from core.records import FloatArray, Item, Scale
 from core.wording import counted
 
 _ROUNDING = 0.01
-_SHORTEST_TEXT = 20
-"""Characters, source and context included, from which two items of the same texts are taken for one text twice."""
+_MOST_NAMED = 5
+_REPEATED: dict[str, tuple[Severity, str, str]] = {
+    "source": (
+        "warning",
+        "under another source",
+        "What is calibrated on one may be measured on the other, which flatters; give both one source_id, or leave one "
+        "out.",
+    ),
+    "both": (
+        "warning",
+        "of the same source and system",
+        "The text counts twice in every figure; leave one out.",
+    ),
+    "system": ("note", "of another system on the same source", "Each counts for the system that wrote it."),
+}
+"""By what differs between the two items."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +101,6 @@ def check_items(rows: ItemRows, mapping: Mapping, log: FindingLog) -> None:
     for item, row in zip(rows.items, rows.row_of_item, strict=True):
         empty.look(item, row)
     empty.tell()
-    _check_repeated(rows, log)
     if mapping.kind == "pair":
         _check_systems_of_pairs(rows, log)
     named = {item.system_id for item in rows.items if item.system_id}
@@ -111,21 +125,45 @@ def _check_systems_of_pairs(rows: ItemRows, log: FindingLog) -> None:
             log.add("warning", message, row=row, kind="systems of pairs")
 
 
-def _check_repeated(rows: ItemRows, log: FindingLog) -> None:
-    """A warning for items whose texts stand under another source, too: a split by source may part them."""
-    first: dict[tuple[str, str, str], int] = {}
-    for place, (item, row) in enumerate(zip(rows.items, rows.row_of_item, strict=True)):
-        texts = (item.source, item.context, item.target)
-        if not item.target or sum(map(len, texts)) < _SHORTEST_TEXT:
-            continue
-        earlier = rows.items[known := first.setdefault(texts, place)]
-        if earlier.source_id != item.source_id:
-            message = (
-                f"Item {shown(item.item_id)} says what {shown(earlier.item_id)} in row {rows.row_of_item[known]:,} "
-                "says, under another source. What is calibrated on one may be measured on the other; give both one "
-                "source_id, or leave one out."
-            )
-            log.add("warning", message, row=row, kind="repeated text")
+def check_repeated(rows: ItemRows, aspects: abc.Mapping[str, AspectCells], log: FindingLog) -> None:
+    """Findings on texts under two ids: how many, which, and what that does to the figures."""
+    found: dict[str, list[tuple[int, int]]] = {}
+    for again, first in repeated_texts(enumerate(rows.items)):
+        one, other = rows.items[again], rows.items[first]
+        kind = (
+            "source" if one.source_id != other.source_id else "system" if one.system_id != other.system_id else "both"
+        )
+        found.setdefault(kind, []).append((again, first))
+    for kind, (severity, where, effect) in _REPEATED.items():
+        if pairs := found.get(kind):
+            message = f"{_repeated_words(pairs, rows, where)}. {effect}{_labels_apart(pairs, aspects)}"
+            log.add(severity, message, row=rows.row_of_item[pairs[0][0]])
+
+
+def _repeated_words(pairs: abc.Sequence[tuple[int, int]], rows: ItemRows, where: str) -> str:
+    """``"2 items repeat the text of an earlier item under another source: 'x' (row 9) that of 'a' (row 1), …"``."""
+
+    def named(place: int) -> str:
+        return f"{shown(rows.items[place].item_id)} (row {rows.row_of_item[place]:,})"
+
+    named_pairs = ", ".join(f"{named(again)} that of {named(first)}" for again, first in pairs[:_MOST_NAMED])
+    more = f" and {len(pairs) - _MOST_NAMED:,} more" if len(pairs) > _MOST_NAMED else ""
+    n = counted(len(pairs), "item repeats", "items repeat")
+    return f"{n} the text of an earlier item {where}, white space and case aside: {named_pairs}{more}"
+
+
+def _labels_apart(pairs: abc.Sequence[tuple[int, int]], aspects: abc.Mapping[str, AspectCells]) -> str:
+    """In how many of the `pairs` people's labels differ, by aspect; "" where they differ in none."""
+    differ: dict[str, int] = {}
+    for aspect, cells in aspects.items():
+        labels = [(cells.gold[again], cells.gold[first]) for again, first in pairs]
+        n = sum(one is not None and other is not None and one.value != other.value for one, other in labels)
+        if n:
+            differ[aspect] = n
+    if not differ:
+        return ""
+    where = ", ".join(f"{aspect} in {n:,}" for aspect, n in differ.items())
+    return f" Their labels differ ({where}), and no judge can agree with both, so alignment stays lower than it might."
 
 
 class EmptyTexts:

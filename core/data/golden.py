@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from core.data.cells import clean_text
-from core.data.check import check_aspect, check_items, check_mapping, check_scale, group_facts
+from core.data.check import check_aspect, check_items, check_mapping, check_repeated, check_scale, group_facts
 from core.data.columns import Mapping, propose_mapping
 from core.data.files import MAX_GOLDEN_ROWS, USUAL_MB
 from core.data.findings import Finding, FindingLog, first_error, has_errors
@@ -132,6 +132,7 @@ def build_golden(
     rows = read_items(table, mapping, log)
     check_items(rows, mapping, log)
     aspects: dict[str, AspectCells] = read_labels(table, mapping, rows, log) if labels_needed else {}
+    check_repeated(rows, aspects, log)
     ranked = turn_ranks(aspects, mapping, rows, log)
     labels = _all_labels(aspects, ranked | dict(scales or {}), rows, log, pairs=mapping.kind == "pair", ranked=ranked)
     draft = GoldenSet(

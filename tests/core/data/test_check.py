@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.data import BuiltGolden, as_check_json, check_file
+from core.data import BuiltGolden, as_check_json, check_file, repeated
 from core.data.check import GroupFacts, group_facts
 from core.data.findings import Finding
 from core.data.split import usable_aspect
@@ -161,9 +161,50 @@ def test_check_json_tells_what_it_can_of_a_file_with_errors(tmp_path: Path) -> N
 
 def test_one_text_under_two_sources_is_warned_of(built: Build) -> None:
     made = rows(40, 5, lambda s, m: (s + m) % 5 + 1)
-    long = [row | {"target": f"A summary of {row['source_id']}, long enough to be one."} for row in made]
-    assert not found(built(long), "under another source")  # five systems say the same of one source
-    again = [long[k] | {"item_id": f"again-{k}", "source_id": f"again-{k}"} for k in (3, 8)]
-    warned = found(built(long + again), "under another source")
-    assert [(finding.severity, finding.row) for finding in warned] == [("warning", 201), ("warning", 202)]
-    assert warned[0].message.startswith("Item 'again-3' says what '0-0' in row 1 says, under another source.")
+    long = [row | {"target": f"A summary of {row['item_id']}, long enough to be one."} for row in made]
+    assert not found(built(long), "repeat")
+    # rows 4 and 9 again, one in capitals and one with other spaces: labels of (0, 3) and (1, 3) are 4 and 5
+    again = [
+        long[3] | {"item_id": "x", "source_id": "x", "target": long[3]["target"].upper()},
+        long[8]
+        | {"item_id": "y", "source_id": "y", "target": f"  {long[8]['target'].replace(' ', '  ')}", "human_x": 1},
+    ]
+    (warned,) = found(built(long + again), "under another source")
+    assert (warned.severity, warned.row) == ("warning", 201)
+    assert warned.message.startswith(
+        "2 items repeat the text of an earlier item under another source, white space and case aside: 'x' (row 201) "
+        "that of '0-3' (row 4), 'y' (row 202) that of '1-3' (row 9). What is calibrated on one may be measured"
+    )
+    assert "Their labels differ (x in 1)" in warned.message
+
+
+def test_one_text_twice_in_a_source_is_warned_of_with_count_and_first_pairs(built: Build) -> None:
+    made = rows(40, 5, lambda s, m: (s + m) % 5 + 1)
+    long = [row | {"target": f"A summary of {row['item_id']}, long enough to be one."} for row in made]
+    again = [long[k] | {"item_id": f"again-{k}"} for k in range(7)]
+    (warned,) = found(built(long + again), "repeat")
+    assert (warned.severity, warned.row) == ("warning", 201)
+    assert warned.message.startswith("7 items repeat the text of an earlier item of the same source and system, ")
+    assert "'again-4' (row 205) that of '0-4' (row 5) and 2 more. The text counts twice" in warned.message
+    assert "labels differ" not in warned.message
+    (one,) = found(built(long + again[:1]), "repeat")
+    assert one.message.startswith("1 item repeats the text of an earlier item ")
+
+
+def test_two_systems_that_say_the_same_are_noted(built: Build) -> None:
+    made = rows(40, 5, lambda s, m: (s + m) % 5 + 1)
+    # in each source the second system says what the first does; their labels are s % 5 + 1 and (s + 1) % 5 + 1
+    long = [row | {"target": f"A summary of {row['item_id'].replace('-1', '-0')}, long enough."} for row in made]
+    (noted,) = found(built(long), "repeat")
+    assert (noted.severity, noted.row) == ("note", 2)
+    assert noted.message.startswith("40 items repeat the text of an earlier item of another system on the same source")
+    assert "Their labels differ (x in 40), and no judge can agree with both" in noted.message
+
+
+def test_texts_that_share_a_number_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(repeated, "_number", lambda text: 0)
+    items = [
+        Item(name, f"{text} and so on, long enough")
+        for name, text in zip("abcd", ("one", "two", "ONE", "six"), strict=True)
+    ]
+    assert repeated.repeated_texts(enumerate(items)) == [(2, 0)]
