@@ -15,6 +15,7 @@ from core.comparison.means_finding import difference_words, estimate_words, is_s
 from core.comparison.preferred import Preferences, preferred
 from core.data.verdict_files.scored import ScoredRows
 from core.errors import ConcordError
+from core.project_records import JudgeEntry
 from core.projects.more_verdicts import SentVerdicts, read_more_verdicts
 from core.records import GoldenSet, JudgeScores
 from core.report.figures import Drawing
@@ -54,7 +55,7 @@ def draw(page: Opened, compared: Compared) -> None:
     above = st.container()
     entry = compared.judge_of(compared.leaderboard.rows[choose_row(compared, "compare_systems_judge")])
     key = (compared.golden.digest, compared.aspect, entry.judge_id)
-    more = _more_verdicts(compared, entry.judge, key)
+    more = _more_verdicts(compared, entry, key)
     picked = projects.picked_labels(page.store, page.project.project_id, compared.view.golden_id, compared.aspect)
     seen = projects.seen_labels(page.store, page.project.project_id, compared.view.golden_id, entry.judge)
     key += (None if more is None else more.digest, picked, seen)
@@ -118,7 +119,7 @@ def _estimated(
     return Estimated(judged, system_means(judged.items))
 
 
-def _more_verdicts(compared: Compared, judge: JudgeScores, key: tuple[str, ...]) -> MoreVerdicts | None:
+def _more_verdicts(compared: Compared, entry: JudgeEntry, key: tuple[str, ...]) -> MoreVerdicts | None:
     """The judge's verdicts on any number of other items, out of a file that `score` wrote; None without one."""
     with st.expander("Verdicts on more items", icon=":material/upload_file:"):
         st.caption(
@@ -131,7 +132,8 @@ def _more_verdicts(compared: Compared, judge: JudgeScores, key: tuple[str, ...])
             key=state.widget(f"means_more_{'_'.join(key)[-40:]}"),
             label_visibility="collapsed",
         )
-        place = more_verdicts.Place(compared.golden.digest, compared.aspect, judge.run_id)
+        judge = entry.judge
+        place = more_verdicts.Place(compared.golden.digest, compared.aspect, judge.run_id or entry.judge_id)
         kept = more_verdicts.kept(place) if sent is None else more_verdicts.Kept.of(sent)
         if kept is None:
             return None

@@ -21,8 +21,11 @@ from core.data.verdict_files import (
 )
 from core.errors import ConcordError
 from core.project_records import GoldenSummary
+from core.projects.more_verdicts import SentVerdicts, read_more_verdicts
 from core.records import Scale
-from pages.components import grid, people, state, tables
+from core.wording import counted
+from pages.components import grid, more_verdicts, people, state, tables
+from pages.components.compare_view import kept_golden
 from pages.components.page import Opened
 from pages.components.screens import plain
 from pages.components.state import widget
@@ -100,7 +103,8 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
         st.error(f"This file cannot be brought in as it stands.  \n{plain(str(error))}", icon=":material/error:")
         return
     _show(preview)
-    _add(page, preview, digest[:12])
+    beyond = _beyond(page, golden, preview, SentVerdicts(upload.name, data), f"{digest} {choices}")
+    _add(page, preview, digest[:12], beyond)
 
 
 # ── what a person decides ────────────────────────────────────────────────────────────────────────────────────
@@ -218,11 +222,41 @@ def _show_unread(preview: ImportPreview) -> None:
     )
 
 
+def _beyond(
+    page: Opened, golden: GoldenSummary, preview: ImportPreview, sent: SentVerdicts, key: str
+) -> SentVerdicts | None:
+    """The file again where its verdicts on other items count under Systems; says so, or why they count nowhere."""
+    if preview.problems or not preview.n_unknown or not golden.n_systems or golden.kind == "pair":
+        return None
+    problem = _why_not_beyond(f"{golden.golden_id} {preview.aspect} {key}", page, preview, sent)
+    n = counted(preview.n_unknown, "item")
+    if problem:
+        said = f"The verdicts on {n} beyond the golden set do not count under Systems yet. {problem}"
+        st.info(plain(said), icon=":material/hub:")
+        return None
+    st.info(
+        f"The verdicts on {n} beyond the golden set count too: under **Systems**, where labels correct the mean of "
+        "each system. They are taken along with the judge, until this tab is closed or reloaded.",
+        icon=":material/hub:",
+    )
+    return sent
+
+
+@st.cache_resource(max_entries=6, show_spinner="Reading the verdicts on other items …")
+def _why_not_beyond(key: str, _page: Opened, _preview: ImportPreview, _sent: SentVerdicts) -> str:
+    judge, _ = _preview.as_judge("this judge")
+    try:
+        read_more_verdicts(_sent, kept_golden(_preview.golden_id, _page), judge)
+    except ConcordError as error:
+        return str(error)
+    return ""
+
+
 def _words(finding: Finding) -> str:
     return f"Column {finding.column}: {finding.message}" if finding.column else finding.message
 
 
-def _add(page: Opened, preview: ImportPreview, upload: str) -> None:
+def _add(page: Opened, preview: ImportPreview, upload: str, beyond: SentVerdicts | None) -> None:
     with st.container(border=True, horizontal=True, vertical_alignment="bottom"):
         name = st.text_input(
             "Name of the judge", value=_stem(preview.file), max_chars=120, key=widget(f"import_name_{upload}")
@@ -238,11 +272,17 @@ def _add(page: Opened, preview: ImportPreview, upload: str) -> None:
         st.error(f"The judge was not added.  \n{plain(str(error))}", icon=":material/error:")
         return
     st.session_state[state.IMPORTED] = st.session_state.get(state.IMPORTED, 0) + 1
+    also = ""
+    if beyond is not None:
+        place = more_verdicts.Place(preview.golden_id, preview.aspect, judge_id)
+        more_verdicts.keep(place, more_verdicts.Kept(upload, beyond))
+        also = f" Under Systems its verdicts on {counted(preview.n_unknown, 'more item')} count too."
     if judge_id in known:
-        state.leave_notice(f"This file was brought in before; the judge {known[judge_id]} stays as it is.", good=True)
+        words = f"This file was brought in before; the judge {known[judge_id]} stays as it is."
     else:
-        words = f"{preview.n_scored:,} of {preview.n_items:,} items scored on {preview.aspect}"
-        state.leave_notice(f"{name.strip()} is among the judges: {words}.", good=True)
+        scored = f"{preview.n_scored:,} of {preview.n_items:,} items scored on {preview.aspect}"
+        words = f"{name.strip()} is among the judges: {scored}."
+    state.leave_notice(words + also, good=True)
     st.rerun()
 
 

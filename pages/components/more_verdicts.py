@@ -1,4 +1,7 @@
-"""Verdicts on more items that somebody brought in on Compare: the report has them too, as long as the tab is open."""
+"""Verdicts on more items that somebody brought in on Compare, as a file of their own or together with the judge.
+
+The report has them too, as long as the tab is open.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,11 @@ from pages.components import state
 
 
 class Place(NamedTuple):
-    """The judge that they are of, by the run that measured it ("" for one that came in a file)."""
+    """The judge that they are of: by the run that measured it, or by its own id where it came in a file."""
 
     golden_id: str
     aspect: str
-    run_id: str
+    judge: str
 
 
 class Kept(NamedTuple):
@@ -31,9 +34,8 @@ class Kept(NamedTuple):
 
 
 def keep(place: Place, file: Kept) -> None:
-    """The newest file only; of a judge without a run nothing is kept, for no report is about it."""
-    if place.run_id:
-        st.session_state[state.MORE_VERDICTS] = (place, file)
+    """The newest file only."""
+    st.session_state[state.MORE_VERDICTS] = (place, file)
 
 
 def kept(place: Place) -> Kept | None:

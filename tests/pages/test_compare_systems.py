@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -15,7 +16,7 @@ from core.settings import Settings
 from core.store.store import Store
 from pages.components import compare_sections, state
 from tests.pages.making import Place, golden_of
-from tests.pages.screen import choose_section, grids, labelled, open_screen, prepared, press, run, texts
+from tests.pages.screen import choose, choose_section, grids, labelled, open_screen, prepared, press, run, texts, upload
 
 SCREEN = "6_compare"
 SOURCES, LABELLED = 60, 30
@@ -71,6 +72,32 @@ def test_it_begins_with_the_judge_in_use_not_with_the_one_that_agrees_best() -> 
         judge_of=lambda row: SimpleNamespace(judge_id=row.name),
     )
     assert compare_sections.choose_row(compared, "any_judge") == 1  # type: ignore[arg-type]
+
+
+def test_one_file_counts_among_the_judges_and_under_systems(store: Store, settings: Settings) -> None:
+    place = place_of(store, settings, gap=0.9)
+    golden, generator = place.golden, np.random.default_rng(1)
+    rows = [{"item_id": item.item_id, "score": 3.0 + k % 3 * 0.5} for k, item in enumerate(golden.items)]
+    rows = [row | {"system_id": item.system_id} for row, item in zip(rows, golden.items, strict=True)]
+    names = [item.system_id for item in golden.items[:2]]
+    rows += [
+        {"item_id": f"more-{k}", "score": float(generator.integers(1, 6)), "system_id": names[k % 2]} for k in range(70)
+    ]
+    screen = open_screen(SCREEN, **place.ids)
+    choose_section(screen, "Add, rename")
+    choose(screen, "Add judges", "A judge's replies or scores")
+    upload(screen, "judge.jsonl", "".join(json.dumps(row) + "\n" for row in rows).encode())
+    assert "70 item ids of the file are not in the golden set, which has no labels" in texts(screen)
+    assert "The verdicts on 70 items beyond the golden set count too: under **Systems**" in texts(screen)
+    screen.text_input[0].set_value("mine").run()
+    press(screen, "Add this judge")
+    assert "mine is among the judges" in texts(screen)
+    assert "Under Systems its verdicts on 70 more items count too." in texts(screen)
+    choose_section(screen, "Systems")
+    choose(screen, "Judge", "mine")
+    assert "70 verdicts on items beyond the golden set." in texts(screen)
+    table = next(frame for frame in grids(screen) if "corrected" in frame)
+    assert list(table["verdicts"]) == [SOURCES + 35, SOURCES + 35]
 
 
 def test_on_pairs_it_says_who_wins_most_with_interval(store: Store, settings: Settings) -> None:

@@ -286,8 +286,8 @@ def _matching(preview: ImportPreview) -> Iterator[Finding]:
     if preview.unknown:
         yield Finding(
             "warning",
-            f"{counted(preview.n_unknown, 'item id of the file is', 'item ids of the file are')} not in the golden set "
-            f"and {'plays' if preview.n_unknown == 1 else 'play'} no part: {_first(preview.unknown)}",
+            f"{counted(preview.n_unknown, 'item id of the file is', 'item ids of the file are')} not in the golden "
+            f"set, which has no labels to compare the judge with there: {_first(preview.unknown)}",
         )
     if preview.without_row:
         yield Finding(

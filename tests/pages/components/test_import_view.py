@@ -61,7 +61,12 @@ def test_a_file_is_understood_shown_and_added(screen: AppTest, store: Store) -> 
     assert "Items matched 2 of 4" in shown
     assert "Items scored 1" in shown
     assert "Unread replies 1 of 2" in shown
-    assert "1 item id of the file is not in the golden set and plays no part: x." in shown
+    assert "1 item id of the file is not in the golden set, which has no labels to compare the judge with there: x" in (
+        shown
+    )
+    (beyond,) = screen.info  # where it could count, and what that takes
+    assert beyond.value.startswith("The verdicts on 1 item beyond the golden set do not count under Systems yet")
+    assert "columns item_id, score and system_id are needed" in beyond.value.replace("\\", "")
     columns, unread = grids(screen)[0], grids(screen)[1]
     assert list(columns["column"]) == ["id", "reply"]
     assert set(columns["found"]) == {"by another usual name"}
