@@ -321,7 +321,7 @@ def _bar_words(comparison: Comparison) -> list[str]:
 
 
 def _means_words(estimated: EstimatedMeans) -> list[str]:
-    from core.comparison.means_finding import difference_words, estimate_words, means_finding
+    from core.comparison.means_finding import difference_words, estimate_words, means_finding, notes_of_systems
 
     means = estimated.means
     said = means_finding(means, estimated.aspect, estimated.left_out)
@@ -331,8 +331,8 @@ def _means_words(estimated: EstimatedMeans) -> list[str]:
         corrected, labels, judge = map(estimate_words, sides)
         counts = f"{system.n_labelled} labels, {system.n_judged:,} verdicts"
         worth = "" if system.n_effective is None else f", worth {system.n_effective:.0f} labels"
-        why = because(system.corrected.reason or system.note)
-        lines.append(f"  {system.name}: {corrected}; labels alone {labels}, judge alone {judge}; {counts}{worth}{why}")
+        lines.append(f"  {system.name}: {corrected}; labels alone {labels}, judge alone {judge}; {counts}{worth}")
+    lines += [f"  {note}" for note in notes_of_systems(means)]
     lines += [f"  {pair.a} - {pair.b}: {difference_words(pair)}" for pair in means.differences[:_MOST_PAIRS]]
     if (more := len(means.differences) - _MOST_PAIRS) > 0:
         lines.append(f"  and {more} more pairs (--json has all)")

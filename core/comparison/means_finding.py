@@ -6,22 +6,25 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from core.comparison.judged import REPEATED
 from core.comparison.leaderboard import Finding, in_short
+from core.records import Interval
 from core.stats import ALPHA
-from core.stats.claims import claim, number, p_figure, p_short_of, range_words, signed, signed_range
+from core.stats.claims import claim, level_words, number, p_figure, p_short_of, range_words, signed, signed_range
+from core.stats.intervals import CONFIDENCE
 from core.stats.mean_records import MeanDifference, MeanEstimate, SystemMean, SystemMeans
-from core.stats.system_means import LEAST_LABELS, LOPSIDED
-from core.wording import counted
+from core.stats.system_means import ALL_LABELLED, LEAST_LABELS, LOPSIDED, SHOWN_AT
+from core.wording import counted, percent
 
-SHOWN_AT, WORTH_AT = 0.015, 0.005
-"""The p, corrected over the pairs, up to which systems are said to differ, and that of the judge's correlation up to
-which it is said to be worth labels: with all that is said of the judge itself (`examination`, `bar`) they claim
-something of nothing in at most 5 % of golden sets (`tests/bench/bench_null.py`)."""
+WORTH_AT = 0.005
+"""The p of the judge's correlation up to which it is said to be worth labels (as `SHOWN_AT` for systems)."""
 
 
 def means_finding(means: SystemMeans, aspect: str, left_out: Mapping[str, int] | None = None) -> Finding:
     """The result of `means` on `aspect`: which system is better by how much, or that they cannot be told apart."""
-    cautions = [f"Left out or joined: {n:,} {what}." for what, n in (left_out or {}).items()]
+    cautions = [
+        f"{'Joined' if what == REPEATED else 'Left out'}: {n:,} {what}." for what, n in (left_out or {}).items()
+    ]
     cautions += [f"{note}." for note in means.notes]
     lopsided = [system.name for system in means.corrected if LOPSIDED in system.note]
     if lopsided:
@@ -29,7 +32,7 @@ def means_finding(means: SystemMeans, aspect: str, left_out: Mapping[str, int] |
         cautions.append(f"{in_short(lopsided)}: {why}.")
     missing = [system for system in means.systems if system.corrected.value is None]
     if missing:
-        cautions.append(_missing_words(missing, of_all=not means.corrected))
+        cautions.append(_missing_words(means, missing, of_all=not means.corrected))
     return Finding(f"{_headline(means, aspect)}", tuple(_details(means)), tuple(cautions), _basis(means))
 
 
@@ -47,12 +50,32 @@ def is_shown(difference: MeanDifference) -> bool:
 
 
 def difference_words(difference: MeanDifference) -> str:
-    """``"0.31 [+0.05, +0.57], p = .021"``, the p corrected over the pairs of the table."""
-    ends = "" if difference.interval is None else f" {signed_range(difference.interval)}"
+    """``"+0.31 [+0.05, +0.57], p = .011"``: p and interval corrected over the pairs of the table."""
+    ends = difference.tested or difference.interval
+    return f"{signed(difference.value)}{f' {signed_range(ends)}' if ends else ''}, {_p_words(difference)}"
+
+
+def _p_words(difference: MeanDifference) -> str:
+    """The p; with what it takes where the difference looks shown and is not."""
     p = difference.p_holm
-    near = p is not None and SHOWN_AT < p <= ALPHA
-    figure = p_short_of(p, SHOWN_AT) if p is not None and near else p_figure(p, difference.reason)
-    return f"{signed(difference.value)}{ends}, {figure}"
+    if p is not None and SHOWN_AT < p <= ALPHA:
+        return p_short_of(p, SHOWN_AT)
+    return p_figure(p, difference.reason)
+
+
+def notes_of_systems(means: SystemMeans) -> list[str]:
+    """What is to be known of single systems, each thing once: `A and B: every judged item has a label …`."""
+    whose: dict[str, list[str]] = {}
+    for system in means.systems:
+        reasons = [system.corrected.reason] if system.corrected.value is None else system.note.split("; ")
+        for note in reasons:
+            whose.setdefault(note, []).append(system.name)
+    known = {"", LOPSIDED, *(_only_reason(means) or ()), *([ALL_LABELLED] if _all_labelled(means) else [])}
+    return [
+        f"{'All systems' if 1 < len(means.systems) == len(names) else in_short(names)}: {note}."
+        for note, names in whose.items()
+        if note not in known
+    ]
 
 
 def worth_words(means: SystemMeans) -> str:
@@ -60,7 +83,7 @@ def worth_words(means: SystemMeans) -> str:
     known = [system.n_effective / system.n_both for system in means.corrected if system.n_effective]
     if not known:
         return ""
-    if all(system.n_judged == system.n_both for system in means.corrected):
+    if _all_labelled(means):
         return (
             "Every judged item has a label, so the labels alone say it; verdicts on others would narrow the intervals."
         )
@@ -72,6 +95,10 @@ def worth_words(means: SystemMeans) -> str:
         figures = f"r {number(means.correlation)}, {p_short_of(p, WORTH_AT)}"
         return f"Whether the verdicts add to these labels cannot be told yet ({figures})."
     return f"With the verdicts, each label counts as about {times:.1f}."
+
+
+def _all_labelled(means: SystemMeans) -> bool:
+    return all(system.n_judged == system.n_both for system in means.corrected)
 
 
 def _headline(means: SystemMeans, aspect: str) -> str:
@@ -103,12 +130,20 @@ def _pair_words(difference: MeanDifference, aspect: str) -> str:
     if is_shown(difference):
         return f"{difference.a} is better than {difference.b} in {aspect} by {_by(difference)}."
     names = f"{difference.a} and {difference.b} cannot be told apart in {aspect}"
-    return f"{names}: difference {difference_words(difference)}."
+    ends = difference.tested or difference.interval
+    wide = "" if ends is None else f" {signed_range(ends)}{_at_level(ends)}"
+    return f"{names}: difference {signed(difference.value)}{wide}, {_p_words(difference)}."
 
 
 def _by(difference: MeanDifference) -> str:
-    ends = "" if difference.interval is None else f" {range_words(difference.interval)}"
-    return f"{number(difference.value)}{ends}, {p_figure(difference.p_holm)}"
+    ends = difference.tested or difference.interval
+    wide = "" if ends is None else f" {range_words(ends)}{_at_level(ends)}"
+    return f"{number(difference.value)}{wide}, {p_figure(difference.p_holm)}"
+
+
+def _at_level(ends: Interval) -> str:
+    """How sure an interval is that is not of the usual 95 %."""
+    return "" if ends.confidence == CONFIDENCE else f" at {percent(ends.confidence, digits=1)}"
 
 
 def _details(means: SystemMeans) -> list[str]:
@@ -125,7 +160,12 @@ def _details(means: SystemMeans) -> list[str]:
 def _basis(means: SystemMeans) -> str:
     n_judged = sum(system.n_judged for system in means.systems)
     n_labels = sum(system.n_labelled for system in means.systems)
-    pairs = f"; p corrected over {counted(len(means.differences), 'pair')} (Holm)" if len(means.differences) > 1 else ""
+    pairs = ""
+    if means.differences:
+        n = len(means.differences)
+        over = f", corrected over {counted(n, 'pair')} after Holm" if n > 1 else ""
+        those = "those of differences" if n > 1 else "that of the difference"
+        pairs = f", {those} as wide as the p asks that a claim takes ({level_words(SHOWN_AT)}{over})"
     mapped = ", mapped to the human scale" if means.mapped else ""
     return (
         f"{counted(n_labels, 'label')} and {counted(n_judged, 'verdict')}{mapped}: means corrected by the labels, "
@@ -134,8 +174,13 @@ def _basis(means: SystemMeans) -> str:
     )
 
 
-def _missing_words(missing: list[SystemMean], *, of_all: bool) -> str:
+def _only_reason(means: SystemMeans) -> set[str] | None:
+    """The reason, where all systems without a corrected mean have the same."""
+    reasons = {system.corrected.reason for system in means.systems if system.corrected.value is None}
+    return reasons if len(reasons) == 1 else None
+
+
+def _missing_words(means: SystemMeans, missing: list[SystemMean], *, of_all: bool) -> str:
     names = in_short([system.name for system in missing])
-    reasons = {system.corrected.reason for system in missing}
-    why = reasons.pop() if len(reasons) == 1 else "too few labels on judged items, or no verdicts"
+    why = next(iter(_only_reason(means) or ()), "too few labels on judged items, or no verdicts")
     return f"No corrected mean{'' if of_all else f' of {names}'}: {why}."

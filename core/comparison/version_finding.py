@@ -17,7 +17,7 @@ from core.comparison.leaderboard import (
     people_words,
 )
 from core.stats import ALPHA, claim
-from core.stats.claims import estimate, p_figure, signed, signed_range
+from core.stats.claims import alone_words, estimate, p_figure, signed, signed_range
 
 
 def version_finding(
@@ -96,7 +96,10 @@ def _gain(board: Leaderboard, at: int, baseline: int | None) -> str:
     ends = "" if pair.interval is None else f" {signed_range(pair.interval)}"
     if np.isnan(p):
         return f"; beside no criteria {signed(pair.value)}{ends}, no p"
-    says = p_figure(p) if claim(pair.value, pair.interval, p) != "open" else "not to be told from chance"
+    says = p_figure(p)
+    if claim(pair.value, pair.interval, p) == "open":
+        why = alone_words(pair.interval, p)
+        says = f"not to be told from chance{f' ({says}{why})' if why else ''}"
     return f"; beside no criteria {signed(pair.value)}{ends}, {says}"
 
 

@@ -25,6 +25,7 @@ from core.judging.render import score_prompt
 from core.judging.together import AspectJudge, Requests, Together
 from core.records import FloatArray, Item, Measure, Unscored, Usage
 from core.stats import Difference, IsotonicMap, claim, difference_figures
+from core.stats.claims import alone_words
 from core.stats.conformal import VerdictIntervals
 from core.verdicts import Scores, Verdicts
 from core.wording import counted
@@ -67,7 +68,7 @@ class MeasuredTogether:
             return f"what that changes is undefined: {found.reason}"
         figures = difference_figures(found.value, found.interval, self.p_corrected)
         if self.p_corrected is not None and self.n_aspects > 1:
-            figures += f" by Holm over {self.n_aspects} aspects"
+            figures += f" by Holm over {self.n_aspects} aspects{alone_words(found.interval, self.p_corrected)}"
         said = {
             "higher": "it aligns better than asked alone",
             "lower": "it aligns worse than asked alone",

@@ -10,7 +10,17 @@ import numpy as np
 from core.json_form import json_fields
 from core.records import Alignment, FloatArray, Measure
 from core.stats.alignment import RESAMPLES, Difference, Seed, holm, measured
-from core.stats.claims import HALF_ALPHA, MARGIN, claim, estimate, p_figure, p_short_of, signed, signed_range
+from core.stats.claims import (
+    HALF_ALPHA,
+    MARGIN,
+    alone_words,
+    claim,
+    estimate,
+    p_figure,
+    p_short_of,
+    signed,
+    signed_range,
+)
 from core.stats.items import LabelledItems, paired
 from core.wording import counted
 
@@ -101,7 +111,7 @@ def _p_words(gap: Difference) -> str:
     if gap.p is None:
         return f"no p, for {gap.p_reason}"
     short = gap.p > HALF_ALPHA and claim(gap.value, gap.interval, gap.p) in ("higher", "lower")
-    return p_short_of(gap.p, HALF_ALPHA) if short else p_figure(gap.p)
+    return p_short_of(gap.p, HALF_ALPHA) if short else p_figure(gap.p) + alone_words(gap.interval, gap.p)
 
 
 def _what_else_it_takes(gap: Difference) -> str:

@@ -162,6 +162,14 @@ def level_words(level: float) -> str:
     return f"{level:g}".removeprefix("0")
 
 
+def alone_words(interval: Interval | None, p: float | None) -> str:
+    """``", corrected for all comparisons, as the interval is not"``; "" but where an interval without 0 stands beside
+    a p, corrected over a table, that shows nothing."""
+    if p is None or np.isnan(p) or p <= ALPHA or interval is None or interval.low <= 0.0 <= interval.high:
+        return ""
+    return ", corrected for all comparisons, as the interval is not"
+
+
 def gain_words(gain: Difference, where: str = "on held-out items") -> str:
     """Whether criteria bring a gain over none, in a sentence with value, interval, p and the common items."""
     shown = claim(gain.value, gain.interval, gain.p)

@@ -70,6 +70,8 @@ class MeanDifference:
     """Corrected mean of system `a` minus that of `b`; what sources they share have in common cancels.
 
     `p` is two-sided, `p_holm` corrected over the pairs of the table; None under 8 sources, with `reason`.
+    `interval` is the 95 % one of this pair alone, `tested` as wide as the test is strict: it leaves 0 out where
+    `p_holm` lets a claim be made, and only there.
     """
 
     a: str
@@ -79,12 +81,13 @@ class MeanDifference:
     p: float | None
     p_holm: float | None
     reason: str = ""
+    tested: Interval | None = None
 
     @property
     def reversed(self) -> MeanDifference:
         """`b` minus `a`."""
-        ends = self.interval and replace(self.interval, low=-self.interval.high, high=-self.interval.low)
-        return replace(self, a=self.b, b=self.a, value=-self.value, interval=ends)
+        turned = [ends and replace(ends, low=-ends.high, high=-ends.low) for ends in (self.interval, self.tested)]
+        return replace(self, a=self.b, b=self.a, value=-self.value, interval=turned[0], tested=turned[1])
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -92,6 +95,7 @@ class MeanDifference:
             "b": self.b,
             "value": self.value,
             "interval": None if self.interval is None else self.interval.as_json(),
+            "tested_interval": None if self.tested is None else self.tested.as_json(),
             "p": self.p,
             "p_holm": self.p_holm,
             "reason": self.reason or None,

@@ -46,6 +46,11 @@ meet one of the rare others.  Intervals are then those of the labels and a part 
 FAR_LABEL = 0.5
 """The part: in simulation a whole label was wider without need, a quarter too short (figures in the README beside)."""
 
+SHOWN_AT = 0.015
+"""The p, corrected over the pairs, up to which systems are said to differ: with all that is said of a judge itself
+(`comparison.examination`, `bar`) that claims something of nothing in at most 5 % of golden sets
+(`tests/bench/bench_null.py`)."""
+
 MOST_COMPARED = 60
 """Systems up to which all pairs are compared: 1,770 pairs; nobody reads more."""
 
@@ -277,11 +282,23 @@ def _differences(systems: list[SystemMean], means: Means) -> tuple[list[MeanDiff
     chosen = chosen[np.argsort(-means.values[chosen], kind="stable")]
     differences = list(_pairs(chosen, systems, means))
     p_holm = holm([np.nan if difference.p is None else difference.p for difference in differences])
-    corrected = [
-        replace(difference, p_holm=None if np.isnan(p) else float(p))
-        for difference, p in zip(differences, p_holm, strict=True)
-    ]
-    return corrected, ()
+    pairs = zip(differences, p_holm.tolist(), strict=True)
+    return [difference if np.isnan(p) else _corrected(difference, p, len(differences)) for difference, p in pairs], ()
+
+
+def _corrected(difference: MeanDifference, p_holm: float, n_pairs: int) -> MeanDifference:
+    """With its corrected p, and the interval that says the same: as much wider as that p is larger."""
+    from scipy.special import stdtrit
+
+    ends, p = difference.interval, difference.p
+    if ends is None or p is None or ends.n_sources is None:
+        return replace(difference, p_holm=p_holm)
+    outside = SHOWN_AT * (p / p_holm if p_holm > 0 else 1 / n_pairs)
+    freedom = ends.n_sources - 1
+    half = (ends.high - ends.low) / 2.0 * float(stdtrit(freedom, 1.0 - outside / 2.0) / _t(np.array([freedom]))[0])
+    method = f"{ends.method}, as wide as a corrected p of {SHOWN_AT:g} asks"
+    tested = Interval(difference.value - half, difference.value + half, 1.0 - outside, method, ends.n_sources)
+    return replace(difference, p_holm=p_holm, tested=tested)
 
 
 def _pairs(chosen: IntArray, systems: list[SystemMean], means: Means) -> Iterator[MeanDifference]:

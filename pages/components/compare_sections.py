@@ -38,7 +38,7 @@ from core.stats import (
     change_figures,
     p_figure,
 )
-from core.stats.claims import level_words, signed
+from core.stats.claims import alone_words, level_words, signed
 from core.wording import percent
 from pages.components import charts, grid, state, tables
 from pages.components.compare_view import SEED, Compared
@@ -121,7 +121,7 @@ def _pair_words(leaderboard: Leaderboard, pairwise: PairwiseComparison, i: int, 
     beside = f"; Williams {p_figure(williams)}" if leaderboard.williams_applies and not np.isnan(williams) else ""
     if beside and pairwise.grouped:
         beside += " (takes items as independent, which they are not)"
-    tested = f"no p ({pair.p_reason})" if np.isnan(p) else p_figure(p)
+    tested = f"no p ({pair.p_reason})" if np.isnan(p) else p_figure(p) + alone_words(pair.interval, p)
     return f"{sentence}, {tested}, n = {pair.n:,}{beside}"
 
 

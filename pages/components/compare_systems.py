@@ -11,7 +11,7 @@ import streamlit as st
 
 from core import projects
 from core.comparison.judged import Judged, MoreVerdicts, judged_items, next_labels
-from core.comparison.means_finding import difference_words, estimate_words, is_shown, means_finding
+from core.comparison.means_finding import difference_words, estimate_words, is_shown, means_finding, notes_of_systems
 from core.comparison.preferred import Preferences, preferred
 from core.data.verdict_files.scored import ScoredRows
 from core.errors import ConcordError
@@ -172,7 +172,6 @@ def _draw_table(means: SystemMeans) -> None:
             "labels": [system.n_labelled for system in systems],
             "verdicts": [system.n_judged for system in systems],
             "worth in labels": pd.Series([system.n_effective for system in systems], dtype="Float64"),
-            "note": [system.corrected.reason or system.note for system in systems],
         }
     )
     columns = {
@@ -183,6 +182,8 @@ def _draw_table(means: SystemMeans) -> None:
         ),
     }
     grid.draw(frame, columns, alt="Mean of each system: corrected, by labels alone, by the judge alone", rows=12)
+    if notes := notes_of_systems(means):
+        st.caption("  \n".join(map(plain, notes)))
 
 
 def _draw_differences(means: SystemMeans) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
-from core.comparison.judged import UNNAMED, by_need, judged_items
-from core.comparison.means_finding import means_finding, worth_words
+from core.comparison.judged import REPEATED, SEEN, UNNAMED, by_need, judged_items
+from core.comparison.means_finding import means_finding, notes_of_systems, worth_words
 from core.data.verdict_files.scored import ScoredRows
 from core.records import AspectLabels, GoldenSet, Item, Scale
-from core.stats.system_means import JudgedItems, system_means
+from core.stats.claims import range_words, signed_range
+from core.stats.system_means import CONSTANT, SHOWN_AT, JudgedItems, system_means
 
 
 def of(names: tuple[str, ...], labelled: int) -> JudgedItems:
@@ -68,3 +70,55 @@ def test_the_next_labels_go_where_the_interval_would_be_widest() -> None:
     # widths fall as 1/sqrt(n) from like spreads, so that B and C go up together before A gets any: 12 + b = c
     assert turn[0] == 0
     assert abs((12 + turn[1]) - turn[2]) <= 6
+
+
+def two(gap: float, n: int = 12) -> JudgedItems:
+    """Two systems on `n` sources of their own, the judge constant; labels 2, 3, 4 and so on, those of B `gap` more."""
+    labels = np.concatenate([np.resize([2.0, 3.0, 4.0], n), np.resize([2.0, 3.0, 4.0], n) + gap])
+    systems = np.repeat([0, 1], n)
+    return JudgedItems(labels, np.full(2 * n, 3.0), np.arange(2 * n), systems, ("A", "B"), Scale(1, 5, 0.1))
+
+
+def test_interval_and_sentence_never_contradict_each_other() -> None:
+    near = 0
+    for gap in np.arange(0.0, 1.6, 0.05):
+        means = system_means(two(float(gap)))
+        (pair,) = means.differences
+        assert pair.p_holm == pair.p and pair.tested is not None and pair.interval is not None
+        said = means_finding(means, "q").headline
+        apart = "cannot be told apart" in said
+        assert apart == (pair.tested.low <= 0.0 <= pair.tested.high) == (pair.p_holm > SHOWN_AT)
+        assert (range_words(pair.tested) in said) or (signed_range(pair.tested) in said)
+        assert " at 98.5 %, p " in said
+        near += apart and not pair.interval.low <= 0.0 <= pair.interval.high
+    assert near, "no gap was one that the 95 % interval alone would call shown"
+
+
+def test_of_several_pairs_each_interval_is_as_wide_as_its_corrected_p_asks() -> None:
+    generator, n = np.random.default_rng(5), 40
+    labels = np.clip(np.concatenate([generator.normal(mean, 1, n) for mean in (2.6, 3.0, 3.3, 3.9)]), 1, 5)
+    scores = np.clip(labels + generator.normal(0, 1, 4 * n), 1, 5)
+    items = JudgedItems(labels, scores, np.arange(4 * n), np.repeat(range(4), n), tuple("ABCD"), Scale(1, 5, 0.1))
+    means = system_means(items)
+    tested = [pair.tested for pair in means.differences if pair.tested is not None]
+    assert len(tested) == 6
+    shown = [pair.p_holm is not None and pair.p_holm <= SHOWN_AT for pair in means.differences]
+    assert 0 < sum(shown) < 6
+    assert [ends.low > 0.0 for ends in tested] == shown
+    # Holm multiplies the least p of six by 6: its interval leaves .015 / 6 out
+    assert max(ends.confidence for ends in tested[:3]) == pytest.approx(1 - SHOWN_AT / 6)
+    assert "(.015, corrected over 6 pairs after Holm)" in means_finding(means, "q").basis
+    turned = means.differences[0].reversed.tested
+    assert turned is not None and (turned.low, turned.high) == (-tested[0].high, -tested[0].low)
+
+
+def test_a_note_on_all_systems_is_said_once() -> None:
+    notes = notes_of_systems(system_means(two(1.0)))
+    assert notes == [f"All systems: {CONSTANT}."]
+    reasons = notes_of_systems(system_means(of(("A", "B", "C"), 1)))
+    assert not [note for note in reasons if "no label" in note]  # the finding says it
+
+
+def test_what_is_left_out_and_what_is_joined_are_told_apart() -> None:
+    said = means_finding(system_means(two(1.0)), "q", {SEEN: 60, REPEATED: 4}).cautions
+    assert f"Left out: 60 {SEEN}." in said and f"Joined: 4 {REPEATED}." in said
