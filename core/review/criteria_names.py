@@ -1,8 +1,8 @@
 """Names for criteria: those that people gave, else short ones proposed from the texts, always the same ones.
 
 A proposed name is a point of the text that no earlier text makes ("Every statement can be traced to the source"), else
-two of its points together; a version begins with what is new beside its parent.  Only what was there before counts, so
-that a new version renames nothing.  Two texts of an aspect never have one name.
+two of its points together, with "…" where a point goes on; a version begins with what is new beside its parent.  Only
+what was there before counts, so that a new version renames nothing.  Two texts of an aspect never have one name.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ _LEAD = re.compile(
 _WHOSE = r"\s+(?:texts?|summaries|answers|replies)\s+(?:that|which)\s+(?:(?:are|have|hold|use)\s+)?"
 _REWARD = re.compile(rf"^(?:reward|favou?r|prefer){_WHOSE}", re.IGNORECASE)
 _PENALISE = re.compile(rf"^(?:penali[sz]e|punish){_WHOSE}", re.IGNORECASE)
+_AROUND = " ,;:–—-"
 _FRAME = re.compile(r"^(?:judge|rate|score|assess|evaluate|with these points)\b", re.IGNORECASE)
 _LOOSE_ENDS = frozenset(
     "a an and are as at be but by for from has have if in into is it its no not of on one only or so than that the "
@@ -148,18 +149,18 @@ def _point(clause: str) -> str:
 
 
 def _cut(words: str, longest: int = _LONGEST_POINT) -> str:
-    """`words` up to a place where a phrase may end; at most `longest` characters."""
-    words = "".join(" " if ord(sign) < 32 or 127 <= ord(sign) < 160 else sign for sign in words)
-    if len(words) > longest:
-        whole = words[: longest + 1].rpartition(" ")[0]
-        words = whole or words[:longest]
-        at_comma = words.rpartition(",")[0]
-        words = at_comma if len(at_comma) >= longest // 2 else words
-        parts = words.split(" ")
-        while len(parts) > 2 and parts[-1].casefold().strip(",") in _LOOSE_ENDS:
-            parts.pop()
-        words = " ".join(parts)
-    return words.strip(" ,;:–—-")
+    """`words`, at most `longest` characters: to a comma, else to where a word ends, and then with "…"."""
+    words = "".join(" " if ord(sign) < 32 or 127 <= ord(sign) < 160 else sign for sign in words).strip(_AROUND)
+    if len(words) <= longest:
+        return words
+    at_comma = words[: longest + 1].rpartition(",")[0]
+    if len(at_comma) >= longest // 2:
+        return at_comma.strip(_AROUND)
+    kept = words[:longest].rpartition(" ")[0] or words[: longest - 1]
+    parts = kept.split(" ")
+    while len(parts) > 2 and parts[-1].casefold().strip(",") in _LOOSE_ENDS:
+        parts.pop()
+    return f"{' '.join(parts).strip(_AROUND).removesuffix('…')}…"
 
 
 def _as_name(point: str) -> str:

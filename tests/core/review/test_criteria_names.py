@@ -29,7 +29,7 @@ def named(*texts: str, given: dict[str, str] | None = None) -> list[str]:
 
 
 def test_a_name_is_what_the_text_alone_says_and_a_version_is_named_after_what_is_new() -> None:
-    assert named(LADDER, REFINED) == ["Ask what a reader would believe", "A figure exchanged for another"]
+    assert named(LADDER, REFINED) == ["Ask what a reader would believe…", "A figure exchanged for another…"]
     assert named("Above all, reward texts that are short. Penalise texts that hold stray symbols.") == [
         "Penalise: stray symbols"
     ]
@@ -38,6 +38,18 @@ def test_a_name_is_what_the_text_alone_says_and_a_version_is_named_after_what_is
 def test_marks_of_a_ladder_or_a_list_are_no_part_of_a_name() -> None:
     assert named("5: Every statement can be traced.\n4: One is not.") == ["Every statement can be traced"]
     assert named("- (2) Be clear about who did it") == ["Be clear about who did it"]
+
+
+def test_a_name_that_stops_within_a_phrase_says_so() -> None:
+    # 44 characters: to the last word that can end a phrase, to a comma, and what is no longer as it stands
+    assert named("Take off 0.5 for a teaser that speaks to the reader as a friend would.") == [
+        "Take off 0.5 for a teaser that speaks…"
+    ]
+    assert named("Take off a point for every figure, unless it is a round one.") == [
+        "Take off a point for every figure"
+    ]
+    assert named("Take off 0.5 for a teaser that speaks aloud.") == ["Take off 0.5 for a teaser that speaks aloud"]
+    assert named("x" * 60) == ["X" + "x" * 42 + "…"]
 
 
 def test_a_later_version_renames_nothing() -> None:
@@ -62,9 +74,9 @@ def test_texts_that_share_their_points_are_told_apart_by_two_or_by_a_number() ->
 
 
 def test_a_given_name_stands_and_a_proposed_one_gives_way() -> None:
-    assert named(LADDER, REFINED, given={"c1": "Ask what a reader would believe"}) == [
-        "Ask what a reader would believe (2)",
-        "Ask what a reader would believe",
+    assert named(LADDER, REFINED, given={"c1": "Ask what a reader would believe…"}) == [
+        "Ask what a reader would believe… (2)",
+        "Ask what a reader would believe…",
     ]
     assert named(LADDER, REFINED, given={"c0": "Mine", "c1": "mine"}) == ["Mine", "mine (2)"]
 
@@ -109,7 +121,7 @@ def test_people_name_criteria_and_the_log_says_so(store: Store, project: str) ->
         ("x" * 300, "1 to 80 characters; this one has 300"),
         (" \n ", "this one has 0"),
         ("a\u202eb", "visible characters"),
-        ("A FIGURE exchanged for another", "are named 'A FIGURE exchanged for another' already"),
+        ("A FIGURE exchanged for another…", "are named 'A FIGURE exchanged for another…' already"),
     ],
 )
 def test_what_is_no_name_is_refused_in_words(store: Store, project: str, name: str, words: str) -> None:
