@@ -200,6 +200,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     ),
     "core.comparison": (
         *("core.stats", "core.data.pairs", "core.data.split", "core.data.verdict_files.scored", "core.spreadsheets"),
+        "core.data.repeated",  # one text twice is the same thing at the check and where systems are compared
     ),
     "core.comparison.sureness": ("core.calibration.records", "core.stats"),
     "core.comparison.supervised": ("core.judging.offline", "core.stats"),

@@ -163,9 +163,9 @@ def _basis(means: SystemMeans) -> str:
     pairs = ""
     if means.differences:
         n = len(means.differences)
-        over = f", corrected over {counted(n, 'pair')} after Holm" if n > 1 else ""
+        over = f", corrected over {counted(n, 'pair')} (Holm)" if n > 1 else ""
         those = "those of differences" if n > 1 else "that of the difference"
-        pairs = f", {those} as wide as the p asks that a claim takes ({level_words(SHOWN_AT)}{over})"
+        pairs = f", {those} wider: a claim takes p ≤ {level_words(SHOWN_AT)}{over}"
     mapped = ", mapped to the human scale" if means.mapped else ""
     return (
         f"{counted(n_labels, 'label')} and {counted(n_judged, 'verdict')}{mapped}: means corrected by the labels, "

@@ -107,7 +107,7 @@ def test_of_several_pairs_each_interval_is_as_wide_as_its_corrected_p_asks() -> 
     assert [ends.low > 0.0 for ends in tested] == shown
     # Holm multiplies the least p of six by 6: its interval leaves .015 / 6 out
     assert max(ends.confidence for ends in tested[:3]) == pytest.approx(1 - SHOWN_AT / 6)
-    assert "(.015, corrected over 6 pairs after Holm)" in means_finding(means, "q").basis
+    assert "wider: a claim takes p ≤ .015, corrected over 6 pairs (Holm)." in means_finding(means, "q").basis
     turned = means.differences[0].reversed.tested
     assert turned is not None and (turned.low, turned.high) == (-tested[0].high, -tested[0].low)
 
