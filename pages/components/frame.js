@@ -70,4 +70,25 @@
     find("stMain")?.dispatchEvent(new KeyboardEvent(kind, { key, code, bubbles: true, cancelable: true }));
   }, true);
   document.addEventListener("pointerdown", () => { byKeys = false; }, true);
+
+  // A page without its connection looks much as ever, or stays empty: it says so, and whose part it is.
+  const patience = { lost: 1_500, never: 8_000 }; // ms
+  const says = {
+    lost: "The connection to Concord is lost and is being sought. What was saved is safe; go on when this note is gone.",
+    never: "Concord answers, but no live connection comes about. A proxy on the way may not let websockets through: "
+      + "whoever runs Concord finds more in the README, under “Teams and hosts”.",
+  };
+  const note = document.createElement("p");
+  note.className = "concord-away";
+  note.setAttribute("role", "alert");
+  let [state, seen] = ["never", performance.now()];
+  setInterval(() => {
+    if (document.querySelector("[data-test-connection-state=CONNECTED]")) {
+      [state, seen] = ["lost", performance.now()];
+      note.remove();
+    } else if (!note.isConnected && performance.now() - seen > patience[state]) {
+      note.textContent = says[state];
+      document.body.append(note);
+    }
+  }, 500);
 })();
