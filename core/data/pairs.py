@@ -89,6 +89,13 @@ def _preference(cell: str, names: abc.Sequence[str], texts: abc.Sequence[str]) -
     word = folded(cell)
     if word in (folded(text) for text in texts):
         return A_BETTER if word == folded(texts[0]) else B_BETTER
+    side = side_named(cell)
+    return cell if side is None else side
+
+
+def side_named(words: str) -> float | None:
+    """The preference that words for a side say ("A", "model_b", "left", "tie"); None where they say none."""
+    word = folded(words)
     for stem in (*TEXTS_OF_PAIRS, "model", "system", "option", "assistant"):
         word = word.removeprefix(f"{stem}_")
-    return _WORDS.get(word, cell)
+    return _WORDS.get(word)

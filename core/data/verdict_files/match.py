@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from core.data.cells import AmbiguousCommaError, CellError, aspect_key, read_id, read_number, shown
+from core.data.pairs import PREFERENCES, side_named
 from core.data.scale import narrowest_scale, usual_scales
 from core.data.split import task_of
 from core.data.verdict_files.columns import BY_ORDER, Columns, propose_columns
@@ -32,12 +33,18 @@ class ReadReply(Protocol):
 
 
 class Reader:
-    """Reads the rows of one item after the other, on the scale that the judge was given."""
+    """Reads the rows of one item after the other, on the scale that the judge was given.
 
-    def __init__(self, use: Use, choices: ImportChoices, scale: Scale, aspect: str, read_reply: ReadReply) -> None:
+    Where `pairs` are judged by preference, a score may be a word for a side: A, B or a tie.
+    """
+
+    def __init__(
+        self, use: Use, choices: ImportChoices, scale: Scale, aspect: str, read_reply: ReadReply, *, pairs: bool = False
+    ) -> None:
         self.tally = Tally()
         self._use, self._choices, self._aspect, self._onto = use, choices, aspect, scale
         self._scale = choices.scale or scale
+        self._sides = pairs and self._scale == PREFERENCES
         self._read_reply = read_reply
         self._beyond: list[str] = []
 
@@ -97,6 +104,9 @@ class Reader:
             self.tally.n_words += 1
             low, high = (0.0, 1.0) if self._choices.any_number else (self._scale.low, self._scale.high)
             return Reading(high if word in GOOD else low), ""
+        if self._sides and isinstance(entry.score, str) and (side := side_named(entry.score)) is not None:
+            self.tally.n_sides += 1
+            return Reading(side), ""
         number = number_in(entry.score)
         text = "" if entry.score is None else shown(entry.score)
         if not isinstance(number, float):
@@ -155,7 +165,7 @@ def match(
             rows[entry.item_id].append(entry)
         else:
             unknown[entry.item_id] = None
-    reader = Reader(use, choices, scale, aspect, read_reply)
+    reader = Reader(use, choices, scale, aspect, read_reply, pairs=golden.kind == "pair")
     verdicts = Verdicts(reader.verdict(item_id, own) for item_id, own in rows.items() if own)
     return ImportPreview(
         recording=recording,

@@ -60,7 +60,8 @@ class Unread:
 
 @dataclass
 class Tally:
-    """What was read: `n` replies or scores, the numbers before any mapping, Good and Bad words, the unread by reason.
+    """What was read: `n` replies or scores, the numbers before any mapping, Good and Bad words, words for
+    a side of a pair, the unread by reason.
 
     "out of range" is one of the reasons.
     """
@@ -68,6 +69,7 @@ class Tally:
     n: int = 0
     numbers: list[float] = field(default_factory=list)
     n_words: int = 0
+    n_sides: int = 0
     unread: Counter[UnscoredReason] = field(default_factory=Counter)
     examples: dict[UnscoredReason, list[Unread]] = field(default_factory=dict)
 
@@ -317,6 +319,9 @@ def _numbers(preview: ImportPreview) -> Iterator[Finding]:
             tally.n_words, "word of judgement was taken as a number", "words of judgement were taken as numbers"
         )
         yield Finding("note", f"{taken}: Good and its like {high}, Bad {low}.")
+    if tally.n_sides:
+        taken = counted(tally.n_sides, "choice was taken as a number", "choices were taken as numbers")
+        yield Finding("note", f"{taken}: A 1, a tie 2, B 3.")
     if tally.unread["out of range"]:
         yield Finding("warning", _out_of_range(preview))
     rest = {reason: n for reason, n in tally.unread.most_common() if reason != "out of range"}

@@ -5,11 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from core.data.pairs import PREFERENCES
 from core.data.verdict_files import ImportChoices, ImportPreview, load_recording, match
 from core.errors import AspectError, UsageError
 from core.judging.parse import read_rating
@@ -157,6 +159,19 @@ def test_good_and_bad_are_the_ends_of_the_scale() -> None:
     own = preview(text, ImportChoices(take="own"))
     np.testing.assert_array_equal(own.values, [1, 0, NAN, 1])
     assert "Good and its like 1, Bad 0" in words(own, "note")
+
+
+def test_a_choice_between_two_texts_is_a_preference() -> None:
+    """By hand: A is 1, a tie 2, B 3; "maybe" is none."""
+    data = "item_id,score\na,A\nb,tie\nc,model_b\nd,maybe\n"
+    labels = AspectLabels("coherence", PREFERENCES, (1.0, 2.0, 3.0, 3.0))
+    pairs = replace(GOLDEN, kind="pair", aspects={"coherence": labels})
+    result = match(load_recording(data.encode(), "judge.csv"), pairs, "coherence", read_reply=read_rating)
+    np.testing.assert_array_equal(result.values, [1, 2, 3, NAN])
+    assert "3 choices were taken as numbers: A 1, a tie 2, B 3." in words(result, "note")
+    single = replace(pairs, kind="single")
+    none = match(load_recording(data.encode(), "judge.csv"), single, "coherence", read_reply=read_rating)
+    assert np.isnan(none.values).all()
 
 
 def test_several_rows_are_samples_only_where_a_column_says_so() -> None:
