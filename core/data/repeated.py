@@ -14,8 +14,8 @@ SHORTEST_TEXT = 20
 def repeated_texts(items: Iterable[tuple[int, Item | None]]) -> list[tuple[int, int]]:
     """Of `items` with their places: the place of each that repeats an earlier one, and that of the first to say it.
 
-    Alike are target, source and context together.  Kept are numbers alone, 64 bits a text, and what they find is
-    compared: time and memory grow with the number of items, whatever the length of the texts.
+    Alike are target, source and context together.  Items are looked up by a number of 64 bits and what that finds is
+    compared, so no second copy of a text is kept; time grows with the length of all texts.
     """
     first: dict[int, list[tuple[int, Item]]] = {}
     pairs: list[tuple[int, int]] = []

@@ -75,8 +75,8 @@
   const patience = { lost: 1_500, never: 8_000 }; // ms
   const says = {
     lost: "The connection to Concord is lost and is being sought. What was saved is safe; go on when this note is gone.",
-    never: "Concord answers, but no live connection comes about. A proxy on the way may not let websockets through: "
-      + "whoever runs Concord finds more in the README, under “Teams and hosts”.",
+    never: "No live connection to Concord has come about yet. If this stays, a proxy on the way may not let websockets "
+      + "through: whoever runs Concord finds more in the README, under “Teams and hosts”.",
   };
   const note = document.createElement("p");
   note.className = "concord-away";

@@ -20,7 +20,7 @@ def test_a_cut_connection_is_told_and_the_screen_goes_on(page: Page, app_url: st
     page.add_init_script(CUT)
     page.goto(f"{app_url}/?cut")
     note = page.get_by_role("alert").filter(has_text="Concord")
-    expect(note).to_contain_text("A proxy on the way may not let websockets through")
+    expect(note).to_contain_text("a proxy on the way may not let websockets through")
     page.goto(app_url)
     rest(page)
     expect(note).to_have_count(0)

@@ -60,8 +60,8 @@ class Unread:
 
 @dataclass
 class Tally:
-    """What was read: `n` replies or scores, the numbers before any mapping, Good and Bad words, words for
-    a side of a pair, the unread by reason.
+    """What was read: `n` replies or scores, the numbers before any mapping, Good and Bad words, words
+    for a side of a pair, the unread by reason.
 
     "out of range" is one of the reasons.
     """

@@ -50,7 +50,8 @@ def distribution_figure(distribution: Distribution, *, width: int = WIDE) -> Dra
             x, height = left + k * breadth + breadth * 0.1 + place * bar, (bottom - top) * share / highest
             parts.append(box(x, bottom - height, bar * 0.94, height, colour))
             if bar >= 26:
-                parts.append(words(f"{100 * share:.0f} %", x + bar / 2, bottom - height - 5, "middle", size=11))
+                short = percent(share).replace("under", "<").replace("over", ">")
+                parts.append(words(short, x + bar / 2, bottom - height - 5, "middle", size=11))
     for k, name in enumerate(distribution.parts):
         if k % every == 0:
             parts.append(words(name, left + (k + 0.5) * breadth, bottom + 16, "middle", fill=QUIET, size=11))
