@@ -1,6 +1,6 @@
 """What a GPU changes: the same model asked on the processor and on CUDA, in short memory, and by whole commands.
 
-    python tests/bench/bench_same_on_gpu.py [--items N] [--command-items N] [--ray HOST:PORT] [--tiny]
+    python tests/bench/bench_same_on_gpu.py [--items N] [--command-items N] [--where FOLDER --ray HOST:PORT] [--tiny]
 
 Random weights of a Llama's shape, saved to a folder and asked as `hf:FOLDER`.  It prints
 
@@ -8,7 +8,7 @@ Random weights of a Llama's shape, saved to a folder and asked as `hf:FOLDER`.  
   hidden states (as a share of the largest state), and the share of written replies that are equal,
 - the same scores where the GPU has memory for a fraction of a batch: batches are halved and nothing is lost,
 - items a second of `python -m core score` with that judge, whole command; with `--ray` on that cluster too,
-  and how far the verdicts are apart.
+  and how far the verdicts are apart.  Its nodes are started with `CONCORD_LOCAL_MODELS=FOLDER/large`.
 
 Without CUDA it says so and ends with exit code 2; `--tiny` compares the processor with itself.
 """
@@ -172,7 +172,9 @@ def by_command(folder: Path, where: Path, n: int, ray: str) -> dict[str, Any]:
     ]
     here = os.environ | {"CONCORD_LOCAL_MODELS": str(folder), "CONCORD_HOME": str(where / "home")}
     found: dict[str, Any] = {"items": n}
-    outs = {"process": [str(where / "out.jsonl")]} | ({"ray": [str(where / "parts"), "--ray", ray]} if ray else {})
+    outs = {"process": [str(where / "out.jsonl")]}
+    if ray:
+        outs["ray"] = [str(where / "parts.jsonl"), "--ray", ray]
     for name, out in outs.items():
         started = time.perf_counter()
         done = subprocess.run([*asked, "--out", *out], capture_output=True, text=True, cwd=ROOT, check=False, env=here)
@@ -180,7 +182,7 @@ def by_command(folder: Path, where: Path, n: int, ray: str) -> dict[str, Any]:
             raise SystemExit(f"score ended with {done.returncode}: {done.stdout[-3000:]}{done.stderr[-3000:]}")
         found[name] = {"seconds": time.perf_counter() - started, "said": json.loads(done.stdout)}
     if ray:
-        one, other = verdicts(where / "out.jsonl"), verdicts(where / "parts")
+        one, other = (verdicts(where / name) for name in ("out.jsonl", "parts.jsonl"))
         found["largest_gap"] = max(abs(one[k] - other[k]) for k in one) if one.keys() == other.keys() else None
     return found
 
@@ -198,7 +200,7 @@ def measure(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
 
     gpu = "cpu" if options.tiny else "cuda"
     with tempfile.TemporaryDirectory() as name:
-        where = Path(name)
+        where = options.where or Path(name)
         small = str(model_folder(where / "small", "tiny" if options.tiny else "small"))
         items = texts(options.items)
         yield {"device": "cpu" if options.tiny else torch.cuda.get_device_name()}
@@ -218,6 +220,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--items", type=int, default=64)
     parser.add_argument("--command-items", type=int, default=4_000)
+    parser.add_argument("--where", type=Path, metavar="FOLDER", help="an empty folder that stays")
     parser.add_argument("--ray", default="", metavar="HOST:PORT")
     parser.add_argument("--tiny", action="store_true")
     options = parser.parse_args()
