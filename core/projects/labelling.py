@@ -304,7 +304,7 @@ def team_progress(store: Store, project_id: str, pass_id: str) -> TeamProgress:
         for label in store.labels.current(project_id, pass_id)
         if label.aspect in labelling.aspects
     )
-    done = sum(n == len(labelling.aspects) for n in given.values())
+    done = Counter(rater for (rater, _), n in given.items() if n == len(labelling.aspects))
     planned = sum(len(labelling.assigned(rater)) for rater in labelling.raters)
     return TeamProgress(done, max(planned, labelling.plan.n_ratings))
 

@@ -351,8 +351,12 @@ class StillRating:
 class TeamProgress:
     """How many ratings everybody together has given in a pass, of those planned; an item rated by two counts twice."""
 
-    done: int
+    by_rater: Mapping[str, int]
     planned: int
+
+    @property
+    def done(self) -> int:
+        return sum(self.by_rater.values())
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,8 +93,9 @@ def _draw_head(assignment: Assignment, session: AnnotationSession, shown: Shown)
     place = f"**{session.assigned.index(shown.item_id) + 1} of {n}**" if shown.item_id else f"**{n} of {n}**"
     left = "" if session.seconds_left is None or done == n else f", about {tables.duration(session.seconds_left)} left"
     team = _team(assignment.store, assignment.passed.project_id, session.pass_id)
+    given = (team.by_rater | {session.rater: done}).values()  # mine as of now: what is kept may be older
     all_of_us = (
-        f" · the team has {team.done:,} of {team.planned:,} ratings" if assignment.passed.plan.n_raters > 1 else ""
+        f" · the team has {sum(given):,} of {team.planned:,} ratings" if assignment.passed.plan.n_raters > 1 else ""
     )
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.progress(done / n if n else 0.0, text=f"{place} · {done} done{left}{all_of_us}")

@@ -247,6 +247,14 @@ def test_one_press_saves_and_enter_goes_on(store: Store, asked: PassRequest, sit
     assert shown(screen).item_id == "i1"
 
 
+def test_the_head_counts_ones_own_press_among_the_teams_at_once(store: Store, asked: PassRequest, sit: Open) -> None:
+    """What others gave may be seconds old, what the person at the keys gave may not."""
+    screen = sit(n_raters=2, overlap=2, shared=6)
+    assert place_of(screen) == "1 of 6 · 0 done · the team has 0 of 12 ratings"
+    press(screen, "4")
+    assert place_of(screen) == "1 of 6 · 1 done · the team has 1 of 12 ratings"
+
+
 def test_the_keys_belong_to_the_first_open_aspect(store: Store, asked: PassRequest, sit: Open) -> None:
     screen = sit(aspects=(FIVE, YES))
 

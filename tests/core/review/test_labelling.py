@@ -458,10 +458,11 @@ def test_the_teams_progress_counts_finished_items_of_everybody(
     store: Store, request_: PassRequest, pass_id: str
 ) -> None:
     where = (request_.project_id, pass_id)
-    assert projects.team_progress(store, *where) == TeamProgress(0, 16)  # 4 for both, 8 for one of them
+    assert projects.team_progress(store, *where) == TeamProgress({}, 16)  # 4 for both, 8 for one of them
     _rate(store, "Ann", where, {"i0": 1.0, "i1": 2.0})  # b is open on both
     projects.save_label(store.acting(Actor("Ann", "annotator")), *where, "i0", {"b": 1.0}, form="b")
-    assert projects.team_progress(store, *where) == TeamProgress(1, 16)
+    after = projects.team_progress(store, *where)
+    assert (after, after.done) == (TeamProgress({"Ann": 1}, 16), 1)
 
 
 def test_agreement_is_of_one_pass_unless_several_are_named(store: Store, request_: PassRequest, pass_id: str) -> None:
