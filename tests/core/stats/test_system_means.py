@@ -108,6 +108,20 @@ def test_never_much_wider_than_the_labels_alone_and_narrower_with_a_good_judge()
     assert np.mean([s.n_effective for s in good]) > 50
 
 
+def test_the_order_of_the_rows_moves_no_mean_of_mapped_verdicts():
+    items = drawn(3, 24, 60)
+    items = replace(items, scores=20 * items.scores)
+    order = np.random.default_rng(1).permutation(items.labels.size)
+    names, codes = np.unique(items.sources[order], return_inverse=True)
+    codes = np.random.default_rng(2).permutation(names.size)[codes]
+    again = replace(items, **{name: getattr(items, name)[order] for name in ("labels", "scores", "systems")})
+    before, after = system_means(items), system_means(replace(again, sources=codes))
+    assert before.mapped
+    for one, other in zip(before.systems, after.systems, strict=True):
+        assert other.corrected.value == pytest.approx(one.corrected.value, abs=1e-9)
+        assert other.corrected.width == pytest.approx(one.corrected.width, abs=1e-9)
+
+
 def test_a_judge_on_another_scale_is_mapped_and_no_worse():
     held, widths = [], []
     for seed in range(100):
