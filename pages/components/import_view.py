@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from typing import Literal
 
 import pandas as pd
@@ -19,6 +20,7 @@ from core.data.verdict_files import (
     Use,
     propose_columns,
 )
+from core.data.verdict_files.scored import group_columns
 from core.errors import ConcordError
 from core.project_records import GoldenSummary
 from core.projects.more_verdicts import SentVerdicts, read_more_verdicts
@@ -102,7 +104,7 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
     except ConcordError as error:
         st.error(f"This file cannot be brought in as it stands.  \n{plain(str(error))}", icon=":material/error:")
         return
-    _show(preview)
+    _show(preview, also=group_columns(preview.columns.columns) if _goes_beyond(golden, preview) else ())
     beyond = _beyond(page, golden, preview, SentVerdicts(upload.name, data), f"{digest} {choices}")
     _add(page, preview, digest[:12], beyond)
 
@@ -177,7 +179,8 @@ def _choose_scale(golden: GoldenSummary, aspect: str, key: str) -> tuple[Scale |
 # ── what would come in ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def _show(preview: ImportPreview) -> None:
+def _show(preview: ImportPreview, also: Sequence[str]) -> None:
+    """The columns `also` are used beside those that have a part."""
     st.markdown(f"**What was understood**: {SHAPE_WORDS[preview.shape]}, of which the {preview.use} are taken")
     roles = preview.columns.roles
     grid.draw(
@@ -190,8 +193,8 @@ def _show(preview: ImportPreview) -> None:
         ),
         alt="Columns and the parts they play",
     )
-    if preview.columns.unused:
-        st.caption(plain(f"Not used: {', '.join(name[:60] for name in preview.columns.unused[:MOST_NAMED])}"))
+    if unused := [name[:60] for name in preview.columns.unused if name not in also]:
+        st.caption(plain(f"Not used: {', '.join(unused[:MOST_NAMED])}"))
     with st.container(horizontal=True, gap="large"):
         st.metric("Rows", f"{preview.n_rows:,}", width="content")
         st.metric("Items matched", f"{preview.n_matched:,} of {preview.n_items:,}", width="content")
@@ -226,7 +229,7 @@ def _beyond(
     page: Opened, golden: GoldenSummary, preview: ImportPreview, sent: SentVerdicts, key: str
 ) -> SentVerdicts | None:
     """The file again where its verdicts on other items count under Systems; says so, or why they count nowhere."""
-    if preview.problems or not preview.n_unknown or not golden.n_systems or golden.kind == "pair":
+    if not _goes_beyond(golden, preview):
         return None
     problem = _why_not_beyond(f"{golden.golden_id} {preview.aspect} {key}", page, preview, sent)
     n = counted(preview.n_unknown, "item")
@@ -240,6 +243,11 @@ def _beyond(
         icon=":material/hub:",
     )
     return sent
+
+
+def _goes_beyond(golden: GoldenSummary, preview: ImportPreview) -> bool:
+    """Whether there are verdicts on other items, and systems whose means they could be of."""
+    return bool(not preview.problems and preview.n_unknown and golden.n_systems and golden.kind != "pair")
 
 
 @st.cache_resource(max_entries=6, show_spinner="Reading the verdicts on other items …")

@@ -21,7 +21,7 @@ from core.data.tables import TableFile, column_names, csv_cells
 from core.data.verdict_files.columns import propose_columns
 from core.data.verdict_files.json_columns import ROWS, Chunk, json_columns
 from core.data.verdict_files.match import default_use, number_in
-from core.data.verdict_files.recording import Recording, open_recorded, open_recording, recording_in, text_of
+from core.data.verdict_files.recording import open_recorded, open_recording, recording_in, text_of
 from core.errors import GoldenError
 from core.records import FloatArray
 
@@ -55,7 +55,7 @@ def read_scored(path: Path, aspect: str = "") -> ScoredRows | None:
     item, score = roles.roles.get("item_id", ""), roles.roles.get("score", "")
     if not item or not score or "." in item + score:  # a dot: it lies within an object
         return None
-    system, source = _group_columns(recording)
+    system, source = group_columns(recording.columns)
     rated, wanted = roles.roles.get("aspect", "") if aspect else "", aspect_key(aspect)
     ids: list[str] = []
     scores: list[FloatArray] = []
@@ -80,7 +80,7 @@ def read_scored(path: Path, aspect: str = "") -> ScoredRows | None:
 def read_groups(path: Path) -> dict[str, tuple[str, str]]:
     """item_id → system and source, "" where not named, of a table of replies; empty where it names neither."""
     recording = open_recording(path)
-    item, (system, source) = propose_columns(recording).roles.get("item_id", ""), _group_columns(recording)
+    item, (system, source) = propose_columns(recording).roles.get("item_id", ""), group_columns(recording.columns)
     if recording.shape != "table" or not item or not system + source:
         return {}
     return {
@@ -89,9 +89,9 @@ def read_groups(path: Path) -> dict[str, tuple[str, str]]:
     }
 
 
-def _group_columns(recording: Recording) -> tuple[str, str]:
-    """The columns of systems and of sources, "" for none."""
-    system, source = (next(iter(by_name(recording.columns, (n, *ALIASES[n]))), "") for n in ("system_id", "source_id"))
+def group_columns(columns: Sequence[str]) -> tuple[str, str]:
+    """Those of systems and of sources, "" for none."""
+    system, source = (next(iter(by_name(columns, (n, *ALIASES[n]))), "") for n in ("system_id", "source_id"))
     return system, source
 
 

@@ -84,6 +84,14 @@ def test_a_file_is_understood_shown_and_added(screen: AppTest, store: Store) -> 
     assert len(judges(store)) == 1
 
 
+def test_columns_of_systems_and_sources_are_used_where_verdicts_on_more_items_count(screen: AppTest) -> None:
+    own = [{"item_id": f"i{k}", "score": 1 + k, "system_id": "A", "source_id": "s", "cost": 3} for k in range(4)]
+    assert "Not used: system_id, source_id, cost" in told(bring(screen, own)).replace("\\", "")
+    shown = told(bring(screen, [*own, own[0] | {"item_id": "x"}])).replace("\\", "")
+    assert "The verdicts on 1 item beyond the golden set count too" in shown
+    assert "Not used: cost" in shown
+
+
 def test_a_column_can_be_corrected(screen: AppTest, store: Store) -> None:
     bring(screen, [{"id": "9", "key": "i0", "rating": 4}])
     assert "None of the 1 item ids" in told(screen)
