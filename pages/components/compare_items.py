@@ -13,13 +13,12 @@ import streamlit as st
 from core import projects
 from core.comparison import Row
 from core.project_records import JudgeEntry
-from core.records import FloatArray, Item, JudgeScores
+from core.records import FloatArray, JudgeScores
 from core.report.figures.comparison import Points, scatter_figure
-from pages.components import charts, grid, state, tables
+from pages.components import charts, grid, label_item, state, tables
 from pages.components.compare_sections import choose_row
 from pages.components.compare_view import Compared
 from pages.components.grid import Column
-from pages.components.items_view import PARTS
 from pages.components.page import Opened, link_to
 from pages.components.screens import plain
 
@@ -161,17 +160,10 @@ def _draw_item(page: Opened, compared: Compared, entry: JudgeEntry, name: str, p
         st.markdown(f"**{plain(item.item_id)}** · people {label:.2f} · {plain(name)} {score_words}")
         left, right = st.columns(2, gap="large")
         with left:
-            _draw_texts(item)
+            label_item.draw_parts(item, compared.golden.kind)
         with right:
             _draw_others(compared, position)
             _draw_replies(page, entry, item.item_id)
-
-
-def _draw_texts(item: Item) -> None:
-    for part, title in PARTS:
-        if text := getattr(item, part):
-            st.markdown(f"**{title}**")
-            st.text(text)
 
 
 def _draw_others(compared: Compared, position: int) -> None:

@@ -12,7 +12,7 @@ from core.project_records import CriteriaEntry
 from core.projects.kinds import RunDetail
 from core.projects.trial import TrialRequest, TrialResult
 from core.review.criteria import LONGEST_TEXT
-from pages.components import consent, criteria_effect, items_view, label_item, live, people, run_view, state, tables
+from pages.components import consent, criteria_effect, label_item, live, people, run_view, state, tables
 from pages.components.page import Opened, link_to
 from pages.components.screens import plain
 
@@ -94,10 +94,7 @@ def _other_item() -> None:
 def _draw_item(page: Opened, view: CriteriaEntry, item_id: str) -> None:
     with st.container(border=True):
         item = label_item.item_of(view.golden_id, page.store, item_id)
-        for part, title in reversed(items_view.PARTS):  # what is judged comes first
-            if text := getattr(item, part):
-                st.markdown(f"**{title}**")
-                st.text(text)
+        label_item.draw_parts(item, label_item.kind_of(view.golden_id, page.store))
 
 
 def _start(page: Opened, view: CriteriaEntry, run_id: str, item_id: str, text: str) -> None:

@@ -12,10 +12,9 @@ import streamlit as st
 from core.comparison import likely_dataset, published_for
 from core.fusion.items import contradictions
 from core.fusion.stack import Weight, Without
-from core.records import Item
 from core.report.figures.comparison import Bar, between_figure, lost_figure, weights_figure
 from core.stats import change_figures, claim
-from pages.components import charts, grid, state
+from pages.components import charts, grid, label_item, state
 from pages.components.fusion_view import Fused, difference_words
 from pages.components.grid import Column
 from pages.components.screens import plain
@@ -23,7 +22,6 @@ from pages.components.screens import plain
 if TYPE_CHECKING:
     from core.report.figures import Drawing
 
-PARTS = (("source", "Source"), ("context", "Context"), ("target", "Text that was judged"))
 MOST_LISTED = 50
 
 
@@ -131,16 +129,13 @@ def _ranks(values: np.ndarray, report: tuple[int, ...]) -> np.ndarray:
 
 
 def _draw_item(fused: Fused, position: int) -> None:
-    item: Item = fused.golden.items[position]
+    item = fused.golden.items[position]
     label = fused.golden.labels(fused.aspect)[position]
     with st.container(border=True):
         st.markdown(f"**{plain(item.item_id)}** · people {label:.2f}")
         left, right = st.columns([3, 2], gap="large")
         with left:
-            for part, title in PARTS:
-                if text := getattr(item, part):
-                    st.markdown(f"**{title}**")
-                    st.text(text)
+            label_item.draw_parts(item, fused.golden.kind)
         with right:
             names = [fused.names[part.judge_id] for part in fused.parts]
             scores = [part.judge.values[position] for part in fused.parts]

@@ -261,7 +261,7 @@ def _draw_draft(draft: GoldenSet | None) -> None:
         GoldenItem(i, item, {name: labels.values[i] for name, labels in draft.aspects.items()})
         for i, item in enumerate(draft.items[:PREVIEW_ROWS])
     ]
-    grid.draw(tables.items_frame(rows), alt="First items", rows=8)
+    grid.draw(tables.items_frame(rows, draft.kind), alt="First items", rows=8)
 
 
 def _freeze(page: Opened, built: BuiltGolden, left_out: frozenset[int]) -> None:

@@ -185,4 +185,4 @@ def _draw_items(page: Opened, golden: GoldenSummary) -> None:
     n_pages = max(1, -(-golden.n_items // PAGE_ROWS))
     number = st.pagination(n_pages, key=f"page_{golden.golden_id}") if n_pages > 1 else 1
     rows = projects.golden_page(page.store, golden.golden_id, (number - 1) * PAGE_ROWS, PAGE_ROWS).rows
-    grid.draw(tables.items_frame(rows), alt="Items", rows=12)
+    grid.draw(tables.items_frame(rows, golden.kind), alt="Items", rows=12)

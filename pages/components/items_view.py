@@ -8,15 +8,14 @@ from core import projects
 from core.errors import ConcordError
 from core.project_records import CriteriaEntry
 from core.projects.items import ExplainedItem, ItemScore
-from core.records import Item
+from core.records import ItemKind
 from core.wording import counted
-from pages.components import grid, state, tables
+from pages.components import grid, label_item, state, tables
 from pages.components.grid import Column
 from pages.components.page import Opened, link_to
 from pages.components.screens import plain
 
 MOST_ITEMS = 500
-PARTS = (("context", "Context"), ("source", "Source"), ("target", "Judged text"))
 
 
 def draw_items(page: Opened, view: CriteriaEntry) -> None:
@@ -38,7 +37,8 @@ def draw_items(page: Opened, view: CriteriaEntry) -> None:
         st.caption("Mark a row to read the item and what moved its score.")
         return
     try:
-        _draw_item(projects.explain_item(page.store, page.settings, run_id, view.criteria_id, picked))
+        explained = projects.explain_item(page.store, page.settings, run_id, view.criteria_id, picked)
+        _draw_item(explained, label_item.kind_of(view.golden_id, page.store))
     except ConcordError as error:
         st.error(plain(f"This item cannot be shown. {error}"), icon=":material/error:")
 
@@ -71,13 +71,13 @@ def _choose_item(scored: tuple[ItemScore, ...]) -> str | None:
     return picked
 
 
-def _draw_item(view: ExplainedItem) -> None:
+def _draw_item(view: ExplainedItem, kind: ItemKind) -> None:
     score = "—" if view.score.score is None else f"{view.score.score:.2f}"
     with st.container(border=True):
         st.markdown(f"**{plain(view.item.item_id)}** · people {view.score.label:.2f} · judge {score}")
         left, right = st.columns(2, gap="large")
         with left:
-            _draw_texts(view.item)
+            label_item.draw_parts(view.item, kind)
         with right:
             st.markdown("**What moved the score**" if view.score.score is not None else "**Why it was not read**")
             st.text(view.explanation or tables.gap_words(view.score))
@@ -86,11 +86,3 @@ def _draw_item(view: ExplainedItem) -> None:
                     continue
                 st.caption("The reply as it came")
                 st.text(reply)
-
-
-def _draw_texts(item: Item) -> None:
-    for name, title in PARTS:
-        text = getattr(item, name)
-        if text:
-            st.markdown(f"**{title}**")
-            st.text(text)

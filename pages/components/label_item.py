@@ -17,7 +17,7 @@ from pages.components import state
 LONG_TEXT, TALL = 2_500, 420
 MANY_LINES = 24
 KEYS = "1234567890T"
-_SIDE_PARTS = (("context", "Context"), ("source", "Source"))
+_PARTS = {"target": "Judged text", "context": "Context", "source": "Source"}
 
 
 @st.cache_resource(max_entries=8, show_spinner="Reading the golden set …")
@@ -75,8 +75,25 @@ def scale_words(aspect: LabelAspect, kind: ItemKind) -> str:
 
 def side_parts(item: Item, kind: ItemKind) -> list[tuple[str, str, str]]:
     """The parts that stand beside the judged text: name, title, text; text B of a pair stands with text A."""
-    names = _SIDE_PARTS[1:] if kind == "pair" else _SIDE_PARTS
-    return [(name, title, text) for name, title in names if (text := getattr(item, name))]
+    return parts_of(item, kind, ("source",) if kind == "pair" else ("context", "source"))
+
+
+def part_names(kind: ItemKind) -> Mapping[str, str]:
+    """What the parts of an item are called, the judged text first; a pair has two."""
+    return _PARTS | {"target": "Text A", "context": "Text B"} if kind == "pair" else _PARTS
+
+
+def parts_of(item: Item, kind: ItemKind, parts: Sequence[str] = tuple(_PARTS)) -> list[tuple[str, str, str]]:
+    """Name, title and text of those `parts` that the item has."""
+    names = part_names(kind)
+    return [(part, names[part], text) for part in parts if (text := getattr(item, part))]
+
+
+def draw_parts(item: Item, kind: ItemKind) -> None:
+    """All parts under their titles, what is judged first."""
+    for _, title, text in parts_of(item, kind):
+        st.markdown(f"**{title}**")
+        st.text(text)
 
 
 def levels_of(aspect: LabelAspect, kind: ItemKind) -> Mapping[float, str]:

@@ -19,6 +19,7 @@ from core.data.label_cells import asks_about_commas
 from core.data.ranks import sounds_like_ranks
 from core.errors import UsageError
 from core.records import GoldenSet, ItemKind, Scale
+from pages.components import label_item
 from pages.components.screens import plain
 from pages.components.state import widget
 
@@ -90,14 +91,31 @@ def correct_mapping(table: Table, upload: str) -> tuple[Mapping, list[AspectRow]
 
 
 def _correct_roles(table: Table, mapping: Mapping, upload: str) -> Mapping:
-    roles = {role: words for role, words in OTHER_ROLES.items() if role in mapping.roles}
-    for role, words in (MAIN_ROLES | roles).items():
-        mapping = _correct_role(table, mapping, upload, role, words)
-    rest = {role: words for role, words in OTHER_ROLES.items() if role not in roles}
+    named = _names_of_roles(_kind_so_far(table, mapping, upload))
+    roles = [role for role in named if role in MAIN_ROLES or role in mapping.roles]
+    for role in roles:
+        mapping = _correct_role(table, mapping, upload, role, named[role])
+    rest = {role: words for role, words in named.items() if role not in roles}
     with st.expander("More parts that a column can play", icon=":material/view_column:"):
         for role, words in rest.items():
             mapping = _correct_role(table, mapping, upload, role, words)
     return mapping
+
+
+def _names_of_roles(kind: ItemKind) -> dict[str, str]:
+    """Role → what it is called; the texts of a pair stand together and are called as on all screens."""
+    names, called = MAIN_ROLES | OTHER_ROLES, label_item.part_names(kind)
+    texts = {role: called[role] for role in ("target", "context")}
+    return texts | names | texts if kind == "pair" else names
+
+
+def _kind_so_far(table: Table, mapping: Mapping, upload: str) -> ItemKind:
+    """What an item is, by what a person has chosen on the form as it was drawn last."""
+    for role in (*MAIN_ROLES, *OTHER_ROLES):
+        mapping = mapping.with_role(role, st.session_state.get(_role_key(upload, role), mapping.roles.get(role)))
+    kind = detect_kind(table.rows, mapping.roles)
+    chosen: ItemKind = st.session_state.get(_kind_key(upload, kind), kind)
+    return chosen
 
 
 def _correct_role(table: Table, mapping: Mapping, upload: str, role: str, words: str) -> Mapping:
@@ -156,6 +174,11 @@ def _sample(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else shown(value, _LONGEST_SAMPLE)
 
 
+def _kind_key(upload: str, proposed: ItemKind) -> str:
+    """Another proposal is another question."""
+    return widget(f"kind_{upload}_{proposed}")
+
+
 def _choose_kind(mapping: Mapping, upload: str) -> Mapping:
     """What an item is: as the columns say, until a person says otherwise."""
     kinds = list(get_args(ItemKind))
@@ -165,7 +188,7 @@ def _choose_kind(mapping: Mapping, upload: str) -> Mapping:
         "What an item is",
         kinds,
         index=kinds.index(mapping.kind),
-        key=widget(f"kind_{upload}_{mapping.kind}"),  # another proposal is another question
+        key=_kind_key(upload, mapping.kind),
         format_func=KIND_WORDS.__getitem__,
         label_visibility="collapsed",
     )

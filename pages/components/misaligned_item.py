@@ -56,12 +56,11 @@ def draw(page: Opened, run: Run, criteria_id: str, score: ItemScore, draw_note: 
         view = ExplainedItem(item, score, "", ())
     reply = "\n".join((view.explanation, *view.raw))
     kind = label_item.kind_of(run.golden_id, page.store)
-    beside = [("Text B", view.item.context)] if kind == "pair" else []
-    beside += [(title, text) for _, title, text in label_item.side_parts(view.item, kind)]
+    beside = [(title, text) for _, title, text in label_item.parts_of(view.item, kind, ("context", "source"))]
     beside += [(f"Reference {number}", text) for number, text in enumerate(view.item.references, 1)]
     left, right = st.columns([3, 2], gap="medium") if beside else (st.container(), None)
     with left, st.container(gap="xsmall"):
-        st.markdown(_with("Text A" if kind == "pair" else "Judged text", score.item_id))
+        st.markdown(_with(label_item.part_names(kind)["target"], score.item_id))
         with st.container(border=True, key=state.widget("misaligned_text")):
             draw_evidence(view.item.target, reply)
         draw_note()

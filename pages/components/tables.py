@@ -20,7 +20,7 @@ from core.data.findings import Finding
 from core.project_records import CriteriaAlignment, CriteriaEntry, GoldenItem, Run
 from core.projects.items import MISALIGNED_FROM, ItemScore
 from core.projects.rescore import ChangedItem
-from core.records import Alignment, Criteria, GoldenSet
+from core.records import Alignment, Criteria, GoldenSet, ItemKind
 from core.report.figures import describe
 from core.stats.claims import number
 from pages.components.grid import Column
@@ -137,8 +137,8 @@ def money(cost: float | None) -> str:
     return DASH if cost is None else f"${cost:,.2f}" if cost >= 0.1 or cost == 0 else f"${cost:.4f}"
 
 
-def items_frame(rows: Sequence[GoldenItem]) -> pd.DataFrame:
-    """A page of a golden set: ids, texts, labels."""
+def items_frame(rows: Sequence[GoldenItem], kind: ItemKind) -> pd.DataFrame:
+    """A page of a golden set: ids, texts, labels; pairs have two texts."""
     aspects = list(rows[0].labels) if rows else []
     frame: dict[str, list[Any]] = {
         "item": [row.item.item_id for row in rows],
@@ -146,9 +146,10 @@ def items_frame(rows: Sequence[GoldenItem]) -> pd.DataFrame:
         "system": [row.item.system_id for row in rows],
     }
     frame |= {aspect: [row.labels[aspect] for row in rows] for aspect in aspects}
-    frame |= {"target": [row.item.target for row in rows], "source": [row.item.source for row in rows]}
+    target, context = ("text A", "text B") if kind == "pair" else ("target", "context")
+    frame |= {target: [row.item.target for row in rows], "source": [row.item.source for row in rows]}
     if any(row.item.context for row in rows):
-        frame["context"] = [row.item.context for row in rows]
+        frame[context] = [row.item.context for row in rows]
     return pd.DataFrame(frame)
 
 

@@ -169,6 +169,25 @@ def test_a_wrong_column_can_be_corrected(place: Place) -> None:
     assert frozen(place).items[0].target == "Another text."
 
 
+def test_both_texts_of_a_pair_are_called_what_they_are(place: Place) -> None:
+    pairs = [
+        {"prompt": f"Asked {k}", "response_a": f"First {k}", "response_b": f"Second {k}", "winner": "ab"[k % 2]}
+        for k in range(6)
+    ]
+    screen = bring(place, "mine.csv", as_csv(pairs))
+    assert labelled(screen.selectbox, "What an item is").value == "pair"
+    names = [box.label for box in screen.selectbox]
+    assert names[names.index("Text A") + 1] == "Text B"
+    assert not {"Judged text", "Context"} & set(names)
+    assert [labelled(screen.selectbox, name).value for name in ("Text A", "Text B")] == ["response_a", "response_b"]
+    (first,) = [frame for frame in grids(screen) if "text A" in frame]
+    assert first["text B"][0] == "Second 0"
+    choose(screen, "What an item is", "source_context_target")
+    assert labelled(screen.selectbox, "Context").value == "response_b"
+    choose(screen, "What an item is", "pair")
+    assert labelled(screen.selectbox, "Text B").value == "response_b"
+
+
 def test_a_column_chosen_for_another_part_leaves_its_own_and_the_kind_follows(place: Place) -> None:
     screen = bring(place, "mine.csv", as_csv(rows()))
     choose(screen, "Judged text", "document")

@@ -684,6 +684,15 @@ def test_adjudication_and_freezing(store: Store, asked: PassRequest, rated: str,
     assert "g, first is frozen: 6 items with labels of clarity on 6" in texts(screen)
 
 
+def test_the_parts_of_an_item_are_called_what_they_are() -> None:
+    item = Item("i", "Told.", "s", "x", "Asked", "Known.")
+    told = [("target", "Judged text", "Told."), ("context", "Context", "Known."), ("source", "Source", "Asked")]
+    assert label_item.parts_of(item, "source_context_target") == told
+    pair = [("target", "Text A", "Told."), ("context", "Text B", "Known."), ("source", "Source", "Asked")]
+    assert label_item.parts_of(item, "pair") == pair
+    assert label_item.side_parts(item, "pair") == pair[2:]  # both texts stand together, before it
+
+
 def test_pairs_stand_side_by_side_and_are_rated_by_side(store: Store, asked: PassRequest, open_label: Open) -> None:
     items = tuple(Item(f"p{k}", f"First {HOSTILE}", f"s{k}", "x vs y", f"Asked {k}", f"Second {k}") for k in range(2))
     golden = GoldenSet("pairs", "pair", items, {"preference": AspectLabels("preference", PREFERENCES, (1.0, None))})
