@@ -17,19 +17,21 @@ from core.people import Actor
 from core.settings import Settings
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
+ONE_CONTEXT = True
 Settle = Callable[..., None]
 MOST_PRESSES = 40
 RULE = "Strongly penalise texts that say the same thing twice."
 WORDS = "river bridge council budget school train storm harvest museum winter garden letter".split()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def demo_url(
-    tmp_path: Path, serve: Callable[[Path], AbstractContextManager[str]], monkeypatch: pytest.MonkeyPatch
+    tmp_path_factory: pytest.TempPathFactory, serve: Callable[[Path], AbstractContextManager[str]]
 ) -> Iterator[str]:
-    monkeypatch.setenv("CONCORD_DEMO", "on")
-    with serve(tmp_path / "home") as url:
-        yield url
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("CONCORD_DEMO", "on")
+        with serve(tmp_path_factory.mktemp("judge") / "home") as url:
+            yield url
 
 
 def own_file() -> bytes:
