@@ -89,7 +89,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "core.review.judge_versions",
     ),
     "core.version": (),
-    "core.__main__": ("core.cli",),
+    "core.__main__": ("core.cli", "core.cluster"),
     "core.cli": (
         *("core.cli", "core.api", "core.project_records", "core.projects"),
         *(

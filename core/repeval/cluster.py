@@ -18,7 +18,7 @@ from typing import cast
 
 import numpy as np
 
-from core.cluster import RETRIES, connected, plain_errors, shared_out, this_node
+from core.cluster import LONGEST_STEP, RETRIES, connected, plain_errors, shared_out, this_node
 from core.errors import ConcordError, JobError, JudgeError
 from core.records import IntArray
 from core.repeval.extraction import StatePlan, compute
@@ -70,7 +70,7 @@ def cluster_at(address: str, spec: ModelSpec) -> Cluster:
     if gpus and spec.device != "cpu":
         on_gpu = ray.remote(num_gpus=1, num_cpus=0, max_retries=RETRIES)(choose_precision)
         with plain_errors(address):
-            return Cluster(gpus, "cuda", ray.get(on_gpu.remote(spec, "cuda")), 0)
+            return Cluster(gpus, "cuda", ray.get(on_gpu.remote(spec, "cuda"), timeout=LONGEST_STEP), 0)
     cpus_of_nodes = [int(node["CPU"]) for node in nodes if node.get("CPU", 0) >= 1]
     if not cpus_of_nodes:
         raise JobError(f"The Ray cluster at {address} has neither GPUs nor processors to offer; start nodes with some.")

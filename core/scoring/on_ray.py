@@ -24,7 +24,6 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -232,20 +231,13 @@ class _Scoring:
     def _outcomes(self, files: Sequence[InputFile], counted_parts: Collection[str]) -> Iterator[Outcome | None]:
         """What becomes of the parts that are not counted yet, as they are done; None from time to time meanwhile.
 
-        Readers run ahead of the actors by a part each, so that neither waits and nothing piles up.
+        Readers run ahead of the actors, so that neither waits and nothing piles up.
         """
-        n, n_actors = min(len(files), math.ceil(len(self.crew.actors) / ACTORS_A_READER)), len(self.crew.actors)
-        ahead: dict[str, Any] = {"num_returns": "streaming", "_generator_backpressure_num_objects": n_actors + 1}
-        read = self.ray.remote(num_cpus=0, max_retries=0, scheduling_strategy="SPREAD", **ahead)(read_parts)
+        n = min(len(files), math.ceil(len(self.crew.actors) / ACTORS_A_READER))
         left = replace(self.plan, counted=frozenset(counted_parts))
-        readers = [read.remote(files[k::n], left) for k in range(n)]
-        parts = (part for several in zip_longest(*readers) for part in several if part is not None)
-        try:
-            with closing(self.crew.answers("score", parts)) as outcomes:
-                yield from outcomes
-        finally:
-            for reader in readers:
-                self.ray.cancel(reader)
+        readers = self.crew.streamed(read_parts, [(files[k::n], left) for k in range(n)])
+        with closing(readers) as parts, closing(self.crew.answers("score", parts)) as outcomes:
+            yield from outcomes
 
     def _man_again(self) -> None:
         """Go on with the actors that are left, which have their judges at hand; with new ones where there are none."""

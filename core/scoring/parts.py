@@ -195,8 +195,9 @@ class Scorer:
     def __init__(self, plan: Plan) -> None:
         self.plan, self.there = plan, dict[str, Stamp]()
 
-    def answer(self) -> None:
-        """It is there."""
+    def answer(self) -> Iterator[None]:
+        """It is there, and reaches whoever asked."""
+        yield None
 
     def look(self, path: str) -> Look:
         """`look_at` a file, from this node."""

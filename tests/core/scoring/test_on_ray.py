@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import socket
 import sys
+import threading
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -57,12 +58,16 @@ class LostError(Exception):
 
 
 class ThreeNodes:
-    """Stands in for ray: actors on `dead` nodes are lost, those on `silent` ones do not answer."""
+    """Stands in for ray: actors on `dead` nodes are lost, those on `silent` ones do not answer.
+
+    `mute` nodes can be called and do not reach this host: what they stream never comes.
+    """
 
     exceptions = SimpleNamespace(RayError=LostError)
+    util = SimpleNamespace(get_node_ip_address=lambda: "10.0.0.1")
 
-    def __init__(self, dead: str = "", silent: str = "", lacking: str = "") -> None:
-        self.dead, self.silent, self.lacking, self.begun = dead, silent, lacking, 0
+    def __init__(self, dead: str = "", silent: str = "", lacking: str = "", mute: str = "") -> None:
+        self.dead, self.silent, self.lacking, self.mute, self.begun = dead, silent, lacking, mute, 0
 
     def nodes(self) -> list[dict[str, Any]]:
         about = {"Alive": True, "Resources": {"CPU": 1.0}}
@@ -71,18 +76,38 @@ class ThreeNodes:
     def remote(self, scheduling_strategy: str, **_: Any) -> Any:
         return lambda _kind: SimpleNamespace(remote=lambda *_: OnNode(self, scheduling_strategy))
 
-    def wait(self, replies: list[tuple[str, str]], **_: Any) -> Any:
-        late = [reply for reply in replies if reply[0] in self.silent]
-        return [reply for reply in replies if reply not in late], late
+    def wait(self, replies: list[Reply], *, timeout: float, **_: Any) -> Any:
+        late = [each for each in replies if each.node in self.silent or (each.streamed and each.node in self.mute)]
+        return [each for each in replies if each not in late], late
 
-    def get(self, reply: tuple[str, str]) -> str:
-        node, method = reply
+    def get(self, reply: Reply, *, timeout: float) -> str:
+        node, method = reply.node, reply.method
         if node in self.dead:
             raise LostError(node)
+        if node in self.silent:
+            raise TimeoutError(node)
         return "The model tiny is not there." if method == "why_not_ready" and node in self.lacking else ""
 
     def kill(self, actor: OnNode) -> None:
         """It is gone anyway."""
+
+
+@dataclass(eq=False)
+class Reply:
+    """What a call gives, streamed or not."""
+
+    node: str
+    method: str
+    streamed: bool = False
+
+    def __next__(self) -> Reply:
+        return self
+
+    def options(self, num_returns: str) -> Any:
+        return SimpleNamespace(remote=lambda: replace(self, streamed=num_returns == "streaming"))
+
+    def remote(self, *_: Any) -> Reply:
+        return self
 
 
 class OnNode:
@@ -93,7 +118,7 @@ class OnNode:
 
     def __getattr__(self, method: str) -> Any:
         self.ray.begun += method == "begin"
-        return SimpleNamespace(remote=lambda *_: (self.node, method))
+        return Reply(self.node, method)
 
 
 FIND_HEAD = cluster._find_head
@@ -116,9 +141,64 @@ def on_node(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_node_that_does_not_answer_is_left_out_with_its_name() -> None:
     crew = Crew.of(ThreeNodes(dead="c", silent="b"), Scorer, each="cpu")
     crew.wait_for_all()
-    assert (list(crew.actors.values()), crew.silent) == (["a"], ["b", "c"])
-    with pytest.raises(JobError, match="No node of the Ray cluster has answered"):
+    assert ([node["NodeID"] for node in crew.actors.values()], crew.silent) == (["a"], ["b", "c"])
+    with pytest.raises(JobError, match="No node of the Ray cluster has answered this host"):
         Crew.of(ThreeNodes(silent="abc"), Scorer, each="cpu").wait_for_all()
+
+
+def test_nodes_that_can_be_called_but_do_not_reach_this_host_are_left_out() -> None:
+    crew = Crew.of(ThreeNodes(mute="b"), Scorer, each="cpu")
+    crew.wait_for_all()
+    assert crew.silent == ["b"]
+    with pytest.raises(JobError, match=r"answered this host \(10\.0\.0\.1 to Ray\) within 60 s.*open connections"):
+        Crew.of(ThreeNodes(mute="abc"), Scorer, each="cpu").wait_for_all()
+
+
+def test_no_wait_for_a_node_is_without_an_end(plan: Plan) -> None:
+    """The stand-in takes no `get` and no `wait` without a timeout."""
+    scoring = on_ray._Scoring(ThreeNodes(silent="a"), plan, open_any(plan.request), SILENT)
+    with pytest.raises(TimeoutError):
+        scoring.check_ready()
+
+
+class Streams(ThreeNodes):
+    """Stands in for ray: a task brings `parts` of its own after so many looks each, and then an end."""
+
+    def __init__(self, *looks: int) -> None:
+        super().__init__()
+        self.looks, self.on, self.cancelled = list(looks), list[str](), list[Any]()
+
+    def remote(self, scheduling_strategy: str, **_: Any) -> Any:
+        self.on.append(scheduling_strategy)
+        return lambda task: SimpleNamespace(remote=task)
+
+    def wait(self, several: list[Any], *, timeout: float, **_: Any) -> Any:
+        if self.looks and self.looks[0]:
+            self.looks[0] -= 1
+            return [], several
+        self.looks = self.looks[1:]
+        return several, []
+
+    def cancel(self, task: Any) -> None:
+        self.cancelled.append(task)
+
+
+def on_nodes(ray: Any, *names: str) -> Crew:
+    return Crew(ray, {name: {"NodeID": name, "NodeManagerAddress": name} for name in names})
+
+
+def test_what_tasks_stream_comes_in_turn_from_nodes_of_the_crew_and_waiting_is_told() -> None:
+    ray = Streams(0, 2, 0)
+    came = list(on_nodes(ray, "b").streamed(lambda *parts: iter(parts), [("a0", "a1"), ("b0",)]))
+    assert came == ["a0", None, None, "b0", "a1"]
+    assert ray.on == ["b", "b"]
+    assert len(ray.cancelled) == 2
+
+
+def test_a_task_that_streams_nothing_for_too_long_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "LONGEST_STEP", 60.0)
+    with pytest.raises(JobError, match="read nothing for 1 minutes"):
+        list(on_nodes(Streams(10**6), "a").streamed(lambda: iter(()), [()]))
 
 
 def test_after_a_loss_actors_that_are_there_or_at_work_stay() -> None:
@@ -126,7 +206,7 @@ def test_after_a_loss_actors_that_are_there_or_at_work_stay() -> None:
     crew = Crew.of(ray, Scorer, each="node")
     ray.dead, ray.silent = "b", "c"
     assert crew.left_after_a_loss() == 2
-    assert list(crew.actors.values()) == ["a", "c"]
+    assert [node["NodeID"] for node in crew.actors.values()] == ["a", "c"]
 
 
 def test_what_a_node_lacks_is_told_with_its_name_before_the_start(plan: Plan) -> None:
@@ -170,6 +250,20 @@ def scored(rounds: Rounds, plan: Plan, n_items: int, ray: ThreeNodes | None = No
     scoring = on_ray._Scoring(ray or ThreeNodes(), plan, open_any(plan.request), SILENT)
     scoring._outcomes = rounds  # type: ignore[method-assign]
     return scoring.score_all([], n_items)
+
+
+def test_a_head_that_hangs_does_not_hold_up_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    free, ended = threading.Event(), list[int]()
+    monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(shutdown=free.wait))
+    monkeypatch.setattr(cluster, "PING", 0.01)
+    monkeypatch.setattr(cluster, "_hangs", threading.Event())
+    monkeypatch.setattr(cluster.os, "_exit", ended.append)
+    with cluster.output_kept_clean():
+        pass
+    free.set()
+    with pytest.raises(SystemExit):  # the stand-in comes back
+        cluster.end_process(1)
+    assert ended == [1]
 
 
 def test_what_was_counted_is_not_looked_at_again_after_a_loss(plan: Plan) -> None:
