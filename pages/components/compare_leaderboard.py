@@ -141,7 +141,10 @@ def judges_frame(
         "kind": [row.kind for row in rows],
         "why —": [row.alignment.reason for row in rows] if any(row.alignment.reason for row in rows) else [],
     }
-    frame = pd.DataFrame({name: values for name, values in columns.items() if len(values) and any(_told(values))})
+    always = {heading, "interval"}  # the regression has them where no judge does
+    frame = pd.DataFrame(
+        {name: values for name, values in columns.items() if len(values) and (name in always or any(_told(values)))}
+    )
     return frame if leaderboard.bar is None else _with_bar(frame, leaderboard.bar, heading, beside, subject)
 
 

@@ -130,6 +130,22 @@ def test_judges_without_a_common_item_are_told_in_words(shelf: Place) -> None:
     assert grids(screen)[0]["why —"].iloc[0] == "no labelled item is common to the judges"
 
 
+@pytest.mark.parametrize("shelf", [0, 3], indirect=True)
+def test_a_constant_judge_alone_stands_below_the_bar_in_every_section(shelf: Place) -> None:
+    values = np.full(80, 3.0)
+    projects.add_judge(
+        shelf.store, shelf.project_id, shelf.golden_id, JudgeScores("three", "imported", "coherence", values)
+    )
+    screen = open_screen(SCREEN, **shelf.ids)
+    table = grids(screen)[0]
+    assert table["judge"].iloc[1] == "three"
+    assert table["Spearman, sample"].notna().tolist() == [True, False]
+    (sections,) = [control for control in screen.segmented_control if control.label == "More"]
+    for section in sections.options:
+        choose_section(screen, section)
+        assert not screen.exception, section
+
+
 def test_own_items_and_the_matrix_say_that_they_do_not_compare(shelf: Place) -> None:
     shelf.add_judge("a", 1.0)
     shelf.add_judge("b", 1.0, unread=10)
