@@ -196,6 +196,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "core.calibration": (
         "core.judging",
         "core.stats",
+        "core.data.known_texts",
         "core.data.split",
     ),
     "core.comparison": (

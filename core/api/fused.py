@@ -13,7 +13,8 @@ from core.api.fused_parts import FusionInput, Gathered, gather
 from core.api.loading import allowed_repeval, restored
 from core.calibration.settings import CalibrationSettings, SplitKind
 from core.comparison import usual_level
-from core.data.split import KnownTexts, task_of
+from core.data.known_texts import KnownTexts
+from core.data.split import task_of
 from core.errors import UsageError
 from core.export import verdict_lines
 from core.export.fused_file import fused_card

@@ -13,7 +13,8 @@ import numpy as np
 
 from core.api.fused_parts import FusionInput, Gathered
 from core.api.loading import restored
-from core.data.split import KnownTexts, task_of
+from core.data.known_texts import KnownTexts
+from core.data.split import task_of
 from core.errors import UsageError
 from core.export import verdict_lines
 from core.export.fused_file import fused_card

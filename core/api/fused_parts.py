@@ -17,7 +17,8 @@ from core.calibration.loop import calibration
 from core.calibration.records import Calibration
 from core.calibration.settings import CalibrationSettings
 from core.comparison import usual_level
-from core.data.split import KnownTexts, task_of, text_digest
+from core.data.known_texts import KnownTexts
+from core.data.split import task_of, text_digest
 from core.data.verdict_files import load_recording, match
 from core.errors import ConcordError, UsageError
 from core.export import judge_card

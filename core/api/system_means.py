@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from core.comparison.judged import NextLabels, judged_items, next_labels
 from core.comparison.means_finding import means_finding
 from core.data import load_items
-from core.data.split import KnownTexts, task_of, text_digest
+from core.data.known_texts import KnownTexts
+from core.data.split import task_of, text_digest
 from core.data.verdict_files.scored import ScoredRows, read_groups, read_scored
 from core.errors import UsageError
 from core.records import GoldenSet, Item, Task
@@ -74,9 +75,9 @@ def estimate_means(
 
     `golden` holds the labels; `verdicts` name its items and any number of others, whose system and source stand in
     columns of the verdict file or in `items` (a file or a loaded set of items).  `judge_file` is that of the judge:
-    items whose labels chose or fitted it are left out, recognised by their texts.  `picked` are ids of items whose
-    labels are no random draw (triage): those labels are left out.  `planned` asks what so many labels a system would
-    give; it is told anyway while no system has enough.  `seed` draws the items to label next.
+    items whose labels chose or fitted its scores are left out, recognised by their texts.  `picked` are ids of items
+    whose labels are no random draw (triage): those labels are left out.  `planned` asks what so many labels a system
+    would give; it is told anyway while no system has enough.  `seed` draws the items to label next.
 
     AspectError for an unknown aspect, GoldenError for a file that cannot be read, UsageError for pairs of texts and
     where no verdict can be placed.
@@ -90,7 +91,7 @@ def estimate_means(
         aspect,
         rows,
         places=_places(items),
-        seen=() if judge_file is None else calibrated_on(golden, judge_file),
+        seen=() if judge_file is None else calibrated_on(golden, judge_file, map_too=False),
         picked=[k for k, item_id in enumerate(golden.item_ids) if item_id in picked],
     )
     if not judged.items.has_score.any():
@@ -130,11 +131,15 @@ def _places(items: GoldenSet | Path | str | None) -> Mapping[str, Item] | None:
     return {item.item_id: item for item in loaded.items}
 
 
-def calibrated_on(golden: GoldenSet, judge_file: Path | str) -> list[int]:
-    """Positions of the items whose texts chose or fitted the judge, or a judge within a fused one."""
+def calibrated_on(golden: GoldenSet, judge_file: Path | str, *, map_too: bool = True) -> list[int]:
+    """Positions of the items whose texts chose or fitted the judge, or a judge within a fused one.
+
+    Without `map_too` not those whose labels fitted nothing but the map to the human scale.
+    """
     from core.export.judge_reading import kind_of_file, open_file
 
     card = open_file(judge_file, kind_of_file(judge_file), accept_edited=True).card
     bodies = [card["texts"], *(part["judge"]["texts"] for part in card.get("parts", ()) if part.get("judge"))]
-    digests = {digest for body in bodies for digest in KnownTexts.from_json(body).calibration}
+    known = [KnownTexts.from_json(body) for body in bodies]
+    digests = {digest for texts in known for digest in (texts.calibration if map_too else texts.behind_scores)}
     return [k for k, item in enumerate(golden.items) if text_digest(item) in digests]

@@ -17,9 +17,9 @@ has a text can tell whether it was among them.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -33,7 +33,6 @@ SplitKind = Literal["sources", "sources+systems"]
 CALIBRATION_NAMES = frozenset("calibration calib cal train training dev development validation valid val".split())
 HELD_OUT_NAMES = frozenset("held_out held-out heldout test testing eval evaluation".split())
 DIGITS = 12
-A_LINE = 8
 
 LEAST = 8
 """Fewer calibration labels cannot be told apart from chance: nothing is calibrated."""
@@ -370,30 +369,3 @@ def source_digest(item: Item, *, by_source: bool = True) -> str:
 
 def _alike(text: str) -> str:
     return unicodedata.normalize("NFC", text.replace("\r\n", "\n").replace("\r", "\n"))
-
-
-@dataclass(frozen=True, slots=True)
-class KnownTexts:
-    """Digests of the texts that chose or fitted a judge (`calibration`) and of those it was evaluated on."""
-
-    calibration: tuple[str, ...]
-    held_out: tuple[str, ...]
-
-    @classmethod
-    def of(cls, golden: GoldenSet, calibration: Iterable[int], held_out: Iterable[int]) -> KnownTexts:
-        """Of the items at these positions; each digest once, sorted, so that their order gives nothing away."""
-        parts = ({text_digest(golden.items[k]) for k in positions} for positions in (calibration, held_out))
-        return cls(*(tuple(sorted(digests)) for digests in parts))
-
-    def as_json(self) -> dict[str, str]:
-        """As a judge file holds them: eight digests a line."""
-        parts = {"calibration": self.calibration, "held_out": self.held_out}
-        return {name: "\n".join(_lines(digests)) for name, digests in parts.items()}
-
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> KnownTexts:
-        return cls(tuple(body["calibration"].split()), tuple(body["held_out"].split()))
-
-
-def _lines(digests: Sequence[str]) -> list[str]:
-    return [" ".join(digests[k : k + A_LINE]) for k in range(0, len(digests), A_LINE)]

@@ -13,7 +13,8 @@ import numpy as np
 
 from core.api.loading import load_judge
 from core.api.measures import AnyVerdicts, align, compare, in_records
-from core.data.split import KnownTexts, task_of, text_digest
+from core.data.known_texts import KnownTexts
+from core.data.split import task_of, text_digest
 from core.drift.change import change_between
 from core.drift.outcome import Recheck, decided, in_words, shift_between
 from core.errors import GoldenError, JudgeError, UsageError

@@ -176,6 +176,11 @@ class TextsEntry(Part):
         description="Of the items that chose criteria or weights: sorted, parted by spaces and line ends."
     )
     held_out: Digests = Field(description="Of the items that the alignment is reported on, and other labelled ones.")
+    only_mapped: Digests = Field(
+        "",
+        description="Of those under `calibration` whose labels came after the criteria: they fitted the map to the "
+        "human scale, and no score, so means of systems may rest on them.",
+    )
 
 
 class Document(Part):

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from core.data.split import KnownTexts
+from core.data.known_texts import KnownTexts
 from core.errors import UsageError
 from core.export.document_parts import AlignmentEntry, Coordinate, Document, GoldenEntry, Part, TaskEntry, TextsEntry
 from core.export.faults import InconsistentError

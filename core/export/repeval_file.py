@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from core.data.split import KnownTexts
+from core.data.known_texts import KnownTexts
 from core.errors import JudgeError
 from core.export.document_parts import AlignmentEntry, Document, GoldenEntry, Scalar, TaskEntry, TextsEntry
 from core.export.faults import InconsistentError

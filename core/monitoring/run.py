@@ -24,7 +24,8 @@ import numpy as np
 from core.api.loading import load_judge
 from core.data import load_golden
 from core.data.exports import Traffic, Written, item_line, read_traffic
-from core.data.split import KnownTexts, text_digest
+from core.data.known_texts import KnownTexts
+from core.data.split import text_digest
 from core.errors import GoldenError, JobError, UsageError
 from core.export.judge_reading import kind_of_file
 from core.export.loaded import LoadedJudge

@@ -266,14 +266,19 @@ def judge_file(store: Store, run_id: str) -> str:
     """
     from core.api.measures import known_of
     from core.export.judge_writing import judge_yaml
+    from core.projects.pass_results import learnt_from
 
     calibration, run = load_calibration(store, run_id), store.runs.get(run_id)
     golden, aspect = store.goldens.load(run.golden_id), calibration.task.aspect
     entries = list_criteria(store, run.project_id, aspect)
     ours = {entry.criteria_id for entry in entries}
     line = judge_line(store, run.project_id, aspect)
+    version = line.of_run(run_id)
     known = known_of(golden, calibration)
-    known["version"] = line.of_run(run_id)
+    known["version"] = version
+    if version is not None:
+        learnt = learnt_from(store, run.project_id, run.golden_id, version, calibration.split.calibration)
+        calibration = replace(calibration, texts=calibration.texts.learnt_from(golden, learnt))
     known["held_out_opened"] = len(list_held_out_accesses(store, run.project_id, run.golden_id, aspect))
     known["people"] = {
         "raters": len({rating.rater_id for rating in golden.ratings if rating.aspect == aspect}),

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from core.data.split import KnownTexts, text_digest
+from core.data.known_texts import KnownTexts
+from core.data.split import text_digest
 from core.errors import NotFoundError
 from core.metrics import Metric, MetricScores, as_judge
 from core.records import GoldenSet, JudgeScores

@@ -26,6 +26,7 @@ from core.review.agreement import (
     replaced,
     summary,
 )
+from core.review.judge_versions import JudgeVersion
 from core.review.log import given_reason
 from core.review.passes import Adjudicated, Label, LabelPass, LabelsFrozen, RatedIn, passes_behind
 from core.review.plan import PICKING
@@ -187,16 +188,23 @@ def seen_labels(store: Store, project_id: str, golden_id: str, judge: JudgeScore
     learnt from labels of earlier golden sets of the project alone: there it has seen the texts that had one.
     """
     version = judge_line(store, project_id, judge.aspect).of_run(judge.run_id)
-    if version is None or version.made.at >= store.goldens.get(golden_id).created_at:
-        return judge.seen
+    return judge.seen if version is None else learnt_from(store, project_id, golden_id, version, judge.seen)
+
+
+def learnt_from(
+    store: Store, project_id: str, golden_id: str, version: JudgeVersion, calibration: tuple[int, ...]
+) -> tuple[int, ...]:
+    """Those of the `calibration` items of a golden set whose labels may have chosen or fitted a version's scores."""
+    if version.made.at >= store.goldens.get(golden_id).created_at:
+        return calibration
     known: set[str] = set()
     for earlier in store.goldens.all(project_id):
         if earlier.created_at <= version.made.at:
-            labels = _labels_on(store, earlier.golden_id, judge.aspect)
+            labels = _labels_on(store, earlier.golden_id, version.made.aspect)
             items = store.goldens.load(earlier.golden_id).items
             known |= {text_digest(items[k]) for k in np.flatnonzero(~np.isnan(labels)).tolist()}
     items = store.goldens.load(golden_id).items
-    return tuple(k for k in judge.seen if text_digest(items[k]) in known)
+    return tuple(k for k in calibration if text_digest(items[k]) in known)
 
 
 def _labels_on(store: Store, golden_id: str, aspect: str) -> FloatArray:

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import core
-from core.data.split import KnownTexts, text_digest
+from core.data.known_texts import KnownTexts
+from core.data.split import text_digest
 from core.drift.outcome import Recheck
 from core.drift.recheck import BATCH, NO_CRITERIA, RecheckSettings, exported_alignment, recheck_scores
 from core.errors import JudgeError

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from core import load_items, load_judge
-from core.data.split import KnownTexts
+from core.data.known_texts import KnownTexts
 from core.errors import GoldenError, JudgeError, UsageError
 from core.export.fused_file import FusedPart, fused_card
 from core.export.fused_judge import FusedJudge

@@ -12,8 +12,10 @@ import pytest
 import yaml
 
 from core import projects
+from core.api.system_means import calibrated_on
 from core.calibration.settings import CalibrationSettings
 from core.comparison.sureness import expected_errors
+from core.data.split import text_digest
 from core.errors import AccessError, ConflictError, CriteriaError, JobError, NotFoundError, UsageError
 from core.people import Actor
 from core.projects.calibration import CalibrationRequest, sides_of
@@ -239,7 +241,7 @@ def test_the_estimate_counts_what_is_asked_at_most(world: World) -> None:
     assert (alone.calls, alone.n_held_out) == (2 * both.n_calibration + crossing, 0)
 
 
-def test_the_line_goes_on_when_labels_grow(world: World, golden: GoldenSet) -> None:
+def test_the_line_goes_on_when_labels_grow(world: World, golden: GoldenSet, tmp_path: Path) -> None:
     """Known sources keep their side, new ones come to both; the version in use is measured on the newer set."""
     extra = tuple(
         replace(item, item_id=f"n-{item.item_id}", source_id=f"n-{item.source_id}", source=f"{item.source} More.")
@@ -266,6 +268,11 @@ def test_the_line_goes_on_when_labels_grow(world: World, golden: GoldenSet) -> N
     seen = projects.seen_labels(world.store, world.project_id, golden_id, judge)
     assert set(judge.seen) == set(after.calibration)
     assert set(seen) == set(before.calibration)  # version 1 was there before the new labels came
+    file = tmp_path / "judge.yaml"
+    file.write_text(projects.judge_file(world.store, run_id), "utf-8")
+    texts = {text_digest(grown.items[k]) for k in seen}
+    assert {text_digest(grown.items[k]) for k in calibrated_on(grown, file, map_too=False)} == texts
+    assert {k for k in calibrated_on(grown, file) if k >= n} == {k for k in after.calibration if k >= n}  # the map's
     second = world.make(world.edited, golden_id=golden_id)  # each leaves one; that of the version shown is compared
     projects.use_version(world.store, world.project_id, ASPECT, 2, decided=world.line.decided)
     shown = projects.judges_shown(world.store, world.project_id, golden_id, ASPECT)
