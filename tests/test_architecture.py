@@ -258,7 +258,7 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
             *("core.providers.one_pass", "core.providers.transformers_local"),
         ),
     ),
-    "ray": ("core.cluster",),
+    "ray": ("core.cluster", "core.scoring.crew"),
     "opentelemetry": ("core.telemetry",),
     **dict.fromkeys(("pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib"), ()),
 }

@@ -29,13 +29,14 @@ from typing import Any
 
 import numpy as np
 
-from core.cluster import PATIENCE, Crew, Each, connected, has_gpus, plain_errors, seats
+from core.cluster import connected, plain_errors
 from core.data.findings import Finding
 from core.errors import GoldenError, JobError, JudgeError, UsageError
 from core.export.fused_judge import FusedJudge
 from core.progress import SILENT, Progress, Stage
 from core.scoring import output
 from core.scoring.by_aspect import check_parts
+from core.scoring.crew import PATIENCE, Crew, Each, has_gpus, seats
 from core.scoring.identity import identity_of
 from core.scoring.item_file import ItemFile
 from core.scoring.mending import check_unread, models_behind

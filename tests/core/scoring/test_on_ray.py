@@ -16,10 +16,12 @@ import pytest
 
 from core import cluster
 from core.__main__ import main
-from core.cluster import Crew, connected, plain_errors
+from core.cluster import connected, plain_errors
 from core.errors import JobError
 from core.progress import SILENT
+from core.scoring import crew as crews
 from core.scoring import on_ray
+from core.scoring.crew import Crew
 from core.scoring.parts import Outcome, Plan, Scorer, open_any
 
 
@@ -133,7 +135,7 @@ def free_port() -> int:
 
 @pytest.fixture(autouse=True)
 def on_node(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "_on", lambda node: node["NodeID"])
+    monkeypatch.setattr(crews, "_on", lambda node: node["NodeID"])
     monkeypatch.setattr(cluster, "_find_head", lambda address: None)
     monkeypatch.setattr(cluster, "_check_token", lambda address: None)
 
@@ -196,9 +198,32 @@ def test_what_tasks_stream_comes_in_turn_from_nodes_of_the_crew_and_waiting_is_t
 
 
 def test_a_task_that_streams_nothing_for_too_long_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "LONGEST_STEP", 60.0)
-    with pytest.raises(JobError, match="read nothing for 1 minutes"):
+    monkeypatch.setattr(crews, "LONGEST_STEP", 90.0)
+    with pytest.raises(JobError, match="read nothing for 2 minutes"):
         list(on_nodes(Streams(10**6), "a").streamed(lambda: iter(()), [()]))
+
+
+def test_a_head_that_hangs_on_the_way_is_noticed_within_the_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    ray, free = Streams(10**6), threading.Event()
+    ray.nodes = free.wait  # type: ignore[assignment, method-assign]
+    monkeypatch.setattr(cluster, "PING", 0.01)
+    monkeypatch.setattr(cluster, "_hangs", threading.Event())
+    waited = 0
+    with pytest.raises(JobError, match=r"head .*does not answer any more.*goes on"):
+        for _ in on_nodes(ray, "a").streamed(lambda: iter(()), [()]):
+            waited += 1
+    free.set()
+    assert waited * cluster.POLL_SECONDS <= crews.PATIENCE
+
+
+def test_what_hangs_at_the_end_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    ray, free = ThreeNodes(), threading.Event()
+    ray.kill = lambda actor: free.wait()  # type: ignore[method-assign]
+    monkeypatch.setattr(cluster, "PING", 0.01)
+    monkeypatch.setattr(cluster, "_hangs", threading.Event())
+    Crew.of(ray, Scorer, each="cpu").close()
+    free.set()
+    assert cluster._hangs.is_set()
 
 
 def test_after_a_loss_actors_that_are_there_or_at_work_stay() -> None:
