@@ -143,7 +143,8 @@ def _held(connection: sa.Connection, what: str, tables: tuple[sa.Table, ...]) ->
         ]
         since = [sa.func.min(table.c.created_at)] if "created_at" in table.c else []
         row = connection.execute(sa.select(sa.func.count(), *since, *lengths).select_from(table)).one()
-        n, n_bytes = n + int(row[0]), n_bytes + sum(int(size) for size in row[1 + len(since) :])
+        n += int(row[0]) if table is not run_replies else 0  # which run was answered by which is no reply more
+        n_bytes += sum(int(size) for size in row[1 + len(since) :])
         oldest += [float(row[1])] if since and row[1] is not None else []
     return Held(what, n, n_bytes, min(oldest) if oldest else None)
 
