@@ -214,10 +214,13 @@ def _score(
         coverage=None if request.abstain_over is None else 0.9,
         abstain_over=request.abstain_over,
     )
-    if kind_of_file(request.judge_file) == "fusion":
-        score_fused(score, replies=replies)
-    else:
-        score_file(score, replies=replies, progress=progress)
+    try:
+        if kind_of_file(request.judge_file) == "fusion":
+            score_fused(score, replies=replies)
+        else:
+            score_file(score, replies=replies, progress=progress)
+    except GoldenError as error:  # of a file that nobody but this command knows
+        raise GoldenError(error.message, file=", ".join(path.name for path in request.traffic)) from error
     return list(_kept(out))
 
 

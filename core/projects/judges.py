@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from core.data.split import text_digest
 from core.errors import UsageError
 from core.metrics import MetricScores, as_judge, asks_about_one_aspect, kept, make_metric, score_or_reason
 from core.progress import Stage
@@ -22,6 +25,9 @@ if TYPE_CHECKING:
     from core.data.verdict_files import ImportChoices, ImportPreview, Recording
 
 _LONGEST_NAME = 120
+
+_LEAST_ALIKE = 10
+"""Texts on which verdicts have to equal those of a judge before they count as its own."""
 
 
 def list_judges(
@@ -117,12 +123,31 @@ def preview_import(
 def import_judge(store: Store, project_id: str, preview: ImportPreview, name: str) -> str:
     """Enter what a person was shown as a judge called `name`, with its replies; returns the judge's id.
 
-    The same file with the same choices makes one judge, whatever the name.  UsageError for a preview with problems
-    or an empty name, NotFoundError for an unknown project.
+    The same file with the same choices makes one judge, whatever the name.  A file of the verdicts of a judge of this
+    project has seen the labels that it has.  UsageError for a preview with problems or an empty name, NotFoundError for
+    an unknown project.
     """
     store.projects.get(project_id)
     judge, replies = preview.as_judge(name)
-    return add_judge(store, project_id, preview.golden_id, judge, replies)
+    return add_judge(store, project_id, preview.golden_id, _with_seen(store, project_id, preview, judge), replies)
+
+
+def _with_seen(store: Store, project_id: str, preview: ImportPreview, judge: JudgeScores) -> JudgeScores:
+    """With the labels that a judge of the project saw, where these are its verdicts, as texts and scores tell."""
+    digests = [text_digest(item) for item in store.goldens.load(preview.golden_id).items]
+    for entry in reversed(store.judges.all(project_id, None, judge.aspect)):
+        if entry.judge.kind == "imported" or not entry.judge.seen:
+            continue
+        theirs = [text_digest(item) for item in store.goldens.load(entry.golden_id).items]
+        scores = dict(zip(theirs, entry.judge.upward.tolist(), strict=True))
+        kept = np.array([scores.get(digest, np.nan) for digest in digests])
+        both = ~np.isnan(kept) & ~np.isnan(judge.upward)
+        if both.sum() < _LEAST_ALIKE or np.ptp(kept[both]) == 0 or not np.allclose(kept[both], judge.upward[both]):
+            continue
+        met = {theirs[k] for k in entry.judge.seen}
+        seen = tuple(k for k, digest in enumerate(digests) if digest in met)
+        return replace(judge, seen=seen, note=f"{judge.note} These are the verdicts of {entry.name}.".strip())
+    return judge
 
 
 def _check_name(name: str) -> None:

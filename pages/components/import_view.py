@@ -285,6 +285,8 @@ def _add(page: Opened, preview: ImportPreview, upload: str, beyond: SentVerdicts
         place = more_verdicts.Place(preview.golden_id, preview.aspect, judge_id)
         more_verdicts.keep(place, more_verdicts.Kept(upload, beyond))
         also = f" Under Systems its verdicts on {counted(preview.n_unknown, 'more item')} count too."
+    if n_seen := len(projects.get_judge(page.store, page.project.project_id, judge_id).judge.seen):
+        also += f" They are those of a judge of this project, which has seen {counted(n_seen, 'label')} of these."
     if judge_id in known:
         words = f"This file was brought in before; the judge {known[judge_id]} stays as it is."
     else:

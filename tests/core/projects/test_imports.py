@@ -16,7 +16,7 @@ from core.data import load_golden
 from core.data.verdict_files import ImportChoices
 from core.errors import AspectError, GoldenError, NotFoundError, UsageError
 from core.project_records import ProjectSummary
-from core.records import AspectLabels, GoldenSet, Item, Scale
+from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Scale
 from core.store.store import Store
 
 FILE = b'{"id": "i0", "reply": "Score: 2"}\n{"id": "i1", "reply": "Score: 4"}\n{"id": "x", "reply": "Score: 1"}\n'
@@ -62,6 +62,30 @@ def test_the_same_file_twice_makes_one_judge(store: Store, project: ProjectSumma
     own = ImportChoices(scale=Scale(0, 10), take="own")
     other = projects.preview_import(store, golden_id, "wit", FILE, "r.jsonl", choices=own)
     assert projects.import_judge(store, project.project_id, other, "own scale") not in ids
+
+
+def test_verdicts_of_a_judge_of_the_project_have_seen_the_labels_that_it_has(
+    store: Store, project: ProjectSummary
+) -> None:
+    """Known by texts and scores, whatever ids and files say; ten equal verdicts and one that differs are another's."""
+    scale, values = Scale(1, 5), [1 + (7 * k % 20) / 5 for k in range(20)]
+    where, ids = project.project_id, []
+    for prefix in ("old", "new"):
+        items = tuple(Item(f"{prefix}{k}", f"text {k}", f"s{k}") for k in range(20))
+        labels = AspectLabels("wit", scale, tuple(float(1 + k % 5) for k in range(20)))
+        ids.append(projects.add_golden(store, where, GoldenSet(prefix, "single", items, {"wit": labels})))
+    own = JudgeScores("Judge", "calibrated", "wit", np.array(values), seen=(0, 3, 5))
+    projects.add_judge(store, where, ids[0], own)
+
+    def brought(scores: list[float]) -> JudgeScores:
+        file = "".join(json.dumps({"item_id": f"new{k}", "score": score}) + "\n" for k, score in enumerate(scores))
+        preview = projects.preview_import(store, ids[1], "wit", file.encode(), "v.jsonl")
+        return projects.get_judge(store, where, projects.import_judge(store, where, preview, "v")).judge
+
+    assert brought(values).seen == (0, 3, 5)
+    assert "the verdicts of Judge" in brought(values).note
+    assert brought([*values[:10], values[10] + 0.1]).seen == ()
+    assert brought(values[:9]).seen == ()  # too few to tell
 
 
 def test_what_cannot_be_added_is_refused_in_words(store: Store, project: ProjectSummary, golden_id: str) -> None:
