@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,7 @@ from core.report.figures.style import (
     value_range,
 )
 from core.report.figures.svg import Drawing, area, drawing, path, shortened
-from core.report.figures.whiskers import Row, whiskers
+from core.report.figures.whiskers import NARROW, Row, whiskers
 from core.stats.claims import estimate, number
 
 if TYPE_CHECKING:
@@ -57,18 +57,23 @@ def growth_figure(agreement: AspectAgreement, *, n_expected: int) -> Drawing:
 def shrinking_figure(plans: Sequence[LabelPlanning], *, n_now: int) -> Drawing:
     """The alignment to expect with its interval at each number of labelled items; numbers are evenly spaced.
 
-    Filled: what `n_now` items and fewer tell; hollow: what more would.
+    Filled: what `n_now` items and fewer tell; hollow: what more would.  The drawing has a narrow one beside it.
     """
+    wide, narrow = (_shrinking(plans, n_now, width) for width in (WIDE, NARROW))
+    return replace(wide, narrow=narrow)
+
+
+def _shrinking(plans: Sequence[LabelPlanning], n_now: int, width: int) -> Drawing:
     ticks = [(float(k), (f"{plan.n_items:,}",)) for k, plan in enumerate(plans)]
     ends = snapped([end for plan in plans for end in (plan.interval.low, plan.interval.high)])
     signs = [Sign("labelled", BLUE), Sign("with more labels", BLUE, "ring")]
-    panel = Panel.sized(WIDE, 280, (-0.6, len(plans) - 0.4), ends, signs=signs)
+    panel = Panel.sized(width, 280, (-0.6, len(plans) - 0.4), ends, signs=signs)
     parts = list(panel.ground("labelled items", "alignment, and how well it is known", x_ticks=ticks))
     for k, plan in enumerate(plans):
         parts += panel.whisker(k, plan.interval, BLUE, width=2)
         parts += panel.marks([(k, plan.value)], BLUE, "dot" if plan.n_items <= n_now else "ring")
     said = [f"{plan.n_items:,} items: {number(plan.interval.low)} to {number(plan.interval.high)}" for plan in plans]
-    return drawing("shrinking", "How well an alignment is known", f"{'; '.join(said)}.", (WIDE, 280), parts)
+    return drawing("shrinking", "How well an alignment is known", f"{'; '.join(said)}.", (width, 280), parts)
 
 
 def forecast_figure(forecasts: Sequence[tuple[str, Forecast]], *, measure: str) -> Drawing:

@@ -17,6 +17,7 @@ from core.report.figures.trends import (
     shrinking_figure,
     styles_figure,
 )
+from core.report.figures.whiskers import NARROW
 from core.review.agreement import AspectAgreement, GrowthPoint
 from core.stats.labels_needed import plan_labels
 from core.stats.pilot import Forecast, ForecastPoint
@@ -119,6 +120,8 @@ def test_marks_band_and_names():
 
 def test_the_interval_shrinks_from_what_is_labelled_to_what_may_be():
     plans = [plan_labels(n, n, 3) for n in (50, 200)]
+    narrow = shrinking_figure(plans, n_now=50).narrow  # a telephone shows all of it, too
+    assert narrow is not None and narrow.width == NARROW
     on = Drawn(shrinking_figure(plans, n_now=50))
     assert {"labelled", "with more labels", "50", "200"} <= set(on.texts)
     # r = .5 with s = 1 / sqrt(47) and 1 / sqrt(197) on Fisher's scale
