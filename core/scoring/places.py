@@ -9,6 +9,7 @@ import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from functools import cached_property
@@ -28,7 +29,7 @@ _WILD = re.compile(r"[*\[]")
 RETRY_SECONDS = 5
 """How long a request to Google's store is tried again, at growing distances that come to about 10 s.
 
-Its library would for 15 minutes, without credentials too; S3 is given up after three tries.
+Its library would for 15 minutes, without credentials too.
 """
 
 
@@ -55,7 +56,8 @@ class Place:
                 f"{self.address}: is no place that can be read ({_first_line(error)}). Give a path, or an address such "
                 "as s3://BUCKET/FOLDER or gs://BUCKET/FOLDER."
             ) from error
-        return file_system, path
+        # a copy of S3's is given up after three tries, one made of an address after ten: a minute and a half
+        return (copy(file_system) if file_system.type_name == "s3" else file_system), path
 
     @property
     def file_system(self) -> Any:
@@ -142,10 +144,10 @@ class Place:
             yield Path(path)
             return
         with tempfile.TemporaryDirectory(prefix="concord-") as folder:
-            copy = Path(folder) / PurePosixPath(path).name
+            here = Path(folder) / PurePosixPath(path).name
             with self.said("read"):
-                fs.copy_files(path, str(copy), self.file_system, fs.LocalFileSystem())
-            yield copy
+                fs.copy_files(path, str(here), self.file_system, fs.LocalFileSystem())
+            yield here
 
     @contextmanager
     def said(self, done: str) -> Iterator[None]:

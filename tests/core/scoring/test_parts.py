@@ -321,6 +321,35 @@ def test_a_store_without_credentials_is_told_soon(closed_store: str, monkeypatch
     assert "error_info" not in str(told.value)
 
 
+class Busy(BaseHTTPRequestHandler):
+    """A store that is not to be had: every request is worth another try."""
+
+    tries = 0
+
+    def do_HEAD(self) -> None:
+        Busy.tries += 1
+        self.send_response(503)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Says nothing."""
+
+
+def test_a_store_that_does_not_answer_is_given_up_after_three_tries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of which may take 3 s; an address alone would have it tried ten times, for more than a minute."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "a")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "s")
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Busy)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    address = f"s3://bucket/items?endpoint_override=127.0.0.1:{server.server_port}&scheme=http&region=us-east-1"
+    with pytest.raises(JobError, match=r"s3://bucket/items.*cannot be read"):
+        item_files(address)
+    server.shutdown()
+    server.server_close()
+    assert Busy.tries == 3
+
+
 def test_a_store_that_cannot_be_reached_is_no_wrong_address(monkeypatch: pytest.MonkeyPatch) -> None:
     """The region of a bucket is asked for as soon as its address is read."""
 
