@@ -149,7 +149,7 @@ def _remarks(silent: Sequence[str], n_losses: int) -> list[str]:
     names = ", ".join(silent)
     left_out = (
         f"Left out, because no process there answered within {PATIENCE:.0f} seconds or it ended before (look at its "
-        f"memory): the nodes {names}."
+        f"memory and disk, and start it anew): the nodes {names}."
     )
     lost = (
         f"Nodes or processes of the cluster were lost {counted(n_losses, 'time')}; what was unfinished was done anew."
