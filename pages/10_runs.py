@@ -117,7 +117,7 @@ view = st.segmented_control(
     required=True,
     key=state.RUNS_VIEW,
     label_visibility="collapsed",
-    on_change=switch_view,
+    on_change=state.when_changed(state.RUNS_VIEW, switch_view),
 )
 if view == LOG:
     log_view.draw(page)

@@ -22,7 +22,12 @@ else:
     st.session_state[state.VIEW] = BRING if asked else LOOK
     left, right = st.columns((2, 3), vertical_alignment="center")
     left.segmented_control(
-        "View", [LOOK, BRING], required=True, key=state.VIEW, on_change=follow_view, label_visibility="collapsed"
+        "View",
+        [LOOK, BRING],
+        required=True,
+        key=state.VIEW,
+        on_change=state.when_changed(state.VIEW, follow_view),
+        label_visibility="collapsed",
     )
     if asked:
         golden_upload.bring_in(page)

@@ -49,7 +49,7 @@ def choose_view() -> str:
         VIEWS,
         key=state.CRITERIA_VIEW,
         label_visibility="collapsed",
-        on_change=switch_view,
+        on_change=state.when_changed(state.CRITERIA_VIEW, switch_view),
         required=True,
     )
     return view

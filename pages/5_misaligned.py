@@ -44,7 +44,7 @@ def show(page: Opened) -> None:
             VIEWS,
             required=True,
             key=state.MISALIGNED_VIEW,
-            on_change=leave_round,
+            on_change=state.when_changed(state.MISALIGNED_VIEW, leave_round),
             label_visibility="collapsed",
         )
         state.put_in_url(section=None if view == ITEMS else str(view).lower())  # a link copied opens what is seen

@@ -36,7 +36,7 @@ def choose_section(section: str) -> None:
         required=True,
         format_func=lambda option: SECTIONS[option],
         key=key,
-        on_change=lambda: state.put_in_url(section=st.session_state[key]),
+        on_change=state.when_changed(key, lambda: state.put_in_url(section=st.session_state[key])),
         label_visibility="collapsed",
     )
 

@@ -72,8 +72,7 @@ def choose_in_url(
         list(words),
         key=key,
         format_func=lambda option_id: words[option_id],
-        on_change=_to_url,
-        args=(name, key),
+        on_change=state.when_changed(key, _to_url, name, key),
         width=width,
     )
     state.put_in_url(**{name: wanted})

@@ -61,8 +61,7 @@ def choose_run(page: Opened, view: CriteriaEntry) -> None:
         key=key,
         format_func=words.__getitem__,
         label_visibility="collapsed",
-        on_change=_switch_run,
-        args=(page, key),
+        on_change=state.when_changed(key, _switch_run, page, key),
     )
 
 

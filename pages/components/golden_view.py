@@ -88,7 +88,9 @@ def choose(goldens: Sequence[GoldenSummary]) -> None:
             list(lines),
             key=state.GOLDENS,
             format_func=lines.__getitem__,
-            on_change=lambda: state.put_in_url(golden=st.session_state[state.GOLDENS]),
+            on_change=state.when_changed(
+                state.GOLDENS, lambda: state.put_in_url(golden=st.session_state[state.GOLDENS])
+            ),
             label_visibility="collapsed",
         )
 

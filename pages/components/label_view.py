@@ -43,7 +43,7 @@ def choose_pass(page: Opened, passes: Sequence[LabelPass]) -> LabelPass:
             list(by_id),
             key=key,
             format_func=lambda pass_id: f"{by_id[pass_id].name} · {names.get(by_id[pass_id].golden_id, '')}",
-            on_change=lambda: state.put_in_url(labelling=st.session_state[key]),
+            on_change=state.when_changed(key, lambda: state.put_in_url(labelling=st.session_state[key])),
             label_visibility="collapsed",
             width=340,
         )

@@ -103,7 +103,7 @@ def _filter(label: str, placeholder: str, name: str, options: Sequence[str], wor
         format_func=lambda option: words.get(option, option),
         key=key,
         width=260,
-        on_change=lambda: state.put_in_url(**{name: st.session_state[key]}, page=None),
+        on_change=state.when_changed(key, lambda: state.put_in_url(**{name: st.session_state[key]}, page=None)),
     )
 
 

@@ -200,7 +200,7 @@ def _draw_projects(store: Store, offered: list[ProjectSummary], project: Project
     st.session_state[state.PROJECT_PICKER] = project.project_id  # another screen's widget may have left its value there
     st.selectbox(
         "Project", list(names), key=state.PROJECT_PICKER, format_func=lambda known: names[known],
-        on_change=_switch_project,
+        on_change=state.when_changed(state.PROJECT_PICKER, _switch_project),
     )  # fmt: skip
     with (
         st.popover(

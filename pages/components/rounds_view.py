@@ -61,7 +61,7 @@ def _choose_round(rounds: Mapping[str, Run], wanted: str | None) -> str:
         [NEW, *rounds],
         key=key,
         format_func=lambda run_id: words.get(run_id, "Start a new round"),
-        on_change=lambda: state.put_in_url(round=st.session_state[key] or None),
+        on_change=state.when_changed(key, lambda: state.put_in_url(round=st.session_state[key] or None)),
     )
     return wanted or NEW
 

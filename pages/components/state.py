@@ -6,6 +6,7 @@ a link, a reload or another tab shows the same thing.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import streamlit as st
@@ -103,6 +104,21 @@ def put_in_url(**ids: str | None) -> None:
             del st.query_params[name]
         elif value is not None and st.query_params.get(name) != value:
             st.query_params[name] = value
+
+
+def when_changed(key: str, act: Callable[..., None], *args: object) -> Callable[[], None]:
+    """What a widget's `on_change` calls: `act`, where the value is another than the one it is about to be drawn with.
+
+    A widget that the last run no longer drew counts as changed when a browser that has not heard of that yet sends its
+    value once more, with a component that has just been mounted, say: what took the widget away would be undone.
+    """
+    drawn = st.session_state.get(key)
+
+    def changed() -> None:
+        if st.session_state.get(key) != drawn:
+            act(*args)
+
+    return changed
 
 
 def leave_project() -> None:

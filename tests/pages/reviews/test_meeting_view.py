@@ -12,6 +12,7 @@ from core import projects
 from core.people import Actor
 from core.review.meetings import AgendaItem, Meeting
 from core.store.store import Store
+from pages.components import state
 from pages.components.meeting_close import as_preview
 from pages.components.meeting_table import HUGE, LARGE, type_for
 from tests.pages.screen import HOSTILE, button, harmless, make_judge, press, run, texts, write
@@ -60,6 +61,22 @@ def test_beginning_a_meeting_with_what_waits(store: Store, reviewed: Any, open_c
     assert meeting.points[0].opened_at is not None
     assert f"Point 1 of {n}" in texts(screen)
     harmless(screen)
+
+
+def test_a_meeting_stays_open_where_the_browser_still_sends_what_stood_before_it(
+    reviewed: Any, open_criteria: Open
+) -> None:
+    """What is mounted with the meeting may report its value before the browser has heard that the rest is gone."""
+    screen = open_criteria("Ann", meeting="new")
+    (before,) = [one for one in screen._tree.get_widget_states().widgets if one.id.endswith(state.CRITERIA_VIEW)]
+    press(screen, "Begin the meeting")
+    meeting_id = screen.query_params["meeting"]
+    sent = screen._tree.get_widget_states()
+    sent.widgets.append(before)
+    screen._run(sent)
+    assert not screen.exception
+    assert screen.query_params["meeting"] == meeting_id
+    assert "Point 1 of" in texts(screen)
 
 
 def test_a_meeting_about_nothing_or_by_nobody(store: Store, reviewed: Any, open_criteria: Open) -> None:
