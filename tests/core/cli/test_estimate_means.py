@@ -127,7 +127,7 @@ def test_labels_that_calibrated_the_judge_are_left_out(
     import core.api.system_means as module
 
     golden = core.load_golden(files[0])
-    monkeypatch.setattr(module, "calibrated_on", lambda golden, file: range(len(golden.items)))
+    monkeypatch.setattr(module, "calibrated_on", lambda golden, file, map_too: range(len(golden.items)))
     estimated = core.estimate_means(golden, files[1], "quality", judge_file="judge.yaml")
     assert estimated.left_out[SEEN] == 2 * LABELLED
     assert [system.corrected.value for system in estimated.means.systems] == [None, None]
