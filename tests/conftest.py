@@ -55,7 +55,8 @@ LONGEST = (
     "tests/core/test_two_nodes.py",
     "tests/core/scoring/test_on_ray.py",
 )
-CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")
+CHROMIUM_NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+"""The shell first: a Chromium draws a window that nobody sees for each browser profile."""
 CHROMIUM_FLAGS = (
     "--no-sandbox",
     "--disable-gpu",
