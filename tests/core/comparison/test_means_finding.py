@@ -62,14 +62,18 @@ def test_the_next_labels_go_where_the_interval_would_be_widest() -> None:
     known = tuple(None if np.isnan(label) else float(label) for label in labels)
     golden = GoldenSet("g", "single", items, {"q": AspectLabels("q", Scale(1, 5, 1.0), known)})
     judged = judged_items(golden, "q", ScoredRows(golden.item_ids, scores))
-    order = by_need(judged, system_means(judged.items))
+    means = system_means(judged.items)
+    order = by_need(judged, means)
     open_ids = {item.item_id for item, label in zip(items, known, strict=True) if label is None}
     assert len(order) == len(open_ids) and set(order) == open_ids
     assert all(item_id.startswith("C") for item_id in order[:10])  # no interval under 10 labels
     turn = [sum(item_id.startswith(name) for item_id in order[:50]) for name in "ABC"]
-    # widths fall as 1/sqrt(n) from like spreads, so that B and C go up together before A gets any: 12 + b = c
+    # widths fall as 1/sqrt(n), that of C from 4 spreads, so that B and C come to one width before A gets any; the 50th
+    # label leaves them at most one label apart, which is 1/2 of 1/27 of a width
     assert turn[0] == 0
-    assert abs((12 + turn[1]) - turn[2]) <= 6
+    (width,) = [system.corrected.width for system in means.systems if system.name == "B"]
+    assert means.spread is not None
+    assert width * np.sqrt(12 / (12 + turn[1])) == pytest.approx(4 * means.spread / np.sqrt(turn[2]), rel=0.03)
 
 
 def two(gap: float, n: int = 12) -> JudgedItems:
