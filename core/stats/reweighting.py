@@ -5,7 +5,8 @@ a time; either is a row of counts, how often each source came.  What each statis
 
 - sample level: the counted mean of the per-source coefficients (they do not change);
 - dataset Pearson: counted sums of per-source moments;
-- dataset Spearman: ranks inside the resample, from counted masses of the distinct values (average ranks);
+- dataset Spearman: ranks inside the resample, from counted masses of the distinct values (average ranks); where each
+  row leaves a group of sources out, the ranks of all less what the group adds to each, summed over the group alone;
 - dataset tau-b: mᵀ A m with A[g, h] the balance of concordant and discordant pairs between sources g and h;
 - system level: counted sums per source and system, then a coefficient over systems.
 
@@ -15,6 +16,7 @@ Each equals the statistic computed on the written-out resample (tests hold this)
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -166,6 +168,11 @@ def _spearman_values(data: Paired, counts: FloatArray) -> FloatArray:
     values = np.full((counts.shape[0], data.scores.shape[0]), np.nan)
     if data.items.labels.size < 2:
         return values
+    if (groups := _groups_left_out(counts)) is not None:
+        labels = _Ranked.of(data.items.labels, groups[data.items.sources], counts.shape[0])
+        ranked = [_Ranked.of(row, labels.groups, labels.n_groups) for row in data.scores]
+        if all(min(labels.n_values, own.n_values) <= counts.shape[0] for own in ranked):
+            return np.stack([_spearman_of_the_rest(own, labels) for own in ranked], axis=1)
     y = _Distinct(data.items.labels, data.items.sources)
     candidates = [_Distinct(row, data.items.sources) for row in data.scores]
     for block in _blocks(counts.shape[0], data.items.labels.size):
@@ -181,6 +188,83 @@ def _spearman_values(data: Paired, counts: FloatArray) -> FloatArray:
             power_x = np.einsum("kr,kr,kr->r", masses_x, ranks_x, ranks_x)
             values[block, k] = _divided(shared, np.sqrt(power_x) * np.sqrt(power_y), (power_x > 0) & (power_y > 0))
     return values
+
+
+def _groups_left_out(counts: FloatArray) -> IntArray | None:
+    """(n_sources,) the row that leaves a source out, −1 for none; None where `counts` are not of that kind."""
+    left = counts == 0
+    if left.sum(axis=0).max(initial=0) > 1 or not (left | (counts == 1)).all():
+        return None
+    return np.where(left.any(axis=0), left.argmax(axis=0), -1)
+
+
+@dataclass(frozen=True, eq=False)
+class _Ranked:
+    """One side (n,), its items in `groups` (−1: in none) of which one is left out at a time.
+
+    `codes` of the `n_values` distinct values; `ranks` centred ranks among all, `within` among the own group; `rest`
+    and `power` (n_groups,) how many items are left without each group, and the sum of their squared centred ranks.
+    """
+
+    codes: IntArray
+    n_values: int
+    ranks: FloatArray
+    groups: IntArray
+    n_groups: int
+    within: FloatArray
+    rest: FloatArray
+    power: FloatArray
+
+    @classmethod
+    def of(cls, values: FloatArray, groups: IntArray, n_groups: int) -> _Ranked:
+        distinct, codes, sizes = np.unique(values, return_inverse=True, return_counts=True)
+        cells, cell, held = np.unique((groups + 1) * distinct.size + codes, return_inverse=True, return_counts=True)
+        group, sizes = cells // distinct.size, sizes.astype(np.float64)
+        in_group = np.bincount(groups + 1, minlength=n_groups + 1).astype(np.float64)
+        within = np.cumsum(held) - held / 2.0 - (np.cumsum(in_group) - in_group / 2.0)[group]
+        every = sizes[cells % distinct.size]
+        fewer = np.bincount(group, weights=(every - held) ** 3 - every**3, minlength=n_groups + 1)
+        rest = codes.size - in_group[1:]
+        return cls(
+            codes=codes,
+            n_values=distinct.size,
+            ranks=(np.cumsum(sizes) - sizes / 2.0 - codes.size / 2.0)[codes],
+            groups=groups,
+            n_groups=n_groups,
+            within=within[cell],
+            rest=rest,
+            # Σ of squared centred average ranks of N items is (N³ − Σ t³) / 12 over the sizes t of the ties
+            power=(rest**3 - ((sizes**3).sum() + fewer[1:])) / 12.0,
+        )
+
+    def by_group(self, weights: FloatArray) -> FloatArray:
+        """(n_groups,) sums of `weights` (n,)."""
+        return np.bincount(self.groups + 1, weights=weights, minlength=self.n_groups + 1)[1:].astype(np.float64)
+
+    def pulls(self, weights: FloatArray) -> FloatArray:
+        """(n,) for each item half of the `weights` (n,) of those above it, minus half of those below."""
+        sums = np.bincount(self.codes, weights=weights, minlength=self.n_values).astype(np.float64)
+        pulls: FloatArray = (sums.sum() - 2.0 * np.cumsum(sums) + sums) / 2.0
+        return pulls[self.codes]
+
+
+def _spearman_of_the_rest(x: _Ranked, y: _Ranked) -> FloatArray:
+    """(n_groups,) Spearman of the items outside each group, with a pass over the items for each value of one side.
+
+    The centred rank of item i among the rest is R_i − d_i: its rank among all, less what the group g adds, d_i =
+    Σ_{j in g} sign(x_i − x_j) / 2.  So Σ over the rest of the products is that over all of R R − R d − d R + d d, less
+    that over g.  Σ_i R_i d_i is a sum over g of `pulls`; the d of a side with few values are one number a value.
+    """
+    few, many = (x, y) if x.n_values < y.n_values else (y, x)
+    products = x.ranks @ y.ranks - few.by_group(few.pulls(many.ranks) + many.pulls(few.ranks))
+    for value in range(few.n_values):
+        has, above = (np.asarray(side, dtype=np.float64) for side in (few.codes == value, few.codes > value))
+        below = 1.0 - has - above
+        products += few.by_group(below - above) / 2.0 * many.by_group(many.pulls(has))
+    products -= x.by_group((x.ranks - x.within) * (y.ranks - y.within))
+    # of two values or more the power is rest (rest − 1) / 4 at least: less is rounding
+    least = np.maximum(x.rest * (x.rest - 1.0) / 8.0, 4.0 * np.finfo(np.float64).eps * float(x.codes.size) ** 3)
+    return _divided(products, np.sqrt(x.power) * np.sqrt(y.power), (x.power > least) & (y.power > least))
 
 
 # ── dataset level, tau-b ─────────────────────────────────────────────────────────────────────────────────────

@@ -12,7 +12,7 @@ from core.records import Measure
 from core.stats import reweighting as under_test
 from core.stats.items import paired
 from core.stats.levels import level_values
-from core.stats.reweighting import draw_counts, resampled_values
+from core.stats.reweighting import draw_counts, leave_outs, resampled_values
 from tests.core.stats.arrays import items
 
 NAN = np.nan
@@ -76,6 +76,40 @@ def test_equals_the_written_out_resample(data, statistic, level):
     values = resampled_values(data, counts, Measure(statistic, level))
     np.testing.assert_allclose(values, written_out(data, counts, statistic, level), rtol=0, atol=1e-9)
     np.testing.assert_allclose(values[0], level_values(data, Measure(statistic, level)).values, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("pieces", [5, 12])
+def test_spearman_without_groups_of_sources_equals_scipy_on_the_rest(data, pieces):
+    """Twelve sources left out one by one, or in five groups; the labels have 13 values at most, so there a few rows
+    are fewer than the values and the masses of the distinct values are summed: both ways must say the same."""
+    counts = leave_outs(data.items.n_sources, pieces, np.random.default_rng(8))
+    counts = np.vstack([counts, np.ones((14, counts.shape[1]))])  # rows that leave nothing out
+    few_rows = counts[:5]
+    for rows in (counts, few_rows):
+        values = resampled_values(data, rows, Measure("spearman", "dataset"))
+        np.testing.assert_allclose(values, written_out(data, rows, "spearman", "dataset"), rtol=0, atol=1e-12)
+
+
+def test_spearman_of_a_rest_that_is_constant_is_undefined():
+    """Scores 1 1 1 2 and labels 1 2 3 4 of sources 0 0 1 2.  Without source 2 all scores are 1; without 0 one item of
+    each of two values is left, in order: 1; without 1 scores 1 1 2 beside 1 2 4 are sqrt(3) / 2 as average ranks
+    1.5 1.5 3 (deviations -.5 -.5 1 of squares 1.5) beside 1 2 3 (-1 0 1, squares 2) give 1.5 / sqrt(3)."""
+    few = paired(np.array([[1.0, 1.0, 1.0, 2.0]]), items([1.0, 2.0, 3.0, 4.0], [0, 0, 1, 2]))
+    values = resampled_values(few, leave_outs(3, 3), Measure("spearman", "dataset"))[:, 0]
+    np.testing.assert_allclose(values, [1.0, np.sqrt(3.0) / 2.0, NAN], rtol=0, atol=1e-15)
+
+
+def test_spearman_without_groups_takes_one_pass_a_value(monkeypatch):
+    """What leaves sources out is never written as masses (n x rows) where one side has few values."""
+    rng = np.random.default_rng(3)
+    labels, sources = rng.integers(1, 6, size=4_000).astype(float), np.repeat(np.arange(400), 10)
+    wide = paired(labels + rng.normal(size=4_000), items(labels, sources))
+    monkeypatch.setattr(under_test._Distinct, "masses", None)
+    counts = leave_outs(400, 50, rng)
+    values = resampled_values(wide, counts, Measure("spearman", "dataset"))[:, 0]
+    kept = counts[7][sources] > 0
+    expected = scipy.stats.spearmanr(wide.scores[0, kept], labels[kept]).statistic
+    assert values[7] == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("statistic", STATISTICS)
