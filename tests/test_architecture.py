@@ -254,7 +254,7 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(
         ("torch", "transformers", "nltk", "rouge_score", "bert_score", "sentence_transformers"),
         (
-            *("core.repeval.model", "core.repeval.reader", "core.metrics"),
+            *("core.repeval.architectures", "core.repeval.model", "core.repeval.reader", "core.metrics"),
             *("core.providers.one_pass", "core.providers.transformers_local"),
         ),
     ),

@@ -17,9 +17,12 @@ from core.errors import JudgeError
 from core.judging.base import OnProgress
 from core.metrics.base import MetricScores
 from core.records import FloatArray
+from core.repeval.architectures import called, is_decoder, is_encoder, other_head, require_read
 from core.repeval.model import LONGEST, choose_device, loading, place_of, position_offset, token_batches
 
-Head = Literal["classification", "tokens", "seq2seq", "encoder"]
+Head = Literal["classification", "tokens", "seq2seq", "answers", "encoder", "states"]
+"""What is read: labels of a text or of its tokens, a text as an encoder-decoder writes it, the first word of a T5's
+answer, states that see both sides of a token, states of any model of text."""
 Row = dict[str, list[int]]
 
 DEFAULT_LIMIT = 1024
@@ -128,37 +131,76 @@ def in_batches(
 # ── loading ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+CALLED: dict[Head, tuple[str, str]] = {
+    "classification": ("text classifier", "ForSequenceClassification"),
+    "tokens": ("token classifier", "ForTokenClassification"),
+    "seq2seq": ("encoder-decoder that writes text, such as BART", "ForConditionalGeneration"),
+    "answers": ("T5 that answers a question", "ForConditionalGeneration"),
+    "encoder": ("encoder, nor an encoder-decoder whose encoder is read, such as BERT, RoBERTa, BART or T5", ""),
+    "states": ("encoder, encoder-decoder or decoder of text", ""),
+}
+"""By head, the kind of checkpoint in words, and the end of its architecture's name."""
+T5_KIN = ("t5", "mt5", "umt5", "longt5", "switch_transformers")
+
+
 def load(name: str, head: Head) -> Checkpoint:
     """The checkpoint of a Hugging Face id, a folder or "minilm", with that head, on CUDA, MPS or the CPU, in float32.
 
-    ModelNotFoundError when there is no such model, JudgeError when it is of another kind, has pickled weights only,
-    lacks weights of its head (they would be random), or needs code of its own.
+    ModelNotFoundError when there is no such model, JudgeError when it is of another architecture or was trained for
+    another use, has pickled weights only, lacks weights (they would be random), or needs code of its own.
     """
     import transformers
 
-    place = place_of(name)
+    place, called_kind = place_of(name), CALLED[head][0]
+    with loading(name, called_kind):
+        config = transformers.AutoConfig.from_pretrained(place, trust_remote_code=False)
+    if not _is_of_kind(config, head):
+        raise JudgeError(
+            f"The model {name} ({called(config)}) is no {called_kind}, which this metric reads. Choose a checkpoint of "
+            "that kind."
+        )
     auto = {
         "classification": transformers.AutoModelForSequenceClassification,
         "tokens": transformers.AutoModelForTokenClassification,
         "seq2seq": transformers.AutoModelForSeq2SeqLM,
-        "encoder": transformers.AutoModel,
-    }[head]
-    with loading(name, head):
+        "answers": transformers.AutoModelForSeq2SeqLM,
+    }.get(head, transformers.AutoModel)
+    with loading(name, called_kind):
         tokenizer = transformers.AutoTokenizer.from_pretrained(place, trust_remote_code=False)
         model, report = auto.from_pretrained(
             place, trust_remote_code=False, use_safetensors=True, dtype="float32", output_loading_info=True
         )
     missing = sorted(report["missing_keys"])
-    if missing and head != "encoder":
+    if head in ("encoder", "states"):
+        require_read(name, model, missing)
+    elif missing:
         raise JudgeError(
             f"The model {name} has no trained weights for {', '.join(missing[:3])}: its scores would be random. "
             "Choose a checkpoint that was trained for this use."
         )
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
+    if getattr(model.config, "pad_token_id", None) is None:  # a decoder's classifier looks for the last token by it
         model.config.pad_token_id = tokenizer.pad_token_id
     device = choose_device("auto")
     return Checkpoint(name, model.to(device).eval(), tokenizer, device, _limit(tokenizer, model.config))
+
+
+def _is_of_kind(config: Any, head: Head) -> bool:
+    """Whether a checkpoint with this configuration can have been trained for `head`."""
+    from transformers.models.auto import modeling_auto as known
+
+    kind = config.model_type
+    writes = kind in known.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES
+    if head in ("encoder", "states"):
+        return is_encoder(config) or writes or (head == "states" and is_decoder(config))
+    of_kind = {
+        "classification": kind in known.MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES,
+        "tokens": kind in known.MODEL_FOR_TOKEN_CLASSIFICATION_MAPPING_NAMES,
+        "seq2seq": writes,
+        "answers": kind in T5_KIN,
+    }[head]
+    return of_kind and not other_head(config, CALLED[head][1])
 
 
 def _limit(tokenizer: Any, config: Any) -> int:

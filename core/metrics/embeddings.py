@@ -107,7 +107,7 @@ def bertscore(name: str, model: str, *, against: Beside = "references") -> Metri
 
     def scorer(items: Sequence[Item], on_progress: OnProgress) -> MetricScores:
         place, layer = split_layer(model)
-        return _matched(Encoder(load(place, "encoder"), layer), items, against, f1, on_progress)
+        return _matched(Encoder(load(place, "states"), layer), items, against, f1, on_progress)
 
     return Metric(
         name=name,

@@ -177,7 +177,7 @@ def _asked(name: str, measures: str, model: str, written: Callable[[Item], str],
     def texts(item: Item) -> list[str]:
         return [written(item)]
 
-    return _of_pairs(name, measures, (model, "seq2seq"), shares, texts=texts, low=0.0, high=1.0)
+    return _of_pairs(name, measures, (model, "answers"), shares, texts=texts, low=0.0, high=1.0)
 
 
 def _of_pairs(

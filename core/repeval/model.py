@@ -22,6 +22,7 @@ import numpy as np
 
 from core.errors import JudgeError, ModelNotFoundError, UsageError
 from core.records import IntArray
+from core.repeval.architectures import called, is_decoder, is_encoder, other_head, require_read, require_states
 
 EMBEDDED = "minilm"
 """The encoder that comes as a package (all-MiniLM-L6-v2, 22 M weights, 6 blocks of 384): works with no network."""
@@ -30,7 +31,7 @@ Value = TypeVar("Value")
 Device = Literal["auto", "cpu", "cuda", "mps"]
 Precision = Literal["auto", "float32", "bfloat16", "float16"]
 PRECISIONS = ("float32", "bfloat16", "float16")
-CAUSAL = "causal language"
+CAUSAL = "causal language model"
 LONGEST = 1_000_000  # tokenizers without a limit report numbers beyond this
 SIGNS = ("/dev/nvidiactl", "/dev/nvidia0", "/dev/kfd", "/dev/dxg")  # NVIDIA, AMD, and both under Windows' Linux
 TOOLS = ("nvidia-smi", "rocm-smi")
@@ -119,24 +120,13 @@ def describe(spec: ModelSpec, code: CodeAllowed = ()) -> ModelFacts:
     ModelNotFoundError for no such folder or id, JudgeError for code that `code` does not allow or for no usable kind.
     """
     from transformers import AutoConfig
-    from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
     with loading(spec.name):
         config = AutoConfig.from_pretrained(place_of(spec.name), **_common(spec, code))
-    if getattr(config, "is_encoder_decoder", False):
-        raise JudgeError(
-            f"The model {spec.name} has an encoder and a decoder ({config.model_type}). RepEval reads causal language "
-            "models and encoders: choose one of those."
-        )
+    require_states(spec.name, config)
     text = config.get_text_config()
-    if lacking := [name for name in ("vocab_size", "num_hidden_layers", "hidden_size") if not hasattr(text, name)]:
-        raise JudgeError(
-            f"The model {spec.name} reads no text ({config.model_type}: its config.json has no {lacking[0]}). RepEval "
-            "reads causal language models and encoders of text: choose one of those."
-        )
     folder = folder_of(spec.name)
     commit = getattr(config, "_commit_hash", None) or ""
-    encoder = config.model_type in MODEL_FOR_MASKED_LM_MAPPING_NAMES and not getattr(config, "is_decoder", False)
     limit = getattr(text, "max_position_embeddings", None) or LONGEST
     return ModelFacts(
         name=spec.name,
@@ -144,7 +134,7 @@ def describe(spec: ModelSpec, code: CodeAllowed = ()) -> ModelFacts:
         fingerprint=folder_digest(folder) if folder else commit or f"{spec.name}@{spec.revision or 'main'}",
         n_layers=int(text.num_hidden_layers) + 1,
         dim=int(text.hidden_size),
-        encoder=bool(encoder),
+        encoder=is_encoder(config),
         max_tokens=int(limit) - position_offset(config),
     )
 
@@ -174,7 +164,11 @@ def load_model(spec: ModelSpec, code: CodeAllowed = ()) -> LoadedModel:
     facts, device = describe(spec, code), choose_device(spec.device)
     dtype = getattr(torch, choose_precision(spec, device))
     with loading(spec.name):
-        model = AutoModel.from_pretrained(place_of(spec.name), use_safetensors=True, dtype=dtype, **_common(spec, code))
+        loaded: Any = AutoModel.from_pretrained(
+            place_of(spec.name), use_safetensors=True, dtype=dtype, output_loading_info=True, **_common(spec, code)
+        )
+    model, report = loaded
+    require_read(spec.name, model, report["missing_keys"])
     pad_id = getattr(model.config.get_text_config(), "pad_token_id", None)
     return LoadedModel(facts, model.to(device).eval(), device, pad_id or 0)
 
@@ -182,15 +176,13 @@ def load_model(spec: ModelSpec, code: CodeAllowed = ()) -> LoadedModel:
 def describe_causal(spec: ModelSpec) -> ModelFacts:
     """As `describe`; JudgeError also for a model that is no causal language model or has Python of its own."""
     from transformers import AutoConfig
-    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
     with loading(spec.name, CAUSAL):
         config = AutoConfig.from_pretrained(place_of(spec.name), **_common(spec, ()))
-    causal = config.model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and not getattr(config, "is_encoder_decoder", False)
-    if causal and not (facts := describe(spec)).encoder:
-        return facts
+    if is_decoder(config) and not other_head(config):
+        return describe(spec)
     raise JudgeError(
-        f"The model {spec.name} ({config.model_type}) is no {CAUSAL} model: it cannot write. Choose a decoder, such as "
+        f"The model {spec.name} ({called(config)}) is no {CAUSAL}: it cannot write. Choose a decoder, such as "
         "an instruction-tuned Llama, Qwen or Mistral, as safetensors."
     )
 
@@ -217,7 +209,7 @@ def load_causal_model(spec: ModelSpec) -> tuple[LoadedModel, Any]:
     if missing := sorted(report["missing_keys"]):
         raise JudgeError(
             f"The model {spec.name} lacks weights ({', '.join(missing[:3])}): what it says would be random. Choose a "
-            f"checkpoint of a {CAUSAL} model."
+            f"checkpoint of a {CAUSAL}."
         )
     model = model.eval() if spread else model.to(device).eval()
     return LoadedModel(facts, model, device, tokenizer.pad_token_id or 0), tokenizer
@@ -388,7 +380,7 @@ def _explained(name: str, head: str, problem: str) -> JudgeError:
             "they are not read: convert them, or choose a repository that has safetensors."
         )
     if head and "Unrecognized configuration class" in problem:
-        return JudgeError(f"The model {name} is no {head} model; choose a checkpoint of that kind.")
+        return JudgeError(f"The model {name} is no {head}; choose a checkpoint of that kind.")
     if not head and ("model_type" in problem or "architecture" in problem):
         return JudgeError(f"The model {name} is of no kind that this version of transformers knows: {first}")
     return ModelNotFoundError(

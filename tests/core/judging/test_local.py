@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -176,6 +177,13 @@ def test_models_that_cannot_judge_are_refused_in_words(tmp_path: Path, folder: P
     for kind in ("bert", "t5"):
         tokenizer().save_pretrained(tmp_path / kind)
         assert "is no causal language model" in str(_refused(tmp_path / kind))
+    # the weights of the head that writes are tied, and so not missed
+    rewards = save_model(tmp_path / "rewards", tie_word_embeddings=True)
+    said = json.loads((rewards / "config.json").read_text("utf-8")) | {
+        "architectures": ["LlamaForSequenceClassification"]
+    }
+    (rewards / "config.json").write_text(json.dumps(said), encoding="utf-8")
+    assert "(LlamaForSequenceClassification) is no causal language model" in str(_refused(rewards))
     pickled = save_model(tmp_path / "pickled")
     (weights,) = pickled.glob("*.safetensors")
     weights.unlink()

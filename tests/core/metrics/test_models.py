@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from core.metrics.checkpoints import load
 from core.metrics.embeddings import spaces_lead, split_layer
 from core.metrics.models import chunks, label_index
 from core.records import Item
+from tests.core.metrics.conftest import SIZES, small_config
 
 pytestmark = pytest.mark.slow  # the import of transformers
 
@@ -300,18 +301,88 @@ def test_progress_ends_with_everything_done(nli_model: str, encoder_model: str, 
         ("nli:nobody/no-such-model", r"could not be read: .*Give a Hugging Face id that exists and can be reached"),
         ("nli:{encoder}", "no trained weights for .*its scores would be random"),
         ("regressor:{nli}", "A regressor has one output; .* has 3"),
-        ("bartscore:{nli}", "is no seq2seq model"),
+        ("bartscore:{nli}", r"\(BertForSequenceClassification\) is no encoder-decoder that writes text"),
     ],
 )
 def test_what_cannot_be_loaded_is_left_out_in_words(
     nli_model: str, encoder_model: str, items: Sequence[Item], tmp_path: Path, name: str, reason: str
 ) -> None:
     """Pickled and damaged weights: `tests/core/repeval/test_extraction.py`."""
-    metric = make_metric(name.format(tmp=tmp_path, nli=nli_model, encoder=encoder_model))
-    words = score_or_reason(metric, items)
-    assert isinstance(words, str)
+    _left_out(name.format(tmp=tmp_path, nli=nli_model, encoder=encoder_model), items, reason)
+
+
+def _left_out(name: str, items: Sequence[Item], reason: str) -> None:
+    words = score_or_reason(make_metric(name, aspect="quality"), items)
+    assert isinstance(words, str), words
     assert re.search(reason, words), words
     assert len(words) < 700
+
+
+READ_BY: dict[str, set[str]] = {
+    "nli": {"nli", "bart_classifier", "decoder_classifier"},
+    "regressor": set(),
+    "factcc": set(),
+    "ctc_trained": {"tokens", "decoder_tokens"},
+    "bartscore": {"bart", "t5"},
+    "prism": {"bart", "t5"},
+    "unieval": {"t5"},
+    "seahorse": {"t5"},
+    "bertscore": {"nli", "tokens", "bart", "bart_classifier", "t5", "decoder", "decoder_classifier", "decoder_tokens"},
+    "moverscore": {"nli", "tokens", "bart", "bart_classifier", "t5"},
+    "ctc": {"nli", "tokens", "bart", "bart_classifier", "t5"},
+    "gptscore": {"decoder"},
+    "prompted": {"decoder"},
+}
+"""By kind of metric, the checkpoints of `checkpoints` that it may read; no other."""
+
+
+@pytest.fixture(scope="module")
+def checkpoints(save: Callable[..., str], nli_model: str, bart_model: str, t5_model: str) -> dict[str, str]:
+    """Folders of one checkpoint of each architecture.  A head's weights may have the names of another's (`tokens`
+    beside `nli`), or be tied and never missing (`bart_classifier`, `decoder_classifier`)."""
+    import transformers
+
+    labels: dict[str, Any] = {"id2label": {0: "aligned", 1: "entailment"}}
+    bart, clip = small_config("Bart"), {"vocab_size": 64, "image_size": 8, "patch_size": 4, **SIZES}
+    bart.update(labels)
+    decoder = {"vocab_size": 64, "num_key_value_heads": 2, "tie_word_embeddings": True, **SIZES}
+    llama = transformers.LlamaConfig(**decoder, **labels)
+    seeing = transformers.CLIPConfig(text_config=clip, vision_config=clip, projection_dim=16)
+    hearing = {"encoder_attention_heads": 2, "decoder_attention_heads": 2, "d_model": 16, "num_mel_bins": 8}
+    speech = transformers.WhisperConfig(vocab_size=64, encoder_layers=1, decoder_layers=1, pad_token_id=0, **hearing)
+    folders = {
+        "tokens": save(20, "BertForTokenClassification", small_config("Bert", **labels)),
+        "bart_classifier": save(21, "BartForSequenceClassification", bart, 64),
+        "decoder": save(22, "LlamaForCausalLM", llama),
+        "decoder_classifier": save(23, "LlamaForSequenceClassification", llama),
+        "decoder_tokens": save(24, "LlamaForTokenClassification", llama),
+        "pictures": save(25, "ViTModel", transformers.ViTConfig(image_size=8, patch_size=4, **SIZES)),
+        "pictures_and_text": save(26, "CLIPModel", seeing),
+        "speech": save(27, "WhisperForConditionalGeneration", speech),
+    }
+    return {"nli": nli_model, "bart": bart_model, "t5": t5_model, **folders}
+
+
+@pytest.mark.parametrize("kind", READ_BY)
+def test_a_checkpoint_of_another_architecture_is_refused(
+    kind: str, checkpoints: dict[str, str], items: Sequence[Item]
+) -> None:
+    for called, folder in checkpoints.items():
+        words = score_or_reason(make_metric(f"{kind}:{folder}", aspect="quality"), items)
+        refused = isinstance(words, str) and re.search(
+            r"is no .*(Choose|choose)|no trained weights for|has to be called|has one output", words
+        )
+        assert bool(refused) == (called not in READ_BY[kind]), (called, words)
+        assert "it failed" not in str(words), (called, words)
+
+
+def test_an_encoder_with_foreign_weights_is_refused(
+    encoder_model: str, checkpoints: dict[str, str], items: Sequence[Item], tmp_path: Path
+) -> None:
+    foreign = Path(shutil.copytree(encoder_model, tmp_path / "foreign"))
+    shutil.copy(Path(checkpoints["decoder"]) / "model.safetensors", foreign / "model.safetensors")
+    for kind in ("bertscore", "moverscore", "ctc"):
+        _left_out(f"{kind}:{foreign}", items, r"\(BertModel\) lacks weights of its own architecture .* random")
 
 
 def test_remote_code_is_never_run(nli_model: str, items: Sequence[Item], tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -58,7 +59,7 @@ class OneTask:
     def wait(self, tasks: list[Any], **_: Any) -> tuple[list[Any], list[Any]]:
         return tasks[-1:], tasks[:-1]  # the last first: answers need not come in order
 
-    def get(self, task: Any) -> Any:
+    def get(self, task: Any, timeout: float = math.inf) -> Any:
         if self.lost is not None:
             raise self.lost
         if isinstance(task.arguments[0], StatePlan):

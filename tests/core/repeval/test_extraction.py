@@ -212,6 +212,15 @@ def test_a_checkpoint_of_another_architecture_is_named(config: dict[str, str], s
         plan_states(items_of(), ModelSpec(str(tmp_path)), Extraction())
 
 
+def test_weights_of_another_architecture_are_refused(model_folder: Folder, tmp_path: Path) -> None:
+    """Every state would be random, and the alignment of random states is no one's."""
+    foreign = Path(shutil.copytree(model_folder("encoder"), tmp_path / "foreign"))
+    shutil.copy(model_folder("decoder") / "model.safetensors", foreign / "model.safetensors")
+    plan = plan_states(items_of(), ModelSpec(str(foreign), device="cpu"), Extraction())
+    with pytest.raises(JudgeError, match=r"lacks weights of its own architecture .* states would be random"):
+        list(compute(plan))
+
+
 @pytest.mark.parametrize(
     ("texts", "item", "says"),
     [
