@@ -293,10 +293,11 @@ def choose_precision(spec: ModelSpec, device: str) -> str:
 
 
 def folder_digest(folder: Path) -> str:
-    """sha256 over what decides a local model's states: its JSON files, and size, head and tail of every weight file."""
+    """sha256 over what decides what a local model reads and says: its settings, vocabulary and chat template, and size,
+    head and tail of every weight file."""
     digest = hashlib.sha256()
     for path in sorted(folder.glob("*")):
-        if path.suffix in (".json", ".txt", ".model") and path.is_file():
+        if path.suffix in (".json", ".txt", ".model", ".jinja") and path.is_file():
             digest.update(path.name.encode() + path.read_bytes())
         elif path.suffix == ".safetensors":
             size, piece = path.stat().st_size, 1 << 20

@@ -191,6 +191,13 @@ def test_models_that_cannot_judge_are_refused_in_words(tmp_path: Path, folder: P
     assert "not read" in str(_refused(pickled))
 
 
+def test_a_chat_template_is_part_of_what_a_folder_is(tmp_path: Path) -> None:
+    """It decides what the model reads: with another one, kept replies and loaded models are another's."""
+    plain, chat = save_model(tmp_path / "plain"), save_model(tmp_path / "chat", chat=True)
+    assert model.folder_digest(plain) != model.folder_digest(chat)
+    assert model.folder_digest(chat) == model.folder_digest(save_model(tmp_path / "again", chat=True))
+
+
 def test_a_likelihood_is_the_mean_log_probability_of_the_text_laid_on_the_scale(folder: Path) -> None:
     import torch
     from transformers import AutoModelForCausalLM
