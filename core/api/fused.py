@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from core.api.fused_by_model import CALIBRATED, FusedByModel, ModelFusionAsked, fuse_by_model
-from core.api.fused_parts import FusionInput, Gathered, gather
+from core.api.fused_parts import FusionInput, Gathered, gather, seen_by_files
 from core.api.loading import allowed_repeval, restored
 from core.calibration.settings import CalibrationSettings, SplitKind
 from core.comparison import usual_level
@@ -137,7 +137,8 @@ def fuse(
     chosen = CalibrationSettings(
         statistic=statistic, level=level, split=split, calibration_share=calibration_share, seed=seed
     )
-    inputs = FusionInput(golden, aspect, chosen, Settings.from_environment(), replies)
+    seen = seen_by_files(golden, parts)
+    inputs = FusionInput(golden, aspect, chosen, Settings.from_environment(), replies, seen)
     gathered = gather(inputs, parts, on_part)
     how = StackSettings(statistic=statistic, level=level, seed=seed, resamples=bootstrap)
     fused: FusedRun | FusedByModel

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from core.calibration.records import Calibration
 from core.calibration.settings import CalibrationSettings
 from core.comparison import usual_level
 from core.data.known_texts import KnownTexts
-from core.data.split import task_of, text_digest
+from core.data.split import inner_fold, task_of, text_digest
 from core.data.verdict_files import load_recording, match
 from core.errors import ConcordError, UsageError
 from core.export import judge_card
@@ -37,7 +38,8 @@ from core.settings import Settings
 class FusionInput:
     """What parts are computed on: one aspect, and the split whose calibration items they may be fitted on.
 
-    `chosen` are the settings of a calibration that splits and measures in the same way.
+    `chosen` are the settings of a calibration that splits and measures in the same way.  `seen` are positions on which
+    a part out of a file was calibrated.
     """
 
     golden: GoldenSet
@@ -45,10 +47,22 @@ class FusionInput:
     chosen: CalibrationSettings
     settings: Settings
     replies: ReplyStore | None = None
+    seen: tuple[int, ...] = ()
 
     @cached_property
     def split(self) -> Split:
-        return split_for(self.golden, self.aspect, self.chosen)
+        """By source; where a file's part has seen sources, all held out are others, and as many are left to fit on.
+
+        Else a judge calibrated on this very half would leave nothing to fit on.  Parts fitted here learn from all
+        sources that are not held out.
+        """
+        codes, labelled = self.golden.source_codes, ~np.isnan(self.golden.labels(self.aspect))
+        fresh = np.flatnonzero(labelled & ~np.isin(codes, codes[list(self.seen)]))
+        if not self.seen or self.chosen.split != "sources" or np.unique(codes[fresh]).size < 2:
+            return split_for(self.golden, self.aspect, self.chosen)
+        fold = inner_fold(fresh.tolist(), codes, self.chosen.calibration_share, self.chosen.seed)
+        calibration = np.setdiff1d(np.flatnonzero(labelled), fold.validation)
+        return Split(tuple(calibration.tolist()), fold.validation, self.chosen.split, self.chosen.seed)
 
 
 @dataclass
@@ -76,10 +90,23 @@ class Gathered:
             notes.append(f"{lost} labelled items are left aside because a part was calibrated on their sources.")
         if min(fit.size, report.size) < 2:
             raise UsageError(
-                f"{fit.size} items are left to fit on and {report.size} to report on: the judges of --with were "
-                "calibrated on the others. Leave one out, or take offline or repeval, which are fitted here."
+                f"{fit.size} items are left to fit on and {report.size} to report on, of {int(labelled.sum())} "
+                f"labelled for {inputs.aspect}; a fusion needs 2 of each, of sources that no part was calibrated on. "
+                f"{self._took(inputs)} Leave such a part out, take offline or repeval in its place, which are fitted "
+                "here, or bring in labels on other sources."
             )
         return FusionSplit(fit, report, tuple(notes))
+
+    def _took(self, inputs: FusionInput) -> str:
+        """Which parts were calibrated on how many of the labelled items here, in sentences."""
+        labels, codes = inputs.golden.labels(inputs.aspect), inputs.golden.source_codes
+        known = {part.name: [k for k in part.seen if not np.isnan(labels[k])] for part in self.parts}
+        return " ".join(
+            f"{name} was calibrated on {len(own)} of them, of {np.unique(codes[own]).size} of "
+            f"{np.unique(codes[~np.isnan(labels)]).size} sources."
+            for name, own in known.items()
+            if own
+        )
 
 
 def gather(inputs: FusionInput, names: Sequence[str], on_part: Callable[[str], None] = lambda name: None) -> Gathered:
@@ -104,6 +131,22 @@ def gather(inputs: FusionInput, names: Sequence[str], on_part: Callable[[str], N
         gathered.parts.append(judge)
         gathered.recipes[judge.name] = recipe
     return gathered
+
+
+def seen_by_files(golden: GoldenSet, names: Sequence[str]) -> tuple[int, ...]:
+    """Positions of items that a judge file among the parts was calibrated on; one that cannot be read tells later."""
+    seen: set[int] = set()
+    for name in names:
+        kind, _, file = name.partition(":")
+        if kind == "judge" and file.strip():
+            with suppress(ConcordError):
+                seen.update(_calibrated_on(golden, open_file(Path(file), kind_of_file(Path(file))).card))
+    return tuple(sorted(seen))
+
+
+def _calibrated_on(golden: GoldenSet, card: Mapping[str, Any]) -> tuple[int, ...]:
+    texts = set(KnownTexts.from_json(card["texts"]).calibration)
+    return tuple(k for k, item in enumerate(golden.items) if text_digest(item) in texts)
 
 
 Part = tuple[JudgeScores, FusedPart]
@@ -167,8 +210,7 @@ def _judge_file(inputs: FusionInput, gathered: Gathered, *, name: str, path: Pat
     own_aspect = str(card["task"]["aspect"])
     if own_aspect != inputs.aspect:
         gathered.notes.append(f"{name} was calibrated on {own_aspect}, not on {inputs.aspect}.")
-    calibrated_on = set(KnownTexts.from_json(card["texts"]).calibration)
-    seen = tuple(k for k, item in enumerate(items) if text_digest(item) in calibrated_on)
+    seen = _calibrated_on(inputs.golden, card)
     with closing(load_judge(path, replies=inputs.replies)) as judge:
         verdicts = judge.score(items)
     note = f"The judge of {path.name}."

@@ -12,6 +12,8 @@ import pytest
 import yaml
 
 from core.data import load_golden
+from core.data.known_texts import KnownTexts
+from core.data.split import text_digest
 from core.export import read_verdicts
 from core.providers import scripted
 from core.providers.base import Completion, Request
@@ -58,6 +60,31 @@ def test_repeval_stands_in_the_file_and_needs_no_column(run: Run) -> None:
     # the items to fit on were scored out of fold for the report, the others by what stands in the file
     assert same.sum() >= body["n_report"]
     assert not same.all()
+
+
+def test_a_judge_calibrated_on_half_of_the_same_set_leaves_the_other_half_to_fusing(run: Run) -> None:
+    """Of 144 items, 72 calibrated it: half of the others to fit on, half to report on, all of sources new to it."""
+    assert run("calibrate", SUMMARIES, "--aspect", "coherence", "--preset", "quick", "--out", "made")[0] == 0
+    parts = ("--with", "judge:made/judge.yaml,overlap")
+    code, body = run(*ASK, *parts)
+    assert code == 0, body
+    golden, card = load_golden(SUMMARIES), yaml.safe_load(Path("made/judge.yaml").read_text("utf-8"))
+    seen = [
+        k
+        for k, item in enumerate(golden.items)
+        if text_digest(item) in set(KnownTexts.from_json(card["texts"]).calibration)
+    ]
+    fresh = ~np.isin(golden.source_codes, golden.source_codes[seen])
+    assert body["n_fit"] + body["n_report"] == fresh.sum()
+    assert abs(body["n_fit"] - body["n_report"]) <= 6  # one source
+    assert f"{len(seen)} labelled items are left aside" in " ".join(body["notes"])
+    rows = read_rows(SUMMARIES)
+    write_rows("known.jsonl", [rows[k] for k in seen])
+    code, body = run("fuse", "known.jsonl", *ASK[2:], *parts)
+    assert code == 2
+    words = body["error"]["message"]
+    assert f"judge:made/judge.yaml was calibrated on {len(seen)} of them" in words
+    assert "bring in labels on other sources" in words
 
 
 def test_replies_join_and_have_to_be_handed_in_for_new_items(run: Run) -> None:
