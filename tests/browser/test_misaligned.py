@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -35,6 +36,16 @@ def calibrate(page: Page, url: str, settle: Settle, choose: Callable[..., None])
     settle("Held-out items")
     page.get_by_role("button", name="Start the calibration").click()
     settle("Where judge and people part")
+
+
+def mark(page: Page, row: int) -> None:
+    """Marks a row (from 1), the rows above it being marked; once more where the table was not drawn yet."""
+    for _ in range(5):
+        page.get_by_test_id("stDataFrame").first.click(position={"x": 18, "y": 42 + 36 * row + 18})
+        with suppress(AssertionError):
+            expect(page.get_by_text(f"{row} marked").first).to_be_visible(timeout=20_000)
+            break
+    rest(page)
 
 
 def test_triage_refine_and_accept(
@@ -84,8 +95,7 @@ def test_triage_refine_and_accept(
     page.get_by_text("List", exact=True).click()
     settle("0 marked")
     for row in (1, 2):
-        page.get_by_test_id("stDataFrame").first.click(position={"x": 18, "y": 42 + 36 * row + 18})
-    settle("2 marked")
+        mark(page, row)
     page.get_by_role("button", name="Ambiguous").click()
     settle("2 items: ambiguous.")
     page.keyboard.press("u")
