@@ -58,7 +58,8 @@ def draw(page: Opened, compared: Compared) -> None:
     more = _more_verdicts(compared, entry, key)
     picked = projects.picked_labels(page.store, page.project.project_id, compared.view.golden_id, compared.aspect)
     seen = projects.seen_labels(page.store, page.project.project_id, compared.view.golden_id, entry.judge)
-    key += (None if more is None else more.digest, picked, seen)
+    positions = (np.asarray(which, dtype=int).tobytes() for which in (picked, seen))  # a tuple is hashed one by one
+    key += (None if more is None else more.digest, *positions)
     try:
         judged, means = _estimated(key, compared.golden, compared.aspect, entry.judge, more, seen, picked)
     except ConcordError as error:
