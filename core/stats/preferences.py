@@ -227,11 +227,12 @@ def agreement_words(agreement: PreferenceAgreement) -> list[str]:
 
 
 def wins_most(first: Strength) -> str:
-    """Who wins most; no claim, for the first of several is picked by the figure itself."""
+    """Who wins most; no claim, for the first of several is picked by the figure itself. Chance is named."""
     known = "(no interval)" if first.interval is None else signed_range(first.interval)
+    shown = first.interval is not None and first.interval.low > 0
     return (
         f"{first.system} wins most for people: {percent(first.wins)} of {first.n:,} pairs, strength {first.value:+.2f} "
-        f"{known} over an average system (log-odds)."
+        f"{known} over an average system (log-odds){'' if shown else '; chance alone may do that'}."
     )
 
 

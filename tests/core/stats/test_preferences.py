@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from core.records import Scale
-from core.stats.preferences import _tie_within, preference_agreement, strengths
+from core.records import Interval, Scale
+from core.stats.preferences import Strength, _tie_within, preference_agreement, strengths, wins_most
 
 SCALE = Scale(1, 3, 1.0)
 
@@ -78,3 +78,12 @@ def test_who_never_lost_has_a_finite_strength_and_who_never_met_none() -> None:
     apart = strengths(np.array([0, 2]), np.array([1, 3]), np.ones(2), np.arange(2), list("abcd"))
     assert not apart.systems
     assert apart.reason == "a and c are joined by no chain of pairs"
+
+
+@pytest.mark.parametrize(
+    ("interval", "by_chance"), [(Interval(0.1, 0.9), False), (Interval(-0.1, 0.9), True), (None, True)]
+)
+def test_who_wins_most_by_what_may_be_chance_is_said_to(interval: Interval | None, by_chance: bool) -> None:
+    words = wins_most(Strength("new", 0.4, interval, 0.6, 50))
+    assert words.startswith("new wins most for people: 60 % of 50 pairs, strength +0.40 ")
+    assert ("chance alone may do that" in words) == by_chance
