@@ -64,7 +64,10 @@ class Estimator:
     def score(self, scores: FloatArray) -> FloatArray:
         """(n_items,), NaN where no assistant has a score."""
         z, count = self._standardised(scores), (~np.isnan(scores)).sum(axis=0)
-        joined = z.sum(axis=0) / np.maximum(count, 1) if self.method == "average" else self.weights_ @ z
+        if self.method == "average":
+            joined = z.sum(axis=0) / np.maximum(count, 1)
+        else:  # no library's product, which may part equal items in their last digits
+            joined = (self.weights_[:, None] * z).sum(axis=0)
         return np.where(count > 0, self.intercept_ + joined, np.nan)
 
     def state(self) -> dict[str, Any]:

@@ -40,6 +40,7 @@ from core.stats import LabelledItems, alignment_values
 FOLDS = 10
 FEW_LABELS = 50  # on the validation side; under that the choice of a cell is mostly luck
 BATCH_BYTES = 256 << 20
+SAFE_DIGITS = 9  # of a score, above what sums in double precision part in
 
 
 def run(
@@ -236,7 +237,8 @@ def random_baseline(
     generator = np.random.default_rng([settings.seed, 2])
     vectors = generator.standard_normal((settings.random_vectors, states.shape[1])).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    values = alignment_values((vectors @ states[test.positions].T).astype(np.float64), test, settings.measure)
+    rated = _without_rounding(vectors.astype(np.float64) @ states[test.positions].T.astype(np.float64))
+    values = alignment_values(rated, test, settings.measure)
     flipped = values * majority_signs(vectors @ (states[training.good] - states[training.bad]).T)
     return RandomBaseline(
         projection, percentile_of(projection, values), percentile_of(projection, flipped), values, flipped
@@ -326,6 +328,7 @@ def search(
             rated = fitted.score(states)
         if training.folds is not None and isinstance(fitted, Ridge):
             rated[:, 0, training.items] = fitted.out_of_fold_
+        rated = _without_rounding(rated)
         n_k = rated.shape[1]
         if alignments is None:
             alignments = np.full((n_layers, n_tokens, n_k), np.nan)
@@ -348,6 +351,16 @@ def search(
             "validation items: their labels, or all states, are constant. Label more items on which people differ."
         )
     return SearchResult(alignments, best_k, scores)
+
+
+def _without_rounding(rated: FloatArray) -> FloatArray:
+    """(…, n_items) scores, with equal scores where the states are equal: sums of theirs part in the last digits.
+
+    Left apart, many items with one state (the embedding of a last token, say) are ranked as the processor adds up.
+    """
+    scale = np.abs(rated).max(axis=-1, keepdims=True)
+    unit = 10.0 ** np.ceil(np.log10(np.where(scale > 0, scale, 1.0)) - SAFE_DIGITS)
+    return np.asarray(np.rint(rated / unit) * unit, dtype=np.float64)
 
 
 @contextmanager

@@ -33,6 +33,15 @@ def test_ridge_equals_an_independent_one_at_the_penalty_it_chose() -> None:
     assert fitted.score(SCORES) == pytest.approx(oracle.predict(Z.T))
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_items_with_equal_scores_are_fused_alike(method: str) -> None:
+    """A library's product parts them in the last digits, by their place: ranks would part too."""
+    n, kinds = 1001, RNG.normal(size=(200, 5))
+    kind = RNG.integers(5, size=n)
+    fused = make_estimator(method).fit(kinds[:, kind], kind + RNG.normal(size=n), np.arange(n) // 7)
+    assert len(np.unique(fused.score(kinds[:, kind]))) == 5
+
+
 def test_the_penalty_is_the_best_on_left_out_sources() -> None:
     """Only noise: the largest penalty wins; a clear signal: a small one does."""
     noise = RNG.normal(size=(30, 60))

@@ -56,7 +56,7 @@ def test_scores_and_what_they_cost_are_those_of_one_process(folder: Path, shards
     done = list[int]()
     there = judge(folder, "head:6379").score(TASK, ITEMS, CRITERIA, on_progress=lambda n, _: done.append(n))
     here = judge(folder, "").score(TASK, ITEMS, CRITERIA)
-    assert there.values == pytest.approx(here.values, rel=1e-6)  # float32: other batches round otherwise
+    assert there.values == pytest.approx(here.values, rel=3e-6)  # float32: other batches round otherwise
     assert not np.isnan(here.values).any()
     assert there.usage == here.usage
     assert shards == [10, 10, 10, 10]  # 40 requests in four shards for the one process

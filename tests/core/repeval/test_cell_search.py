@@ -28,7 +28,7 @@ from core.repeval import (
     stability,
 )
 from core.repeval.cell_search import SearchResult, average_cells, pairs_for, percentile_of, source_folds
-from core.repeval.projection import PaperPCA, Ridge, Training
+from core.repeval.projection import MeanDifference, PaperPCA, Ridge, Training
 from core.stats import LabelledItems
 from core.store.codec import pack, unpack
 
@@ -290,6 +290,23 @@ def test_small_memory_changes_nothing(golden: GoldenSet, states: States, monkeyp
     parts, _ = searched(golden, states)
     assert np.allclose(parts.values, whole.values, atol=1e-6, equal_nan=True)
     assert np.allclose(parts.scores, whole.scores, atol=1e-5, equal_nan=True)
+
+
+def test_items_with_equal_states_score_alike_however_the_processor_adds_up() -> None:
+    """Sums of equal numbers part in the last digits, by place in a matrix: ranks would, and so would alignments."""
+    rng = np.random.default_rng(0)
+    n, kinds = 1001, rng.normal(size=(5, 384)).astype(np.float16)
+    kind, folds = rng.integers(5, size=n), np.arange(n) % 10
+    labels = kind + rng.normal(size=n)
+    training = Training(np.arange(n), labels, np.flatnonzero(kind > 2)[:50], np.flatnonzero(kind < 2)[:50], folds)
+    items = LabelledItems.from_arrays(labels)
+    for make in (MeanDifference, lambda: PaperPCA(4), Ridge):
+        match = search(
+            kinds[kind][:, None, None, :], make, training=training, validation=items, measure=SETTINGS.measure
+        )
+        of_kind = 5 * folds + kind if make is Ridge else kind  # a ridge scores each fold by its own fit
+        for each in np.unique(of_kind):
+            assert len(np.unique(match.scores[0, 0, of_kind == each])) == 1
 
 
 def test_one_cell_keeps_its_own_scores(golden: GoldenSet, states: States) -> None:
