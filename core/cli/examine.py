@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from core.cli.options import VERDICTS, AspectOption, Golden, JsonFlag, RanksOption, StatisticOption, chosen_ranks
-from core.cli.output import because, interval_words, number, probability, tell
+from core.cli.output import because, interval_words, number, probability, signed, tell
 
 if TYPE_CHECKING:
     from core.comparison.examination import Examination
@@ -66,6 +66,4 @@ def _part_words(part: Part) -> str:
     figures = f"{part.name}: {number(aligned.value)}{interval_words(aligned.interval)}, n = {aligned.n}"
     if part.difference is None:
         return f"{figures}{because(aligned.reason)}"
-    return f"{figures}; beside the others {part.difference:+.3f}{interval_words(part.interval, '+')}, " + probability(
-        part.p
-    )
+    return f"{figures}; beside the others {signed(part.difference, part.interval)}, {probability(part.p)}"

@@ -21,9 +21,9 @@ from core.cli.options import (
 )
 from core.cli.output import (
     alignment_words,
-    interval_words,
     notes,
     probability,
+    signed,
     tell,
     written_to,
 )
@@ -148,7 +148,7 @@ def _recheck_words(outcome: Recheck) -> list[str]:
     beside = (f"the judge minus {outcome.against_name}", outcome.against), ("now minus before", outcome.paired)
     for name, difference in beside:
         if difference is not None and difference.value is not None:
-            figures = f"{difference.value:+.3f}{interval_words(difference.interval, '+')}, {probability(difference.p)}"
+            figures = f"{signed(difference.value, difference.interval)}, {probability(difference.p)}"
             lines.append(f"  {name}, on {difference.n} common items: {figures}")
     lines += [shift.words for shift in (outcome.labels, outcome.scores) if shift is not None]
     return [*lines, *notes(*outcome.notes)]

@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from core.cli.options import Golden, JsonFlag, RanksOption, chosen_ranks, reply_cache
-from core.cli.output import alignment_line, interval_words, notes, number, probability, stages_shown, tell, written_to
+from core.cli.output import (
+    alignment_line,
+    interval_words,
+    notes,
+    number,
+    probability,
+    signed,
+    stages_shown,
+    tell,
+    written_to,
+)
 
 if TYPE_CHECKING:
     from core.api.calibrated import CalibratedRun
@@ -98,9 +108,9 @@ def _ablation_words(body: dict[str, Any], opening: str) -> list[str]:
         lines.append(alignment_line(row["variant"], row["held_out"]))
         lines.append(alignment_line("  on calibration", row["calibration"]))
         if (less := row["difference"]) is not None:
-            ends = f" [{less['interval'][0]:+.3f}, {less['interval'][1]:+.3f}]" if less["interval"] else ""
             corrected = f"{probability(less['p_holm'])} after Holm"
-            lines.append(f"    minus the final judge: {less['value']:+.3f}{ends}, {corrected}, n = {less['n']}")
+            figures = f"{signed(less['value'], less['interval'])}, {corrected}, n = {less['n']}"
+            lines.append(f"    minus the final judge: {figures}")
     lines += [f"left out: {name}: {reason}" for name, reason in body["left_out"].items()]
     return [*lines, *notes(opening, *body["warnings"]), *written_to(body["out"])]
 
@@ -123,14 +133,6 @@ def _analysis_words(body: dict[str, Any], found: Analyses) -> list[str]:
         lines.append("No refinement was scored on all calibration items: there is no case to show.")
     else:
         change = case["differences"].get(pool.statistic, {})
-        gain = f"{_signed(change.get('value'))}{_pair(change.get('interval'))}, n = {case['n']}"
+        gain = f"{signed(change.get('value'), change.get('interval'))}, n = {case['n']}"
         lines += [f"before refining: {case['before']}", f"after refining ({case['status']}, {gain}): {case['after']}"]
     return [*lines, *notes(*body["warnings"]), *written_to(body["out"])]
-
-
-def _signed(value: float | None) -> str:
-    return "—" if value is None else f"{value:+.3f}"
-
-
-def _pair(interval: list[float] | None) -> str:
-    return "" if interval is None else f" [{interval[0]:+.3f}, {interval[1]:+.3f}]"

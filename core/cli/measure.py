@@ -23,7 +23,7 @@ from core.cli.options import (
     chosen_ranks,
     read_scale,
 )
-from core.cli.output import alignment_words, because, interval_words, notes, number, probability, tell
+from core.cli.output import alignment_words, because, interval_words, notes, number, probability, signed, tell
 from core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -260,7 +260,7 @@ def plan_labels(
 
 def _plan_words(point: LabelPlanning) -> str:
     known = f"{point.n_items:,} items: {number(point.value)}{interval_words(point.interval)}"
-    fall = "—" if point.fall is None else f"{point.fall:.3f}"
+    fall = number(point.fall)
     return f"{known}, smallest fall seen {fall}{because(point.enough[-1] if point.enough else '')}"
 
 
@@ -297,18 +297,17 @@ def _table_words(table: AgreementReport) -> list[str]:
 
 def _comparison_words(comparison: Comparison) -> list[str]:
     difference, test = comparison.difference, comparison.williams
-    value = "—" if difference.value is None else f"{difference.value:+.3f}"
     reason = because(difference.reason or difference.p_reason)
-    figures = f"{value}{interval_words(difference.interval, '+')}, {probability(difference.p)}{reason}"
+    figures = f"{signed(difference.value, difference.interval)}, {probability(difference.p)}{reason}"
     williams = f"—{because(test.reason)}"
     if test.t is not None:
         p = f"{probability(test.p_two_sided)} two-sided, {probability(test.p_one_sided)} one-sided (a better)"
-        williams = f"t({test.df}) = {test.t:.3f}, {p}{because(test.reason)}"
+        williams = f"t({test.df}) = {number(test.t)}, {p}{because(test.reason)}"
     return [
         f"{comparison.n_common} common items with a label",
         f"a: {alignment_words(difference.a)}",
         f"b: {alignment_words(difference.b)}",
-        f"difference a - b: {figures}",
+        f"difference a − b: {figures}",
         f"Williams' test (Pearson, dataset level): {williams}",
         *(f"{name}: {words}" for name, words in zip("ab", _bar_words(comparison), strict=False)),
         *notes(f"{test.note}."),
@@ -333,7 +332,7 @@ def _means_words(estimated: EstimatedMeans) -> list[str]:
         worth = "" if system.n_effective is None else f", worth {system.n_effective:.0f} labels"
         lines.append(f"  {system.name}: {corrected}; labels alone {labels}, judge alone {judge}; {counts}{worth}")
     lines += [f"  {note}" for note in notes_of_systems(means)]
-    lines += [f"  {pair.a} - {pair.b}: {difference_words(pair)}" for pair in means.differences[:_MOST_PAIRS]]
+    lines += [f"  {pair.a} − {pair.b}: {difference_words(pair)}" for pair in means.differences[:_MOST_PAIRS]]
     if (more := len(means.differences) - _MOST_PAIRS) > 0:
         lines.append(f"  and {more} more pairs (--json has all)")
     if plan := estimated.plan:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Protocol
@@ -40,7 +40,7 @@ def alignment_words(alignment: Alignment) -> str:
 
 def alignment_line(name: str, alignment: Mapping[str, Any], remark: str = "") -> str:
     """One row of a table of alignments: `alignment` as JSON has it, `remark` behind it."""
-    interval = f" [{alignment['interval'][0]:.3f}, {alignment['interval'][1]:.3f}]" if alignment["interval"] else ""
+    interval = interval_words(alignment["interval"])
     unread = f", {alignment['n_unscored']} unscored" if alignment["n_unscored"] else ""
     why = because(alignment["reason"] or "") if alignment["value"] is None else ""
     return f"  {name + ' ':<28}{number(alignment['value'])}{why}{interval}, n = {alignment['n']}{unread}{remark}"
@@ -48,12 +48,30 @@ def alignment_line(name: str, alignment: Mapping[str, Any], remark: str = "") ->
 
 def number(value: float | None) -> str:
     """Three digits, or a dash for what is undefined."""
-    return "—" if value is None else f"{value:.3f}"
+    from core.stats.claims import number as shown
+
+    return shown(value, 3)
 
 
-def interval_words(interval: Interval | None, sign: str = "") -> str:
-    """``" [0.100, 0.200]"``, with signs where `sign` is "+"; nothing where there is none."""
-    return f" [{interval.low:{sign}.3f}, {interval.high:{sign}.3f}]" if interval else ""
+def signed(value: float | None, interval: Interval | Sequence[float] | None = None) -> str:
+    """``"+0.150 [−0.010, +0.310]"``: a difference with its interval, where it has one; a dash for what is undefined."""
+    from core.stats.claims import signed as shown
+
+    return shown(value, 3) + _range(interval, shown)
+
+
+def interval_words(interval: Interval | Sequence[float] | None) -> str:
+    """``" [0.100, 0.200]"``; nothing where there is none."""
+    from core.stats.claims import number as shown
+
+    return _range(interval, shown)
+
+
+def _range(interval: Interval | Sequence[float] | None, shown: Callable[[float | None, int], str]) -> str:
+    if not interval:
+        return ""
+    low, high = interval if isinstance(interval, Sequence) else (interval.low, interval.high)
+    return f" [{shown(low, 3)}, {shown(high, 3)}]"
 
 
 def probability(value: float | None) -> str:

@@ -24,6 +24,7 @@ from core.cli.output import (
     notes,
     number,
     progress_bar,
+    signed,
     tell,
     written_to,
 )
@@ -189,7 +190,7 @@ def _repeval_words(result: RepEvalResult) -> list[str]:
     ]
     if result.optimism is not None:
         where = "by folds of the same labels" if result.by_folds else "on validation"
-        lines.append(f"validation minus test: {result.optimism:+.3f}; the choice was made {where}, believe test")
+        lines.append(f"validation minus test: {signed(result.optimism)}; the choice was made {where}, believe test")
     if result.random is not None and result.random.percentile is not None:
         lines.append(
             f"best cell: test {number(result.random.projection)}, above {result.random.percentile:.1f} % of "

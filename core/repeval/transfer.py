@@ -21,6 +21,7 @@ from core.repeval.portable import RepEvalScorer
 from core.repeval.records import RepEvalResult, RepEvalSettings, evaluate
 from core.repeval.states import Extraction, States, n_lacking
 from core.stats import Difference, LabelledItems, paired_difference
+from core.stats.claims import number, signed
 
 
 @dataclass(frozen=True)
@@ -164,8 +165,9 @@ def loss_words(here: str, there: str, loss: Difference) -> Sequence[str]:
     """The measured loss in a sentence; none where it is undefined."""
     if loss.value is None or loss.a.value is None or loss.b.value is None:
         return ()
-    ends = f" [{loss.interval.low:+.3f}, {loss.interval.high:+.3f}]" if loss.interval else ""
+    ends = f" [{signed(loss.interval.low, 3)}, {signed(loss.interval.high, 3)}]" if loss.interval else ""
+    own, this = number(loss.a.value, 3), number(loss.b.value, 3)
     return (
-        f"On the same {loss.n} items of {here} a score fitted on its own labels reaches {loss.a.value:.3f}, this one "
-        f"from {there} {loss.b.value:.3f} ({loss.a.statistic}, {loss.a.level} level): {loss.value:+.3f}{ends} is lost.",
+        f"On the same {loss.n} items of {here} a score fitted on its own labels reaches {own}, this one from {there} "
+        f"{this} ({loss.a.statistic}, {loss.a.level} level): {signed(loss.value, 3)}{ends} is lost.",
     )

@@ -253,9 +253,9 @@ def number(value: float | None, digits: int = 2) -> str:
     return DASH if value is None else f"{round(value, digits) + 0.0:.{digits}f}".replace("-", "−")
 
 
-def signed(value: float | None) -> str:
+def signed(value: float | None, digits: int = 2) -> str:
     """``"+0.05"``, ``"−0.05"`` or "—"."""
-    return DASH if value is None else f"{round(value, 2) + 0.0:+.2f}".replace("-", "−")
+    return DASH if value is None else f"{round(value, digits) + 0.0:+.{digits}f}".replace("-", "−")
 
 
 def range_words(interval: Interval | None) -> str:

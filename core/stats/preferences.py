@@ -19,7 +19,7 @@ import numpy as np
 
 from core.json_form import json_fields
 from core.records import FloatArray, IntArray, Interval, Scale
-from core.stats.claims import LEAST_SOURCES, NO_PAIR, TOO_FEW, signed_range
+from core.stats.claims import LEAST_SOURCES, NO_PAIR, TOO_FEW, signed, signed_range
 from core.stats.intervals import CONFIDENCE, t_quantile
 from core.stats.threshold import FOLDS, Rate, rate, rate_words
 from core.wording import counted, percent
@@ -231,8 +231,9 @@ def wins_most(first: Strength) -> str:
     known = "(no interval)" if first.interval is None else signed_range(first.interval)
     shown = first.interval is not None and first.interval.low > 0
     return (
-        f"{first.system} wins most for people: {percent(first.wins)} of {first.n:,} pairs, strength {first.value:+.2f} "
-        f"{known} over an average system (log-odds){'' if shown else '; chance alone may do that'}."
+        f"{first.system} wins most for people: {percent(first.wins)} of {first.n:,} pairs, "
+        f"strength {signed(first.value)} {known} over an average system (log-odds)"
+        f"{'' if shown else '; chance alone may do that'}."
     )
 
 
@@ -244,8 +245,8 @@ def strength_lines(who: str, found: Strengths) -> list[str]:
     return [
         head,
         *(
-            f"  {system.system[:40]:<40} {system.value:+.2f}"
-            + ("" if system.interval is None else f" [{system.interval.low:+.2f}, {system.interval.high:+.2f}]")
+            f"  {system.system[:40]:<40} {signed(system.value)}"
+            + ("" if system.interval is None else f" {signed_range(system.interval)}")
             + f", wins {percent(system.wins)} of {system.n:,}"
             for system in found.systems
         ),

@@ -105,8 +105,8 @@ def test_compare(run: Run) -> None:
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        ("compare near.jsonl far.jsonl", ["common items with a label", "difference a - b: +0.", "dataset level): t("]),
-        ("compare near.jsonl constant.jsonl", ["difference a - b: —"]),
+        ("compare near.jsonl far.jsonl", ["common items with a label", "difference a − b: +0.", "dataset level): t("]),
+        ("compare near.jsonl constant.jsonl", ["difference a − b: —"]),
         ("align near.jsonl --all", ["quadratic kappa", "spearman, sample level: 0.", "n = 144"]),
         ("ceiling", ["leave one rater out: spearman, sample level: 0.", "Krippendorff's alpha (ordinal): 0."]),
         ("ceiling --verdicts near.jsonl", ["mean pairwise Spearman: 0.", "annotator"]),
