@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import count
 from pathlib import Path
 from socket import gethostname
 from tempfile import TemporaryDirectory
@@ -171,21 +172,23 @@ def _parts(plan: Plan, file: InputFile) -> Iterator[Part]:
         if file_digest(path) != file.digest:
             yield Part("", problem=f"{file.path} has changed while it was scored. Add --again to score it as it is.")
             return
-        for k, part in enumerate(_cut(plan, file, path)):
-            if (name := f"part-{file.number:05d}-{k:07d}{plan.suffix}") not in plan.counted:
-                yield replace(part, name=name)
+        name = f"part-{file.number:05d}-{{:07d}}{plan.suffix}".format
+        first = next(k for k in count() if name(k) not in plan.counted)  # what lies before is not even parsed
+        for k, part in enumerate(_cut(plan, file, path, first), start=first):
+            if name(k) not in plan.counted:
+                yield replace(part, name=name(k))
 
 
-def _cut(plan: Plan, file: InputFile, path: Path) -> Iterator[Part]:
-    """Every part of a file that lies at `path` on this host, without its name."""
+def _cut(plan: Plan, file: InputFile, path: Path, first: int) -> Iterator[Part]:
+    """The parts of a file that lies at `path` on this host, from the `first` on, without their names."""
     if plan.fused or file.mapping is None:
         golden = load_items(path)
-        for start in range(0, len(golden.items), plan.size):
+        for start in range(first * plan.size, len(golden.items), plan.size):
             metrics = {name: values[start : start + plan.size] for name, values in golden.metrics.items()}
             yield Part("", golden.items[start : start + plan.size], metrics)
         return
     table = open_table(path, max_mb=None, max_rows=None)
-    for items in ItemFile(path, file.digest, 0, {}, (), table, file.mapping).batches(plan.size):
+    for items in ItemFile(path, file.digest, 0, {}, (), table, file.mapping).batches(plan.size, first * plan.size):
         yield Part("", items)
 
 

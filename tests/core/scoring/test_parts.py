@@ -22,7 +22,7 @@ from core.files import json_lines
 from core.scoring import on_ray, places, run, score_file
 from core.scoring.fused import score_fused
 from core.scoring.identity import identity_of
-from core.scoring.item_file import validate_items
+from core.scoring.item_file import file_digest, validate_items
 from core.scoring.output import Batch, what_differs
 from core.scoring.parts import InputFile, Outcome, Part, Plan, Scorer, look_at, open_any, read_parts
 from core.scoring.places import Place, item_files
@@ -156,6 +156,18 @@ def test_what_ends_a_line_elsewhere_ends_none_here(plan: Plan, parquet: bool) ->
 def test_counted_parts_are_left_out(plan: Plan) -> None:
     names = [part.name for part in parts_of(plan)]
     assert [part.name for part in parts_of(replace(plan, counted=frozenset(names[:2])))] == names[2:]
+
+
+def test_a_reader_that_begins_again_does_not_parse_what_is_counted(plan: Plan) -> None:
+    path, parts = Path(plan.source.path), parts_of(plan)
+    mapping = validate_items(path).mapping
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(["{broken\n" for _ in lines[: plan.size]] + lines[plan.size :]))
+    again = InputFile(0, str(path), file_digest(path), mapping)
+    assert list(read_parts([again], replace(plan, counted=frozenset([parts[0].name, parts[2].name])))) == [
+        parts[1],
+        parts[3],
+    ]
 
 
 def test_an_input_that_changed_on_the_way_is_told(plan: Plan) -> None:
