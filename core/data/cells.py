@@ -148,11 +148,11 @@ def n_values(value: Any) -> int | None:
 
 def read_id(cell: Any) -> str:
     """An identifier as text, trimmed: 7, 7.0 and "7" are one id; empty for a missing one."""
+    if isinstance(cell, str):
+        return clean_text(cell).strip()
     if cell is None or (isinstance(cell, float) and math.isnan(cell)):
         return ""
-    if isinstance(cell, float) and cell.is_integer():
-        cell = int(cell)
-    return clean_text(cell if isinstance(cell, str) else str(cell)).strip()
+    return clean_text(str(int(cell) if isinstance(cell, float) and cell.is_integer() else cell)).strip()
 
 
 def clean_text(text: str) -> str:

@@ -5,14 +5,17 @@ named is killed; ``driver``: the command itself when a quarter is there, which i
 all happens in namespaces of its own, which end with it; FOLDER (a temporary one) takes what is written.
 
 Printed: a summary, and one JSON object.  *Per core* is items over the seconds of all nodes that lived, beside items a
-second of one process on one core: it takes a machine with two free cores.  *Processor time* is that of all processes
-of the cluster, Ray's own and the command's, looked at four times a second; it can be compared on a busy machine too.
-`--part` takes other parts than `core.scoring.on_ray` has: a test has fewer items.
+second of one process on one core, before and after: it takes a machine with two free cores.  *Processor time* is that
+of all processes of the cluster, Ray's own and the command's, looked at four times a second; it can be compared on a
+busy machine too.  `--part` takes other parts than `core.scoring.on_ray` has: a test has fewer items.  `--files` splits
+the items over several files of a folder for the cluster, whose nodes then look at them side by side before anything is
+scored.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import shutil
@@ -31,6 +34,7 @@ sys.path.insert(0, str(ROOT))
 
 from core import load_judge  # noqa: E402
 from core.scoring.on_ray import PART  # noqa: E402
+from core.wording import counted  # noqa: E402
 from tests.bench.bench_score import calibrate, command, texts, write  # noqa: E402
 from tests.ray_nodes import HEAD, PORT, holding, kill_with_children, two_nodes  # noqa: E402
 
@@ -98,6 +102,23 @@ def timed(asked: list[str], n: int, then: Watch = lambda process: None) -> dict[
     }
 
 
+def mean(one: dict[str, Any], again: dict[str, Any]) -> dict[str, Any]:
+    """Of one process before the cluster and after it: its pace differs by some per cent from minute to minute."""
+    spent = {kind: round((each + again["processor_ms"][kind]) / 2, 4) for kind, each in one["processor_ms"].items()}
+    return one | {"seconds": round((one["seconds"] + again["seconds"]) / 2, 2), "processor_ms": spent}
+
+
+def in_files(items: Path, n: int, files: int) -> Path:
+    """A folder with the `n` lines of `items` in so many files, in order."""
+    folder = items.parent / "items"
+    folder.mkdir(exist_ok=True)
+    with items.open("rb") as lines:
+        for k in range(files):
+            with (folder / f"{k:04d}.jsonl").open("wb") as file:
+                file.writelines(itertools.islice(lines, n * (k + 1) // files - n * k // files))
+    return folder
+
+
 def stamps(parts: Path) -> dict[str, int]:
     return {part.name: part.stat().st_mtime_ns for part in sorted(parts.glob("part-*"))}
 
@@ -128,6 +149,7 @@ def main() -> None:
     options.add_argument("folder", type=Path, nargs="?")
     options.add_argument("--kill", nargs="+", choices=("driver", "node", "none"), default=["node"])
     options.add_argument("--part", type=int, default=PART)
+    options.add_argument("--files", type=int, default=1)
     asked = options.parse_args()
     if os.getpid() != 1:
         apart = ["unshare", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]
@@ -135,13 +157,13 @@ def main() -> None:
     folder = asked.folder or Path(tempfile.mkdtemp(prefix="bench_ray"))
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        measure(asked.n, folder, asked.kill, asked.part)
+        measure(asked.n, folder, asked.kill, asked.part, asked.files)
     finally:
         if asked.folder is None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def measure(n: int, folder: Path, kill: list[str], part: int) -> None:
+def measure(n: int, folder: Path, kill: list[str], part: int, files: int) -> None:
     os.environ |= {"CONCORD_HOME": str(folder / "home"), "OPENAI_API_KEY": KEY, "OMP_NUM_THREADS": "1"}
     items, alone, parts = folder / "items.jsonl", folder / "alone.jsonl", folder / "parts.jsonl"
     data = ROOT.parent / "shared" / "data"
@@ -151,7 +173,8 @@ def measure(n: int, folder: Path, kill: list[str], part: int) -> None:
     one = timed(command(items, judge, alone, "--workers", "1", "--again"), n)
     at_driver, at_node, killed, lost = dict[str, int](), dict[str, int](), None, list[float]()
     with two_nodes(folder, another_concord(folder)) as second:
-        asked = command(items, judge, parts, "--ray", f"{HEAD}:{PORT}")
+        there = items if files == 1 else in_files(items, n, files)
+        asked = command(there, judge, parts, "--ray", f"{HEAD}:{PORT}")
         asked[1:3] = ["-c", IN_PARTS.format(part)]
         if "driver" in kill:
             killed = timed(asked, n, killing(parts, n // part // 4, subprocess.Popen.kill, at_driver))
@@ -167,11 +190,13 @@ def measure(n: int, folder: Path, kill: list[str], part: int) -> None:
         kept = stamps(parts)
         again = timed(asked, n)
         key_at_large = holding(KEY)
+    one = mean(one, timed(command(items, judge, alone, "--workers", "1", "--again"), n))
     theirs = [json.loads(line) for file in sorted(parts.glob("part-*")) for line in file.open()]
     ours = [json.loads(line) for line in alone.open()]
     n_new = n - on_ray["said"]["resumed_from"]
     told = {
         "n": n,
+        "files": files,
         "killed": kill,
         "driver_killed_at_part": len(at_driver),
         "node_killed_at_part": len(at_node),
@@ -202,7 +227,8 @@ def in_words(told: dict[str, Any]) -> str:
     pace, spent = told["items_per_core_second"], told["processor_ms"]
     kinds = ", ".join(f"{kind} {value:.3f}" for kind, value in spent.items() if kind != "one process")
     return (
-        f"{told['n']:,} items, two nodes of one processor; killed: {', '.join(told['killed'])} (the node after "
+        f"{told['n']:,} items in {counted(told['files'], 'file')}, two nodes of one processor; "
+        f"killed: {', '.join(told['killed'])} (the node after "
         f"{told['node_killed_at_part']} parts). Every item once and in order: {'yes' if whole else 'NO'}; largest gap "
         f"of a verdict {told['largest_gap']:.1e}.\n"
         f"Items a second and core: {pace['ray']:,} on Ray, {pace['one process']:,} in one process: {told['per_core']} "

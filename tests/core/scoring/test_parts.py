@@ -147,7 +147,7 @@ def test_what_ends_a_line_elsewhere_ends_none_here(plan: Plan, parquet: bool) ->
     """U+2028, U+0085 and the separators of ASCII are line ends to `str.splitlines`, and may stand in an id."""
     plan = replace(plan, parquet=parquet)
     part = parts_of(plan)[0]
-    odd = replace(part, items=tuple(replace(i, item_id=f"{i.item_id}\u2028\x85\x1c.") for i in part.items))
+    odd = replace(part, rows=Part.plain(replace(i, item_id=f"{i.item_id}\u2028\x85\x1c.") for i in part.items))
     assert outcome(plan, odd).problem == ""
     assert [row["item_id"] for row in rows(plan)] == [item.item_id for item in odd.items]
     assert outcome(plan, odd).n_scored == len(odd.items)  # found again
