@@ -390,9 +390,7 @@ def _reason(problem: Exception) -> str:
 
 def _values_in(text: str) -> int:
     """How many values JSON text holds at most, known before it is read; exact only where there are too many."""
-    count = len(text) + 1
-    if count > files.MAX_VALUES:
-        count = _commas_and_brackets(text)
+    count = len(text) + 1 if len(text) < files.MAX_VALUES else _commas_and_brackets(text)
     return count if count <= files.MAX_VALUES else _commas_and_brackets(_JSON_TEXT.sub("", text))
 
 
