@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -85,10 +84,8 @@ def test_growth_is_measured(repository: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.postgres
-def test_a_small_team_loses_nothing(repository: Path, postgres_url: str) -> None:
+def test_a_small_team_loses_nothing(repository: Path, postgres_url: str, haproxy: str) -> None:
     """Its own Postgres is restarted in between; how fast it is depends on the machine."""
-    if shutil.which("haproxy") is None:
-        pytest.skip("haproxy is not here")
     size = "--sessions 4 --annotators 2 --workers 2 --runs 4 --seconds 12"
     found = measured(repository, "bench_team", *size.split())
     assert (found["lost"], found["double"], found["runs"]) == (0, 0, {"done": 4})

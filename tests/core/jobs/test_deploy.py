@@ -111,17 +111,17 @@ def test_compose_brings_what_its_parts_ask_for(compose: Mapping[str, Any], deplo
     assert images == {"concord", "postgres:16", "haproxy:2.8"}
 
 
-def test_the_proxy_sends_to_the_web_processes_that_there_are(compose: Mapping[str, Any], deploy: Path) -> None:
+def test_the_proxy_sends_to_the_web_processes_that_there_are(
+    compose: Mapping[str, Any], deploy: Path, haproxy: str
+) -> None:
     text = (deploy / "haproxy.cfg").read_text("utf-8")
     given = compose["services"]["proxy"]["environment"]
     asked = set(re.findall(r'"\$\{(\w+)\}"', text))
     assert asked == set(given) == {"CONCORD_BIND", "CONCORD_WEB_1", "CONCORD_WEB_2"}
     ports = {part.split("=")[1] for part in compose["services"]["web-1"]["command"] if "server.port" in part}
     assert {given["CONCORD_WEB_1"], given["CONCORD_WEB_2"]} == {f"web-{k}:{port}" for k in (1, 2) for port in ports}
-    if shutil.which("haproxy") is None:
-        pytest.skip("haproxy is not here")
     here = {"CONCORD_BIND": "127.0.0.1:1", "CONCORD_WEB_1": "127.0.0.1:2", "CONCORD_WEB_2": "127.0.0.1:3"}
-    command = [str(shutil.which("haproxy")), "-c", "-f", str(deploy / "haproxy.cfg")]
+    command = [haproxy, "-c", "-f", str(deploy / "haproxy.cfg")]
     assert subprocess.run(command, env=here, check=False, capture_output=True).returncode == 0
 
 
