@@ -28,6 +28,7 @@ from core.repeval import (
     usual_texts,
 )
 from core.settings import Settings
+from core.stats.claims import number, range_words
 
 PAPER = "003"
 SAME_ASPECT = {"naturalness": "fluency"}
@@ -128,8 +129,8 @@ def _words(cell: TableCell, own: bool) -> str:
     alignment = cell.alignment
     if alignment is None or alignment.value is None:
         return "—"
-    ends = f" [{alignment.interval.low:.2f}, {alignment.interval.high:.2f}]" if alignment.interval else ""
-    return f"{alignment.value:.3f}{ends}, n {alignment.n}{' (own)' if own else ''}"
+    ends = f" {range_words(alignment.interval)}" if alignment.interval else ""
+    return f"{number(alignment.value, 3)}{ends}, n {alignment.n}{' (own)' if own else ''}"
 
 
 def transfer_table(

@@ -30,6 +30,7 @@ from core.records import (
     Unscored,
 )
 from core.stats import LEAST_SOURCES, Difference, LabelledItems, align_each, holm, paired_difference
+from core.stats.claims import number
 
 SEEN = "its calibration saw labels of the items reported on"
 SHARE_SCORED = 0.9
@@ -232,7 +233,7 @@ def _unusable(parts: _Parts, on_fit: Sequence[Alignment]) -> dict[str, str]:
     reasons = {}
     for name, row, alignment in zip(parts.names, parts.matrix[:, fit], on_fit, strict=True):
         scores, where = row[~np.isnan(row)], f"on the {alignment.n} items to fit on"
-        value = "undefined" if alignment.value is None else f"{alignment.value:.2f}"
+        value = "undefined" if alignment.value is None else number(alignment.value)
         if not scores.size:
             reasons[name] = "it has no score on the items to fit on"
         elif scores.min() == scores.max():

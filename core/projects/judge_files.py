@@ -10,9 +10,11 @@ from core.data.known_texts import KnownTexts
 from core.data.split import text_digest
 from core.errors import NotFoundError
 from core.metrics import Metric, MetricScores, as_judge
-from core.records import GoldenSet, JudgeScores
+from core.project_records import GoldenSummary
+from core.records import GoldenSet, JudgeScores, Scale
 from core.repeval import EMBEDDED
 from core.settings import Settings
+from core.stats.claims import number
 from core.store.store import Store
 
 
@@ -40,6 +42,8 @@ class FileFacts:
 
     aspect: str
     golden_name: str
+    kind: str
+    scale: Scale
     method: str
     model: str
     alignment: str
@@ -48,6 +52,15 @@ class FileFacts:
     def embedded(self) -> bool:
         return self.model == EMBEDDED
 
+    def differences(self, golden: GoldenSummary, aspect: str) -> list[str]:
+        """What sets `golden` apart from what it was fitted on, in sentences."""
+        from core.repeval.transfer import Rated, differences
+
+        ours = golden.aspect(aspect)
+        assert ours is not None
+        theirs = Rated(self.golden_name, self.kind, self.aspect, self.scale)
+        return differences(Rated(golden.name, golden.kind, aspect, ours.scale), theirs)
+
 
 def judge_file_facts(text: str, name: str) -> FileFacts:
     """JudgeError for a file that is damaged, of another kind, or was edited; nothing is loaded."""
@@ -55,11 +68,13 @@ def judge_file_facts(text: str, name: str) -> FileFacts:
 
     card = open_text(text, name, "repeval").card
     told = card["alignment"]
-    value = "undefined" if told["value"] is None else f"{told['value']:.3f}"
-    ends = f" [{told['interval'][0]:.3f}, {told['interval'][1]:.3f}]" if told.get("interval") else ""
+    value = "undefined" if told["value"] is None else number(told["value"], 3)
+    ends = f" [{number(told['interval'][0], 3)}, {number(told['interval'][1], 3)}]" if told.get("interval") else ""
     words = f"{told['statistic']} {value}{ends}, {told['level']} level, n = {told['n']}"
+    task, scale = card["task"], card["task"]["scale"]
     return FileFacts(
-        card["task"]["aspect"], card["golden"]["name"], card["method"], str(card["scorer"]["model"]), words
+        *(task["aspect"], card["golden"]["name"], task["kind"], Scale(scale["low"], scale["high"], scale["step"])),
+        *(card["method"], str(card["scorer"]["model"]), words),
     )
 
 

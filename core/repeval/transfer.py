@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from core.data.split import task_of
 from core.errors import AspectError, ConcordError, UsageError
-from core.records import Alignment, FloatArray, GoldenSet, Level
+from core.records import Alignment, FloatArray, GoldenSet, Level, Scale
 from core.repeval.cell_search import one_text_each, run, scorer_of
 from core.repeval.extraction import OnProgress
 from core.repeval.portable import RepEvalScorer
@@ -128,7 +128,7 @@ def transfer(
     if used.size < LEAST:
         raise UsageError(f"{golden.name} has {used.size} labelled items whose texts {train.name} did not train on.")
     transferred = evaluate(scores, LabelledItems.of(golden, aspect, used), settings)
-    warnings = [*differences(golden, aspect, train, train_aspect)]
+    warnings = differences(Rated.of(golden, aspect), Rated.of(train, train_aspect))
     if n_known:
         warnings.append(f"{n_known} labelled items are left out: their texts were trained on in {train.name}.")
     in_set, loss = None, None
@@ -148,16 +148,30 @@ def transfer(
     return Transfer(train.name, trained, scorer, scores, transferred, n_known, in_set, loss, tuple(warnings))
 
 
-def differences(golden: GoldenSet, aspect: str, train: GoldenSet, train_aspect: str) -> list[str]:
-    """What sets the two golden sets apart, in sentences."""
-    ours, theirs = golden.aspects[aspect].scale, train.aspects[train_aspect].scale
+class Rated(NamedTuple):
+    """A golden set, as far as a score fitted on one of its aspects cares."""
+
+    name: str
+    kind: str
+    aspect: str
+    scale: Scale
+
+    @classmethod
+    def of(cls, golden: GoldenSet, aspect: str) -> Rated:
+        return cls(golden.name, golden.kind, aspect, golden.aspects[aspect].scale)
+
+
+def differences(ours: Rated, theirs: Rated) -> list[str]:
+    """What sets a golden set apart from the one that a score was fitted on, in sentences."""
     said = []
-    if aspect != train_aspect:
-        said.append(f"It is fitted on {train_aspect}, and applied to {aspect}.")
-    if (ours.low, ours.high) != (theirs.low, theirs.high):
-        said.append(f"{train.name} is rated on {theirs}, {golden.name} on {ours}: scores compare by order alone.")
-    if golden.kind != train.kind:
-        said.append(f"{train.name} holds items of kind {train.kind}, {golden.name} of kind {golden.kind}.")
+    if ours.aspect != theirs.aspect:
+        said.append(f"It is fitted on {theirs.aspect}, and applied to {ours.aspect}.")
+    if (ours.scale.low, ours.scale.high) != (theirs.scale.low, theirs.scale.high):
+        said.append(
+            f"{theirs.name} is rated on {theirs.scale}, {ours.name} on {ours.scale}: scores compare by order alone."
+        )
+    if ours.kind != theirs.kind:
+        said.append(f"{theirs.name} holds items of kind {theirs.kind}, {ours.name} of kind {ours.kind}.")
     return said
 
 

@@ -15,6 +15,7 @@ from core.comparison import Row
 from core.project_records import JudgeEntry
 from core.records import FloatArray, JudgeScores
 from core.report.figures.comparison import Points, scatter_figure
+from core.stats.claims import number
 from pages.components import charts, grid, label_item, state, tables
 from pages.components.compare_sections import choose_row
 from pages.components.compare_view import Compared
@@ -155,7 +156,7 @@ def _draw_list(compared: Compared, gaps: Gaps, picked: int | None) -> None:
 def _draw_item(page: Opened, compared: Compared, entry: JudgeEntry, name: str, position: int) -> None:
     item = compared.golden.items[position]
     label, score = compared.golden.labels(compared.aspect)[position], entry.judge.values[position]
-    score_words = tables.DASH if np.isnan(score) else f"{score:.2f}"
+    score_words = tables.DASH if np.isnan(score) else number(score)
     with st.container(border=True):
         st.markdown(f"**{plain(item.item_id)}** · people {label:.2f} · {plain(name)} {score_words}")
         left, right = st.columns(2, gap="large")

@@ -17,6 +17,7 @@ from core.report.figures.comparison import JudgeMark, leaderboard_figure
 from core.stats import ALPHA, LEAST_SOURCES, STANDING_WORDS, BesidePeople, p_figure
 from core.stats.alignment import Difference
 from core.stats.bar import Bar
+from core.stats.claims import number
 from pages.components import charts, compare_view, grid, state, tables
 from pages.components.compare_view import Compared, items_words
 from pages.components.grid import Column
@@ -238,7 +239,7 @@ def _printed_words(row: Row, leaderboard: Leaderboard, published_figures: Sequen
     if figure is None:
         return ""
     flag = departure(figure, leaderboard.measure)
-    return f"{figure.value:.3f}" + (f" ({flag})" if flag else "")
+    return number(figure.value, 3) + (f" ({flag})" if flag else "")
 
 
 def _interval_help(leaderboard: Leaderboard) -> str:

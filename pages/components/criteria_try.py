@@ -12,7 +12,8 @@ from core.project_records import CriteriaEntry
 from core.projects.kinds import RunDetail
 from core.projects.trial import TrialRequest, TrialResult
 from core.review.criteria import LONGEST_TEXT
-from pages.components import consent, criteria_effect, label_item, live, people, run_view, state, tables
+from core.stats.claims import number
+from pages.components import consent, criteria_effect, label_item, live, people, run_view, state
 from pages.components.page import Opened, link_to
 from pages.components.screens import plain
 
@@ -135,8 +136,8 @@ def _draw_trial(page: Opened, view: CriteriaEntry) -> None:
 
 def _draw_result(page: Opened, request: TrialRequest, result: TrialResult) -> None:
     label = _label(page, request)
-    people_said = tables.DASH if label is None else f"{label:.2f}"
-    score = tables.DASH if result.score is None else f"{result.score:.2f}"
+    people_said = number(label)
+    score = number(result.score)
     st.markdown(f"**The judge gives {score}; people gave {people_said}.**")
     if result.score is None:
         st.warning(plain(f"No score: {result.reason}"), icon=":material/help:")

@@ -9,6 +9,7 @@ from core.errors import ConcordError
 from core.project_records import CriteriaEntry
 from core.projects.items import ExplainedItem, ItemScore
 from core.records import ItemKind
+from core.stats.claims import number
 from core.wording import counted
 from pages.components import grid, label_item, state, tables
 from pages.components.grid import Column
@@ -72,9 +73,9 @@ def _choose_item(scored: tuple[ItemScore, ...]) -> str | None:
 
 
 def _draw_item(view: ExplainedItem, kind: ItemKind) -> None:
-    score = "—" if view.score.score is None else f"{view.score.score:.2f}"
+    score = number(view.score.score)
     with st.container(border=True):
-        st.markdown(f"**{plain(view.item.item_id)}** · people {view.score.label:.2f} · judge {score}")
+        st.markdown(f"**{plain(view.item.item_id)}** · people {number(view.score.label)} · judge {score}")
         left, right = st.columns(2, gap="large")
         with left:
             label_item.draw_parts(view.item, kind)

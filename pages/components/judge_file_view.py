@@ -36,8 +36,8 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
         return
     fitted = f"Fitted on {facts.aspect} of {facts.golden_name} by {facts.method}. "
     st.markdown(plain(f"{fitted}On items of it that were not seen: {facts.alignment}."))
-    if facts.aspect != aspect:
-        st.warning(plain(f"It was fitted on {facts.aspect}, not on {aspect}."), icon=":material/compare_arrows:")
+    if apart := facts.differences(golden, aspect):
+        st.warning(plain(" ".join(apart)), icon=":material/compare_arrows:")
     place = _place(facts)
     with st.container(border=True, horizontal=True, vertical_alignment="bottom"):
         name = st.text_input(

@@ -14,6 +14,7 @@ from core.errors import ConcordError
 from core.report.figures.trends import growth_figure, shrinking_figure
 from core.review.agreement import AspectAgreement, Combine, PassSummary
 from core.review.passes import LabelPass, rated_words
+from core.stats.claims import number, range_words
 from core.store.store import Store
 from core.wording import counted
 from pages.components import charts, grid, label_item, label_view, people, state
@@ -142,8 +143,8 @@ def _finding(agreement: AspectAgreement, where: str) -> str:
         how = "raters agree enough for tentative conclusions"
     else:
         how = "raters agree too little to rely on"
-    interval = "" if agreement.interval is None else f" [{agreement.interval.low:.2f}, {agreement.interval.high:.2f}]"
-    return f"{about} **{how}**: Krippendorff's alpha {agreement.alpha:.3f}{interval}."
+    interval = "" if agreement.interval is None else f" {range_words(agreement.interval)}"
+    return f"{about} **{how}**: Krippendorff's alpha {number(agreement.alpha, 3)}{interval}."
 
 
 def _draw_agreement(passed: LabelPass, agreement: AspectAgreement, also: Sequence[LabelPass]) -> None:

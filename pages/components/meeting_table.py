@@ -13,6 +13,7 @@ from core.projects.rounds import ListedProposal
 from core.records import Item
 from core.report.figures import measure_name
 from core.review.meetings import Meeting, Point
+from core.stats.claims import number
 from core.wording import counted, word_diff
 from pages.components import criteria_names, criteria_view, diff_view, label_item, state, tables
 from pages.components.page import Opened
@@ -109,10 +110,10 @@ def _draw_disagreement(page: Opened, meeting: Meeting, point: Point) -> None:
     label = None if labels is None else labels.values[place]
     judged = _judged(page, meeting, point, place)
     with st.container(horizontal=True, gap="large"):
-        st.metric("People", tables.DASH if label is None else f"{label:.2f}", width="content")
+        st.metric("People", number(label), width="content")
         st.metric(
             f"Judge: {plain(judged.name)}",
-            tables.DASH if judged.score is None else f"{judged.score:.2f}",
+            number(judged.score),
             width="content",
         )
         if judged.gap:

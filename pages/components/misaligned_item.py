@@ -15,6 +15,7 @@ from core.projects.items import ExplainedItem, ItemScore
 from core.quotations import Piece, quoted_pieces
 from core.records import Rating
 from core.review.triage import Triage
+from core.stats.claims import number
 from pages.components import label_item, misaligned_filters, state, tables
 from pages.components.page import Opened, link_to
 from pages.components.screens import plain
@@ -25,7 +26,7 @@ _LINE_END = re.compile(r"\r\n|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 
 def heading(item: ItemScore) -> str:
     """On which side the judge errs and by how much, as words and shape; both numbers."""
-    score = tables.DASH if item.score is None else f"{item.score:.2f}"
+    score = number(item.score)
     by = f" by {abs(item.gap):.1f} SD" if item.gap is not None and item.is_misaligned else ""
     colour = {"too lenient": "orange", "too strict": "blue", "aligned": "green"}.get(item.side, "gray")
     words = plain(f"{misaligned_filters.MARKS[item.side]} {tables.gap_words(item)}{by}")

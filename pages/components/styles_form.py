@@ -15,6 +15,7 @@ from core.project_records import CriteriaEntry, GoldenSummary
 from core.records import LEVELS, Level, Statistic
 from core.report.figures import LEVEL_NAMES, STATISTIC_NAMES
 from core.settings import Settings
+from core.stats.claims import number
 from pages.components import criteria_names, forms, state, tables
 from pages.components.asking_form import FORM_NAMES, PERSONA_NAMES
 from pages.components.page import Opened
@@ -317,4 +318,6 @@ def _criteria_words(entry: CriteriaEntry, names: Mapping[str, str]) -> str:
     """Its name, and its alignment on held-out; drawn by Streamlit as plain text in a list."""
     alignment = next((held_out.alignment for held_out in entry.alignments if held_out.side == "held-out"), None)
     name = tables.name_of(entry.criteria, names)
-    return name if alignment is None or alignment.value is None else f"{name} ({alignment.value:.3f} on held-out)"
+    return (
+        name if alignment is None or alignment.value is None else f"{name} ({number(alignment.value, 3)} on held-out)"
+    )

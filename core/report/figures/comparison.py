@@ -143,7 +143,7 @@ def scatter_figure(points: Points, scale: Scale, *, judge: str, picked: int | No
         },
         customdata=[[position] for position in points.positions],
         hovertext=[
-            f"<b>{plain(item_id, 60)}</b><br>people {label:.2f}, judge {score:.2f}"
+            f"<b>{plain(item_id, 60)}</b><br>people {label:.2f}, judge {number(score)}"
             for item_id, label, score in zip(points.item_ids, points.labels, points.scores, strict=True)
         ],
     )
@@ -271,7 +271,7 @@ def between_figure(names: Sequence[str], between: FloatArray) -> Drawing:
     for i, row in enumerate(between.tolist()):
         cells.append([])
         for j, value in enumerate(row):
-            text, known = DASH if np.isnan(value) else f"{value:.2f}", 0.0 if np.isnan(value) else value
+            text, known = DASH if np.isnan(value) else number(value), 0.0 if np.isnan(value) else value
             says = f"{names[i]} and {names[j]}: {text}" if i < j else ""
             cells[-1].append(Cell(WARM if known < 0 else COOL, (text,), abs(known), says))
     title = "Spearman's rho between the parts"

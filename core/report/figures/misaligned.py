@@ -12,6 +12,7 @@ import numpy as np
 from core.records import FloatArray, Scale
 from core.report.figures.clickable import error_bars, frame, mark_words, plain, scatter
 from core.report.figures.style import AMBER, BLUE, INK, PALE, QUIET, TEAL, Mark, ends_of, snapped
+from core.stats.claims import number
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure, Scatter
@@ -158,7 +159,8 @@ def _agreement_band(middle: Middle, scale: Scale) -> list[Scatter]:
 
 def _spot_words(spot: Spot) -> str:
     triaged = "<br>triaged" if spot.triaged else ""
-    return f"<b>{plain(spot.item_id, 60)}</b><br>people {spot.label:.2f}, judge {spot.score:.2f}: {spot.side}{triaged}"
+    figures = f"people {number(spot.label)}, judge {number(spot.score)}"
+    return f"<b>{plain(spot.item_id, 60)}</b><br>{figures}: {spot.side}{triaged}"
 
 
 def lineage_figure(versions: Sequence[Version], *, measure: str, opened: str = "") -> Figure:

@@ -211,7 +211,7 @@ def random_figure(values: FloatArray, flipped: FloatArray, projection: float | N
     if projection is not None:
         x = axis(projection)
         parts.append(line((x, top), (x, bottom), AMBER, width=3))
-        parts.append(words(f"the projection, {projection:.3f}", x, top - 8, "middle", fill=AMBER))
+        parts.append(words(f"the projection, {number(projection, 3)}", x, top - 8, "middle", fill=AMBER))
     said = [
         f"{name}: median {number(own[2])}, 95 % from {number(own[0])} to {number(own[-1])}" for name, own, _ in boxes
     ]

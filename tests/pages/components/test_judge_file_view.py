@@ -54,7 +54,7 @@ def test_a_file_is_shown_and_scored_by_the_worker(
 ) -> None:
     upload(screen, "repeval.yaml", text_of(card))
     assert "Fitted on charm of their set by ridge" in texts(screen)
-    assert "It was fitted on charm, not on wit" in " ".join(warning.value for warning in screen.warning)
+    assert "It is fitted on charm, and applied to wit" in " ".join(warning.value for warning in screen.warning)
     press(screen, "Score with it")
     (run,) = projects.list_runs(store)
     request = projects.run_view(store, run.run_id).request
@@ -62,6 +62,15 @@ def test_a_file_is_shown_and_scored_by_the_worker(
     assert drive(store, settings, run.run_id) == "done"
     (entry,) = projects.list_judges(store, run.project_id)
     assert (entry.name, entry.judge.kind, entry.judge.n_scored) == ("RepEval of their set", "repeval", 4)
+
+
+def test_what_sets_the_two_sets_apart_is_said(screen: AppTest, card: dict[str, Any]) -> None:
+    task = card["task"] | {"aspect": "wit", "kind": "conversation", "scale": {"low": 0.0, "high": 100.0, "step": 1.0}}
+    upload(screen, "repeval.yaml", text_of(card | {"task": task}))
+    (warning,) = screen.warning
+    assert "is rated on 0-100" in warning.value.replace("\\", "")
+    assert "scores compare by order alone" in warning.value
+    assert "their set holds items of kind conversation" in warning.value.replace("\\", "")
 
 
 def test_another_model_waits_for_a_person_to_name_it(screen: AppTest, card: dict[str, Any]) -> None:
