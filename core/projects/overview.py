@@ -11,7 +11,7 @@ import numpy as np
 from core.people import Role
 from core.project_records import GoldenSummary, Run
 from core.projects.analyses import DatedRecheck, list_rechecks
-from core.projects.judge_line import judge_line
+from core.projects.judge_line import judge_line, version_asked
 from core.projects.labelling import still_rating
 from core.projects.meetings import list_meetings
 from core.projects.rounds import open_proposals
@@ -135,7 +135,8 @@ def _waiting(store: Store, project_id: str, golden: GoldenSummary, line: JudgeLi
             yield Waiting("label", rating.n_open, words, rating.pass_id)
     for version in line.waiting[:1]:
         yield Waiting("sign off", 1, f"{version.name} of the judge waits for sign-off", str(version.number))
-    if drafts := [version for version in line.versions if version.state == "draft"]:
+    at_work = _being_measured(store, project_id, golden.golden_id, line.aspect)
+    if drafts := [each for each in line.versions if each.state == "draft" and each.number not in at_work]:
         words = f"{drafts[-1].name} was made and not measured"
         if len(drafts) > 1:
             words = f"{len(drafts):,} versions were made and not measured"
@@ -146,9 +147,17 @@ def _waiting(store: Store, project_id: str, golden: GoldenSummary, line: JudgeLi
         yield Waiting("comment", len(comments), words, comments[-1].subject)
     if line.default is not None and line.default.on(golden.golden_id) is None:
         words = f"{line.default.name} of the judge was measured on other labels, not on {golden.name}"
-        yield Waiting("grow", 1, words, str(line.default.number))
+        if line.default.number not in at_work:
+            yield Waiting("grow", 1, words, str(line.default.number))
     elif line.default is not None and not list_triage(store, project_id, golden.golden_id, line.aspect):
         yield Waiting("triage", 1, "nobody has looked at the misaligned items yet")
+
+
+def _being_measured(store: Store, project_id: str, golden_id: str, aspect: str) -> set[int]:
+    """Versions with a measurement on this golden set that waits or goes on."""
+    about = ("version", golden_id, aspect)
+    runs = (run for run in store.runs.all(project_id) if (run.kind, run.golden_id, run.aspect) == about)
+    return {version_asked(run).version for run in runs if not run.finished}
 
 
 def _to_decide(store: Store, project_id: str, golden_id: str, aspect: str) -> Iterator[Waiting]:

@@ -93,4 +93,24 @@ def test_a_golden_set_without_labels_and_a_comment_that_waits(
         "1 comment on criteria, not settled yet",
         criteria_id,
     )
+
+    labels = golden.aspects[ASPECT]
+    corrected = replace(labels, values=tuple(reversed(labels.values)))
+    grown = projects.add_golden(store, project_id, replace(golden, aspects={ASPECT: corrected}))
+
+    def asked_for(on: str) -> list[str]:
+        waiting = projects.overview(ann, project_id, on, ASPECT).waiting
+        return [each.task for each in waiting if each.task in ("measure", "grow")]
+
+    assert asked_for(grown) == ["grow"]
+    run_id = projects.measure_version(ann, settings, project_id, ASPECT, 1, golden_id=grown)
+    assert asked_for(grown) == []  # while it is being measured nobody is asked to
+    projects.cancel_run(ann, run_id)
+    assert asked_for(grown) == ["grow"]
+
+    edited = projects.save_edit(ann, project_id, criteria_id, "Judge by the length of the text.", "Ann")
+    run_id = projects.make_version(ann, settings, project_id, ASPECT, [edited], origin="edit", golden_id=golden_id)
+    assert asked_for(golden_id) == []
+    projects.cancel_run(ann, run_id)
+    assert asked_for(golden_id) == ["measure"]
     store.close()
