@@ -38,7 +38,7 @@ _Q95 = 1.959963984540054
 _EDGE = 0.999
 
 ENOUGH: Sequence[tuple[int, str]] = (
-    (50, "telling a judge that agrees from one that does not"),
+    (50, "telling whether a judge agrees"),
     (100, "calibrating without refining"),
     (200, "calibrating with refining"),
 )

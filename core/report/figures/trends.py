@@ -21,7 +21,7 @@ from core.report.figures.style import (
     snapped,
     value_range,
 )
-from core.report.figures.svg import Drawing, area, drawing, path, shortened
+from core.report.figures.svg import Drawing, area, drawing, line, path, shortened
 from core.report.figures.whiskers import NARROW, Row, whiskers
 from core.stats.claims import estimate, number
 
@@ -57,7 +57,8 @@ def growth_figure(agreement: AspectAgreement, *, n_expected: int) -> Drawing:
 def shrinking_figure(plans: Sequence[LabelPlanning], *, n_now: int) -> Drawing:
     """The alignment to expect with its interval at each number of labelled items; numbers are evenly spaced.
 
-    Filled: what `n_now` items and fewer tell; hollow: what more would.  The drawing has a narrow one beside it.
+    Filled: what `n_now` items and fewer tell; hollow: what more would.  A broken line stands before the first number
+    that is enough for something.  The drawing has a narrow one beside it.
     """
     wide, narrow = (_shrinking(plans, n_now, width) for width in (WIDE, NARROW))
     return replace(wide, narrow=narrow)
@@ -67,13 +68,21 @@ def _shrinking(plans: Sequence[LabelPlanning], n_now: int, width: int) -> Drawin
     ticks = [(float(k), (f"{plan.n_items:,}",)) for k, plan in enumerate(plans)]
     ends = snapped([end for plan in plans for end in (plan.interval.low, plan.interval.high)])
     signs = [Sign("labelled", BLUE), Sign("with more labels", BLUE, "ring")]
-    panel = Panel.sized(width, 280, (-0.6, len(plans) - 0.4), ends, signs=signs)
+    enough = {name: k for k, plan in reversed([*enumerate(plans)]) for name in plan.enough}
+    looks = dict(zip(enough, (LINES[1:] * len(enough)), strict=False))
+    signs += [Sign(f"enough for {name}", looks[name], None, "4 4") for name in enough]
+    height = 280 + 20 * len(enough)
+    panel = Panel.sized(width, height, (-0.6, len(plans) - 0.4), ends, signs=signs)
     parts = list(panel.ground("labelled items", "alignment, and how well it is known", x_ticks=ticks))
+    for name, k in enough.items():
+        x = k - 0.5 + 0.1 * list(enough).index(name)  # several may begin at one number
+        parts.append(line(panel.at(x, panel.y.low), panel.at(x, panel.y.high), looks[name], width=2, dash="4 4"))
     for k, plan in enumerate(plans):
         parts += panel.whisker(k, plan.interval, BLUE, width=2)
         parts += panel.marks([(k, plan.value)], BLUE, "dot" if plan.n_items <= n_now else "ring")
     said = [f"{plan.n_items:,} items: {number(plan.interval.low)} to {number(plan.interval.high)}" for plan in plans]
-    return drawing("shrinking", "How well an alignment is known", f"{'; '.join(said)}.", (width, 280), parts)
+    good = "".join(f" Enough from {plans[k].n_items:,} on for {name}." for name, k in enough.items())
+    return drawing("shrinking", "How well an alignment is known", f"{'; '.join(said)}.{good}", (width, height), parts)
 
 
 def forecast_figure(forecasts: Sequence[tuple[str, Forecast]], *, measure: str) -> Drawing:

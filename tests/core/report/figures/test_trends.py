@@ -125,4 +125,12 @@ def test_the_interval_shrinks_from_what_is_labelled_to_what_may_be():
     on = Drawn(shrinking_figure(plans, n_now=50))
     assert {"labelled", "with more labels", "50", "200"} <= set(on.texts)
     # r = .5 with s = 1 / sqrt(47) and 1 / sqrt(197) on Fisher's scale
-    assert on.says == "50 items: 0.26 to 0.68; 200 items: 0.39 to 0.60."
+    assert on.says == (
+        "50 items: 0.26 to 0.68; 200 items: 0.39 to 0.60. "
+        "Enough from 50 on for telling whether a judge agrees. "
+        "Enough from 200 on for calibrating without refining. Enough from 200 on for calibrating with refining."
+    )
+    begins = on.all("line", stroke_dasharray="4 4", stroke_width="2")
+    places = [on.x(float(drawn.get("x1"))) for drawn in begins if drawn.get("x1") == drawn.get("x2")]
+    assert places == pytest.approx([50 - 150 * 0.5, 50 + 150 * 0.6, 50 + 150 * 0.7], abs=1)  # ticks 150 apart
+    assert "enough for calibrating with refining" in on.texts
