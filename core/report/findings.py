@@ -148,7 +148,7 @@ def preferred_systems(report: Report) -> str:
     if found is None:
         return ""
     people, agreement = found.by_people, found.agreement
-    said = wins_most(people.systems[0]) if people.systems else f"Nothing can be told of the systems: {people.reason}."
+    said = wins_most(people) if people.systems else f"Nothing can be told of the systems: {people.reason}."
     return " ".join([said, found.caution, *(agreement_words(agreement) if agreement else [])])
 
 

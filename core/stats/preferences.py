@@ -20,7 +20,7 @@ import numpy as np
 from core.json_form import json_fields
 from core.records import FloatArray, IntArray, Interval, Scale
 from core.stats.claims import LEAST_SOURCES, NO_PAIR, TOO_FEW, signed, signed_range
-from core.stats.intervals import CONFIDENCE, t_quantile
+from core.stats.intervals import CONFIDENCE, t_quantile, two_sided
 from core.stats.threshold import FOLDS, Rate, rate, rate_words
 from core.wording import counted, percent
 
@@ -226,10 +226,15 @@ def agreement_words(agreement: PreferenceAgreement) -> list[str]:
     ]
 
 
-def wins_most(first: Strength) -> str:
-    """Who wins most; no claim, for the first of several is picked by the figure itself. Chance is named."""
-    known = "(no interval)" if first.interval is None else signed_range(first.interval)
-    shown = first.interval is not None and first.interval.low > 0
+def wins_most(found: Strengths) -> str:
+    """Who wins most; that chance alone may do that, unless it is beyond chance for the first of so many systems."""
+    first, interval = found.systems[0], found.systems[0].interval
+    known = "(no interval)" if interval is None else signed_range(interval)
+    shown = False
+    if interval is not None:
+        error = (interval.high - first.value) / t_quantile(found.n_sources - 1)
+        p = two_sided(first.value / error, found.n_sources - 1) if error > 0 else 1.0
+        shown = len(found.systems) * p < 1.0 - CONFIDENCE
     return (
         f"{first.system} wins most for people: {percent(first.wins)} of {first.n:,} pairs, "
         f"strength {signed(first.value)} {known} over an average system (log-odds)"

@@ -87,7 +87,7 @@ def _draw_preferences(compared: Compared) -> None:
     people = outcome.by_people
     with above:
         if people.systems:
-            st.markdown(f"##### {plain(wins_most(people.systems[0]))}")
+            st.markdown(f"##### {plain(wins_most(people))}")
         else:
             st.info(plain(f"Nothing can be told of the systems: {people.reason}."), icon=":material/hub:")
         if outcome.agreement is not None:

@@ -5,7 +5,8 @@ which system is better.
 
 Labels and verdicts have nothing to do with each other nor with the texts; with "sources" each source shifts both, each
 its own way, with "few" there are 8 sources.  Means of systems rest on these labels and on verdicts on as many more
-sources; no system is better than another.  A run counts as soon as one sentence of all claims anything.
+sources; no system is better than another.  In "pairs" people and a judge prefer one of two texts by chance, on 40
+sources.  A run counts as soon as one sentence of all claims anything.
 """
 
 from __future__ import annotations
@@ -24,9 +25,12 @@ from core.comparison import compare_table
 from core.comparison.examination import examine
 from core.comparison.judged import judged_items
 from core.comparison.means_finding import is_shown, means_finding
+from core.comparison.preferred import preferred
 from core.comparison.supervised import plain_regression
+from core.data.pairs import PREFERENCES, VERSUS
 from core.data.verdict_files.scored import ScoredRows
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Measure, Rating, Scale
+from core.stats.preferences import wins_most
 from core.stats.system_means import system_means
 
 ASPECT, SYSTEMS = "quality", ("gpt-4o", "gpt-3.5", "claude-3", "llama-2", "t5", "human")
@@ -95,6 +99,25 @@ def claims_of(golden: GoldenSet, judge: JudgeScores) -> list[str]:
     return [*bar, *examine(golden, ASPECT, judge).claims]
 
 
+def drawn_pairs(rng: np.random.Generator, n_sources: int) -> tuple[GoldenSet, JudgeScores]:
+    """Six pairs of different systems a source; A, B or a tie by lot, three people's means and a judge's."""
+    sides = [rng.permutation(len(SYSTEMS))[:2] for _ in range(6 * n_sources)]
+    items = tuple(
+        Item(f"p{k}", "A text.", f"doc{k // 6}", f"{SYSTEMS[a]}{VERSUS}{SYSTEMS[b]}", context="Another.")
+        for k, (a, b) in enumerate(sides)
+    )
+    labels = rng.integers(-1, 2, (RATERS, len(items))).mean(axis=0)
+    golden = GoldenSet("nothing", "pair", items, {ASPECT: AspectLabels(ASPECT, PREFERENCES, tuple(labels.tolist()))})
+    return golden, JudgeScores("openai:gpt-4o", "imported", ASPECT, rng.integers(-1, 2, len(items)).astype(float))
+
+
+def claims_of_pairs(golden: GoldenSet, judge: JudgeScores) -> list[str]:
+    """Who wins most, where chance alone is not said to do that, and what is claimed of the judge."""
+    found = preferred(golden, ASPECT, judge.values)
+    most = wins_most(found.by_people)
+    return [*([] if "chance alone" in most else [most]), *claims_of(golden, judge)]
+
+
 def measured(runs: int) -> dict[str, dict[str, object]]:
     results: dict[str, dict[str, object]] = {}
     for name, (n_sources, shift) in DESIGNS.items():
@@ -111,7 +134,17 @@ def measured(runs: int) -> dict[str, dict[str, object]]:
             sentences.update(words[:24] for words in (*of_judge, *of_systems))
         counts = {"claiming": claiming, "of_judge": judges, "of_systems": systems}
         results[name] = {"runs": runs, **counts, "share": claiming / runs, "sentences": dict(sentences)}
-    return results
+    return results | {"pairs": measured_pairs(runs)}
+
+
+def measured_pairs(runs: int, n_sources: int = 40) -> dict[str, object]:
+    rng = np.random.default_rng(12)
+    said = [claims_of_pairs(*drawn_pairs(rng, n_sources)) for _ in range(runs)]
+    sentences = Counter(words[:24] for claims in said for words in claims)
+    systems = sum(any("wins most" in words for words in claims) for claims in said)
+    judges = sum(any("wins most" not in words for words in claims) for claims in said)
+    counts = {"claiming": sum(map(bool, said)), "of_judge": judges, "of_systems": systems}
+    return {"runs": runs, **counts, "share": counts["claiming"] / runs, "sentences": dict(sentences)}
 
 
 def main() -> None:

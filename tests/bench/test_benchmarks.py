@@ -51,5 +51,5 @@ def test_metrics_agree_with_rouge_score(run_script: RunScript, shared_data: Path
 def test_where_there_is_nothing_no_sentence_claims_anything(run_script: RunScript) -> None:
     """At most 5 % of the runs, over sentences on parts, biases, bar and systems, as far as 40 runs can tell that."""
     found = measured(run_script, "bench_null", "--runs", "40")
-    assert set(found) == {"shuffled", "sources", "few"}
+    assert set(found) == {"shuffled", "sources", "few", "pairs"}
     assert all(design["claiming"] <= binom.ppf(0.999, design["runs"], 0.05) for design in found.values())

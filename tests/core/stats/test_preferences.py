@@ -7,7 +7,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from core.records import Interval, Scale
-from core.stats.preferences import Strength, _tie_within, preference_agreement, strengths, wins_most
+from core.stats.preferences import Strength, Strengths, _tie_within, preference_agreement, strengths, wins_most
 
 SCALE = Scale(1, 3, 1.0)
 
@@ -81,9 +81,20 @@ def test_who_never_lost_has_a_finite_strength_and_who_never_met_none() -> None:
 
 
 @pytest.mark.parametrize(
-    ("interval", "by_chance"), [(Interval(0.1, 0.9), False), (Interval(-0.1, 0.9), True), (None, True)]
+    ("interval", "n_systems", "by_chance"),
+    [
+        (Interval(0.01, 0.79), 1, False),
+        (Interval(0.01, 0.79), 2, True),  # the first of two: p = .045 counts twice
+        (Interval(0.2, 0.6), 6, False),
+        (Interval(-0.1, 0.9), 2, True),
+        (Interval(0.4, 0.4), 2, True),  # no two sources differ: nothing to tell chance by
+        (None, 2, True),
+    ],
 )
-def test_who_wins_most_by_what_may_be_chance_is_said_to(interval: Interval | None, by_chance: bool) -> None:
-    words = wins_most(Strength("new", 0.4, interval, 0.6, 50))
+def test_who_wins_most_by_what_may_be_chance_is_said_to(
+    interval: Interval | None, n_systems: int, by_chance: bool
+) -> None:
+    systems = (Strength("new", 0.4, interval, 0.6, 50), *(n_systems - 1) * [Strength("old", -0.4, None, 0.4, 50)])
+    words = wins_most(Strengths(systems, 100, 50))
     assert words.startswith("new wins most for people: 60 % of 50 pairs, strength +0.40 ")
     assert ("chance alone may do that" in words) == by_chance
