@@ -4,7 +4,6 @@
   const settled = 300; // ms in which figures find their height once the script rests
   const answered = 10_000; // ms in which a server that is asked for another screen begins to draw it
   let releasing = 0;
-  let held = null; // what had the focus last
   let pressed = ""; // class of the widget that had the focus last, while keys are used
   let words = ""; // and what its button said
   let byKeys = false;
@@ -37,12 +36,6 @@
     if (toTop) find("stMain")?.scrollTo({ top: 0 });
     toTop = false;
   }).observe(document, { subtree: true, attributes: true, attributeFilter: ["data-test-script-state"] });
-  // What is gone may be taken away only after the script has come to rest.
-  new MutationObserver(() => {
-    if (!held || held.isConnected || !rests()) return;
-    held = null;
-    requestAnimationFrame(refocus);
-  }).observe(document, { subtree: true, childList: true });
 
   // Streamlit empties the page when a link to another screen is followed, before its script is said to run.
   const follow = () => {
@@ -58,7 +51,6 @@
   addEventListener("popstate", follow, true);
 
   document.addEventListener("focusin", ({ target }) => {
-    held = target;
     const widget = target.closest('[class*="st-key-"]');
     pressed = [...(widget?.classList ?? [])].find((name) => name.startsWith("st-key-")) ?? "main";
     if (target !== find("stMain")) words = target.closest("button")?.textContent ?? "";
