@@ -4,6 +4,7 @@
   const settled = 300; // ms in which figures find their height once the script rests
   const answered = 10_000; // ms in which a server that is asked for another screen begins to draw it
   let releasing = 0;
+  let held = null; // what had the focus last
   let pressed = ""; // class of the widget that had the focus last, while keys are used
   let words = ""; // and what its button said
   let byKeys = false;
@@ -36,6 +37,12 @@
     if (toTop) find("stMain")?.scrollTo({ top: 0 });
     toTop = false;
   }).observe(document, { subtree: true, attributes: true, attributeFilter: ["data-test-script-state"] });
+  // What is gone may be taken away only after the script has come to rest.
+  new MutationObserver(() => {
+    if (!held || held.isConnected || !rests()) return;
+    held = null;
+    if (!pressed.includes("form_label_number_")) requestAnimationFrame(refocus); // label_number.js sees to its own
+  }).observe(document, { subtree: true, childList: true });
 
   // Streamlit empties the page when a link to another screen is followed, before its script is said to run.
   const follow = () => {
@@ -51,6 +58,7 @@
   addEventListener("popstate", follow, true);
 
   document.addEventListener("focusin", ({ target }) => {
+    held = target;
     const widget = target.closest('[class*="st-key-"]');
     pressed = [...(widget?.classList ?? [])].find((name) => name.startsWith("st-key-")) ?? "main";
     if (target !== find("stMain")) words = target.closest("button")?.textContent ?? "";
