@@ -60,8 +60,8 @@ class ScorerCell:
         return int(self.direction.size)
 
     def score(self, states: FloatArray) -> FloatArray:
-        """(n,) of `states` (n, dim)."""
-        return np.asarray((states @ self.direction - self.centre) / self.spread)
+        """(n,) of `states` (n, dim); equal ones alike, which the sums of a library's product need not be."""
+        return np.asarray(((states * self.direction).sum(axis=1) - self.centre) / self.spread)
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -99,7 +99,8 @@ class KernelCell:
         from scipy.spatial.distance import cdist
         from scipy.special import expit
 
-        decision = np.exp(-self.gamma * cdist(states, self.support, "sqeuclidean")) @ self.weights + self.intercept
+        near = np.exp(-self.gamma * cdist(states, self.support, "sqeuclidean"))
+        decision = (near * self.weights).sum(axis=1) + self.intercept  # equal states alike, as above
         good = expit(-(self.slope * decision + self.offset))
         return np.where(np.isfinite(states).all(axis=1), good, np.nan)
 

@@ -26,6 +26,7 @@ from core.repeval import (
     run,
     scorer_of,
 )
+from core.repeval.portable import KernelCell, ScorerCell
 
 QUICK = {"resamples": 0, "random_vectors": 0}
 
@@ -51,6 +52,20 @@ def test_the_file_of_every_method_scores_as_the_run_did(
     test = list(result.parts.test)  # of those that ridge learnt from the run has scores by fits without them
     scores = kept.score(states.values, states.layers, states.token_names)
     np.testing.assert_allclose(scores[test], result.scores[test], atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("kernel", [False, True])
+def test_items_with_equal_states_score_alike_in_every_batch(kernel: bool) -> None:
+    """A library's product parts them in the last digits by their place, and ranks would part, too."""
+    rng = np.random.default_rng(0)
+    kinds, kind = rng.normal(size=(5, 384)), rng.integers(5, size=1001)
+    if kernel:
+        cell: Any = KernelCell(0, "-1", rng.normal(size=(61, 384)), rng.normal(size=61), 0.1, 1e-3, -1.0, 0.2)
+    else:
+        cell = ScorerCell(0, "-1", rng.normal(size=384), 0.3, 1.7)
+    whole = cell.score(kinds[kind])
+    assert len(np.unique(whole)) == 5
+    assert np.array_equal(np.concatenate([cell.score(kinds[kind][a : a + 7]) for a in range(0, 1001, 7)]), whole)
 
 
 @pytest.mark.slow
