@@ -227,18 +227,21 @@ def agreement_words(agreement: PreferenceAgreement) -> list[str]:
 
 
 def wins_most(found: Strengths) -> str:
-    """Who wins most; that chance alone may do that, unless it is beyond chance for the first of so many systems."""
+    """Who wins most, and that chance alone may do that, unless it is beyond it for the first of so many systems.
+
+    The interval is that of the system by itself; the test is one-sided, times the systems that could have been first.
+    """
     first, interval = found.systems[0], found.systems[0].interval
     known = "(no interval)" if interval is None else signed_range(interval)
     shown = False
     if interval is not None:
         error = (interval.high - first.value) / t_quantile(found.n_sources - 1)
-        p = two_sided(first.value / error, found.n_sources - 1) if error > 0 else 1.0
+        p = two_sided(first.value / error, found.n_sources - 1) / 2.0 if error > 0 else 1.0
         shown = len(found.systems) * p < 1.0 - CONFIDENCE
     return (
         f"{first.system} wins most for people: {percent(first.wins)} of {first.n:,} pairs, "
         f"strength {signed(first.value)} {known} over an average system (log-odds)"
-        f"{'' if shown else '; chance alone may do that'}."
+        f"{'' if shown else f'; chance alone may do that among {len(found.systems)} systems'}."
     )
 
 

@@ -84,7 +84,8 @@ def test_who_never_lost_has_a_finite_strength_and_who_never_met_none() -> None:
     ("interval", "n_systems", "by_chance"),
     [
         (Interval(0.01, 0.79), 1, False),
-        (Interval(0.01, 0.79), 2, True),  # the first of two: p = .045 counts twice
+        (Interval(0.01, 0.79), 2, False),  # which of two is the first is what two sides are for
+        (Interval(0.01, 0.79), 3, True),  # one-sided p = .022 of three
         (Interval(0.2, 0.6), 6, False),
         (Interval(-0.1, 0.9), 2, True),
         (Interval(0.4, 0.4), 2, True),  # no two sources differ: nothing to tell chance by
@@ -97,4 +98,4 @@ def test_who_wins_most_by_what_may_be_chance_is_said_to(
     systems = (Strength("new", 0.4, interval, 0.6, 50), *(n_systems - 1) * [Strength("old", -0.4, None, 0.4, 50)])
     words = wins_most(Strengths(systems, 100, 50))
     assert words.startswith("new wins most for people: 60 % of 50 pairs, strength +0.40 ")
-    assert ("chance alone may do that" in words) == by_chance
+    assert words.endswith(f"; chance alone may do that among {n_systems} systems.") == by_chance
