@@ -18,7 +18,7 @@ from core.data.split import task_of
 from core.errors import AspectError, UsageError
 from core.export import read_verdicts
 from core.export.judge_writing import Known, label_warnings, needs_of
-from core.judging.base import Judge
+from core.judging.base import Judge, parts_read
 from core.records import Alignment, FloatArray, GoldenSet, IntArray, Level, Measure, Split, Statistic, Task, Verdict
 from core.stats import (
     EPSILON,
@@ -67,7 +67,9 @@ def known_of(golden: GoldenSet, calibration: Calibration) -> Known:
     The ceiling stands at the statistic and level of the held-out alignment; None without single ratings.
     """
     held_out, aspect = calibration.held_out, calibration.task.aspect
-    known = Known(needs=needs_of(golden), warnings=label_warnings(golden, aspect))
+    known = Known(
+        needs=needs_of(golden, parts_read(calibration.judge_state["spec"])), warnings=label_warnings(golden, aspect)
+    )
     with suppress(AspectError):
         people = ceiling(golden, aspect, statistic=held_out.statistic, level=held_out.level)
         known["ceiling"] = people.leave_one_out.alignment

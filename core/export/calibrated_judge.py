@@ -15,9 +15,8 @@ from core.calibration.candidate_pool import ensemble_scores
 from core.errors import AuthError, GoldenError
 from core.export.judge_reading import judge_document
 from core.export.loaded import LoadedJudge, Metrics
-from core.judging.base import CallEstimate, Judge, OnProgress
+from core.judging.base import CallEstimate, Judge, OnProgress, parts_read
 from core.judging.llm import LLMJudge
-from core.judging.recorded import RecordedJudge
 from core.judging.together import Requests
 from core.records import Criteria, FloatArray, Item, ItemKind, Provenance, Scale, Scored, Task, Unscored, Usage, Verdict
 from core.stats import IsotonicMap
@@ -95,11 +94,10 @@ class CalibratedJudge(LoadedJudge):
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Parts that an item must have beside its target; none for a judge that replays scores by item id."""
-        if isinstance(self.judge, RecordedJudge):
-            return ()
+        """Parts that an item must have beside its target: those that the file names and the judge reads."""
         named = self.card["task"].get("needs")
-        return tuple(part for part in named if part != "target") if named is not None else NEEDED[self.task.kind]
+        expected = NEEDED[self.task.kind] if named is None else named
+        return tuple(part for part in expected if part in parts_read(self.spec))
 
     def score(
         self,

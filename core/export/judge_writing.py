@@ -23,6 +23,7 @@ import yaml
 
 from core.calibration.records import Calibration
 from core.export.judge_reading import FORMATS, VERSION, Kind, check_card, digest_of, with_leaves
+from core.judging.base import ITEM_PARTS
 from core.judging.parse import PARSER
 from core.records import Alignment, Criteria, GoldenSet, content_digest
 from core.review.judge_versions import ORIGINS, Evidence, JudgeVersion, VersionDecided
@@ -169,9 +170,9 @@ def yaml_text(card: Mapping[str, Any]) -> str:
     )
 
 
-def needs_of(golden: GoldenSet) -> tuple[str, ...]:
-    """The parts that every item of `golden` has: what its judge may expect of other items."""
-    parts = ("target", "source", "context", "references")
+def needs_of(golden: GoldenSet, read: Sequence[str]) -> tuple[str, ...]:
+    """The target and those of the parts `read` by its judge that every item has: what it expects of other items."""
+    parts = ("target", *(part for part in ITEM_PARTS if part in read))
     return tuple(part for part in parts if golden.items and all(getattr(item, part) for item in golden.items))
 
 

@@ -163,3 +163,12 @@ class Judge(Protocol):
     def close(self) -> None:
         """Release connections, where there are any.  Safe to call twice."""
         return
+
+
+ITEM_PARTS = ("source", "context", "references")
+"""What an item may have beside its target, as fields of `Item`."""
+
+
+def parts_read(spec: str) -> tuple[str, ...]:
+    """The parts of an item beside its target that the judge of `spec` reads; references only where they are shown."""
+    return {"offline": ("source", "context"), "recorded": ()}.get(spec.partition(":")[0], ITEM_PARTS)

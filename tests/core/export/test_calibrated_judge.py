@@ -78,7 +78,7 @@ def test_single_items_without_it_are_unscored_and_stay_in_place(judge: Calibrate
         ("source_context_target", None, ("source",)),
         ("source_context_target", ["target", "source", "context"], ("source", "context")),
         ("source_target", [], ()),
-        ("single", ["references"], ("references",)),
+        ("single", ["source", "references"], ("source",)),
     ],
 )
 def test_what_is_needed_is_what_the_file_says_or_else_the_kind(
@@ -90,7 +90,7 @@ def test_what_is_needed_is_what_the_file_says_or_else_the_kind(
 
 def test_references_count_as_there_when_one_is(offline_card: Card) -> None:
     offline_card["task"]["needs"] = ["references"]
-    judge = CalibratedJudge.of(offline_card, OfflineJudge())
+    judge = CalibratedJudge.of(offline_card, make_judge("scripted", settings=Settings()))
     items = [Item("a", "A text.", references=("One.",)), Item("b", "A text.")]
     assert [type(one) for one in judge.score(items)] == [Scored, Unscored]
 
