@@ -315,7 +315,7 @@ def _standing(board: Leaderboard, n_defined: int) -> list[str]:
 
 def bar_words(board: Leaderboard, at: int) -> list[str]:
     """Whether the judge of row `at` clears the bar, in a sentence; none without a bar."""
-    words = board.bar.words(at) if board.bar is not None else ""
+    words = board.bar.words(at, criteria=board.rows[at].kind == "calibrated") if board.bar is not None else ""
     return [words] if words else []
 
 

@@ -212,7 +212,8 @@ def bar(report: Report) -> str:
     if table.board.bar is None:
         return ""
     known = table.board.bar
-    return (known.without_p(table.ours, report.seen_before) if report.seen_before else known).words(table.ours)
+    known = known.without_p(table.ours, report.seen_before) if report.seen_before else known
+    return known.words(table.ours, criteria=True)
 
 
 def _optimism(report: Report) -> str:

@@ -63,14 +63,18 @@ class Bar:
             return "worse"
         return "as well" if gap.interval is not None and gap.interval.high < MARGIN else "open"
 
-    def words(self, judge: int) -> str:
-        """Whether judge number `judge` clears the bar, in a sentence; "" where one of the two is undefined."""
+    def words(self, judge: int, *, criteria: bool = False) -> str:
+        """Whether judge number `judge` clears the bar, in a sentence; "" where one of the two is undefined.
+
+        Of a judge known to score by `criteria` it says what they buy when it does not.
+        """
         gap = self.minus[judge]
+        buys = ", so the criteria buy readability, not agreement" if criteria else ""
         p = _p_words(gap)
         figures = f"{estimate(self.alignment)}, difference {signed(gap.value)} {signed_range(gap.interval)}, {p}"
         return {
             "better": f"It agrees better than a {self.name} does: {figures}.",
-            "worse": f"A {self.name} agrees better, so the criteria buy readability, not agreement: {figures}.",
+            "worse": f"A {self.name} agrees better{buys}: {figures}.",
             "as well": f"A {self.name} agrees as well: {figures}.",
             "open": f"That it agrees better than a {self.name} is not shown: {figures}{_what_else_it_takes(gap)}.",
             "untested": f"A {self.name} stands at {figures}.",

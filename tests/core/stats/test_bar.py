@@ -36,7 +36,8 @@ def test_each_claim_is_made_where_it_is_shown_and_only_there():
     items, (bar, better, worse, alike, nothing) = drawn(2, 0.8, 0.2, 3.0, 0.8, np.inf)
     words = bar_beside(bar, 240, np.stack([better, worse, alike]), items, MEASURE)
     assert "agrees better than a plain regression on 240 labels" in words.words(0)
-    assert "readability" in words.words(1)
+    assert words.words(1).startswith("A plain regression on 240 labels agrees better: ")
+    assert "agrees better, so the criteria buy readability, not agreement: " in words.words(1, criteria=True)
     assert "is not shown" in words.words(2) or "agrees as well" in words.words(2)
     weak = bar_beside(nothing, 240, np.stack([worse]), items, MEASURE)
     assert "as well" not in weak.words(0)  # a bar by chance is no bar
