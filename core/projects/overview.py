@@ -74,12 +74,13 @@ def overview(store: Store, project_id: str, golden_id: str, aspect: str) -> Over
     """
     listed = {golden.golden_id: golden for golden in store.goldens.all(project_id)}  # as it is called in this project
     golden, line = listed.get(golden_id) or store.goldens.get(golden_id), judge_line(store, project_id, aspect)
-    all_waiting = _waiting(store, project_id, golden, line)
+    measuring = _being_measured(store, project_id, golden_id, aspect)
+    all_waiting = _waiting(store, project_id, golden, line, measuring)
     waiting = tuple(each for each in all_waiting if store.actor.may(NEEDS.get(each.task, "reviewer")))
     about = ("calibration", golden_id, aspect)
     runs = [run for run in store.runs.all(project_id) if (run.kind, run.golden_id, run.aspect) == about]
     checks = list_rechecks(store, project_id, aspect) if line.current is not None else ()
-    stages = tuple(_stages(golden, line, waiting, runs, checks))
+    stages = tuple(_stages(golden, line, waiting, runs, checks, measuring=measuring))
     calibrating = next((run for run in runs if not run.finished), None)
     return Overview(golden, aspect, stages, waiting, line, calibrating)
 
@@ -108,6 +109,8 @@ def _stages(
     waiting: tuple[Waiting, ...],
     runs: list[Run],
     checks: tuple[DatedRecheck, ...],
+    *,
+    measuring: set[int],
 ) -> Iterator[Stage]:
     summary, default = golden.aspect(line.aspect), line.default
     n_labelled = 0 if summary is None else summary.n_labelled
@@ -115,7 +118,8 @@ def _stages(
     yield Stage("labels", n_labelled > 0, f"{n_labelled:,} labelled" if n_labelled else "")
     n_done = sum(run.status == "done" for run in runs)
     versions = counted(len(line.versions), "version") if line.versions else f"{n_done:,} finished" if n_done else ""
-    yield Stage("calibration", bool(versions), versions)
+    at_work = [f"{line.get(number).name} being measured" for number in sorted(measuring)]
+    yield Stage("calibration", bool(versions), ", ".join([versions, *at_work]))
     to_review = sum(each.n for each in waiting if each.task in ("decide", "comment", "sign off", "meet"))
     reviewed = default is not None and default.in_force
     yield Stage("review", reviewed and not to_review, f"{to_review:,} open" if to_review else "nothing open")
@@ -128,15 +132,16 @@ def _stages(
         yield Stage("in use", True, last if line.current is approved else f"{line.current.name}, {last}")
 
 
-def _waiting(store: Store, project_id: str, golden: GoldenSummary, line: JudgeLine) -> Iterator[Waiting]:
+def _waiting(
+    store: Store, project_id: str, golden: GoldenSummary, line: JudgeLine, measuring: set[int]
+) -> Iterator[Waiting]:
     for rating in still_rating(store, project_id, golden.golden_id):
         if rating.n_open:
             words = f"{counted(rating.n_open, 'item')} to label in {rating.name}"
             yield Waiting("label", rating.n_open, words, rating.pass_id)
     for version in line.waiting[:1]:
         yield Waiting("sign off", 1, f"{version.name} of the judge waits for sign-off", str(version.number))
-    at_work = _being_measured(store, project_id, golden.golden_id, line.aspect)
-    if drafts := [each for each in line.versions if each.state == "draft" and each.number not in at_work]:
+    if drafts := [each for each in line.versions if each.state == "draft" and each.number not in measuring]:
         words = f"{drafts[-1].name} was made and not measured"
         if len(drafts) > 1:
             words = f"{len(drafts):,} versions were made and not measured"
@@ -147,7 +152,7 @@ def _waiting(store: Store, project_id: str, golden: GoldenSummary, line: JudgeLi
         yield Waiting("comment", len(comments), words, comments[-1].subject)
     if line.default is not None and line.default.on(golden.golden_id) is None:
         words = f"{line.default.name} of the judge was measured on other labels, not on {golden.name}"
-        if line.default.number not in at_work:
+        if line.default.number not in measuring:
             yield Waiting("grow", 1, words, str(line.default.number))
     elif line.default is not None and not list_triage(store, project_id, golden.golden_id, line.aspect):
         yield Waiting("triage", 1, "nobody has looked at the misaligned items yet")

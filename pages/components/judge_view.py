@@ -39,11 +39,12 @@ def draw_version(page: Opened, golden: GoldenSummary, line: JudgeLine, version: 
             draw_state(version)
             st.caption(plain(_made_words(version)), width="stretch")
         run = projects.version_run(page.store, page.project.project_id, line.aspect, version.number)
+        at_work = run is not None and not run.finished
         if run is not None and run.status != "done":
             _follow(page, run.run_id)
         if words := gain_words(page, version):
             st.markdown(plain(words))
-        _draw_buttons(page, line, version)
+        _draw_buttons(page, line, version, at_work=at_work)
         if version.newest is not None:
             _draw_effect(version)
         _draw_texts(page, line, version)
@@ -143,14 +144,14 @@ def _draw_effect(version: JudgeVersion) -> None:
     st.markdown(tables.in_markdown(head, cells))
 
 
-def _draw_buttons(page: Opened, line: JudgeLine, version: JudgeVersion) -> None:
+def _draw_buttons(page: Opened, line: JudgeLine, version: JudgeVersion, *, at_work: bool) -> None:
     steps: list[tuple[str, str, Callable[[], None], bool]] = []
     if version.state == "proposed":
         steps.append(("Approve and use it", ":material/verified:", lambda: _use(page, line, version), True))
         steps.append(("Approve", ":material/check:", lambda: _decide(page, line, version, "approved"), False))
     if version.state == "approved":
         steps.append(("Use it", ":material/play_circle:", lambda: _use(page, line, version), True))
-    if version.state == "draft":
+    if version.state == "draft" and not at_work:
         steps.append(("Measure it", ":material/play_arrow:", lambda: measure(page, line, version), True))
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         for label, icon, act, primary in steps:

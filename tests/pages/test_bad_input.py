@@ -94,6 +94,7 @@ def test_a_version_whose_endpoint_is_gone_says_why_and_can_be_measured_again(
     again = projects.version_run(store, project_id, ASPECT, 2)
     assert again is not None
     assert (again.status, again.run_id != run_id) == ("queued", True)
+    assert not has_button(screen, "Measure it"), "it is under way"
 
 
 def test_an_approval_withdrawn_in_another_window_is_told_and_the_way_back_is_there(

@@ -111,6 +111,8 @@ def test_a_golden_set_without_labels_and_a_comment_that_waits(
     edited = projects.save_edit(ann, project_id, criteria_id, "Judge by the length of the text.", "Ann")
     run_id = projects.make_version(ann, settings, project_id, ASPECT, [edited], origin="edit", golden_id=golden_id)
     assert asked_for(golden_id) == []
+    words = {stage.name: stage.figure for stage in projects.overview(ann, project_id, golden_id, ASPECT).stages}
+    assert words["calibration"] == "2 versions, version 2 being measured"
     projects.cancel_run(ann, run_id)
     assert asked_for(golden_id) == ["measure"]
     store.close()
