@@ -65,7 +65,8 @@ def _shown(line: str) -> str:
 def origin_words(view: CriteriaEntry) -> str:
     """What made these criteria, in a sentence."""
     origin = view.provenance
-    labelled, misaligned = (counted(origin.size, f"{kind} item") for kind in ("labelled", "misaligned"))
+    shown = origin.size or len(origin.item_ids)  # what fits strengths to all labels has no size of its own
+    labelled, misaligned = (counted(shown, f"{kind} item") for kind in ("labelled", "misaligned"))
     note = f" Note: {origin.note}" if origin.note else ""
     return {
         "none": "No criteria were given.",

@@ -5,6 +5,8 @@ from __future__ import annotations
 import shutil
 from collections import Counter
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,6 +22,7 @@ from core.settings import Settings
 from core.store.results import JUDGE
 from core.store.store import Store
 from pages.components import state, tables
+from pages.components.criteria_view import origin_words
 from tests.pages.making import Calibrated, Place, aligned, calibration, candidates, standing
 from tests.pages.screen import (
     HOSTILE,
@@ -91,6 +94,11 @@ def rescored(
 
 def test_without_criteria_the_screen_says_where_they_come_from(place: Place) -> None:
     assert "No criteria yet" in texts(open_screen(SCREEN, project=place.project_id))
+
+
+def test_what_was_fitted_to_all_labels_says_to_how_many() -> None:
+    fitted: Any = SimpleNamespace(provenance=Provenance("draft", item_ids=("a", "b", "c")))
+    assert origin_words(fitted) == "Drafted from 3 labelled items."
 
 
 def test_the_best_stands_first_and_is_shown_whole(run_id: str, best: Criteria) -> None:
