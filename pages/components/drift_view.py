@@ -156,7 +156,9 @@ def _draw_view(page: Opened, view: RunDetail) -> None:
         return
     if view.finished:
         st.error(
-            plain(f"The newest recheck has no answer: {view.error or view.status}. Runs has the details."),
+            plain(
+                f"The newest recheck has no answer: {(view.error or view.status).rstrip('.')}. Runs has the details."
+            ),
             icon=":material/error:",
         )
         return

@@ -140,4 +140,4 @@ def _draw_view(view: RunDetail) -> None:
         if lost:
             st.caption(plain(f"Without a score: {'; '.join(lost)}."))
     else:
-        st.error(plain(f"{view.title} ended: {view.error or view.status}."), icon=":material/error:")
+        st.error(plain(f"{view.title} ended: {(view.error or view.status).rstrip('.')}."), icon=":material/error:")

@@ -185,7 +185,7 @@ def _draw_view(page: Opened, view: RunDetail) -> None:
         _draw_outcome(view.outcome)
     else:
         st.error(
-            plain(f"The metrics were not computed: {view.error or view.status}. Runs has the details."),
+            plain(f"The metrics were not computed: {(view.error or view.status).rstrip('.')}. Runs has the details."),
             icon=":material/error:",
         )
 
