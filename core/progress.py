@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from core.records import Usage
@@ -57,16 +57,19 @@ class Silent:
         """Nothing."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Shown:
-    """Every snapshot is shown, as a command does on a terminal."""
+    """Every snapshot is shown, as a command does on a terminal, and a stage again with the calls made since."""
 
     show: Callable[[Any], None]
+    _last: Snapshot | None = field(default=None, init=False)
 
     def advance(self, done: int, of: int) -> None:
-        """Nothing: the next snapshot says it."""
+        if isinstance(self._last, Stage):
+            self.show(replace(self._last, calls=self._last.calls + done))
 
     def publish(self, snapshot: Snapshot) -> None:
+        self._last = snapshot
         self.show(snapshot)
 
 

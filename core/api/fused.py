@@ -26,6 +26,7 @@ from core.fusion.stack import Fusion, StackSettings
 from core.fusion.stack import fuse as fuse_parts
 from core.judging.asking import MODEL_WRITES
 from core.judging.registry import NAMED
+from core.progress import SILENT, Progress
 from core.providers.base import ReplyStore
 from core.records import GoldenSet, Item, Level, Scored, Statistic
 from core.settings import Settings
@@ -110,8 +111,8 @@ def fuse(
     seed: int = 0,
     replies: ReplyStore | None = None,
     out: Path | str | None = None,
-    on_part: Callable[[str], None] = lambda name: None,
     on_estimate: Callable[[FusionEstimate], None] = lambda estimate: None,
+    progress: Progress = SILENT,
 ) -> FusedRun | FusedByModel:
     """Fuse `parts` on one aspect and report the fusion beside them on held-out items (METHODS §6).
 
@@ -121,9 +122,9 @@ def fuse(
     aspects that it rates in the same calls.  `criteria` are a text of criteria by aspect, "calibrated" for those of the
     calibrated parts, "none" to rate without; the model writes those of every aspect that has none said.
     `leave_one_out` rates the items once more without each assistant of the plan, within the `budget` in calls.
-    `replies` keeps a remote judge's replies, `out` saves the result there, `on_part` hears the name of each part before
-    its turn, `on_estimate` what the model will be asked before it is.  UsageError for parts that mean nothing or too
-    few usable ones, AspectError for labels that cannot rank anything, and for system level with under 3 systems.
+    `replies` keeps a remote judge's replies, `out` saves the result there, `on_estimate` hears what the model will be
+    asked before it is, `progress` each part and how far a judge file or the model has come.  UsageError for parts that
+    mean nothing or too few usable ones, AspectError for labels that rank nothing, or under 3 systems at their level.
     """
     if (method == "llm") != bool(judge):
         raise UsageError("--method llm needs --judge (judge= in Python), and no other method takes one.")
@@ -138,8 +139,8 @@ def fuse(
         statistic=statistic, level=level, split=split, calibration_share=calibration_share, seed=seed
     )
     seen = seen_by_files(golden, parts)
-    inputs = FusionInput(golden, aspect, chosen, Settings.from_environment(), replies, seen)
-    gathered = gather(inputs, parts, on_part)
+    inputs = FusionInput(golden, aspect, chosen, Settings.from_environment(), replies, seen, progress)
+    gathered = gather(inputs, parts)
     how = StackSettings(statistic=statistic, level=level, seed=seed, resamples=bootstrap)
     fused: FusedRun | FusedByModel
     if method == "llm":

@@ -173,7 +173,13 @@ def fuse_by_model(
             *(shown, golden.items, report), write_plan=plan is None, cost_of=model.cost_of, **within
         )
         on_estimate(estimate)
-        ratings = rate_by_model(model, golden.items, tasks, parts, report, criteria=criteria, plan=plan, **within)
+        ratings = rate_by_model(
+            *(model, golden.items, tasks, parts, report),
+            criteria=criteria,
+            plan=plan,
+            progress=inputs.progress,
+            **within,
+        )
     except PlanError as error:
         if out is not None:
             for what, text in (("criteria", error.criteria), ("plan", error.plan)):

@@ -29,6 +29,7 @@ from core.fusion.items import FusionSplit, cross_fitted, seen_sources
 from core.judging.offline.judge import OfflineJudge
 from core.judging.parse import read_rating
 from core.metrics import Folder, as_judge, kept, make_metric, score_or_reason
+from core.progress import SILENT, Progress, Stage
 from core.providers.base import ReplyStore
 from core.records import FloatArray, GoldenSet, JudgeScores, Split
 from core.settings import Settings
@@ -48,6 +49,7 @@ class FusionInput:
     settings: Settings
     replies: ReplyStore | None = None
     seen: tuple[int, ...] = ()
+    progress: Progress = SILENT
 
     @cached_property
     def split(self) -> Split:
@@ -109,7 +111,7 @@ class Gathered:
         )
 
 
-def gather(inputs: FusionInput, names: Sequence[str], on_part: Callable[[str], None] = lambda name: None) -> Gathered:
+def gather(inputs: FusionInput, names: Sequence[str]) -> Gathered:
     """Every part that `names` mean, over all items of the golden set; one that fails is left out with its reason.
 
     Parts that learn (offline, repeval) are fitted on the calibration items and cross-fitted there.  UsageError for
@@ -121,8 +123,9 @@ def gather(inputs: FusionInput, names: Sequence[str], on_part: Callable[[str], N
         raise UsageError(f"Each part may be named once; these came twice: {', '.join(twice)}.")
     makers = {name: _maker(name) for name in names}
     gathered, made = Gathered(), dict[str, Part]()
-    for name in sorted(names, key=lambda name: name != "repeval"):  # what it reads, similarity need not read again
-        on_part(name)
+    reading_first = sorted(names, key=lambda name: name != "repeval")  # what it reads, similarity need not read again
+    for k, name in enumerate(reading_first):
+        inputs.progress.publish(Stage("parts", name, k, len(names)))
         try:
             made[name] = makers[name](inputs, gathered)
         except ConcordError as error:
@@ -212,7 +215,9 @@ def _judge_file(inputs: FusionInput, gathered: Gathered, *, name: str, path: Pat
         gathered.notes.append(f"{name} was calibrated on {own_aspect}, not on {inputs.aspect}.")
     seen = _calibrated_on(inputs.golden, card)
     with closing(load_judge(path, replies=inputs.replies)) as judge:
-        verdicts = judge.score(items)
+        verdicts = judge.score(
+            items, on_progress=lambda done, of: inputs.progress.publish(Stage("judge", name, done, of))
+        )
     note = f"The judge of {path.name}."
     if kind == "repeval":
         part = JudgeScores(

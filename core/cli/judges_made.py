@@ -187,28 +187,29 @@ def fuse(
     from core.api.fused import fuse as join
     from core.data import load_golden
 
-    fused = join(
-        load_golden(golden, ranks=chosen_ranks(ranks)),
-        aspect,
-        [name.strip() for name in with_.split(",") if name.strip()],
-        method=method,
-        judge=judge,
-        plan=_text_of(plan, "--plan", MODEL_WRITES),
-        criteria=_text_of(criteria, "--criteria", CALIBRATED, "none"),
-        also=also or (),
-        leave_one_out=leave_one_out,
-        budget=budget,
-        statistic=statistic,
-        level=chosen_level(level),
-        split=split,
-        calibration_share=share,
-        bootstrap=bootstrap,
-        seed=seed,
-        replies=reply_cache(judge),
-        out=out,
-        on_part=lambda name: typer.echo(f"{name} …", err=True),
-        on_estimate=lambda asked: typer.echo(f"{asked.words}{price(asked.cost)}.", err=True),
-    )
+    with stages_shown() as progress:
+        fused = join(
+            load_golden(golden, ranks=chosen_ranks(ranks)),
+            aspect,
+            [name.strip() for name in with_.split(",") if name.strip()],
+            method=method,
+            judge=judge,
+            plan=_text_of(plan, "--plan", MODEL_WRITES),
+            criteria=_text_of(criteria, "--criteria", CALIBRATED, "none"),
+            also=also or (),
+            leave_one_out=leave_one_out,
+            budget=budget,
+            statistic=statistic,
+            level=chosen_level(level),
+            split=split,
+            calibration_share=share,
+            bootstrap=bootstrap,
+            seed=seed,
+            replies=reply_cache(judge),
+            out=out,
+            on_estimate=lambda asked: typer.echo(f"{asked.words}{price(asked.cost)}.", err=True),
+            progress=progress,
+        )
     body = fused.as_json(str(out))
     tell(body, _fusion_words(body), as_json)
 

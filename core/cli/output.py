@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from core.progress import Shown, Snapshot
     from core.records import Alignment, Interval
 
-UNITS = {"batch": "requests"}
+UNITS = {"batch": "requests", "parts": "parts"}
 """What is counted in phases where it is not the command's usual unit."""
 
 LOG_SECONDS = 30

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import core
+from core.progress import Shown, Stage
 
 ROOT = Path(__file__).parents[2]
 SUMMARIES = ROOT / "sample_data" / "summaries.jsonl"
@@ -192,13 +193,13 @@ def test_labels_that_cannot_work_show_before_anything_is_read(golden: core.Golde
 
 
 def test_fuse_writes_and_scores(golden: core.GoldenSet, tmp_path: Path) -> None:
-    parts: list[str] = []
+    seen: list[Stage] = []
     names = ["offline", "overlap", "chrf"]
     fused = core.fuse(
-        golden, "coherence", names, method="nnls", bootstrap=20, seed=2, out=tmp_path, on_part=parts.append
+        golden, "coherence", names, method="nnls", bootstrap=20, seed=2, out=tmp_path, progress=Shown(seen.append)
     )
     assert isinstance(fused, core.FusedRun)
-    assert parts == names
+    assert [stage.message for stage in seen] == names
     assert "no item of this golden set has references" in fused.as_json()["left_out"]["chrf"]
     assert files_in(tmp_path) == ["fused.yaml", "summary.json", "verdicts.jsonl"]
     assert json.loads((tmp_path / "summary.json").read_text("utf-8")) == fused.as_json(str(tmp_path))
@@ -207,6 +208,18 @@ def test_fuse_writes_and_scores(golden: core.GoldenSet, tmp_path: Path) -> None:
     assert all(isinstance(verdict, core.Scored) for verdict in verdicts)
     assert verdicts == loaded.score(golden.items[:20])
     assert (fused.judge.marks, fused.judge.missing) == (loaded.marks, {})
+
+
+def test_it_is_said_how_far_a_judge_file_and_the_model_are(golden: core.GoldenSet, tmp_path: Path) -> None:
+    settings = core.CalibrationSettings(preset="quick", resamples=20)
+    core.calibrate(golden, "relevance", settings=settings).save(tmp_path)
+    parts, seen = [f"judge:{tmp_path / 'judge.yaml'}", "overlap"], list[Stage]()
+    core.fuse(golden, "coherence", parts, method="llm", judge="scripted", bootstrap=0, progress=Shown(seen.append))
+    by_file = [(stage.calls, stage.calls_expected) for stage in seen if stage.phase == "judge"]
+    assert by_file[-1] == (len(golden.items), len(golden.items))
+    by_model = [stage.calls for stage in seen if stage.phase not in ("parts", "judge")]
+    assert by_model == sorted(by_model)
+    assert set(by_model) == set(range(seen[-1].calls_expected + 1)), "one by one, not stage by stage"
 
 
 def test_a_fusion_by_a_model_rates_other_items_too(golden: core.GoldenSet, tmp_path: Path) -> None:
