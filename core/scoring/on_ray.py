@@ -48,11 +48,12 @@ from core.scoring.parts import (
     Outcome,
     Plan,
     Scorer,
+    alike,
     look_at,
     open_any,
     read_parts,
 )
-from core.scoring.places import Place, Stamp, item_files
+from core.scoring.places import Piece, Place, Stamp, item_files
 from core.scoring.request import ScoredFile, ScoreRequest
 from core.scoring.run import batch_size
 from core.wording import counted
@@ -172,16 +173,21 @@ class _Scoring:
     def looked_at(self, paths: Sequence[str]) -> tuple[ItemFile, list[InputFile]]:
         """Every file looked at: what they hold together, and each as it is to be read.
 
-        A single one is looked at here, while the actors start.
+        A single short one is looked at here, while the actors start; so is a long one whose pieces cannot stand alone.
         """
-        if len(paths) == 1:
-            looks = [look_at(self.plan, paths[0])]
+        pieces = [Piece(path) for path in paths]
+        if len(paths) == 1 and not self.plan.fused:
+            pieces = self.plan.source.pieces(paths[0])
+        if len(pieces) == 1:
+            looks = [look_at(self.plan, pieces[0])]
             self.crew.wait_for_all()
-        else:
-            self.crew.wait_for_all()
-            came = {look.path: look for look in self.crew.answers("look", paths) if look is not None}
-            looks = [came[path] for path in paths]
-        return _together(paths, looks)
+            return _together(looks)
+        self.crew.wait_for_all()
+        came = {look.piece: look for look in self.crew.answers("look", pieces) if look is not None}
+        looks = [came[piece] for piece in pieces]
+        if len(paths) == 1 and not any(look.away for look in looks) and not alike(looks):
+            looks = [look_at(self.plan, Piece(paths[0]))]
+        return _together(looks)
 
     def check_ready(self) -> None:
         """JobError with what a node lacks for its part, before anything is scored."""
@@ -270,22 +276,22 @@ def _places(ray: Any, judge: AnyJudge) -> tuple[Each, int | None]:
 # ── before the start ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _together(paths: Sequence[str], looks: Sequence[Look]) -> tuple[ItemFile, list[InputFile]]:
+def _together(looks: Sequence[Look]) -> tuple[ItemFile, list[InputFile]]:
     """What files hold together, and each as it is to be read."""
     files, filled, findings = [], Counter[str](), list[Finding]()
     hashes, whole = [], hashlib.sha256()
-    for number, (path, look) in enumerate(zip(paths, looks, strict=True)):
+    for number, look in enumerate(looks):
         if look.items is None:
             raise GoldenError(look.problem)
-        files.append(InputFile(number, path, look.items.digest, look.mapping))
+        files.append(InputFile(number, look.piece, look.items.digest, look.mapping))
         filled.update(look.items.filled)
         findings += look.items.findings
         hashes.append(look.items.hashes)
         whole.update(f"{look.items.digest}\n".encode())
-    _check_apart(paths, hashes)
+    _check_apart([look.piece.path for look in looks], hashes)
     n_items = sum(len(of_file) for of_file in hashes)
     digest = looks[0].items.digest if len(looks) == 1 and looks[0].items else f"sha256:{whole.hexdigest()}"
-    return ItemFile(Path(paths[0]), digest, n_items, filled, tuple(findings)), files
+    return ItemFile(Path(looks[0].piece.path), digest, n_items, filled, tuple(findings)), files
 
 
 def _check_apart(paths: Sequence[str], hashes: Sequence[np.ndarray]) -> None:

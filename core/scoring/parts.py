@@ -17,12 +17,14 @@ from socket import gethostname
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
+
 from core.api.loading import load_judge
 from core.data import Mapping as Columns
 from core.data import load_items
 from core.data.tables import open_table
 from core.data.verdict_files import BY_ORDER
-from core.errors import ConcordError, JobError, UsageError
+from core.errors import ConcordError, GoldenError, JobError, UsageError
 from core.export.fused_judge import FusedJudge
 from core.export.repeval_judge import RepEvalJudge
 from core.records import Item
@@ -30,7 +32,7 @@ from core.scoring import output
 from core.scoring.item_file import ItemFile, file_digest, validate_items
 from core.scoring.mending import UNREAD, models_behind
 from core.scoring.output import Batch, verdict_batch
-from core.scoring.places import Place, Stamp, as_words
+from core.scoring.places import Piece, Place, Stamp, as_words
 from core.scoring.request import RowJudge, ScoreRequest
 from core.scoring.run import batch_size, scored_batches
 
@@ -46,10 +48,10 @@ _KINDS |= {"n_read": "int64", "n_unread": "int64", "abstained": "bool"}
 
 @dataclass(frozen=True)
 class InputFile:
-    """An input file as it was looked at; `mapping` is None where several rows make an item."""
+    """A file or piece of the input as it was looked at; `mapping` is None where several rows make an item."""
 
     number: int
-    path: str
+    piece: Piece
     digest: str
     mapping: Columns | None
 
@@ -79,12 +81,16 @@ class Plan:
 
 @dataclass(frozen=True)
 class Look:
-    """What a node saw of the file at `path`: its items without texts, 8 bytes of hash an id, or a `problem`."""
+    """What a node saw of a file or piece: its items without texts, 8 bytes of hash an id, or a `problem`.
 
-    path: str
+    `away` says that the problem is this node's with the file, and not what stands in it.
+    """
+
+    piece: Piece
     items: ItemFile | None = None
     mapping: Columns | None = None
     problem: str = ""
+    away: bool = False
 
 
 @dataclass(frozen=True)
@@ -137,17 +143,31 @@ def open_any(request: ScoreRequest) -> AnyJudge:
     return judge
 
 
-def look_at(plan: Plan, path: str) -> Look:
-    """The first look at a file of the input, from this node; what is wrong with it comes back as words."""
-    if problem := _unseen(plan, path):
-        return Look(path, problem=problem)
+def look_at(plan: Plan, piece: Piece) -> Look:
+    """The first look at a file or piece of the input, from this node; what is wrong with it comes back as words."""
+    if problem := _unseen(plan, piece.path):
+        return Look(piece, problem=problem, away=True)
     try:
-        with plan.source.copied(path) as file:
+        with plan.source.copied(piece) as file:
             items = validate_items(file)
-            return Look(path, replace(items, table=None, mapping=None, kept=()), None if items.kept else items.mapping)
+            return Look(piece, replace(items, table=None, mapping=None, kept=()), None if items.kept else items.mapping)
+    except GoldenError as error:
+        return Look(piece, problem=as_words(error, piece.path))
     except (ConcordError, OSError) as error:
         said = error if isinstance(error, ConcordError) else JobError(f"cannot be read on this node ({error})")
-        return Look(path, problem=as_words(said, path))
+        return Look(piece, problem=as_words(said, piece.path), away=True)
+
+
+def alike(looks: Sequence[Look]) -> bool:
+    """Whether pieces of a file can be read one by one, as the whole would be.
+
+    They have to hold the same columns, ids of their own that come once, and nothing that has to be told.
+    """
+    first, seen = looks[0].mapping, [look.items for look in looks if look.items is not None]
+    if len(seen) < len(looks) or first is None or "item_id" not in first.roles or any(s.findings for s in seen):
+        return False
+    n_ids = np.unique(np.concatenate([items.hashes for items in seen])).size
+    return all(look.mapping == first for look in looks) and n_ids == sum(items.n_items for items in seen)
 
 
 def _unseen(plan: Plan, path: str) -> str:
@@ -179,14 +199,16 @@ def read_parts(files: Sequence[InputFile], plan: Plan) -> Iterator[Part]:
 
 
 def _parts(plan: Plan, file: InputFile) -> Iterator[Part]:
-    if problem := _unseen(plan, file.path):
+    name = f"part-{file.number:05d}-{{:07d}}{plan.suffix}".format
+    if problem := _unseen(plan, file.piece.path):
         yield Part("", problem=problem)
         return
-    with plan.source.copied(file.path) as path:
+    with plan.source.copied(file.piece) as path:
         if file_digest(path) != file.digest:
-            yield Part("", problem=f"{file.path} has changed while it was scored. Add --again to score it as it is.")
+            yield Part(
+                "", problem=f"{file.piece.path} has changed while it was scored. Add --again to score it as it is."
+            )
             return
-        name = f"part-{file.number:05d}-{{:07d}}{plan.suffix}".format
         first = next(k for k in count() if name(k) not in plan.counted)  # what lies before is not even parsed
         for k, part in enumerate(_cut(plan, file, path, first), start=first):
             if name(k) not in plan.counted:
@@ -216,9 +238,9 @@ class Scorer:
         """It is there, and reaches whoever asked."""
         yield None
 
-    def look(self, path: str) -> Look:
-        """`look_at` a file, from this node."""
-        return look_at(self.plan, path)
+    def look(self, piece: Piece) -> Look:
+        """`look_at` a file or piece, from this node."""
+        return look_at(self.plan, piece)
 
     def why_not_ready(self, with_key: Collection[str], mark: str) -> str:
         """Why this node cannot do its part; "" where it can.

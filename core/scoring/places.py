@@ -17,12 +17,15 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from uuid import uuid4
 
-from core.data.files import PACKED, SUFFIXES
+from core.data.files import LONGEST_LINE, PACKED, SUFFIXES
 from core.errors import ConcordError, GoldenError, JobError, UsageError
 from core.files import FULL
 
 Stamp = tuple[int | None, int | None]
 """When a file was written, in nanoseconds, and its size in bytes."""
+
+PIECE, BLOCK = 64 << 20, 8 << 20
+"""Bytes of a long file that are looked at and read for themselves, and of one read."""
 
 _WILD = re.compile(r"[*\[]")
 
@@ -31,6 +34,19 @@ RETRY_SECONDS = 5
 
 Its library would for 15 minutes, without credentials too.
 """
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A file of the input, or its bytes from `start` up to `stop` (None: its end)."""
+
+    path: str
+    start: int = 0
+    stop: int | None = None
+
+    @property
+    def whole(self) -> bool:
+        return self.start == 0 and self.stop is None
 
 
 @dataclass(frozen=True)
@@ -136,18 +152,28 @@ class Place:
             return bool(self.file_system.get_file_info(f"{self.path}/{name}").type == fs.FileType.File)
 
     @contextmanager
-    def copied(self, path: str) -> Iterator[Path]:
-        """A file of this place's file system as one on this host, until the end."""
-        from pyarrow import fs
-
-        if self.local:
-            yield Path(path)
+    def copied(self, piece: Piece) -> Iterator[Path]:
+        """A file of this place's file system, or a piece of one, as a file on this host, until the end."""
+        if self.local and piece.whole:
+            yield Path(piece.path)
             return
         with tempfile.TemporaryDirectory(prefix="concord-") as folder:
-            here = Path(folder) / PurePosixPath(path).name
-            with self.said("read"):
-                fs.copy_files(path, str(here), self.file_system, fs.LocalFileSystem())
+            here = Path(folder) / PurePosixPath(piece.path).name
+            with self.said("read"), self.file_system.open_input_file(piece.path) as file, here.open("wb") as copy_of_it:
+                file.seek(piece.start)
+                left = (file.size() if piece.stop is None else piece.stop) - piece.start
+                while left > 0 and (block := file.read(min(left, BLOCK))):
+                    left -= copy_of_it.write(block)
             yield here
+
+    def pieces(self, path: str) -> list[Piece]:
+        """A long file of JSON lines as pieces of whole lines, the same for everybody; others as they are."""
+        ends: list[int] = []
+        if PurePosixPath(path).suffix.lower() in (".jsonl", ".ndjson"):
+            with self.said("read"), self.file_system.open_input_file(path) as file:
+                while end := _line_end(file, (ends[-1] if ends else 0) + PIECE):
+                    ends.append(end)
+        return [Piece(path, start, stop) for start, stop in zip([0, *ends], [*ends, None], strict=True)]
 
     @contextmanager
     def said(self, done: str) -> Iterator[None]:
@@ -161,6 +187,16 @@ class Place:
                     "command again: it goes on from there."
                 ) from error
             raise JobError(f"{self.address}: cannot be {done} ({_first_line(error)}). {_way_out(error)}") from error
+
+
+def _line_end(file: Any, at: int) -> int | None:
+    """Where the line ends that holds the byte `at`; None at the end of the file, and in a line that is too long."""
+    for start in range(at, min(file.size(), at + LONGEST_LINE), BLOCK):
+        file.seek(start)
+        if (found := file.read(BLOCK).find(b"\n")) >= 0:
+            end = start + found + 1
+            return end if end < file.size() else None
+    return None
 
 
 def item_files(address: str) -> tuple[Place, list[str]]:

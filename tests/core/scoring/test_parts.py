@@ -24,8 +24,8 @@ from core.scoring.fused import score_fused
 from core.scoring.identity import identity_of
 from core.scoring.item_file import file_digest, validate_items
 from core.scoring.output import Batch, what_differs
-from core.scoring.parts import InputFile, Outcome, Part, Plan, Scorer, look_at, open_any, read_parts
-from core.scoring.places import Place, item_files
+from core.scoring.parts import InputFile, Outcome, Part, Plan, Scorer, alike, look_at, open_any, read_parts
+from core.scoring.places import Piece, Place, item_files
 from tests.core.local_models import save_model
 
 N = 30
@@ -34,7 +34,7 @@ N = 30
 def parts_of(plan: Plan) -> list[Part]:
     path = plan.source.path
     items = validate_items(Path(path))
-    file = InputFile(0, path, items.digest, items.mapping)
+    file = InputFile(0, Piece(path), items.digest, items.mapping)
     return list(read_parts([file], plan))
 
 
@@ -163,7 +163,7 @@ def test_a_reader_that_begins_again_does_not_parse_what_is_counted(plan: Plan) -
     mapping = validate_items(path).mapping
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join(["{broken\n" for _ in lines[: plan.size]] + lines[plan.size :]))
-    again = InputFile(0, str(path), file_digest(path), mapping)
+    again = InputFile(0, Piece(str(path)), file_digest(path), mapping)
     assert list(read_parts([again], replace(plan, counted=frozenset([parts[0].name, parts[2].name])))) == [
         parts[1],
         parts[3],
@@ -172,7 +172,7 @@ def test_a_reader_that_begins_again_does_not_parse_what_is_counted(plan: Plan) -
 
 def test_an_input_that_changed_on_the_way_is_told(plan: Plan) -> None:
     path = Path(plan.source.path)
-    file = InputFile(0, str(path), validate_items(path).digest, validate_items(path).mapping)
+    file = InputFile(0, Piece(str(path)), validate_items(path).digest, validate_items(path).mapping)
     path.write_text(path.read_text() + json.dumps({"item_id": "late", "target": "x", "source": "y"}) + "\n")
     (part,) = read_parts([file], plan)
     assert "has changed while it was scored" in outcome(plan, part).problem
@@ -238,15 +238,92 @@ def test_a_fused_judge_intervals_and_other_weights_make_another_scoring(
 
 def test_ids_that_stand_in_two_files_are_refused(plan: Plan, tmp_path: Path, write_items: Any) -> None:
     other = write_items(tmp_path / "later.jsonl", 3)
-    looks = [look_at(plan, path) for path in (plan.source.path, str(other))]
+    looks = [look_at(plan, Piece(path)) for path in (plan.source.path, str(other))]
     with pytest.raises(GoldenError, match=r"later.jsonl: 3 ids stand in an earlier file"):
         on_ray._check_apart(["items.jsonl", "later.jsonl"], [look.items.hashes for look in looks if look.items])
 
 
+def looked_at(plan: Plan, path: Path) -> tuple[Any, list[InputFile]]:
+    """What a scoring learns of a single file, its pieces looked at by one actor."""
+    crew = SimpleNamespace(
+        wait_for_all=lambda: None, answers=lambda _, pieces: [look_at(plan, each) for each in pieces]
+    )
+    return on_ray._Scoring.looked_at(SimpleNamespace(crew=crew, plan=plan), [str(path)])  # type: ignore[arg-type]
+
+
+def test_a_long_file_is_looked_at_and_read_in_pieces_as_if_it_were_one(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, whole = Path(plan.source.path), [item for part in parts_of(plan) for item in part.items]
+    monkeypatch.setattr(places, "PIECE", path.stat().st_size // 5)
+    items, files = looked_at(plan, path)
+    assert len(files) == 5
+    spans = [path.read_bytes()[file.piece.start : file.piece.stop] for file in files]
+    assert b"".join(spans) == path.read_bytes()
+    assert all(span.endswith(b"\n") for span in spans)
+    assert (items.n_items, items.filled) == (N, validate_items(path).filled)
+    parts = list(read_parts(files, plan))
+    assert sorted(parts, key=lambda part: part.name) == parts
+    assert [item for part in parts for item in part.items] == whole
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda row: row | {"more": "A column that comes late."}, ""),
+        (lambda row: row | {"item_id": ""}, ""),
+        (lambda row: row | {"item_id": "i0"}, "stands in row 1 and again in row 30"),
+        (lambda row: {**row, "item_id": "x" * 2_000}, "item_id has 2000 characters.*row 30|row 30.*2000 characters"),
+    ],
+    ids=["late column", "no id", "an id twice", "long id"],
+)
+def test_a_file_whose_pieces_cannot_stand_alone_is_looked_at_whole(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch, change: Any, said: str
+) -> None:
+    path = Path(plan.source.path)
+    *lines, last = path.read_text().splitlines()
+    first = json.loads(lines[0])["item_id"]
+    row = change(json.loads(last))
+    row |= {"item_id": first} if row["item_id"] == "i0" else {}
+    path.write_text("\n".join([*lines, json.dumps(row)]) + "\n")
+    monkeypatch.setattr(places, "PIECE", path.stat().st_size // 5)
+    pieces = plan.source.pieces(str(path))
+    assert not alike([look_at(plan, piece) for piece in pieces])
+    if said:
+        with pytest.raises(GoldenError, match=said):
+            looked_at(plan, path)
+        return
+    items, files = looked_at(plan, path)
+    assert [file.piece for file in files] == [Piece(str(path))]
+    assert items.n_items == N
+
+
+def test_a_piece_that_a_node_cannot_read_does_not_make_it_another_scoring(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = Path(plan.source.path)
+    monkeypatch.setattr(places, "PIECE", path.stat().st_size // 5)
+    pieces = plan.source.pieces(str(path))
+    path.unlink()
+    monkeypatch.setattr(Place, "pieces", lambda _self, _path: pieces)
+    with pytest.raises(GoldenError, match="is not on the node"):
+        looked_at(plan, path)
+
+
+def test_only_long_files_of_json_lines_come_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(places, "PIECE", 10)
+    for name, n in (("a.csv", 1), ("b.jsonl", 3), ("c.jsonl.gz", 1)):
+        (tmp_path / name).write_bytes(b'{"a": 12345}\n' * 3)
+        assert len(Place(str(tmp_path)).pieces(str(tmp_path / name))) == n
+    monkeypatch.setattr(places, "LONGEST_LINE", 2)
+    monkeypatch.setattr(places, "BLOCK", 1)
+    assert Place(str(tmp_path)).pieces(str(tmp_path / "b.jsonl"))[0].whole
+
+
 def test_a_file_that_a_node_cannot_see_is_told_with_its_name(plan: Plan) -> None:
     said = rf"/nowhere/x\.csv is not on the node {re.escape(gethostname())}\. Every node must see the input"
-    assert re.match(said, look_at(plan, "/nowhere/x.csv").problem)
-    (part,) = read_parts([InputFile(0, "/nowhere/x.csv", "sha256:0", None)], plan)
+    assert re.match(said, look_at(plan, Piece("/nowhere/x.csv")).problem)
+    (part,) = read_parts([InputFile(0, Piece("/nowhere/x.csv"), "sha256:0", None)], plan)
     assert re.match(said, part.problem)
 
 
