@@ -21,9 +21,7 @@ from core.projects.judge_line import judge_line
 from core.projects.judges_shown import JudgesShown, judges_shown
 from core.projects.roles import requires
 from core.records import FloatArray, GoldenSet
-from core.review.agreement import (
-    ratings_of,
-)
+from core.review.agreement import PassSummary, ratings_of
 from core.review.passes import (
     REMARK,
     RESTORED,
@@ -122,29 +120,41 @@ def _needed(golden: GoldenSet, aspect: str, shown: JudgesShown, seed: int) -> tu
 
 
 def label_planning(
-    store: Store, project_id: str, golden: GoldenSummary, aspect: str, *, n_items: int, n_ratings: int
+    store: Store,
+    project_id: str,
+    golden: GoldenSummary,
+    aspect: str,
+    *,
+    n_items: int,
+    n_ratings: int,
+    n_sources: int = 0,
 ) -> LabelPlanning:
     """What `n_items` labels from `n_ratings` ratings would tell, by the judge in use where it was measured on this set.
 
-    The items are taken as a random draw, over so many sources as one has on average.
+    They are of `n_sources` sources; 0: of as many as a random draw has on average.
     """
     n_raters = max(1, round(n_ratings / max(1, n_items)))
-    return _planned(golden, n_items, n_raters, _pilot(store, project_id, golden, aspect))
+    return _planned(golden, n_items, n_raters, _pilot(store, project_id, golden, aspect), n_sources)
 
 
 def planning_curve(
-    store: Store, project_id: str, golden: GoldenSummary, aspect: str, *, n_now: int, n_items: int, n_ratings: int
+    store: Store, project_id: str, golden: GoldenSummary, aspect: str, *, now: PassSummary, n_ratings: int
 ) -> tuple[LabelPlanning, ...]:
-    """The same at several numbers of items up to `n_items`, `n_now` among them, with as many ratings an item as now."""
-    pilot, n_raters = _pilot(store, project_id, golden, aspect), max(1, round(n_ratings / max(1, n_now)))
-    counts = sorted({n_now, n_items, *(n for n in STEPS if n < n_items)})
-    return tuple(_planned(golden, n, n_raters, pilot) for n in counts)
+    """The same at several numbers of items up to those of a pass, those labelled `now` among them.
+
+    There are as many ratings an item as now, and at other numbers as many sources as a random draw has on average.
+    """
+    pilot, n_raters = _pilot(store, project_id, golden, aspect), max(1, round(n_ratings / max(1, now.n_touched)))
+    counts = sorted({now.n_touched, now.n_items, *(n for n in STEPS if n < now.n_items)})
+    return tuple(_planned(golden, n, n_raters, pilot, now.n_sources * (n == now.n_touched)) for n in counts)
 
 
-def _planned(golden: GoldenSummary, n_items: int, n_raters: int, pilot: LabelPilot | None) -> LabelPlanning:
+def _planned(
+    golden: GoldenSummary, n_items: int, n_raters: int, pilot: LabelPilot | None, n_sources: int = 0
+) -> LabelPlanning:
     n_items = max(1, min(n_items, golden.n_items))
     per_source = golden.n_items / max(1, golden.n_sources)
-    n_sources = round(golden.n_sources * (1.0 - (1.0 - n_items / golden.n_items) ** per_source))
+    n_sources = n_sources or round(golden.n_sources * (1.0 - (1.0 - n_items / golden.n_items) ** per_source))
     return plan_labels(n_items, max(1, min(n_sources, n_items)), n_raters, pilot=pilot)
 
 

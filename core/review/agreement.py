@@ -161,6 +161,7 @@ def _by_item(labels: Sequence[Label]) -> dict[tuple[str, str], list[Label]]:
 class PassSummary:
     """A pass from above: progress by rater (name → items done), agreement by aspect, and what is to be decided.
 
+    `n_touched` of its `n_items` have a label, of `n_sources` sources.
     `queue` holds first where raters disagree, then what triage called mislabelled; `flagged` maps (aspect, item id) →
     that triage, `decided` the same → the adjudicated value.  `assigned` maps rater → items they have to rate, `taken`
     (rater, id of an earlier pass) → items whose labels were taken over from there.
@@ -169,6 +170,7 @@ class PassSummary:
     done: Mapping[str, int]
     n_items: int
     n_touched: int
+    n_sources: int
     agreement: tuple[AspectAgreement, ...]
     queue: tuple[Disagreement, ...]
     decided: Decided
@@ -197,10 +199,13 @@ def summary(
     for label in labels:
         items_of.setdefault(label.rater, set()).add(label.item_id)
     taken = {(label.rater, label.taken_from, label.item_id) for label in labels if label.taken_from}
+    labelled = {label.item_id for label in labels}
+    touched = [k for k in labelling.plan.positions if golden.items[k].item_id in labelled]
     return PassSummary(
         done={rater: len(items) for rater, items in items_of.items()},
         n_items=len(labelling.plan.positions),
-        n_touched=len({label.item_id for label in labels}),
+        n_touched=len(touched),
+        n_sources=np.unique(golden.source_codes[touched]).size,
         agreement=tuple(
             agreement(golden, labels, aspect, labelling.plan.positions) for aspect in labelling.plan.aspects
         ),

@@ -62,10 +62,11 @@ def draw_progress(store: Store, passed: LabelPass) -> None:
     if seen.n_touched:
         golden = projects.get_golden(store, passed.golden_id)
         where = (store, passed.project_id, golden, agreement.aspect)
-        st.caption(projects.label_planning(*where, n_items=seen.n_touched, n_ratings=agreement.n_labels).words)
+        counts = {"n_items": seen.n_touched, "n_ratings": agreement.n_labels, "n_sources": seen.n_sources}
+        st.caption(projects.label_planning(*where, **counts).words)
         with st.expander("How well an alignment is known, now and with more labels", icon=":material/trending_up:"):
-            counts = {"n_now": seen.n_touched, "n_items": seen.n_items, "n_ratings": agreement.n_labels}
-            drawn = shrinking_figure(projects.planning_curve(*where, **counts), n_now=seen.n_touched)
+            curve = projects.planning_curve(*where, now=seen, n_ratings=agreement.n_labels)
+            drawn = shrinking_figure(curve, n_now=seen.n_touched)
             charts.place(drawn, key=f"shrinking_{passed.pass_id}", alt="Alignment with its interval by labelled items")
     by_rater, link = st.tabs(["By rater", "Link for raters"])
     with by_rater:

@@ -220,16 +220,22 @@ def test_first_where_the_judge_is_least_sure(store: Store, request_: PassRequest
         projects.start_pass(store, request)
 
 
-def test_what_the_labels_of_a_pass_would_tell(store: Store, request_: PassRequest) -> None:
+def test_what_the_labels_of_a_pass_would_tell(store: Store, request_: PassRequest, pass_id: str) -> None:
     golden = projects.get_golden(store, request_.golden_id)
     plan = projects.label_planning(store, request_.project_id, golden, "a", n_items=golden.n_items, n_ratings=24)
     assert (plan.n_items, plan.n_sources) == (golden.n_items, golden.n_sources)
     assert plan.n_raters == round(24 / golden.n_items)
     assert "assuming" in plan.words
-    curve = projects.planning_curve(
-        store, request_.project_id, golden, "a", n_now=5, n_items=golden.n_items, n_ratings=10
-    )
-    assert [(point.n_items, point.n_raters) for point in curve] == [(5, 2), (golden.n_items, 2)]
+    for k, rater in ((0, "Ann"), (0, "Bo"), (1, "Ann"), (1, "Bo")):
+        projects.save_label(store.acting(Actor(rater)), request_.project_id, pass_id, f"i{k}", {"a": 2.0}, form=f"{k}")
+    now = projects.pass_summary(store, request_.project_id, pass_id)
+    sources = {item.source_id for item in store.goldens.load(request_.golden_id).items if item.item_id in ("i0", "i1")}
+    assert (now.n_touched, now.n_sources) == (2, len(sources))
+    curve = projects.planning_curve(store, request_.project_id, golden, "a", now=now, n_ratings=4)
+    assert [(point.n_items, point.n_raters) for point in curve] == [(2, 2), (golden.n_items, 2)]
+    assert curve[0].n_sources == len(sources)
+    told = projects.label_planning(store, request_.project_id, golden, "a", n_items=4, n_ratings=8, n_sources=3)
+    assert told.words.startswith("4 labelled items of 3 sources")
     assert (
         projects.label_planning(store, request_.project_id, golden, "a", n_items=10**6, n_ratings=1).n_items
         == golden.n_items
