@@ -283,7 +283,7 @@ def _together(looks: Sequence[Look]) -> tuple[ItemFile, list[InputFile]]:
     for number, look in enumerate(looks):
         if look.items is None:
             raise GoldenError(look.problem)
-        files.append(InputFile(number, look.piece, look.items.digest, look.mapping))
+        files.append(InputFile(number, look.piece, look.items.digest, look.mapping, look.items.n_items))
         filled.update(look.items.filled)
         findings += look.items.findings
         hashes.append(look.items.hashes)

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from itertools import count, starmap
+from itertools import starmap
 from operator import attrgetter
 from pathlib import Path
 from socket import gethostname
@@ -54,6 +54,7 @@ class InputFile:
     piece: Piece
     digest: str
     mapping: Columns | None
+    n_items: int
 
 
 @dataclass(frozen=True)
@@ -200,6 +201,9 @@ def read_parts(files: Sequence[InputFile], plan: Plan) -> Iterator[Part]:
 
 def _parts(plan: Plan, file: InputFile) -> Iterator[Part]:
     name = f"part-{file.number:05d}-{{:07d}}{plan.suffix}".format
+    left = [k for k in range(-(-file.n_items // plan.size)) if name(k) not in plan.counted]
+    if not left:
+        return
     if problem := _unseen(plan, file.piece.path):
         yield Part("", problem=problem)
         return
@@ -209,8 +213,7 @@ def _parts(plan: Plan, file: InputFile) -> Iterator[Part]:
                 "", problem=f"{file.piece.path} has changed while it was scored. Add --again to score it as it is."
             )
             return
-        first = next(k for k in count() if name(k) not in plan.counted)  # what lies before is not even parsed
-        for k, part in enumerate(_cut(plan, file, path, first), start=first):
+        for k, part in enumerate(_cut(plan, file, path, left[0]), start=left[0]):  # what lies before is not even parsed
             if name(k) not in plan.counted:
                 yield replace(part, name=name(k))
 

@@ -34,7 +34,7 @@ N = 30
 def parts_of(plan: Plan) -> list[Part]:
     path = plan.source.path
     items = validate_items(Path(path))
-    file = InputFile(0, Piece(path), items.digest, items.mapping)
+    file = InputFile(0, Piece(path), items.digest, items.mapping, items.n_items)
     return list(read_parts([file], plan))
 
 
@@ -156,6 +156,8 @@ def test_what_ends_a_line_elsewhere_ends_none_here(plan: Plan, parquet: bool) ->
 def test_counted_parts_are_left_out(plan: Plan) -> None:
     names = [part.name for part in parts_of(plan)]
     assert [part.name for part in parts_of(replace(plan, counted=frozenset(names[:2])))] == names[2:]
+    gone = InputFile(0, Piece("/nowhere/x.csv"), "sha256:0", None, N)
+    assert list(read_parts([gone], replace(plan, counted=frozenset(names)))) == []  # nor is the file opened
 
 
 def test_a_reader_that_begins_again_does_not_parse_what_is_counted(plan: Plan) -> None:
@@ -163,7 +165,7 @@ def test_a_reader_that_begins_again_does_not_parse_what_is_counted(plan: Plan) -
     mapping = validate_items(path).mapping
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join(["{broken\n" for _ in lines[: plan.size]] + lines[plan.size :]))
-    again = InputFile(0, Piece(str(path)), file_digest(path), mapping)
+    again = InputFile(0, Piece(str(path)), file_digest(path), mapping, N)
     assert list(read_parts([again], replace(plan, counted=frozenset([parts[0].name, parts[2].name])))) == [
         parts[1],
         parts[3],
@@ -172,7 +174,7 @@ def test_a_reader_that_begins_again_does_not_parse_what_is_counted(plan: Plan) -
 
 def test_an_input_that_changed_on_the_way_is_told(plan: Plan) -> None:
     path = Path(plan.source.path)
-    file = InputFile(0, Piece(str(path)), validate_items(path).digest, validate_items(path).mapping)
+    file = InputFile(0, Piece(str(path)), validate_items(path).digest, validate_items(path).mapping, N)
     path.write_text(path.read_text() + json.dumps({"item_id": "late", "target": "x", "source": "y"}) + "\n")
     (part,) = read_parts([file], plan)
     assert "has changed while it was scored" in outcome(plan, part).problem
@@ -323,7 +325,7 @@ def test_only_long_files_of_json_lines_come_in_pieces(tmp_path: Path, monkeypatc
 def test_a_file_that_a_node_cannot_see_is_told_with_its_name(plan: Plan) -> None:
     said = rf"/nowhere/x\.csv is not on the node {re.escape(gethostname())}\. Every node must see the input"
     assert re.match(said, look_at(plan, Piece("/nowhere/x.csv")).problem)
-    (part,) = read_parts([InputFile(0, Piece("/nowhere/x.csv"), "sha256:0", None)], plan)
+    (part,) = read_parts([InputFile(0, Piece("/nowhere/x.csv"), "sha256:0", None, N)], plan)
     assert re.match(said, part.problem)
 
 
