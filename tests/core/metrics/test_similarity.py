@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from core.export.fused_file import FusedPart
 from core.metrics import embeddings, make_metric
 from core.metrics.checkpoints import in_batches
 from core.metrics.embeddings import sentence_vectors
+from core.progress import Shown, Stage
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Scale
 from core.repeval import extract
 from core.repeval.model import ModelSpec, load_model, load_tokenizer
@@ -94,8 +96,9 @@ def test_of_the_parts_of_a_fusion_repeval_goes_first_and_each_keeps_its_place(mo
         return make
 
     monkeypatch.setattr(fused_parts, "_maker", maker)
-    heard: list[str] = []
-    gathered = fused_parts.gather(Any, ["similarity", "chrf", "repeval", "overlap"], heard.append)  # type: ignore[arg-type]
-    assert heard == ["repeval", "similarity", "chrf", "overlap"]
+    heard: list[Stage] = []
+    inputs: Any = SimpleNamespace(progress=Shown(heard.append))
+    gathered = fused_parts.gather(inputs, ["similarity", "chrf", "repeval", "overlap"])
+    assert [stage.message for stage in heard] == ["repeval", "similarity", "chrf", "overlap"]
     assert [part.name for part in gathered.parts] == [*gathered.recipes] == ["similarity", "repeval", "overlap"]
     assert gathered.left_out == {"chrf": "no references"}
