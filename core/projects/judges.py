@@ -183,12 +183,13 @@ class MetricsRequest:
 class MetricsResult:
     """Name → the judge entered for the aspect asked for; name → the reason, in words, where there is none.
 
-    `aspects` are those for which judges were entered.
+    `aspects` are those for which judges were entered; those in `of_one` rate the aspect asked for alone.
     """
 
     judges: Mapping[str, str] = field(default_factory=dict)
     left_out: Mapping[str, str] = field(default_factory=dict)
     aspects: tuple[str, ...] = ()
+    of_one: tuple[str, ...] = ()
 
 
 @requires("reviewer", "computed metrics")
@@ -241,13 +242,15 @@ def run_metrics(work: RunWork) -> MetricsResult:
         else:
             scored[name] = scores
     work.progress.publish(Stage("done", "done", expected, expected))
+    of_one = tuple(name for name in scored if name in files or asks_about_one_aspect(name))
     entered = {}
     for name, scores in scored.items():
-        if name in files:
-            entered[name] = work.add_judge(files[name].as_judge(scores, work.golden, request.aspect))
-            continue
-        for aspect in (request.aspect,) if asks_about_one_aspect(name) else aspects:
-            judge_id = work.add_judge(as_judge(metrics[name], scores, aspect))
+        for aspect in (request.aspect,) if name in of_one else aspects:
+            if name in files:
+                judge = files[name].as_judge(scores, work.golden, aspect)
+            else:
+                judge = as_judge(metrics[name], scores, aspect)
+            judge_id = work.add_judge(judge)
             if aspect == request.aspect:
                 entered[name] = judge_id
-    return MetricsResult(entered, left_out, aspects)
+    return MetricsResult(entered, left_out, aspects, of_one)

@@ -217,9 +217,10 @@ def _cancel(page: Opened, run_id: str) -> None:
 
 def _draw_outcome(outcome: MetricsResult) -> None:
     if outcome.judges:
-        aspects = f" on {', '.join(outcome.aspects)}" if outcome.aspects else ""
-        names = ", ".join(outcome.judges)
-        st.success(plain(f"Among the judges now{aspects}: {names}."), icon=":material/check:")
+        every = [name for name in outcome.judges if name not in outcome.of_one]
+        shown = ((outcome.aspects, every), (outcome.aspects[:1], outcome.of_one))
+        where = "; ".join(f"on {', '.join(aspects)}: {', '.join(names)}" for aspects, names in shown if names)
+        st.success(plain(f"Among the judges now {where}."), icon=":material/check:")
     if outcome.left_out:
         sentences = [f"{name} was left out: {reason.rstrip('.')}." for name, reason in outcome.left_out.items()]
         st.warning("  \n".join(plain(sentence) for sentence in sentences), icon=":material/info:")

@@ -284,6 +284,9 @@ def test_a_repeval_file_becomes_a_judge_of_the_aspect(
     file = JudgeFile("their RepEval", repeval_text)
     done = compute(replace(request_, names=("overlap",), files=(file,)))
     assert (set(done.judges), done.left_out) == ({"overlap", "their RepEval"}, {})
+    assert (done.aspects[0], done.of_one) == ("wit", ("their RepEval",))
+    others = [aspect for aspect in done.aspects if "their RepEval" in judges(store, request_, aspect)]
+    assert others == ["wit"]
     judge = judges(store, request_, "wit")["their RepEval"]
     assert (judge.kind, judge.on_scale, judge.n_scored) == ("repeval", False, len(a_golden().items))
     assert "fitted on wit of other" in judge.note
