@@ -16,6 +16,7 @@ from core.projects.roles import requires
 from core.records import GoldenSet, JudgeScores
 from core.review.log import FusionKept
 from core.store.codec import unpack
+from core.store.judges import judge_id_of
 from core.store.results import RESULT
 from core.store.store import Store
 
@@ -95,8 +96,7 @@ def keep_fusion(
     judge = replace(fusion.judge, name=name.strip()[:120] or fusion.judge.name)
     by_name = {part.name: part for part in judges}
     # what a part was among the judges, so that it can be computed on other items
-    about = ("name", "kind", "run_id", "higher_is_better")
-    parts = tuple({key: getattr(by_name[part], key) for key in about} for part in fusion.state["parts"])
+    parts = tuple(_about(golden_id, by_name[part]) for part in fusion.state["parts"])
     kept = FusionKept(golden_id, aspect, parts, fusion.state, fusion.as_json())
 
     def keep() -> str:
@@ -105,6 +105,12 @@ def keep_fusion(
         return judge_id
 
     return store.together(keep)
+
+
+def _about(golden_id: str, judge: JudgeScores) -> dict[str, Any]:
+    """What a part is among the judges."""
+    about = {key: getattr(judge, key) for key in ("name", "kind", "run_id", "higher_is_better")}
+    return about | {"judge_id": judge_id_of(golden_id, judge)}
 
 
 def kept_fusion(store: Store, project_id: str, judge_id: str) -> FusionKept:
@@ -137,7 +143,7 @@ def fused_file(store: Store, project_id: str, judge_id: str) -> str:
         kept.aspect,
         texts=KnownTexts.of(golden, seen, np.setdiff1d(labelled, seen)),
         state=kept.state,
-        parts=[_recipe(store, part) for part in kept.parts],
+        parts=[_recipe(store, project_id, part) for part in kept.parts],
         alignment=kept.told["fused"],
         measured={name: kept.told[name] for name in ("parts", "left_out", "n_fit", "n_report", "notes")},
     )
@@ -166,19 +172,18 @@ def _model_card(store: Store, project_id: str, judge_id: str) -> dict[str, Any]:
     how = StackSettings(level=usual_level(golden, judge.aspect))
     aligned = Agreement(golden, judge.aspect, how).align(matrix, report)
     of_parts = {part.name: alignment.as_json() for part, alignment in zip(parts, aligned[1:], strict=True)}
-    about = ("name", "kind", "run_id", "higher_is_better")
     return fused_card(
         golden,
         judge.aspect,
         texts=KnownTexts.of(golden, judge.seen, report),
         state=fusion_state(outcome.judge_state, parts, plan, fusion.tasks, criteria),
-        parts=[_recipe(store, {key: getattr(part, key) for key in about}) for part in parts],
+        parts=[_recipe(store, project_id, _about(run.golden_id, part)) for part in parts],
         alignment=aligned[0],
         measured={"parts": of_parts, "n_fit": len(judge.seen), "n_report": len(report)},
     )
 
 
-def _recipe(store: Store, part: Mapping[str, Any]) -> FusedPart:
+def _recipe(store: Store, project_id: str, part: Mapping[str, Any]) -> FusedPart:
     """How the part is computed elsewhere; one that cannot be has to have its scores handed in."""
     from core.export import judge_card
     from core.export.fused_file import FusedPart
@@ -193,6 +198,8 @@ def _recipe(store: Store, part: Mapping[str, Any]) -> FusedPart:
             recipe.judge = judge_card(load_calibration(store, run_id))
         elif kind == "repeval" and run_id:
             recipe.repeval = _fitted(store, run_id)
+        elif kind == "repeval":
+            recipe.repeval = _out_of_a_file(store, project_id, str(part.get("judge_id", "")))
         elif kind == "metric":
             if not name.startswith("metric_"):
                 make_metric(name, aspect="quality")
@@ -209,3 +216,18 @@ def _fitted(store: Store, run_id: str) -> dict[str, Any] | None:
     if not isinstance(outcome, RepEvalOutcome) or outcome.result.scorer is None:
         return None
     return outcome.result.scorer.as_json()
+
+
+def _out_of_a_file(store: Store, project_id: str, judge_id: str) -> dict[str, Any] | None:
+    """The RepEval score of a judge that scored by a file, as the file holds it; None where it came in another way."""
+    from core.export.judge_reading import open_text
+    from core.projects.judges import MetricsRequest, MetricsResult
+    from core.projects.kinds import run_view
+
+    for run in store.runs.all(project_id):
+        view = run_view(store, run.run_id) if run.kind == "metrics" else None
+        if view and isinstance(view.request, MetricsRequest) and isinstance(view.outcome, MetricsResult):
+            for file in view.request.files:
+                if view.outcome.judges.get(file.name) == judge_id:
+                    return dict(open_text(file.text, file.name, "repeval").card["scorer"])
+    return None

@@ -18,6 +18,8 @@ from core.export.judge_reading import open_file
 from core.fusion.estimators import restore_estimator
 from core.fusion.stack import StackSettings
 from core.metrics import as_judge, make_metric
+from core.projects.judge_files import JudgeFile
+from core.projects.judges import MetricsRequest
 from core.projects.repeval import RepEvalOutcome, RepEvalRequest
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Scale
 from core.repeval import Extraction, Method, RepEvalSettings
@@ -172,3 +174,19 @@ def test_the_file_of_a_fusion_holds_its_repeval_score(
     assert judge.missing == {}
     (_, svm) = yaml.safe_load(fused_with("paper-svm"))["parts"]
     assert "support" in svm["repeval"]["cells"][0]
+
+    fitted = projects.repeval_file(store, repeval.run_id)  # and so it does where the score came in a file
+    told = yaml.safe_load(fitted)["scorer"]
+    others = tuple(replace(item, target=f"{item.target} More.") for item in golden.items)
+    elsewhere = projects.add_golden(store, project, replace(golden, name="elsewhere", items=others))
+    metrics = MetricsRequest(project, elsewhere, "coherence", ("overlap",), files=(JudgeFile("theirs", fitted),))
+    done = projects.start_metrics(store, settings, metrics)
+    assert drive(store, settings, done) == "done"
+    entered = projects.list_judges(store, project, elsewhere, "coherence")
+    where = (store, project, elsewhere, "coherence")
+    ids = [row.judge_id for row in entered]
+    kept_id = projects.keep_fusion(
+        *where, judge_ids=ids, settings=StackSettings(method="ridge", resamples=20), name="f"
+    )
+    parts = {part["name"]: part for part in yaml.safe_load(projects.fused_file(store, project, kept_id))["parts"]}
+    assert parts["theirs"]["repeval"] == told
