@@ -36,6 +36,12 @@ OpenRepEval = Callable[[str, Mapping[str, Any]], Metric]
 """Makes a part of that name of a fitted RepEval score; ConsentError where nobody here has allowed its model."""
 
 
+STAYS_OUT = (
+    "Its model {0} comes out of a file, and a file alone brings no model into this process: nothing was read or "
+    "downloaded. If you want that model, let this installation list it: CONCORD_LOCAL_MODELS={0}"
+)
+
+
 @dataclass
 class FusedJudge(LoadedJudge):
     """A fused judge ready to score.
@@ -235,12 +241,15 @@ class FusedJudge(LoadedJudge):
             for part, values in numbers
         ]
         everywhere = range(len(golden.items))
-        rated = rate_by_model(
-            *(model, golden.items, tasks, parts, everywhere),
-            criteria=document.as_criteria().with_more(no_criteria(names), names),
-            plan=plan,
-            introduced=document.introduced,
-        )
+        try:
+            rated = rate_by_model(
+                *(model, golden.items, tasks, parts, everywhere),
+                criteria=document.as_criteria().with_more(no_criteria(names), names),
+                plan=plan,
+                introduced=document.introduced,
+            )
+        except ConsentError as error:
+            raise ConsentError(_why(error), error.endpoint) from error
         verdicts = dict(zip(rated.positions, rated.verdicts[self.task.aspect], strict=True))
         return Verdicts(
             verdicts.get(k) or Unscored(golden.items[k].item_id, "missing input", "The text to rate is empty.")
@@ -259,12 +268,12 @@ class FusedJudge(LoadedJudge):
             try:
                 verdicts = self._opened(part.judge).score(golden.items)
             except ConcordError as error:
-                return str(error)
+                return _why(error)
             return verdicts.values
         try:
             metric = self._metric(part, golden)
         except ConsentError as error:
-            return str(error)
+            return _why(error)
         except UsageError as error:
             return f"it needs {part.requirement}. {error}"
         if reason := metric.missing(golden):
@@ -272,7 +281,7 @@ class FusedJudge(LoadedJudge):
         try:
             return metric.score(golden.items).values
         except Exception as error:  # one part must not end the others; its reason is told
-            return str(error) if isinstance(error, ConcordError) else f"it failed: {type(error).__name__}: {error}"
+            return _why(error) if isinstance(error, ConcordError) else f"it failed: {type(error).__name__}: {error}"
 
     def _metric(self, part: FusedPart, golden: GoldenSet) -> Metric:
         if part.repeval is None:
@@ -295,3 +304,10 @@ class FusedJudge(LoadedJudge):
         if self._model is not None:
             self._model.close()
             self._model = None
+
+
+def _why(error: ConcordError) -> str:
+    """What `error` says; of a model that nobody let in what can be done here, where no --judge is taken."""
+    if isinstance(error, ConsentError) and error.endpoint.startswith("hf:"):
+        return STAYS_OUT.format(error.endpoint.removeprefix("hf:"))
+    return str(error)

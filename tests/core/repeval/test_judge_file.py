@@ -107,6 +107,8 @@ def test_a_part_of_a_fusion_brings_no_model_either(
     judge.score(with_source.items[:4])
     (mark,) = judge.marks
     assert "nothing was read or downloaded" in mark
+    assert f"CONCORD_LOCAL_MODELS={folder}" in mark
+    assert "--judge" not in mark  # which a fused judge does not take
 
 
 @pytest.fixture(scope="module")
