@@ -31,7 +31,7 @@ def draw_keep(page: Opened, fused: Fused) -> None:
             )
             ids = [part.judge_id for part in fused.parts]
             try:
-                projects.keep_fusion(
+                kept_id = projects.keep_fusion(
                     page.store,
                     page.project.project_id,
                     fused.view.golden_id,
@@ -40,9 +40,10 @@ def draw_keep(page: Opened, fused: Fused) -> None:
                     settings=settings,
                     name=name,
                 )
-                state.leave_notice(
-                    f"{name.strip()} is among the judges now: on Compare, and below as a file.", good=True
-                )
+                kept = projects.get_judge(page.store, page.project.project_id, kept_id).judge.name
+                new = kept == name.strip()
+                said = f"{kept} is among the judges now" if new else f"This fusion was kept before, as {kept}"
+                state.leave_notice(f"{said}: on Compare, and below as a file.", good=True)
             except ConcordError as error:
                 state.leave_notice(f"The fusion was not kept: {error}", good=False)
             st.rerun()
