@@ -133,7 +133,7 @@ def too_few_to_stack(n: int) -> str:
     """Why no weights are learnt on `n` labels; "" where they are enough."""
     if n >= TO_STACK:
         return ""
-    return f"{n} labels to fit on: weights are learnt from {TO_STACK} labels on, since on fewer they fit noise"
+    return f"{n} labels are left to fit on, and weights take {TO_STACK}, since on fewer they fit noise"
 
 
 def _coefficient(value: float) -> str:

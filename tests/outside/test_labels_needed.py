@@ -75,7 +75,7 @@ def test_weights_are_not_learnt_from_fewer_than_50_labels(
     ask = ("--aspect", "quality", "--with", "metric_one,metric_two", "--method", "ridge", "--level", "dataset")
     few = concord("fuse", labelled(88), *ask, "--out", tmp_path / "few").body
     assert (few["n_fit"], few["method"]) == (44, "average")
-    assert "44 labels to fit on" in " ".join(few["notes"])
+    assert "44 labels are left to fit on" in " ".join(few["notes"])
     assert "averaged instead of joined by ridge" in " ".join(few["notes"])
     enough = concord("fuse", labelled(104), *ask, "--out", tmp_path / "enough").body
     assert (enough["n_fit"], enough["method"], enough["notes"]) == (52, "ridge", [])

@@ -130,6 +130,9 @@ def test_a_fusion_is_kept_as_a_judge(full: Place) -> None:
     kept = [judge for judge in projects.list_judges(full.store, full.project_id) if judge.judge.kind == "fused"]
     assert [judge.name for judge in kept] == ["Three in one"]
     assert "Three in one" not in labelled(screen.pills, "Parts of the fusion").value  # no part of itself
+    choose(screen, "Name", "Another name")
+    press(screen, "Keep")
+    assert "This fusion was kept before, as Three in one" in texts(screen).replace("\\", "")
 
 
 def test_without_judges_it_says_what_to_do(shelf: Place) -> None:

@@ -20,7 +20,7 @@ def test_few_labels_are_told_with_what_was_measured(n: int, known: str) -> None:
 
 def test_enough_labels_need_no_words() -> None:
     assert [few_labels(ENOUGH, refining=True), few_held_out(ENOUGH), too_few_to_stack(TO_STACK)] == ["", "", ""]
-    assert "49 labels to fit on" in too_few_to_stack(TO_STACK - 1)
+    assert "49 labels are left to fit on" in too_few_to_stack(TO_STACK - 1)
 
 
 def test_the_thresholds_are_among_what_was_measured() -> None:
