@@ -22,7 +22,17 @@ from core.export.loaded import LoadedJudge
 from core.export.repeval_judge import RepEvalJudge
 from core.judging.base import Judge
 from core.judging.parse import PARSER
-from core.judging.registry import CAREFUL, NAMED, NOT_RUN, Gate, endpoint_of, make_judge, parse_spec, restore_judge
+from core.judging.registry import (
+    CAREFUL,
+    NAMED,
+    NOT_RUN,
+    PART_NOT_RUN,
+    Gate,
+    endpoint_of,
+    make_judge,
+    parse_spec,
+    restore_judge,
+)
 from core.judging.styles import Sampling
 from core.metrics import Metric, fitted_repeval, model_of
 from core.providers.base import ReplyStore
@@ -128,11 +138,7 @@ def require_metric_model(name: str, settings: Settings) -> None:
     """ConsentError where the metric `name` of a file runs a model that this installation neither has nor lists."""
     model = model_of(name)
     if model and model != EMBEDDED and not CAREFUL.may_run((model, model.rpartition("@")[0] or model), settings):
-        raise ConsentError(
-            f"{name} comes out of a file, and a file alone brings no model into this process: nothing was read or "
-            f"downloaded. If you want that model, let this installation list it: CONCORD_LOCAL_MODELS={model}",
-            f"hf:{model}",
-        )
+        raise ConsentError(PART_NOT_RUN.format(model, name=model), f"hf:{model}")
 
 
 def allowed_repeval(name: str, state: Mapping[str, Any], settings: Settings, gate: Gate = CAREFUL) -> Metric:

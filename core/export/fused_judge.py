@@ -20,6 +20,7 @@ from core.fusion.llm import rate_by_model
 from core.fusion.plan import read_plan
 from core.judging.base import Judge, OnProgress
 from core.judging.llm import LLMJudge
+from core.judging.registry import PART_NOT_RUN
 from core.metrics import Metric, fitted_repeval, make_metric, model_of
 from core.records import FloatArray, GoldenSet, Item, ItemKind, JudgeScores, Scale, Scored, Task, Unscored
 from core.verdicts import Verdicts
@@ -34,12 +35,6 @@ RequireModel = Callable[[str], None]
 
 OpenRepEval = Callable[[str, Mapping[str, Any]], Metric]
 """Makes a part of that name of a fitted RepEval score; ConsentError where nobody here has allowed its model."""
-
-
-STAYS_OUT = (
-    "Its model {0} comes out of a file, and a file alone brings no model into this process: nothing was read or "
-    "downloaded. If you want that model, let this installation list it: CONCORD_LOCAL_MODELS={0}"
-)
 
 
 @dataclass
@@ -307,7 +302,8 @@ class FusedJudge(LoadedJudge):
 
 
 def _why(error: ConcordError) -> str:
-    """What `error` says; of a model that nobody let in what can be done here, where no --judge is taken."""
+    """What `error` says; of a model that nobody let in, what lets it into a part."""
     if isinstance(error, ConsentError) and error.endpoint.startswith("hf:"):
-        return STAYS_OUT.format(error.endpoint.removeprefix("hf:"))
+        model = error.endpoint.removeprefix("hf:")
+        return PART_NOT_RUN.format(model, name=model)
     return str(error)

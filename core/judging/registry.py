@@ -174,11 +174,12 @@ def endpoint_of_file(base_url: str) -> tuple[str, bool]:
 
 
 _NOT_SHOWN = "What {0} replied to this is not kept here, and looking at it sends nothing."
-NOT_RUN = (
-    "The judge {0} comes out of a file, and a file alone brings no model into this process: nothing was read or "
-    "downloaded. If you want that model, name it yourself (--judge {0}), or let this installation list it: "
-    "CONCORD_LOCAL_MODELS={name}"
+_STAYS_OUT = (
+    "{0} comes out of a file, and a file alone brings no model into this process: nothing was read or downloaded. "
 )
+_LIST_IT = "let this installation list it: CONCORD_LOCAL_MODELS={name}"
+NOT_RUN = f"The judge {_STAYS_OUT}If you want that model, name it yourself (--judge {{0}}), or {_LIST_IT}"
+PART_NOT_RUN = f"The model {_STAYS_OUT}If you want it, {_LIST_IT}"  # a fused judge takes no --judge
 
 
 def _careful(base_url: str, settings: Settings) -> bool:

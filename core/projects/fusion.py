@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from core.errors import JobError, NotFoundError, UsageError
+from core.errors import JobError, JudgeError, NotFoundError, UsageError
 from core.fusion.request import FusionRequest, FusionRunView
 from core.projects.fusion_by_model import model_fusion, unseen_and_asked
 from core.projects.roles import requires
@@ -192,8 +192,8 @@ def _recipe(store: Store, project_id: str, part: Mapping[str, Any]) -> FusedPart
 
     name, kind, run_id = str(part["name"]), part["kind"], part["run_id"]
     recipe = FusedPart(name=name, higher_is_better=part["higher_is_better"])
-    # a run of another kind, or one that is gone; a metric that was renamed among the judges
-    with suppress(JobError, NotFoundError, UsageError):
+    # a run of another kind, one that is gone, a damaged file of an import; a metric renamed among the judges
+    with suppress(JobError, JudgeError, NotFoundError, UsageError):
         if kind == "calibrated" and run_id:
             recipe.judge = judge_card(load_calibration(store, run_id))
         elif kind == "repeval" and run_id:

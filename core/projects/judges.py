@@ -246,10 +246,8 @@ def run_metrics(work: RunWork) -> MetricsResult:
     entered = {}
     for name, scores in scored.items():
         for aspect in (request.aspect,) if name in of_one else aspects:
-            if name in files:
-                judge = files[name].as_judge(scores, work.golden, aspect)
-            else:
-                judge = as_judge(metrics[name], scores, aspect)
+            file = files.get(name)
+            judge = file.as_judge(scores, work.golden, aspect) if file else as_judge(metrics[name], scores, aspect)
             judge_id = work.add_judge(judge)
             if aspect == request.aspect:
                 entered[name] = judge_id

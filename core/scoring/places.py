@@ -24,8 +24,8 @@ from core.files import FULL
 Stamp = tuple[int | None, int | None]
 """When a file was written, in nanoseconds, and its size in bytes."""
 
-PIECE, BLOCK = 64 << 20, 8 << 20
-"""Bytes of a long file that are looked at and read for themselves, and of one read."""
+PIECE, BLOCK, LINE = 64 << 20, 8 << 20, 64 << 10
+"""Bytes of a long file that are looked at and read for themselves, of one read, and of one look for a line's end."""
 
 _WILD = re.compile(r"[*\[]")
 
@@ -191,9 +191,9 @@ class Place:
 
 def _line_end(file: Any, at: int) -> int | None:
     """Where the line ends that holds the byte `at`; None at the end of the file, and in a line that is too long."""
-    for start in range(at, min(file.size(), at + LONGEST_LINE), BLOCK):
+    for start in range(at, min(file.size(), at + LONGEST_LINE), LINE):
         file.seek(start)
-        if (found := file.read(BLOCK).find(b"\n")) >= 0:
+        if (found := file.read(LINE).find(b"\n")) >= 0:
             end = start + found + 1
             return end if end < file.size() else None
     return None

@@ -318,7 +318,7 @@ def test_only_long_files_of_json_lines_come_in_pieces(tmp_path: Path, monkeypatc
         (tmp_path / name).write_bytes(b'{"a": 12345}\n' * 3)
         assert len(Place(str(tmp_path)).pieces(str(tmp_path / name))) == n
     monkeypatch.setattr(places, "LONGEST_LINE", 2)
-    monkeypatch.setattr(places, "BLOCK", 1)
+    monkeypatch.setattr(places, "LINE", 1)
     assert Place(str(tmp_path)).pieces(str(tmp_path / "b.jsonl"))[0].whole
 
 
