@@ -23,7 +23,7 @@ import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -337,5 +337,5 @@ def _begin(plan: Plan, identity: Mapping[str, Any]) -> dict[str, Stamp]:
 
 
 def _note(plan: Plan, identity: Mapping[str, Any], done: Done | None) -> None:
-    body = {"identity": identity, "done": None if done is None else asdict(done)}
+    body = {"identity": identity, "done": None if done is None else vars(done)}
     plan.out.write(MANIFEST, json.dumps(body, ensure_ascii=False, allow_nan=False).encode())

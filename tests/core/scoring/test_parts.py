@@ -6,6 +6,7 @@ import errno
 import json
 import re
 import threading
+from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -23,7 +24,7 @@ from core.scoring import on_ray, places, run, score_file
 from core.scoring.fused import score_fused
 from core.scoring.identity import identity_of
 from core.scoring.item_file import file_digest, validate_items
-from core.scoring.output import Batch, what_differs
+from core.scoring.output import Batch, Done, what_differs
 from core.scoring.parts import InputFile, Outcome, Part, Plan, Scorer, alike, look_at, open_any, read_parts
 from core.scoring.places import Piece, Place, item_files
 from tests.core.local_models import save_model
@@ -56,8 +57,12 @@ def rows(plan: Plan) -> list[dict[str, Any]]:
 
 def why_not_ready(plan: Plan, with_key: Collection[str] = ()) -> str:
     """What a new actor says that shares the output with who asks."""
+    scorer = Scorer(plan)
     with plan.out.marked() as mark:
-        return Scorer(plan).why_not_ready(with_key, mark)
+        said = scorer.why_not_ready(with_key, mark)
+    if "judge" in vars(scorer):  # it could be opened
+        scorer.judge.close()
+    return said
 
 
 @pytest.mark.parametrize("parquet", [False, True])
@@ -190,6 +195,12 @@ def test_parts_of_another_scoring_are_left_alone_unless_again(plan: Plan) -> Non
     again = replace(plan, request=replace(plan.request, again=True))
     assert on_ray._begin(again, identity | {"judge": {"digest": "c"}}) == {}
     assert set(plan.out.stamps()) == {on_ray.MANIFEST}
+
+
+def test_the_end_of_a_scoring_keeps_why_items_have_no_score(plan: Plan) -> None:
+    on_ray._note(plan, {}, Done(items=3, n_scored=1, reasons=Counter({"empty": 2})))
+    kept = json.loads(plan.out.read(on_ray.MANIFEST))["done"]
+    assert Done.from_json(kept) == Done(items=3, n_scored=1, reasons=Counter({"empty": 2}))
 
 
 def test_the_options_that_differ_are_named_and_files_of_others_are_never_dropped(plan: Plan) -> None:
