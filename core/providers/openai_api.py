@@ -26,6 +26,7 @@ from core import telemetry
 from core.providers.access import Access, endpoint_name
 from core.providers.base import Completion, Failure, OnReply, Reply, Request
 from core.providers.client import client_of
+from core.providers.endpoints import place_of
 from core.providers.loop_thread import LoopThread
 from core.providers.openai_errors import (
     as_provider_error,
@@ -40,6 +41,7 @@ from core.providers.openai_errors import (
 from core.providers.pace import FIRST_WAIT, Pace, wait_asked_for
 from core.providers.prices import Price
 from core.providers.routes import Route, Routes, TooFastError
+from core.providers.serving import why_not_served
 from core.providers.together import UNANSWERED, Arriving, Prompt, prompts_of
 from core.providers.wire import (
     ROOM_TO_THINK,
@@ -116,13 +118,22 @@ class OpenAIProvider:
     def __repr__(self) -> str:
         return f"OpenAIProvider({self.endpoint!r})"
 
+    @property
+    def on_this_host(self) -> bool:
+        """Whether whoever is asked runs on this machine."""
+        return all(place_of(url).loopback for url in (self.base_url, *self.access.also))
+
     def share(self, n: int) -> None:
-        """Take the n-th part of what the endpoint allows: `n` processes ask it.  Before the first request."""
+        """Take the n-th part of what the endpoint allows, before the first request: `n` hosts ask it."""
+        if self.on_this_host:  # each asks its own
+            return
         self.concurrency = max(1, self.concurrency // n)
         if self.requests_per_minute:
             self.requests_per_minute /= n
         if self.tokens_per_minute:
             self.tokens_per_minute /= n
+
+    why_not_served = why_not_served
 
     def capabilities(self, model: str) -> Capabilities:
         """What has been learnt of `model` at this endpoint."""

@@ -19,8 +19,8 @@ TASKS_AHEAD = 2
 PATIENCE = 60.0
 """Seconds that new actors get to answer before they are left out."""
 
-Each = Literal["cpu", "gpu", "node", "whole node"]
-"""What has one actor: it computes on it, or waits for somebody else there ("node")."""
+Each = Literal["cpu", "gpu", "node", "gpu node", "whole node"]
+"""What has one actor: it computes on it, or waits for somebody else there ("node", or "gpu node", which has some)."""
 
 
 @dataclass
@@ -181,15 +181,15 @@ def seats(ray: Any, each: Each) -> list[Mapping[str, Any]]:
 def _room(node: Mapping[str, Any], each: Each) -> int:
     if each == "node":
         return 1
-    n = int(node["Resources"].get("GPU" if each == "gpu" else "CPU", 0))
-    return min(n, 1) if each == "whole node" else n
+    n = int(node["Resources"].get("GPU" if each in ("gpu", "gpu node") else "CPU", 0))
+    return n if each in ("cpu", "gpu") else min(n, 1)
 
 
 def _needs(node: Mapping[str, Any], each: Each) -> dict[str, float]:
     """What an actor takes of its node; Ray gives it as many threads as processors."""
     if each == "gpu":
         return {"num_gpus": 1, "num_cpus": 0}
-    return {"num_cpus": {"cpu": 1, "node": 0, "whole node": node["Resources"].get("CPU", 0)}[each]}
+    return {"num_cpus": {"cpu": 1, "node": 0, "gpu node": 0, "whole node": node["Resources"].get("CPU", 0)}[each]}
 
 
 def _address(node: Mapping[str, Any]) -> str:

@@ -269,8 +269,12 @@ def _places(ray: Any, judge: AnyJudge) -> tuple[Each, int | None]:
     """What takes one actor, and how many there are at most."""
     if judge.spec.startswith(("hf:", "repeval:")) or (isinstance(judge, FusedJudge) and judge.runs_models):
         return ("gpu" if has_gpus(ray) else "whole node"), None
-    most = [n for asked in models_behind(judge) if (n := getattr(asked.provider, "concurrency", None))]
-    return ("node", min(most, default=None)) if models_behind(judge) else ("cpu", None)
+    asked = [each.provider for each in models_behind(judge)]
+    if not asked:
+        return "cpu", None
+    if all(getattr(each, "on_this_host", False) for each in asked):  # a model server on each node
+        return ("gpu node" if has_gpus(ray) else "node"), None
+    return "node", min((n for each in asked if (n := getattr(each, "concurrency", None))), default=None)
 
 
 # ── before the start ─────────────────────────────────────────────────────────────────────────────────────────

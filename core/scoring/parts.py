@@ -258,6 +258,8 @@ class Scorer:
                     return f"{name} is not set. Set it in the environment that the node is started in (ray start)."
                 if closed := getattr(asked.provider, "why", None):  # nobody let the model in here
                     return str(closed)
+                if (served := getattr(asked.provider, "why_not_served", None)) and (problem := served(asked.model)):
+                    return str(problem)
                 _ = getattr(asked.provider, "ready", None)  # a model in the process is loaded now
             if isinstance(self.judge, RepEvalJudge):
                 self.judge.score([TRIAL])

@@ -7,6 +7,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -238,6 +239,27 @@ def test_what_a_node_lacks_is_told_with_its_name_before_the_start(plan: Plan) ->
     scoring = on_ray._Scoring(ThreeNodes(lacking="b"), plan, open_any(plan.request), SILENT)
     with pytest.raises(JobError, match=r"Nothing was started\. On b: The model tiny is not there\."):
         scoring.check_ready()
+
+
+@pytest.mark.parametrize(
+    ("spec", "gpus", "on"),
+    [
+        ("openai:m@http://127.0.0.1:9/v1", "b", "b"),  # a server on each node that has GPUs
+        ("openai:m@http://127.0.0.1:9/v1", "", "abc"),
+        ("openai:m@http://models.example/v1", "b", "abc"),
+        ("offline", "b", "abc"),
+    ],
+)
+def test_actors_are_where_their_models_are(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch, spec: str, gpus: str, on: str
+) -> None:
+    nodes = [
+        {**node, "Resources": {"CPU": 1.0, "GPU": 2.0 * (node["NodeID"] in gpus)}} for node in ThreeNodes().nodes()
+    ]
+    monkeypatch.setattr(ThreeNodes, "nodes", lambda self: nodes)
+    with closing(open_any(replace(plan.request, judge=spec))) as judge:
+        scoring = on_ray._Scoring(ThreeNodes(), plan, judge, SILENT)
+    assert "".join(node["NodeID"] for node in scoring.crew.actors.values()) == on
 
 
 def test_a_cluster_without_processors_is_refused(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,10 +24,12 @@ from core.scoring import on_ray, places, run, score_file
 from core.scoring.fused import score_fused
 from core.scoring.identity import identity_of
 from core.scoring.item_file import file_digest, validate_items
+from core.scoring.mending import models_behind
 from core.scoring.output import Batch, Done, what_differs
 from core.scoring.parts import InputFile, Outcome, Part, Plan, Scorer, alike, look_at, open_any, read_parts
 from core.scoring.places import Piece, Place, item_files
 from tests.core.local_models import save_model
+from tests.fake_openai import RunningServer
 
 N = 30
 
@@ -478,7 +480,24 @@ def test_a_model_or_a_key_that_a_node_lacks_is_told(plan: Plan, monkeypatch: pyt
     assert "/nowhere/model" in why_not_ready(there)
     asking = replace(plan, request=replace(plan.request, judge="openai:m@http://127.0.0.1:9/v1"))
     assert "OPENAI_API_KEY is not set" in why_not_ready(asking, {asking.request.judge})
-    assert why_not_ready(asking) == ""  # the host that asked has none either: the endpoint wants none
+    assert "http://127.0.0.1:9/v1 cannot be reached" in why_not_ready(asking)  # and no key is wanted
+
+
+def test_what_serves_the_model_on_a_node_is_asked_before_the_start(plan: Plan, server: RunningServer) -> None:
+    there = replace(plan, request=replace(plan.request, judge=f"openai:fake-judge@{server.base_url}"))
+    assert why_not_ready(there) == ""
+    assert server.fake.requests == 0  # it lists the model
+    other = replace(plan, request=replace(plan.request, judge=f"openai:other@{server.base_url}"))
+    assert why_not_ready(other) == ""  # not all list each name that they take
+    server.fake.fault = "404"
+    assert "(model 'other') answered 404: it knows no such model" in why_not_ready(other)
+
+
+def test_hosts_share_the_pace_of_an_endpoint_but_not_that_of_a_server_on_each(plan: Plan) -> None:
+    for host, concurrency in (("127.0.0.1:9", 64), ("models.example", 16)):
+        request = replace(plan.request, judge=f"openai:m@http://{host}/v1")
+        (asked,) = models_behind(Scorer(replace(plan, request=request, actors=4)).judge)
+        assert asked.provider.concurrency == concurrency  # type: ignore[attr-defined]
 
 
 def test_a_model_that_is_there_is_ready_and_one_that_nobody_let_in_is_told(
