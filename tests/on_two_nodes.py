@@ -156,9 +156,9 @@ def main() -> None:
     os.environ["CONCORD_LOCAL_MODELS"] = str(folder / "model")
     items, model = write_items(folder / "items.jsonl"), save_model(folder / "model", context=8192)
     with two_nodes(folder) as second:
-        from core.scoring import on_ray, run
+        from core.scoring import sizes
 
-        on_ray.PART = on_ray.REMOTE_PART = run.BATCH = 8  # so: three parts, each a batch of the one process
+        sizes.PART = sizes.REMOTE_PART = sizes.BATCH = 8  # so: three parts, each a batch of the one process
         fake = [
             sys.executable,
             str(Path(__file__).with_name("fake_openai.py")),

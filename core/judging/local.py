@@ -46,6 +46,13 @@ class LocalJudge(LLMJudge):
     def notice(self) -> str:
         return f"Scores come from the language model {self.model}, which runs in Concord's own process."
 
+    @property
+    def on_gpu(self) -> bool:
+        """Whether a model in this process runs on CUDA."""
+        from core.providers.transformers_local import on_gpu
+
+        return on_gpu()
+
     def _check(self, task: Task) -> None:
         scale = task.scale
         if self._reads_likelihood and task.kind == "pair":

@@ -295,6 +295,11 @@ def _end_tokens(model: Any, tokenizer: Any) -> set[int]:
     return {int(end) for end in (*ends, tokenizer.eos_token_id) if end is not None}
 
 
+def on_gpu() -> bool:
+    """Whether models in this process run on CUDA."""
+    return choose_device("auto") == "cuda"
+
+
 # ── prompts ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -10,6 +10,7 @@
     by_batch    requests that a batch endpoint answers first, or files that somebody else takes there
     mending     what an earlier call left unread, among the lines that are kept
     estimate    calls, tokens and price of a scoring before it starts
+    sizes       how many items are scored together
     run         all of it, on several cores where that pays
     on_ray      the same in parts, by judges on the nodes of a Ray cluster
     parts       what the nodes do for it

@@ -14,7 +14,7 @@ from core.cluster import LONGEST_STEP, PING, POLL_SECONDS, REACH, comes_back
 from core.errors import JobError
 
 TASKS_AHEAD = 2
-"""Tasks that an actor has, one of them at work."""
+"""Tasks that an actor has, one of them at work, unless it does several at once."""
 
 PATIENCE = 60.0
 """Seconds that new actors get to answer before they are left out."""
@@ -30,24 +30,27 @@ class Crew:
     Their class has ``answer``, which yields once: streamed results come by a connection that the node opens to this
     host, so whoever answers can also send, and not just be called.
     `silent` are the addresses of nodes that did not answer and were left out.  An actor that is lost leaves the crew.
+    Each does `at_once` tasks at once, in threads of its own.
     """
 
     ray: Any
     actors: dict[Any, Mapping[str, Any]]
     silent: list[str] = field(default_factory=list)
+    at_once: int = 1
 
     @classmethod
-    def of(cls, ray: Any, kind: type, *arguments: Any, each: Each, most: int | None = None) -> Crew:
+    def of(cls, ray: Any, kind: type, *arguments: Any, each: Each, most: int | None = None, at_once: int = 1) -> Crew:
         """An actor of `kind` for `each` processor, GPU or node, `most` at most; they start in the background.
 
         JobError where no node has any.
         """
-        settled = {"max_restarts": 0, "max_task_retries": 0}  # what is lost is told, not waited for
+        # what is lost is told, not waited for
+        settled = {"max_restarts": 0, "max_task_retries": 0, "max_concurrency": at_once}
         actors = {}
         for node in seats(ray, each)[:most]:
             actor = ray.remote(scheduling_strategy=_on(node), **_needs(node, each), **settled)(kind).remote(*arguments)
             actors[actor] = node
-        return cls(ray, actors)
+        return cls(ray, actors, at_once=at_once)
 
     def wait_for_all(self, patience: float = PATIENCE) -> None:
         """Leave those out that do not answer, and with them their nodes; JobError when none does."""
@@ -73,8 +76,9 @@ class Crew:
 
     def tell(self, method: str, *arguments: Any) -> None:
         """Have every actor do this before anything that is asked later."""
-        for actor in self.actors:
-            getattr(actor, method).remote(*arguments)
+        for told in [getattr(actor, method).remote(*arguments) for actor in self.actors]:
+            with suppress(self.ray.exceptions.RayError):  # of one that is lost: what it is asked next says so
+                self.ray.get(told, timeout=LONGEST_STEP)
 
     def each(self, method: str, *arguments: Any) -> list[tuple[str, Any]]:
         """(address, answer) of every actor that is asked."""
@@ -113,11 +117,11 @@ class Crew:
         """What the actors answer to `tasks`, as it comes; None where nothing came for a while.
 
         A task None says that the next one is not there yet.  Raises what an actor raised, and Ray's errors when one
-        is lost.
+        is lost, once what the others had at hand has come.
         """
         from ray.util import ActorPool
 
-        pool = ActorPool([*self.actors] * TASKS_AHEAD)
+        pool = ActorPool([*self.actors] * max(TASKS_AHEAD, self.at_once))
 
         def next_answer(patience: float = POLL_SECONDS) -> Any | None:
             try:
@@ -127,15 +131,21 @@ class Crew:
                     raise
                 return None
 
-        for task in tasks:
-            if task is None:
-                yield next_answer(0.0) if pool.has_next() else None
-                continue
-            while not pool.has_free():
+        try:
+            for task in tasks:
+                if task is None:
+                    yield next_answer(0.0) if pool.has_next() else None
+                    continue
+                while not pool.has_free():
+                    yield next_answer()
+                pool.submit(lambda actor, given: getattr(actor, method).remote(given), task)
+            while pool.has_next():
                 yield next_answer()
-            pool.submit(lambda actor, given: getattr(actor, method).remote(given), task)
-        while pool.has_next():
-            yield next_answer()
+        except self.ray.exceptions.RayError:
+            while pool.has_next():  # it would be done again
+                with suppress(self.ray.exceptions.RayError):
+                    yield next_answer()
+            raise
 
     def close(self) -> None:
         """End the actors, whatever they do; those of a head that hangs end with the connection."""

@@ -55,11 +55,11 @@ from core.scoring.parts import (
 )
 from core.scoring.places import Piece, Place, Stamp, item_files
 from core.scoring.request import ScoredFile, ScoreRequest
-from core.scoring.run import batch_size
+from core.scoring.sizes import part_size
 from core.wording import counted
 
-PART, REMOTE_PART = 2_000, 250
-"""Items of a part, of a judge that computes and of one that asks a model: what a lost node costs at most, an actor."""
+PARTS_AT_ONCE = 4
+"""Parts that an actor has under way of a judge that waits for an endpoint: slow replies of one hold up no others."""
 
 MANIFEST = "_scoring.json"
 
@@ -93,7 +93,7 @@ def score_on_ray(
         plan = Plan(
             replace(request, out=Path("part.jsonl"), items=Path("items"), workers=1),
             *(request.judge_file.read_bytes(), place, Place(out), Path(out.partition("?")[0]).suffix != ".jsonl"),
-            _size(judge),
+            part_size(judge),
             isinstance(judge, FusedJudge),
         )
         progress.publish(Stage("reading", "reading", 0, 0))
@@ -256,13 +256,14 @@ class _Scoring:
     def _new_crew(self) -> Crew:
         n_actors = len(seats(self.ray, self.each)[: self.most])  # known to each: the first call shares out the pace
         self.plan = replace(self.plan, actors=n_actors)
-        return Crew.of(self.ray, Scorer, self.plan, each=self.each, most=self.most)
+        at_once = PARTS_AT_ONCE if _waits(self.judge) else 1
+        return Crew.of(self.ray, Scorer, self.plan, each=self.each, most=self.most, at_once=at_once)
 
 
-def _size(judge: AnyJudge) -> int:
-    """Items of a part: whole batches, so that a model sees the same together as in one process."""
-    most = REMOTE_PART if models_behind(judge) else PART
-    return most if isinstance(judge, FusedJudge) else most // batch_size(judge) * batch_size(judge) or most
+def _waits(judge: AnyJudge) -> bool:
+    """Whether the judge awaits its replies, so that several threads may ask at once."""
+    asked = () if isinstance(judge, FusedJudge) else models_behind(judge)
+    return bool(asked) and all(each.awaits for each in asked)
 
 
 def _places(ray: Any, judge: AnyJudge) -> tuple[Each, int | None]:

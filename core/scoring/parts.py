@@ -15,6 +15,7 @@ from operator import attrgetter
 from pathlib import Path
 from socket import gethostname
 from tempfile import TemporaryDirectory
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,8 @@ from core.scoring.mending import UNREAD, models_behind
 from core.scoring.output import Batch, verdict_batch
 from core.scoring.places import Piece, Place, Stamp, as_words
 from core.scoring.request import RowJudge, ScoreRequest
-from core.scoring.run import batch_size, scored_batches
+from core.scoring.run import scored_batches
+from core.scoring.sizes import batch_size
 
 AnyJudge = RowJudge | FusedJudge
 
@@ -232,10 +234,12 @@ def _cut(plan: Plan, file: InputFile, path: Path, first: int) -> Iterator[Part]:
 
 
 class Scorer:
-    """An actor: looks at files, and scores parts and writes their lines."""
+    """An actor: looks at files, and scores parts and writes their lines, several at once where threads ask it to."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan, self.there = plan, dict[str, Stamp]()
+        self._judge: AnyJudge | None = None
+        self._opening = Lock()
 
     def answer(self) -> Iterator[None]:
         """It is there, and reaches whoever asked."""
@@ -281,10 +285,13 @@ class Scorer:
         """Score by this plan from now on; `there` is what the output holds."""
         self.plan, self.there = plan, there
 
-    @cached_property
+    @property
     def judge(self) -> AnyJudge:
         """Opened by the first call that needs it."""
-        return _opened(self.plan)
+        with self._opening:
+            if self._judge is None:
+                self._judge = _opened(self.plan)
+            return self._judge
 
     def score(self, part: Part) -> Outcome:
         """What became of a part, its lines written."""

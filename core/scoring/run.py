@@ -31,6 +31,7 @@ from core.progress import SILENT, Progress, Stage
 from core.providers.base import ReplyStore
 from core.providers.loop_thread import LoopThread
 from core.records import Item
+from core.scoring import sizes
 from core.scoring.by_aspect import check_parts, judged_batch, n_aspects_of, open_judges, sureness_told, told_by_aspect
 from core.scoring.by_batch import ask_ahead, drop_notes, write_ahead
 from core.scoring.identity import identity_of
@@ -38,12 +39,7 @@ from core.scoring.item_file import ItemFile, file_digest, validate_items
 from core.scoring.mending import UNREAD, Mended, Row, check_unread, grouped, model_behind, rows_of, unread_items
 from core.scoring.output import Batch, Checkpoint, header, is_csv, lines_of, more_columns, sure_scores
 from core.scoring.request import BatchWritten, RowJudge, ScoredFile, ScoreRequest, affordable_items
-
-BATCH = 400
-"""Items scored between two checkpoints, by a judge that computes."""
-
-REMOTE_BATCH = 32
-"""Calls between two checkpoints, by a judge that asks an endpoint."""
+from core.scoring.sizes import batch_size, calls_an_item
 
 CALLS_AHEAD = 4_096
 """Calls that are taken up after the oldest one without an answer, so that it holds up no others."""
@@ -180,7 +176,7 @@ def _mend(
     ):
         if any(other.readline() != head for other in (looked, lines) if head):
             raise JobError(f"{old}: does not begin with the header that Concord writes. Add --again to score anew.")
-        each = chain.from_iterable(items.batches(BATCH))
+        each = chain.from_iterable(items.batches(sizes.BATCH))
         unread = islice(unread_items(each, islice(read(looked), n_rows), as_csv=as_csv), most)
         batches = iter(lambda: tuple(islice(unread, batch_size(judge))), ())
         with closing(scored_batches(request, judge, batches, 0)) as scored:
@@ -270,16 +266,6 @@ def _check_unchanged(items: ItemFile, n_scored: int) -> None:
 _Submit = Callable[[Sequence[Item]], "Future[Batch | str]"]
 
 
-def batch_size(judge: RowJudge) -> int:
-    """Items between two checkpoints."""
-    return BATCH if model_behind(judge) is None else max(1, REMOTE_BATCH // _calls_an_item(judge))
-
-
-def _calls_an_item(judge: RowJudge) -> int:
-    asked = model_behind(judge)
-    return max(1, judge.calls_an_item * (1 if asked is None else asked.sampling.samples))
-
-
 def scored_batches(
     request: ScoreRequest, judge: RowJudge, batches: Iterator[Sequence[Item]], n_items: int
 ) -> Generator[Batch]:
@@ -290,7 +276,7 @@ def scored_batches(
             yield from _in_order(batches, submit, 2 * n_processes)  # each works on one while the next lies ready
     elif not isinstance(judge, RepEvalJudge) and (model := model_behind(judge)) is not None and model.awaits:
         with _loop(request, judge) as submit:
-            ahead = CALLS_AHEAD // (batch_size(judge) * _calls_an_item(judge))
+            ahead = CALLS_AHEAD // (batch_size(judge) * calls_an_item(judge, model))
             yield from _in_order(batches, submit, max(2, ahead))
     else:
         yield from (score_batch(judge, batch, request) for batch in batches)

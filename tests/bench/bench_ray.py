@@ -33,14 +33,14 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from core import load_judge  # noqa: E402
-from core.scoring.on_ray import PART  # noqa: E402
+from core.scoring.sizes import PART  # noqa: E402
 from core.wording import counted  # noqa: E402
 from tests.bench.bench_score import calibrate, command, texts, write  # noqa: E402
 from tests.ray_nodes import HEAD, PORT, holding, kill_with_children, two_nodes  # noqa: E402
 
 KEY = "sk-never-in-ray-4711"
 TICK = os.sysconf("SC_CLK_TCK")
-IN_PARTS = "from core.scoring import on_ray; on_ray.PART = {}; from core.__main__ import main; raise SystemExit(main())"
+IN_PARTS = "from core.scoring import sizes; sizes.PART = {}; from core.__main__ import main; raise SystemExit(main())"
 Watch = Callable[["subprocess.Popen[str]"], None]
 
 

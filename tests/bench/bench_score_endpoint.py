@@ -1,13 +1,13 @@
 """Wall of `score` over an endpoint with a heavy tail, beside a bare asyncio loop over the same server, in one run.
 
     python tests/bench/bench_score_endpoint.py [--json] [--items 1000] [--slow-share 0.05] [--slow-ms 4000] [--rounds 2]
-        [--criteria 3] [--growth 0]
+        [--criteria 3] [--growth 0] [--ray HOST:PORT]
 
 The server (`tests/fake_openai.py`) runs in a process of its own and answers most requests after `--latency-ms`, a share
 of them, drawn by their text, after `--slow-ms`.  The bare loop sends bodies that were rendered before the clock starts
 and keeps nothing; `score` reads the file, renders, keeps every reply in SQLite, reads it, and writes the output in
-order.  The two take turns.  `--growth 100000` also scores so many items and tells the pace and the
-resident memory after each fifth.
+order.  The two take turns, and with `--ray` (a cluster of this host) the same scoring in parts there.
+`--growth 100000` also scores so many items and tells the pace and the resident memory after each fifth.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ import core
 from core.progress import Shown
 from core.records import Item
 from core.scoring import ScoreRequest, score_file
+from core.scoring.on_ray import score_on_ray
 from core.scoring.run import open_judge
 from core.store.store import Store
 from tests.fake_openai import MODEL, FakeOpenAI, _serve
@@ -128,12 +129,19 @@ def measure(base_url: str, options: argparse.Namespace, folder: Path, store: Sto
         assert scored.n_scored == options.items, scored.reasons
         assert scored.calls == len(bodies)
         n_calls = scored.calls
+        if options.ray:
+            asked = replace(request, items=write_items(folder / f"ray{number}.jsonl", options.items))
+            started = time.perf_counter()
+            score_on_ray(options.ray, asked, str(asked.items), str(folder / f"parts{number}.jsonl"))
+            walls.setdefault("ray", []).append(time.perf_counter() - started)
     found: dict[str, Any] = {
         "items": options.items,
         "calls": n_calls,
         "seconds": {name: [round(wall, 2) for wall in taken] for name, taken in walls.items()},
         "ratio": round(sum(walls["score"]) / sum(walls["bare"]), 3),
     }
+    if options.ray:
+        found["ray_ratio"] = round(sum(walls["ray"]) / sum(walls["bare"]), 3)
     if options.growth:
         found["growth"] = grown(
             replace(blank, items=write_items(folder / "growth.jsonl", options.growth)), options.growth, store
@@ -152,6 +160,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--growth", type=int, default=0)
     parser.add_argument("--criteria", type=int, default=3, help="calls an item")
+    parser.add_argument("--ray", default="", metavar="HOST:PORT")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:

@@ -235,6 +235,52 @@ def test_after_a_loss_actors_that_are_there_or_at_work_stay() -> None:
     assert [node["NodeID"] for node in crew.actors.values()] == ["a", "c"]
 
 
+class Pool:
+    """Stands in for Ray's ActorPool: an actor answers at once, and one named "lost" is lost."""
+
+    def __init__(self, actors: list[Any]) -> None:
+        self.idle, self.given = list(actors), list[tuple[Any, Any]]()
+
+    def has_free(self) -> bool:
+        return bool(self.idle)
+
+    def has_next(self) -> bool:
+        return bool(self.given)
+
+    def submit(self, _do: Any, task: Any) -> None:
+        self.given.append((self.idle.pop(0), task))
+
+    def get_next_unordered(self, timeout: float) -> Any:
+        actor, task = self.given.pop(0)
+        if actor == "lost":
+            raise LostError(task)
+        return task
+
+
+def test_after_a_loss_what_the_others_have_at_hand_still_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray.util", SimpleNamespace(ActorPool=Pool))
+    answers, came = Crew(ThreeNodes(), {"lost": {}, "a": {}}, at_once=3).answers("score", range(9)), list[Any]()
+    with pytest.raises(LostError, match="0"):
+        for each in answers:
+            came.append(each)
+    assert came == [1, 3, 5]  # six were at hand, those of the lost one are not done
+
+
+@pytest.mark.parametrize(("spec", "at_once"), [("openai:m@http://127.0.0.1:9/v1", 4), ("offline", 1)])
+def test_parts_that_wait_for_replies_are_asked_side_by_side(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch, spec: str, at_once: int
+) -> None:
+    threads, remote = list[int](), ThreeNodes.remote
+    monkeypatch.setattr(
+        ThreeNodes,
+        "remote",
+        lambda self, max_concurrency, **how: threads.append(max_concurrency) or remote(self, **how),
+    )
+    with closing(open_any(replace(plan.request, judge=spec))) as judge:
+        scoring = on_ray._Scoring(ThreeNodes(), plan, judge, SILENT)
+    assert (set(threads), scoring.crew.at_once) == ({at_once}, at_once)
+
+
 def test_what_a_node_lacks_is_told_with_its_name_before_the_start(plan: Plan) -> None:
     scoring = on_ray._Scoring(ThreeNodes(lacking="b"), plan, open_any(plan.request), SILENT)
     with pytest.raises(JobError, match=r"Nothing was started\. On b: The model tiny is not there\."):

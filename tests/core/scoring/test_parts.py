@@ -20,7 +20,7 @@ import pytest
 import core
 from core.errors import ConcordError, GoldenError, JobError, UsageError
 from core.files import json_lines
-from core.scoring import on_ray, places, run, score_file
+from core.scoring import on_ray, places, score_file, sizes
 from core.scoring.fused import score_fused
 from core.scoring.identity import identity_of
 from core.scoring.item_file import file_digest, validate_items
@@ -62,8 +62,8 @@ def why_not_ready(plan: Plan, with_key: Collection[str] = ()) -> str:
     scorer = Scorer(plan)
     with plan.out.marked() as mark:
         said = scorer.why_not_ready(with_key, mark)
-    if "judge" in vars(scorer):  # it could be opened
-        scorer.judge.close()
+    if scorer._judge is not None:
+        scorer._judge.close()
     return said
 
 
@@ -84,7 +84,7 @@ def test_parts_in_the_order_of_their_names_are_the_verdicts_of_one_process(
 def test_fused_judges_and_hidden_states_give_the_verdicts_of_one_process(
     plan: Plan, tmp_path: Path, repository: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    monkeypatch.setattr(run, "BATCH", plan.size)  # parts are whole batches of the one process
+    monkeypatch.setattr(sizes, "BATCH", plan.size)  # parts are whole batches of the one process
     few, out = tmp_path / "few.jsonl", tmp_path / kind
     few.write_text("\n".join((repository / "sample_data" / "summaries.jsonl").read_text().splitlines()[:48]))
     golden = core.load_golden(few)
@@ -509,6 +509,22 @@ def test_a_model_that_is_there_is_ready_and_one_that_nobody_let_in_is_told(
     named = judge_file.read_text().replace("spec: offline", f"spec: hf:{model}")
     closed = replace(plan, judge_file=named.encode(), request=replace(plan.request, accept_edited=True))
     assert "CONCORD_LOCAL_MODELS" in why_not_ready(closed)
+
+
+@pytest.mark.parametrize(
+    ("spec", "on_gpu", "elsewhere"), [("hf:m", 70, 10), ("openai:m", 10, 10), ("offline", 400, 400)]
+)
+def test_a_gpu_is_asked_more_at_once_and_parts_hold_whole_batches_of_any_node(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, spec: str, on_gpu: int, elsewhere: int
+) -> None:
+    named = {"hf:m": f"hf:{save_model(tmp_path / 'model')}", "openai:m": "openai:m@http://127.0.0.1:9/v1"}
+    judge = open_any(replace(plan.request, judge=named.get(spec, spec)))
+    assert spec == "offline" or judge.calls_an_item == 3
+    for device, n in (("cuda", on_gpu), ("cpu", elsewhere)):
+        monkeypatch.setattr("core.providers.transformers_local.choose_device", lambda _asked, device=device: device)
+        assert sizes.batch_size(judge) == n
+        assert sizes.part_size(judge) % sizes.batch_size(judge) == 0
+    judge.close()
 
 
 def test_what_could_not_be_written_leaves_nothing_behind(tmp_path: Path) -> None:
