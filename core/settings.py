@@ -19,6 +19,7 @@
 | `CONCORD_ENDPOINTS` | `endpoints.yaml` in `CONCORD_HOME` | YAML file: what each endpoint is sent, and prices |
 | `CONCORD_PRICES` | none | JSON file: model → [dollars per million prompt tokens, … completion tokens] |
 | `CONCORD_MAX_UPLOAD_MB` | `200` | largest golden file accepted; packed ones unpack to 32 MB and 100 × their size |
+| `CONCORD_MAX_GOLDEN_ITEMS` | `250000` | items of the largest golden set, 5 KB of memory each |
 | `CONCORD_LOG` | `text` | log lines of the worker: `text`, or `json`; never a key, never an item's text |
 | `CONCORD_TELEMETRY` | none | `otlp`: traces and counts of runs go where the usual `OTEL_…` variables say |
 | `CONCORD_DEMO` | `on` | `on`: a new store opens with the demo project; `off`: without it |
@@ -40,6 +41,8 @@ from typing import Literal
 
 from core.errors import UsageError
 from core.people import ROLES, Role
+
+USUAL_GOLDEN_ITEMS = 250_000
 
 CAPABILITIES = ("cuda", "mps", "gpu", "cpu")
 """What a worker can compute on, the best first."""
@@ -66,6 +69,7 @@ class Settings:
     prices: Path | None = None
     endpoints: Path | None = None
     max_upload_mb: int = 200
+    max_golden_items: int = USUAL_GOLDEN_ITEMS
     demo: bool = False
     log_form: Literal["text", "json"] = "text"
     telemetry: Literal["", "otlp"] = ""
@@ -101,6 +105,7 @@ class Settings:
             prices=Path(prices).expanduser() if prices else None,
             endpoints=Path(endpoints).expanduser().absolute() if endpoints else None,
             max_upload_mb=_positive(env, "CONCORD_MAX_UPLOAD_MB", 200),
+            max_golden_items=golden_items(env),
             demo=_switch(env, "CONCORD_DEMO"),
             log_form="json" if _one_of(env, "CONCORD_LOG", ("text", "json")) == "json" else "text",
             telemetry="otlp" if _one_of(env, "CONCORD_TELEMETRY", ("", "otlp")) else "",
@@ -118,6 +123,12 @@ class Settings:
 def variable(name: str) -> str:
     """The value of an environment variable that a file of this installation names; "" where it is not set."""
     return os.environ.get(name, "").strip()
+
+
+def golden_items(environ: Mapping[str, str] | None = None) -> int:
+    """How many items a golden set may have.  UsageError where what stands there is no positive number."""
+    env = os.environ if environ is None else environ
+    return _positive(env, "CONCORD_MAX_GOLDEN_ITEMS", USUAL_GOLDEN_ITEMS)
 
 
 def home_of(environ: Mapping[str, str] | None = None) -> Path:

@@ -35,7 +35,7 @@ from core.cli.options import JsonFlag
 from core.cli.output import tell
 from core.errors import ConcordError, UsageError
 from core.owner_only import make_private, secure_home
-from core.settings import Settings, capability_named, home_of
+from core.settings import USUAL_GOLDEN_ITEMS, Settings, capability_named, golden_items, home_of
 
 CTRL_C = 130
 """What Typer gives, without an error, where a person interrupts a command."""
@@ -76,6 +76,10 @@ def main(arguments: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     as_json = "--json" in arguments
     try:
+        if (items := golden_items()) != USUAL_GOLDEN_ITEMS:
+            from core.data.files import LIMITS
+
+            LIMITS.items = items
         outcome = _parser()(args=arguments, standalone_mode=False, prog_name="python -m core")
         if outcome == CTRL_C:
             raise KeyboardInterrupt

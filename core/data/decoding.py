@@ -11,6 +11,7 @@ import zlib
 from collections import abc
 from typing import IO, Any
 
+from core.data.files import MORE_ROWS
 from core.errors import GoldenError
 from core.sandbox import Job
 
@@ -20,7 +21,7 @@ PARQUET_ROWS = 64
 def _bound_rows(n_rows: int, options: abc.Mapping[str, Any]) -> None:
     most = options["rows"]
     if most is not None and n_rows > most:
-        raise GoldenError(f"The file has too many rows; at most {most} are read.")
+        raise GoldenError(f"The file has too many rows; at most {most:,} are read. {MORE_ROWS}")
 
 
 # ── Parquet ──────────────────────────────────────────────────────────────────────────────────────────────────

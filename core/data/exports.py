@@ -33,7 +33,7 @@ from typing import Any
 
 from core.data.cells import CellError, folded, parse_json, read_id, read_number
 from core.data.columns import propose_mapping
-from core.data.files import MAX_GOLDEN_ROWS
+from core.data.files import LIMITS
 from core.data.findings import FindingLog, first_error, has_errors
 from core.data.items import RowReader
 from core.data.tables import TableFile, open_table
@@ -148,7 +148,7 @@ def read_traffic(paths: Sequence[Path], label: str) -> Traffic:
 
 def _read(path: Path, reading: _Reading) -> str:
     """Read one file; returns the tool that it is taken for."""
-    table = open_table(path, suffix=suffix_of_recording(path.name), max_mb=None, max_rows=MAX_GOLDEN_ROWS)
+    table = open_table(path, suffix=suffix_of_recording(path.name), max_mb=None, max_rows=LIMITS.items)
     rows = table.rows()
     head = list(islice(rows, _HEAD))
     for tool, forms, read in _TOOLS:

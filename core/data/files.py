@@ -26,10 +26,13 @@ USUAL_MB = 200
 MAX_ROWS = 1_048_576
 MAX_COLUMNS, MAX_NAME = 2000, 200
 MAX_VALUES = 5_000_000
-"""Cells, and entries of the lists and objects in them, of a file that is read whole, or of one line."""
+"""Values of a file (`Source.values`), unless more rows were asked for."""
 
-MAX_GOLDEN_ROWS, MAX_LABELS = 250_000, 1_000_000
-"""Rows of a file that is made a golden set; labels and ratings in it, and room for them (items times aspects)."""
+MORE_ROWS = "Split it, or, if it is a golden set and there is memory, set CONCORD_MAX_GOLDEN_ITEMS."
+"""What to do about too many."""
+
+VALUES_A_ROW = 12
+"""Values that a file may hold for each of the rows that were asked for, where these are more than `MAX_VALUES`."""
 
 UNPACKED_FREELY, UNPACKED_TIMES = 32 << 20, 100
 """A packed file may unpack to so many bytes, and to so many times its own size beyond that."""
@@ -41,11 +44,36 @@ HEAD = 64 * 1024
 _MB = 1 << 20
 
 
+@dataclass(slots=True)
+class GoldenLimits:
+    """How large a golden set may be: it is held in memory whole, at some 5 KB an item.
+
+    Whoever starts a process sets `items` by its settings; the rest goes with them.
+    """
+
+    items: int = 250_000
+
+    @property
+    def labels(self) -> int:
+        """Labels and ratings, and room for them: items times aspects."""
+        return 4 * self.items
+
+    @property
+    def mb(self) -> float:
+        """The size of its file, packed and unpacked."""
+        return max(USUAL_MB, self.items * USUAL_MB / 250_000)
+
+
+LIMITS = GoldenLimits()
+"""Those of this process."""
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """The content of a file: its name for messages, its format (``".csv"``), whether it is gzip, its size in bytes.
 
-    `limit` bounds its bytes, packed and unpacked; None for a file of any length that is read row by row.
+    `limit` bounds its bytes, packed and unpacked; None for a file of any length that is read row by row.  `values`
+    bounds the cells, and entries of the lists and objects in them, of a file that is read whole, or of one line.
     """
 
     name: str
@@ -54,6 +82,7 @@ class Source:
     packed: bool
     size: int
     limit: int | None
+    values: int
 
     def refuse(self, message: str, *, row: int | None = None, column: str | None = None) -> GoldenError:
         """The error that names this file."""
@@ -72,8 +101,8 @@ class Source:
 
     def bound_values(self, n_values: int, *, row: int | None = None) -> None:
         """GoldenError when there are more values than are read."""
-        if n_values > MAX_VALUES:
-            raise self.refuse(f"The file holds too many values; at most {MAX_VALUES:,} are read. Split it.", row=row)
+        if n_values > self.values:
+            raise self.refuse(f"The file holds too many values; at most {self.values:,} are read. Split it.", row=row)
 
     def data(self) -> bytes:
         """The bytes as they lie there, packed or not."""
@@ -164,13 +193,19 @@ class Source:
 
 
 def open_source(
-    file: str | Path | bytes, name: str | None = None, *, suffix: str | None = None, max_mb: float | None = USUAL_MB
+    file: str | Path | bytes,
+    name: str | None = None,
+    *,
+    suffix: str | None = None,
+    max_mb: float | None = USUAL_MB,
+    max_rows: int | None = None,
 ) -> Source:
     """A file to be read, by its path or by the bytes of an upload (then `name` gives its format).
 
     `suffix` is the format whatever the name says; gzip is then known by its content.  `max_mb` bounds the file and
     what it unpacks to, which is never more than 32 MB and 100 times its own size; None takes a file of any length.
-    GoldenError for one that is missing, empty, too large or of no known format.
+    `max_rows` are those that will be read at most.  GoldenError for one that is missing, empty, too large or of no
+    known format.
     """
     label = name or (Path(file).name if not isinstance(file, bytes) else "")
     content = file if isinstance(file, bytes) else Path(file)
@@ -185,7 +220,8 @@ def open_source(
     if not size:
         raise GoldenError("The file is empty (0 bytes): write it anew, or name another.", file=label)
     packed = named.endswith(".gz") if suffix is None else start == GZIP
-    return Source(label, content, named.removesuffix(".gz"), packed, size, limit)
+    values = max(MAX_VALUES, VALUES_A_ROW * (max_rows or 0))
+    return Source(label, content, named.removesuffix(".gz"), packed, size, limit, values)
 
 
 def suffix_of(name: str) -> str | None:

@@ -10,7 +10,7 @@ from typing import Any
 from core.data.cells import clean_text
 from core.data.check import check_aspect, check_items, check_mapping, check_repeated, check_scale, group_facts
 from core.data.columns import Mapping, propose_mapping
-from core.data.files import MAX_GOLDEN_ROWS, USUAL_MB
+from core.data.files import LIMITS
 from core.data.findings import Finding, FindingLog, first_error, has_errors
 from core.data.items import ItemRows, read_items
 from core.data.kinds import detect_kind
@@ -46,21 +46,21 @@ def load_golden(
     scales: abc.Mapping[str, Scale] | None = None,
     ranks: abc.Collection[str] | None = None,
     name: str | None = None,
-    max_mb: float = USUAL_MB,
+    max_mb: float | None = None,
 ) -> GoldenSet:
     """Read, map, check and freeze a golden file (CSV, TSV, JSONL, JSON, Parquet, XLSX; text formats also .gz).
 
     `mapping` None: as `propose_mapping` proposes.  `scales`: aspect → confirmed scale; others are found.  `ranks`:
     aspects or columns that hold ranks within a source, 1 the best; None: those that are called so.  `max_mb` bounds the
-    file, packed and unpacked.  GoldenError with file, row and column for the first thing that forbids its use;
-    `build_golden` gives all findings.
+    file, packed and unpacked; None: 200 MB, more where more items are allowed.  GoldenError with file, row and
+    column for the first thing that forbids its use; `build_golden` gives all findings.
     """
     table = golden_table(_table(path, max_mb), ranks)
     return _usable(build_golden(table, _ranked(table, mapping, ranks), scales, name=name), path)
 
 
 def load_items(
-    path: str | Path, *, mapping: Mapping | None = None, name: str | None = None, max_mb: float = USUAL_MB
+    path: str | Path, *, mapping: Mapping | None = None, name: str | None = None, max_mb: float | None = None
 ) -> GoldenSet:
     """As `load_golden`, for items to be scored: labels are neither needed nor read; `aspects` is empty."""
     table = golden_table(_table(path, max_mb))
@@ -86,8 +86,8 @@ def _ranked(table: Table, mapping: Mapping | None, ranks: abc.Collection[str] | 
     return mapping if ranks is None else with_ranks(mapping or propose_mapping(table.columns, table.rows), ranks)
 
 
-def _table(path: str | Path, max_mb: float = USUAL_MB) -> Table:
-    return read_table(path, max_mb=max_mb, max_rows=MAX_GOLDEN_ROWS)
+def _table(path: str | Path, max_mb: float | None = None) -> Table:
+    return read_table(path, max_mb=max_mb or LIMITS.mb, max_rows=LIMITS.items)
 
 
 def _usable(built: BuiltGolden, path: str | Path) -> GoldenSet:
@@ -113,10 +113,11 @@ def build_golden(
     GoldenError for more rows or labels than a golden set may have; everything else that is wrong comes back as
     findings.
     """
-    if len(table.rows) > MAX_GOLDEN_ROWS:
+    if len(table.rows) > LIMITS.items:
         raise GoldenError(
-            f"{len(table.rows):,} rows came; at most {MAX_GOLDEN_ROWS:,} are read at once. Split the file, or score it "
-            "as CSV, JSONL or Parquet, which `score` reads row by row.",
+            f"{len(table.rows):,} rows came; at most {LIMITS.items:,} are read at once. Split the file, set "
+            "CONCORD_MAX_GOLDEN_ITEMS where there is memory, or score it as CSV, JSONL or Parquet, which `score` reads "
+            "row by row.",
             file=table.name,
         )
     if left_out:

@@ -19,7 +19,7 @@ from core.data.cells import (
     shown,
 )
 from core.data.columns import Mapping, RatingColumn
-from core.data.files import MAX_LABELS
+from core.data.files import LIMITS
 from core.data.findings import FindingLog
 from core.data.items import ItemRows
 from core.data.tables import Row, Table
@@ -138,7 +138,7 @@ class _Reader:
     def cells_of(self, aspect: str) -> AspectCells:
         if aspect not in self.aspects:
             n = len(self.items.items)
-            if n * (len(self.aspects) + 1) > MAX_LABELS:
+            if n * (len(self.aspects) + 1) > LIMITS.labels:
                 raise self.too_many(f"{n:,} items have room for labels on {len(self.aspects)} aspects")
             self.aspects[aspect] = AspectCells(aspect, [None] * n)
         return self.aspects[aspect]
@@ -154,13 +154,13 @@ class _Reader:
                 yield number, row, position, cell
 
     def too_many(self, what: str) -> GoldenError:
-        message = f"The file holds too many labels: {what}, and a golden set at most {MAX_LABELS:,}. Split it."
+        message = f"The file holds too many labels: {what}, and a golden set at most {LIMITS.labels:,}. Split it."
         return GoldenError(message, file=self.table.name)
 
     def number(self, cell: Any, row: int, column: str) -> float | None:
         """The label in a cell; None, with an error where one came that cannot be read."""
         self.n_labels += 1
-        if self.n_labels > MAX_LABELS:
+        if self.n_labels > LIMITS.labels:
             raise self.too_many("there are more ratings")
         comma = self.comma_of(column, cell)
         try:

@@ -26,7 +26,7 @@ from typing import Any
 from core.data import files
 from core.data.cells import MAX_DEPTH, clean_text, folded, n_values
 from core.data.columns import is_role
-from core.data.files import USUAL_MB, Source, check_names, open_source
+from core.data.files import MORE_ROWS, USUAL_MB, Source, check_names, open_source
 from core.data.findings import Finding, FindingLog
 from core.sandbox import Allowance, Reader, RefusedError
 
@@ -111,7 +111,7 @@ class Rows:
         with closing(self._plain_rows()) as rows:
             for number, row in enumerate(rows, start=self.start + 1):
                 if most is not None and number > most:
-                    raise source.refuse(f"The file has too many rows; at most {most} are read.")
+                    raise source.refuse(f"The file has too many rows; at most {most:,} are read. {MORE_ROWS}")
                 count += len(row) if self.file.delimiter else self._values_of(row, number)
                 if most is not None:
                     source.bound_values(count, row=None if self.file.delimiter else number)
@@ -182,9 +182,9 @@ def open_table(
 
     `max_mb` None reads a file of any length row by row; what has to be read whole is bounded all the same.
     """
-    source = open_source(file, name, suffix=suffix, max_mb=max_mb)
+    source = open_source(file, name, suffix=suffix, max_mb=max_mb, max_rows=max_rows)
     if source.limit is None and source.suffix in (".json", ".xlsx"):
-        source = open_source(file, name, suffix=suffix)
+        source = open_source(file, name, suffix=suffix, max_rows=max_rows)
     most = None if source.limit is None else min(files.MAX_ROWS, max_rows or files.MAX_ROWS)
     if source.suffix == ".xlsx":
         return _workbook(source, most or files.MAX_ROWS)

@@ -89,9 +89,12 @@ def read_recording(store: Store, data: bytes, name: str, *, max_mb: float) -> Re
     GoldenError for a file that cannot be read.
     """
     from core.data import read_upload
+    from core.data.files import LIMITS
     from core.data.verdict_files import load_recording
+    from core.data.verdict_files.recording import MAX_ROWS
 
-    return load_recording(data, name, max_mb=max_mb, read=read_upload)
+    most = max(MAX_ROWS, LIMITS.items)
+    return load_recording(data, name, max_mb=max_mb, max_rows=most, read=read_upload)
 
 
 @requires("reviewer")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from core.data import Table
 from core.data import read_upload as read_table_sent
-from core.data.files import MAX_GOLDEN_ROWS
+from core.data.files import LIMITS
 from core.data.golden import golden_table
 from core.errors import NotFoundError, UsageError
 from core.project_records import AspectSummary, GoldenPage, GoldenSummary, ProjectSummary
@@ -35,10 +35,11 @@ _stores: dict[str, Store] = {}
 
 
 def open_store(settings: Settings) -> Store:
-    """The store that `settings` name: one per process, made and migrated at the first call.
+    """The store that `settings` name: one per process, made and migrated at the first call, with their limits.
 
     StoreError when it cannot be opened or was written by a newer Concord.
     """
+    LIMITS.items = settings.max_golden_items
     url = settings.database_url or f"sqlite:///{settings.home.absolute() / 'concord.sqlite'}"
     with _lock:
         if url not in _stores:
@@ -153,7 +154,7 @@ def read_upload(store: Store, data: bytes, name: str, *, max_mb: float) -> Table
 
     GoldenError for a file that cannot be read.
     """
-    return golden_table(read_table_sent(data, name, max_mb=max_mb, max_rows=MAX_GOLDEN_ROWS))
+    return golden_table(read_table_sent(data, name, max_mb=max_mb, max_rows=LIMITS.items))
 
 
 def list_goldens(store: Store, project_id: str) -> list[GoldenSummary]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from core.data import Mapping, load_items, propose_mapping
 from core.data.check import EmptyTexts, check_mapping
-from core.data.files import MAX_GOLDEN_ROWS
+from core.data.files import LIMITS
 from core.data.findings import Finding, FindingLog, first_error, has_errors
 from core.data.items import RowReader, repeated_id
 from core.data.ranks import ranks_in_rows
@@ -74,7 +74,7 @@ def file_digest(path: Path) -> str:
 
 def validate_items(path: Path, on_rows: OnRows = lambda n: None) -> ItemFile:
     """Look at every row of `path`.  GoldenError with row and column for the first thing that forbids its use."""
-    table = open_table(path, max_mb=None, max_rows=MAX_GOLDEN_ROWS)
+    table = open_table(path, max_mb=None, max_rows=LIMITS.items)
     digest, first = file_digest(path), table.rows()
     head = list(itertools.islice(first, HEAD_ROWS))
     mapping = propose_mapping(first.columns, head)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,7 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from core.data import Table, build_golden, load_golden, load_items, propose_mapping, read_table
+from core.__main__ import main
+from core.data import Table, build_golden, files, load_golden, load_items, propose_mapping, read_table
 from core.errors import GoldenError
 from core.records import Scale
 
@@ -125,3 +127,28 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
     heavy = "{'pandas', 'pyarrow', 'openpyxl', 'scipy', 'sklearn', 'torch'}"
     code = f"import sys, core.data; assert not {heavy} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_golden_set_may_have_as_many_items_as_its_process_allows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "golden.jsonl"
+    path.write_text("".join(json.dumps({"target": f"text {k}", "human_wit": k % 5 + 1}) + "\n" for k in range(30)))
+    monkeypatch.setattr(files.LIMITS, "items", files.LIMITS.items)  # put back at the end
+    monkeypatch.setenv("CONCORD_MAX_GOLDEN_ITEMS", "20")
+    assert main(["check", str(path), "--json"]) == 1
+    said = json.loads(capsys.readouterr().out)["error"]["message"]
+    assert "too many rows; at most 20 are read. Split it, or" in said
+    assert "set CONCORD_MAX_GOLDEN_ITEMS" in said
+    monkeypatch.setenv("CONCORD_MAX_GOLDEN_ITEMS", "30")
+    assert main(["check", str(path), "--json"]) == 0
+    monkeypatch.setenv("CONCORD_MAX_GOLDEN_ITEMS", "many")
+    assert main(["check", str(path), "--json"]) == 2
+    assert "CONCORD_MAX_GOLDEN_ITEMS" in json.loads(capsys.readouterr().out.splitlines()[-1])["error"]["message"]
+
+
+def test_labels_values_and_the_size_of_the_file_go_with_the_items() -> None:
+    usual, large = files.GoldenLimits(), files.GoldenLimits(1_000_000)
+    assert (usual.labels, usual.mb, large.labels, large.mb) == (1_000_000, 200, 4_000_000, 800)
+    assert files.open_source(b"a\n1\n", "a.csv", max_rows=usual.items).values == 5_000_000
+    assert files.open_source(b"a\n1\n", "a.csv", max_rows=large.items).values == 12_000_000

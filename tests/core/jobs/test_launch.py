@@ -88,6 +88,7 @@ def test_settings_reach_the_worker_whole(tmp_path: Path) -> None:
         concurrency=7,
         prices=tmp_path / "p.json",
         max_upload_mb=9,
+        max_golden_items=8,
         demo=True,
         openai_api_key="sk-secret",
         openai_base_url="http://127.0.0.1/v1",

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.data.files import MAX_GOLDEN_ROWS
+from core.data.files import LIMITS
 from core.judging.offline import exchange, features, grounding, language
 from core.judging.offline.features import FEATURES, INDEX, feature_matrix
 from core.judging.offline.text import cut, names, numbers, split_sentences, stem
@@ -276,7 +276,7 @@ def test_any_text_can_be_measured(target: str, source: str) -> None:
 
 def test_all_items_of_the_largest_golden_set_are_measured_once() -> None:
     """A calibration goes over its items again and again: of a cache that holds fewer, each pass would find none."""
-    assert features._vector.cache_info().maxsize >= MAX_GOLDEN_ROWS
+    assert features._vector.cache_info().maxsize >= LIMITS.items
 
 
 def test_a_kept_vector_is_that_of_its_item_and_keeps_no_text() -> None:
