@@ -21,6 +21,7 @@ from core.data.scale import find_scale, is_usual
 from core.data.split import calibration_labels, few_labels
 from core.data.tables import Table, read_table
 from core.errors import AspectError, GoldenError
+from core.memory import uncollected
 from core.records import AspectLabels, GoldenSet, Rating, Scale
 
 
@@ -96,6 +97,7 @@ def _usable(built: BuiltGolden, path: str | Path) -> GoldenSet:
     return built.golden
 
 
+@uncollected()
 def build_golden(
     table: Table,
     mapping: Mapping | None = None,

@@ -28,6 +28,7 @@ from core.data.cells import MAX_DEPTH, clean_text, folded, n_values
 from core.data.columns import is_role
 from core.data.files import MORE_ROWS, USUAL_MB, Source, check_names, open_source
 from core.data.findings import Finding, FindingLog
+from core.memory import uncollected
 from core.sandbox import Allowance, Reader, RefusedError
 
 SMALL = 1 << 20
@@ -223,8 +224,8 @@ def read_table(
     unpacks to; rows, columns and values are bounded too.  XLSX: the first sheet; formulas stay text.  GoldenError for
     anything that cannot be read.
     """
-    rows = open_table(file, name, suffix=suffix, max_mb=max_mb, max_rows=max_rows).rows()
-    read = tuple(rows)
+    with uncollected():
+        read = tuple(rows := open_table(file, name, suffix=suffix, max_mb=max_mb, max_rows=max_rows).rows())
     return Table(rows.file.source.name, rows.columns, read, rows.findings)
 
 
@@ -240,7 +241,7 @@ def read_upload(
         return read_table(data, name, suffix=suffix, max_mb=max_mb, max_rows=max_rows)
     allowance = Allowance.of(min(source.unpacked, _UNPACKED_USUALLY * source.size))
     options = {"name": name, "suffix": suffix, "max_mb": max_mb, "max_rows": max_rows}
-    with closing(_decoded("table", source, options, allowance)) as lines:
+    with uncollected(), closing(_decoded("table", source, options, allowance)) as lines:
         head = next(lines)
         rows = tuple(lines)
     return Table(name, tuple(head["columns"]), rows, tuple(Finding(**finding) for finding in head["findings"]))

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
+
+from core.data import read_table
+from core.errors import GoldenError
+from core.memory import uncollected
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -56,3 +63,25 @@ def test_what_lives_on_is_not_looked_through_again_and_circles_still_go() -> Non
 
 def test_the_command_line_looks_seldom() -> None:
     assert python(STARTED) == "(100000, 10, 10)"
+
+
+def test_threads_that_pause_the_search_leave_it_as_it_was() -> None:
+    with uncollected():
+        with uncollected():
+            assert not gc.isenabled()
+        assert not gc.isenabled()
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        with uncollected():
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+def test_a_file_that_is_refused_leaves_the_search_on(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("target\n")
+    with pytest.raises(GoldenError):
+        read_table(tmp_path / "a.csv")
+    assert gc.isenabled()
