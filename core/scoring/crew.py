@@ -17,7 +17,11 @@ TASKS_AHEAD = 2
 """Tasks that an actor has, one of them at work, unless it does several at once."""
 
 PATIENCE = 60.0
-"""Seconds that new actors get to answer before they are left out."""
+"""Seconds that new actors get to answer before they are left out; then, that no answer comes before all are looked at,
+and that a sign of life may take."""
+
+LIFE = "life"
+"""A thread of every actor that does nothing but give a sign of life, whatever the others are at."""
 
 Each = Literal["cpu", "gpu", "node", "gpu node", "whole node"]
 """What has one actor: it computes on it, or waits for somebody else there ("node", or "gpu node", which has some)."""
@@ -28,7 +32,7 @@ class Crew:
     """Actors on the nodes of a cluster, with the node that each was put on.
 
     Their class has ``answer``, which yields once: streamed results come by a connection that the node opens to this
-    host, so whoever answers can also send, and not just be called.
+    host, so whoever answers can also send, and not just be called; and ``alive``, which does nothing.
     `silent` are the addresses of nodes that did not answer and were left out.  An actor that is lost leaves the crew.
     Each does `at_once` tasks at once, in threads of its own.
     """
@@ -44,8 +48,8 @@ class Crew:
 
         JobError where no node has any.
         """
-        # what is lost is told, not waited for
-        settled = {"max_restarts": 0, "max_task_retries": 0, "max_concurrency": at_once}
+        settled: dict[str, Any] = {"max_restarts": 0, "max_task_retries": 0}  # what is lost is told, not waited for
+        settled |= {"max_concurrency": at_once, "concurrency_groups": {LIFE: 1}}
         actors = {}
         for node in seats(ray, each)[:most]:
             actor = ray.remote(scheduling_strategy=_on(node), **_needs(node, each), **settled)(kind).remote(*arguments)
@@ -121,15 +125,22 @@ class Crew:
         """
         from ray.util import ActorPool
 
-        pool = ActorPool([*self.actors] * max(TASKS_AHEAD, self.at_once))
+        pool, waited = ActorPool([*self.actors] * max(TASKS_AHEAD, self.at_once)), 0.0
 
         def next_answer(patience: float = POLL_SECONDS) -> Any | None:
+            nonlocal waited
             try:
-                return pool.get_next_unordered(timeout=patience)
+                answer = pool.get_next_unordered(timeout=patience)
             except TimeoutError as error:
                 if isinstance(error, self.ray.exceptions.RayError):  # of an actor
                     raise
+                waited += patience
+                if waited >= PATIENCE:
+                    self._end_frozen()
+                    waited = 0.0
                 return None
+            waited = 0.0
+            return answer
 
         try:
             for task in tasks:
@@ -151,6 +162,12 @@ class Crew:
         """End the actors, whatever they do; those of a head that hangs end with the connection."""
         while self.actors and comes_back(partial(self.ray.kill, self.actors.popitem()[0])):
             pass
+
+    def _end_frozen(self) -> None:
+        """End the actors that give no sign of life: what they have at hand is lost with them, and told so by Ray."""
+        waiting = {actor.alive.options(concurrency_group=LIFE).remote(): actor for actor in self.actors}
+        for reply in self.ray.wait(list(waiting), num_returns=len(waiting), timeout=PATIENCE)[1]:
+            comes_back(partial(self.ray.kill, waiting[reply]))
 
     def _asked_to_answer(self) -> dict[Any, Any]:
         """What each actor streams → the actor."""

@@ -245,6 +245,9 @@ class Scorer:
         """It is there, and reaches whoever asked."""
         yield None
 
+    def alive(self) -> None:
+        """It is not frozen."""
+
     def look(self, piece: Piece) -> Look:
         """`look_at` a file or piece, from this node."""
         return look_at(self.plan, piece)

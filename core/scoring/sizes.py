@@ -18,7 +18,7 @@ BATCHES_ON_GPU = 7
 """Batches that a model on a GPU is asked as one: it answers them in little more time than one of them."""
 
 PART, REMOTE_PART = 2_000, 250
-"""Items of a part, of a judge that computes and of one that asks a model: what a lost node costs at most, an actor."""
+"""Items of a part, of a judge that computes and of one that asks a model: what an actor loses of each under way."""
 
 
 def batch_size(judge: RowJudge, *, anywhere: bool = False) -> int:

@@ -11,7 +11,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -106,7 +106,7 @@ class Reply:
     def __next__(self) -> Reply:
         return self
 
-    def options(self, num_returns: str) -> Any:
+    def options(self, num_returns: str = "", concurrency_group: str = "") -> Any:
         return SimpleNamespace(remote=lambda: replace(self, streamed=num_returns == "streaming"))
 
     def remote(self, *_: Any) -> Reply:
@@ -264,6 +264,36 @@ def test_after_a_loss_what_the_others_have_at_hand_still_comes(monkeypatch: pyte
         for each in answers:
             came.append(each)
     assert came == [1, 3, 5]  # six were at hand, those of the lost one are not done
+
+
+class Frozen(Pool):
+    """Stands in for Ray's ActorPool: the actor "b" answers nothing until it is ended."""
+
+    ended: ClassVar[list[str]] = []
+
+    def get_next_unordered(self, timeout: float) -> Any:
+        for place, (actor, task) in enumerate(self.given):
+            if actor.node != "b" or self.ended:
+                del self.given[place]
+                if actor.node == "b":
+                    raise LostError(task)
+                return task
+        raise TimeoutError
+
+
+def test_an_actor_that_is_frozen_is_ended_and_one_that_is_slow_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray.util", SimpleNamespace(ActorPool=Frozen))
+    monkeypatch.setattr(Frozen, "ended", [])
+    monkeypatch.setattr(crews, "PATIENCE", 4 * crews.POLL_SECONDS)
+    ray = ThreeNodes(silent="b")
+    ray.kill = lambda actor: Frozen.ended.append(actor.node)  # type: ignore[method-assign]
+    crew, came = Crew.of(ray, Scorer, each="cpu"), list[Any]()
+    with pytest.raises(LostError):
+        for each in crew.answers("score", range(6)):
+            came.append(each)
+    assert [each for each in came if each is not None] == [0, 2, 3, 5]
+    assert came.count(None) == 4
+    assert Frozen.ended == ["b"]
 
 
 @pytest.mark.parametrize(("spec", "at_once"), [("openai:m@http://127.0.0.1:9/v1", 4), ("offline", 1)])
