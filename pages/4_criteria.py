@@ -103,7 +103,8 @@ def read_and_edit(page: Opened, view: CriteriaEntry, entries: list[CriteriaEntry
     review = projects.review_of(page.store, page.project.project_id, view.criteria_id)
     rescore_id = criteria_effect.rescore_of(page, view, state.url_id("rescore"))
     finding(criteria_list.finding(view, entries, names), step=lambda: criteria_judge.draw_make_judge(page, view))
-    st.caption(plain(criteria_list.measured_on(view)))
+    scoring = criteria_effect.is_scoring(page, rescore_id)
+    st.caption(plain(criteria_list.measured_on(view, scoring=scoring)))
     left, right = st.columns(2, gap="medium")
     with left, st.container(border=True):
         draw_text(page, view, review, names[view.criteria_id])

@@ -67,6 +67,14 @@ def _is_about(run: Run, view: CriteriaEntry) -> bool:
     return run.kind == "rescore" and f'"criteria_id":"{view.criteria_id}"' in run.request_json
 
 
+def is_scoring(page: Opened, rescore_id: str | None) -> bool:
+    """Whether that run is still at it."""
+    try:
+        return rescore_id is not None and not run_view.read_run(page, rescore_id).finished
+    except ConcordError:
+        return False
+
+
 def effect_of(page: Opened, view: CriteriaEntry, rescore_id: str | None) -> Effect | None:
     """Out of a re-scoring, else out of a run that scored both (a round, a calibration); None where none did."""
     if rescore_id and (result := _finished(page, rescore_id)) is not None:

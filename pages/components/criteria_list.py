@@ -110,10 +110,12 @@ def finding(view: CriteriaEntry, entries: list[CriteriaEntry], names: Mapping[st
     return f"“{name}” agrees with people on {view.aspect} at {describe(newest.alignment)}: {place}"
 
 
-def measured_on(view: CriteriaEntry) -> str:
-    """What the figure of the finding is: statistic, level, side and n; else how to get one."""
+def measured_on(view: CriteriaEntry, *, scoring: bool) -> str:
+    """What the figure of the finding is: statistic, level, side and n; else how to get one, or that it comes."""
     newest = tables.newest_calibration(view)
     if newest is None or newest.alignment.value is None:
+        if scoring:
+            return "It is being scored now."
         return "Make it the judge to measure it, or save an edit of what is measured."
     measure = measure_name(newest.alignment.statistic, newest.alignment.level)
     return f"{measure}, calibration items, which flatter, n = {newest.alignment.n:,}, 95 % interval"

@@ -45,7 +45,7 @@ KINDS: dict[JudgeKind, str] = {
 NEEDS: dict[JudgeKind, str] = {
     "calibrated": "its judge",
     "no criteria": "its judge",
-    "repeval": "its encoder",
+    "repeval": "its model",
     "fused": "its parts",
     "imported": "its scores",
     "style": "its model",

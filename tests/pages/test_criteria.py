@@ -166,6 +166,9 @@ def test_an_edit_is_saved_with_its_author_and_rescored(place: Place, run_id: str
     assert (request.parent_id, request.run_id, request.held_out) == (best.criteria_id, run_id, False)
     assert screen.query_params["criteria"] == request.criteria_id
     assert screen.query_params["rescore"] == rescore
+    page_text = texts(screen)
+    assert "It is being scored now." in page_text
+    assert "Make it the judge to measure it" not in page_text
 
 
 def test_an_edit_without_an_author_is_not_saved(run_id: str) -> None:

@@ -204,7 +204,7 @@ def test_the_parts_say_what_they_need(full: Place) -> None:
     frame = frame_with(choose_section(open_screen(SCREEN, **full.ids), "More parts"), "labels seen")
     needs = dict(zip(frame["judge"], frame["needs"], strict=True))
     assert needs["overlap"] == "source"
-    assert needs["hidden"] == "its encoder"
+    assert needs["hidden"] == "its model"
     assert needs["one"] == "—"  # a metric by a name that nothing is computed by
     assert needs["plain"] == "its judge"
 
