@@ -287,7 +287,7 @@ def test_an_actor_that_is_frozen_is_ended_and_one_that_is_slow_is_not(monkeypatc
     monkeypatch.setattr(crews, "PATIENCE", 4 * crews.POLL_SECONDS)
     ray = ThreeNodes(silent="b")
     ray.kill = lambda actor: Frozen.ended.append(actor.node)  # type: ignore[method-assign]
-    crew, came = Crew.of(ray, Scorer, each="cpu"), list[Any]()
+    crew, came = Crew.of(ray, Scorer, each="node", at_once=2), list[Any]()
     with pytest.raises(LostError):
         for each in crew.answers("score", range(6)):
             came.append(each)
@@ -301,11 +301,12 @@ def test_parts_that_wait_for_replies_are_asked_side_by_side(
     plan: Plan, monkeypatch: pytest.MonkeyPatch, spec: str, at_once: int
 ) -> None:
     threads, remote = list[int](), ThreeNodes.remote
-    monkeypatch.setattr(
-        ThreeNodes,
-        "remote",
-        lambda self, max_concurrency, **how: threads.append(max_concurrency) or remote(self, **how),
-    )
+
+    def with_threads(self: ThreeNodes, max_concurrency: int = 1, **how: Any) -> Any:
+        threads.append(max_concurrency)
+        return remote(self, **how)
+
+    monkeypatch.setattr(ThreeNodes, "remote", with_threads)
     with closing(open_any(replace(plan.request, judge=spec))) as judge:
         scoring = on_ray._Scoring(ThreeNodes(), plan, judge, SILENT)
     assert (set(threads), scoring.crew.at_once) == ({at_once}, at_once)
