@@ -35,8 +35,17 @@ from tests.ray_nodes import (
 )
 
 ADDRESS, KEY = f"{HEAD}:{PORT}", "sk-never-in-ray-4711"
+ELSEWHERE = "models.test"
+"""The endpoint by another name: 127.0.0.1 is each node itself, and what runs there no other's to share."""
 SAMPLES = Path(__file__).parents[1] / "sample_data"
 N_ITEMS = 24
+
+
+def name_elsewhere(folder: Path) -> None:
+    """Have `ELSEWHERE` found in this namespace alone."""
+    known = folder / "hosts"
+    known.write_text(f"{Path('/etc/hosts').read_text()}\n127.0.0.1 {ELSEWHERE}\n")
+    subprocess.run(["mount", "--bind", str(known), "/etc/hosts"], check=True)
 
 
 def write_items(path: Path) -> Path:
@@ -154,6 +163,7 @@ def main() -> None:
     judge_file, folder = Path(sys.argv[1]), Path(sys.argv[2])
     os.environ |= {"OPENAI_API_KEY": KEY, "CONCORD_HOME": str(folder / "home"), "CONCORD_CONCURRENCY": "8"}
     os.environ["CONCORD_LOCAL_MODELS"] = str(folder / "model")
+    name_elsewhere(folder)
     items, model = write_items(folder / "items.jsonl"), save_model(folder / "model", context=8192)
     with two_nodes(folder) as second:
         from core.scoring import sizes
@@ -169,7 +179,7 @@ def main() -> None:
         assert server.stdout is not None
         url = server.stdout.readline().strip()
         files = {
-            "endpoint": (judge_file, f"openai:fake-judge@{url}"),
+            "endpoint": (judge_file, f"openai:fake-judge@{url.replace('127.0.0.1', ELSEWHERE)}"),
             "hf": (local_judge_file(judge_file, folder, model), ""),
         }
         body: dict[str, Any] = {kind: scored_both_ways(kind, *file, items, folder) for kind, file in files.items()}
