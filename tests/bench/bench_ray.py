@@ -7,7 +7,7 @@ all happens in namespaces of its own, which end with it; FOLDER (a temporary one
 Printed: a summary, and one JSON object.  *Per core* is items over the seconds of all nodes that lived, beside items a
 second of one process on one core, before and after: it takes a machine with two free cores.  *Processor time* is that
 of all processes of the cluster, Ray's own and the command's, looked at four times a second; it can be compared on a
-busy machine too.  `--part` takes other parts than `core.scoring.on_ray` has: a test has fewer items.  `--files` splits
+busy machine too.  `--part` takes other parts than `core.scoring.sizes` has: a test has fewer items.  `--files` splits
 the items over several files of a folder for the cluster, whose nodes then look at them side by side before anything is
 scored.
 """
