@@ -15,7 +15,7 @@ REMOTE_BATCH = 32
 """Calls between two checkpoints, by a judge that asks a model."""
 
 BATCHES_ON_GPU = 7
-"""Batches that a model on a GPU is asked as one: it answers them in little more time than one of them."""
+"""Batches that a model on a GPU is asked as one, as far as a part goes: a single one leaves most of it idle."""
 
 PART, REMOTE_PART = 2_000, 250
 """Items of a part, of a judge that computes and of one that asks a model: what an actor loses of each under way."""
