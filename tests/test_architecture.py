@@ -408,14 +408,10 @@ def no_swallowing(source: Source) -> Iterator[str]:
             yield f"{source.path}:{node.lineno}: swallows every error"
 
 
-def small_rooms(source: Source) -> Iterator[str]:
-    lines, most = source.text.count("\n"), 150 if _is_screen(source) else 400
-    if lines >= most:
-        yield f"{source.path}: {lines} lines, under {most}"
-    for function in source.functions:
-        length = (function.end_lineno or function.lineno) - function.lineno + 1
-        if length > 60:
-            yield f"{source.path}:{function.lineno}: {function.name} has {length} lines, at most 60"
+def small_screens(source: Source) -> Iterator[str]:
+    lines = source.text.count("\n")
+    if _is_screen(source) and lines >= 150:
+        yield f"{source.path}: {lines} lines, under 150"
 
 
 def telling_names(source: Source) -> Iterator[str]:
@@ -424,14 +420,9 @@ def telling_names(source: Source) -> Iterator[str]:
             yield f"{source.path}: {part!r} says nothing"
 
 
-def docstrings(source: Source) -> Iterator[str]:
+def module_docstrings(source: Source) -> Iterator[str]:
     if not ast.get_docstring(source.tree):
         yield f"{source.path}: no module docstring"
-    for node in source.tree.body if within(source.module, "core") else ():
-        public = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_")
-        migration = within(source.module, "core.store.migrations")  # its one function is what the module is for
-        if public and not migration and not ast.get_docstring(node):
-            yield f"{source.path}:{node.lineno}: {node.name} has no docstring"
 
 
 RULES: tuple[Rule, ...] = (
@@ -443,9 +434,9 @@ RULES: tuple[Rule, ...] = (
     sockets,
     no_unsafe_calls,
     no_swallowing,
-    small_rooms,
+    small_screens,
     telling_names,
-    docstrings,
+    module_docstrings,
 )
 
 BREAKS: list[tuple[Rule, str, str]] = [
@@ -475,13 +466,10 @@ BREAKS: list[tuple[Rule, str, str]] = [
     (no_unsafe_calls, "core/data/golden.py", "eval(cell)"),
     (no_swallowing, "core/data/golden.py", "try:\n    f()\nexcept Exception:\n    pass\n"),
     (no_swallowing, "core/data/golden.py", "while True:\n    try:\n        f()\n    except:\n        continue\n"),
-    (small_rooms, "pages/1_golden_set.py", "x = 1\n" * 151),
-    (small_rooms, "core/data/golden.py", "x = 1\n" * 400),
-    (small_rooms, "core/data/golden.py", "def f():\n" + "    x = 1\n" * 60),
+    (small_screens, "pages/1_golden_set.py", "x = 1\n" * 151),
     (telling_names, "core/data/utils.py", ""),
     (telling_names, "core/helpers/load.py", ""),
-    (docstrings, "core/data/golden.py", ""),
-    (docstrings, "core/data/golden.py", '"""Module."""\ndef f(): return 1'),
+    (module_docstrings, "core/data/golden.py", ""),
 ]
 
 KEEPS: list[tuple[Rule, str, str]] = [
@@ -492,8 +480,8 @@ KEEPS: list[tuple[Rule, str, str]] = [
     (heavy_late, "core/repeval/states.py", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import torch\n"),
     (third_parties, "core/judging/llm.py", "from urllib.parse import urlsplit"),
     (no_swallowing, "core/data/golden.py", "try:\n    f()\nexcept ValueError:\n    pass\n"),
-    (small_rooms, "pages/components/page.py", "x = 1\n" * 399),
-    (docstrings, "core/data/golden.py", '"""Module."""\ndef _f(): return 1'),
+    (small_screens, "pages/components/page.py", "x = 1\n" * 399),
+    (module_docstrings, "core/data/golden.py", '"""Module."""\ndef f(): return 1'),
 ]
 
 
