@@ -25,6 +25,7 @@ import hypothesis
 import pytest
 
 from core.settings import Settings
+from tests.other_processor import compute_otherwise
 from tests.outside import recording
 
 if TYPE_CHECKING:
@@ -77,6 +78,9 @@ hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, data
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--record", action="store_true", help="Write the recordings of tests/outside anew.")
+    parser.addoption(
+        "--other-processor", action="store_true", help="Change the last digits of models, as another processor does."
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -90,6 +94,8 @@ def pytest_configure(config: pytest.Config) -> None:
     sys.dont_write_bytecode = False
     os.environ["CONCORD_DEMO"] = "off"  # a new store holds the plain sample project alone
     hypothesis.settings.load_profile("ci" if IN_CI else "developer")
+    if config.getoption("--other-processor"):
+        compute_otherwise()
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
@@ -300,16 +306,16 @@ def run_script(
 
 
 @pytest.fixture
-def recorded(request: pytest.FixtureRequest) -> Callable[[Path, object], None]:
-    """Compares with what `file` holds; with --record it writes the file instead."""
+def recorded(request: pytest.FixtureRequest) -> Callable[..., None]:
+    """Compare with what `file` holds, numbers within `error`; with --record write the file instead."""
 
-    def compare(file: Path, now: object) -> None:
+    def compare(file: Path, now: object, error: float = 1e-6) -> None:
         if request.config.getoption("--record"):
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(json.dumps(now, indent=1, ensure_ascii=False, sort_keys=True) + "\n", "utf-8")
             return
         assert file.is_file(), f"{file.name} was never recorded: run this test with --record, and read what it writes"
-        found = recording.differences(json.loads(file.read_text("utf-8")), json.loads(json.dumps(now)))
+        found = recording.differences(json.loads(file.read_text("utf-8")), json.loads(json.dumps(now)), error=error)
         assert not found, "\n".join([f"{file.name}: {len(found)} differences", *found[:30]])
 
     return compare

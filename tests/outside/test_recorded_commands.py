@@ -29,12 +29,13 @@ WRITTEN = re.compile(r"--out {out}/([\w.]+)")
 class Command:
     """A command line of {sample} and {out} paths, which of the files it writes are recorded, what it comes after.
 
-    Whatever wrote the files that it reads it comes after anyway.
+    Whatever wrote the files that it reads it comes after anyway.  Numbers are compared within `error`.
     """
 
     line: str
     files: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
+    error: float = 1e-6
 
     @property
     def arguments(self) -> list[str]:
@@ -116,6 +117,7 @@ COMMANDS: dict[str, Command] = {
     "repeval": Command(
         "repeval {sample}/summaries.jsonl --aspect coherence --out {out}/repeval",
         ("repeval/summary.json", "repeval/scores.jsonl"),
+        error=recording.OF_STATES,
     ),
     "fuse": Command(
         "fuse {sample}/summaries.jsonl --aspect coherence --with offline,overlap --out {out}/fused",
@@ -211,7 +213,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_command(
-    name: str, session: Session, capsys: pytest.CaptureFixture[str], recorded: Callable[[Path, object], None]
+    name: str, session: Session, capsys: pytest.CaptureFixture[str], recorded: Callable[..., None]
 ) -> None:
     command, out = COMMANDS[name], session.folder
     places = {str(out): "<out>", str(ROOT): "<concord>"}
@@ -228,4 +230,4 @@ def test_command(
         "json": recording.plain(json.loads(lines[0]), places),
         "files": {file: recording.of_file(out / file, places) for file in command.files},
     }
-    recorded(KEPT / f"{name}.json", now)
+    recorded(KEPT / f"{name}.json", now, command.error)
