@@ -1,28 +1,28 @@
-"""Environment → frozen `Settings`.  The only module that reads `os.environ`.
+"""Read the settings from the environment.  No other module reads `os.environ`.
 
 | variable | default | meaning |
 | --- | --- | --- |
-| `CONCORD_HOME` | `.concord` | everything kept, for its owner alone: database, replies, artefacts |
-| `CONCORD_DATABASE_URL` | SQLite in `CONCORD_HOME` | a Postgres URL when several hosts share one store |
-| `CONCORD_WORKER` | `auto` | `auto`: the app starts a worker process; `external`: a worker runs elsewhere |
-| `CONCORD_WORKER_ID` | host name | names this worker; two live workers must not share one |
-| `CONCORD_CAPABILITIES` | found out | what the worker computes on: `cpu`, `gpu`, `cuda` or `mps` |
-| `CONCORD_REMOTE_CODE` | none | models whose own Python RepEval may run: `ORG/MODEL@COMMIT` or folders, by commas |
-| `CONCORD_LOCAL_MODELS` | none | models that a judge out of a file may run: `ID`, `ID@REVISION` or folders, by commas |
-| `CONCORD_RAY` | none | Ray cluster for `hf:` judges, hidden states, many texts: `auto`, or `HOST:PORT` of its head |
-| `CONCORD_RUNS_PER_PROJECT` | as many as fit | runs of one project at work at once, over all workers; the others wait |
-| `CONCORD_CONCURRENCY` | `64` | requests in flight to one endpoint |
-| `CONCORD_REQUESTS_PER_MINUTE` | as the endpoint allows | most requests a minute to one endpoint |
-| `CONCORD_TOKENS_PER_MINUTE` | as the endpoint allows | most tokens a minute, of prompts and replies |
-| `CONCORD_MAX_TOKENS` | `512` | longest reply of a judge named without a judge file; thoughts get room of their own |
-| `CONCORD_REASONING_EFFORT` | the model's | how long a judge thinks: `low`, `medium`, `high` or what it allows |
-| `CONCORD_ENDPOINTS` | `endpoints.yaml` in `CONCORD_HOME` | YAML file: what each endpoint is sent, and prices |
-| `CONCORD_PRICES` | none | JSON file: model → [dollars per million prompt tokens, … completion tokens] |
-| `CONCORD_MAX_UPLOAD_MB` | `200` | largest golden file accepted; packed ones unpack to 32 MB and 100 × their size |
-| `CONCORD_MAX_GOLDEN_ITEMS` | `250000` | items of the largest golden set, 5 KB of memory each |
-| `CONCORD_LOG` | `text` | log lines of the worker: `text`, or `json`; never a key, never an item's text |
-| `CONCORD_TELEMETRY` | none | `otlp`: traces and counts of runs go where the usual `OTEL_…` variables say |
-| `CONCORD_DEMO` | `on` | `on`: a new store opens with the demo project; `off`: without it |
+| `CONCORD_HOME` | `.concord` | folder of the database, cached replies and results, readable by its owner only |
+| `CONCORD_DATABASE_URL` | SQLite in `CONCORD_HOME` | Postgres URL, to share one database between hosts |
+| `CONCORD_WORKER` | `auto` | `auto`: the app starts a worker; `external`: you run workers yourself |
+| `CONCORD_WORKER_ID` | host name | name of this worker; two running workers need different names |
+| `CONCORD_CAPABILITIES` | detected | device of the worker: `cpu`, `gpu`, `cuda` or `mps` |
+| `CONCORD_REMOTE_CODE` | none | models whose own Python code RepEval may run: `ORG/MODEL@COMMIT` or folders, comma-separated |
+| `CONCORD_LOCAL_MODELS` | none | models that a judge file may load: `ID`, `ID@REVISION` or folders, comma-separated |
+| `CONCORD_RAY` | none | Ray cluster for `hf:` judges and hidden states: `auto`, or `HOST:PORT` of its head |
+| `CONCORD_RUNS_PER_PROJECT` | no limit | most runs of one project at a time, over all workers |
+| `CONCORD_CONCURRENCY` | `64` | most requests in flight per endpoint |
+| `CONCORD_REQUESTS_PER_MINUTE` | as the endpoint allows | most requests per minute and endpoint |
+| `CONCORD_TOKENS_PER_MINUTE` | as the endpoint allows | most prompt and reply tokens per minute and endpoint |
+| `CONCORD_MAX_TOKENS` | `512` | longest reply of a judge without a judge file; thinking gets extra room |
+| `CONCORD_REASONING_EFFORT` | the model's | how long a judge thinks: `low`, `medium`, `high`, or what the model accepts |
+| `CONCORD_ENDPOINTS` | `endpoints.yaml` in `CONCORD_HOME` | YAML file with settings and prices per endpoint |
+| `CONCORD_PRICES` | none | JSON file: model → [dollars per million prompt tokens, dollars per million reply tokens] |
+| `CONCORD_MAX_UPLOAD_MB` | `200` | largest golden set file; archives may unpack to 32 MB plus 100 times their size |
+| `CONCORD_MAX_GOLDEN_ITEMS` | `250000` | most items of a golden set, at 5 KB of memory each |
+| `CONCORD_LOG` | `text` | log format of the worker: `text` or `json`; logs hold no keys and no texts |
+| `CONCORD_TELEMETRY` | none | `otlp`: send traces and counts to where the `OTEL_…` variables point |
+| `CONCORD_DEMO` | `on` | `on`: a new database starts with the demo project |
 | `CONCORD_ROLES` | none | JSON file: e-mail address → viewer, annotator, reviewer or admin; `*` for all others |
 | `OPENAI_API_KEY` | none | key for OpenAI-compatible endpoints; never stored, logged or shown |
 | `OPENAI_BASE_URL` | OpenAI's | default endpoint of `openai:MODEL` |

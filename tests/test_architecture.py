@@ -18,7 +18,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 TOP_LEVEL = {"app.py", "pages", "core", "tests", "sample_data", "requirements.txt", "README.md"}
-TOOL_FILES = {"pyproject.toml", ".streamlit", ".ci", ".gitignore", "LICENSE"}
+TOOL_FILES = {"pyproject.toml", ".streamlit", ".ci", ".gitignore", "LICENSE", "CONTRIBUTING.md", "llms.txt"}
 
 EVERYTHING = ("core",)
 ALWAYS = ("core.records", "core.errors", "core.json_form", "core.memory", "core.owner_only", "core.progress")

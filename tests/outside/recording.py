@@ -1,7 +1,8 @@
 """What the program says, in a form that can be kept and compared: paths, times and identities taken out.
 
 A recording is JSON.  Numbers are compared within a relative 1e-4 (another processor adds up in another order), or
-within the absolute error that a recording names for what comes out of a model; long lists of numbers are kept as their count, mean and spread, long tables as their columns and first rows.
+within the absolute error that a recording names for what comes out of a model.  Long lists of numbers are kept as
+their count, mean and spread, long tables as their columns and first rows.
 """
 
 from __future__ import annotations

@@ -242,7 +242,7 @@ def test_a_faulty_file_stops_only_what_asks_an_endpoint(here: Here, tmp_path: Pa
 def test_the_example_of_the_readme_is_read(
     here: Here, repository: Path, monkeypatch: pytest.MonkeyPatch, server: RunningServer
 ) -> None:
-    example = (repository / "README.md").read_text("utf-8").split("```yaml\n", 1)[1].split("```", 1)[0]
+    example = (repository / "core/providers/README.md").read_text("utf-8").split("```yaml\n", 1)[1].split("```", 1)[0]
     for name in ("EXAMPLE_API_KEY", "GATEWAY_TOKEN", "OUR_PROJECT", "PROXY_URL", "AZURE_OPENAI_KEY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     installed = here(example)

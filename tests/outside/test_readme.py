@@ -1,0 +1,73 @@
+"""What the README shows runs as it stands: its four commands one after another, and its Python."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+WITHOUT_NETWORK = ("fetch", "worker")
+
+
+def fenced(document: Path, heading: str) -> str:
+    """Return the first fenced block under a heading."""
+    part = document.read_text("utf-8").split(f"\n## {heading}\n", 1)[1]
+    block = re.search(r"^```\w*\n(.*?)^```", part, flags=re.MULTILINE | re.DOTALL)
+    assert block, heading
+    return block[1]
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path:
+    """A folder that looks like a clone, in which commands may write."""
+    folder = tmp_path_factory.mktemp("clone")
+    for name in ("core", "sample_data"):
+        (folder / name).symlink_to(repository / name)
+    return folder
+
+
+def run(arguments: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv("CONCORD_HOME", str(folder / "home"))
+    monkeypatch.setenv("CONCORD_DEMO", "on")
+    done = subprocess.run([sys.executable, *arguments], cwd=folder, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, f"{arguments}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def test_the_four_commands(checkout: Path, repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = fenced(repository / "README.md", "Command line").splitlines()
+    assert [line.split()[3] for line in lines] == ["check", "calibrate", "score", "recheck"]
+    for line in lines:
+        said = run(shlex.split(line)[1:], checkout, monkeypatch)
+        assert len(said.splitlines()) <= 25
+        assert max(map(len, said.splitlines())) <= 100
+
+
+def test_the_python_block(checkout: Path, repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "spearman" in run(["-c", fenced(repository / "README.md", "Python")], checkout, monkeypatch)
+
+
+def test_the_csv_of_five_lines(checkout: Path, repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (checkout / "tickets.csv").write_text(fenced(repository / "README.md", "Your data"), "utf-8")
+    said = run(["-m", "core", "check", "tickets.csv", "--json"], checkout, monkeypatch)
+    assert '"clarity"' in said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("heading", ["Judge", "Measure", "Methods", "Projects", "Python"])
+def test_the_commands_of_the_command_line(
+    heading: str, checkout: Path, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every command of the guide to the command line runs, in its order and as it stands."""
+    block = fenced(repository / "core" / "cli" / "README.md", heading)
+    if heading == "Python":
+        run(["-c", block], checkout, monkeypatch)
+        return
+    for line in block.splitlines():
+        words = shlex.split(line)[1:]
+        if words[2] not in WITHOUT_NETWORK:
+            run(words, checkout, monkeypatch)
