@@ -7,7 +7,7 @@
 | `CONCORD_WORKER` | `auto` | `auto`: the app starts a worker; `external`: you run workers yourself |
 | `CONCORD_WORKER_ID` | host name | name of this worker; two running workers need different names |
 | `CONCORD_CAPABILITIES` | detected | device of the worker: `cpu`, `gpu`, `cuda` or `mps` |
-| `CONCORD_REMOTE_CODE` | none | models whose own Python code RepEval may run: `ORG/MODEL@COMMIT` or folders, comma-separated |
+| `CONCORD_REMOTE_CODE` | none | models whose own code RepEval may run: `ORG/MODEL@COMMIT` or folders, comma-separated |
 | `CONCORD_LOCAL_MODELS` | none | models that a judge file may load: `ID`, `ID@REVISION` or folders, comma-separated |
 | `CONCORD_RAY` | none | Ray cluster for `hf:` judges and hidden states: `auto`, or `HOST:PORT` of its head |
 | `CONCORD_RUNS_PER_PROJECT` | no limit | most runs of one project at a time, over all workers |
@@ -15,7 +15,7 @@
 | `CONCORD_REQUESTS_PER_MINUTE` | as the endpoint allows | most requests per minute and endpoint |
 | `CONCORD_TOKENS_PER_MINUTE` | as the endpoint allows | most prompt and reply tokens per minute and endpoint |
 | `CONCORD_MAX_TOKENS` | `512` | longest reply of a judge without a judge file; thinking gets extra room |
-| `CONCORD_REASONING_EFFORT` | the model's | how long a judge thinks: `low`, `medium`, `high`, or what the model accepts |
+| `CONCORD_REASONING_EFFORT` | the model's | how long a judge thinks: `low`, `medium`, `high`, … |
 | `CONCORD_ENDPOINTS` | `endpoints.yaml` in `CONCORD_HOME` | YAML file with settings and prices per endpoint |
 | `CONCORD_PRICES` | none | JSON file: model → [dollars per million prompt tokens, dollars per million reply tokens] |
 | `CONCORD_MAX_UPLOAD_MB` | `200` | largest golden set file; archives may unpack to 32 MB plus 100 times their size |

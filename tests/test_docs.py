@@ -7,7 +7,6 @@ import json
 import os
 import re
 import shlex
-from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from core.cli.options import Golden, JsonFlag, RanksOption, chosen_ranks
+from core.cli.options import Golden, JsonFlag, RanksOption, VerboseFlag, chosen_ranks
 from core.cli.output import notes, place, progress_bar, tell
 from core.errors import UsageError
 from core.wording import counted
@@ -21,18 +21,20 @@ commands = typer.Typer(add_completion=False)
 _COMPARED = {"catalogue": "equal to the catalogue's", "earlier fetch": "equal to that of the earlier fetch"}
 
 
-@commands.command()
-def check(golden: Golden, *, ranks: RanksOption = None, as_json: JsonFlag = False) -> None:
-    """Findings on a golden file: counts, scales, groups, ids, labels."""
+@commands.command(rich_help_panel="Judge")
+def check(
+    golden: Golden, *, ranks: RanksOption = None, verbose: VerboseFlag = False, as_json: JsonFlag = False
+) -> None:
+    """Validate a golden set: columns, scales, groups, ids and labels."""
     from core.data import check_file
 
     report = check_file(golden, ranks=chosen_ranks(ranks))
-    tell(report, _check_words(report), as_json)
+    tell(report, _check_words(report, str(golden), verbose=verbose), as_json)
     if any(finding["severity"] == "error" for finding in report["findings"]):
         raise typer.Exit(1)
 
 
-@commands.command()
+@commands.command(rich_help_panel="Data")
 def fetch(
     name: Annotated[str, typer.Argument(help="The set, such as summeval; --list shows all.")] = "",
     *,
@@ -44,7 +46,7 @@ def fetch(
     show: Annotated[bool, typer.Option("--list", help="The sets, their licences and addresses.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Download a public set of human ratings from its home and convert it to a golden file."""
+    """Download a public set of human ratings and convert it to a golden set."""
     from core.data.public_sets import CATALOGUE, fetch_benchmark, find_benchmark
     from core.settings import Settings
 
@@ -100,9 +102,40 @@ def _fetched_words(body: dict[str, Any]) -> list[str]:
     return [*lines, f"Licence: {body['licence']}", f"Cite: {body['citation']}"]
 
 
-def _check_words(report: dict[str, Any]) -> list[str]:
-    lines = [f"{report['n_items']} items, {report['n_sources']} sources, {report['n_systems']} systems"]
+MOST_FINDINGS = 3
+"""Lines of findings without --verbose, errors not counted."""
+
+
+def _check_words(report: dict[str, Any], file: str, *, verbose: bool) -> list[str]:
+    counts = f"{counted(report['n_items'], 'item')}, {counted(report['n_sources'], 'source')}"
+    lines = [f"{counts}, {counted(report['n_systems'], 'system')}"]
+    widest = max(map(len, report["aspects"]), default=0)
     for aspect, facts in report["aspects"].items():
-        lines.append(f"  {aspect}: {facts['n_labelled']} labels on {facts['scale'][0]:g} to {facts['scale'][1]:g}")
-    findings = report["findings"]
-    return lines + [f"{f['severity']}: {f['message']}{place(f['row'], f['column'])}" for f in findings]
+        low, high = facts["scale"]
+        lines.append(f"  {aspect:<{widest}}  {facts['n_labelled']:>5,} labels, {low:g} to {high:g}")
+    causes = _by_cause(report["findings"])
+    errors = [words for severity, words in causes if severity == "error"]
+    others = [words for severity, words in causes if severity != "error"]
+    shown = others if verbose else others[:MOST_FINDINGS]
+    lines += [*errors, *shown]
+    if len(shown) < len(others):
+        lines.append(f"{len(others) - len(shown)} more: --verbose shows them.")
+    if errors or not report["aspects"]:
+        return [*lines, "Next: correct the file and check it again."] if errors else lines
+    named = file if " " not in file else f"'{file}'"
+    return [*lines, f"Next: python -m core calibrate {named} --aspect {next(iter(report['aspects']))} --out out"]
+
+
+def _by_cause(findings: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
+    """Severity and words of each cause; one that several columns share is said once, with their names."""
+    columns: dict[tuple[str, str, int | None], list[str]] = {}
+    for finding in findings:
+        columns.setdefault((finding["severity"], finding["message"], finding["row"]), []).append(finding["column"])
+    causes = []
+    for (severity, message, row), named in columns.items():
+        where = ", ".join(column for column in named if column)
+        what = "" if not where else f"column{'s' if ',' in where else ''} {where}"
+        causes.append((severity, f"{severity.capitalize()}: {message}{place(row, None if row is None else where)}"))
+        if row is None and what:
+            causes[-1] = (severity, f"{severity.capitalize()}: {message} ({what})")
+    return causes

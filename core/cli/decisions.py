@@ -13,7 +13,7 @@ from core.cli.output import notes, tell
 commands = typer.Typer(add_completion=False)
 
 
-@commands.command()
+@commands.command(rich_help_panel="Measure")
 def threshold(
     golden: Golden,
     verdicts: Annotated[Path, typer.Argument(help=VERDICTS)],
@@ -28,7 +28,7 @@ def threshold(
     ranks: RanksOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """From which score on to say yes, and how often that is right on new items."""
+    """Find the score from which on to say yes, and how often that is right."""
     from core.api.decisions import choose_threshold
     from core.data import load_golden
     from core.stats.threshold import yes_no_words
@@ -45,7 +45,7 @@ def threshold(
     tell(chosen.as_json(), yes_no_words(chosen), as_json)
 
 
-@commands.command()
+@commands.command(rich_help_panel="Measure")
 def preferences(
     golden: Golden,
     verdicts: Annotated[Path | None, typer.Argument(help=f"A judge beside the people. {VERDICTS}")] = None,
@@ -56,7 +56,7 @@ def preferences(
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Which systems people prefer on pairs of texts, and how often a judge prefers the same."""
+    """Rank systems from pairs of texts, by raters and by a judge."""
     from core.api.decisions import preferences as preferred
     from core.data import load_golden
     from core.stats.preferences import agreement_words, strength_lines

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 commands = typer.Typer(add_completion=False)
 
 
-@commands.command()
+@commands.command(rich_help_panel="Measure")
 def examine(
     golden: Golden,
     verdicts: Annotated[Path, typer.Argument(help=VERDICTS)],
@@ -34,7 +34,7 @@ def examine(
     ranks: RanksOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Where a judge fails (disagreement of people, score, system, length), and its biases."""
+    """Find where a judge fails and what it leans on."""
     from core.api.examined import examine as examined
     from core.data import load_golden
 

@@ -16,12 +16,12 @@ from core.cli.options import (
     JudgeSpec,
     RanksOption,
     SeedOption,
+    VerboseFlag,
     cache_for,
     chosen_ranks,
 )
 from core.cli.output import (
-    alignment_words,
-    notes,
+    cautions,
     probability,
     signed,
     tell,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 commands = typer.Typer(add_completion=False)
 
 
-@commands.command()
+@commands.command(rich_help_panel="Judge")
 def recheck(
     judge_file: Annotated[Path, typer.Argument(metavar="JUDGE", help="A judge.yaml, fused.yaml or repeval.yaml.")],
     golden: Golden,
@@ -63,11 +63,12 @@ def recheck(
     seed: SeedOption = 0,
     judge: JudgeSpec = "",
     accept_edited: AcceptEdited = False,
-    strict: Annotated[bool, typer.Option("--strict", help="Exit 1 where it cannot be told, too.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit 1 if it is inconclusive, too.")] = False,
     ranks: RanksOption = None,
+    verbose: VerboseFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Has a judge's alignment fallen on newer labels?  Exit 0 holds or cannot be told, 1 fallen or no newer labels.
+    """Test whether a judge still agrees with newer labels. Exit code 1: agreement fell, or no newer labels.
 
     Newer labels are those of texts that the judge was neither calibrated with nor evaluated on, whatever ids say.
     """
@@ -88,12 +89,12 @@ def recheck(
         accept_edited=accept_edited,
         replies=None if verdicts is not None else cache_for(judge_file, judge, accept_edited=accept_edited),
     )
-    tell(outcome.as_json(), _recheck_words(outcome), as_json)
+    tell(outcome.as_json(), _recheck_words(outcome, verbose=verbose), as_json)
     if outcome.decision == "fallen" or (strict and outcome.decision == "cannot be told"):
         raise typer.Exit(1)
 
 
-@commands.command()
+@commands.command(rich_help_panel="Judge")
 def adapt(
     judge: Annotated[Path, typer.Argument(help="A judge.yaml.")],
     *,
@@ -103,7 +104,7 @@ def adapt(
     accept_edited: AcceptEdited = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """A calibrated judge as a file for another tool; what the tool cannot hold is said in the file."""
+    """Write a judge for another tool, with a list of what that tool cannot hold."""
     from core.export import read_card
     from core.export.adapters import NAMES, adapter, adapters
     from core.files import write_text
@@ -119,7 +120,10 @@ def adapt(
     for line in adapted.lost:
         typer.echo(f"Lost: {line}", err=True)
     if out is None:
-        tell(_adapter_json(adapted) | {"text": adapted.text}, [adapted.text.rstrip("\n")], as_json)
+        if as_json:
+            tell(_adapter_json(adapted) | {"text": adapted.text}, [], as_json)
+        else:
+            typer.echo(adapted.text.rstrip("\n"))  # as it is: no line of a file is broken
         return
     path = out / adapted.file_name if out.is_dir() else out
     write_text(path, adapted.text)
@@ -129,13 +133,32 @@ def adapt(
 # ── words and JSON ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _recheck_words(outcome: Recheck) -> list[str]:
-    unread = percent(outcome.unread_share, digits=1)
+def _recheck_words(outcome: Recheck, *, verbose: bool) -> list[str]:
+    from core.stats.claims import estimate
+    from core.stats.claims import number as two_digits
+
+    now, then = two_digits(outcome.now.value), two_digits(outcome.then.value)
+    headline = {
+        "holds": f"Agreement with raters holds: {now} on newer labels, {then} before.",
+        "fallen": f"Agreement with raters fell from {then} to {now}.",
+        "cannot be told": f"Inconclusive: agreement with raters is {now} on newer labels, {then} before.",
+    }[outcome.decision]
     lines = [
-        outcome.words,
-        f"  now:  {alignment_words(outcome.now)}; {unread} of the newer items unscored",
-        f"  then: {alignment_words(outcome.then)} (held-out, as the file tells)",
+        headline,
+        f"  now     {estimate(outcome.now)}, {outcome.now.n:,} newer items",
+        f"  before  {estimate(outcome.then)}, {outcome.then.n:,} held-out items",
+        f"{outcome.now.statistic.capitalize()} at {outcome.now.level} level, 95 % intervals.",
     ]
+    if outcome.decision == "holds":
+        lines.append(outcome.words)
+    lines += _recheck_details(outcome) if verbose else []
+    open_still = [outcome.words] if outcome.decision == "cannot be told" else []
+    return [*lines, *cautions([*open_still, *outcome.notes], verbose)]
+
+
+def _recheck_details(outcome: Recheck) -> list[str]:
+    unread = percent(outcome.unread_share, digits=1)
+    lines = [f"  {unread} of the newer items unscored"]
     change = outcome.change
     if change.p is not None and change.interval is not None:
         lines.append(f"  fallen, one-sided: {probability(change.p)}; {change.interval.method}")
@@ -150,8 +173,7 @@ def _recheck_words(outcome: Recheck) -> list[str]:
         if difference is not None and difference.value is not None:
             figures = f"{signed(difference.value, difference.interval)}, {probability(difference.p)}"
             lines.append(f"  {name}, on {difference.n} common items: {figures}")
-    lines += [shift.words for shift in (outcome.labels, outcome.scores) if shift is not None]
-    return [*lines, *notes(*outcome.notes)]
+    return lines + [shift.words for shift in (outcome.labels, outcome.scores) if shift is not None]
 
 
 def _adapter_json(adapted: Adapter) -> dict[str, Any]:

@@ -36,7 +36,7 @@ SameJudge = Annotated[
 Out = Annotated[Path | None, typer.Option(help="Folder for the figures as HTML and summary.json.")]
 
 
-@commands.command()
+@commands.command(rich_help_panel="Methods")
 def ablate(
     judge_file: JudgeFile,
     golden: Golden,
@@ -47,7 +47,7 @@ def ablate(
     ranks: RanksOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """What each part of a calibrated judge brings on held-out items (001 Tables 5 and 8).
+    """Measure what each part of a calibration adds.
 
     The calibration is repeated from the settings in its file; replies that are kept are not paid for again.
     """
@@ -61,7 +61,7 @@ def ablate(
     tell(body, _ablation_words(body, result.opening), as_json)
 
 
-@commands.command()
+@commands.command(rich_help_panel="Methods")
 def analyse(
     judge_file: JudgeFile,
     golden: Golden,

@@ -27,6 +27,7 @@ from core.cli.options import (
     StepsOption,
     TemperatureOption,
     TokensOption,
+    VerboseFlag,
     WeightedOption,
     chosen_asking,
     chosen_level,
@@ -37,11 +38,13 @@ from core.cli.options import (
 from core.cli.output import (
     alignment_line,
     because,
+    cautions,
     notes,
     price,
     spent,
     stages_shown,
     tell,
+    wrapped,
     written_to,
 )
 from core.errors import UsageError
@@ -88,7 +91,7 @@ Definition = Annotated[
 ]
 
 
-@commands.command()
+@commands.command(rich_help_panel="Judge")
 def calibrate(
     golden: Golden,
     *,
@@ -124,9 +127,10 @@ def calibrate(
     seed: SeedOption = 0,
     out: Annotated[Path | None, typer.Option(help="Folder for judge.yaml and the other files.")] = None,
     ranks: RanksOption = None,
+    verbose: VerboseFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Draft, rank and refine criteria; report the calibrated judge on held-out items."""
+    """Find criteria that agree with the raters, and write the judge."""
     from core.api.calibrated import calibrate as run
     from core.api.calibrated import estimate
     from core.calibration.settings import CalibrationSettings
@@ -148,10 +152,10 @@ def calibrate(
     with stages_shown() as progress:
         result = run(loaded, aspect, judge, replies=reply_cache(judge), progress=progress, **how)
     body = result.as_json() if out is None else result.save(out)
-    tell(body, _calibration_words(body), as_json)
+    tell(body, _calibration_words(body, verbose=verbose), as_json)
 
 
-@commands.command()
+@commands.command(rich_help_panel="Methods")
 def fuse(
     golden: Golden,
     *,
@@ -182,7 +186,7 @@ def fuse(
     ranks: RanksOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Fuse several judges and metrics; report the fusion beside its parts on held-out items."""
+    """Join several judges and metrics into one, and measure it next to its parts."""
     from core.api.fused import CALIBRATED, MODEL_WRITES
     from core.api.fused import fuse as join
     from core.data import load_golden
@@ -236,31 +240,61 @@ def _estimate_words(estimate: Estimate) -> str:
     tokens = f", about {estimate.prompt_tokens:,} prompt tokens" if estimate.prompt_tokens else ""
     sides = f"{estimate.n_calibration} calibration and {estimate.n_held_out} held-out items"
     first = f"About {estimate.calls:,} calls{tokens}{price(estimate.cost)} on {sides}."
-    return "\n".join([first, *([estimate.few_labels] if estimate.few_labels else []), *notes(*estimate.notes)])
+    return "\n".join(wrapped([first, *cautions([*filter(None, [estimate.few_labels]), *estimate.notes], False)]))
 
 
-def _calibration_words(body: dict[str, Any]) -> list[str]:
+def _calibration_words(body: dict[str, Any], *, verbose: bool) -> list[str]:
     from core.records import Interval
-    from core.stats import difference_figures
+    from core.stats import claim
+    from core.stats.claims import change_figures, number, p_figure, untested
 
     held_out, gain, bare = body["held_out"], body["gain"], body["no_criteria"]
     ends = None if gain["interval"] is None else Interval(*gain["interval"])
-    figures = difference_figures(gain["value"], ends, gain["p"], gain["p_reason"])
-    return [
-        f"{body['aspect']}: {body['candidates']} criteria, {body['calls']} calls, {body['seconds']:.1f} s"
-        f"{spent(body['usage'])}",
-        body["work"]["words"],
-        f"{held_out['statistic']}, {held_out['level']} level",
-        alignment_line("held-out", held_out),
-        alignment_line("held-out, no criteria", bare["held_out"]),
-        f"  {'gain over no criteria':<28}{figures}, n = {gain['n']} that both scored",
-        alignment_line("calibration (flatters)", body["calibration"]),
-        alignment_line("calibration, no criteria", bare["calibration"]),
-        "Criteria of the final judge:",
-        *(f"  - {' '.join(text.split()) or 'none: the judge without criteria'}" for text in body["criteria"]),
-        *notes(*body["warnings"], *body["work"]["left_out"]),
-        *written_to(body["out"]),
+    shown = claim(gain["value"], ends, gain["p"])
+    before, after = number(bare["held_out"]["value"]), number(held_out["value"])
+    headline = {
+        "higher": f"Calibration raised agreement with raters from {before} to {after}.",
+        "lower": f"Calibration lowered agreement with raters from {before} to {after}.",
+        "open": f"No significant gain over the baseline: agreement is {after}, and {before} without criteria.",
+        "untested": f"Agreement with raters is {after}, and {before} without criteria; the gain cannot be tested.",
+        "undefined": f"Agreement with raters on the held-out set: {after}.",
+    }[shown]
+    figures = "—"
+    if gain["value"] is not None:
+        p = p_figure(gain["p"], untested(gain["p_reason"]))
+        figures = f"{change_figures(gain['value'], ends, 2)}, {p}, {gain['n']:,} items"
+    per = {"sample": "per source", "dataset": "over all items", "system": "over systems"}[held_out["level"]]
+    statistic = held_out["statistic"].capitalize()
+    n_held, n_chosen = held_out["n"], body["calibration"]["n"]
+    gain_is_said = ("The criteria", "A gain over", "Whether the criteria", "The gain over")
+    warnings = [text for text in body["warnings"] if not text.startswith(gain_is_said)]
+    lines = [
+        headline,
+        f"  {'':<18}{'baseline':<24}calibrated",
+        f"  {'held-out set':<18}{_estimate(bare['held_out']):<24}{_estimate(held_out)}",
+        f"  {'calibration set':<18}{_estimate(bare['calibration']):<24}{_estimate(body['calibration'])} (optimistic)",
+        f"  {'gain':<18}{figures}",
+        f"{statistic} {per}, {n_held:,} held-out and {n_chosen:,} calibration items, 95 % intervals.",
+        f"{body['candidates']:,} criteria tried, {body['calls']:,} calls, {body['seconds']:.1f} s"
+        f"{spent(body['usage'])}.",
+        *cautions([*warnings, *body["work"]["left_out"]], verbose),
     ]
+    if verbose:
+        texts = [" ".join(text.split()) or "none: the judge without criteria" for text in body["criteria"]]
+        lines += [body["work"]["words"], "Criteria of the judge:", *(f"  - {text}" for text in texts)]
+    if not body["out"]:
+        return [*lines, "Next: run the command again with --out FOLDER to write judge.yaml."]
+    score = f"python -m core score ITEMS --judge-file {body['out']}/judge.yaml --out verdicts.jsonl"
+    return [*lines, *written_to(body["out"]), f"Next: {score}"]
+
+
+def _estimate(alignment: dict[str, Any]) -> str:
+    """``"0.62 [0.42, 0.77]"``."""
+    from core.stats.claims import number
+
+    interval = alignment["interval"]
+    ends = f" [{number(interval[0])}, {number(interval[1])}]" if interval else ""
+    return f"{number(alignment['value'])}{ends}"
 
 
 def _fusion_words(body: dict[str, Any]) -> list[str]:

@@ -24,7 +24,7 @@ _SHOWN = 8
 _WIDTH = 60
 
 
-@commands.command()
+@commands.command(rich_help_panel="Projects")
 def report(
     *,
     project: Annotated[str, typer.Option("--project", help="The project's name, or its id.")],
@@ -40,7 +40,7 @@ def report(
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Write the report on a judge as one page, all else as its appendix (HTML and Markdown), and figures as CSV."""
+    """Write the report on a judge of a project: HTML, Markdown and CSV."""
     from core.api.project import write_report
     from core.report.findings import better_system, headline, limits, sign_off
 
@@ -85,7 +85,7 @@ def report(
     tell(body, [*lines, f"Written: {', '.join(body['files'].values())}"], as_json)
 
 
-@commands.command("export-project")
+@commands.command("export-project", rich_help_panel="Projects")
 def export_project(
     project: Annotated[str, typer.Argument(help="The project's name, or its id.")],
     out: Annotated[Path, typer.Option(help="The zip to write.")],
@@ -94,7 +94,7 @@ def export_project(
     ] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Write a whole project to one zip: golden sets, runs, criteria, labels, decisions, log. Never a key."""
+    """Write a whole project to one zip file. It never holds a key."""
     from core import projects
 
     settings, store = settings_and_store()
@@ -118,13 +118,13 @@ def export_project(
     tell(body, lines, as_json)
 
 
-@commands.command("import-project")
+@commands.command("import-project", rich_help_panel="Projects")
 def import_project(
     file: Annotated[Path, typer.Argument(help="A zip that export-project wrote.")],
     name: Annotated[str, typer.Option(help="The project's name here; default: the name it had.")] = "",
     as_json: JsonFlag = False,
 ) -> None:
-    """Make a new project of such a zip; nothing that is here changes, and a file that cannot be trusted is refused.
+    """Create a project from such a zip file.
 
     Nothing in it asks an endpoint before somebody here allows it: allow-endpoint.
     """
@@ -153,7 +153,7 @@ def import_project(
     tell(body, lines, as_json)
 
 
-@commands.command("allow-endpoint")
+@commands.command("allow-endpoint", rich_help_panel="Projects")
 def allow_endpoint(
     project: Annotated[str, typer.Argument(help="The imported project's name, or its id.")],
     endpoint: Annotated[str, typer.Argument(help="A base URL; without one, those that its runs ask are listed.")] = "",
@@ -175,7 +175,7 @@ def allow_endpoint(
     tell(body, lines, as_json)
 
 
-@commands.command()
+@commands.command(rich_help_panel="Projects")
 def demo(
     reset: Annotated[bool, typer.Option("--reset", help="Put the demo project back as it came.")] = False,
     replay: Annotated[
@@ -184,7 +184,7 @@ def demo(
     open_: Annotated[bool, typer.Option("--open", help="Start the app on it.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Bring in the finished demo project: simulated labels, every screen filled; no key, no network."""
+    """Add the finished demo project. It needs no key and no network."""
     from core import projects
 
     if replay:

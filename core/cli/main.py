@@ -14,6 +14,8 @@ from functools import cache
 from typing import Annotated, Any
 
 import typer
+from typer import Context
+from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
 from core.cli import (
@@ -40,10 +42,29 @@ from core.settings import USUAL_GOLDEN_ITEMS, Settings, capability_named, golden
 CTRL_C = 130
 """What Typer gives, without an error, where a person interrupts a command."""
 
+ORDER = """
+check calibrate score recheck monitor adapt
+align compare ceiling estimate-means examine threshold preferences plan-labels
+styles repeval fuse ablate read-ratings
+report export-project import-project demo worker storage
+fetch
+""".split()
+
+
+class InOrder(TyperGroup):
+    """Lists the commands, and so the groups of --help, in the order of a user's work."""
+
+    def list_commands(self, ctx: Context) -> list[str]:
+        """Return the names in `ORDER`, then all others."""
+        names = super().list_commands(ctx)
+        return sorted(names, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
+
+
 app = typer.Typer(
+    cls=InOrder,
     add_completion=False,
     pretty_exceptions_enable=False,
-    help="Concord makes LLM judges agree with people.",
+    help="Make LLM judges agree with human raters.",
 )
 
 
@@ -55,14 +76,14 @@ for group in groups:
     app.add_typer(group.commands)
 
 
-@app.command()
+@app.command(rich_help_panel="Projects")
 def worker(
     capability: Annotated[
         str, typer.Option(help="What it computes on: cpu, gpu, cuda or mps.  Empty: what this machine has.")
     ] = "",
     as_json: JsonFlag = False,
 ) -> None:
-    """Run the worker that takes runs from the store, until it is stopped."""
+    """Run a worker that takes runs from the queue until you stop it."""
     from core.jobs.worker import run_worker
 
     settings = Settings.from_environment()

@@ -40,7 +40,7 @@ _MOST_PAIRS = 10
 """Pairs of systems told to a person."""
 
 
-@commands.command()
+@commands.command(rich_help_panel="Measure")
 def align(
     golden: Golden,
     verdicts: Annotated[Path, typer.Argument(help=VERDICTS)],
@@ -56,7 +56,7 @@ def align(
     ranks: RanksOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Alignment of verdicts with people."""
+    """Measure the agreement of verdicts with the raters."""
     from core.api.measures import align as measure
     from core.api.measures import align_all
     from core.data import load_golden
@@ -73,7 +73,7 @@ def align(
     tell(alignment.as_json() | body, [alignment_words(alignment), *lines], as_json)
 
 
-@commands.command("read-ratings")
+@commands.command("read-ratings", rich_help_panel="Methods")
 def read_ratings(
     replies: Annotated[
         Path, typer.Argument(help="JSONL (.gz), CSV, Parquet or XLSX: item_id and responses (a list, or a text a row).")
@@ -88,14 +88,14 @@ def read_ratings(
     out: Annotated[Path | None, typer.Option(help="Ratings, one JSON object a line.")] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Read the ratings out of a judge's replies; what cannot be read is counted with its reason."""
+    """Read the ratings out of a judge's replies, and count what is unreadable."""
     from core.export import read_replies_file
 
     body = read_replies_file(replies, read_scale(scale), parser, out, aspect=aspect, letters=letters)
     tell(body, _reading_words(body), as_json)
 
 
-@commands.command()
+@commands.command(rich_help_panel="Measure")
 def compare(
     golden: Golden,
     verdicts_a: Annotated[Path, typer.Argument(help=VERDICTS)],
@@ -109,7 +109,7 @@ def compare(
     ranks: RanksOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Whether one judge aligns better with people than another, on their common items."""
+    """Test whether one judge agrees better with the raters than another."""
     from core.api.measures import compare as measure
     from core.data import load_golden
 
@@ -126,7 +126,7 @@ def compare(
     tell(comparison.as_json(), _comparison_words(comparison), as_json)
 
 
-@commands.command()
+@commands.command(rich_help_panel="Measure")
 def ceiling(
     golden: Golden,
     *,
@@ -152,7 +152,7 @@ def ceiling(
     ranks: RanksOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """How well people agree with each other: the height a judge can be expected to reach; and a judge beside them."""
+    """Measure how well raters agree with each other, and compare a judge with them."""
     from core.api.measures import annotator_test, beside_people
     from core.api.measures import ceiling as measure
     from core.data import load_golden
@@ -182,7 +182,7 @@ def ceiling(
     tell(body, lines, as_json)
 
 
-@commands.command("estimate-means")
+@commands.command("estimate-means", rich_help_panel="Measure")
 def estimate_means(
     golden: Golden,
     verdicts: Annotated[Path, typer.Argument(help=f"{VERDICTS} On any number of items; system_id, source_id beside.")],
@@ -202,7 +202,7 @@ def estimate_means(
     ranks: RanksOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """How good each system is: many verdicts corrected by few labels, with intervals and differences."""
+    """Estimate the mean of each system from many verdicts and few labels."""
     from core.api.system_means import estimate_means as estimate
     from core.data import load_golden
 
@@ -227,7 +227,7 @@ def _ids_in(file: Path) -> list[str]:
         raise UsageError(f"{file}: cannot be read as lines of item ids ({error}).") from error
 
 
-@commands.command("plan-labels")
+@commands.command("plan-labels", rich_help_panel="Measure")
 def plan_labels(
     items: Annotated[int, typer.Argument(min=1, help="Items to label.")],
     *,
@@ -239,7 +239,7 @@ def plan_labels(
     ranks: RanksOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """What so many labels would tell: how well an alignment would be known, and which fall would be seen."""
+    """Plan how many labels to collect: what each number of them can show."""
     from core.api.measures import label_pilot
     from core.data import load_golden
     from core.stats.labels_needed import interval_curve

@@ -19,7 +19,7 @@ commands = typer.Typer(add_completion=False)
 SHOWN = 8
 
 
-@commands.command()
+@commands.command(rich_help_panel="Judge")
 def monitor(
     traffic: Annotated[
         list[Path],
@@ -48,7 +48,7 @@ def monitor(
     accept_edited: AcceptEdited = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Has quality moved in use, and was it the systems or the judge?  Exit 0 nothing moved, 1 it has.
+    """Test whether quality moved in production, and whether systems or judge moved. Exit code 1: it moved.
 
     Call it as often as you like, with all files or the newest ones beside the older: no text is scored twice, and the
     alarms hold at any number of looks.

@@ -29,6 +29,7 @@ RanksOption = Annotated[
     ),
 ]
 JsonFlag = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
+VerboseFlag = Annotated[bool, typer.Option("--verbose", help="Print every detail and every caution.")]
 StatisticOption = Annotated[Literal["pearson", "spearman", "kendall"], typer.Option("--statistic")]
 LevelOption = Annotated[
     Literal["auto", "dataset", "sample", "system"],

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import textwrap
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,9 +24,48 @@ LOG_SECONDS = 30
 """Between two lines where standard error is no terminal."""
 
 
+WIDTH = 100
+"""Columns that a line for people takes at most."""
+MOST_CAUTIONS = 3
+
+
 def tell(body: Mapping[str, Any], lines: Sequence[str], as_json: bool) -> None:
     """Print `body` as one JSON object, or the `lines` for people, on standard output."""
-    typer.echo(json.dumps(body, ensure_ascii=False, allow_nan=False) if as_json else "\n".join(lines))
+    typer.echo(json.dumps(body, ensure_ascii=False, allow_nan=False) if as_json else "\n".join(wrapped(lines)))
+
+
+def wrapped(lines: Sequence[str]) -> list[str]:
+    """Break lines over `WIDTH` columns; what follows is indented below the line's own start."""
+    return [part for line in lines for part in _wrapped(line)]
+
+
+def _wrapped(line: str) -> list[str]:
+    if len(line) <= WIDTH or line.startswith("Next: "):  # a command is there to be copied
+        return [line]
+    indent = " " * (len(line) - len(line.lstrip()) + 2)
+    return textwrap.wrap(
+        line,
+        WIDTH,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+        drop_whitespace=True,
+        replace_whitespace=False,
+    )
+
+
+def cautions(texts: Sequence[str], verbose: bool) -> list[str]:
+    """Give each caution a line: the first sentence of the first three, or with `verbose` all of every one."""
+    if verbose:
+        return [f"Caution: {text}" for text in texts]
+    lines = [f"Caution: {first_sentence(text)}" for text in texts[:MOST_CAUTIONS]]
+    more = len(texts) - MOST_CAUTIONS
+    return [*lines, f"{more} more: --verbose shows them."] if more > 0 else lines
+
+
+def first_sentence(text: str) -> str:
+    """Return the text up to the first full stop before a capital letter."""
+    return re.split(r"(?<=[a-z0-9)%]\.)\s+(?=[A-Z])", text, maxsplit=1)[0]
 
 
 def alignment_words(alignment: Alignment) -> str:

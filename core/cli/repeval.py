@@ -56,7 +56,7 @@ Question = Annotated[
 ]
 
 
-@commands.command()
+@commands.command(rich_help_panel="Methods")
 def repeval(
     golden: Golden,
     *,
@@ -85,7 +85,7 @@ def repeval(
     ranks: RanksOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Read hidden states, choose layer and token on validation, tell the alignment on test; heat map as HTML."""
+    """Read text quality out of a model's hidden states, with a heat map."""
     from core.api.fitted import fit_repeval
     from core.data import load_golden
 
@@ -119,7 +119,7 @@ def repeval(
     tell(body, words, as_json)
 
 
-@commands.command("repeval-table")
+@commands.command("repeval-table", rich_help_panel="Methods")
 def repeval_table(
     sets: Annotated[list[str], typer.Argument(metavar="GOLDEN:ASPECT…", help="Golden sets to apply the scores to.")],
     *,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from core.cli.options import AcceptEdited, JsonFlag, JudgeSpec, cache_for, cache_for_all
-from core.cli.output import notes, place, price, spent, stages_shown, tell
+from core.cli.output import notes, place, price, spent, stages_shown, tell, written_to
 from core.errors import ConcordError, UsageError
 from core.wording import counted, percent
 
@@ -87,7 +87,7 @@ NOTHING_READ = (
 )
 
 
-@commands.command()
+@commands.command(rich_help_panel="Judge")
 def score(
     source: ItemsArgument,
     judge_files: JudgeFiles,
@@ -113,7 +113,7 @@ def score(
     ray: RayAddress = "",
     as_json: JsonFlag = False,
 ) -> None:
-    """Apply a calibrated judge to items, in constant memory; a stopped one goes on where it was.
+    """Rate texts with a judge file; a stopped run resumes.
 
     With several judge files, one an aspect, the output has a line for each item and aspect.
     """
@@ -304,10 +304,10 @@ def _points(width: float | None) -> str:
 
 def _score_words(body: dict[str, Any]) -> list[str]:
     reasons = ", ".join(f"{n:,} {reason}" for reason, n in body["reasons"].items())
-    unscored = f", {body['n_unscored']} unscored{f' ({reasons})' if reasons else ''}"
+    unscored = f", {body['n_unscored']:,} unscored{f' ({reasons})' if reasons else ''}" if body["n_unscored"] else ""
     pace = f", {body['items_per_second']:,.0f} items/s" if body["items_per_second"] else ""
     pace += spent(body)
-    went_on = f"Went on after {body['resumed_from']:,} items of an earlier call."
+    went_on = f"Resumed after {body['resumed_from']:,} items of an earlier run."
     again = f"{body['asked_again']:,} of them had been left unread and were asked again."
     lines = [
         *([went_on] if body["resumed_from"] else []),
@@ -316,16 +316,16 @@ def _score_words(body: dict[str, Any]) -> list[str]:
         *notes(*body["marks"], *body["remarks"]),
         *_sure_words(body),
     ]
-    scored = f"{body['n_scored']} of {body['n_items']} items scored"
+    scored = f"Rated {body['n_scored']:,} of {counted(body['n_items'], 'item')}"
     if "aspects" in body:
-        scored = f"{body['n_scored']} verdicts on {body['n_items']} items"
+        scored = f"{body['n_scored']:,} verdicts on {counted(body['n_items'], 'item')}"
         lines = [*_aspect_words(body), *lines]
     if body["finished"]:
-        return [f"{scored}{unscored}: {body['out']}{pace}", *lines]
+        return [f"{scored}{unscored}{pace}.", *lines, *written_to(body["out"])]
     return [
-        f"The budget is spent: {scored}{unscored}, {body['n_left']} left{spent(body)}.",
+        f"The budget is spent. {scored}{unscored}, {body['n_left']:,} left{spent(body)}.",
         *lines,
-        f"They are kept in {body['out']}.part; run the same command again to go on. {body['out']} appears at the end.",
+        f"The verdicts are in {body['out']}.part. Run the same command again to resume.",
     ]
 
 

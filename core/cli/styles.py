@@ -34,7 +34,7 @@ commands = typer.Typer(add_completion=False)
 FORMS = "score_only, free_text, stars, rate_explain, analyze_rate, mix, likelihood (hf: alone); once each."
 
 
-@commands.command()
+@commands.command(rich_help_panel="Methods")
 def styles(
     golden: Golden,
     *,
@@ -58,7 +58,7 @@ def styles(
     ranks: RanksOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Ask a language model in several styles and align each with the people."""
+    """Ask a language model in several styles and compare their agreement."""
     from core.api.styles import FileCriteria, criteria_from, save_styles, styles_of
     from core.comparison.styles import StyleGrid, StylesRequest, estimate_grid
     from core.comparison.styles_run import run_grid

@@ -16,9 +16,9 @@ from core.wording import counted
 commands = typer.Typer(add_completion=False)
 
 
-@commands.command()
+@commands.command(rich_help_panel="Projects")
 def storage(as_json: JsonFlag = False) -> None:
-    """What Concord keeps here and what room it takes: replies, results, hidden states, all else."""
+    """Show what is stored and how much room it takes."""
     from core.projects.upkeep import storage as measured
 
     settings, store = settings_and_store()
@@ -31,7 +31,7 @@ def storage(as_json: JsonFlag = False) -> None:
     tell(body, [*lines, f"in {settings.home}"], as_json)
 
 
-@commands.command()
+@commands.command(rich_help_panel="Projects")
 def health(as_json: JsonFlag = False) -> None:
     """Whether work gets done: the database answers, a worker lives, there is room.  Exit 0 yes, 1 no."""
     from core.projects.upkeep import health as looked_at
@@ -49,7 +49,7 @@ def health(as_json: JsonFlag = False) -> None:
         raise typer.Exit(1)
 
 
-@commands.command()
+@commands.command(rich_help_panel="Projects")
 def prune(
     *,
     days: Annotated[
@@ -61,7 +61,7 @@ def prune(
     really: Annotated[bool, typer.Option("--yes", help="Let them go; without it the command only says what.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Let go of what can be asked for again: replies of endpoints and hidden states.  Scores and reports stay."""
+    """Delete cached replies and hidden states. Scores and reports stay."""
     from core.projects.upkeep import prune as let_go
 
     settings, store = settings_and_store()
@@ -77,7 +77,7 @@ def prune(
     tell(body, lines, as_json)
 
 
-@commands.command()
+@commands.command(rich_help_panel="Projects")
 def backup(
     out: Annotated[Path, typer.Argument(help="The file to write.")],
     as_json: JsonFlag = False,
@@ -91,7 +91,7 @@ def backup(
     tell(body, [f"{out}: {_megabytes(n_bytes)}. python -m core restore {out} puts it into an empty store."], as_json)
 
 
-@commands.command()
+@commands.command(rich_help_panel="Projects")
 def restore(
     file: Annotated[Path, typer.Argument(help="A file that `backup` wrote; only take your own.")],
     as_json: JsonFlag = False,

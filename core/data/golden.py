@@ -203,11 +203,10 @@ def _labels(
 
 def _check_numbers(draft: GoldenSet, aspects: abc.Mapping[str, AspectCells], log: FindingLog) -> None:
     """A warning for every aspect whose labels are fewer than calibrating takes, counted as a split will make them."""
-    for aspect, labels in draft.aspects.items():
+    for aspect in draft.aspects:
         n = calibration_labels(draft, aspect)
-        if n is not None and (words := few_labels(n, refining=True)):
-            message = f"{aspect} has {labels.n_labelled} labels; half of the sources give {words}"
-            log.add("warning", message, column=aspects[aspect].column)
+        if n is not None and (words := few_labels(n)):
+            log.add("warning", words, column=aspects[aspect].column)
 
 
 def _without(table: Table, numbers: abc.Collection[int]) -> Table:

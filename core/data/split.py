@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -27,7 +26,6 @@ from numpy.typing import NDArray
 
 from core.errors import AspectError, GoldenError, UsageError
 from core.records import AspectLabels, GoldenSet, IntArray, Item, Scale, Split, Task, content_digest
-from core.wording import percent
 
 SplitKind = Literal["sources", "sources+systems"]
 CALIBRATION_NAMES = frozenset("calibration calib cal train training dev development validation valid val".split())
@@ -80,53 +78,21 @@ def usable_aspect(golden: GoldenSet, aspect: str) -> AspectLabels:
 # ── how many labels are enough ───────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """What `n` calibration labels gave: the mean over the runs, and the share of runs below no criteria (None: not
-    counted)."""
-
-    n: int
-    calibrated: float
-    share_below: float | None
-
-
-NO_CRITERIA, UNREFINED = 0.500, 0.520
-"""Means over the same runs without criteria, and with 20 labels when nothing is refined."""
-MEASURED = (
-    Measured(20, 0.495, None),
-    Measured(50, 0.515, 0.44),
-    Measured(100, 0.526, 0.26),
-    Measured(200, 0.536, 0.24),
-)
-
-
 def few_labels(n: int, *, refining: bool = False) -> str:
-    """What is to be expected of `n` calibration labels, in sentences; "" where there are enough."""
+    """Say in a sentence or two that `n` calibration labels are few; "" for 100 or more.
+
+    In 34 measured runs with drafted criteria, calibrating did worse than the baseline in 44 % of runs on 50 labels
+    and in 26 % on 100; on 20 it reached .495, the baseline .500, and .520 without refining.
+    """
     if n >= ENOUGH:
         return ""
-    least, some, enough, _ = MEASURED
-    if n < TO_STACK:
-        measured = (
-            f"In measured runs with drafted criteria, calibrating on {least.n} labels did no better than using no "
-            f"criteria ({_coefficient(least.calibrated)} and {_coefficient(NO_CRITERIA)})."
-        )
-    else:
-        measured = (
-            "In measured runs with drafted criteria, calibrating did worse than using no criteria in "
-            f"{percent(some.share_below)} of runs on {some.n} labels, in {percent(enough.share_below)} on {enough.n}."
-        )
-    advice = f"{n} calibration labels: {ENOUGH} are advised ({ENOUGH_IN_ALL} in all with half of the sources held out)."
-    if not refining:
-        return f"{advice} {measured}"
-    return (
-        f"{advice} {measured} Do not refine with fewer: on {least.n} labels refining lowered the mean from "
-        f"{_coefficient(UNREFINED)} to {_coefficient(least.calibrated)}."
-    )
+    risk = " Refining may fit their noise." if refining else " Results may be no better than the baseline."
+    return f"Only {n} labels to calibrate on; we recommend {ENOUGH}.{risk}"
 
 
 def few_held_out(n: int) -> str:
-    """What `n` held-out labels mean for the report; "" where there are enough."""
-    return "" if n >= ENOUGH else f"{n} held-out labels: the interval of the reported alignment is wide."
+    """Say that `n` held-out labels are few; "" for 100 or more."""
+    return "" if n >= ENOUGH else f"Only {n} held-out labels, so the interval is wide."
 
 
 def too_few_to_stack(n: int) -> str:
@@ -134,10 +100,6 @@ def too_few_to_stack(n: int) -> str:
     if n >= TO_STACK:
         return ""
     return f"{n} labels are left to fit on, and weights take {TO_STACK}, since on fewer they fit noise"
-
-
-def _coefficient(value: float) -> str:
-    return f"{value:.3f}".removeprefix("0")
 
 
 # ── the split ────────────────────────────────────────────────────────────────────────────────────────────────────

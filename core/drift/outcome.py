@@ -145,20 +145,17 @@ def decided(change: Change) -> Decision:
 def in_words(decision: Decision, change: Change, now: Alignment) -> str:
     """The decision in a sentence or two."""
     if change.value is None or change.interval is None:
-        return f"Whether the alignment has fallen cannot be told: {change.reason}."
-    moved = f"{'down' if change.value < 0 else 'up'} by {abs(change.value):.3f}"
-    low, high = (change_figures(end, None) for end in (change.interval.low, change.interval.high))
-    ends = f"{percent(change.interval.confidence)} interval {low} to {high}"
+        return f"Inconclusive: {change.reason}."
+    low, high = (change_figures(end, None, 2) for end in (change.interval.low, change.interval.high))
+    moved = change_figures(change.value, None, 2)
+    ends = f"{moved}, {percent(change.interval.confidence)} interval {low} to {high}"
     if decision == "fallen":
-        return f"The alignment has fallen: {moved} ({ends})."
+        return f"Agreement fell: {ends}."
     if decision == "holds":
-        return f"The alignment holds: {moved} ({ends}), so a fall of {change.fall:g} or more is ruled out."
+        return f"The change rules out a fall of {change.fall:g} or more: {ends}."
     needed = (
-        f"About {change.n_needed:,} items would tell a fall of {change.fall:g}."
+        f"About {change.n_needed:,} items would show a fall of {change.fall:g}."
         if change.n_needed is not None
-        else f"No number of new items would tell a fall of {change.fall:g}: the exported figure is known too loosely."
+        else f"No number of new items would show a fall of {change.fall:g}: the earlier interval is too wide."
     )
-    return (
-        f"Whether the alignment has fallen cannot be told with {now.n:,} items: {moved} ({ends}); they tell a fall of "
-        f"{change.detectable:.3f} or more. {needed}"
-    )
+    return f"{now.n:,} items show only a fall of {change.detectable:.2f} or more: {ends}. {needed}"

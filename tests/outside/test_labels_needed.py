@@ -35,7 +35,7 @@ def labelled(tmp_path: Path) -> Write:
 
 
 def advice(body: dict[str, Any]) -> list[str]:
-    return [finding["message"] for finding in body["findings"] if "calibration labels" in finding["message"]]
+    return [finding["message"] for finding in body["findings"] if "labels to calibrate on" in finding["message"]]
 
 
 def test_check_counts_the_labels_that_will_choose_criteria(concord: Callable[..., Any], labelled: Write) -> None:
@@ -43,24 +43,21 @@ def test_check_counts_the_labels_that_will_choose_criteria(concord: Callable[...
     body = concord("check", labelled(120)).body
     assert body["aspects"]["quality"]["n_calibration"] == 60
     (said,) = advice(body)
-    assert "has 120 labels; half of the sources give 60 calibration labels" in said
-    assert "100 are advised (200 in all" in said
-    assert "44 %" in said
+    assert said == "Only 60 labels to calibrate on; we recommend 100. Results may be no better than the baseline."
     assert advice(concord("check", labelled(200)).body) == []
     (fewer,) = advice(concord("check", labelled(40)).body)
-    assert ".495 and .500" in fewer
-    assert "Do not refine" in fewer
+    assert fewer.startswith("Only 20 labels")
 
 
 def test_calibrate_says_the_same_of_the_same_labels(concord: Callable[..., Any], labelled: Write) -> None:
     file = labelled(120)
-    words = advice(concord("check", file).body)[0].split("sources give ")[1]
+    words = advice(concord("check", file).body)[0].split(".")[0]
     answer = concord("calibrate", file, "--aspect", "quality", "--preset", "quick")
     assert answer.code == 0, answer.body
-    assert words in answer.body["warnings"]
+    assert any(warning.startswith(words) for warning in answer.body["warnings"])
     assert words in " ".join(answer.err.split())
     larger = concord("calibrate", file, "--aspect", "quality", "--preset", "quick", "--calibration-share", 0.9)
-    assert not any("calibration labels" in warning for warning in larger.body["warnings"])  # 108 of them
+    assert not any("labels to calibrate on" in warning for warning in larger.body["warnings"])  # 108 of them
 
 
 def test_too_few_labels_are_refused_with_the_same_number(concord: Callable[..., Any], labelled: Write) -> None:

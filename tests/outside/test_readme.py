@@ -33,7 +33,9 @@ def checkout(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path
 def run(arguments: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("CONCORD_HOME", str(folder / "home"))
     monkeypatch.setenv("CONCORD_DEMO", "on")
-    done = subprocess.run([sys.executable, *arguments], cwd=folder, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        [sys.executable, *arguments], cwd=folder, capture_output=True, text=True, timeout=300, check=False
+    )
     assert done.returncode == 0, f"{arguments}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 
@@ -49,12 +51,6 @@ def test_the_four_commands(checkout: Path, repository: Path, monkeypatch: pytest
 
 def test_the_python_block(checkout: Path, repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "spearman" in run(["-c", fenced(repository / "README.md", "Python")], checkout, monkeypatch)
-
-
-def test_the_csv_of_five_lines(checkout: Path, repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (checkout / "tickets.csv").write_text(fenced(repository / "README.md", "Your data"), "utf-8")
-    said = run(["-m", "core", "check", "tickets.csv", "--json"], checkout, monkeypatch)
-    assert '"clarity"' in said
 
 
 @pytest.mark.slow

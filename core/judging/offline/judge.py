@@ -56,8 +56,8 @@ class OfflineJudge(Judge):
     is_llm = False
     fits_strengths = True
     notice = (
-        "The offline judge is no language model: it measures transparent text features (overlap with the source, "
-        "repetition, grammar cues, length and the like) and weighs them by the wording of the criteria."
+        "The offline judge is not a language model. It measures text features such as overlap with the source, "
+        "repetition and length, and weights them by the criteria."
     )
 
     def __init__(self, scaling: Scaling = NEUTRAL, *, ray: str = "") -> None:

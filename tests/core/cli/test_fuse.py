@@ -166,7 +166,7 @@ def test_all_in_all_and_without_each_assistant_stand_in_the_summary(run: Run, sa
         assert gap["interval"][0] <= gap["value"] <= gap["interval"][1]
     of_two = body["fused"]["value"] - body["without"]["overlap"]["value"]
     assert body["without"]["overlap"]["fused_minus_this"]["value"] == pytest.approx(of_two)
-    said = say(*llm, "--plan", "plan.txt", "--leave-one-out", "--budget", str(n + 21))
+    said = " ".join(say(*llm, "--plan", "plan.txt", "--leave-one-out", "--budget", str(n + 21)).split())
     assert "overall, beside the mean of coherence, fluency" in said
     assert f"The budget left 10 of {n} items to be rated without each assistant." in said
     assert re.search(r"without overlap +.*; .* n = 10 items that both scored", said)
@@ -196,7 +196,7 @@ def test_system_level_counts_systems_and_is_refused_where_there_are_too_few(run:
     code, body = run(*ASK, *PARTS, "--level", "system")
     assert (code, body["fused"]["level"], body["fused"]["n"]) == (0, "system", 6)
     assert "bootstrap error of these systems" in body["fused"]["interval_method"]
-    said = say(*ASK, *PARTS, "--level", "system")
+    said = " ".join(say(*ASK, *PARTS, "--level", "system").split())
     assert "n counts systems, and the intervals hold for these systems alone" in said
     assert "interval: bootstrap error of these systems over 12 sources" in said
     assert "too short with so few" in said

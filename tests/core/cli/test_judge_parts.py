@@ -90,7 +90,7 @@ def test_why_there_is_nothing_to_analyse(run: Run, say: Say) -> None:
         assert run("calibrate", golden, *how)[0] == 0
         code, body = run("analyse", f"{how[how.index('--out') + 1]}/judge.yaml", golden, "--scope", scope)
         assert (code, words in body["error"]["message"]) == (2, True), body
-    assert "  - none: the judge without criteria" in say("calibrate", SUMMARIES, *QUICK, "--budget", "40")
+    assert "  - none: the judge without criteria" in say("calibrate", SUMMARIES, *QUICK, "--budget", "40", "--verbose")
 
 
 @pytest.mark.parametrize(("judge", "kept"), [("offline", False), ("scripted:3", True)])

@@ -120,10 +120,23 @@ def test_measures_in_words(say: Say, command: str, words: list[str]) -> None:
 
 
 def test_a_calibration_in_words(say: Say) -> None:
-    reply = say("calibrate", SUMMARIES, "--aspect", "fluency", "--preset", "quick")
-    for words in ("spearman, sample level", "n = ", "[", "gain over no criteria", "Criteria of the final judge:\n  - "):
+    command = ("calibrate", SUMMARIES, "--aspect", "fluency", "--preset", "quick")
+    reply = say(*command)
+    for words in ("Spearman per source, 72 held-out", "95 % intervals", "[", "gain", "(optimistic)", "Next: "):
         assert words in reply
+    lines = (reply + reply.err).splitlines()
+    assert (len(lines) <= 25, max(map(len, lines)) <= 100) == (True, True)
+    assert sum(line.startswith("Caution: ") for line in reply.splitlines()) <= 3
+    assert "Criteria of the judge:\n  - " in say(*command, "--verbose")
     assert "calibration and" in reply.err
+
+
+def test_a_check_in_words(say: Say) -> None:
+    """One warning for all aspects that share its cause."""
+    lines = say("check", SUMMARIES).splitlines()
+    assert (len(lines) <= 12, max(map(len, lines)) <= 100) == (True, True)
+    assert sum("labels to calibrate on" in line for line in lines) == 1
+    assert lines[-1].startswith("Next: python -m core calibrate ")
 
 
 def test_demo(run: Run) -> None:

@@ -35,7 +35,7 @@ def test_the_words_say_how_to_go_on(judge_file: Path, say: Say) -> None:
     reply = say("score", SUMMARIES, *rest, "--budget", "60")
     assert reply.code == 0
     assert "The budget is spent" in reply
-    assert "kept in v.jsonl.part; run the same command again" in reply
+    assert "in v.jsonl.part. Run the same command again to resume." in reply
     items = Path("items.jsonl")
     items.write_bytes(
         Path(SUMMARIES).read_bytes() + b"\n" + json.dumps({"item_id": "x", "target": "", "source": "s"}).encode()
@@ -43,16 +43,16 @@ def test_the_words_say_how_to_go_on(judge_file: Path, say: Say) -> None:
     refused = say("score", items, *rest)
     assert (refused.code, "the input file has changed since, or is another one" in refused.err) == (1, True)
     fresh = say("score", items, *rest, "--again")
-    assert "144 of 145 items scored, 1 unscored (1 missing input)" in fresh
+    assert "Rated 144 of 145 items, 1 unscored (1 missing input)" in fresh
     assert "warning: The target is empty" in fresh.err
 
 
 @pytest.mark.parametrize(
     ("shuffled", "fall", "code", "decision", "words"),
     [
-        (False, 0.9, 0, "holds", "a fall of 0.9 or more is ruled out"),
-        (True, 0.1, 1, "fallen", "The alignment has fallen: down by 0."),
-        (False, 0.001, 0, "cannot be told", "cannot be told with 144 items"),
+        (False, 0.9, 0, "holds", "rules out a fall of 0.9 or more"),
+        (True, 0.1, 1, "fallen", "Agreement fell: −0."),
+        (False, 0.001, 0, "cannot be told", "144 items show only a fall of"),
     ],
 )
 def test_the_exit_code_of_a_recheck(
@@ -71,12 +71,13 @@ def test_the_exit_code_of_a_recheck(
 def test_a_recheck_from_verdicts_in_words(judge_file: Path, say: Say) -> None:
     golden = newer_file(shuffled=False)
     assert say("score", golden, "--judge-file", judge_file, "--out", "v.jsonl").code == 0
-    more = ("--verdicts", "v.jsonl", "--before", "v.jsonl", "--old", SUMMARIES, "--against", "no criteria")
+    more = ("--verdicts", "v.jsonl", "--before", "v.jsonl", "--old", SUMMARIES, "--against", "no criteria", "--verbose")
     reply = say("recheck", judge_file, golden, "--aspect", ASPECT, *more)
     assert reply.code in (0, 1)
     for words in (
-        "now:  spearman",
-        "then: spearman",
+        "  now     0.",
+        "  before  0.",
+        "Spearman at sample level, 95 % intervals.",
         "0.0 % of the newer items unscored",
         "told with 80 % power",
         "the judge minus the judge without criteria, on 144",
@@ -139,7 +140,7 @@ def test_intervals_are_never_those_of_another_text_or_judge(judge_file: Path, sa
     other = say(
         "score", SUMMARIES, "--judge-file", judge_file, "--judge", "scripted:3", "--intervals", "--out", "w.jsonl"
     )
-    assert "and these verdicts come from another judge, or one asked in another way" in other
+    assert "and these verdicts come from another judge, or one asked in another way" in " ".join(other.split())
 
 
 def test_several_aspects_in_one_call(say: Say, run: Run, aspect_file: Callable[..., Path]) -> None:
@@ -148,7 +149,7 @@ def test_several_aspects_in_one_call(say: Say, run: Run, aspect_file: Callable[.
     reply = say("score", SUMMARIES, *named, "--together", "--out", "v.jsonl")
     assert reply.code == 0
     for words in (
-        "288 verdicts on 144 items, 0 unscored: v.jsonl",
+        "288 verdicts on 144 items",
         "  fluency: 144 of 144 items scored",
         "144 calls for all aspects together; each alone takes 288.",
         "Note: fluency: Asked in one call with coherence; calibrated and measured alone",
