@@ -187,7 +187,7 @@ def require_usable(golden: GoldenSet, task: Task, items: LabelledItems) -> None:
     if items.n < LEAST:
         raise AspectError(
             f"aspect {task.aspect!r} has {labelled} labels, of which {items.n} fall on the calibration side; at least "
-            f"{LEAST} are needed there ({ENOUGH} are advised). Label more items or choose a larger calibration "
+            f"{LEAST} are needed there (we recommend {ENOUGH}). Label more items or choose a larger calibration "
             "share.",
             file=golden.name,
         )

@@ -63,7 +63,7 @@ def test_calibrate_says_the_same_of_the_same_labels(concord: Callable[..., Any],
 def test_too_few_labels_are_refused_with_the_same_number(concord: Callable[..., Any], labelled: Write) -> None:
     answer = concord("calibrate", labelled(8), "--aspect", "quality")
     assert answer.code == 1
-    assert "at least 8 are needed there (100 are advised)" in answer.body["error"]["message"]
+    assert "at least 8 are needed there (we recommend 100)" in answer.body["error"]["message"]
 
 
 def test_weights_are_not_learnt_from_fewer_than_50_labels(

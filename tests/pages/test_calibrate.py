@@ -160,7 +160,7 @@ def test_a_key_in_the_environment_is_told_but_not_shown(place: Place, monkeypatc
 def test_few_labels_are_warned_of_before_the_start(place: Place, form: AppTest) -> None:
     """The labels that will choose the criteria are counted, not all there are."""
     assert place.labels.size > 100
-    assert "72 calibration labels: 100 are advised (200 in all" in texts(form)
+    assert "Only 72 labels to calibrate on; we recommend 100." in texts(form)
 
 
 def test_an_unusable_aspect_is_told_instead_of_started(empty: Place) -> None:

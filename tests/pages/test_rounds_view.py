@@ -112,7 +112,7 @@ def test_sampled_items_can_be_asked_for_instead(
 def test_few_labels_are_warned_of(real: Any, start: Callable[[], AppTest]) -> None:
     n = len(projects.load_calibration(real.store, real.run_id).split.calibration)
     assert n < 100
-    assert f"{n} calibration labels: 100 are advised" in texts(start())
+    assert f"Only {n} labels to calibrate on; we recommend 100." in texts(start())
 
 
 def test_nothing_to_refine_or_to_do_starts_nothing(start: Callable[[], AppTest]) -> None:

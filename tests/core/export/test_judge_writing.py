@@ -50,7 +50,7 @@ def test_file_holds_what_trust_needs(calibrated: Calibration) -> None:
         assert told["n"] > 0
         assert told["interval"][0] <= told["value"] <= told["interval"][1]
     assert [one["text"] for one in card["criteria"]] == [criteria.text for criteria in calibrated.chosen]
-    assert "no language model" in card["judge"]["notice"]
+    assert "not a language model" in card["judge"]["notice"]
 
 
 def test_it_says_what_wrote_it_and_how_it_is_asked(calibrated: Calibration) -> None:
