@@ -14,7 +14,6 @@ from functools import cache
 from typing import Annotated, Any
 
 import typer
-from typer import Context
 from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
@@ -54,7 +53,7 @@ fetch
 class InOrder(TyperGroup):
     """Lists the commands, and so the groups of --help, in the order of a user's work."""
 
-    def list_commands(self, ctx: Context) -> list[str]:
+    def list_commands(self, ctx: Any) -> list[str]:
         """Return the names in `ORDER`, then all others."""
         names = super().list_commands(ctx)
         return sorted(names, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
