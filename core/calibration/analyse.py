@@ -39,6 +39,7 @@ from core.stats import (
     spearman,
 )
 from core.stats.claims import signed
+from core.texts import text_length
 from core.wording import counted
 
 Scope = Literal["complete", "common"]
@@ -237,7 +238,7 @@ def pool(calibration: Calibration, scope: Scope = "complete") -> Pool:
 def _place(criteria: Criteria, scale: Scale, value: float) -> Place:
     origin = criteria.provenance
     exemplars = origin.size if origin.origin == "draft" else 0
-    words, pattern = len(criteria.text.split()), pattern_of(criteria.text, scale)
+    words, pattern = text_length(criteria.text), pattern_of(criteria.text, scale)
     return Place(criteria.criteria_id, origin.origin, origin.round, exemplars, words, pattern, value)
 
 

@@ -20,6 +20,7 @@ from core.records import Alignment, FloatArray, GoldenSet, IntArray, Interval, I
 from core.stats import LabelledItems, claim, rater_table
 from core.stats.claims import estimate, p_figure, signed, signed_range
 from core.stats.slices import Contrast, measure_parts, stretches
+from core.texts import is_unspaced, text_length
 
 Division = Literal["disagreement", "score", "system", "length"]
 DIVISIONS: dict[Division, str] = {
@@ -182,13 +183,12 @@ def _by_length(examined: ExaminedItems) -> _Divided:
 
 
 def text_lengths(items: tuple[Item, ...]) -> tuple[FloatArray, str]:
-    """(n,) lengths of the texts judged and their unit: words, or letters for writing that puts no spaces."""
-    words = np.array([len(item.target.split()) for item in items], dtype=np.float64)
-    letters = np.array([len(item.target) for item in items], dtype=np.float64)
-    spaced = letters.sum() < 20 * max(words.sum(), 1.0)
-    return (words, "words") if spaced else (letters, "letters")
+    """(n,) lengths of the texts judged and their unit: words, or characters in scripts without spaces."""
+    lengths = np.array([text_length(item.target) for item in items], dtype=np.float64)
+    unspaced = sum(is_unspaced(item.target) for item in items)
+    return lengths, "characters" if 2 * unspaced > len(items) else "words"
 
 
 def pair_lengths(items: tuple[Item, ...]) -> FloatArray:
-    """(n,) words by which the second text of a pair is longer than the first."""
-    return np.array([len(item.context.split()) - len(item.target.split()) for item in items], dtype=np.float64)
+    """(n,) how much longer the second text of a pair is than the first."""
+    return np.array([text_length(item.context) - text_length(item.target) for item in items], dtype=np.float64)

@@ -35,6 +35,7 @@ from core.providers.base import Completion, OnReply, Provider, Reply, ReplyStore
 from core.records import Criteria, FloatArray, Item, JudgeScores, Measure, Scored, Task, Unscored, Usage
 from core.settings import Settings
 from core.stats import LabelledItems, align, pilot_forecast
+from core.texts import is_blank
 
 BATCH = 40
 """Items of a step."""
@@ -238,7 +239,7 @@ def ask_in_style(
     model: LLMJudge, task: Task, criteria: Criteria, style: Style, items: Sequence[Item], *, progress: Progress = SILENT
 ) -> Answers:
     """Every sample of `items`; `progress` counts replies.  Nothing is asked about an item without text."""
-    judged = [k for k, item in enumerate(items) if item.target.strip()]
+    judged = [k for k, item in enumerate(items) if not is_blank(item.target)]
     tap = _Tap(model.provider, progress.advance, len(judged) * style.samples)
     kind = type(model)  # one in the process asks in its own way
     judge = kind(tap, model.model, spec=model.spec, sampling=sampling_of(style))

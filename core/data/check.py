@@ -17,6 +17,7 @@ from core.data.label_cells import AspectCells, Label
 from core.data.pairs import systems_of
 from core.data.repeated import repeated_texts
 from core.records import FloatArray, Item, Scale
+from core.texts import is_blank
 from core.wording import counted
 
 _ROUNDING = 0.01
@@ -175,9 +176,9 @@ class EmptyTexts:
 
     def look(self, item: Item, row: int) -> None:
         self._n += 1
-        if not item.target or item.target.isspace():
+        if is_blank(item.target):
             self._rows.append(row)
-        if self._source is not None and (not item.source or item.source.isspace()):
+        if self._source is not None and is_blank(item.source):
             self._log.add("warning", "The source is empty.", row=row, column=self._source, kind="empty source")
 
     def tell(self) -> None:

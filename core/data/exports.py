@@ -40,6 +40,7 @@ from core.data.tables import TableFile, open_table
 from core.data.verdict_files.recording import suffix_of_recording, text_of
 from core.errors import GoldenError
 from core.records import Item
+from core.texts import is_blank
 
 Row = Mapping[str, Any]
 TIMES = ("timestamp", "time", "start_time", "created_at", "request_time", "timestamp_ms", "date", "day", "at")
@@ -96,7 +97,7 @@ class _Reading:
     left_out: Counter[str] = field(default_factory=Counter)
 
     def add(self, item: Item, at: Any) -> None:
-        if not item.target.strip():
+        if is_blank(item.target):
             self.left_out[NO_TEXT] += 1
         elif item.item_id in self.rows:
             self.left_out[REPEATED] += 1

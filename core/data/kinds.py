@@ -11,6 +11,7 @@ from typing import Any
 
 from core.data.cells import clean_text, folded, parse_json, read_list
 from core.records import ItemKind
+from core.texts import is_blank
 
 CONVERSATION_NAMES = frozenset(
     "dialogue dialog conversation messages history dialogue_history dialog_history chat chat_history turns".split()
@@ -78,7 +79,7 @@ def target_text(cell: Any) -> str:
 def reference_texts(cell: Any) -> tuple[str, ...]:
     """The references in a cell (a list, JSON text of one, or one text), empty ones left out."""
     texts = (target_text(entry) for entry in read_list(cell))
-    return tuple(text for text in texts if text.strip())
+    return tuple(text for text in texts if not is_blank(text))
 
 
 def _unpacked(cell: Any) -> Any:

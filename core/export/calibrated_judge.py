@@ -16,12 +16,14 @@ from core.errors import AuthError, GoldenError
 from core.export.judge_reading import judge_document
 from core.export.loaded import LoadedJudge, Metrics
 from core.judging.base import CallEstimate, Judge, OnProgress, parts_read
+from core.judging.both_orders import NO_TEXT, has_texts
 from core.judging.llm import LLMJudge
 from core.judging.together import Requests
 from core.records import Criteria, FloatArray, Item, ItemKind, Provenance, Scale, Scored, Task, Unscored, Usage, Verdict
 from core.stats import IsotonicMap
 from core.stats.conformal import VerdictIntervals, criteria_spread
 from core.stats.expected_error import known_features
+from core.texts import is_blank
 from core.verdicts import Scores, Verdicts
 
 BEFORE_INTERVALS = "the judge file was written before judges kept what an interval takes; calibrate again for that"
@@ -192,11 +194,13 @@ class CalibratedJudge(LoadedJudge):
 def lacking_parts(
     items: Sequence[Item], needs: Sequence[str], task: Task, *, of_more: bool = False
 ) -> dict[str, Unscored]:
-    """Item id → why it cannot be scored, of the items without a part that is needed.
+    """Item id → why it cannot be scored, of the items without a text or without a part that is needed.
 
     GoldenError when no item has the part and there are no more items: a column was left out or not found.
     """
-    lacking: dict[str, Unscored] = {}
+    lacking = {
+        item.item_id: Unscored(item.item_id, "missing input", NO_TEXT) for item in items if not has_texts(task, item)
+    }
     for part in needs:
         without = [item.item_id for item in items if not _filled(getattr(item, part))]
         if without and len(without) == len(items) and not of_more:
@@ -213,7 +217,7 @@ def lacking_parts(
 
 
 def _filled(part: str | tuple[str, ...]) -> bool:
-    return bool(part.strip() if isinstance(part, str) else part)
+    return not is_blank(part) if isinstance(part, str) else bool(part)
 
 
 def in_order(items: Sequence[Item], verdicts: Sequence[Verdict], lacking: Mapping[str, Unscored]) -> Verdicts:

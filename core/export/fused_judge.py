@@ -19,10 +19,12 @@ from core.fusion.estimators import restore_estimator
 from core.fusion.llm import rate_by_model
 from core.fusion.plan import read_plan
 from core.judging.base import Judge, OnProgress
+from core.judging.both_orders import NO_TEXT
 from core.judging.llm import LLMJudge
 from core.judging.registry import PART_NOT_RUN
 from core.metrics import Metric, fitted_repeval, make_metric, model_of
 from core.records import FloatArray, GoldenSet, Item, ItemKind, JudgeScores, Scale, Scored, Task, Unscored
+from core.texts import is_blank
 from core.verdicts import Verdicts
 
 OpenJudge = Callable[[Mapping[str, Any]], LoadedJudge]
@@ -151,7 +153,9 @@ class FusedJudge(LoadedJudge):
         if on_progress is not None:
             on_progress(len(items), len(items))
         return Verdicts(
-            Unscored(item.item_id, "missing input", "No part of the fusion has a score.")
+            Unscored(item.item_id, "missing input", NO_TEXT)
+            if is_blank(item.target)
+            else Unscored(item.item_id, "missing input", "No part of the fusion has a score.")
             if math.isnan(value)
             else Scored(item.item_id, value)
             for item, value in zip(items, fused.tolist(), strict=True)
@@ -247,8 +251,7 @@ class FusedJudge(LoadedJudge):
             raise ConsentError(_why(error), error.endpoint) from error
         verdicts = dict(zip(rated.positions, rated.verdicts[self.task.aspect], strict=True))
         return Verdicts(
-            verdicts.get(k) or Unscored(golden.items[k].item_id, "missing input", "The text to rate is empty.")
-            for k in everywhere
+            verdicts.get(k) or Unscored(golden.items[k].item_id, "missing input", NO_TEXT) for k in everywhere
         )
 
     def _rater(self) -> Judge | None:

@@ -37,6 +37,7 @@ from core.judging.thoughts import without_thoughts
 from core.progress import SILENT, Progress, Stage
 from core.providers.base import Completion, Failure, Message, Reply, Request
 from core.records import FloatArray, Item, JudgeScores, Scale, Scored, Task, Unscored, Usage, Verdict
+from core.texts import is_blank
 from core.verdicts import Reading, Verdicts
 
 Written = TypeVar("Written")
@@ -200,7 +201,7 @@ def rate_by_model(
     cost no call; of a `budget` in calls criteria and plan are paid first and then the items, and what is left is shared
     out equally among the assistants.  PlanError where the model writes nothing that can be used.
     """
-    rateable = [k for k in positions if items[k].target.strip()]
+    rateable = [k for k in positions if not is_blank(items[k].target)]
     writes = (plan is None) + bool(criteria.lacking(tasks))
     turns = len(parts if plan is None else plan.assistants) if leave_one_out else 0
     asking = _Asking(model, writes + len(rateable) * (1 + turns), progress, budget)
@@ -253,7 +254,7 @@ def estimate_rating(
 ) -> FusionEstimate:
     """What `rate_by_model` will ask for; without a written plan every part counts as one that the plan will name."""
     to_write = tuple(task.aspect for task in judge.criteria.lacking(judge.tasks))
-    rateable = [k for k in positions if items[k].target.strip()]
+    rateable = [k for k in positions if not is_blank(items[k].target)]
     n_left_out = len(judge.parts if write_plan else judge.plan.assistants) if leave_one_out else 0
     all_calls = len(rateable) * (1 + n_left_out)
     left = all_calls if budget is None else max(budget - write_plan - bool(to_write), 0)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from core.records import Item, Scale, Scored, Task, Unscored, Verdict
+from core.texts import is_blank
+
+NO_TEXT = "The text to rate is empty."
 
 
 def orders_of(task: Task, item: Item) -> tuple[Item, ...]:
@@ -14,7 +17,7 @@ def orders_of(task: Task, item: Item) -> tuple[Item, ...]:
 
 def has_texts(task: Task, item: Item) -> bool:
     """Whether there is something to judge: of a pair, both texts."""
-    return bool(item.target.strip()) and (task.kind != "pair" or bool(item.context.strip()))
+    return not is_blank(item.target) and (task.kind != "pair" or not is_blank(item.context))
 
 
 def verdict_of_both(straight: Verdict, turned: Verdict, scale: Scale) -> Verdict:

@@ -13,7 +13,7 @@ from typing import Any
 
 from core.errors import UsageError
 from core.judging.base import CallEstimate, DraftBatch, DraftRequest, Judge, OnProgress, RefineRequest
-from core.judging.both_orders import has_texts, orders_of, verdict_of_both
+from core.judging.both_orders import NO_TEXT, has_texts, orders_of, verdict_of_both
 from core.judging.first_replies import FIRST_DRAFTS, FIRST_RATINGS, FirstReplies
 from core.judging.render import (
     ScoreFrame,
@@ -244,7 +244,7 @@ class LLMJudge(Judge):
         left = iter(replies)
         for cell in cells:
             own, item_id = list(islice(left, cell.n_requests)), cell.item.item_id
-            verdict: Verdict = Unscored(item_id, "missing input", "The text to rate is empty.")
+            verdict: Verdict = Unscored(item_id, "missing input", NO_TEXT)
             if own:
                 verdict = self._verdict(task, cell.item, own)
             verdicts[cell.column].append(verdict)

@@ -17,6 +17,7 @@ from core.data.verdict_files.match import Reader, number_in
 from core.data.verdict_files.recording import each_once
 from core.errors import GoldenError, JudgeError, UsageError
 from core.judging.base import DraftBatch, DraftRequest, Judge, OnProgress, RefineRequest
+from core.judging.both_orders import NO_TEXT, has_texts
 from core.judging.parse import read_rating
 from core.records import Criteria, Item, Task, Unscored, Usage, Verdict
 from core.verdicts import Scores
@@ -95,6 +96,8 @@ class RecordedJudge(Judge):
 
     def _verdict(self, task: Task, item: Item) -> Verdict:
         """What the rows of an item come to: the mean of all its replies that can be read, or of its scores."""
+        if not has_texts(task, item):
+            return Unscored(item.item_id, "missing input", NO_TEXT)
         rows = self.recorded.get(item.item_id)
         if rows is None:
             return Unscored(item.item_id, "missing input", f"{self.path.name} holds no row for this item.")

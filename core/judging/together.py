@@ -16,7 +16,7 @@ from itertools import chain, islice
 
 from core.errors import UsageError
 from core.judging.base import CallEstimate, OnProgress
-from core.judging.both_orders import has_texts, orders_of, verdict_of_both
+from core.judging.both_orders import NO_TEXT, has_texts, orders_of, verdict_of_both
 from core.judging.first_replies import FIRST_RATINGS
 from core.judging.llm import CALLS_PER_CHUNK, CHARACTERS_PER_TOKEN, LLMJudge
 from core.judging.parse_aspects import AspectReading, read_aspects
@@ -195,7 +195,7 @@ class Together:
     def _verdicts(self, cell: _Cell, replies: Sequence[Reply]) -> list[Verdict]:
         item, tasks = cell.item, [self.aspects[place].task for place in cell.aspects]
         if not replies:
-            return [Unscored(item.item_id, "missing input", "The text to rate is empty.") for _ in tasks]
+            return [Unscored(item.item_id, "missing input", NO_TEXT) for _ in tasks]
         n = len(replies) // len(orders_of(tasks[0], item))
         by_order = [self._of_replies(item, tasks, replies[k : k + n]) for k in range(0, len(replies), n)]
         if len(by_order) == 1:

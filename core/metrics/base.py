@@ -14,6 +14,7 @@ import numpy as np
 from core.errors import JudgeError
 from core.judging.base import OnProgress
 from core.records import FloatArray, GoldenSet, Item, Unscored, content_digest
+from core.texts import is_blank
 
 Need = Literal["source", "references", "context", "model"]
 Field = Literal["source", "references", "context"]
@@ -21,6 +22,7 @@ Beside = Literal["source", "references"]
 VERSION = 1
 """To be raised when a metric's numbers change, so that kept ones are not taken for new ones."""
 
+NO_TEXT = "The target holds no text."
 FIELDS: tuple[Field, ...] = ("source", "references", "context")
 
 
@@ -91,9 +93,12 @@ class Metric:
         if scores.values.shape != (len(items),):
             raise JudgeError(f"{self.name} returned numbers of shape {scores.values.shape} for {len(items)} items.")
         known = {unscored.item_id for unscored in scores.unscored}
-        finite = np.isfinite(scores.values)
+        blank = np.array([is_blank(item.target) for item in items], dtype=np.bool_)
+        finite = np.isfinite(scores.values) & ~blank
         added = tuple(
-            Unscored(items[k].item_id, "no verdict", "No finite number came out.")
+            Unscored(items[k].item_id, "missing input", NO_TEXT)
+            if blank[k]
+            else Unscored(items[k].item_id, "no verdict", "No finite number came out.")
             for k in np.flatnonzero(~finite).tolist()
             if items[k].item_id not in known
         )
@@ -106,7 +111,7 @@ class Metric:
 def texts_of(item: Item, name: Field) -> tuple[str, ...]:
     """The texts of that field which hold anything but white space."""
     given = item.references if name == "references" else (item.source if name == "source" else item.context,)
-    return tuple(text for text in given if text.strip())
+    return tuple(text for text in given if not is_blank(text))
 
 
 def lacking(items: Sequence[Item], needs: Iterable[Need]) -> dict[int, str]:
@@ -114,8 +119,8 @@ def lacking(items: Sequence[Item], needs: Iterable[Need]) -> dict[int, str]:
     wanted = [name for name in FIELDS if name in needs]
     reasons = {}
     for k, item in enumerate(items):
-        if not item.target.strip():
-            reasons[k] = "The target holds no text."
+        if is_blank(item.target):
+            reasons[k] = NO_TEXT
         elif absent := next((name for name in wanted if not texts_of(item, name)), ""):
             reasons[k] = f"The item has no {absent}."
     return reasons

@@ -5,8 +5,8 @@ ROUGE-N and ROUGE-L (Lin 2004) have rouge_score's tokens, stems and counts; ever
 Several references: the *mean* of the scores by default, which is what ROUGE-1.5.5 does and the papers' SummEval rows
 (11 references) show, or the *best* one by F (``_best``), as rouge_score's `score_multi`.  Neither wins everywhere: the
 mean on SummEval's ROUGE-2, the best where references are short and differ much (SFRES, ASSET).  Words are stemmed
-(Porter) by default, as `ROUGE-1.5.5 -m`.  The tokenizer keeps a-z and 0-9 only, as the original does: other scripts
-have no ROUGE here, and say so.
+(Porter) by default, as `ROUGE-1.5.5 -m`.  The original tokenizer keeps a-z and 0-9 only.  Here
+words of other scripts count too, and each character of a script without spaces is a word.
 
 ROUGE-L is that of the whole text.  (ROUGE-1.5.5 on texts split into sentences unites the matches of each sentence,
 which rouge_score calls rougeLsum: another number.)  Its longest common subsequence is our own, a bit-parallel one
@@ -28,6 +28,7 @@ from core.judging.offline.text import cut
 from core.metrics.base import Beside, Metric, Need, item_by_item, texts_of
 from core.records import Item
 from core.settings import variable
+from core.texts import with_spaces, words_of
 
 if TYPE_CHECKING:
     from rouge_score.scoring import Score
@@ -39,7 +40,8 @@ MAX_CHARS = 60_000
 """Texts are compared with references up to here (about 10,000 words): chrF counts every run of six characters."""
 
 _WORD = re.compile(r"\w+|[^\w\s]")
-_NO_WORDS = "The {} holds no Latin letters or digits, which are all that ROUGE's tokenizer reads."
+_APOSTROPHE = re.compile("['’]")
+_NO_WORDS = "The {} holds no words."
 _PART = {"f": "F1", "p": "precision", "r": "recall"}
 
 
@@ -113,7 +115,7 @@ def bleu(name: str = "bleu") -> Metric:
     def prepare() -> Callable[[Item], float | str]:
         from sacrebleu.metrics.bleu import BLEU
 
-        return _sentence_score(BLEU(effective_order=True))
+        return _sentence_score(BLEU(effective_order=True), with_spaces)
 
     measures = "Sentence BLEU: runs of up to four words in common with the references."
     return _of_references(name, measures, 100.0, prepare)
@@ -132,10 +134,10 @@ def chrf(name: str = "chrf") -> Metric:
     return _of_references(name, measures, 100.0, prepare)
 
 
-def _sentence_score(metric: Any) -> Callable[[Item], float | str]:
+def _sentence_score(metric: Any, separate: Callable[[str], str] = str) -> Callable[[Item], float | str]:
     def measure(item: Item) -> float | str:
-        references = [text[:MAX_CHARS] for text in texts_of(item, "references")]
-        return float(metric.sentence_score(item.target[:MAX_CHARS], references).score)
+        references = [separate(text[:MAX_CHARS]) for text in texts_of(item, "references")]
+        return float(metric.sentence_score(separate(item.target[:MAX_CHARS]), references).score)
 
     return measure
 
@@ -176,7 +178,7 @@ def _meteor() -> Callable[[Item], float | str]:
         raise JudgeError("nltk's wordnet data cannot be loaded; `python -m nltk.downloader wordnet`.") from error
 
     def words(text: str) -> list[str]:
-        return _WORD.findall(text[:MAX_CHARS])
+        return _WORD.findall(with_spaces(text[:MAX_CHARS]))
 
     def measure(item: Item) -> float | str:
         references = [words(text) for text in texts_of(item, "references")]
@@ -244,7 +246,7 @@ def _rouge(kind: str, part: Part, against: Beside, several: Several, stemmed: bo
 
 
 class Tokens:
-    """rouge_score's tokenizer with a memory for texts (sources and references are shared by many items)."""
+    """ROUGE's tokenizer for any script, with a memory for texts (sources and references are shared by many items)."""
 
     def __init__(self, stemmed: bool) -> None:
         from rouge_score import tokenize
@@ -254,10 +256,20 @@ class Tokens:
         self._known: dict[str, list[str]] = {}
 
     def tokenize(self, text: str) -> list[str]:
-        """Lower-case words of a-z and 0-9, stemmed from four letters on."""
+        """Lower-case words, the English ones stemmed from four letters on; characters in scripts without spaces.
+
+        In ASCII these are the tokens of rouge_score.
+        """
         if text not in self._known:
-            self._known[text] = self._cut(text, self._stemmer)
+            if text.isascii():
+                self._known[text] = self._cut(text, self._stemmer)
+            else:
+                words = (part for word in words_of(text) for part in _APOSTROPHE.split(word.lower()))
+                self._known[text] = [self._stem(word) for word in words]
         return self._known[text]
+
+    def _stem(self, word: str) -> str:
+        return self._stemmer.stem(word) if self._stemmer and word.isascii() and len(word) > 3 else word
 
 
 class _Stemmer:

@@ -27,6 +27,7 @@ from core.settings import Settings
 from core.store.codec import unpack
 from core.store.results import RESULT
 from core.store.store import Store
+from core.texts import text_length
 from core.wording import judge_words
 
 __all__ = [  # with the records that screens, which do not reach into the algorithms, take from here
@@ -103,7 +104,7 @@ def estimate_ablation(store: Store, settings: Settings, request: AblationRequest
     with closing(restore_judge(state, settings, store.replies, gate=gate)) as judge:
         plan = plan_of(calibration, golden, steps_in_force(judge), with_steps=request.with_steps)
         calls = plan.calls(known_scores(golden, calibration, load_scores(store, request.run_id)))
-        words = sum(len(criteria.text.split()) for criteria in calibration.chosen) // max(1, len(calibration.chosen))
+        words = sum(text_length(criteria.text) for criteria in calibration.chosen) // max(1, len(calibration.chosen))
         once = judge.estimate(calibration.task, [golden.items[p] for p in plan.positions], words)
     return Estimate(
         calls,

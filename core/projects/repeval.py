@@ -21,11 +21,12 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from core.errors import JobError, NotFoundError, UsageError
+from core.judging.both_orders import NO_TEXT
 from core.progress import Stage
 from core.projects.calibration import calibration_asked, sides_of
 from core.projects.roles import requires
 from core.projects.runs import start_run
-from core.records import GoldenSet, IntArray, JudgeScores, Split
+from core.records import GoldenSet, IntArray, JudgeScores, Split, Unscored
 from core.repeval import (
     Extraction,
     Method,
@@ -40,7 +41,7 @@ from core.repeval import (
     split_three,
     stability,
 )
-from core.repeval.cell_search import FEW_LABELS, pairs_for
+from core.repeval.cell_search import FEW_LABELS, blank_items, pairs_for
 from core.repeval.extraction import Machines, collect
 from core.repeval.model import EMBEDDED, ModelSpec
 from core.repeval.projection import Pairs
@@ -48,6 +49,7 @@ from core.repeval.records import Parts
 from core.repeval.states import lacks_other_text, template_text, texts_to_read
 from core.settings import Settings
 from core.store.store import Store
+from core.texts import text_length
 
 if TYPE_CHECKING:
     from core.projects.runs import RunWork
@@ -156,7 +158,7 @@ def estimate_repeval(store: Store, settings: Settings, request: RepEvalRequest) 
         )
     return RepEvalEstimate(
         n_texts=len(texts),
-        n_words=sum(len(text.split()) for text in texts),
+        n_words=sum(text_length(text) for text in texts),
         n_train=len(parts.train),
         n_validation=len(parts.validation),
         n_test=len(parts.test),
@@ -261,11 +263,11 @@ def run_repeval(work: RunWork) -> RepEvalOutcome:
         reading.publish("done", "done")
     finally:
         reading.close()
-    judge_id = work.add_judge(judge_of(result, work.run.run_id))
+    judge_id = work.add_judge(judge_of(result, golden, work.run.run_id))
     return RepEvalOutcome(result, judge_id, steadiness, curve.points)
 
 
-def judge_of(result: RepEvalResult, run_id: str) -> JudgeScores:
+def judge_of(result: RepEvalResult, golden: GoldenSet, run_id: str) -> JudgeScores:
     """The score of every item as a judge; it saw the labels of the training and validation items."""
     method, cells = METHOD_NAMES[result.settings.method], len(result.members)
     place = f"layer {result.chosen.layer}, token {result.chosen.token}"
@@ -275,6 +277,7 @@ def judge_of(result: RepEvalResult, run_id: str) -> JudgeScores:
         kind="repeval",
         aspect=result.aspect,
         values=result.scores,
+        unscored=tuple(Unscored(golden.item_ids[k], "missing input", NO_TEXT) for k in blank_items(golden)),
         seen=tuple(sorted({*result.parts.train, *result.parts.validation})),
         on_scale=False,
         note=f"Hidden states of {result.model} projected by {method}: {where}. No call, one pass of the model a text.",

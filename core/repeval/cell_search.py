@@ -36,6 +36,7 @@ from core.repeval.projection import (
 from core.repeval.records import Cell, Parts, RandomBaseline, RepEvalResult, RepEvalSettings, evaluate, nullable
 from core.repeval.states import HalfArray, States, finite_cells, varying_cells
 from core.stats import LabelledItems, alignment_values
+from core.texts import is_blank
 
 FOLDS = 10
 FEW_LABELS = 50  # on the validation side; under that the choice of a cell is mostly luck
@@ -79,6 +80,7 @@ def run(
         on_progress=on_progress,
     )
     best, scores = average_cells(searched, validation, chosen.cells_averaged)
+    scores[blank_items(golden)] = np.nan
     k = (searched.best_k + 1 if chosen.method == "paper-pca" else np.zeros_like(searched.best_k)).astype(np.float64)
     members = _members(searched, best, k, states, test, measure=chosen.measure)
     cell = states.values[:, best[0, 0], best[0, 1]].astype(np.float32)
@@ -156,10 +158,17 @@ def split_three(golden: GoldenSet, aspect: str, settings: RepEvalSettings, split
     one_text_each(golden)
     fitted = settings.train_share + settings.validation_share
     whole = split or split_sources(golden, aspect=aspect, fraction=fitted, seed=settings.seed)
+    blank = set(blank_items(golden))
+    calibration = tuple(k for k in whole.calibration if k not in blank)  # a label on no text teaches nothing
     if settings.cross_validates:
-        return Parts(whole.calibration, whole.calibration, whole.held_out)
-    fold = inner_fold(whole.calibration, golden.source_codes, settings.train_share / fitted, settings.seed)
+        return Parts(calibration, calibration, whole.held_out)
+    fold = inner_fold(calibration, golden.source_codes, settings.train_share / fitted, settings.seed)
     return Parts(fold.fit, fold.validation, whole.held_out)
+
+
+def blank_items(golden: GoldenSet) -> list[int]:
+    """Positions of the items without a text, which get no score."""
+    return [k for k, item in enumerate(golden.items) if is_blank(item.target)]
 
 
 def one_text_each(golden: GoldenSet) -> None:

@@ -50,6 +50,7 @@ from core.repeval.states import (
     readings,
     token_offset,
 )
+from core.texts import is_blank
 
 if TYPE_CHECKING:
     from core.repeval.cluster import Cluster
@@ -234,7 +235,7 @@ def plan_states(
         uses=use,
         n_truncated=int(cut.any(axis=0).sum()) if items else 0,
         n_short=int(short[use].any(axis=1).sum()) if items else 0,
-        n_lacking=sum(any(not getattr(item, part).strip() for part in others) for item in items),
+        n_lacking=sum(any(is_blank(getattr(item, part)) for part in others) for item in items),
         cache=cache,
         paths=[cache.path(ids) for ids in prompts] if cache is not None else [],
         budget=extraction.batch_tokens or BATCH_TOKENS[device],

@@ -23,6 +23,7 @@ from core.errors import JudgeError, UsageError
 from core.records import IntArray, Item
 from core.repeval.model import EMBEDDED, ModelFacts, token_ids
 from core.repeval.question import Question
+from core.texts import is_blank
 
 HalfArray = NDArray[np.float16]
 TextMode = Literal["prompt", "compared", "joined", "joined-context"]
@@ -346,7 +347,7 @@ def present_parts(*sets: Sequence[Item]) -> tuple[Part, ...]:
 
 def n_lacking(items: Sequence[Item], part: str) -> int:
     """How many items have no `part`, "source" or "context"; 0 for ""."""
-    return sum(not getattr(item, part).strip() for item in items) if part else 0
+    return sum(is_blank(getattr(item, part)) for item in items) if part else 0
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import numpy as np
 from core.data.split import task_of
 from core.errors import AspectError, ConcordError, UsageError
 from core.records import Alignment, FloatArray, GoldenSet, Level, Scale
-from core.repeval.cell_search import one_text_each, run, scorer_of
+from core.repeval.cell_search import blank_items, one_text_each, run, scorer_of
 from core.repeval.extraction import OnProgress
 from core.repeval.portable import RepEvalScorer
 from core.repeval.records import RepEvalResult, RepEvalSettings, evaluate
@@ -121,6 +121,7 @@ def transfer(
     trained = run(train, train_aspect, train_states, fit, on_progress=on_progress)
     scorer = scorer_of(train, train_states, trained)
     scores = scorer.score(states.values, states.layers, states.token_names)
+    scores[blank_items(golden)] = np.nan
     known = {train.items[k].target for k in (*trained.parts.train, *trained.parts.validation)}
     fresh = np.array([item.target not in known for item in golden.items], dtype=np.bool_)
     labelled = ~np.isnan(golden.labels(aspect))

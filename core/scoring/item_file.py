@@ -23,6 +23,7 @@ from core.data.ranks import ranks_in_rows
 from core.data.tables import TableFile, open_table
 from core.errors import GoldenError
 from core.records import Item
+from core.texts import is_blank
 
 OnRows = abc.Callable[[int], None]
 """Called with the number of rows looked at so far."""
@@ -120,7 +121,7 @@ def _hash(item_id: str) -> bytes:
 
 def _filled(item: Item) -> list[str]:
     texts = {"source": item.source, "context": item.context, "references": "".join(item.references)}
-    return [part for part, text in texts.items() if text and not text.isspace()]
+    return [part for part, text in texts.items() if text and not is_blank(text)]
 
 
 class _Look:

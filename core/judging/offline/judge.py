@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from core.errors import JudgeError
 from core.judging.base import DraftBatch, Drafted, DraftRequest, Judge, OnProgress, RefineRequest
+from core.judging.both_orders import has_texts
 from core.judging.offline import exchange, grounding, induce, strengths
 from core.judging.offline.criteria import Reading, read
 from core.judging.offline.features import (
@@ -86,6 +87,7 @@ class OfflineJudge(Judge):
         """
         calls = len(items) * len(criteria)
         values, written = self._measure(task, items, calls, on_progress)
+        written &= np.array([has_texts(task, item) for item in items], dtype=np.bool_)
         weights = np.array([self._weights(task, each) for each in criteria]).reshape(len(criteria), values.shape[1])
         scores = squash(product(weights, np.ascontiguousarray(values.T)), task.scale)
         scores[:, ~written] = np.nan

@@ -1,7 +1,7 @@
 """Word lists (`lexicon.yaml`), and texts cut into words, stems and sentences: small, by regular expressions.
 
-Built for English; other languages and scripts still give words and sentences (white space and punctuation), only
-without stemming.  Texts longer than `MAX_CHARS` are measured on their beginning.
+Built for English; other languages and scripts still give words and sentences, only without stemming.  In scripts
+without spaces each character is a word.  Texts longer than `MAX_CHARS` are measured on their beginning.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
+
+from core.texts import words_of
 
 
 def table(name: str) -> Any:
@@ -67,7 +69,6 @@ KEPT_WORDS = 30_000
 # Every repetition is bounded, so that no hostile text makes a search quadratic.  A pattern that begins with one set of
 # characters is searched for several times as fast as an alternation, so what must stand before is looked at behind.
 _CLITIC = re.compile(r"\s(?:(?=['’](?:s|re|ve|ll|d|m)\b)|(?<=\w\s)(?=n\s?['’]t\b)|(?<=n\s)(?=['’]t\b))", re.IGNORECASE)
-_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _END = re.compile(r"[.!?。！？؟\n](?:(?<!\n)[.!?。！？؟]{0,2}[\"'”’)\]]{0,3}(?=\s|$)|(?<=\n)(?=\s|$)|(?<=[。！？]))")
 _NO_WORD = {code: " " for code in range(128) if not chr(code).isalnum() and chr(code) != "'"}
 """Of ASCII, what stands in no word."""
@@ -166,13 +167,13 @@ def _sentence(text: str) -> Sentence:
 
 
 def _surface(text: str) -> list[str]:
-    """What `_WORD` finds in a text; in ASCII everything between words is turned to spaces first, which is faster."""
+    """What `words_of` finds in a text; in ASCII everything between words is turned to spaces first, which is faster."""
     if not text.isascii():
-        return _WORD.findall(text)
+        return words_of(text)
     pieces = text.translate(_NO_WORD).split()
     if "'" not in text:
         return pieces
-    return [word for piece in pieces for word in (_WORD.findall(piece) if "'" in piece else (piece,))]
+    return [word for piece in pieces for word in (words_of(piece) if "'" in piece else (piece,))]
 
 
 @lru_cache(maxsize=KEPT_WORDS)

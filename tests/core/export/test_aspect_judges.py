@@ -64,8 +64,8 @@ def test_an_item_that_lacks_what_one_judge_needs_is_unscored_on_that_aspect_alon
     lost = scored["relevance"][1]
     assert isinstance(lost, Unscored)
     assert "has no source" in lost.detail
-    assert judges.n_together(items)["relevance"] == [3, 0, 3]
-    assert judges.n_together(items)["fluency"] == [3, 2, 3]
+    assert judges.n_together(items)["relevance"] == [3, 0, 0]
+    assert judges.n_together(items)["fluency"] == [3, 2, 0]
     with pytest.raises(GoldenError, match="the judge of relevance rates each item beside its source, and no item has"):
         judges.score([Item("bare", "A text.")])
 

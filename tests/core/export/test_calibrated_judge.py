@@ -95,11 +95,12 @@ def test_references_count_as_there_when_one_is(offline_card: Card) -> None:
     assert [type(one) for one in judge.score(items)] == [Scored, Unscored]
 
 
-def test_replayed_scores_need_no_texts(offline_card: Card, tmp_path: Path, write_card: Any) -> None:
+def test_replayed_scores_need_a_text_too(offline_card: Card, tmp_path: Path, write_card: Any) -> None:
     replies = tmp_path / "scores.jsonl"
     replies.write_text('{"item_id": "a", "score": 3}\n', encoding="utf-8")
     judge = load_judge(write_card(offline_card), judge=f"recorded:{replies}")
-    assert judge.score([Item("a", "")])[0] == Scored("a", 3.0, n_read=3, calibrated=pytest.approx(3.6, abs=1))
+    assert judge.score([Item("a", "A text.")])[0] == Scored("a", 3.0, n_read=3, calibrated=pytest.approx(3.6, abs=1))
+    assert judge.score([Item("a", "\u200b")])[0] == Unscored("a", "missing input", "The text to rate is empty.")
 
 
 def test_a_scale_or_a_map_that_is_none_is_told(offline_card: Card) -> None:

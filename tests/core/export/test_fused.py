@@ -106,8 +106,8 @@ def test_a_real_file_scores_like_its_parts_joined(fused_card: Card, write_card: 
 def test_computed_parts_score_as_the_estimator_does(fused: Any, offline_card: Card) -> None:
     judge = fused(part("overlap", assistant="overlap"), part("mine", judge=offline_card))
     items = [Item(f"i{k}", "red blue" if k else "", "s", source="red green") for k in range(3)]
-    # "red blue" shares one of its two words with "red green"; the first item has no target to measure
-    assert values(judge.score(items)) == estimated([np.nan, 0.5, 0.5], [2.0, 2.0, 2.0])
+    # "red blue" shares one of its two words with "red green"; the first item has no text and no score
+    assert values(judge.score(items)) == estimated([0.5, 0.5], [2.0, 2.0])
     assert judge.missing == {}
 
 

@@ -1,0 +1,119 @@
+"""Texts in any script, and texts without anything to read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import core
+from core.comparison.fails import pair_lengths, text_lengths
+from core.judging.offline.text import cut
+from core.judging.registry import make_judge
+from core.metrics import make_metric
+from core.metrics.words import rouge
+from core.records import Criteria, Item, Scale, Task, Unscored
+from core.settings import Settings
+from core.texts import is_blank, text_length, words_of
+
+BLANK = ["", "  \n\t", "\u200b\u200b", "\u00a0", "\ufeff", "\u200e\u200d", "\u3164", "\u2800", "\u2060\ufe0f"]
+SAMPLE = Path(__file__).parents[2] / "sample_data" / "summaries.jsonl"
+FILES = Path(__file__).parent / "data" / "values"
+
+
+@pytest.mark.parametrize("text", BLANK)
+def test_a_text_without_visible_characters_is_blank(text: str) -> None:
+    assert is_blank(text)
+
+
+@pytest.mark.parametrize("text", ["-", "a", "é", "你", "🙂", "\u200bа"])
+def test_any_visible_character_makes_a_text(text: str) -> None:
+    assert not is_blank(text)
+
+
+@pytest.mark.parametrize(
+    ("short", "long"),
+    [
+        ("天气很好。", "今天的天气很好，我们去公园散步。"),
+        ("いい天気。", "今日はとてもいい天気ですね。"),
+        ("สวัสดี", "สวัสดีครับวันนี้อากาศดีมาก"),
+        ("ភាសា", "ភាសាខ្មែរជាភាសាផ្លូវការ"),
+        ("ພາສາ", "ພາສາລາວເປັນພາສາທາງການ"),
+        ("မြန်မာ", "မြန်မာဘာသာစကားသည်"),
+    ],
+)
+def test_scripts_without_spaces_are_measured_in_characters(short: str, long: str) -> None:
+    items = (Item("a", short, context=long), Item("b", long, context=short))
+    lengths, unit = text_lengths(items)
+    assert unit == "characters"
+    assert lengths[0] > 1
+    assert lengths[1] > lengths[0]
+    difference = lengths[1] - lengths[0]
+    assert pair_lengths(items).tolist() == [difference, -difference]
+    assert len(cut(long).words) == lengths[1]  # the offline judge's features count the same
+
+
+def test_lengths_of_mixed_scripts_count_words_and_characters() -> None:
+    assert text_length("GPT-4 的 answer 很好!") == 5
+    assert text_length("a well-known town - quiet") == 5
+
+
+def test_words_keep_the_signs_that_combine_with_them() -> None:
+    assert words_of("हिन्दी भाषा") == ["हिन्दी", "भाषा"]
+    assert words_of("Don't stop, Straße") == ["Don't", "stop", "Straße"]
+
+
+def test_rouge_sees_the_words_of_every_script() -> None:
+    items = [
+        Item("zh", "2024年北京天气", references=("2024年上海天气",)),
+        Item("ru", "Кошка спит 5 часов", references=("Собака спит 5 часов",)),
+        Item("far", "2024年北京", references=("2024、天空与海洋",)),
+    ]
+    values = rouge("rouge1").score(items).values
+    # zh: 2024 年 天 气 of six on either side; ru: 3 of 4; far: 2024 of the target's 4 and the reference's 6 words
+    assert values == pytest.approx([4 / 6, 3 / 4, 2 * 1 / 10])
+
+
+def test_bleu_and_overlap_see_characters() -> None:
+    item = Item("zh", "北京天气很好", source="北京天气很好", references=("北京天气很差",))
+    assert make_metric("bleu").score([item]).values[0] > 50
+    assert make_metric("overlap").score([item]).values[0] == pytest.approx(1.0)
+
+
+# ── nothing to read ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+ITEMS = [Item("ok", "The harbour was closed for two days.", source="The storm closed the harbour for two days.")]
+ITEMS += [Item(f"blank-{k}", text, source=ITEMS[0].source) for k, text in enumerate(BLANK)]
+TASK = Task("quality", "source_target", Scale(1, 5, 1))
+
+
+@pytest.mark.parametrize("kind", ["offline", "scripted", "recorded"])
+def test_every_judge_leaves_blank_texts_unscored(kind: str, tmp_path: Path) -> None:
+    recorded = tmp_path / "scores.jsonl"
+    recorded.write_text("".join(json.dumps({"item_id": item.item_id, "score": 4}) + "\n" for item in ITEMS))
+    judge = make_judge(f"recorded:{recorded}" if kind == "recorded" else kind, Settings.from_environment())
+    scores = judge.score(TASK, ITEMS, [Criteria("Good texts are clear.", "quality")])
+    assert np.isfinite(scores.values[0]).tolist() == [True] + [False] * len(BLANK)
+    assert {lost.reason for lost in scores.unscored[scores.criteria_ids[0]]} == {"missing input"}
+
+
+def test_metrics_leave_blank_texts_unscored_also_where_numbers_were_handed_in() -> None:
+    golden = core.GoldenSet("set", "source_target", tuple(ITEMS), {}, metrics={"given": (0.5,) * len(ITEMS)})
+    for name in ("overlap", "metric_given", "rouge1_source"):
+        scores = make_metric(name, golden=golden, aspect="quality").score(ITEMS)
+        assert np.isfinite(scores.values).tolist() == [True] + [False] * len(BLANK), name
+        assert len(scores.unscored) == len(BLANK)
+
+
+def test_repeval_leaves_blank_texts_unscored() -> None:
+    golden = core.load_golden(SAMPLE)
+    fitted = core.fit_repeval(golden, next(iter(golden.aspects)), bootstrap=0)
+    items = core.load_items(FILES / "repeval_empty.jsonl").items
+    verdicts = {verdict.item_id: verdict for verdict in fitted.score(items)}
+    lost = {name for name, verdict in verdicts.items() if isinstance(verdict, Unscored)}
+    assert lost == {"empty", "space", "zw", "nbsp", "bom", "null"}
+    assert isinstance(verdicts["zw"], Unscored)
+    assert verdicts["zw"].reason == "missing input"
