@@ -102,6 +102,7 @@ def fuse(
     criteria: str = "",
     also: Sequence[str] = (),
     leave_one_out: bool = False,
+    references: bool = False,
     budget: int | None = None,
     statistic: Statistic = "spearman",
     level: Level | None = None,
@@ -122,6 +123,7 @@ def fuse(
     aspects that it rates in the same calls.  `criteria` are a text of criteria by aspect, "calibrated" for those of the
     calibrated parts, "none" to rate without; the model writes those of every aspect that has none said.
     `leave_one_out` rates the items once more without each assistant of the plan, within the `budget` in calls.
+    `references` shows the model an item's references; it then rates no item without any.
     `replies` keeps a remote judge's replies, `out` saves the result there, `on_estimate` hears what the model will be
     asked before it is, `progress` each part and how far a judge file or the model has come.  UsageError for parts that
     mean nothing or too few usable ones, AspectError for labels that rank nothing, or under 3 systems at their level.
@@ -129,6 +131,7 @@ def fuse(
     if (method == "llm") != bool(judge):
         raise UsageError("--method llm needs --judge (judge= in Python), and no other method takes one.")
     by_model_alone = {"--also": also, "--criteria": criteria, "--plan": plan, "--leave-one-out": leave_one_out}
+    by_model_alone |= {"--with-references": references}
     if method != "llm" and (option := next((name for name, value in by_model_alone.items() if value), "")):
         raise UsageError(f"{option} is for the method llm, by which a model rates; {method} came.")
     if budget is not None and (budget < 1 or method != "llm"):
@@ -144,7 +147,7 @@ def fuse(
     how = StackSettings(statistic=statistic, level=level, seed=seed, resamples=bootstrap)
     fused: FusedRun | FusedByModel
     if method == "llm":
-        asked = ModelFusionAsked(judge, plan, criteria, tuple(also), leave_one_out, budget)
+        asked = ModelFusionAsked(judge, plan, criteria, tuple(also), leave_one_out, budget, references)
         fused = fuse_by_model(inputs, gathered, how, asked, out=out, on_estimate=on_estimate)
     else:
         fused = _joined(inputs, gathered, replace(how, method=method))

@@ -28,7 +28,8 @@ from core.fusion.model_result import ModelResult, Rated, measured_ratings
 from core.fusion.plan import AspectUse, FusionPlan, PlanError, measured_plan, read_plan
 from core.fusion.request import FusionEstimate
 from core.fusion.stack import Agreement, StackSettings
-from core.judging.asking import MODEL_WRITES
+from core.judging.asking import MODEL_WRITES, Asking
+from core.judging.ready import require_references
 from core.judging.registry import NAMED, language_model, restore_judge
 from core.records import Alignment, Item, JudgeScores, Task, Verdict
 from core.stats import Difference
@@ -48,6 +49,7 @@ class ModelFusionAsked:
     also: tuple[str, ...] = ()
     leave_one_out: bool = False
     budget: int | None = None
+    references: bool = False
 
 
 @dataclass(frozen=True)
@@ -164,11 +166,14 @@ def fuse_by_model(
     aspects = tuple(dict.fromkeys((inputs.aspect, *asked.also)))
     tasks = tuple(task_of(golden, aspect) for aspect in aspects)
     criteria, report = _given_criteria(asked.criteria, aspects, gathered), split.report.tolist()
-    model = language_model(asked.spec, inputs.settings, inputs.replies, gate=NAMED)
+    asking = Asking.of(asked.spec, references=asked.references)
+    model = language_model(asked.spec, inputs.settings, inputs.replies, asking=asking, gate=NAMED)
     within: dict[str, Any] = {"leave_one_out": asked.leave_one_out, "budget": asked.budget}
     try:
+        for task in tasks:
+            require_references(model.sampling, task, [golden.items[k] for k in report])
         plan = _given_plan(inputs, gathered, how, asked.plan, aspects)
-        shown = FusionJudge(tasks, tuple(parts), plan or _unwritten(aspects, parts), criteria=criteria)
+        shown = FusionJudge(tasks, tuple(parts), plan or _unwritten(aspects, parts), "", criteria, asked.references)
         estimate = estimate_rating(
             *(shown, golden.items, report), write_plan=plan is None, cost_of=model.cost_of, **within
         )

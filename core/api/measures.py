@@ -67,9 +67,10 @@ def known_of(golden: GoldenSet, calibration: Calibration) -> Known:
     The ceiling stands at the statistic and level of the held-out alignment; None without single ratings.
     """
     held_out, aspect = calibration.held_out, calibration.task.aspect
-    known = Known(
-        needs=needs_of(golden, parts_read(calibration.judge_state["spec"])), warnings=label_warnings(golden, aspect)
-    )
+    state = calibration.judge_state
+    references = bool(state.get("sampling", {}).get("references", False))
+    read = parts_read(state["spec"], references=references)
+    known = Known(needs=needs_of(golden, read), warnings=label_warnings(golden, aspect))
     with suppress(AspectError):
         people = ceiling(golden, aspect, statistic=held_out.statistic, level=held_out.level)
         known["ceiling"] = people.leave_one_out.alignment

@@ -29,6 +29,7 @@ from core.judging.asking import STEPS_LIKE, Asking
 from core.judging.base import DraftRequest, Judge, RefineRequest
 from core.judging.by_batch import HALF, require_batches
 from core.judging.llm import LLMJudge
+from core.judging.ready import references_words, require_references
 from core.records import GoldenSet, Split, Task
 from core.stats import LabelledItems
 
@@ -215,20 +216,23 @@ def estimate(
     """
     asking = asking or Asking()
     before = asking.writes_steps + (define and not task.definition)
-    if asking.writes_steps and isinstance(judge, LLMJudge):
-        judge = judge.with_sampling(replace(judge.sampling, steps=STEPS_LIKE))
+    shown = [golden.items[p] for p in split.calibration]
+    if isinstance(judge, LLMJudge):
+        require_references(judge.sampling, task, shown)
+        judge = judge.with_sampling(replace(judge.sampling, steps=STEPS_LIKE)) if asking.writes_steps else judge
     items = LabelledItems.of(golden, task.aspect, split.calibration)
     require_usable(golden, task, items)
     n_held_out, fitting = len(split.held_out), fitting_calls(judge, settings, items)
     plan = plan_work(settings, items, n_held_out, fitting)
     by_batch = _by_batch(settings, plan, items, judge) if settings.batch else None
-    once = judge.estimate(task, [golden.items[p] for p in split.calibration], CRITERIA_WORDS)
+    once = judge.estimate(task, shown, CRITERIA_WORDS)
     cut = cut_words(plan, settings, items, n_held_out, fitting)
     prompt, completion, cost = once.scaled(plan.calls / max(1, once.calls))
     if by_batch is not None and cost is not None:
         cost *= 1 - HALF * by_batch.calls / max(1, plan.calls)
     ahead = "" if by_batch is None else by_batch.words(plan.calls)
-    notes = (judge.notice, unheeded(judge, settings), _several(judge, plan.calls), ahead, cut)
+    references = references_words(judge, task, shown, plan.calls) if isinstance(judge, LLMJudge) else ""
+    notes = (judge.notice, unheeded(judge, settings), _several(judge, plan.calls), references, ahead, cut)
     return Estimate(
         plan.calls + before,
         *(prompt, completion, cost),

@@ -19,6 +19,7 @@ from core.cli.options import (
     LevelOption,
     PersonaOption,
     RanksOption,
+    ReferencesOption,
     SamplesOption,
     SeedOption,
     ShareOption,
@@ -120,6 +121,7 @@ def calibrate(
     temperature: TemperatureOption = "",
     weighted: WeightedOption = False,
     steps: StepsOption = False,
+    with_references: ReferencesOption = False,
     persona: PersonaOption = None,
     max_tokens: TokensOption = None,
     effort: EffortOption = "",
@@ -137,6 +139,7 @@ def calibrate(
     from core.data import load_golden
 
     style: dict[str, Any] = {"form": form, "samples": samples, "weighted": weighted or None, "persona": persona}
+    style["references"] = with_references or None
     told = {"steps": steps, "max_tokens": max_tokens, "effort": effort, "extra": extra_body}
     search: dict[str, Any] = {"preset": preset, "revisit": revisit, "rounds": rounds, "keep": keep, "budget": budget}
     search |= {"misaligned": misaligned, "min_gap": min_gap, "refine_gate": gate, "batch": batch, "ensemble": ensemble}
@@ -176,6 +179,10 @@ def fuse(
     leave_one_out: Annotated[
         bool, typer.Option("--leave-one-out", help="For llm: rate once more without each assistant of the plan.")
     ] = False,
+    with_references: Annotated[
+        bool,
+        typer.Option("--with-references", help="For llm: show each item's references; items without are not rated."),
+    ] = False,
     budget: Annotated[int | None, typer.Option(min=1, help="For llm: most calls, leave-one-out included.")] = None,
     statistic: StatisticOption = "spearman",
     level: LevelOption = "auto",
@@ -202,6 +209,7 @@ def fuse(
             criteria=_text_of(criteria, "--criteria", CALIBRATED, "none"),
             also=also or (),
             leave_one_out=leave_one_out,
+            references=with_references,
             budget=budget,
             statistic=statistic,
             level=chosen_level(level),

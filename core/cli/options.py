@@ -60,6 +60,14 @@ WeightedOption = Annotated[
     bool, typer.Option("--weighted", help="score_only by probability, where the endpoint tells it.")
 ]
 StepsOption = Annotated[bool, typer.Option("--steps", help="The model writes evaluation steps first.")]
+ReferencesOption = Annotated[
+    bool,
+    typer.Option(
+        "--with-references",
+        help="Show the judge each item's references. It costs prompt tokens, and the judge then scores no item "
+        "without them.",
+    ),
+]
 PersonaOption = Annotated[Literal["none", "helpful", "annotator"] | None, typer.Option("--persona")]
 TokensOption = Annotated[
     int | None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -14,6 +14,7 @@ from core.cli.options import (
     JsonFlag,
     LevelOption,
     RanksOption,
+    ReferencesOption,
     SeedOption,
     StatisticOption,
     StepsOption,
@@ -47,6 +48,7 @@ def styles(
     persona: Annotated[Literal["none", "helpful", "annotator"], typer.Option()] = "none",
     steps: StepsOption = False,
     weighted: WeightedOption = False,
+    with_references: ReferencesOption = False,
     pilot: Annotated[int | None, typer.Option(help="About that many items, of whole sources; else all.")] = None,
     criteria: Annotated[Path | None, typer.Option(help="A judge.yaml, or a text file of criteria.")] = None,
     budget: Annotated[int | None, typer.Option(help="Most replies to ask for.")] = None,
@@ -66,7 +68,8 @@ def styles(
     from core.settings import Settings
 
     loaded, settings = load_golden(golden, ranks=chosen_ranks(ranks)), Settings.from_environment()
-    chosen = styles_of(forms or ["rate_explain"], samples, temperature, top_p=top_p, persona=persona, weighted=weighted)
+    common: dict[str, Any] = {"top_p": top_p, "persona": persona, "references": with_references}
+    chosen = styles_of(forms or ["rate_explain"], samples, temperature, weighted=weighted, **common)
     request = StylesRequest(
         project_id="",
         golden_id=loaded.digest,

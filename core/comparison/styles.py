@@ -189,6 +189,7 @@ def estimate_grid(grid: StyleGrid, settings: Settings) -> StylesEstimate:
     UsageError for a judge that is no language model, or a weighted style on a scale without whole ratings; AuthError
     without a key; AspectError when too few labels are left to measure on.
     """
+    from core.judging.ready import references_words, require_references
     from core.judging.registry import language_model
 
     budget, spent = grid.request.budget, 0
@@ -198,9 +199,16 @@ def estimate_grid(grid: StyleGrid, settings: Settings) -> StylesEstimate:
         for column in grid.columns:
             spent += column.writes_steps
             for style in grid.styles(column.steps or (STEPS_LIKE if column.writes_steps else "")):
+                require_references(style, column.task, [grid.golden.items[p] for p in column.positions])
                 affordable = budget is None or spent + column.calls(style) <= budget
                 spent += column.calls(style) if affordable else 0
                 cells.append(_cell(grid, column, style, model, affordable=affordable))
+        seeing = [(column, style) for column in grid.columns for style in grid.request.styles if style.references]
+        notes = []
+        if seeing:
+            column, style = seeing[0]
+            shown, calls = model.with_sampling(sampling_of(style)), sum(column.calls(each) for column, each in seeing)
+            notes = [references_words(shown, column.task, [grid.golden.items[p] for p in column.positions], calls)]
     finally:
         model.close()
     reached = [cell for cell in cells if cell.affordable]
@@ -210,7 +218,7 @@ def estimate_grid(grid: StyleGrid, settings: Settings) -> StylesEstimate:
         _total([cell.completion_tokens for cell in reached]),
         _total([cell.cost for cell in reached]),
         tuple(cells),
-        _notes(grid, cells),
+        (*_notes(grid, cells), *notes),
     )
 
 

@@ -99,7 +99,9 @@ class CalibratedJudge(LoadedJudge):
         """Parts that an item must have beside its target: those that the file names and the judge reads."""
         named = self.card["task"].get("needs")
         expected = NEEDED[self.task.kind] if named is None else named
-        return tuple(part for part in expected if part in parts_read(self.spec))
+        references = isinstance(self.judge, LLMJudge) and self.judge.sampling.references
+        read = parts_read(self.spec, references=references)
+        return tuple(part for part in expected if part in read)
 
     def score(
         self,

@@ -251,7 +251,8 @@ class FusedJudge(LoadedJudge):
             raise ConsentError(_why(error), error.endpoint) from error
         verdicts = dict(zip(rated.positions, rated.verdicts[self.task.aspect], strict=True))
         return Verdicts(
-            verdicts.get(k) or Unscored(golden.items[k].item_id, "missing input", NO_TEXT) for k in everywhere
+            verdicts.get(k) or Unscored(item.item_id, "missing input", model.lacking(self.task, item))
+            for k, item in enumerate(golden.items)
         )
 
     def _rater(self) -> Judge | None:

@@ -64,6 +64,9 @@ class SamplingEntry(Part):
         False, description="Whether the score is the mean of the ratings weighted by their token probabilities."
     )
     structured: bool = Field(False, description="Whether the reply is asked for as JSON.")
+    references: bool = Field(
+        False, description="Whether the judge sees an item's references. It then scores no item without them."
+    )
 
     def as_sampling(self) -> Sampling:
         """How the judge is asked.  UsageError or JudgeError for settings that do not go together."""

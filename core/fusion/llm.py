@@ -31,7 +31,7 @@ from core.fusion.plan import (
 from core.fusion.replies import read_sections
 from core.fusion.request import FusionEstimate
 from core.judging.llm import LLMJudge
-from core.judging.render import KINDS, SCORING, item_block, neutral, range_words
+from core.judging.render import KINDS, SCORING, item_block, neutral, range_words, shown_item
 from core.judging.replies import total_usage
 from core.judging.thoughts import without_thoughts
 from core.progress import SILENT, Progress, Stage
@@ -52,13 +52,14 @@ BATCH = 40
 class FusionJudge:
     """What an LLM fusion asks: aspects in `tasks` (one kind of item), the assistants `parts` and the `plan` of their
     use, by `criteria`.  `introduced` is how the assistants were introduced where the plan was made; "" does it by these
-    numbers."""
+    numbers.  `references` shows the references of an item."""
 
     tasks: tuple[Task, ...]
     parts: tuple[JudgeScores, ...]
     plan: FusionPlan
     introduced: str = ""
     criteria: FusionCriteria = field(default_factory=FusionCriteria)
+    references: bool = False
 
     @cached_property
     def _fixed(self) -> dict[str, str]:
@@ -85,7 +86,7 @@ class FusionJudge:
             for name in self.plan.assistants
         ]
         values = self._fixed | {
-            "item": item_block(self.tasks[0].kind, item, SCORING),
+            "item": item_block(self.tasks[0].kind, shown_item(item, references=self.references), SCORING),
             "numbers": "\n".join(lines) or "- none",
         }
         return (Message("user", filled(EVALUATE_PROMPT, values)),)
@@ -201,13 +202,14 @@ def rate_by_model(
     cost no call; of a `budget` in calls criteria and plan are paid first and then the items, and what is left is shared
     out equally among the assistants.  PlanError where the model writes nothing that can be used.
     """
-    rateable = [k for k in positions if not is_blank(items[k].target)]
+    references = model.sampling.references
+    rateable = _rateable(items, positions, references=references)
     writes = (plan is None) + bool(criteria.lacking(tasks))
     turns = len(parts if plan is None else plan.assistants) if leave_one_out else 0
     asking = _Asking(model, writes + len(rateable) * (1 + turns), progress, budget)
     criteria = _completed(asking, criteria, tasks)
     plan = plan or _written_plan(asking, tasks, parts, criteria)
-    judge = FusionJudge(tuple(tasks), tuple(parts), plan, introduced, criteria)
+    judge = FusionJudge(tuple(tasks), tuple(parts), plan, introduced, criteria, references)
     rated = rateable[: asking.left(len(rateable))]
     whole = _rated(asking, judge, items, rated, "items")
     without: dict[str, ModelRatings] = {}
@@ -219,6 +221,11 @@ def rate_by_model(
         without[name] = _rated(asking, left_out, items, rated[:share], f"items without {name}")
     asking.publish("done", "done")
     return replace(whole, calls=asking.calls, usage=asking.usage, n_left=len(rateable) - len(rated), without=without)
+
+
+def _rateable(items: Sequence[Item], positions: Sequence[int], *, references: bool) -> list[int]:
+    """Positions of items with a text, and with a reference where the model is to see references."""
+    return [k for k in positions if not is_blank(items[k].target) and (items[k].references or not references)]
 
 
 def _rated(
@@ -254,13 +261,15 @@ def estimate_rating(
 ) -> FusionEstimate:
     """What `rate_by_model` will ask for; without a written plan every part counts as one that the plan will name."""
     to_write = tuple(task.aspect for task in judge.criteria.lacking(judge.tasks))
-    rateable = [k for k in positions if not is_blank(items[k].target)]
+    rateable = _rateable(items, positions, references=judge.references)
     n_left_out = len(judge.parts if write_plan else judge.plan.assistants) if leave_one_out else 0
     all_calls = len(rateable) * (1 + n_left_out)
     left = all_calls if budget is None else max(budget - write_plan - bool(to_write), 0)
     rated = rateable[:left]
     share = min((left - len(rated)) // max(n_left_out, 1), len(rated))
     prompt, completion = judge.tokens(items, rated)
+    bare = replace(judge, references=False).tokens(items, rated)[0] if judge.references else prompt
+    reference_tokens = prompt - bare
     turns = [judge.tokens(items, rated[:share])] * n_left_out
     prompt, completion = (own + sum(turn[k] for turn in turns) for k, own in enumerate((prompt, completion)))
     return FusionEstimate(
@@ -273,6 +282,7 @@ def estimate_rating(
         writes_plan=write_plan,
         n_left_out=n_left_out,
         n_without=n_left_out * share,
+        reference_tokens=reference_tokens,
     )
 
 

@@ -20,7 +20,8 @@ class FusionRequest:
     that the text says nothing of.  `plan_seen` are the items whose labels plan or criteria were made from (none for a
     person's or the model's): the fused judge has seen them.  `n_items` None rates all items, else about so many, of
     whole sources; `leave_one_out` rates them once more without each assistant in turn.  `budget` is the most calls,
-    those for plan and criteria first, those without an assistant last.
+    those for plan and criteria first, those without an assistant last.  `references` shows the model an item's
+    references; it then rates no item without any.
     """
 
     project_id: str
@@ -37,6 +38,7 @@ class FusionRequest:
     criteria: str = ""
     criteria_origins: Mapping[str, str] = field(default_factory=dict)
     leave_one_out: bool = False
+    references: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,7 @@ class FusionEstimate(CallEstimate):
     writes_plan: bool = False
     n_left_out: int = 0
     n_without: int = 0
+    reference_tokens: int = 0
 
     @property
     def words(self) -> str:
@@ -60,7 +63,8 @@ class FusionEstimate(CallEstimate):
         parts += [f"1 for the criteria of {', '.join(self.to_write)}"] if self.to_write else []
         parts += ["1 for the plan"] if self.writes_plan else []
         parts += [turns] if self.n_left_out else []
-        return f"{counted(self.calls, 'call')}: {', '.join(parts)}"
+        told = f"; references add about {self.reference_tokens:,} prompt tokens" if self.reference_tokens else ""
+        return f"{counted(self.calls, 'call')}: {', '.join(parts)}{told}"
 
 
 @dataclass(frozen=True)

@@ -169,6 +169,8 @@ ITEM_PARTS = ("source", "context", "references")
 """What an item may have beside its target, as fields of `Item`."""
 
 
-def parts_read(spec: str) -> tuple[str, ...]:
-    """The parts of an item beside its target that the judge of `spec` reads; references only where they are shown."""
-    return {"offline": ("source", "context"), "recorded": ()}.get(spec.partition(":")[0], ITEM_PARTS)
+def parts_read(spec: str, *, references: bool) -> tuple[str, ...]:
+    """The parts of an item beside its target that the judge of `spec` reads; `references`: whether it is shown them."""
+    if spec.partition(":")[0] == "recorded":
+        return ()
+    return ITEM_PARTS if references else ITEM_PARTS[:2]

@@ -9,10 +9,19 @@ import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 from core.errors import UsageError
-from core.judging.base import CallEstimate, DraftBatch, DraftRequest, Judge, OnProgress, RefineRequest
+from core.judging.base import (
+    CallEstimate,
+    DraftBatch,
+    DraftRequest,
+    Exemplar,
+    Judge,
+    Misaligned,
+    OnProgress,
+    RefineRequest,
+)
 from core.judging.both_orders import NO_TEXT, has_texts, orders_of, verdict_of_both
 from core.judging.first_replies import FIRST_DRAFTS, FIRST_RATINGS, FirstReplies
 from core.judging.render import (
@@ -22,6 +31,7 @@ from core.judging.render import (
     refine_messages,
     score_frame,
     shortened_parts,
+    shown_item,
     steps_messages,
 )
 from core.judging.replies import (
@@ -48,6 +58,9 @@ STEPS_TOKENS = 512
 """Longest evaluation steps that the model may write."""
 DEFINITION_TOKENS, MOST_DEFINITION = 256, 2_000
 """Longest definition of an aspect that it may write, and the longest that is kept, in characters."""
+
+NO_REFERENCES = "The item has no reference, and this judge was made with references."
+Example = TypeVar("Example", Exemplar, Misaligned)
 
 CostOf = Callable[[int, int], float]
 """(prompt tokens, completion tokens) → dollars."""
@@ -175,7 +188,7 @@ class LLMJudge(Judge):
         cells: list[Cell] = []
         requests: list[Request] = []
         for item in items:
-            shown = orders_of(task, item) if has_texts(task, item) else ()
+            shown = () if self.lacking(task, item) else orders_of(task, item)
             orders = [{prompt: self._frame(task, way, prompt) for prompt in self.sampling.prompts} for way in shown]
             for column, each in enumerate(criteria):
                 samples = [sample for frames in orders for sample in self._samples(frames, each.text, reads)]
@@ -200,7 +213,20 @@ class LLMJudge(Judge):
         require_askable(self.sampling, self.spec, task.scale)
 
     def _frame(self, task: Task, item: Item, prompt: str) -> ScoreFrame:
-        return score_frame(task, item, prompt, steps=self.sampling.steps, persona=self.sampling.persona)
+        how = self.sampling
+        item = shown_item(item, references=how.references)
+        return score_frame(task, item, prompt, steps=how.steps, persona=how.persona)
+
+    def lacking(self, task: Task, item: Item) -> str:
+        """Why nothing is asked about an item, in words; "" for one that can be asked about."""
+        if not has_texts(task, item):
+            return NO_TEXT
+        return NO_REFERENCES if self.sampling.references and not item.references else ""
+
+    def _shown(self, examples: Sequence[Example]) -> list[Example]:
+        """Exemplars and misaligned items as this judge sees their items."""
+        references = self.sampling.references
+        return [replace(each, item=shown_item(each.item, references=references)) for each in examples]
 
     def _samples(
         self, frames: Mapping[str, ScoreFrame], criteria: str, reads: Callable[[Completion], bool]
@@ -244,7 +270,7 @@ class LLMJudge(Judge):
         left = iter(replies)
         for cell in cells:
             own, item_id = list(islice(left, cell.n_requests)), cell.item.item_id
-            verdict: Verdict = Unscored(item_id, "missing input", NO_TEXT)
+            verdict: Verdict = Unscored(item_id, "missing input", self.lacking(task, cell.item))
             if own:
                 verdict = self._verdict(task, cell.item, own)
             verdicts[cell.column].append(verdict)
@@ -268,13 +294,21 @@ class LLMJudge(Judge):
     def draft(self, task: Task, requests: Sequence[DraftRequest]) -> DraftBatch:
         """Criteria written from each request's exemplars."""
         prompt = self.sampling.draft_prompt
-        return self._induce(task, requests, [draft_messages(task, r.exemplars, prompt, r.max_words) for r in requests])
+        messages = [draft_messages(task, self._shown(r.exemplars), prompt, r.max_words) for r in requests]
+        return self._induce(task, requests, messages)
 
     def refine(self, task: Task, requests: Sequence[RefineRequest]) -> DraftBatch:
         """Each request's criteria, improved on its misaligned items."""
         prompt = self.sampling.refine_prompt
         messages = [
-            refine_messages(task, r.criteria.text, r.misaligned, prompt, operations=r.operations, max_words=r.max_words)
+            refine_messages(
+                task,
+                r.criteria.text,
+                self._shown(r.misaligned),
+                prompt,
+                operations=r.operations,
+                max_words=r.max_words,
+            )
             for r in requests
         ]
         return self._induce(task, requests, messages)
@@ -342,7 +376,7 @@ class LLMJudge(Judge):
         """
         self._check(task)
         criteria = "x" * (criteria_words * CHARACTERS_PER_WORD)
-        judged = [shown for item in items if has_texts(task, item) for shown in orders_of(task, item)]
+        judged = [shown for item in items if not self.lacking(task, item) for shown in orders_of(task, item)]
         characters = completion = 0
         for prompt, form, samples in self.sampling.shares():
             length = sum(

@@ -23,6 +23,7 @@ from core.judging.render import (
     plain,
     score_frame,
     shortened,
+    shown_item,
     whole_numbers,
 )
 from core.judging.styles import Sampling
@@ -112,7 +113,7 @@ class LocalJudge(LLMJudge):
                 "the process (hf:ID_OR_PATH) that is asked for one text's score alone, weighted (its usual way)."
             )
         how = self.sampling
-        return Question(task, criteria.text, how.prompts[0], how.steps, how.persona, needs)
+        return Question(task, criteria.text, how.prompts[0], how.steps, how.persona, needs, how.references)
 
     @property
     def _reads_likelihood(self) -> bool:
@@ -132,6 +133,7 @@ def asked_rows(question: Question, tokenizer: Any, items: Sequence[Item]) -> lis
         raise JudgeError(f"There is no persona {question.persona[:80]!r}; there are {', '.join(PERSONAS)}.")
     requests = []
     for item in items:
-        frame = score_frame(question.task, item, question.prompt, steps=question.steps, persona=persona)
+        shown = shown_item(item, references=question.references)
+        frame = score_frame(question.task, shown, question.prompt, steps=question.steps, persona=persona)
         requests.append(Request("", frame.messages(question.criteria), 0.0, 1, numbers=("1",)))
     return prompt_rows(tokenizer, requests)

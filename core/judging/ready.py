@@ -9,6 +9,7 @@ from core.errors import JudgeError, UsageError
 from core.judging.asking import Asking
 from core.judging.base import Judge
 from core.judging.llm import LLMJudge
+from core.judging.styles import Style
 from core.records import Item, Task, Usage
 
 
@@ -25,6 +26,32 @@ class Prepared:
     notes: tuple[str, ...] = ()
 
 
+def require_references(how: Style, task: Task, items: Sequence[Item]) -> None:
+    """UsageError where a judge is to see references and there are none to show."""
+    if not how.references:
+        return
+    if task.kind == "pair":
+        raise UsageError("A pair is judged without references: leave --with-references out.")
+    if not any(item.references for item in items):
+        raise UsageError("No item has a reference to show. Leave --with-references out, or add a column 'reference'.")
+
+
+def references_words(judge: LLMJudge, task: Task, items: Sequence[Item], calls: int) -> str:
+    """What references cost a judge that sees them: prompt tokens and items left unscored; "" for any other judge."""
+    if not judge.sampling.references or not items:
+        return ""
+    shown = [item for item in items if item.references]
+    without = judge.with_sampling(replace(judge.sampling, references=False))
+    tokens = [each.estimate(task, shown, 0).prompt_tokens or 0 for each in (judge, without)]
+    added = (tokens[0] - tokens[1]) / max(1, len(shown))
+    lacking = len(items) - len(shown)
+    left_out = f" {lacking:,} of these {len(items):,} items have none." if lacking else ""
+    return (
+        f"References add about {added:,.0f} prompt tokens a call ({added * calls:,.0f} in all), "
+        f"and the judge scores no item without one.{left_out}"
+    )
+
+
 def made_ready(
     judge: Judge, task: Task, items: Sequence[Item], asking: Asking, *, define: bool = False
 ) -> tuple[Judge, Task, Prepared]:
@@ -33,6 +60,8 @@ def made_ready(
     With `define` the model says what the aspect means, where nobody has; evaluation steps follow, where `asking` wants
     them.  JudgeError where a reply is of no use, UsageError for a judge that writes nothing.
     """
+    if isinstance(judge, LLMJudge):
+        require_references(judge.sampling, task, items)
     ready, done = judge.prepare(task, items), Prepared()
     steps = asking.writes_steps and not (asking.style and asking.style.steps)
     define = define and not task.definition.strip()

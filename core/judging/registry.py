@@ -384,10 +384,15 @@ def _scripted(spec: JudgeSpec, replies: ReplyStore | None, sampling: Sampling | 
 
 
 def language_model(
-    spec: str, settings: Settings, replies: ReplyStore | None = None, *, gate: Gate = CAREFUL
+    spec: str,
+    settings: Settings,
+    replies: ReplyStore | None = None,
+    *,
+    asking: Asking | None = None,
+    gate: Gate = CAREFUL,
 ) -> LLMJudge:
     """The judge of `spec`, if a language model answers behind it; close it when done.  UsageError for any other."""
-    judge = make_judge(spec, settings, replies, gate=gate)
+    judge = make_judge(spec, settings, replies, asking=asking, gate=gate)
     if isinstance(judge, LLMJudge):
         return judge
     judge.close()

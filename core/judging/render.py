@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from pathlib import Path
 from string import Template
@@ -239,6 +239,11 @@ def item_block(kind: ItemKind, item: Item, limits: Limits) -> str:
         texts = ((wording.target, item.target), (wording.context, item.context))
         parts = [parts[0], *((title, text, limits.target) for title, text in texts)]
     return "\n\n".join(f"{heading}:\n{quoted(shortened(text, limit))}" for heading, text, limit in parts if text)
+
+
+def shown_item(item: Item, *, references: bool) -> Item:
+    """`item` as a judge sees it: with its references only where somebody asked for them."""
+    return item if references or not item.references else replace(item, references=())
 
 
 def shortened_parts(item: Item, limits: Limits = SCORING) -> tuple[str, ...]:

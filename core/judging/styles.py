@@ -74,7 +74,8 @@ class Style:
     `steps` are the evaluation steps in force, shown after the criteria (see `LLMJudge.write_steps`), `weighted` takes
     the probability-weighted score where the endpoint gives logprobs (score_only alone), `structured` asks for JSON
     where the endpoint takes a schema.  A temperature of None is not sent: the model draws at its own.  `max_tokens` 0
-    becomes what is usual for the form.
+    becomes what is usual for the form.  `references` shows an item's references (the first `render.SCORING.references`
+    of them); items without any are then left unscored.
     """
 
     form: StyleForm = "rate_explain"
@@ -86,6 +87,7 @@ class Style:
     weighted: bool = False
     max_tokens: int = 0
     structured: bool = False
+    references: bool = False
 
     most_steps: ClassVar[int] = MOST_STEPS
 
@@ -108,7 +110,7 @@ class Style:
             object.__setattr__(self, name, float(value))  # 1 and 1.0 are one style and one reply in the cache
         if self.top_p == 0.0:
             raise UsageError("A style's top_p must lie above 0 and up to 1; 0 came. Leave it at 1 to keep all tokens.")
-        for name in ("weighted", "structured"):
+        for name in ("weighted", "structured", "references"):
             if not isinstance(value := getattr(self, name), bool):
                 raise UsageError(f"A style's {name} must be true or false, not {value!r}.")
         if not isinstance(self.steps, str) or len(self.steps) > self.most_steps:
@@ -138,6 +140,7 @@ class Style:
         parts += ["steps"] * bool(self.steps.strip())
         parts += ["weighted"] * self.weighted
         parts += ["JSON"] * self.structured
+        parts += ["references"] * self.references
         parts += [self.persona] * (self.persona != "none")
         parts += [f"up to {self.max_tokens} tokens"] * (self.max_tokens != usual_tokens(self.form))
         return " · ".join(parts)
@@ -239,7 +242,7 @@ class Sampling(Style):
 
 _STATE = (
     *("form", "samples", "temperature", "top_p", "max_tokens", "prompt", "draft_prompt", "refine_prompt"),
-    *("persona", "steps", "weighted", "structured"),
+    *("persona", "steps", "weighted", "structured", "references"),
 )
 
 

@@ -20,7 +20,14 @@ from core.judging.both_orders import NO_TEXT, has_texts, orders_of, verdict_of_b
 from core.judging.first_replies import FIRST_RATINGS
 from core.judging.llm import CALLS_PER_CHUNK, CHARACTERS_PER_TOKEN, LLMJudge
 from core.judging.parse_aspects import AspectReading, read_aspects
-from core.judging.render import AspectBlock, OutputForm, shortened_parts, together_messages, together_prompt
+from core.judging.render import (
+    AspectBlock,
+    OutputForm,
+    shortened_parts,
+    shown_item,
+    together_messages,
+    together_prompt,
+)
 from core.judging.replies import reading_of, total_usage, unread_because, verdict_of
 from core.judging.styles import MOST_TOKENS, REPLY_TOKENS, SCHEMAS, Place, Sampling
 from core.providers.base import AsyncProvider, Completion, Message, Reply, Request
@@ -162,7 +169,7 @@ class Together:
         blocks = [AspectBlock(way.task, way.criteria[k].text, way.sampling.steps) for way in ways]
         most = min(MOST_TOKENS, sum(way.sampling.max_tokens + HEADING_TOKENS for way in ways))
         messages: Mapping[str, tuple[Message, ...]] = {
-            prompt: together_messages(blocks, item, prompt, how.persona)
+            prompt: together_messages(blocks, shown_item(item, references=how.references), prompt, how.persona)
             for prompt in dict.fromkeys(place.prompt for place in self.places)
         }
         for place in self.places:

@@ -58,11 +58,11 @@ class ModelFusion:
 
         return read_criteria(text, self.aspects, origins)
 
-    def judge(self, plan: str, criteria: FusionCriteria) -> FusionJudge:
+    def judge(self, plan: str, criteria: FusionCriteria, *, references: bool) -> FusionJudge:
         """UsageError in words for a plan that does not fit."""
         from core.fusion.llm import FusionJudge
 
-        return FusionJudge(self.tasks, self.parts, self.plan(plan), criteria=criteria)
+        return FusionJudge(self.tasks, self.parts, self.plan(plan), criteria=criteria, references=references)
 
 
 def model_fusion(store: Store, request: FusionRequest) -> ModelFusion:
@@ -197,14 +197,19 @@ def estimate_fusion(store: Store, settings: Settings, request: FusionRequest) ->
     """
     from core.fusion.llm import estimate_rating
     from core.fusion.plan import measured_plan
+    from core.judging.asking import Asking
+    from core.judging.ready import require_references
     from core.judging.registry import language_model
 
     fusion = model_fusion(store, request)
     plan = request.plan or measured_plan(fusion.golden, {aspect: [] for aspect in request.aspects}, []).text
     criteria = fusion.criteria(request.criteria, request.criteria_origins)
-    with closing(language_model(request.judge_spec, settings)) as model:
+    asking = Asking.of(request.judge_spec, references=request.references)
+    with closing(language_model(request.judge_spec, settings, asking=asking)) as model:
+        for task in fusion.tasks:
+            require_references(model.sampling, task, [fusion.golden.items[k] for k in fusion.positions])
         return estimate_rating(
-            *(fusion.judge(plan, criteria), fusion.golden.items, fusion.positions),
+            *(fusion.judge(plan, criteria, references=request.references), fusion.golden.items, fusion.positions),
             write_plan=not request.plan,
             leave_one_out=request.leave_one_out,
             budget=request.budget,
@@ -230,12 +235,15 @@ def run_fusion(work: RunWork) -> FusionRunView:
     from core.fusion.llm import rate_by_model
     from core.fusion.model_result import Rated
     from core.fusion.plan import PlanError
+    from core.judging.asking import Asking
     from core.judging.registry import language_model
 
     request = work.request(FusionRequest)
     fusion = model_fusion(work.store, request)
     criteria = fusion.criteria(request.criteria, request.criteria_origins)
-    with closing(language_model(request.judge_spec, work.settings, work.replies, gate=work.gate)) as model:
+    asking = Asking.of(request.judge_spec, references=request.references)
+    opened = language_model(request.judge_spec, work.settings, work.replies, asking=asking, gate=work.gate)
+    with closing(opened) as model:
         try:
             ratings = rate_by_model(
                 *(model, fusion.golden.items, fusion.tasks, fusion.parts, fusion.positions),

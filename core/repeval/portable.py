@@ -346,7 +346,10 @@ def _question(kept: Mapping[str, Any]) -> Question:
     if not isinstance(needs, list) or any(part not in ("source", "context") for part in needs):
         raise JudgeError(f"{DAMAGED}: a question needs source or context beside the text, or neither.")
     criteria, prompt, steps, persona = (_text(kept, name, LONGEST_TEXT) for name in _WORDS)
-    return Question(about, criteria, prompt, steps, persona, tuple(dict.fromkeys(needs)))
+    references = kept.get("references", False)
+    if not isinstance(references, bool):
+        raise JudgeError(f"{DAMAGED}: a question shows references or not: true or false, not {str(references)[:40]!r}.")
+    return Question(about, criteria, prompt, steps, persona, tuple(dict.fromkeys(needs)), references)
 
 
 def _mapping(value: Any, what: str) -> Mapping[str, Any]:

@@ -18,7 +18,8 @@ class Question:
     """What a judge with a model in the process asks about every item, up to the place of its answer.
 
     `prompt` is the name and version of its scoring prompt; `criteria`, `steps` and `persona` as the judge has them.
-    `needs` are the parts beside the target ("source", "context") without which it rates no item.
+    `needs` are the parts beside the target ("source", "context") without which it rates no item; `references` shows
+    an item's references.
     """
 
     task: Task
@@ -27,6 +28,7 @@ class Question:
     steps: str = ""
     persona: str = "none"
     needs: tuple[str, ...] = ()
+    references: bool = False
 
     def as_json(self) -> dict[str, Any]:
         """JSON types."""

@@ -300,6 +300,7 @@ def _asking_options(asking: Asking) -> list[str]:
     words += ["--form", style.form, "--samples", f"{style.samples}", "--temperature", heat]
     words += ["--weighted"] if style.weighted else []
     words += ["--persona", style.persona] if style.persona != "none" else []
+    words += ["--with-references"] * style.references
     usual = replace(style, max_tokens=0).max_tokens
     return words + (["--max-tokens", f"{style.max_tokens}"] if style.max_tokens != usual else [])
 

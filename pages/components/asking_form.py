@@ -47,6 +47,12 @@ def choose_asking(settings: Settings, spec: str) -> Asking:
         first, second, third = st.columns(3, gap="medium")
         with first:
             form, weighted = _choose_form(local=local)
+            references = st.checkbox(
+                "Show references",
+                key=widget("references"),
+                help="Adds each item's references to the prompt. They cost prompt tokens, and the judge then scores no "
+                "item without one.",
+            )
             persona = st.selectbox("Persona", PERSONAS, key=widget("persona"), format_func=PERSONA_NAMES.__getitem__)
         with second:
             usual = 2 if form == "mix" else 1
@@ -78,6 +84,7 @@ def choose_asking(settings: Settings, spec: str) -> Asking:
         samples=int(samples),
         temperature=temperature,
         persona=persona,
+        references=references,
         max_tokens=None if tokens is None else int(tokens),
         steps=steps,
         effort=effort,

@@ -54,7 +54,13 @@ def draw(page: Opened, fused: Fused) -> None:
             help="Rates the items once more without each assistant of the plan in turn: what does each bring? The "
             "price below counts them; of a limited number of calls they get what the items leave.",
         )
-    _draw_start(page, replace(request, n_items=int(limit) or None, budget=int(budget) or None, leave_one_out=each))
+        references = st.checkbox(
+            "Show references",
+            key=state.widget("fusion_references"),
+            help="Adds each item's references to the prompt. Items without one are not rated.",
+        )
+    asked = {"n_items": int(limit) or None, "budget": int(budget) or None}
+    _draw_start(page, replace(request, **asked, leave_one_out=each, references=references))
 
 
 def _choose_aspects(fused: Fused) -> tuple[str, ...]:

@@ -188,13 +188,20 @@ def _choose_styles(chosen: Sequence[StyleForm], samples: int, heat: float) -> tu
         persist_state="session",
         help="Adds score only with the probability-weighted score, where the endpoint gives logprobs.",
     )
+    references = st.checkbox(
+        "Show references",
+        key=state.widget("styles_references"),
+        persist_state="session",
+        help="Adds each item's references to the prompt. They cost prompt tokens. Items without one get no score.",
+    )
     try:
         styles = [
-            Style(form, *((1, 0.0) if form == "likelihood" else (samples, heat)), top_p, who)
+            Style(form, *((1, 0.0) if form == "likelihood" else (samples, heat)), top_p, who, references=references)
             for form in chosen
             for who in personas
         ]
-        styles += [Style("score_only", samples, heat, top_p, who, weighted=True) for who in personas if weighted]
+        bare = {"weighted": True, "references": references}
+        styles += [Style("score_only", samples, heat, top_p, who, **bare) for who in personas if weighted]
     except ConcordError as error:
         return (), str(error)
     return tuple(styles), ""

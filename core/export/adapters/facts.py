@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
 from typing import TYPE_CHECKING, Any
@@ -123,8 +123,13 @@ def facts_of(card: Mapping[str, Any]) -> JudgeFacts:
         key_goes,
         sampling,
         None if document.isotonic is None else document.isotonic.as_map(),
-        tuple(document.task.needs or _PARTS.get(task.kind, ("target",))),
+        _parts_shown(document.task.needs or _PARTS.get(task.kind, ("target",)), references=sampling.references),
     )
+
+
+def _parts_shown(parts: Sequence[str], *, references: bool) -> tuple[str, ...]:
+    """`parts`, with references where the judge was made with them, and only there."""
+    return (*(part for part in parts if part != "references"), *["references"] * references)
 
 
 def _model(judge: JudgeDescription) -> tuple[str, str, bool]:

@@ -11,6 +11,7 @@ import pytest
 from core import load_items, load_judge
 from core.errors import GoldenError, JudgeError
 from core.export.calibrated_judge import CalibratedJudge
+from core.judging.asking import Asking
 from core.judging.offline.judge import OfflineJudge
 from core.judging.registry import make_judge
 from core.records import Item, Scored, Unscored
@@ -90,7 +91,8 @@ def test_what_is_needed_is_what_the_file_says_or_else_the_kind(
 
 def test_references_count_as_there_when_one_is(offline_card: Card) -> None:
     offline_card["task"]["needs"] = ["references"]
-    judge = CalibratedJudge.of(offline_card, make_judge("scripted", settings=Settings()))
+    asking = Asking.of("scripted", references=True)
+    judge = CalibratedJudge.of(offline_card, make_judge("scripted", settings=Settings(), asking=asking))
     items = [Item("a", "A text.", references=("One.",)), Item("b", "A text.")]
     assert [type(one) for one in judge.score(items)] == [Scored, Unscored]
 

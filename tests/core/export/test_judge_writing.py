@@ -72,7 +72,10 @@ def test_what_is_known_beside_the_calibration_stands_in_it(calibrated: Calibrati
     assert card["task"]["needs"] == ["target", "source"]
     with_references = replace(golden, items=tuple(replace(item, references=("One.",)) for item in golden.items))
     assert known_of(with_references, calibrated)["needs"] == ("target", "source")
-    asked = replace(calibrated, judge_state=calibrated.judge_state | {"spec": "openai:m"})
+    state = calibrated.judge_state | {"spec": "openai:m"}
+    asked = replace(calibrated, judge_state=state)
+    assert known_of(with_references, asked)["needs"] == ("target", "source")
+    asked = replace(calibrated, judge_state=state | {"sampling": {"references": True}})
     assert known_of(with_references, asked)["needs"] == ("target", "source", "references")
     assert (card["held_out_opened"], card["people"]) == (4, {"edits": 2})
     jsonschema.validate(card, judge_schema())

@@ -144,7 +144,7 @@ def test_a_state_from_before_there_were_styles_still_works() -> None:
     sampling = Sampling.from_state(old)
     now = sampling_of(Style("analyze_rate", 5, 1.0))
     assert sampling == replace(now, draft_prompt="draft.v1", refine_prompt="refine.v1")
-    since = {"persona": "none", "steps": "", "weighted": False, "structured": False}
+    since = {"persona": "none", "steps": "", "weighted": False, "structured": False, "references": False}
     assert list(sampling.as_state().items()) == list((old | since).items())
 
 
