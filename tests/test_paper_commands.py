@@ -38,7 +38,6 @@ GIVEN: dict[str, list[str]] = {
     "align": ["golden.jsonl", "verdicts.jsonl", *ON, "--bootstrap", "20"],
     "compare": ["golden.jsonl", "verdicts.jsonl", "others.jsonl", *ON],
     "repeval": ["golden.jsonl", *ON, "--bootstrap", "0"],
-    "repeval-table": ["--bootstrap", "0", "--variant", "ridge"],
     "fuse": ["golden.jsonl", *ON, "--bootstrap", "20", "--out", "fused"],
 }
 """What a row leaves out because it is the reader's own."""

@@ -9,7 +9,6 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from core.api.asked import Prompted, read_asked, split_by
 from core.api.loading import allowed_repeval
 from core.comparison import usual_level
 from core.data.split import task_of
@@ -51,8 +50,7 @@ __all__ = ["FittedRepEval", "fit_repeval"]
 class FittedRepEval:
     """A fitted score with all that was measured of it (`result`), on the `states` of `golden`, which taught it.
 
-    `transfer` is what it does on the golden set `applied` that it was fitted for, where that is another one;
-    `prompted` the judge whose question was read, where that was asked for.
+    `transfer` is what it does on the golden set `applied` that it was fitted for, where that is another one.
     """
 
     golden: GoldenSet
@@ -60,7 +58,6 @@ class FittedRepEval:
     states: States = field(repr=False)
     applied: GoldenSet | None = None
     transfer: Transfer | None = None
-    prompted: Prompted | None = None
 
     @cached_property
     def card(self) -> dict[str, Any]:
@@ -89,8 +86,6 @@ class FittedRepEval:
         Of a score that was fitted on another golden set, `test` is its alignment on the one it is applied to.
         """
         body = self.result.as_json() | {"out": out}
-        if self.prompted is not None:
-            body["prompted"] = self.prompted.as_json()
         if self.transfer is None:
             return body
         moved = {"test": self.transfer.transferred.as_json(), "trained_on": self.transfer.as_json()}
@@ -105,7 +100,6 @@ class FittedRepEval:
             golden, scores, parts = self.applied, self.transfer.scores, {}
         rows = (
             {"item_id": item_id, "score": nullable(value), "part": parts.get(k)}
-            | ({} if self.prompted is None else {"prompted": nullable(self.prompted.scores[k])})
             for k, (item_id, value) in enumerate(zip(golden.item_ids, scores.tolist(), strict=True))
         )
         write_text(out / "repeval.yaml", yaml_text(self.card))
@@ -130,7 +124,6 @@ def fit_repeval(
     template: str = "",
     tokens: Sequence[str] = (),
     max_tokens: int = 2048,
-    judge_file: Path | str | None = None,
     train_on: GoldenSet | None = None,
     train_aspect: str = "",
     statistic: Statistic = "spearman",
@@ -144,54 +137,42 @@ def fit_repeval(
 
     The options of `python -m core repeval`: `model` is "minilm", a Hugging Face id or a folder; `pairs` of `good` and
     `bad` texts (None: best and worst 30 %) teach all methods but ridge; `texts`, `template`, `tokens` and `max_tokens`
-    say which states are read (`texts` None is "compared" where MiniLM reads without template or question, else
+    say which states are read (`texts` None is "compared" where MiniLM reads without template, else
     "prompt"); `level` None is sample level where groups allow it; `bootstrap` 0 gives no intervals.  `train_on` teaches
-    it (by `train_aspect`): `golden` is then only rated, and the loss measured (`transfer`).  `judge_file`, of an hf:
-    judge: what it asks is read, giving its own score (`prompted`) in the same pass; sources it was calibrated on test
-    neither; `model` says where its model lies.  Else a stopped call goes on.  `on_progress` counts texts.  AspectError
-    or GoldenError: labels or sources will not do; ModelNotFoundError, JudgeError: the model.
+    it (by `train_aspect`): `golden` is then only rated, and the loss measured (`transfer`).  A stopped call resumes.
+    `on_progress` counts texts.  AspectError or GoldenError: labels or sources will not do; ModelNotFoundError,
+    JudgeError: the model.
     """
     task_of(golden, aspect)
     at = level or usual_level(golden, aspect)
     how = RepEvalSettings(method=method, statistic=statistic, level=at, seed=seed, resamples=bootstrap)
     rule = replace(how.pair_rule, within_source=within_sources, good=good, bad=bad)
     how = replace(how, pairs=rule if pairs is None else replace(rule, n=pairs))
-    how_read = texts or ("prompt" if judge_file is not None else usual_texts(model, template))
+    how_read = texts or usual_texts(model, template)
     parts = present_parts(golden.items, golden.items if train_on is None else train_on.items)
     extraction = Extraction(template, aspect, how_read, tuple(tokens), max_tokens=max_tokens, parts=parts)
-    teacher, taught = _teacher(golden, aspect, train_on, train_aspect, extraction if judge_file is None else None)
-    split = None if judge_file is None else split_by(golden, aspect, judge_file, seed)
-    pairs_for(teacher, taught, split_three(teacher, taught, how, split), how)  # what is wrong shows before the reading
+    teacher, taught = _teacher(golden, aspect, train_on, train_aspect, extraction)
+    pairs_for(teacher, taught, split_three(teacher, taught, how), how)  # what is wrong shows before the reading
     here, spec = Settings.from_environment(), ModelSpec(model, revision)
-    if judge_file is not None:
-        asked = read_asked(golden, judge_file, spec, extraction, home=here.home, on_progress=on_progress)
-        result = run(golden, aspect, asked.states, how, split=split)
-        fitted = FittedRepEval(golden, result, asked.states, prompted=asked.beside(golden, result))
-    else:
-        read = partial(extract, spec=spec, extraction=extraction, cache_dir=here.home, on_progress=on_progress)
-        read = partial(read, ray=here.ray, code=here.remote_code)
-        rated = None if train_on is None else AspectStates(golden, aspect, read(golden))
-        fitted = _fitted(AspectStates(teacher, taught, read(teacher)), rated, how)
+    read = partial(extract, spec=spec, extraction=extraction, cache_dir=here.home, on_progress=on_progress)
+    read = partial(read, ray=here.ray, code=here.remote_code)
+    rated = None if train_on is None else AspectStates(golden, aspect, read(golden))
+    fitted = _fitted(AspectStates(teacher, taught, read(teacher)), rated, how)
     if out is not None:
         fitted.save(out)
     return fitted
 
 
 def _teacher(
-    golden: GoldenSet, aspect: str, train_on: GoldenSet | None, taught: str, reads: Extraction | None
+    golden: GoldenSet, aspect: str, train_on: GoldenSet | None, taught: str, reads: Extraction
 ) -> tuple[GoldenSet, str]:
-    """What teaches the score, and by which aspect; `reads` is None for a judge's question.
-
-    UsageError where that cannot be, or only an aspect is named.
-    """
+    """What teaches the score, and by which aspect.  UsageError where that cannot be, or only an aspect is named."""
     if train_on is None:
         if taught:
             raise UsageError(
                 "--train-aspect names an aspect of --train-on GOLDEN2 (train_on= in Python): name that set, too."
             )
         return golden, aspect
-    if reads is None:
-        raise UsageError("What a judge asks is read of one golden set: give judge_file or train_on.")
     check_transfer(golden, aspect, train_on, taught or aspect, reads)
     return train_on, taught or aspect
 

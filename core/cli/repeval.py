@@ -1,4 +1,4 @@
-"""RepEval from the command line: fit a score on hidden states, and the table of transfer between sets."""
+"""The command `repeval`: fit a score on hidden states."""
 
 from __future__ import annotations
 
@@ -28,12 +28,8 @@ from core.cli.output import (
     tell,
     written_to,
 )
-from core.errors import UsageError
-from core.wording import counted
 
 if TYPE_CHECKING:
-    from core.api.asked import Prompted
-    from core.api.transfer_table import Rated
     from core.repeval import RepEvalResult, Transfer
 
 commands = typer.Typer(add_completion=False)
@@ -49,10 +45,6 @@ TextsOption = Annotated[
         help="compared: text, source and context apart, and the distance between (MiniLM's default); prompt: the text "
         "alone or in a template; joined: u-v, |u-v| and u*v of source and text; joined-context: of context and text."
     ),
-]
-Question = Annotated[
-    Path | None,
-    typer.Option("--judge-file", help="judge.yaml of an hf: judge: read what it asks; one pass gives its score too."),
 ]
 
 
@@ -75,7 +67,6 @@ def repeval(
     template: Annotated[str, typer.Option(help="A prompt by name or as text with {hypothesis}; else the text.")] = "",
     tokens: Annotated[list[str] | None, typer.Option("--token", help="-1, -2, …, first, mean; once for each.")] = None,
     max_tokens: Annotated[int, typer.Option("--max-tokens", min=1, help="Longer texts are cut.")] = 2048,
-    judge_file: Question = None,
     train_on: TrainOn = None,
     train_aspect: TrainAspect = "",
     statistic: StatisticOption = "spearman",
@@ -104,7 +95,6 @@ def repeval(
             template=template,
             tokens=tokens or (),
             max_tokens=max_tokens,
-            judge_file=judge_file,
             train_on=None if train_on is None else load_golden(train_on),
             train_aspect=train_aspect,
             statistic=statistic,
@@ -114,68 +104,8 @@ def repeval(
             on_progress=lambda done, of: show("reading texts", done, of),
         )
     body = fitted.save(out)
-    moved = [*_prompted_words(fitted.prompted), *_transfer_words(fitted.transfer)]
-    words = [*_repeval_words(fitted.result), *moved, *written_to(body["out"])]
+    words = [*_repeval_words(fitted.result), *_transfer_words(fitted.transfer), *written_to(body["out"])]
     tell(body, words, as_json)
-
-
-@commands.command("repeval-table", rich_help_panel="Methods")
-def repeval_table(
-    sets: Annotated[list[str], typer.Argument(metavar="GOLDEN:ASPECT…", help="Golden sets to apply the scores to.")],
-    *,
-    train_on: Annotated[
-        list[str] | None, typer.Option("--train-on", help="GOLDEN:ASPECT that teaches; by default each of the sets.")
-    ] = None,
-    variant: Annotated[
-        list[str] | None, typer.Option(help="METHOD or METHOD:PAIRS; by default those of 003, and ridge.")
-    ] = None,
-    model: Annotated[str, typer.Option(help="minilm, a Hugging Face id, or a folder.")] = "minilm",
-    revision: Annotated[str | None, typer.Option(help="Branch, tag or commit of a Hugging Face id.")] = None,
-    template: Annotated[str, typer.Option(help="A prompt by name or as text with {hypothesis}; else the text.")] = "",
-    texts: TextsOption = None,
-    statistic: StatisticOption = "spearman",
-    level: LevelOption = "dataset",
-    bootstrap: BootstrapOption = 1000,
-    seed: SeedOption = 0,
-    out: Annotated[Path | None, typer.Option(help="Folder for table.md and summary.json.")] = None,
-    as_json: JsonFlag = False,
-) -> None:
-    """RepEval fitted on some golden sets and applied to others, beside what 003 prints in its Table 1."""
-    from core.api.transfer_table import VARIANTS, transfer_table
-
-    table = transfer_table(
-        [_rated(name) for name in sets],
-        [_rated(name) for name in train_on or ()],
-        variants=variant or VARIANTS,
-        model=model,
-        revision=revision,
-        template=template,
-        texts=texts,
-        statistic=statistic,
-        level=chosen_level(level) or "dataset",
-        bootstrap=bootstrap,
-        seed=seed,
-        on_cell=lambda cell: typer.echo(f"{cell.variant}: {cell.trained_on} → {cell.applied_to}", err=True),
-    )
-    body = table.as_json() if out is None else table.save(out)
-    missing = dict.fromkeys(
-        f"{cell.variant}, {cell.trained_on} → {cell.applied_to}: {cell.reason}" for cell in table.cells if cell.reason
-    )
-    intervals = "95 % interval over sources" if bootstrap else "no intervals, as --bootstrap 0 asks"
-    measure = f"{statistic}, {chosen_level(level) or 'dataset'} level, {intervals}"
-    words = f"{measure}; own: fitted and evaluated on different sources of the same set"
-    lacks = notes(*missing, *table.missing)
-    tell(body, [words, "", table.markdown(), *lacks, *written_to(body.get("out", ""))], as_json)
-
-
-def _rated(name: str) -> Rated:
-    from core.api.transfer_table import Rated
-    from core.data import load_golden
-
-    path, colon, aspect = name.rpartition(":")
-    if not (colon and path and aspect.strip()):
-        raise UsageError(f"Name the aspect with each golden set, GOLDEN:ASPECT; {name!r} came.")
-    return Rated(load_golden(path), aspect.strip())
 
 
 def _repeval_words(result: RepEvalResult) -> list[str]:
@@ -200,21 +130,6 @@ def _repeval_words(result: RepEvalResult) -> list[str]:
         pace = result.states["tokens"] / max(result.states["seconds"], 1e-9)
         lines.append(f"{result.states['tokens']:,} tokens read on {result.states['device']}, {pace:,.0f} tokens/s")
     return [*lines, *notes(*result.warnings)]
-
-
-def _prompted_words(prompted: Prompted | None) -> list[str]:
-    if prompted is None:
-        return []
-    from core.stats import difference_figures
-
-    gap = prompted.difference
-    first = f", under the first of its {prompted.n_criteria} criteria" if prompted.n_criteria > 1 else ""
-    unread = f"; it gave no score to {counted(prompted.n_unread, 'item')}" if prompted.n_unread else ""
-    figures = difference_figures(gap.value, gap.interval, gap.p, gap.p_reason)
-    return [
-        f"judge       {alignment_words(prompted.alignment)}, its own score from the same pass{first}{unread}",
-        f"probe minus judge: {figures}, n = {gap.n}; of sources that the judge was not calibrated on",
-    ]
 
 
 def _transfer_words(moved: Transfer | None) -> list[str]:

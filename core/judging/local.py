@@ -9,27 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from core.errors import JudgeError, UsageError
+from core.errors import UsageError
 from core.judging.base import CallEstimate
 from core.judging.llm import CHARACTERS_PER_TOKEN, Cell, LLMJudge
 from core.judging.render import (
     MOST_NUMBERS,
-    PERSONAS,
     SCORING,
-    Persona,
     ScoreFrame,
     plain,
-    score_frame,
     shortened,
-    shown_item,
     whole_numbers,
 )
 from core.judging.styles import Sampling
 from core.providers.base import Provider, Request
 from core.records import Criteria, Item, Task
-from core.repeval.question import Question
 
 if TYPE_CHECKING:
     from core.providers.transformers_local import LocalProvider
@@ -101,20 +96,6 @@ class LocalJudge(LLMJudge):
         assert isinstance(self.provider, LocalProvider), "its replies are not kept"
         return self.provider
 
-    def question(self, task: Task, criteria: Criteria, needs: tuple[str, ...] = ()) -> Question:
-        """What is asked for one weighed score, for its hidden states.  UsageError where ratings are written.
-
-        `needs` are the parts that an item must have beside its target.
-        """
-        self._check(task)
-        if not self.sampling.weighted or task.kind == "pair":
-            raise UsageError(
-                "Hidden states are read in the pass that weighs a rating of one text: the judge must be of a model in "
-                "the process (hf:ID_OR_PATH) that is asked for one text's score alone, weighted (its usual way)."
-            )
-        how = self.sampling
-        return Question(task, criteria.text, how.prompts[0], how.steps, how.persona, needs, how.references)
-
     @property
     def _reads_likelihood(self) -> bool:
         return self.sampling.form == "likelihood"
@@ -122,18 +103,3 @@ class LocalJudge(LLMJudge):
 
 def _to_continue(item: Item) -> str:
     return plain(shortened(item.target, SCORING.target)).strip()
-
-
-def asked_rows(question: Question, tokenizer: Any, items: Sequence[Item]) -> list[list[int]]:
-    """Token ids of the prompt of each item, as `LocalJudge` asks it.  JudgeError for an unknown prompt or persona."""
-    from core.providers.transformers_local import prompt_rows
-
-    persona: Persona | None = next((each for each in PERSONAS if each == question.persona), None)
-    if persona is None:
-        raise JudgeError(f"There is no persona {question.persona[:80]!r}; there are {', '.join(PERSONAS)}.")
-    requests = []
-    for item in items:
-        shown = shown_item(item, references=question.references)
-        frame = score_frame(question.task, shown, question.prompt, steps=question.steps, persona=persona)
-        requests.append(Request("", frame.messages(question.criteria), 0.0, 1, numbers=("1",)))
-    return prompt_rows(tokenizer, requests)

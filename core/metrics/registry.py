@@ -245,11 +245,10 @@ def fitted_repeval(name: str, state: Any, *, ray: str = "", code: tuple[str, ...
     metric is; on the Ray cluster at the address `ray`, where one is given.  `code` lists the models whose own Python
     may run.  JudgeError for a damaged state.
     """
-    from core.judging.local import asked_rows
     from core.repeval.portable import RepEvalScorer, ScorerWithModel
 
     fitted = RepEvalScorer.from_json(state)
-    reader = ScorerWithModel(fitted, ray, code, asked_rows)
+    reader = ScorerWithModel(fitted, ray, code)
 
     def scorer(items: Sequence[Item], on_progress: OnProgress) -> MetricScores:
         values = reader.score(items, on_progress)

@@ -5,16 +5,14 @@
     plan     tokenise and cut every text, count tokens; weights are not read yet
     read     texts through the model, here or on a Ray cluster; their states lie in CONCORD_HOME/states
     search   every cell and k on validation, evaluated on test
-    repeat   optional: the choice over seeds, the curve over numbers of pairs
 
-A run that is taken up again reads only texts without a file, with the model it began with; what was read, the search
-and what was repeated are kept with the run.  Files that are gone by then (another host, a cleared folder) are computed
+A run that is taken up again reads only texts without a file, with the model it began with; what was read and
+the search are kept with the run.  Files that are gone by then (another host, a cleared folder) are computed
 again before the search.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
@@ -30,16 +28,12 @@ from core.records import GoldenSet, IntArray, JudgeScores, Split, Unscored
 from core.repeval import (
     Extraction,
     Method,
-    PairPoint,
     RepEvalResult,
     RepEvalSettings,
-    Stability,
     States,
-    curve_over_pairs,
     run,
     scorer_of,
     split_three,
-    stability,
 )
 from core.repeval.cell_search import FEW_LABELS, blank_items, pairs_for
 from core.repeval.extraction import Machines, collect
@@ -57,7 +51,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 BATCHES = 16
 """Batches of a part: what a killed worker may have to read again, about a second on a CPU, ten on a GPU."""
-CURVE_SEEDS = 3
 METHOD_NAMES: dict[Method, str] = {
     "ridge": "ridge",
     "mean-difference": "mean difference",
@@ -72,8 +65,7 @@ class RepEvalRequest:
     """Read the texts of a golden set with a model and project its hidden states on one aspect.
 
     `split_of` names a calibration of the same golden set and aspect: RepEval is then evaluated on that run's held-out
-    items and learns from its calibration items; "" draws a split of its own.  `stability_seeds` repeats the whole
-    choice over so many seeds (0 = not), `pairs_curve` tries several numbers of pairs (for methods that use pairs).
+    items and learns from its calibration items; "" draws a split of its own.
     """
 
     project_id: str
@@ -83,8 +75,6 @@ class RepEvalRequest:
     extraction: Extraction = field(default_factory=Extraction)
     settings: RepEvalSettings = field(default_factory=RepEvalSettings)
     split_of: str = ""
-    stability_seeds: int = 0
-    pairs_curve: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +95,10 @@ class RepEvalEstimate:
 
 @dataclass(frozen=True)
 class RepEvalOutcome:
-    """A finished run: the result, the judge it entered, and the optional looks at how much hangs on chance."""
+    """A finished run: the result, and the judge it entered."""
 
     result: RepEvalResult
     judge_id: str = ""
-    stability: Stability | None = None
-    pairs_curve: tuple[PairPoint, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,12 +120,7 @@ class ReadSoFar:
     parts: tuple[ReadPart, ...] = ()
 
 
-@dataclass(frozen=True)
-class Curve:
-    points: tuple[PairPoint, ...]
-
-
-DOCUMENTS = {"states read": ReadSoFar, "search": RepEvalResult, "stability": Stability, "curve": Curve}
+DOCUMENTS = {"states read": ReadSoFar, "search": RepEvalResult}
 """What a run keeps on its way, by name."""
 
 
@@ -189,12 +172,6 @@ def _checked(store: Store, request: RepEvalRequest) -> tuple[GoldenSet, Parts, P
     if problem := lacks_other_text(golden.items, request.extraction):
         raise UsageError(problem)
     template_text(request.extraction.template)
-    if request.stability_seeds < 0 or request.stability_seeds == 1:
-        raise UsageError(f"Stability needs 2 seeds or more (0 = leave it out); {request.stability_seeds} came.")
-    if request.pairs_curve and not request.settings.uses_pairs:
-        raise UsageError(
-            f"{request.settings.method} learns from all training labels, not from pairs: there is no curve over pairs."
-        )
     parts = split_three(golden, request.aspect, request.settings, split_of(store, golden, request))
     return golden, parts, pairs_for(golden, request.aspect, parts, request.settings)
 
@@ -225,7 +202,7 @@ def reads_a_model(request: RepEvalRequest) -> bool:
 
 
 def run_repeval(work: RunWork) -> RepEvalOutcome:
-    """Read, search, repeat, and enter the score among the judges."""
+    """Read, search, and enter the score among the judges."""
     request, golden = work.request(RepEvalRequest), work.golden
     split = split_of(work.store, golden, request)
     reading = Reading(work, request)
@@ -235,36 +212,18 @@ def run_repeval(work: RunWork) -> RepEvalOutcome:
         result = run(golden, aspect, states, settings, split=split, on_progress=beat)
         return replace(result, scorer=scorer_of(golden, states, result))
 
-    def over_seeds(states: States) -> Stability:
-        return stability(golden, aspect, states, settings, range(request.stability_seeds), on_progress=beat)
-
-    def over_pairs(states: States) -> Curve:
-        return Curve(curve_over_pairs(golden, aspect, states, settings, seeds=range(CURVE_SEEDS), on_progress=beat))
-
-    def once(name: str, kind: type[T], compute: Callable[[States], T]) -> T:
-        """What an earlier attempt kept under `name`, else what `compute` gives, which is kept."""
-        document = work.kept(name, kind)
-        if document is None:
-            document = compute(reading.states())
-            work.keep(name, document)
-        return document
-
     try:
         reading.read_all()
         reading.publish("search", "searching layers and tokens on the validation items")
-        result = once("search", RepEvalResult, searched)
-        steadiness, curve = None, Curve(())
-        if request.stability_seeds:
-            reading.publish("repeat", f"choosing again over {request.stability_seeds} seeds")
-            steadiness = once("stability", Stability, over_seeds)
-        if request.pairs_curve:
-            reading.publish("repeat", "trying other numbers of pairs")
-            curve = once("curve", Curve, over_pairs)
+        result = work.kept("search", RepEvalResult)  # of an earlier attempt
+        if result is None:
+            result = searched(reading.states())
+            work.keep("search", result)
         reading.publish("done", "done")
     finally:
         reading.close()
     judge_id = work.add_judge(judge_of(result, golden, work.run.run_id))
-    return RepEvalOutcome(result, judge_id, steadiness, curve.points)
+    return RepEvalOutcome(result, judge_id)
 
 
 def judge_of(result: RepEvalResult, golden: GoldenSet, run_id: str) -> JudgeScores:

@@ -20,8 +20,6 @@ import numpy as np
 from core.errors import JudgeError
 from core.records import FloatArray, IntArray
 from core.repeval.model import LoadedModel, is_out_of_memory, token_batches, unless_memory_ends
-from core.repeval.reader import StateReader
-from core.repeval.states import HalfArray
 
 BATCH_TOKENS = {"cpu": 1024, "mps": 8_192, "cuda": 32_768}
 """Tokens in one forward pass, padding counted."""
@@ -139,23 +137,6 @@ def together(rows: Sequence[IntArray]) -> list[Together]:
     return groups
 
 
-@dataclass(frozen=True)
-class Watch:
-    """Hidden states out of the same pass: `cells` reads them, `keep(positions, states)` takes those of each batch."""
-
-    cells: StateReader
-    keep: Callable[[IntArray, HalfArray], None]
-
-    def of_every(self, n: int, start: int) -> Watch:
-        """For rows of which only every n-th, counted from `start` on, is one whose states are wanted."""
-
-        def keep(positions: IntArray, states: HalfArray) -> None:
-            own = positions % n == 0
-            self.keep(start + positions[own] // n, states[own])
-
-        return Watch(self.cells, keep)
-
-
 class NextTokens:
     """Probabilities of next tokens by one model.
 
@@ -170,21 +151,17 @@ class NextTokens:
         self._checked = False
         self._takes = set(inspect.signature(loaded.model.forward).parameters)
 
-    def read(
-        self, rows: Sequence[Sequence[int]], columns: Sequence[int], watch: Watch | None = None
-    ) -> Iterator[tuple[IntArray, FloatArray]]:
+    def read(self, rows: Sequence[Sequence[int]], columns: Sequence[int]) -> Iterator[tuple[IntArray, FloatArray]]:
         """(positions, (n, n_columns) probabilities of the tokens `columns` after each of these rows), batch by batch.
 
-        With a `watch` every row is read whole, and its hidden states are handed on.  JudgeError when memory does not
-        suffice for a single row.
+        JudgeError when memory does not suffice for a single row.
         """
         arrays = [np.asarray(row, dtype=np.int64) for row in rows]
-        shares = self.shares and watch is None
-        groups = together(arrays) if shares else [Together(np.array([k]), 0) for k in range(len(arrays))]
+        groups = together(arrays) if self.shares else [Together(np.array([k]), 0) for k in range(len(arrays))]
         waiting = self._batches(arrays, groups)[::-1]
         while waiting:
             batch = waiting.pop()
-            values = unless_memory_ends(partial(self._read, arrays, batch, list(columns), watch))
+            values = unless_memory_ends(partial(self._read, arrays, batch, list(columns)))
             if values is not None:
                 yield np.concatenate([group.members for group in batch]), values
                 continue
@@ -216,12 +193,8 @@ class NextTokens:
         fits = len(groups) * prefix + n_rows * suffix <= self.budget
         return fits and n_rows * (prefix + suffix) <= EXPANDED * self.budget
 
-    def _read(self, rows: list[IntArray], batch: list[Together], columns: list[int], watch: Watch | None) -> FloatArray:
+    def _read(self, rows: list[IntArray], batch: list[Together], columns: list[int]) -> FloatArray:
         apart = [rows[k] for group in batch for k in group.members]
-        if watch is not None:
-            values, states = self._watched(apart, columns, watch.cells)
-            watch.keep(np.concatenate([group.members for group in batch]), states)
-            return values
         if not self.shares or not batch[0].shared:
             return self._apart(apart, columns)
         if self._checked:
@@ -244,22 +217,6 @@ class NextTokens:
         positions = (mask.cumsum(dim=1) - 1).clamp(min=0)
         logits = self.logits(ids, mask, positions, 1, use_cache=False)
         return self._chosen(logits[:, -1], columns)
-
-    def _watched(
-        self, rows: Sequence[IntArray], columns: list[int], cells: StateReader
-    ) -> tuple[FloatArray, HalfArray]:
-        """One pass over whole prompts, filled on the right, with the states of `cells` out of it."""
-        import torch
-
-        ids, mask = self.filled(rows, left=False)
-        last, place = torch.unique(mask.sum(dim=1) - 1, return_inverse=True)
-        positions, logits = (mask.cumsum(dim=1) - 1).clamp(min=0), list[Any]()
-        run = partial(self.logits, ids, mask, positions, last, use_cache=False)
-        states = cells.beside(mask, lambda: logits.append(run()))
-        if states is None:  # its blocks cannot be watched
-            states = cells.read([row.tolist() for row in rows])
-        own = logits[0][torch.arange(len(ids), device=logits[0].device), place.to(logits[0].device)]
-        return self._chosen(own, columns), states
 
     def _shared(self, rows: list[IntArray], batch: list[Together], columns: list[int]) -> FloatArray:
         """The beginnings first, filled on the left; then every ending, filled on the right, after its beginning."""
@@ -380,18 +337,17 @@ def weigh(
     numbers: NumberTokens,
     on_row: OnRow,
     *,
-    watch: Watch | None = None,
     block: int = 1024,
 ) -> None:
     """Hand each prompt's (n_numbers,) probabilities to `on_row(position, …)` as they are known.
 
-    Their hidden states go to `watch`.  JudgeError as `NextTokens.read`.  `block` prompts are in hand at a time.
+    JudgeError as `NextTokens.read`.  `block` prompts are in hand at a time.
     """
     nodes = numbers.nodes
     for start in range(0, len(rows), block):
         asked = [[*row, *node] for row in rows[start : start + block] for node in nodes]
         tables = np.full((len(asked) // len(nodes), len(nodes), len(numbers.columns)), math.nan)
-        for positions, values in reader.read(asked, numbers.columns, watch and watch.of_every(len(nodes), start)):
+        for positions, values in reader.read(asked, numbers.columns):
             prompt, node = np.divmod(positions, len(nodes))
             tables[prompt, node] = values
             for k in np.unique(prompt):

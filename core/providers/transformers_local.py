@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -34,13 +34,12 @@ from core.providers.base import (
 from core.providers.one_pass import (
     NextTokens,
     NumberTokens,
-    Watch,
     in_halved_batches,
     likelihoods,
     number_tokens,
     weigh,
 )
-from core.records import FloatArray, IntArray, Usage, content_digest
+from core.records import FloatArray, Usage, content_digest
 from core.repeval.model import (
     LOADING,
     LoadedModel,
@@ -50,8 +49,6 @@ from core.repeval.model import (
     describe_causal,
     load_causal_model,
 )
-from core.repeval.reader import StateReader
-from core.repeval.states import Grid, HalfArray
 from core.wording import percent
 
 LEAST_ON_SCALE = 0.5
@@ -61,8 +58,6 @@ WRITING_TOKENS = {"cpu": 8_192, "mps": 16_384, "cuda": 131_072}
 """Tokens in hand while texts are written: prompts and the longest replies."""
 
 OVERFLOW = "The model's probabilities are no numbers: its weights or number format overflow."
-
-OnStates = Callable[[Sequence[int], HalfArray], None]
 
 PLAIN_ANSWER = "\n\nNumber:"
 """What a plain prompt ends with where a number is to follow."""
@@ -95,14 +90,6 @@ class LocalProvider:
     def __init__(self, spec: ModelSpec) -> None:
         self.spec = spec
         self._model: Ready | None = None
-        self._states: tuple[Grid, OnStates] | None = None
-
-    def hand_states(self, grid: Grid, keep: OnStates) -> None:
-        """From now on hand the hidden states of every prompt that is weighed to `keep(token ids, states)`.
-
-        `states` are (n_layers, n_tokens, dim) float16, the cells of `grid`, out of the pass that weighs it.
-        """
-        self._states = (grid, keep)
 
     @cached_property
     def endpoint(self) -> str:
@@ -141,7 +128,7 @@ class LocalProvider:
                     on_reply(index, reply)
 
         with self.ready.lock:
-            _Answers(self.ready, asked, deliver, self._states).all()
+            _Answers(self.ready, asked, deliver).all()
         return [replies[index] for index in range(len(requests))]
 
     def close(self) -> None:
@@ -152,10 +139,8 @@ class LocalProvider:
 class _Answers:
     """The answers to distinct requests, each handed to `deliver(position, reply)` once."""
 
-    def __init__(
-        self, model: Ready, requests: Sequence[Request], deliver: OnReply, states: tuple[Grid, OnStates] | None
-    ) -> None:
-        self.model, self.requests, self.deliver, self.states = model, requests, deliver, states
+    def __init__(self, model: Ready, requests: Sequence[Request], deliver: OnReply) -> None:
+        self.model, self.requests, self.deliver = model, requests, deliver
         self.rows = prompt_rows(model.tokenizer, requests)
         self.texts = continuations(model.tokenizer, requests)
         self.limit = model.loaded.facts.max_tokens
@@ -199,20 +184,9 @@ class _Answers:
             self.deliver(positions[row], weighed_reply(numbers.numbers, shares, len(self.rows[positions[row]])))
 
         rows = [self.rows[k] for k in positions]
-        weigh(self.model.reader, rows, numbers, on_row, watch=self._watch(rows))
+        weigh(self.model.reader, rows, numbers, on_row)
         for k in sorted(left):
             self.deliver(k, Failure(OVERFLOW))
-
-    def _watch(self, rows: Sequence[Sequence[int]]) -> Watch | None:
-        if self.states is None:
-            return None
-        grid, on_states = self.states
-
-        def keep(positions: IntArray, states: HalfArray) -> None:
-            for k, own in zip(positions.tolist(), states, strict=True):
-                on_states(rows[k], own)
-
-        return Watch(StateReader(self.model.loaded, grid), keep)
 
     def _read_likelihoods(self, positions: list[int]) -> None:
         rows, texts = [self.rows[k] for k in positions], [self.texts[k] for k in positions]

@@ -4,7 +4,6 @@
 
     model        which model, and the model itself                               ModelSpec describe load_model
     states       texts, and hidden states of every layer at a few tokens         Extraction States template_text
-    question     a judge's own prompt in place of a template                     Question
     reader       one forward pass
     extraction   texts → states, from the cache or by a model                    extract Machines
     joining      states of an item's texts put together                          joined Compared
@@ -12,7 +11,6 @@
     projection   good and bad texts in pairs; fit, then score, for many cells    choose_pairs Ridge PaperPCA …
     ridge        one cell's regression, and its predictions out of fold          ridge
     cell_search  split 40/20/40 by source, fit, choose, evaluate on test         run scorer_of
-    steadiness   over seeds and numbers of pairs                                 stability curve_over_pairs
     portable     the fitted score as a file's content, for other items           RepEvalScorer ScorerWithModel
     transfer     fitted on one golden set, applied to another, and what is lost  transfer AspectStates Transfer
     records      what is asked of a run, and what came out, cell by cell         RepEvalSettings RepEvalResult
@@ -24,7 +22,6 @@ from core.repeval.cell_search import run, scorer_of, search, split_three
 from core.repeval.extraction import Machines, StatePlan, collect, compute, extract, plan_states
 from core.repeval.model import EMBEDDED, ModelSpec, describe
 from core.repeval.portable import RepEvalScorer, ScorerWithModel
-from core.repeval.question import Question
 from core.repeval.records import METHODS, Method, PairRule, RepEvalResult, RepEvalSettings, cell_detail
 from core.repeval.states import (
     Extraction,
@@ -37,7 +34,6 @@ from core.repeval.states import (
     texts_to_read,
     usual_texts,
 )
-from core.repeval.steadiness import PairPoint, Stability, curve_over_pairs, stability
 from core.repeval.transfer import AspectStates, Transfer, check_transfer, transfer
 
 __all__ = [
@@ -48,14 +44,11 @@ __all__ = [
     "Machines",
     "Method",
     "ModelSpec",
-    "PairPoint",
     "PairRule",
-    "Question",
     "RepEvalResult",
     "RepEvalScorer",
     "RepEvalSettings",
     "ScorerWithModel",
-    "Stability",
     "StatePlan",
     "States",
     "TextMode",
@@ -64,7 +57,6 @@ __all__ = [
     "cell_detail",
     "collect",
     "compute",
-    "curve_over_pairs",
     "describe",
     "extract",
     "lacks_other_text",
@@ -74,7 +66,6 @@ __all__ = [
     "scorer_of",
     "search",
     "split_three",
-    "stability",
     "template_text",
     "templates",
     "texts_to_read",

@@ -37,7 +37,6 @@ from core.repeval.model import (
     token_batches,
     unless_memory_ends,
 )
-from core.repeval.question import Ask
 from core.repeval.reader import StateReader
 from core.repeval.states import (
     Extraction,
@@ -45,7 +44,6 @@ from core.repeval.states import (
     HalfArray,
     StateBatch,
     States,
-    TokenRows,
     fit_prompts,
     readings,
     token_offset,
@@ -189,12 +187,10 @@ def plan_states(
     *,
     elsewhere: tuple[str, str] | None = None,
     code: CodeAllowed = (),
-    ask: Ask | None = None,
 ) -> StatePlan:
     """Render, tokenise and cut every prompt; no weights are loaded and nothing is computed.
 
-    `elsewhere` is the (device, precision) of other machines that will compute; None means this one.  `ask` puts the
-    extraction's question, where it has one; of what is too long the beginning is left out.
+    `elsewhere` is the (device, precision) of other machines that will compute; None means this one.
     """
     facts, tokenizer = describe(spec, code), load_tokenizer(spec, code)
     if elsewhere is None:
@@ -206,12 +202,7 @@ def plan_states(
     cells = Grid.of(facts, extraction, others)
     grid = cells.read
     limit = min(facts.max_tokens, extraction.max_tokens)
-    if extraction.question is None:
-        rows = [fit_prompts(tokenizer, template, fields, limit) for template, fields in readings(items, extraction)]
-    else:
-        assert ask is not None, "a question needs somebody to put it"
-        asked = ask(extraction.question, tokenizer, items)
-        rows = [TokenRows([ids[-limit:] for ids in asked], [len(ids) > limit for ids in asked])]
+    rows = [fit_prompts(tokenizer, template, fields, limit) for template, fields in readings(items, extraction)]
     places: dict[tuple[int, ...], int] = {}
     # models without special tokens turn an empty text into no token at all; one padding token (0) stands for it
     uses = [[places.setdefault(tuple(ids) or (0,), len(places)) for ids in of_text.ids] for of_text in rows]
@@ -311,11 +302,11 @@ def as_half(values: Any) -> HalfArray:
 class Machines:
     """One model on this machine (`address` "") or on the cluster at `address` ("auto" or HOST:PORT of its head).
 
-    `code` lists the models whose own Python may run; `ask` puts a judge's question.
+    `code` lists the models whose own Python may run.
     """
 
-    def __init__(self, spec: ModelSpec, address: str = "", code: CodeAllowed = (), ask: Ask | None = None) -> None:
-        self._spec, self._address, self._code, self._ask = spec, address, code, ask
+    def __init__(self, spec: ModelSpec, address: str = "", code: CodeAllowed = ()) -> None:
+        self._spec, self._address, self._code = spec, address, code
         self._loaded: LoadedModel | None = None
 
     @property
@@ -332,9 +323,7 @@ class Machines:
     def plan(self, items: Sequence[Item], extraction: Extraction, cache_dir: Path | None) -> StatePlan:
         """`plan_states` for where it will be computed: device and number format are those of the cluster's nodes."""
         elsewhere = (self._cluster.device, self._cluster.precision) if self._address else None
-        return plan_states(
-            items, self._spec, extraction, cache_dir, elsewhere=elsewhere, code=self._code, ask=self._ask
-        )
+        return plan_states(items, self._spec, extraction, cache_dir, elsewhere=elsewhere, code=self._code)
 
     def compute(
         self, plan: StatePlan, rows: IntArray | None = None, on_wait: Callable[[], None] = lambda: None
@@ -371,16 +360,15 @@ def extract(
     *,
     ray: str = "",
     code: CodeAllowed = (),
-    ask: Ask | None = None,
 ) -> States:
     """The states of every item of `golden` (003 section 3.1); what `cache_dir` holds already is not computed again.
 
     `on_progress(done, total)` counts distinct prompts.  ModelNotFoundError and JudgeError about the model, UsageError
     about the template, StoreError about the cache.  `ray` is the address of a cluster to compute on ("auto" or
     HOST:PORT), "" computes here; JobError when the cluster fails.  `code` lists the
-    models whose own Python may run; `ask` puts the extraction's question.
+    models whose own Python may run.
     """
-    machines = Machines(spec or ModelSpec(), ray, code, ask)
+    machines = Machines(spec or ModelSpec(), ray, code)
     plan = machines.plan(golden.items, extraction or Extraction(), cache_dir)
     report: OnProgress = on_progress or (lambda _done, _total: None)
     total = len(plan.prompts)

@@ -14,15 +14,14 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 
 from core.errors import JudgeError, UsageError
-from core.records import FloatArray, Item, ItemKind, Scale, Task
+from core.records import FloatArray, Item
 from core.repeval.extraction import Machines, OnProgress, collect
 from core.repeval.model import EMBEDDED, PRECISIONS, CodeAllowed, ModelSpec, describe
-from core.repeval.question import Ask, Question
 from core.repeval.states import TEXT_MODES, Extraction, HalfArray, template_text
 
 MOST_CELLS = 64
@@ -34,11 +33,7 @@ MOST_TOKENS = 1_000_000
 TOGETHER = 2048
 """Items whose states are held at once, which bounds the memory."""
 _COMMIT = re.compile("[0-9a-f]{40}")
-_WORDS = ("criteria", "prompt", "steps", "persona")
-_NAMES = frozenset(
-    "model revision fingerprint precision texts template criterion max_tokens question dim cells".split()
-)
-_ASKED = frozenset([*_WORDS, "task", "needs"])
+_NAMES = frozenset("model revision fingerprint precision texts template criterion max_tokens dim cells".split())
 _PLACE = ("layer", "token")
 _LINEAR = frozenset([*_PLACE, "direction", "centre", "spread"])
 _KERNEL = frozenset([*_PLACE, "support", "weights", "intercept", "gamma", "slope", "offset"])
@@ -147,10 +142,9 @@ class RepEvalScorer:
             "fingerprint": self.fingerprint,
             "precision": self.precision,
             "texts": self.extraction.texts,
-            "template": "" if self.extraction.question else template_text(self.extraction.template),
+            "template": template_text(self.extraction.template),
             "criterion": self.extraction.criterion,
             "max_tokens": self.extraction.max_tokens,
-            **({"question": question.as_json()} if (question := self.extraction.question) else {}),
             "dim": self.cells[0].dim,
             "cells": [cell.as_json() for cell in self.cells],
         }
@@ -200,16 +194,15 @@ class RepEvalScorer:
 class ScorerWithModel:
     """A scorer that reads texts itself; the model is loaded with the first item and held.
 
-    `ray` is the address of a cluster to read on, "" for here; `code` lists the models whose own Python may run, `ask`
-    puts a judge's question.
+    `ray` is the address of a cluster to read on, "" for here; `code` lists the models whose own Python may run.
     """
 
-    def __init__(self, scorer: RepEvalScorer, ray: str = "", code: CodeAllowed = (), ask: Ask | None = None) -> None:
+    def __init__(self, scorer: RepEvalScorer, ray: str = "", code: CodeAllowed = ()) -> None:
         self._scorer = scorer
         commit = scorer.fingerprint if _COMMIT.fullmatch(scorer.fingerprint) else scorer.revision
         self._spec = ModelSpec(scorer.model, commit or None, precision=scorer.precision)  # type: ignore[arg-type]
         self._code, self._same_model = code, False
-        self._machine = Machines(self._spec, ray, code, ask)
+        self._machine = Machines(self._spec, ray, code)
 
     def score(self, items: Sequence[Item], on_progress: OnProgress | None = None) -> FloatArray:
         """(n_items,), NaN where a state is no finite number; equal on the items it was fitted on to the run's scores.
@@ -323,33 +316,9 @@ def _extraction(kept: Mapping[str, Any], cells: Sequence[AnyCell]) -> Extraction
             tokens=tuple(dict.fromkeys(cell.token for cell in cells)),
             layers=tuple(dict.fromkeys(cell.layer for cell in cells)),
             max_tokens=_whole(kept, "max_tokens", 1, MOST_TOKENS),
-            question=_question(_mapping(kept["question"], "question")) if "question" in kept else None,
         )
     except UsageError as error:
         raise JudgeError(f"{DAMAGED}: {error}") from error
-
-
-def _question(kept: Mapping[str, Any]) -> Question:
-    task = _mapping(_named(kept, _ASKED, "a question").get("task"), "task")
-    kind: ItemKind = next((kind for kind in get_args(ItemKind) if kind == task.get("kind")), "pair")
-    if kind == "pair":
-        raise JudgeError(f"{DAMAGED}: a question is about items of one text, not {str(task.get('kind'))[:40]!r}.")
-    ends = task.get("scale")
-    if not isinstance(ends, list) or len(ends) != 3:
-        raise JudgeError(f"{DAMAGED}: the scale of a question is its low end, its high end and its step.")
-    low, high = (_number({"an end of the scale": end}, "an end of the scale") for end in ends[:2])
-    step = None if ends[2] is None else _number({"a step": ends[2]}, "a step")
-    if not low < high or (step is not None and step <= 0):
-        raise JudgeError(f"{DAMAGED}: the scale of a question goes up from its low end.")
-    about = Task(_text(task, "aspect", 500), kind, Scale(low, high, step), _text(task, "definition", LONGEST_TEXT))
-    needs = kept.get("needs")
-    if not isinstance(needs, list) or any(part not in ("source", "context") for part in needs):
-        raise JudgeError(f"{DAMAGED}: a question needs source or context beside the text, or neither.")
-    criteria, prompt, steps, persona = (_text(kept, name, LONGEST_TEXT) for name in _WORDS)
-    references = kept.get("references", False)
-    if not isinstance(references, bool):
-        raise JudgeError(f"{DAMAGED}: a question shows references or not: true or false, not {str(references)[:40]!r}.")
-    return Question(about, criteria, prompt, steps, persona, tuple(dict.fromkeys(needs)), references)
 
 
 def _mapping(value: Any, what: str) -> Mapping[str, Any]:

@@ -84,20 +84,6 @@ class StateReader:
         while len(_means) > MOST_MEANS:
             _means.popitem(last=False)
 
-    def beside(self, mask: torch.Tensor, run: Callable[[], None]) -> HalfArray | None:
-        """As `read`, of the one pass that `run` makes over texts filled on the right, whose `mask` is (n, longest).
-
-        `run` is called once, without gradients.  None where the model's blocks cannot be watched.
-        """
-        if self.blocks is None:
-            run()
-            return None
-        layers = self._watched(_Picker(mask, self.grid), run)
-        if layers is None:
-            self.blocks = None
-            return None
-        return _together(layers)
-
     def _watched(self, pick: _Picker, run: Callable[[], object]) -> list[torch.Tensor] | None:
         """The picked states of each layer, or None when a block was passed other than once, or in another shape."""
         last, wanted = self.loaded.facts.n_layers - 1, set(self.grid.layers)

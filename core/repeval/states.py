@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from core.errors import JudgeError, UsageError
 from core.records import IntArray, Item
 from core.repeval.model import EMBEDDED, ModelFacts, token_ids
-from core.repeval.question import Question
 from core.texts import is_blank
 
 HalfArray = NDArray[np.float16]
@@ -62,7 +61,6 @@ class Extraction:
     mean too.  Compared, "source:mean" is |u−v| at the mean, and () adds such cells at first, mean and -1 (first for
     encoders).  `layers` are 0 (embeddings) to the number of blocks; () takes all.  `max_tokens` cuts longer texts,
     `batch_tokens` bounds a batch (padding counted; None = by device).
-    A `question` is read in place of a template: a judge's prompt up to its answer.
     """
 
     template: str = ""
@@ -72,7 +70,6 @@ class Extraction:
     layers: tuple[int, ...] = ()
     max_tokens: int = MOST_TOKENS
     batch_tokens: int | None = None
-    question: Question | None = None
     parts: tuple[Part, ...] | None = None
 
     @property
@@ -83,13 +80,11 @@ class Extraction:
     @property
     def asks_criterion(self) -> bool:
         """Whether the criterion stands in what is read."""
-        return self.texts == "prompt" and self.question is None and "{criterion}" in template_text(self.template)
+        return self.texts == "prompt" and "{criterion}" in template_text(self.template)
 
     @property
     def needs(self) -> tuple[str, ...]:
         """Parts of an item that are read beside its target: "source", "context"."""
-        if self.question is not None:
-            return self.question.needs
         if self.texts != "prompt":
             return self.others(())
         return tuple(part for part in PARTS if f"{{{part}}}" in template_text(self.template))
@@ -111,8 +106,6 @@ class Extraction:
                 f"Unknown token {bad[0]!r}: use -1, -2, … (from the end), first or mean; with the texts compared, "
                 "source: or context: may stand before it."
             )
-        if self.question is not None and (self.template or self.texts != "prompt"):
-            raise UsageError("A judge's question is read whole: give no template, and texts 'prompt'.")
         if self.texts == "compared" and template_text(self.template) != HYPOTHESIS_ONLY:
             raise UsageError("Compared, the texts are read apart and as they are: give no template, or texts 'prompt'.")
         if self.max_tokens < 1 or (self.batch_tokens is not None and self.batch_tokens < 1):

@@ -47,7 +47,6 @@ TEXT_HELP = (
 SLOW, FAST = 1_000, 6_000  # tokens a second with MiniLM on two processor cores, under load and at rest
 THRESHOLD_HELP = "A label on the people's scale. Leave both empty to take the best and the worst share of the labels."
 TOKENS_A_WORD = 1.4
-SEEDS = 8
 
 
 def choose(page: Opened, golden: GoldenSummary, aspect: str) -> RepEvalRequest:
@@ -61,7 +60,7 @@ def choose(page: Opened, golden: GoldenSummary, aspect: str) -> RepEvalRequest:
         known = compare_view.kept_golden(golden.golden_id, page)
         usual = projects.usual_measure(page.store, page.project.project_id, known, aspect)
         settings = replace(_method(), statistic=usual.statistic, level=usual.level)
-    with st.expander("More choices: pairs, tokens, measure, split, steadiness", icon=":material/tune:"):
+    with st.expander("More choices: pairs, tokens, measure, split", icon=":material/tune:"):
         return _more(
             page, RepEvalRequest(page.project.project_id, golden.golden_id, aspect, model, extraction, settings)
         )
@@ -119,7 +118,7 @@ def _method() -> RepEvalSettings:
 
 def _more(page: Opened, request: RepEvalRequest) -> RepEvalRequest:
     settings = request.settings
-    left, middle, right = st.columns(3, gap="medium")
+    left, middle = st.columns(2, gap="medium")
     with left:
         if settings.uses_pairs:
             settings = replace(settings, pairs=_pairs(settings))
@@ -150,23 +149,11 @@ def _more(page: Opened, request: RepEvalRequest) -> RepEvalRequest:
         )
         seed = int(st.number_input("Seed", min_value=0, value=0, key=widget("repeval_seed")))
         split_of = _split(page, request)
-    with right:
-        steady = st.toggle(
-            f"How steady is the choice: {SEEDS} seeds",
-            value=True,
-            key=widget("repeval_steady"),
-            help="Splits and chooses again with other seeds and counts how often each cell is best.",
-        )
-        curve = settings.uses_pairs and st.toggle(
-            "Curve over the number of pairs", value=True, key=widget("repeval_curve")
-        )
     return replace(
         request,
         extraction=replace(request.extraction, tokens=tuple(tokens)),
         settings=replace(settings, statistic=statistic, level=level, seed=seed),
         split_of=split_of,
-        stability_seeds=SEEDS if steady else 0,
-        pairs_curve=bool(curve),
     )
 
 

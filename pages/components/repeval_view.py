@@ -20,9 +20,7 @@ from core.report.figures.repeval import (
     Heat,
     Place,
     layers_figure,
-    pairs_figure,
     random_figure,
-    wins_figure,
 )
 from core.stats.claims import number
 from core.wording import percent
@@ -34,12 +32,10 @@ from pages.components.screens import plain
 if TYPE_CHECKING:
     from core.report.figures import Drawing
 
-LAYERS, CELL, RANDOM, STEADY, PAIRS, RUNS = SECTIONS = (
+LAYERS, CELL, RANDOM, RUNS = SECTIONS = (
     "Over layers",
     "Cell by cell",
     "Against random directions",
-    "How steady is the choice",
-    "Number of pairs",
     "Settings of all runs",
 )
 SECTION = state.widget("repeval_section")
@@ -109,10 +105,6 @@ def draw_result(page: Opened, view: RunDetail, outcome: RepEvalOutcome) -> None:
     repeval_cell.hold(view.run_id, picked)
     if section == RANDOM:
         _draw_random(result)
-    elif section == STEADY:
-        _draw_steady(outcome)
-    elif section == PAIRS:
-        _draw_pairs(outcome)
     elif section == RUNS:
         draw_settings(page, view)
     else:
@@ -220,42 +212,6 @@ def _draw_random(result: RepEvalResult) -> None:
             "half, the whiskers 95 %."
         )
     )
-
-
-def _draw_steady(outcome: RepEvalOutcome) -> None:
-    steady = outcome.stability
-    if steady is None:
-        st.info("This run did not repeat the choice. Turn on “How steady is the choice” in the form.")
-        return
-    n = len(steady.seeds)
-    _place(wins_figure(steady.layers, steady.tokens, steady.wins, n), "wins", "How often each cell was best")
-    st.markdown(
-        plain(
-            f"Over {n} seeds, each with a split of its own, the cell that wins most often wins in "
-            f"{percent(steady.favourite_share)} of them. Test {_spread(steady.test)}, validation "
-            f"{_spread(steady.validation)}: choosing flatters by {_value(steady.optimism.mean)} on average."
-        )
-    )
-
-
-def _spread(spread: object) -> str:
-    mean, deviation = getattr(spread, "mean", None), getattr(spread, "deviation", None)
-    return _value(mean) + (f" ± {deviation:.3f}" if deviation is not None else "")
-
-
-def _draw_pairs(outcome: RepEvalOutcome) -> None:
-    result, points = outcome.result, outcome.pairs_curve
-    if not points:
-        if result.settings.uses_pairs:
-            st.info(
-                "This run did not try other numbers of pairs. Turn on “Curve over the number of pairs” in the form."
-            )
-        else:
-            method = METHOD_NAMES[result.settings.method]
-            st.info(f"The method {method} learns from all training labels, not from pairs. Choose another to see this.")
-        return
-    _place(pairs_figure(points, measure=measure_of(result)), "pairs", "Test alignment by number of pairs")
-    st.caption(f"Mean and range over {max(p.test.n for p in points)} seeds, each with a split of its own.")
 
 
 def draw_settings(page: Opened, view: RunDetail) -> None:

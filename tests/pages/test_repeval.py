@@ -17,7 +17,7 @@ from core.progress import Stage
 from core.projects.judges import MetricsRequest
 from core.projects.repeval import RepEvalOutcome, RepEvalRequest, judge_of
 from core.records import AspectLabels, Scale
-from core.repeval import Extraction, PairRule, RepEvalSettings, States, curve_over_pairs, run, scorer_of, stability
+from core.repeval import Extraction, PairRule, RepEvalSettings, States, run, scorer_of
 from core.repeval.states import Grid
 from core.settings import Settings
 from core.store.results import RESULT
@@ -46,7 +46,7 @@ class Bench(Place):
     def request(self) -> RepEvalRequest:
         return RepEvalRequest(self.project_id, self.golden_id, "wit")
 
-    def finished(self, settings: RepEvalSettings, *, extras: bool = True, for_others: bool = False) -> str:
+    def finished(self, settings: RepEvalSettings, *, for_others: bool = False) -> str:
         """A run that was done as a worker does it, on states made here."""
         states = made_states(self.labels)
         result = run(self.golden, "wit", states, settings)
@@ -54,13 +54,8 @@ class Bench(Place):
             scorer = scorer_of(self.golden, states, result)
             result = replace(result, scorer=replace(scorer, precision="float32", fingerprint="abc"))
         view = RepEvalOutcome(result, "")
-        if extras:
-            view = replace(view, stability=stability(self.golden, "wit", states, settings, range(3)))
-            if settings.uses_pairs:
-                points = curve_over_pairs(self.golden, "wit", states, settings, (2, 5), seeds=range(2))
-                view = replace(view, pairs_curve=points)
         run_id = self.add_run("running", replace(self.request, settings=settings))
-        judge_id = self.store.judges.add(self.project_id, self.golden_id, judge_of(result, run_id))
+        judge_id = self.store.judges.add(self.project_id, self.golden_id, judge_of(result, self.golden, run_id))
         self.store.results.put_document(run_id, RESULT, replace(view, judge_id=judge_id))
         self.store.runs.finish(run_id, 1, "done")
         return run_id
@@ -98,7 +93,6 @@ def test_the_empty_screen_says_what_to_do_and_starts_with_its_defaults(bench: Be
     request = projects.run_view(bench.store, started.run_id).request
     assert isinstance(request, RepEvalRequest)
     assert (request.model.name, request.settings.method, request.extraction) == ("minilm", "ridge", compared)
-    assert request.stability_seeds == 8
     assert "waiting for a worker" in texts(screen)
 
 
@@ -124,7 +118,6 @@ def test_choices_reach_the_request(bench: Bench) -> None:
     assert request.extraction.tokens == ("-2", "-1")
     assert "{hypothesis}" not in request.extraction.template  # one of the named prompts
     assert request.extraction.criterion == "wit"
-    assert request.pairs_curve
 
 
 def test_what_cannot_start_is_told_before_the_button(bench: Bench) -> None:
@@ -190,7 +183,7 @@ def test_the_result_and_a_cell_are_told_with_their_numbers(bench: Bench) -> None
 
 
 def test_the_score_is_handed_out_as_a_file_that_score_takes(bench: Bench) -> None:
-    run_id = bench.finished(QUICK, extras=False, for_others=True)
+    run_id = bench.finished(QUICK, for_others=True)
     screen = open_screen(SCREEN, project=bench.project_id, run=run_id)
     (button,) = [each.proto for each in screen.get("download_button")]
     assert button.label == "Download repeval.yaml"
@@ -205,7 +198,7 @@ def test_the_score_is_handed_out_as_a_file_that_score_takes(bench: Bench) -> Non
 
 
 def test_an_older_run_without_a_score_for_others_offers_no_file(bench: Bench) -> None:
-    run_id = bench.finished(QUICK, extras=False)
+    run_id = bench.finished(QUICK)
     screen = open_screen(SCREEN, project=bench.project_id, run=run_id)
     assert not screen.get("download_button")
     with pytest.raises(NotFoundError, match="kept no score"):
@@ -214,7 +207,7 @@ def test_an_older_run_without_a_score_for_others_offers_no_file(bench: Bench) ->
 
 def test_a_redrawing_does_not_write_the_boxes_of_the_cell(bench: Bench) -> None:
     """What a run writes into a box takes back what a person chose there while it was drawn."""
-    screen = open_screen(SCREEN, project=bench.project_id, run=bench.finished(QUICK, extras=False))
+    screen = open_screen(SCREEN, project=bench.project_id, run=bench.finished(QUICK))
     choose_section(screen, "Cell by cell")
     choose(screen, "Layer", 0)
     screen.run()
@@ -227,7 +220,7 @@ def test_a_redrawing_does_not_write_the_boxes_of_the_cell(bench: Bench) -> None:
 
 
 def test_it_opens_on_the_newest_result_and_the_form_is_behind_a_press(bench: Bench) -> None:
-    bench.finished(QUICK, extras=False)
+    bench.finished(QUICK)
     screen = open_screen(SCREEN, project=bench.project_id)
     assert "Hidden states agree with people at" in texts(screen)
     assert not has_button(screen, "Read the hidden states")
@@ -250,10 +243,6 @@ def test_every_section_draws(bench: Bench) -> None:
     random = bench.view(run_id).result.random
     assert random is not None
     assert f"above {random.percentile:.1f} % of 100 random directions" in texts(screen).replace("\\", "")
-    choose_section(screen, "How steady is the choice")
-    assert "Over 3 seeds" in texts(screen)
-    choose_section(screen, "Number of pairs")
-    assert "over 2 seeds" in texts(screen)
     choose_section(screen, "Settings of all runs")
     frame = grids(screen)[-1]
     assert list(frame.columns)[:7] == ["criterion", "method", "pairs", "prompt", "k", "layer", "token"]
@@ -261,20 +250,8 @@ def test_every_section_draws(bench: Bench) -> None:
     assert frame["k"].iloc[0] >= 1
 
 
-def test_sections_without_their_step_say_how_to_get_them(bench: Bench) -> None:
-    run_id = bench.finished(replace(QUICK, random_vectors=0), extras=False)
-    screen = open_screen(SCREEN, project=bench.project_id, run=run_id)
-    for name, said in (
-        ("Against random directions", "drew no random directions"),
-        ("How steady is the choice", "did not repeat the choice"),
-        ("Number of pairs", "learns from all training labels"),
-    ):
-        choose_section(screen, name)
-        assert said in texts(screen)
-
-
 def test_the_score_stands_among_the_judges_and_the_run_in_the_list(bench: Bench) -> None:
-    run_id = bench.finished(QUICK, extras=False)
+    run_id = bench.finished(QUICK)
     (judge,) = projects.list_judges(bench.store, bench.project_id, bench.golden_id, "wit")
     assert (judge.judge.kind, judge.judge.run_id) == ("repeval", run_id)
     screen = open_screen(SCREEN, **bench.ids, section="new")

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from core.records import FloatArray, Interval
+from core.records import FloatArray
 from core.report.figures.axes import WIDE, Axis, Panel, Sign
 from core.report.figures.clickable import frame, numbers_or_none, plain, scatter
-from core.report.figures.matrix import Cell, matrix
 from core.report.figures.style import (
     ALIKE,
     AMBER,
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure, Heatmap
 
     from core.repeval.records import RepEvalResult
-    from core.repeval.steadiness import PairPoint
 
 
 Place = tuple[int, str]
@@ -165,27 +163,6 @@ def layers_figure(heat: Heat, *, measure: str) -> Drawing:
     return drawing("layers", "Validation alignment over layers", says, (WIDE, 340), parts)
 
 
-def pairs_figure(points: Sequence[PairPoint], *, measure: str) -> Drawing:
-    """Mean test alignment by number of pairs, with the range over the seeds."""
-    known = [
-        (point, point.test.mean, Interval(point.test.low or 0.0, point.test.high or 0.0))
-        for point in points
-        if point.test.mean is not None
-    ]
-    ends = snapped([end for *_, seeds in known for end in (seeds.low, seeds.high)])
-    most = max((point.pairs for point, *_ in known), default=1.0)
-    panel = Panel.sized(WIDE, 300, (0, most * 1.05), ends)
-    parts = list(panel.ground("pairs of a good and a bad text", f"test, {measure}"))
-    parts += path([panel.at(point.pairs, mean) for point, mean, _ in known], BLUE)
-    for point, mean, seeds in known:
-        parts += [*panel.whisker(point.pairs, seeds, BLUE), *panel.marks([(point.pairs, mean)], BLUE)]
-    said = [
-        f"{point.asked} pairs asked for, {point.pairs:.0f} had: {number(mean)} over {point.test.n} seeds"
-        for point, mean, _ in known
-    ]
-    return drawing("pairs", "Test alignment by number of pairs", f"{'; '.join(said)}.", (WIDE, 300), parts)
-
-
 def random_figure(values: FloatArray, flipped: FloatArray, projection: float | None, *, measure: str) -> Drawing:
     """Boxes of the test alignments of random directions, as drawn and turned by the pairs; a line: the projection."""
     rows = (("as drawn", values, QUIET), ("turned by the pairs", flipped, TEAL))
@@ -251,20 +228,3 @@ def _least_step(labels: FloatArray) -> float:
     """The usual gap between neighbouring distinct labels; 0 when all are equal."""
     distinct = np.unique(labels)
     return float(np.median(np.diff(distinct))) if distinct.size > 1 else 0.0
-
-
-def wins_figure(layers: Sequence[int], tokens: Sequence[str], wins: FloatArray, n_seeds: int) -> Drawing:
-    """How often each cell had the best validation alignment: wins (n_layers, n_tokens) out of `n_seeds`."""
-    cells: list[list[Cell | None]] = [
-        [
-            Cell(
-                TEAL if count else ALIKE,
-                (f"{count:.0f}",) if count else (),
-                0.15 + 0.55 * count / n_seeds if count else 0.5,
-                f"layer {layer}, token {token}: best in {count:.0f} of {n_seeds} seeds" if count else "",
-            )
-            for layer, count in zip(layers, row, strict=True)
-        ]
-        for token, row in zip(tokens, wins.T.tolist(), strict=True)
-    ]
-    return matrix("wins", "How often each cell was best", [str(layer) for layer in layers], tokens, cells, height=34)

@@ -137,29 +137,3 @@ def test_what_cannot_be_trained_on_is_said_before_anything_is_read(run: Run, gol
     of_pairs = ("repeval", pairs_file, "--aspect", "preference", "--out", "out", "--train-on", golden_file)
     code, body = run(*of_pairs, "--train-aspect", "quality")
     assert (code, "the items of pairs are pairs of texts" in body["error"]["message"]) == (2, True), body
-
-
-def test_a_table_of_every_set_applied_to_every_other(run: Run, golden_file: str, other_file: str) -> None:
-    sets = (f"{golden_file}:quality", f"{other_file}:charm")
-    code, body = run("repeval-table", *sets, "--variant", "ridge", "--variant", "paper-pca:5", "--bootstrap", "0")
-    assert code == 0
-    cells = {(c["variant"], c["trained_on"], c["applied_to"]): c["alignment"] for c in body["cells"]}
-    assert len(cells) == 8
-    moved, own = cells["ridge", "others charm", "texts quality"], cells["ridge", "texts quality", "texts quality"]
-    assert moved["n"] == SOURCES * PER_SOURCE  # every label is new to it
-    assert 0 < own["n"] < moved["n"]
-    said = body["missing"]
-    assert [line.split(":")[0] for line in said[1:3]] == ["003 trains on ASSET, too", "003 trains on GCDC, too"]
-    assert "here it is minilm" in said[0]
-    assert "prompted:MODEL" in said[3]
-    code, one = run("repeval-table", *sets, "--train-on", sets[1], "--variant", "ridge", "--bootstrap", "0")
-    assert [c["alignment"] for c in one["cells"]] == [moved, cells["ridge", "others charm", "others charm"]]
-    for arguments, kind in (
-        ((sets[0],), "UsageError"),
-        ((golden_file, sets[1]), "UsageError"),
-        ((*sets, "--variant", "magic"), "UsageError"),
-        ((*sets, "--variant", "ridge:many"), "UsageError"),
-        ((f"{golden_file}:beauty", sets[1]), "AspectError"),
-    ):
-        code, refused = run("repeval-table", *arguments)
-        assert (code in (1, 2), refused["error"]["type"]) == (True, kind)

@@ -135,7 +135,7 @@ def states_in(settings: Settings) -> list[Path]:
 def test_a_run_gives_the_result_of_the_library_and_a_judge(
     store: Store, settings: Settings, request_: RepEvalRequest, drive: Drive, watched: Watched
 ) -> None:
-    run_id = projects.start_repeval(store, settings, replace(request_, stability_seeds=2))
+    run_id = projects.start_repeval(store, settings, request_)
     assert drive(store, settings, run_id) == "done"
     view = outcome(store, run_id)
     golden = a_golden()
@@ -143,21 +143,14 @@ def test_a_run_gives_the_result_of_the_library_and_a_judge(
     np.testing.assert_allclose(view.result.scores, expected.scores, atol=1e-3)
     assert view.result.chosen.layer == expected.chosen.layer
     assert view.result.parts == expected.parts
-    assert view.stability is not None
-    assert view.stability.seeds == (0, 1)
-    assert view.pairs_curve == ()
     judge = projects.get_judge(store, request_.project_id, view.judge_id).judge
     assert (judge.kind, judge.aspect, judge.on_scale, judge.higher_is_better) == ("repeval", "quality", False, True)
     assert judge.run_id == run_id
     assert judge.seen == tuple(sorted(expected.parts.train))
     assert not set(judge.seen) & set(expected.parts.test)
     np.testing.assert_array_equal(judge.values, view.result.scores)
-    assert [name for name in DOCUMENTS if store.results.document(run_id, name)] == [
-        "states read",
-        "search",
-        "stability",
-    ]
-    assert [stage.phase for stage in watched.stages] == ["plan", "read", "search", "repeat", "done"]
+    assert [name for name in DOCUMENTS if store.results.document(run_id, name)] == ["states read", "search"]
+    assert [stage.phase for stage in watched.stages] == ["plan", "read", "search", "done"]
     assert {stage.calls_expected for stage in watched.stages} == {0, N}  # unknown at first, then every distinct text
     assert store.runs.get(run_id).calls == N
     assert view.result.states["tokens"] > 0
@@ -173,12 +166,12 @@ def test_a_killed_worker_goes_on_and_reads_no_text_twice(
     interrupted: Callable[..., None],
 ) -> None:
     monkeypatch.setattr(repeval, "BATCHES", 1)
-    request = replace(request_, extraction=replace(SMALL, batch_tokens=200), stability_seeds=2)
+    request = replace(request_, extraction=replace(SMALL, batch_tokens=200))
     run_id = projects.start_repeval(store, settings, request)
     interrupted(run_id, lambda: watched.is_in("read", 3))  # two parts are read
     assert 0 < len(watched.read) == len(states_in(settings)) < N
     monkeypatch.setattr(repeval, "BATCHES", 3)  # as where the next machine holds more at a time
-    interrupted(run_id, lambda: watched.is_in("repeat"))
+    interrupted(run_id, lambda: watched.is_in("done"))
     assert watched.searches == 1
     assert drive(store, settings, run_id) == "done"
     assert watched.searches == 1
@@ -242,18 +235,6 @@ def test_a_cancelled_run_stops_between_batches(
     assert len(states_in(settings)) == watched.counted[-1]  # what was read is kept
 
 
-def test_the_curve_over_pairs_is_drawn_where_it_is_asked_for(
-    store: Store, settings: Settings, request_: RepEvalRequest, monkeypatch: pytest.MonkeyPatch, drive: Drive
-) -> None:
-    monkeypatch.setattr(repeval, "CURVE_SEEDS", 1)
-    paper = replace(QUICK, method="paper-pca", pairs=PairRule(n=5))
-    run_id = projects.start_repeval(store, settings, replace(request_, settings=paper, pairs_curve=True))
-    drive(store, settings, run_id)
-    view = outcome(store, run_id)
-    assert [point.asked for point in view.pairs_curve] == [2, 5, 10, 20, 50, 100]
-    assert view.result.n_pairs == 5
-
-
 def test_the_split_of_a_calibration_gives_its_held_out_items(
     store: Store, settings: Settings, request_: RepEvalRequest, drive: Drive
 ) -> None:
@@ -297,8 +278,6 @@ WRONG: list[tuple[Change, type[Exception], str]] = [
     (lambda r: replace(r, model=ModelSpec(" ")), UsageError, "No model is named"),
     (lambda r: replace(r, extraction=Extraction("Rate this.")), UsageError, "must hold {hypothesis}"),
     (lambda r: replace(r, extraction=Extraction(texts="joined-context")), UsageError, "need a context"),
-    (lambda r: replace(r, stability_seeds=1), UsageError, "2 seeds or more"),
-    (lambda r: replace(r, pairs_curve=True), UsageError, "not from pairs"),
     (lambda r: replace(r, aspect="flat"), AspectError, "labels of 'flat' are 3"),
     (lambda r: replace(r, aspect="unlabelled"), AspectError, ""),
     (lambda r: replace(r, split_of="nothing"), NotFoundError, ""),

@@ -5,18 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from core.repeval.steadiness import PairPoint, Spread
 from core.report.figures.repeval import (
     CellPoints,
     Heat,
     cell_figure,
     heat_figure,
     layers_figure,
-    pairs_figure,
     random_figure,
-    wins_figure,
 )
-from core.report.figures.style import AMBER, BLUE, LINES, QUIET, TEAL
+from core.report.figures.style import AMBER, LINES, QUIET, TEAL
 from tests.core.report.figures.conftest import Drawn
 
 NAN = np.nan
@@ -86,17 +83,6 @@ def test_no_two_tokens_have_the_same_line():
     assert len(looks) == len(set(looks)) == len(tokens)
 
 
-def test_pairs_show_mean_and_range():
-    few, more, none = Spread(0.2, 0.1, 0.1, 0.4, 3), Spread(0.3, 0.1, 0.25, 0.35, 3), Spread.of([None])
-    points = [PairPoint(5, 5.0, few), PairPoint(100, 12.0, more), PairPoint(2, 2, none)]
-    drawn = Drawn(pairs_figure(points, measure=MEASURE))
-    # what could be had, not what was asked; undefined is left out
-    assert drawn.spots(r="5") == [pytest.approx((5, 0.2), abs=0.01), pytest.approx((12, 0.3), abs=0.01)]
-    ends = [drawn.y(float(line.get(end))) for line in drawn.all("line", stroke=BLUE) for end in ("y1", "y2")]
-    assert ends == pytest.approx([0.1, 0.4, 0.25, 0.35], **NEAR)
-    assert "100 pairs asked for, 12 had: 0.30 over 3 seeds" in drawn.says
-
-
 def test_random_boxes_are_quantiles_and_the_projection_a_line():
     values = np.append(np.linspace(-1, 1, 201), NAN)
     drawn = Drawn(random_figure(values, np.abs(values), 0.7, measure=MEASURE))
@@ -116,9 +102,3 @@ def test_points_of_a_cell_stay_near_their_label():
     dots = cell_figure(points, aspect="wit").data[0]
     assert np.abs(np.array(dots.x) - labels).max() < 0.5  # never nearer to another label
     assert list(dots.y) == [0.1, 0.2, 0.3, 0.4]
-
-
-def test_wins_are_counts():
-    drawn = Drawn(wins_figure((0, 1), ("mean",), np.array([[2.0], [3.0]]), 5))
-    assert [text for text in drawn.texts if text in ("2", "3")] == ["2", "3"]
-    assert drawn.says == "layer 0, token mean: best in 2 of 5 seeds; layer 1, token mean: best in 3 of 5 seeds"
