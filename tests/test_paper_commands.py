@@ -33,7 +33,6 @@ GIVEN: dict[str, list[str]] = {
     "calibrate": ["golden.jsonl", *ON, "--out", "made"],
     "styles": ["golden.jsonl", *ON],
     "ablate": [],
-    "analyse": [],
     "read-ratings": ["--scale", "1-5"],
     "align": ["golden.jsonl", "verdicts.jsonl", *ON, "--bootstrap", "20"],
     "compare": ["golden.jsonl", "verdicts.jsonl", "others.jsonl", *ON],

@@ -1,20 +1,18 @@
-"""The commands that look into a finished calibration: what each part brings, what its candidates had in common."""
+"""The command `ablate`: measure what each part of a calibration adds."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from core.cli.options import Golden, JsonFlag, RanksOption, chosen_ranks, reply_cache
 from core.cli.output import (
     alignment_line,
-    interval_words,
     notes,
-    number,
     probability,
     signed,
     stages_shown,
@@ -24,7 +22,6 @@ from core.cli.output import (
 
 if TYPE_CHECKING:
     from core.api.calibrated import CalibratedRun
-    from core.calibration.analyse import Analyses
     from core.progress import Progress
 
 commands = typer.Typer(add_completion=False)
@@ -61,29 +58,6 @@ def ablate(
     tell(body, _ablation_words(body, result.opening), as_json)
 
 
-@commands.command(rich_help_panel="Methods")
-def analyse(
-    judge_file: JudgeFile,
-    golden: Golden,
-    *,
-    judge: SameJudge = "",
-    scope: Annotated[
-        Literal["complete", "common"],
-        typer.Option(help="complete: candidates scored on all calibration items; common: all, on their first items."),
-    ] = "complete",
-    out: Out = None,
-    ranks: RanksOption = None,
-    as_json: JsonFlag = False,
-) -> None:
-    """Alignment of the candidates by exemplar size, length and pattern, and one refinement before and after (001)."""
-    from core.api.repeated import look_at_candidates, other_result
-
-    with stages_shown() as progress, _repeated(judge_file, golden, judge, ranks, progress) as run:
-        look, said = look_at_candidates(run, scope), other_result(judge_file, run)
-    body = (look.as_json() if out is None else look.save(out)) | {"warnings": list(said)}
-    tell(body, _analysis_words(body, look.analyses), as_json)
-
-
 @contextmanager
 def _repeated(
     judge_file: Path, golden: Path, judge: str, ranks: RanksOption, progress: Progress
@@ -113,26 +87,3 @@ def _ablation_words(body: dict[str, Any], opening: str) -> list[str]:
             lines.append(f"    minus the final judge: {figures}")
     lines += [f"left out: {name}: {reason}" for name, reason in body["left_out"].items()]
     return [*lines, *notes(opening, *body["warnings"]), *written_to(body["out"])]
-
-
-def _analysis_words(body: dict[str, Any], found: Analyses) -> list[str]:
-    pool = found.pool
-    lines = [
-        f"{body['aspect']}: {len(pool.places)} of {pool.n_candidates} candidates on {pool.n_items} calibration items; "
-        f"{pool.statistic}, {pool.level} level",
-        f"by exemplar size: {found.by_size.sentence}",
-        f"by length: {found.by_length.sentence}",
-        f"by pattern: {found.by_pattern.sentence}",
-    ]
-    lines += [
-        f"{group.pattern}: mean {number(group.mean)}{interval_words(group.interval)}, n = {group.n}"
-        for group in found.by_pattern.groups
-    ]
-    case = body["case_study"]
-    if case is None:
-        lines.append("No refinement was scored on all calibration items: there is no case to show.")
-    else:
-        change = case["differences"].get(pool.statistic, {})
-        gain = f"{signed(change.get('value'), change.get('interval'))}, n = {case['n']}"
-        lines += [f"before refining: {case['before']}", f"after refining ({case['status']}, {gain}): {case['after']}"]
-    return [*lines, *notes(*body["warnings"]), *written_to(body["out"])]

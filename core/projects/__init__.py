@@ -10,11 +10,9 @@ AccessError.  Unknown ids raise NotFoundError; every error raised on purpose is 
 from core.jobs.launch import ensure_worker
 from core.projects.analyses import (
     analyse_candidates,
-    case_study,
     estimate_ablation,
     last_ablation,
     list_rechecks,
-    list_refinements,
     start_ablation,
     start_recheck,
 )

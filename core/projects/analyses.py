@@ -12,8 +12,7 @@ from datetime import datetime
 
 from core.calibration.ablate import Ablation, AblationRow
 from core.calibration.analyse import Analyses, ByPattern, Line, Place, Scope, Trend
-from core.calibration.case_study import CaseStudy
-from core.calibration.records import Candidate, Estimate
+from core.calibration.records import Estimate
 from core.drift.outcome import Recheck
 from core.errors import JobError, UsageError
 from core.project_records import WITH_RESULT, Run
@@ -35,7 +34,6 @@ __all__ = [  # with the records that screens, which do not reach into the algori
     "AblationRow",
     "Analyses",
     "ByPattern",
-    "CaseStudy",
     "Line",
     "Place",
     "Scope",
@@ -65,26 +63,6 @@ def analyse_candidates(store: Store, run_id: str, scope: Scope = "complete") -> 
     from core.calibration.analyse import analyse
 
     return analyse(load_calibration(store, run_id), scope)
-
-
-def list_refinements(store: Store, run_id: str) -> tuple[Candidate, ...]:
-    """Refinements that `case_study` can show, largest inner gain first.  Raises as `load_calibration`."""
-    from core.calibration.case_study import refinements
-
-    return refinements(load_calibration(store, run_id))
-
-
-def case_study(store: Store, run_id: str, criteria_id: str | None = None) -> CaseStudy | None:
-    """A refinement beside its parent on the calibration items; None where nothing was refined.
-
-    `criteria_id` None takes the one with the largest inner gain.  NotFoundError for criteria that are no complete
-    refinement of the run; else raises as `load_calibration`.
-    """
-    from core.calibration.case_study import case_study as study
-
-    calibration = load_calibration(store, run_id)
-    golden = store.goldens.load(store.runs.get(run_id).golden_id)
-    return study(calibration, golden, load_scores(store, run_id), criteria_id)
 
 
 def estimate_ablation(store: Store, settings: Settings, request: AblationRequest) -> Estimate:

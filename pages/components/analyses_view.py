@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import pandas as pd
 import streamlit as st
 
 from core import projects
-from core.calibration.records import Candidate
 from core.errors import ConcordError
 from core.project_records import GoldenSummary, Run
-from core.projects.analyses import Analyses, CaseStudy, Scope
-from core.records import STATISTICS
-from core.report.figures import STATISTIC_NAMES, describe
+from core.projects.analyses import Analyses, Scope
 from core.report.figures.analyses import length_figure, pattern_figure, size_figure
-from core.stats import change_figures
-from core.wording import judge_words, word_diff
-from pages.components import charts, criteria_names, diff_view, grid, run_choice, state, tables
-from pages.components.ablation_view import draw_ablation, signed
+from core.wording import judge_words
+from pages.components import charts, run_choice, state
+from pages.components.ablation_view import draw_ablation
 from pages.components.chosen import distinct
-from pages.components.grid import Column
 from pages.components.page import Opened, link_to
 from pages.components.screens import plain
 
@@ -31,11 +24,7 @@ if TYPE_CHECKING:
 
 
 SCOPES: tuple[Scope, ...] = ("complete", "common")
-PARTS, LOOKS, CASE = QUESTIONS = (
-    "With and without each part",
-    "What the criteria looked like",
-    "Before and after refining",
-)
+PARTS, LOOKS = QUESTIONS = ("With and without each part", "What the criteria looked like")
 
 
 def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
@@ -62,10 +51,8 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
     try:
         if question == PARTS:
             draw_ablation(page, run)
-        elif question == LOOKS:
-            _draw_candidates(page, run)
         else:
-            _draw_case(page, run)
+            _draw_candidates(page, run)
     except ConcordError as error:
         st.error(plain(str(error)), title="This calibration cannot be analysed", icon=":material/error:")
 
@@ -167,66 +154,3 @@ def scope_words(analyses: Analyses) -> str:
         verb = "is" if n == 1 else "are"
         return f"{n} of {pool.n_candidates} candidates {verb} complete: scored on all {pool.n_items:,} items{undefined}"
     return f"{n} of {pool.n_candidates} candidates on the first {pool.n_items:,} items, scored by all{undefined}"
-
-
-# ── before and after ─────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _draw_case(page: Opened, run: Run) -> None:
-    refinements = {refinement.criteria.criteria_id: refinement for refinement in _refinements(page, run.run_id)}
-    if not refinements:
-        st.caption("No refinement was scored on all calibration items in this calibration.")
-        return
-    names = criteria_names.names_of(page, run.aspect)
-    chosen = st.selectbox(
-        "Refinement (largest difference on the inner fold first)",
-        list(refinements),
-        key=state.widget(f"analyses_case_{run.run_id}"),
-        format_func=lambda criteria_id: _refinement_words(refinements[criteria_id], names),
-    )
-    case = _case(page, run.run_id, chosen)
-    if case is None:
-        return
-    st.caption(
-        f"Both on the same {case.n:,} calibration items, {case.before[STATISTICS[0]].level} level. These items chose "
-        "the refinement and some were shown to its writer, so the difference flatters."
-    )
-    columns = {"after − before": Column(digits=3, signed=True), "p": Column(digits=3)}
-    grid.draw(case_frame(case), columns, alt="Alignment before and after refinement")
-    diff_view.draw(word_diff(case.parent.text, case.child.text))
-    link_to("criteria", "Open in Criteria", icon=":material/rule:", run=run.run_id, criteria=case.child.criteria_id)
-
-
-@st.cache_resource(max_entries=32, show_spinner=False)
-def _refinements(_page: Opened, run_id: str) -> tuple[Candidate, ...]:
-    return projects.list_refinements(_page.store, run_id)
-
-
-@st.cache_resource(max_entries=64, show_spinner=False)
-def _case(_page: Opened, run_id: str, criteria_id: str) -> CaseStudy | None:
-    return projects.case_study(_page.store, run_id, criteria_id)
-
-
-def case_frame(case: CaseStudy) -> pd.DataFrame:
-    """r, rho and tau before and after, with the paired difference."""
-    differences = [case.differences[statistic] for statistic in STATISTICS]
-    return pd.DataFrame(
-        {
-            "statistic": [STATISTIC_NAMES[statistic] for statistic in STATISTICS],
-            "before": [describe(case.before[statistic]) for statistic in STATISTICS],
-            "after": [describe(case.after[statistic]) for statistic in STATISTICS],
-            "after − before": pd.Series([difference.value for difference in differences], dtype="float64"),
-            "95 % interval": [signed(difference.interval) for difference in differences],
-            "p": pd.Series([difference.p for difference in differences], dtype="float64"),
-            "n": [difference.n for difference in differences],
-        }
-    )
-
-
-def _refinement_words(candidate: Candidate, names: Mapping[str, str]) -> str:
-    gain = (
-        "inner fold undefined"
-        if candidate.inner_gain is None
-        else f"inner fold {change_figures(candidate.inner_gain, None)}"
-    )
-    return f"{tables.name_of(candidate.criteria, names)}: {gain}, {candidate.status}"

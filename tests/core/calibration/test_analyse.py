@@ -20,10 +20,8 @@ from core.calibration.analyse import (
     pool,
     trend_of,
 )
-from core.calibration.case_study import case_study, refinements
 from core.calibration.records import Calibration
 from core.calibration.settings import CalibrationSettings
-from core.errors import NotFoundError
 from core.records import ScoreMatrix
 from tests.core.calibration.planted import GOLDEN, PlantedJudge, run_whole
 
@@ -89,7 +87,6 @@ def test_a_budget_that_ends_the_race_leaves_no_complete_candidate() -> None:
     assert analyses.pool.n_candidates > 0
     assert (analyses.by_size.rho, analyses.by_length.slope, analyses.by_pattern.difference) == (None, None, None)
     assert "fewer than" in analyses.by_size.reason
-    assert refinements(result) == ()
 
 
 def test_analysing_twice_gives_the_same(ran: tuple[Calibration, ScoreMatrix]) -> None:
@@ -197,51 +194,3 @@ def test_one_pattern_alone_has_nothing_to_compare_with() -> None:
 
 
 # ── before and after ─────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_the_case_is_the_refinement_with_the_largest_inner_gain(
-    ran: tuple[Calibration, ScoreMatrix],
-) -> None:
-    result, scores = ran
-    gains = [refinement.inner_gain for refinement in refinements(result)]
-    assert len(gains) > 1
-    assert None not in gains
-    assert gains == sorted(gains, reverse=True)
-    case = case_study(result, GOLDEN, scores)
-    assert case is not None
-    assert case.child == refinements(result)[0].criteria
-    assert case.inner_gain == gains[0]
-    assert case.child.provenance.parents[0] == case.parent.criteria_id
-    by_id = {candidate.criteria.criteria_id: candidate.alignment for candidate in result.candidates}
-    after, before = by_id[case.child.criteria_id], by_id[case.parent.criteria_id]
-    assert after is not None
-    assert before is not None
-    assert case.after["spearman"].value == pytest.approx(after.value)
-    assert case.before["spearman"].value == pytest.approx(before.value)
-    assert case.n == len(result.split.calibration)
-    rows = dict(zip(scores.criteria_ids, scores.values, strict=True))
-    at = np.array(result.split.calibration)
-    labels, sources = GOLDEN.labels("quality")[at], GOLDEN.source_codes[at]
-    taus = [
-        stats.kendalltau(rows[case.child.criteria_id][at][sources == s], labels[sources == s]).statistic
-        for s in np.unique(sources)
-    ]
-    assert case.after["kendall"].value == pytest.approx(np.nanmean(taus))
-    for statistic, found in case.differences.items():
-        assert found.value == pytest.approx(case.after[statistic].value - case.before[statistic].value)
-        assert found.interval is not None
-
-
-def test_another_refinement_can_be_chosen(ran: tuple[Calibration, ScoreMatrix]) -> None:
-    result, scores = ran
-    last = refinements(result)[-1].criteria
-    case = case_study(result, GOLDEN, scores, last.criteria_id)
-    assert case is not None
-    assert case.child == last
-    with pytest.raises(NotFoundError, match="no refinement"):
-        case_study(result, GOLDEN, scores, baseline(result))
-
-
-def test_no_case_without_refinement() -> None:
-    result, scores = run_whole(GOLDEN, PlantedJudge(), replace(SETTINGS, rounds=0))
-    assert case_study(result, GOLDEN, scores) is None

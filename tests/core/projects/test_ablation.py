@@ -242,16 +242,6 @@ def test_a_calibration_that_is_not_done_cannot_be_ablated(
         projects.analyse_candidates(store, run_id)
 
 
-def test_analyses_and_the_case_study_come_from_the_store(
-    store: Store, settings: Settings, offline: AblationRequest
-) -> None:
+def test_analyses_come_from_the_store(store: Store, offline: AblationRequest) -> None:
     whole, common = (projects.analyse_candidates(store, offline.run_id, scope) for scope in ("complete", "common"))
     assert len(whole.pool.places) < len(common.pool.places) == common.pool.n_candidates
-    listed = projects.list_refinements(store, offline.run_id)
-    case = projects.case_study(store, offline.run_id)
-    assert case is not None
-    assert case.child == listed[0].criteria
-    assert listed[0].alignment is not None
-    assert case.after["spearman"].value == pytest.approx(listed[0].alignment.value)
-    with pytest.raises(NotFoundError):
-        projects.case_study(store, offline.run_id, "c-none")

@@ -32,7 +32,7 @@ READING = """
     load_golden_set load_scores unread_replies meeting_minutes review_of round_cost run_version run_view
     estimate_styles find_steps run_steps styles_so_far
     estimate_version in_place_of_parent judge_line judge_lines judge_runs overview version_run
-    analyse_candidates calibrations_of case_study estimate_ablation last_ablation list_refinements
+    analyse_candidates calibrations_of estimate_ablation last_ablation
     list_rechecks
     suggest_agenda losing_changes decided_criteria log_lines run_starters list_participants
     estimate_repeval

@@ -89,26 +89,3 @@ def test_complete_candidates_and_all_on_their_first_items_are_never_mixed(show: 
     assert "(permutation), 12 drafts" in after  # the quick preset drafts 12, all scored on the first items
     assert "There is nothing to compare: all " in after
     assert "are holistic." in after
-
-
-def test_the_case_study_tells_r_rho_and_tau_before_and_after(
-    show: Callable[..., AppTest], store: Store, calibrated: Any
-) -> None:
-    screen = choose(show(), "Question", "Before and after refining")
-    case = projects.case_study(store, calibrated.run_id)
-    assert case is not None
-    table = frame_with(screen, "before")
-    assert list(table["statistic"]) == ["Pearson r", "Spearman rho", "Kendall tau-b"]
-    assert list(table["after − before"]) == pytest.approx(
-        [case.differences[name].value for name in ("pearson", "spearman", "kendall")]
-    )
-    listed = projects.list_refinements(store, calibrated.run_id)
-    (picker,) = screen.selectbox  # of one calibration there is nothing to choose
-    assert len(picker.options) == len(listed)
-    gain = listed[0].inner_gain
-    assert gain is not None
-    assert f"inner fold {gain:+.3f}" in picker.options[0]
-    added = ":green-background[" in as_sent(screen)
-    removed = ":red-background[" in as_sent(screen)
-    assert added or removed
-    assert "the difference flatters" in texts(screen)
