@@ -1,24 +1,28 @@
-"""What a judge leans on beside quality: length, the longer of two texts on one source, systems of its own family.
+"""What a judge leans on besides quality: length, the longer texts on one source, a place, systems of its own family.
 
-Each bias is the judge's beside people's, for people may well like longer texts: only what goes beyond them is a bias.
+Raters may well like longer texts, so only what goes beyond the labels is a bias.  `core.stats.beyond_labels` says how
+that is told from noise in the scores and in the labels.
 """
 
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
 from core.comparison.fails import ExaminedItems, pair_lengths, text_lengths
+from core.errors import AspectError
 from core.json_form import json_fields
-from core.records import Alignment, FloatArray, IntArray, Interval, Measure, Scale, Statistic
-from core.stats import claim, paired_difference, spread_over_sources
+from core.records import Alignment, FloatArray, IntArray, Interval, Level, Measure, Scale, Statistic
+from core.stats import claim, rater_table, spread_over_sources
+from core.stats.beyond_labels import LEAST_EXCESS, Beyond, beyond_labels, place_taken
 from core.stats.claims import LEAST_SOURCES, TOO_FEW, estimate, number, p_figure, range_words, signed, signed_range
 from core.stats.confidence_sequence import stream_mean
 from core.stats.intervals import CONFIDENCE, ROUNDING, t_quantile, two_sided
-from core.stats.items import BoolArray, paired
+from core.stats.items import paired
 from core.stats.reweighting import resampled_values
 from core.wording import counted
 
@@ -63,14 +67,18 @@ class Share:
 
 @dataclass(frozen=True)
 class Bias:
-    """The judge beside people in one respect: `difference` with its 95 % interval; `p` is corrected for all tests.
+    """A leaning of the judge: `difference` with its 95 % interval; `p` is corrected for all tests of the examination.
 
-    For length and verbosity `judge` and `people` are the correlations with length; `equal` is the alignment that is
-    left at equal length, `plain` the alignment as it is.  For a family (its `name`) the difference is in standard
-    deviations.  Of pairs asked both ways round `first` is the share of preferences for the text that stood first, a
-    tie being half of one, `flips` that of pairs whose verdict changes with the order; the difference is then that of
-    the second place from one half, which is people's, for each text stood in both.  `reason` says why there is nothing,
-    or no test.
+    For length, verbosity and own family `judge` and `people` are the correlations of scores and labels with it,
+    `expected` the judge's correlation if it followed quality alone (a range where the labels' reliability is not
+    known), and the difference is what the judge's exceeds that by; for a family (its `name`) in standard deviations of
+    the scores.  For verbosity they are correlations within sources.  `least` is a difference too small to be called a
+    bias.  `equal` is the alignment that is left at equal length, `plain` the alignment as it is.
+
+    For the place in a pair the difference is a share: how much more often the judge prefers the second text than
+    quality explains.  Of pairs asked both ways round `first` is the share of preferences for the text that stood first,
+    a tie being half of one, `flips` that of pairs whose verdict changes with the order; the difference is then that of
+    the second place from one half.  `reason` says why there is nothing, or no test.
     """
 
     kind: BiasKind
@@ -79,6 +87,8 @@ class Bias:
     p: float | None = None
     judge: Alignment | None = None
     people: Alignment | None = None
+    expected: tuple[float, float] | None = None
+    least: float = 0.0
     plain: Alignment | None = None
     equal: Alignment | None = None
     name: str = ""
@@ -93,68 +103,90 @@ class Bias:
 
     @property
     def shown(self) -> bool:
-        """Whether it is beyond chance; against its own family a judge is never said to be."""
+        """Whether it is beyond chance and no trifle; a judge is never said to be against its own family."""
         verdict = claim(self.difference, self.interval, self.p)
-        return verdict == "higher" or (verdict == "lower" and self.kind != "own family")
+        if self.interval is None:
+            return False
+        if verdict == "higher":
+            return self.interval.low > self.least
+        return verdict == "lower" and self.interval.high < -self.least and self.kind != "own family"
 
     @property
     def figures(self) -> str:
-        """E.g. ``"0.68 [0.60, 0.75] against people's 0.23 [0.10, 0.35], +0.45 [+0.33, +0.57], p < .001"``."""
+        """E.g. ``"correlation 0.68 [0.60, 0.75], 0.15 expected without bias, raters 0.23 [0.10, 0.35]; excess …"``."""
         if self.difference is None:
             return self.reason
+        tested = p_figure(self.p, self.reason or "no p")
         if self.first is not None and self.flips is not None:
-            fair = f"{self.first.words}, where 0.50 is fair, {p_figure(self.p, self.reason or 'no p')}"
+            fair = f"{self.first.words}, where 0.50 is fair, {tested}"
             changes = f"share of verdicts that change with the order {self.flips.words}"
             return f"share for the first place {fair}; {changes}; {counted(self.n, 'pair')}"
-        gap = f"{signed(self.difference)} {signed_range(self.interval)}, {p_figure(self.p, self.reason or 'no p')}"
-        return gap if self.judge is None else f"{estimate(self.judge)} against people's {estimate(self.people)}, {gap}"
+        excess = f"{signed(self.difference)} {signed_range(self.interval)}"
+        if self.judge is None or self.expected is None:
+            return f"{excess}, {tested}"
+        sides = f"correlation {estimate(self.judge)}, {_expected_words(self.expected)}, raters {estimate(self.people)}"
+        unit = " SD of its scores" if self.kind == "own family" else ""
+        return f"{sides}; excess {excess}{unit}, {tested}"
 
     @property
     def words(self) -> str:
         """What is shown, in a sentence; "" where nothing is."""
         if not self.shown or self.difference is None:
             return ""
-        more = "more" if self.difference > 0 else "less"
+        more = self.difference > 0
         match self.kind:
-            case "length":
+            case "length" | "verbosity":
+                among = "Among texts on one source it" if self.kind == "verbosity" else "It"
                 left = f" At equal length its alignment is {estimate(self.equal)}, as it comes {estimate(self.plain)}."
-                return f"It follows length {more} than people do: {self.figures}.{left if self.equal else ''}"
-            case "verbosity":
-                longer = "longer" if self.difference > 0 else "shorter"
-                return f"Among texts on one source it prefers the {longer} beyond what people do: {self.figures}."
+                sentence = f"{among} {self._leaning(more)}: {self.figures}."
+                return sentence + (left if self.equal else "")
             case "position":
-                place = "second" if self.difference > 0 else "first"
+                place = "second" if more else "first"
                 if self.first is not None:
                     return f"Asked both ways round, it prefers the text that stands {place}: {self.figures}."
-                return f"It prefers the {place} text of a pair more often than people do: share {self.figures}."
+                return f"It prefers the {place} text of a pair more often than quality explains: share {self.figures}."
             case _:
-                return f"It favours texts of {self.name} systems, its own family, beyond people: {self.figures} SD."
+                return f"It favours texts of {self.name} systems, its own family, beyond the labels: {self.figures}."
+
+    def _leaning(self, more: bool) -> str:
+        """What it does with length; longer or shorter is said only where its own correlation leaves out 0."""
+        own = None if self.judge is None else self.judge.interval
+        if more:
+            surely = own is not None and own.low > 0
+            return "favours longer texts beyond the labels" if surely else "penalizes length less than the raters do"
+        surely = own is not None and own.high < 0
+        return "favours shorter texts beyond the labels" if surely else "rewards length less than the raters do"
 
     def as_json(self) -> dict[str, Any]:
         return json_fields(self) | {"shown": self.shown, "words": self.words or None}
 
 
+def _expected_words(expected: tuple[float, float]) -> str:
+    low, high = (number(end) for end in expected)
+    return f"{low if low == high else f'{low} to {high}'} expected without bias"
+
+
 def examine_biases(examined: ExaminedItems, statistic: Statistic, model: str) -> tuple[Bias, ...]:
     """The biases, their tests not yet corrected; `model` names the judge's model, as far as it is known."""
     return (
-        _length(examined, Measure(statistic, "dataset"), "length"),
-        _length(examined, Measure(statistic, "sample"), "verbosity"),
+        _length(examined, "length", statistic),
+        _length(examined, "verbosity", statistic),
         _position(examined),
         _own_family(examined, model),
     )
 
 
 def _position(examined: ExaminedItems) -> Bias:
-    """How much more often the judge gives the second text of a pair the preference than people do (1: always)."""
+    """How much more often the judge prefers the second text of a pair than quality explains."""
     if examined.golden.kind != "pair":
         return Bias("position", reason="there are no pairs")
     scale, labels = examined.golden.aspects[examined.aspect].scale, examined.labelled.labels
     if examined.turned is not None:
         return _by_order(examined.given, examined.turned, examined.labelled.sources, scale)
-    sides = [
-        (np.sign(np.round(side - (scale.low + scale.high) / 2.0, 9)) + 1.0) / 2.0 for side in (examined.given, labels)
-    ]
-    return _mean_gap(sides[0] - sides[1], examined.labelled.sources)
+    sides = [np.sign(np.round(side - (scale.low + scale.high) / 2.0, 9)) for side in (examined.given, labels)]
+    found = place_taken(sides[0], sides[1], examined.labelled.sources)
+    reason = "" if found.p is not None else TOO_FEW
+    return Bias("position", found.value, found.interval, found.p, n=labels.size, reason=reason)
 
 
 def _by_order(given: FloatArray, turned: FloatArray, sources: IntArray, scale: Scale) -> Bias:
@@ -199,18 +231,54 @@ def _mean_gap(gaps: FloatArray, sources: IntArray) -> Bias:
     return Bias("position", mean.value, interval, two_sided(mean.value / mean.error, n - 1), n=gaps.size)
 
 
-def _length(examined: ExaminedItems, measure: Measure, kind: BiasKind) -> Bias:
+def _length(examined: ExaminedItems, kind: BiasKind, statistic: Statistic) -> Bias:
     lengths, unit = text_lengths(examined.items)
     if examined.golden.kind == "pair":  # a high score prefers the second text: how much longer is it?
         lengths = pair_lengths(examined.items)
-    items = examined.labelled
-    gap = paired_difference(examined.scores, items.labels, items.labelled(lengths), measure)
-    if gap.value is None:
-        alike = "all texts are equally long" if np.unique(lengths).size < 2 else gap.reason
+    if np.unique(lengths).size < 2:
+        return Bias(kind, name=unit, n=lengths.size, reason="all texts are equally long")
+    within = kind == "verbosity"
+    found = _beyond(examined, lengths, within=within)
+    if found is None or np.isnan(found.value):
         several = "no source has several texts of which length, score and label differ"
-        return Bias(kind, name=unit, n=gap.n, reason=several if kind == "verbosity" else alike)
-    equal, plain = (None, None) if kind == "verbosity" else _at_equal_length(examined, lengths, measure)
-    return Bias(kind, gap.value, gap.interval, gap.p, gap.a, gap.b, plain, equal, unit, gap.n, gap.p_reason)
+        reason = found.reason if found is not None else several if within else "all scores or all labels are equal"
+        return Bias(kind, name=unit, n=lengths.size, reason=reason)
+    equal, plain = (None, None) if within else _at_equal_length(examined, lengths, Measure(statistic, "dataset"))
+    return replace(_biased(kind, found, within=within), plain=plain, equal=equal, name=unit)
+
+
+def _beyond(
+    examined: ExaminedItems, x: FloatArray, *, within: bool = False, n_behind: int | None = None
+) -> Beyond | None:
+    """What scores share with `x` (n,) beyond the labels or the ratings behind them; NaN for items left out."""
+    kept = np.flatnonzero(~np.isnan(x))
+    items, ratings = examined.labelled, None
+    with suppress(AspectError):  # one label per item
+        ratings = rater_table(examined.golden, examined.aspect).at(examined.positions[kept]).values
+    sides = (examined.scores[kept], x[kept], items.labels[kept], items.sources[kept])
+    return beyond_labels(*sides, ratings=ratings, within=within, n_behind=n_behind)
+
+
+def _biased(kind: BiasKind, found: Beyond, *, within: bool = False, unit: float = 1.0) -> Bias:
+    """The bias that was `found`, its difference in `unit`s of a correlation."""
+    level: Level = "sample" if within else "dataset"
+    sides = ((found.judge, found.judge_interval), (found.labels, found.labels_interval))
+    judge, people = (Alignment("spearman", level, value, found.n, interval=ends) for value, ends in sides)
+    ends = found.interval
+    if ends is not None:
+        ends = replace(ends, low=ends.low / unit, high=ends.high / unit)
+    return Bias(
+        kind,
+        found.value / unit,
+        ends,
+        found.p,
+        judge,
+        people,
+        found.expected,
+        LEAST_EXCESS / unit,
+        n=found.n,
+        reason=found.reason,
+    )
 
 
 def _at_equal_length(
@@ -262,27 +330,11 @@ def _own_family(examined: ExaminedItems, model: str) -> Bias:
     if n_own < 2 or kept.size - n_own < 2:
         why = f"{counted(n_own, 'text')} of its family ({family}) beside {kept.size - n_own:,} of others: too few"
         return Bias("own family", name=family, reason=why)
-    labels, sides = examined.labelled.labels[kept], (examined.scores[kept], examined.labelled.labels[kept])
-    if any(side.min() == side.max() for side in sides):
-        return Bias("own family", name=family, n=labels.size, reason="all scores or all labels are equal")
-    scores, labels = ((side - side.mean()) / side.std() for side in sides)
-    return _favoured(scores - labels, own[kept], examined.labelled.sources[kept], family)
-
-
-def _favoured(gaps: FloatArray, own: BoolArray, sources: IntArray, family: str) -> Bias:
-    """Mean of `gaps` (judge above people, in standard deviations) of `own` minus others, by source."""
-    weights = np.where(own, 1.0 / own.sum(), -1.0 / (~own).sum())
-    means = np.where(own, gaps[own].mean(), gaps[~own].mean())
-    value = float(weights @ gaps)
-    _, of_item = np.unique(sources, return_inverse=True)
-    by_source = np.bincount(of_item, weights=weights * (gaps - means))
-    n_sources = by_source.size
-    behind = min(np.unique(of_item[own]).size, np.unique(of_item[~own]).size)
-    error = float(np.sqrt((by_source**2).sum() * n_sources / max(n_sources - 1, 1)))
-    if behind < LEAST_SOURCES or error <= ROUNDING:
-        return Bias("own family", value, name=family, n=gaps.size, reason=TOO_FEW)
-    reach = t_quantile(behind - 1) * error
-    method = f"by source, {n_sources:,} sources, t({behind - 1})"
-    interval = Interval(value - reach, value + reach, CONFIDENCE, method, n_sources)
-    p = two_sided(value / error, behind - 1)
-    return Bias("own family", value, interval, p, name=family, n=gaps.size)
+    sources = examined.labelled.sources
+    behind = min(np.unique(sources[own]).size, np.unique(sources[named & ~own]).size)
+    found = _beyond(examined, np.where(named, own, np.nan), n_behind=behind)
+    if found is None or np.isnan(found.value):
+        reason = "all scores or all labels are equal" if found is None else found.reason
+        return Bias("own family", name=family, n=kept.size, reason=reason)
+    share = n_own / kept.size
+    return replace(_biased("own family", found, unit=float(np.sqrt(share * (1.0 - share)))), name=family)

@@ -88,13 +88,13 @@ class Examination:
 
     @property
     def worst(self) -> tuple[Part, ...]:
-        """The parts that are shown to be worse than their like, the furthest behind first."""
-        return tuple(sorted((part for part in self.parts if part.worse), key=lambda part: part.difference or 0.0))
+        """The parts where it errs more than in others of their division, the largest excess first."""
+        return tuple(sorted((part for part in self.parts if part.worse), key=lambda part: -(part.difference or 0.0)))
 
     @property
     def claims(self) -> tuple[str, ...]:
         """What is shown, a sentence each; empty where nothing is."""
-        parts = (f"It agrees less well {part.words}." for part in self.worst)
+        parts = (f"It errs more {part.words} ({part.figures})." for part in self.worst)
         return (*parts, *(bias.words for bias in self.biases if bias.shown))
 
     @property
@@ -108,21 +108,20 @@ class Examination:
             return f"{self.name} scored no labelled item that it has not seen, so where it fails cannot be told."
         worst = self.worst
         if worst:
-            more = f" So it does in {counted(len(worst) - 1, 'more part', 'more parts')}." if len(worst) > 1 else ""
-            return f"{self.name} agrees less well {worst[0].words}.{more}"
+            more = f" It also errs more in {counted(len(worst) - 1, 'other part', 'other parts')}."
+            return f"{self.name} errs more {worst[0].words}.{more if len(worst) > 1 else ''}"
         tested = sum(part.p is not None for part in self.parts)
         if not tested:
             return f"where {self.name} fails cannot be told: no part of the items could be tested."
-        looked = f"{counted(tested, 'part')} of the items"
-        return f"nowhere is {self.name} shown to agree less well than elsewhere: {looked} looked at."
+        return f"no weak spot found in {counted(tested, 'part')} of the items."
 
     @property
     def basis(self) -> str:
         """What it was measured by and on."""
-        measure = f"{self.overall.statistic.capitalize()} at dataset level within each part"
         on = f"{counted(self.n, 'unseen item')} of {counted(self.n_sources, 'source')}"
         tests = f"{counted(self.n_tests, 'test')}, p corrected after Holm and intervals widened for all of them"
-        return f"{measure}, on {on}; over all items {estimate(self.overall)}. {tests}."
+        agreement = f"{self.overall.statistic.capitalize()} over all items {estimate(self.overall)}, on {on}"
+        return f"{agreement}. Parts are compared by errors in points of the labels' scale. {tests}."
 
     def as_json(self) -> dict[str, Any]:
         body = json_fields(self, but=("name", "left_out"))
@@ -199,8 +198,7 @@ def _tested(part: Part, contrast: Contrast, p: float, n_tests: int) -> Part:
     from scipy.special import stdtrit
 
     reach = float(stdtrit(contrast.freedom, 1.0 - HALF_ALPHA / (2.0 * n_tests))) * contrast.error
-    low, high = max(contrast.value - reach, -2.0), min(contrast.value + reach, 2.0)
+    low, high = contrast.value - reach, contrast.value + reach
     method = f"jackknife over {part.n_sources:,} sources, t({contrast.freedom}), widened for {n_tests} looks"
     interval = Interval(low, high, 1.0 - ALPHA, method, part.n_sources)
-    others = None if part.alignment.value is None else part.alignment.value - contrast.value
-    return replace(part, others=others, difference=contrast.value, interval=interval, p=p)
+    return replace(part, difference=contrast.value, interval=interval, p=p)

@@ -1,8 +1,13 @@
-"""Where a judge fails: its alignment by how far people disagree, by its own score, by system and by length.
+"""Where a judge fails: by how far raters disagree, by its own score, by system and by length.
 
-On labelled items that it scored and has not seen, at dataset level within each part.  A part is called worse only where
-its difference from the other parts of its division stays beyond chance after Holm's correction over every test of the
-examination (`core.comparison.examination`); its interval is widened for as many looks.
+On labelled items that it scored and has not seen.  Each part shows the alignment inside it and the judge's mean error
+in points of the labels' scale.  Only errors are tested: alignment inside a part falls with the range of the part
+(`core.stats.slices`).  A part is called worse only where its error, compared with that of an equally good judge,
+exceeds that of the other parts of its division.  That has to stay beyond chance after Holm's correction over every test
+of the examination (`core.comparison.examination`); its interval is widened for as many looks.
+
+Parts by disagreement of raters are shown and not tested.  Where raters disagree, their mean is a noisier label, so any
+judge agrees less well there.
 """
 
 from __future__ import annotations
@@ -18,13 +23,21 @@ from core.errors import AspectError
 from core.json_form import json_fields
 from core.records import Alignment, FloatArray, GoldenSet, IntArray, Interval, Item, Measure
 from core.stats import LabelledItems, claim, rater_table
-from core.stats.claims import estimate, p_figure, signed, signed_range
-from core.stats.slices import Contrast, measure_parts, stretches
+from core.stats.claims import number, p_figure, signed, signed_range
+from core.stats.slices import (
+    LEAST_EXCESS,
+    UNTESTED,
+    Contrast,
+    error_contrasts,
+    even_errors,
+    part_alignments,
+    stretches,
+)
 from core.texts import is_unspaced, text_length
 
 Division = Literal["disagreement", "score", "system", "length"]
 DIVISIONS: dict[Division, str] = {
-    "disagreement": "How far people disagree",
+    "disagreement": "How far raters disagree",
     "score": "What the judge gave",
     "system": "System",
     "length": "Length",
@@ -37,38 +50,45 @@ MOST_SYSTEMS = 40
 class Part:
     """Some items of a `division`, `name` says which: the judge's `alignment` there, of `n_sources` sources.
 
-    `others` is the alignment of the division's other parts, each within itself, weighted by its items; `difference` is
-    this part minus that, `interval` widened and `p` corrected for all that was looked at.  None where there is no test.
+    `error` is the mean |label − expected label| in points of the scale, `expected` what it would be if the judge were
+    equally good everywhere.  `difference` is the excess error here minus that of the division's other parts, `interval`
+    widened and `p` corrected for all that was looked at.  None without a test.
     """
 
     division: Division
     name: str
     alignment: Alignment
     n_sources: int
-    others: float | None = None
+    error: float | None = None
+    expected: float | None = None
     difference: float | None = None
     interval: Interval | None = None
     p: float | None = None
 
     @property
     def worse(self) -> bool:
-        """Whether the judge is shown to agree less well here than in the other parts."""
-        return claim(self.difference, self.interval, self.p) == "lower"
+        """Whether the judge errs more here than in the other parts, beyond chance and by more than a trifle."""
+        larger = claim(self.difference, self.interval, self.p) == "higher"
+        least = LEAST_EXCESS * (self.expected or 0.0)
+        return larger and self.interval is not None and self.interval.low > least
 
     @property
     def words(self) -> str:
-        """The part beside the others, with its figures."""
-        figures = f"{signed(self.difference)} {signed_range(self.interval)}, {p_figure(self.p)}"
-        return (
-            f"{_WHERE[self.division].format(self.name)}: {estimate(self.alignment)}; beside the other parts {figures}"
-        )
+        """Where it is, and the error next to the expected one."""
+        even = f"{number(self.expected)} if it were equally good everywhere"
+        return f"{_WHERE[self.division].format(self.name)}: by {number(self.error)} points on average, {even}"
+
+    @property
+    def figures(self) -> str:
+        """``"+0.40 [+0.21, +0.59], p < .001"``: the excess error compared with the other parts."""
+        return f"{signed(self.difference)} {signed_range(self.interval)}, {p_figure(self.p)}"
 
     def as_json(self) -> dict[str, Any]:
         return json_fields(self) | {"worse": self.worse}
 
 
 _WHERE: dict[Division, str] = {
-    "disagreement": "where people's ratings differ by {}",
+    "disagreement": "where raters differ by {}",
     "score": "where it gave {}",
     "system": "on texts of {}",
     "length": "on texts of {}",
@@ -121,6 +141,7 @@ def examine_parts(examined: ExaminedItems, measure: Measure) -> Parts:
         "system": _by_system(examined),
         "length": _by_length(examined),
     }
+    errors = even_errors(examined.scores, examined.labelled.labels)
     parts: list[Part] = []
     contrasts: list[Contrast] = []
     left_out: dict[Division, str] = {}
@@ -129,12 +150,17 @@ def examine_parts(examined: ExaminedItems, measure: Measure) -> Parts:
         if reason or len(names) < 2:
             left_out[division] = reason or "all items are alike in this"
             continue
-        own = measure_parts(examined.scores, examined.labelled, codes, measure)
-        for k, (name, alignment) in enumerate(zip(names, own.alignments, strict=True)):
-            n_sources = int(np.unique(examined.labelled.sources[codes == k]).size)
-            part = Part(division, name, replace(alignment, n_unscored=0), n_sources)
-            parts.append(part)
-        contrasts += own.contrasts
+        sources = examined.labelled.sources
+        alignments = part_alignments(examined.scores, examined.labelled, codes, measure)
+        for k, (name, alignment) in enumerate(zip(names, alignments, strict=True)):
+            inside = codes == k
+            means = [None, None] if errors is None else [float(side[inside].mean()) for side in errors]
+            n_sources = int(np.unique(sources[inside]).size)
+            parts.append(Part(division, name, replace(alignment, n_unscored=0), n_sources, *means))
+        if errors is None or division == "disagreement":
+            contrasts += [UNTESTED] * len(names)
+        else:
+            contrasts += error_contrasts(errors, sources, codes)
     return Parts(tuple(parts), tuple(contrasts), left_out)
 
 

@@ -1,33 +1,58 @@
-"""Alignment inside parts of the items, and whether one part differs from the others of its kind.
+"""Parts of the items: the alignment inside each, and whether a judge errs more in one part than in the others.
 
-A part has its own coefficient over its items (dataset level).  It is compared with the other parts of the same
-division, each within itself and weighted by its items, never with the whole: a narrow part has less to tell apart, and
-would look worse beside the whole for that alone.  Parts share sources; the jackknife leaves a source out of all of them
-at once, so what they share stays in the error of the difference.
+Alignment inside a part is a description, not a test.  A part that holds a narrow range of scores or labels has a lower
+coefficient for that alone (restriction of range; Thorndike 1949), however good the judge is there.  So the test
+compares errors in points of the labels' scale, each with the error that a judge of this agreement makes at that score
+if it is equally good everywhere.  Without that second half, the ends of a scale look good and its middle bad: labels
+cannot lie beyond an end.
+
+*Equally good everywhere* is a Gaussian copula: behind scores and labels lie two normal variables with one correlation,
+cut into the scores and the labels that occur (for labels and scores on steps this is the polychoric model; Olsson 1979,
+"Maximum likelihood estimation of the polychoric correlation coefficient").  It leaves both distributions as they are,
+ties and ends of the scale included, and has one free number, fitted by maximum likelihood.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from core.records import Alignment, FloatArray, IntArray, Measure
 from core.stats.alignment import measured
 from core.stats.claims import LEAST_SOURCES
-from core.stats.intervals import LEAST_RANKED, ROUNDING, length, two_sided
+from core.stats.intervals import LEAST_RANKED, ROUNDING, two_sided
 from core.stats.items import LabelledItems, paired
 
 STRETCHES = 3
 """Parts that a number is divided into, with about as many items each."""
 
+LEAST_EXCESS = 0.05
+"""An error that is less than this share above the expected one is not called larger: no model is exact."""
+
+_MOST_VALUES = 60
+"""Distinct scores, and distinct labels, up to which the copula knows each; more are put into as many equal groups."""
+
+_POINTS = 5
+"""Points at which the normal variable behind one score is taken."""
+
+
+class Errors(NamedTuple):
+    """Of each item (n,): the `size` of the error, and the size `expected` if the judge is equally good everywhere.
+
+    Both in points of the labels' scale, between the label and the label that the model expects at the item's score.
+    """
+
+    size: FloatArray
+    expected: FloatArray
+
 
 @dataclass(frozen=True, slots=True)
 class Contrast:
-    """`value` is the alignment of a part minus that of the others, `error` its standard error; `p` is two-sided.
+    """`value` is the excess error of a part minus that of the others, `error` its standard error; `p` is two-sided.
 
-    All NaN, and `freedom` 0, where there is no test.
+    An excess is an error minus the expected one, in points of the scale.  All NaN, and `freedom` 0, without a test.
     """
 
     value: float
@@ -39,50 +64,96 @@ class Contrast:
 UNTESTED = Contrast(float("nan"), float("nan"), 0, float("nan"))
 
 
-@dataclass(frozen=True)
-class PartsMeasured:
-    """One entry a part, in the order given."""
-
-    alignments: tuple[Alignment, ...]
-    contrasts: tuple[Contrast, ...]
-
-
-def measure_parts(scores: FloatArray, items: LabelledItems, codes: IntArray, measure: Measure) -> PartsMeasured:
-    """The parts 0, 1, … of `codes` (n_items,), −1 for items in none, by `measure`.
-
-    A test takes two parts with an alignment and its interval, each with `LEAST_RANKED` items of `LEAST_SOURCES`
-    sources or more.
-    """
+def part_alignments(
+    scores: FloatArray, items: LabelledItems, codes: IntArray, measure: Measure
+) -> tuple[Alignment, ...]:
+    """The alignments inside the parts 0, 1, … of `codes` (n_items,), −1 for items in none, by `measure`."""
     inside = codes[None, :] == np.arange(int(codes.max(initial=-1)) + 1)[:, None]
     if not inside.size:
-        return PartsMeasured((), ())
-    parts = measured(paired(np.where(inside, scores, np.nan), items), measure, 1, 0)
-    if parts.spread is None:
-        return PartsMeasured(tuple(parts.alignments), (UNTESTED,) * len(inside))
-    spread, n = parts.spread, np.array([own.n for own in parts.alignments], dtype=np.float64)
-    usable = (spread.sources >= LEAST_SOURCES) & (n >= LEAST_RANKED) & np.isfinite(spread.fisher).all(axis=0)
-    usable &= np.array([own.interval is not None for own in parts.alignments])
-    plain, fisher = (np.where(usable, side, 0.0) for side in (spread.plain, spread.fisher))
-    weights = _beside(np.where(usable, n, 0.0))
-    z = np.arctanh(np.where(usable, spread.values, 0.0))
-    values, on_z = (weights @ np.where(usable, side, 0.0) for side in (spread.values, z))
+        return ()
+    return tuple(measured(paired(np.where(inside, scores, np.nan), items), measure, 1, 0).alignments)
+
+
+def even_errors(scores: FloatArray, labels: FloatArray) -> Errors | None:
+    """The errors of `scores` (n,) about `labels` (n,), neither with NaN; None where one side is constant."""
+    from scipy.special import ndtr, ndtri
+
+    score, score_sizes, _ = _groups(scores)
+    label, label_sizes, label_values = _groups(labels)
+    if score_sizes.size < 2 or label_sizes.size < 2:
+        return None
+    n = scores.size
+    ranks = np.cumsum(score_sizes) - score_sizes
+    behind = ndtri((ranks[:, None] + (np.arange(_POINTS) + 0.5) / _POINTS * score_sizes[:, None]) / n)
+    cuts = ndtri(np.cumsum(label_sizes)[:-1] / n)
+    counts = np.bincount(score * label_sizes.size + label, minlength=score_sizes.size * label_sizes.size)
+    counts = counts.reshape(score_sizes.size, label_sizes.size)
+
+    def chances(rho: float) -> FloatArray:
+        """(n_scores, n_labels) chance of each label at each score."""
+        below = ndtr((cuts - rho * behind[:, :, None]) / np.sqrt(1.0 - rho * rho)).mean(axis=1)
+        ends = np.zeros((len(below), 1))
+        return np.asarray(np.diff(np.hstack([ends, below, ends + 1.0]), axis=1), dtype=np.float64)
+
+    def likelihood(rho: float) -> float:
+        return float((counts * np.log(np.maximum(chances(rho), 1e-12))).sum())
+
+    rho = max(np.linspace(-0.98, 0.98, 50).tolist(), key=likelihood)
+    rho = max(np.clip(rho + np.linspace(-0.04, 0.04, 17), -0.995, 0.995).tolist(), key=likelihood)
+    chance = chances(rho)
+    mapped = chance @ label_values
+    expected = (chance * np.abs(label_values - mapped[:, None])).sum(axis=1)
+    return Errors(np.abs(labels - mapped[score]), expected[score])
+
+
+def _groups(values: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
+    """(n,) the rising group of each of `values`, and the size and the mean of the groups: one a distinct value, or
+    `_MOST_VALUES` of about equal size."""
+    codes = np.unique(values, return_inverse=True)[1]
+    sizes = np.bincount(codes)
+    if sizes.size > _MOST_VALUES:
+        middle = (np.cumsum(sizes) - sizes / 2.0)[codes]
+        codes = np.unique((middle * _MOST_VALUES / values.size).astype(np.intp), return_inverse=True)[1]
+        sizes = np.bincount(codes)
+    return codes, sizes, np.bincount(codes, weights=values) / sizes
+
+
+def error_contrasts(errors: Errors, sources: IntArray, codes: IntArray) -> tuple[Contrast, ...]:
+    """For each part of `codes` (n,): is its error further above the expected one than that of the other parts?
+
+    `sources` (n,).  The jackknife leaves out one source of all parts at once, so what parts share stays in the error.
+    A part takes `LEAST_RANKED` items of `LEAST_SOURCES` sources to be tested, and the others together as many.
+    """
+    n_parts = int(codes.max(initial=-1)) + 1
+    excess, kept = errors.size - errors.expected, codes >= 0
+    source = np.unique(sources[kept], return_inverse=True)[1]
+    n_sources = int(source.max(initial=-1)) + 1
+    cell = source * n_parts + codes[kept]
+    counts, sums = (
+        np.bincount(cell, weights=weights, minlength=n_sources * n_parts).reshape(n_sources, n_parts)
+        for weights in (None, excess[kept])
+    )
+    n, of_sources = counts.sum(axis=0), (counts > 0).sum(axis=0)
+    usable = (n >= LEAST_RANKED) & (of_sources >= LEAST_SOURCES)
+    counts, sums = (np.where(usable, side, 0.0) for side in (counts, sums))
     contrasts = []
-    for k, weight in enumerate(weights):
-        error_on_z, error = length(fisher @ weight), length(plain @ weight)
-        if not usable[k] or not (weight < 0).any() or min(error, error_on_z) <= ROUNDING:
+    for k in range(n_parts):
+        others = np.arange(n_parts) != k
+        freedom = int(min(of_sources[k], (counts[:, others] > 0).any(axis=1).sum())) - 1
+        if not usable[k] or freedom + 1 < LEAST_SOURCES:
             contrasts.append(UNTESTED)
             continue
-        freedom = int(spread.sources[weight != 0].min()) - 1
-        p = two_sided(float(on_z[k]) / error_on_z, freedom)
-        contrasts.append(Contrast(float(values[k]), error, freedom, p))
-    return PartsMeasured(tuple(parts.alignments), tuple(contrasts))
-
-
-def _beside(sizes: FloatArray) -> FloatArray:
-    """(n, n) weights: row k takes the mean of the others, by size, from part k."""
-    others = np.where(np.eye(sizes.size, dtype=np.bool_), 0.0, sizes[None, :])
-    total = others.sum(axis=1, keepdims=True)
-    return np.asarray(np.eye(sizes.size) - others / np.where(total > 0, total, 1.0), dtype=np.float64)
+        own_n, own, rest_n, rest = (
+            side[:, at].sum(axis=1) for at in (np.arange(n_parts) == k, others) for side in (counts, sums)
+        )
+        left = (own.sum() - own) / (own_n.sum() - own_n) - (rest.sum() - rest) / (rest_n.sum() - rest_n)
+        value = float(own.sum() / own_n.sum() - rest.sum() / rest_n.sum())
+        error = float(np.sqrt((n_sources - 1.0) / n_sources * ((left - left.mean()) ** 2).sum()))
+        if error <= ROUNDING:
+            contrasts.append(UNTESTED)
+            continue
+        contrasts.append(Contrast(value, error, freedom, two_sided(value / error, freedom)))
+    return tuple(contrasts)
 
 
 def stretches(values: FloatArray, n_stretches: int = STRETCHES) -> IntArray:

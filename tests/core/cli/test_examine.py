@@ -36,7 +36,7 @@ def files(tmp_path: Path) -> Files:
 def test_it_says_first_where_the_judge_fails(files: Files, say: Say) -> None:
     said = say("examine", *files, "--aspect", "quality")
     assert said.code == 0
-    assert said.splitlines()[0].startswith("The judge agrees less well on texts of C:")
+    assert said.splitlines()[0].startswith("The judge errs more on texts of C:")
 
 
 def test_json_has_every_part_with_its_interval_and_what_is_claimed(files: Files, run: Run) -> None:
@@ -44,7 +44,7 @@ def test_json_has_every_part_with_its_interval_and_what_is_claimed(files: Files,
     assert code == 0
     parts = {(part["division"], part["name"]): part for part in body["parts"]}
     worst = parts["system", "C"]
-    assert worst["worse"] and worst["alignment"]["interval"] and worst["interval"][1] < 0 and worst["p"] < 0.05
+    assert worst["worse"] and worst["alignment"]["interval"] and worst["interval"][0] > 0 and worst["p"] < 0.05
     assert len(body["claims"]) == 1
     assert body["left_out"].keys() == {"disagreement"}
     assert {own["kind"] for own in body["biases"]} == {"length", "verbosity", "position", "own family"}

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import spearmanr
 
 from core.comparison.biases import family_of
 from core.comparison.examination import Examination, examine
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Rating, Scale, canonical_json
-from core.stats import align, paired_difference
 
 ASPECT = "quality"
 SYSTEMS = ("gpt-4o", "claude-3", "llama-2", "t5")
@@ -58,11 +58,14 @@ def test_a_system_that_it_cannot_judge_is_the_worst_part():
     examination = examine(drawn.golden(), ASPECT, drawn.judge(np.where(lost, noise, drawn.quality + 0.3 * noise)))
     assert [part.name for part in examination.worst] == ["llama-2"]
     worst = examination.worst[0]
-    assert worst.interval is not None and worst.interval.high < 0 and worst.p is not None and worst.p < 0.05
+    assert worst.interval is not None and worst.interval.low > 0 and worst.p is not None and worst.p < 0.05
     assert "llama-2" in examination.headline and examination.claims[0].count("llama-2") == 1
     assert worst.alignment.n == SOURCES
+    assert worst.error is not None and worst.expected is not None and worst.error > 1.2 * worst.expected
     others = [part for part in examination.parts if part.division == "system" and part.name != "llama-2"]
-    assert worst.others == pytest.approx(np.mean([part.alignment.value for part in others]))
+    assert worst.difference == pytest.approx(
+        worst.error - worst.expected - np.mean([(part.error or 0.0) - (part.expected or 0.0) for part in others])
+    )
 
 
 def test_long_texts_that_it_cannot_judge_are_found_by_length():
@@ -79,7 +82,7 @@ def test_following_length_beyond_people_is_told_and_what_is_left_at_equal_length
     golden, judge = drawn.golden(), drawn.judge(0.5 * drawn.quality + 0.8 * length)
     examination = examine(golden, ASPECT, judge)
     found = bias(examination, "length")
-    assert found.shown and "more than people" in found.words
+    assert found.shown and "favours longer texts" in found.words
     assert found.equal.value > found.plain.value > 0  # length hides what it knows
     assert found.plain.value == pytest.approx(examination.overall.value)
     assert bias(examination, "verbosity").shown
@@ -89,20 +92,34 @@ def test_following_length_beyond_people_is_told_and_what_is_left_at_equal_length
     assert not bias(same, "length").shown  # people like long texts as much
 
 
-def test_the_length_bias_is_the_paired_difference_and_the_partial_correlation():
+def test_alignment_at_equal_length_is_the_partial_correlation():
     drawn = Drawn(3)
     golden, judge = drawn.golden(), drawn.judge(drawn.quality + drawn.rng.normal(0, 1, drawn.words.size))
     found = bias(examine(golden, ASPECT, judge), "length")
-    from core.records import Measure
-    from core.stats import LabelledItems
-
-    measure, items = Measure("spearman", "dataset"), LabelledItems.of(golden, ASPECT)
-    by_length = items.labelled(drawn.words.astype(float))
-    gap = paired_difference(judge.values, items.labels, by_length, measure)
-    assert (found.difference, found.interval) == (gap.value, gap.interval)
-    a, b = gap.a.value or 0.0, gap.b.value or 0.0
-    both = align(judge.values, items, measure).value or 0.0
+    labels, words = golden.labels(ASPECT), drawn.words
+    a, b, both = (spearmanr(*sides)[0] for sides in ((judge.values, words), (labels, words), (judge.values, labels)))
+    assert (found.judge.value, found.people.value) == (pytest.approx(a), pytest.approx(b))
     assert found.equal.value == pytest.approx((both - a * b) / np.sqrt((1 - a**2) * (1 - b**2)))
+
+
+def test_shorter_is_said_only_where_the_judge_itself_follows_shortness():
+    drawn = Drawn(11)
+    length = (drawn.words - drawn.words.mean()) / drawn.words.std()
+    golden = drawn.golden(0.7 * drawn.quality + 0.7 * length)
+    noise = drawn.rng.normal(0, 0.3, length.size)
+    numb = bias(examine(golden, ASPECT, drawn.judge(0.7 * drawn.quality + 0.2 * length + noise)), "length")
+    assert numb.shown and numb.difference < 0 < numb.judge.interval.low
+    assert "rewards length less" in numb.words and "shorter" not in numb.words
+    short = bias(examine(golden, ASPECT, drawn.judge(0.7 * drawn.quality - 0.7 * length + noise)), "length")
+    assert short.shown and short.judge.interval.high < 0 and "favours shorter texts" in short.words
+
+
+def test_parts_by_disagreement_are_shown_and_not_tested():
+    drawn = Drawn(12)
+    examination = examine(drawn.golden(), ASPECT, drawn.judge(drawn.quality + drawn.rng.normal(0, 1, 200)))
+    parts = [part for part in examination.parts if part.division == "disagreement"]
+    assert len(parts) > 1 and all(part.error and part.alignment.value for part in parts)
+    assert all(part.p is None and not part.worse for part in parts)
 
 
 def test_its_own_family_is_favoured_only_beyond_people():
@@ -219,7 +236,7 @@ def test_a_judge_of_pairs_that_likes_the_second_place_is_told_beside_people():
     golden = GoldenSet("pairs", "pair", items, {ASPECT: AspectLabels(ASPECT, Scale(0, 1, 0.5), tuple(labels.tolist()))})
     second = np.where(rng.random(n) < 0.5, 1.0, labels)
     found = bias(examine(golden, ASPECT, JudgeScores("j", "imported", ASPECT, second)), "position")
-    assert found.difference == pytest.approx((second - labels).mean())
+    assert 0.1 < found.difference <= second.mean() - 0.5
     assert found.shown and "second" in found.words
     fair = bias(examine(golden, ASPECT, JudgeScores("j", "imported", ASPECT, labels)), "position")
     assert not fair.shown

@@ -1,14 +1,15 @@
-"""Parts of the items: their alignments, and each part beside the others of its division."""
+"""Parts of the items: their alignments, and the errors in each compared with those in the others."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
+from scipy.stats import t as student_t
 
 from core.records import Measure
 from core.stats import LabelledItems, align
-from core.stats.slices import measure_parts, stretches
+from core.stats.slices import Errors, error_contrasts, even_errors, part_alignments, stretches
 
 MEASURE = Measure("spearman", "dataset")
 
@@ -18,8 +19,7 @@ def test_alignments_are_those_of_the_items_alone():
     labels, codes = rng.normal(size=240), np.tile([0, 1, 2], 80)
     scores = labels + rng.normal(0, 1, 240)
     items = LabelledItems.from_arrays(labels, np.repeat(np.arange(40), 6))
-    parts = measure_parts(scores, items, codes, MEASURE)
-    for k, alignment in enumerate(parts.alignments):
+    for k, alignment in enumerate(part_alignments(scores, items, codes, MEASURE)):
         alone = align(scores[codes == k], items.take(codes == k), MEASURE)
         assert (
             alignment.value
@@ -30,43 +30,69 @@ def test_alignments_are_those_of_the_items_alone():
         assert alignment.interval.low == pytest.approx(alone.interval.low, abs=0.01)
 
 
-def test_a_contrast_is_the_part_minus_the_others_weighted_by_their_items():
+def test_the_model_of_two_classes_is_the_tetrachoric_one():
+    # cut at the middle, the chance that both lie on one side is 1/2 + asin(rho)/pi (Sheppard): 2/3 for rho = 1/2
+    counts = np.array([[200, 100], [100, 200]])
+    scores, labels = (np.repeat(side, counts.ravel()).astype(float) for side in ([0, 0, 1, 1], [0, 1, 0, 1]))
+    errors = even_errors(scores, labels)
+    assert errors is not None
+    # the expected label at score 0 is 1/3, so the errors are 1/3 twice and 2/3 once: 4/9 on average
+    assert errors.expected == pytest.approx(np.full(600, 4 / 9), abs=0.01)
+    assert errors.size[:200] == pytest.approx(np.full(200, 1 / 3), abs=0.01)
+
+
+def test_expected_errors_are_those_of_an_equally_good_judge():
     rng = np.random.default_rng(2)
-    labels = rng.normal(size=300)
-    codes = np.repeat(np.arange(3), [60, 90, 150])[rng.permutation(300)]
-    scores = labels + rng.normal(0, 1, 300)
-    parts = measure_parts(scores, LabelledItems.from_arrays(labels, np.arange(300) // 5), codes, MEASURE)
-    values = [own.value or 0.0 for own in parts.alignments]
-    assert parts.contrasts[0].value == pytest.approx(values[0] - (90 * values[1] + 150 * values[2]) / 240)
-    assert all(0 <= own.p <= 1 and own.error > 0 for own in parts.contrasts)
+    quality = rng.normal(size=40_000)
+    labels = np.clip(np.round(4.2 + quality + 0.7 * rng.normal(size=quality.size)), 1, 5)  # crowded at the upper end
+    scores = np.clip(np.round(2 * (3 + quality + 0.7 * rng.normal(size=quality.size))) / 2, 1, 5)
+    errors = even_errors(scores, labels)
+    assert errors is not None
+    for score in np.unique(scores):
+        at = scores == score
+        assert errors.size[at].mean() == pytest.approx(errors.expected[at].mean(), abs=0.03)
 
 
-def test_a_part_without_agreement_stands_out_and_two_parts_mirror_each_other():
+def test_a_contrast_is_the_excess_of_a_part_minus_that_of_the_others():
+    # by hand: 16 sources with 3 items each, errors of part 0 are 2 and 4 by turns, of the others 1; 0.5 is expected
+    size = np.array([2.0, 1.0, 1.0] * 8 + [4.0, 1.0, 1.0] * 8)
+    codes, sources = np.tile([0, 1, 2], 16), np.repeat(np.arange(16), 3)
+    first, second, _ = error_contrasts(Errors(size, np.full(48, 0.5)), sources, codes)
+    assert first.value == pytest.approx(2.0)  # mean 3 minus 1
+    # sixteen values of 2 or 4, half each: s = sqrt(16/15), and the standard error of their mean is s / 4
+    assert first.error == pytest.approx(np.sqrt(16 / 15) / 4)
+    assert (first.freedom, first.p) == (15, pytest.approx(2 * student_t.sf(2.0 / first.error, 15)))
+    assert second.value == pytest.approx(1.0 - 2.0)
+
+
+def test_a_part_without_agreement_stands_out():
     rng = np.random.default_rng(3)
     labels, codes = rng.normal(size=400), np.tile([0, 1], 200)
     scores = np.where(codes == 0, rng.normal(size=400), labels + rng.normal(0, 0.5, 400))
-    worse, better = measure_parts(
-        scores, LabelledItems.from_arrays(labels, np.arange(400) // 4), codes, MEASURE
-    ).contrasts
+    errors = even_errors(scores, labels)
+    assert errors is not None
+    worse, better = error_contrasts(errors, np.arange(400) // 4, codes)
     assert worse.value == pytest.approx(-better.value) and worse.p == pytest.approx(better.p)
-    assert worse.value < -0.5 and worse.p < 1e-6
+    assert worse.value > 0.2 and worse.p < 1e-6
 
 
 @pytest.mark.parametrize("per_part", [2, 9])
 def test_small_parts_have_no_test(per_part):
     labels = np.random.default_rng(4).normal(size=3 * per_part)
-    codes = np.repeat(np.arange(3), per_part)
-    parts = measure_parts(labels + 0.1, LabelledItems.from_arrays(labels), codes, MEASURE)
-    assert all(np.isnan(own.p) for own in parts.contrasts)
+    errors = even_errors(labels + 0.1, labels)
+    assert errors is not None
+    found = error_contrasts(errors, np.arange(labels.size), np.repeat(np.arange(3), per_part))
+    assert all(np.isnan(own.p) for own in found)
 
 
 def test_a_constant_judge_and_no_parts_are_undefined_not_zero():
     labels = np.random.default_rng(5).normal(size=90)
     items = LabelledItems.from_arrays(labels)
-    constant = measure_parts(np.full(90, 3.0), items, np.tile([0, 1, 2], 30), MEASURE)
-    assert all(own.value is None and own.reason for own in constant.alignments)
-    assert all(np.isnan(own.value) for own in constant.contrasts)
-    assert measure_parts(labels, items, np.full(90, -1), MEASURE).alignments == ()
+    assert even_errors(np.full(90, 3.0), labels) is None
+    constant = part_alignments(np.full(90, 3.0), items, np.tile([0, 1, 2], 30), MEASURE)
+    assert all(own.value is None and own.reason for own in constant)
+    assert part_alignments(labels, items, np.full(90, -1), MEASURE) == ()
+    assert error_contrasts(Errors(labels, labels), np.arange(90), np.full(90, -1)) == ()
 
 
 def test_stretches_hold_equal_values_together_and_number_from_0():
