@@ -243,11 +243,13 @@ def annotator_test(
     *,
     epsilon: float = EPSILON,
     nominal: bool = False,
-    clustered: bool = False,
+    clustered: bool | None = None,
     standardise: bool = False,
     panel: str | None = None,
 ) -> AnnotatorTest:
-    """The Alternative Annotator Test; options as in `core.stats.annotator_test`.
+    """The Alternative Annotator Test, clustered by source where items share sources (`clustered` False: never).
+
+    Other options as in `core.stats.annotator_test`.
 
     AspectError without single ratings.
     """

@@ -63,7 +63,9 @@ def _words(examination: Examination) -> list[str]:
 
 def _part_words(part: Part) -> str:
     aligned = part.alignment
+    error = "" if part.error is None else f", error {number(part.error)} ({number(part.expected)} expected)"
     figures = f"{part.name}: {number(aligned.value)}{interval_words(aligned.interval)}, n = {aligned.n}"
     if part.difference is None:
-        return f"{figures}{because(aligned.reason)}"
-    return f"{figures}; beside the others {signed(part.difference, part.interval)}, {probability(part.p)}"
+        return f"{figures}{because(aligned.reason)}{error}"
+    excess = f"excess over the other parts {signed(part.difference, part.interval)}, {probability(part.p)}"
+    return f"{figures}{error}; {excess}"

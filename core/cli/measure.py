@@ -166,17 +166,20 @@ def ceiling(
         axis, panel = people.leave_one_out.alignment, people.panel or None
         paired = beside_people(loaded, table, aspect, statistic=axis.statistic, level=axis.level, panel=panel)
         test = partial(annotator_test, epsilon=EPSILONS[raters_are], nominal=nominal, standardise=standardise)
-        papers, by_source = (test(loaded, table, aspect, clustered=by, panel=panel) for by in (False, True))
+        usual, by_source, over_items = (
+            test(loaded, table, aspect, clustered=clustered, panel=panel) for clustered in (None, True, False)
+        )
         body["judge"] = {
             "beside_people": paired.as_json(),
-            "annotator_test": papers.as_json(),
+            "annotator_test": usual.as_json(),
             "annotator_test_by_source": by_source.as_json(),
+            "annotator_test_over_items": over_items.as_json(),
             "n_unknown": unknown,
         }
         lines += [
             beside_people_words(paired, f"{axis.statistic}, {axis.level} level"),
-            annotator_test_words(papers),
-            annotator_test_words(by_source),
+            annotator_test_words(usual),
+            *([annotator_test_words(over_items)] if usual.clustered else []),
             *_unknown_words(unknown, len(table)),
         ]
     tell(body, lines, as_json)
@@ -347,8 +350,11 @@ def _ceiling_words(people: Ceiling) -> list[str]:
     alpha, pairs, measured = people.alpha, people.pairwise, people.leave_one_out.alignment
     lonely = f", {measured.n_unscored} items with fewer than two ratings" if measured.n_unscored else ""
     whose = f" of the panel {people.panel}, whose" if people.panel else ", whose"
+    n_compared = len(people.leave_one_out.by_rater)
+    most = f"The {n_compared} raters with the most ratings are compared, each with the mean of all others."
     return [
-        f"{people.aspect}: {people.n_raters} raters{whose} ratings are compared with the mean of the others'",
+        f"{people.aspect}: {people.n_raters:,} raters{whose} ratings are compared with the mean of the others'",
+        *([most] if n_compared < people.n_raters else []),
         f"leave one rater out: {alignment_words(replace(measured, n_unscored=0))}{lonely}",
         f"Krippendorff's alpha ({alpha.metric}): {number(alpha.value)}, n = {alpha.n_items}{because(alpha.reason)}",
         f"mean pairwise Spearman: {number(pairs.value)}, {pairs.n_pairs} pairs{because(pairs.reason)}",

@@ -7,6 +7,7 @@ and tests are over sources, differences are tested in *alignment* with Holm's co
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from core.stats import (
     RaterTable,
     align,
     alignment_values,
+    among_judges,
     annotator_test,
     beside_people,
     compare_judges,
@@ -83,6 +85,9 @@ def compare_table(
         _row(judges[k], alignment, place=k, name=names[k], **ground)
         for k, alignment in zip(order, alignments, strict=True)
     ]
+    people = among_judges([row.people for row in rows if row.people is not None])
+    if people:  # whoever reads the table picks the best of them
+        rows = [replace(row, people=own) for row, own in zip(rows, people, strict=True)]
     used = pool.positions if items != "own" else np.unique(np.concatenate(pool.own))
     return Leaderboard(
         golden=golden.name,
@@ -147,7 +152,7 @@ def annotator_tests(
     *,
     epsilon: float,
     standardise: bool = False,
-    clustered: bool = False,
+    clustered: bool | None = None,
 ) -> tuple[AnnotatorTest | None, ...]:
     """The Alternative Annotator Test, one a row of `board`, which was made of `judges`; empty without single ratings.
 
@@ -162,8 +167,14 @@ def annotator_tests(
     def tested(judge: JudgeScores, at: IntArray) -> AnnotatorTest | None:
         if not standardise and not _means_labels(judge):
             return None
-        how = {"standardise": standardise, "clustered": clustered}
-        return annotator_test(table.at(at), judge.upward[at], items.take(at), epsilon=epsilon, **how)
+        return annotator_test(
+            table.at(at),
+            judge.upward[at],
+            items.take(at),
+            epsilon=epsilon,
+            clustered=clustered,
+            standardise=standardise,
+        )
 
     return tuple(tested(judges[row.place], board.pool.own[row.place]) for row in board.rows)
 

@@ -189,7 +189,7 @@ def sign_off(report: Report) -> str:
 def _beside(report: Report, people: BesidePeople) -> tuple[str, ...]:
     """What the comparison with people rests on, and the annotator test."""
     own = f"{beside_people_words(people, measure(people.judge))} {margin_words()}"
-    return (bounded(own, 600), *(bounded(annotator_test_words(test), 400) for test in report.raters.tests))
+    return (bounded(own, 600), *(bounded(annotator_test_words(test), 400) for test in report.raters.tests[:1]))
 
 
 def _better_judges(report: Report) -> str:

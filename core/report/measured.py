@@ -319,7 +319,7 @@ class Raters:
     `n_rated` maps rater → items rated on this aspect, empty without single ratings.  `alpha` is Krippendorff's, with
     its interval; `ceiling` is one rater against the mean of the others on the held-out items that the judge is
     evaluated on.  `beside` compares the judge with them there, both against the mean of the other raters; `tests` are
-    the annotator test, the paper's and ours by source.
+    the annotator test, clustered by source where items share sources, and the paper's own form.
     """
 
     n_rated: Mapping[str, int]
@@ -349,5 +349,5 @@ def raters_of(judged: Judged) -> Raters:
         alpha_interval=alpha_interval(golden, table, LabelAspect(aspect, scale)),
         ceiling=ceiling,
         beside=beside_people(here, scores, items, measure),
-        tests=tuple(annotator_test(here, scores, items, clustered=by_source) for by_source in (False, True)),
+        tests=tuple(annotator_test(here, scores, items, clustered=by_source) for by_source in (None, False)),
     )

@@ -14,7 +14,7 @@ from core.report.words import bounded
 from core.spreadsheets import csv_text
 
 _NAME = 120
-_UNITS = {"own family": "difference in standard deviations", "position": "difference in the share for the second place"}
+_UNITS = {"own family": "excess in standard deviations", "position": "excess share for the second place"}
 
 
 class Row(NamedTuple):
@@ -77,7 +77,7 @@ def _people(report: Report) -> Iterator[Row]:
         what, gap = "calibrated judge minus one rater", beside.difference
         yield from _minus(what, side, beside.judge, value=gap, interval=beside.interval, p=beside.p, n=beside.n_items)
     for test in report.raters.tests:
-        name = "alternative annotator test" + (" by source (ours)" if test.clustered else "")
+        name = "alternative annotator test" + (", clustered by source" if test.clustered else ", over items")
         yield _row(name, f"omega at epsilon {test.epsilon:g}", side, test.omega, n=test.n_items)
         yield _row(name, "rho", side, test.rho, n=test.n_items)
 
@@ -145,26 +145,21 @@ def _strengths(report: Report) -> Iterator[Row]:
 
 def _examined(report: Report) -> Iterator[Row]:
     """Every part of the held-out items beside its like, then the biases; p counts every look."""
-    side, statistic = "held-out", report.examination.overall.statistic
+    side = "held-out"
     for part in report.examination.parts:
         what, aligned = f"part by {part.division}: {bounded(part.name, _NAME)}", part.alignment
         yield _aligned(what, side, aligned)
+        if part.error is not None:
+            yield _row(what, "mean error in points", side, part.error, n=aligned.n)
+            yield _row(what, "mean error expected of an equally good judge", side, part.expected, n=aligned.n)
         if part.difference is not None:
-            yield from _minus(
-                f"{what} minus the others",
-                side,
-                aligned,
-                value=part.difference,
-                interval=part.interval,
-                p=part.p,
-                n=aligned.n,
-                p_name="p (Holm)",
-            )
+            yield _row(what, "excess error over the others", side, part.difference, interval=part.interval, n=aligned.n)
+            yield _row(what, "p (Holm)", side, part.p, n=aligned.n)
     for bias in report.examination.biases:
         what = f"bias: {bias.kind}"
         yield _row(
             what,
-            _UNITS.get(bias.kind, f"difference in {statistic}"),
+            _UNITS.get(bias.kind, "excess correlation"),
             side,
             bias.difference,
             interval=bias.interval,

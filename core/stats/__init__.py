@@ -10,7 +10,7 @@ Every one takes scores, the items they are about, and what agreement is measured
     reweighting     values with other counts of each source            resampled_values
     on_scale        errors in points, steps, classes, the map          on_scale agreement_report fit_isotonic
     raters          single people's ratings, how well they agree       rater_table krippendorff_alpha
-    ceiling         one rater left out; a judge in a rater's place     leave_one_out beside_people
+    ceiling         one rater left out; a judge in a rater's place     leave_one_out beside_people among_judges
     annotator_test  the Alternative Annotator Test                     annotator_test
     conformal       how sure a verdict is: intervals by source         fit_intervals
     expected_error  the error to expect of a verdict                   fit_expected_error
@@ -39,7 +39,7 @@ from core.stats.alignment import (
     williams_test,
 )
 from core.stats.annotator_test import EPSILON, EPSILONS, AnnotatorTest, annotator_test
-from core.stats.ceiling import BesidePeople, BesideRater, Ceiling, beside_people, leave_one_out
+from core.stats.ceiling import BesidePeople, BesideRater, Ceiling, among_judges, beside_people, leave_one_out
 from core.stats.claims import (
     ALPHA,
     LEAST_SOURCES,

@@ -19,6 +19,7 @@ interval over the sources' own paired differences.  `tests/bench/bench_people.py
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,7 +28,7 @@ from numpy.typing import ArrayLike
 
 from core.json_form import json_fields
 from core.records import Alignment, FloatArray, Interval, Measure
-from core.stats.alignment import RESAMPLES, Seed
+from core.stats.alignment import RESAMPLES, Seed, holm
 from core.stats.claims import (
     LEAST_SOURCES,
     MARGIN,
@@ -58,6 +59,10 @@ MOST_BLOCKS = 200
 """Sources beyond this number are deleted in this many blocks of equal size, for a judge beside people."""
 
 
+def _names(table: RaterTable) -> list[str]:
+    return [table.raters[row] for row in table.busiest]
+
+
 def _or_none(value: float) -> float | None:
     return None if np.isnan(value) else float(value)
 
@@ -82,11 +87,13 @@ class LeaveOneOut:
     """`alignment` averages `by_rater`, each weighted by what it rests on (items; sources at sample level).
 
     Its `n` counts the items with at least two ratings that count for some rater (systems at system level), its
-    `n_unscored` the items with fewer ratings, its groups those defined for at least one rater.
+    `n_unscored` the items with fewer ratings, its groups those defined for at least one rater.  `n_in_all` counts all
+    raters; of more than `MOST_RATERS`, `by_rater` holds those with the most ratings.
     """
 
     alignment: Alignment
     by_rater: tuple[RaterAlignment, ...]
+    n_in_all: int = 0
 
 
 @dataclass(frozen=True)
@@ -101,7 +108,7 @@ class Ceiling:
 
     @property
     def n_raters(self) -> int:
-        return len(self.leave_one_out.by_rater)
+        return self.leave_one_out.n_in_all
 
     def as_json(self) -> dict[str, Any]:
         """The JSON of `ceiling` (DESIGN §3), with the parts beside it."""
@@ -116,6 +123,7 @@ class Ceiling:
             "n_pairs": self.pairwise.n_pairs,
             "pairwise_reason": self.pairwise.reason or None,
             "n_raters": self.n_raters,
+            "n_raters_compared": len(self.leave_one_out.by_rater),
             "panel": self.panel or None,
             "by_rater": [rater.as_json() for rater in self.leave_one_out.by_rater],
         }
@@ -132,11 +140,11 @@ def leave_one_out(
     left = LeftOuts.of(table, items, measure)
     by_rater = tuple(
         RaterAlignment(name, _or_none(value), rater.places.size)
-        for name, value, rater in zip(table.raters, left.values[:, 0], left.by_rater, strict=True)
+        for name, value, rater in zip(_names(table), left.values[:, 0], left.by_rater, strict=True)
     )
     average = _ceiling(left, table, items)
     if average.value is None or left.sources.size < 2 or resamples < 1:
-        return LeaveOneOut(average, by_rater)
+        return LeaveOneOut(average, by_rater, len(table.raters))
     spread = spread_over_sources(
         left.averages,
         np.array([average.value]),
@@ -145,16 +153,16 @@ def leave_one_out(
         np.random.default_rng(seed),
         resamples=resamples if measure.level == "system" else 0,
     )
-    return LeaveOneOut(replace(average, interval=spread.interval(0)), by_rater)
+    return LeaveOneOut(replace(average, interval=spread.interval(0)), by_rater, len(table.raters))
 
 
 def _ceiling(left: LeftOuts, table: RaterTable, items: LabelledItems) -> Alignment:
-    twice, measure = table.rated.sum(axis=0) >= 2, left.measure
+    twice, measure = table.n_ratings >= 2, left.measure
     average = Alignment(measure.statistic, measure.level, None, 0, n_unscored=int((~twice).sum()))
     defined = ~np.isnan(left.values[:, 0])
     if not defined.any():
         return replace(average, reason=_why_undefined(left))
-    counted = twice & table.rated[defined].any(axis=0)
+    counted = twice & table.rated[table.busiest][defined].any(axis=0)
     if measure.level == "sample":
         used = left.used
         counted &= np.isin(items.sources, left.sources[used])
@@ -198,6 +206,9 @@ class BesideRater:
 class BesidePeople:
     """A judge beside the people, each against the mean of the other raters on the same items.
 
+    `n_in_all` counts all raters; of more than `MOST_RATERS`, `by_rater` holds those with the most ratings.
+    `n_judges` is how many judges were compared with people in one table; `interval` and `p` are corrected for that
+    (`among_judges`).
     `judge`, `person` and `difference` (judge minus person) average `by_rater`, each rater weighted by what it rests on
     (items; sources at sample level).  `p` is two-sided, None with fewer than `LEAST_SOURCES` sources; `reason` says
     why something is None.  `n_sources` counts the sources that the difference rests on.
@@ -213,6 +224,8 @@ class BesidePeople:
     by_rater: tuple[BesideRater, ...]
     panel: str = ""
     reason: str = ""
+    n_judges: int = 1
+    n_in_all: int = 0
 
     @property
     def n_raters(self) -> int:
@@ -249,14 +262,42 @@ def beside_people(table: RaterTable, scores: ArrayLike, items: LabelledItems, me
     left = LeftOuts.of(table, items, measure, judge)
     by_rater = tuple(
         BesideRater(name, _or_none(own[0]), _or_none(own[1]), rater.places.size)
-        for name, own, rater in zip(table.raters, left.values, left.by_rater, strict=True)
+        for name, own, rater in zip(_names(table), left.values, left.by_rater, strict=True)
     )
     defined = tuple(rater for rater, own in zip(left.by_rater, by_rater, strict=True) if own.difference is not None)
-    n_kept = int(((table.rated.sum(axis=0) >= 2) & ~np.isnan(judge)).sum())
+    n_kept = int(((table.n_ratings >= 2) & ~np.isnan(judge)).sum())
     why = "" if defined else ONE_RATER if len(by_rater) < 2 else NO_RATER_RANKED if n_kept else NOT_SCORED_BY_BOTH
     undefined = Alignment(measure.statistic, measure.level, None, 0, reason=why)
-    empty = BesidePeople(undefined, undefined, None, None, None, n_kept, 0, by_rater, table.panel, why)
+    empty = replace(
+        BesidePeople(undefined, undefined, None, None, None, n_kept, 0, by_rater, table.panel, why),
+        n_in_all=len(table.raters),
+    )
     return _averaged(LeftOuts(defined, measure), items, empty) if defined else empty
+
+
+def among_judges(results: Sequence[BesidePeople]) -> list[BesidePeople]:
+    """Correct the results of several judges for their number, so that any of them may be picked out.
+
+    Holm's p over all of them, and intervals widened as far as p rises: an interval leaves out 0 where p is below 0.05.
+    Of judges that are all like a person, the best is then called better in at most 5 %.
+    """
+    corrected = holm([np.nan if own.p is None else own.p for own in results]).tolist()
+    n_judges = sum(own.p is not None for own in results)
+    return [
+        own if own.p is None or n_judges < 2 else _widened(own, p, n_judges)
+        for own, p in zip(results, corrected, strict=True)
+    ]
+
+
+def _widened(own: BesidePeople, p: float, n_judges: int) -> BesidePeople:
+    interval, point, looks = own.interval, own.difference, n_judges if not own.p else max(p / own.p, 1.0)
+    if interval is not None and point is not None:
+        freedom = min(own.n_sources, MOST_BLOCKS) - 1
+        by = t_quantile(freedom, looks) / t_quantile(freedom)
+        low, high = (max(min(point + by * (end - point), 2.0), -2.0) for end in (interval.low, interval.high))
+        method = f"{interval.method}, corrected for {n_judges} judges"
+        interval = replace(interval, low=low, high=high, method=method)
+    return replace(own, interval=interval, p=p, n_judges=n_judges)
 
 
 def _averaged(left: LeftOuts, items: LabelledItems, empty: BesidePeople) -> BesidePeople:

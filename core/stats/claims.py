@@ -54,6 +54,10 @@ LEAST_DUELS = 30
 
 ADVISED_RATERS = 3
 
+MOST_RATERS = 200
+"""Most raters that are each compared with the others; of more, those with the most ratings are taken, and results say
+so.  Everybody's ratings still count in what they are compared with."""
+
 # ── why there is nothing ─────────────────────────────────────────────────────────────────────────────────────
 
 NO_TEST = f"no test: that takes at least {LEAST_SOURCES} sources, and a difference in {LEAST_DIFFERING} of them"
@@ -206,6 +210,8 @@ def beside_people_words(result: BesidePeople, measure: str, *, judge: str = "The
         return f"{judge} cannot be set beside people here: {result.reason}."
     figures = f"{number(result.judge.value)} against {number(result.person.value)} for a person"
     tested = "" if result.p is None else f", {p_figure(result.p)}"
+    if result.n_judges > 1:
+        tested += f", corrected for {result.n_judges} judges"
     ends = "(no interval)" if result.interval is None else signed_range(result.interval)
     apart = f"difference {signed(result.difference)} {ends}{tested}"
     basis = f"{counted(result.n_items, 'item')}, {counted(result.n_sources, 'source')}, {_raters(result)}"
@@ -225,7 +231,11 @@ def beside_people_words(result: BesidePeople, measure: str, *, judge: str = "The
 
 def annotator_test_words(result: AnnotatorTest) -> str:
     """Whether the judge may take a rater's place, with omega, rho and what the test rests on."""
-    name = "Alternative annotator test" + (" clustered by source (ours)" if result.clustered else "")
+    name = "Alternative annotator test"
+    if result.clustered:
+        name += " clustered by source (ours)"
+    elif result.n_sources < result.n_items:
+        name += " as in the paper, which takes items of one source as independent and passes judges too often"
     if result.omega is None:
         return f"{name}: undefined, {result.reason}."
     outdone = sum(rater.replaceable for rater in result.by_rater)
@@ -244,8 +254,9 @@ def margin_words() -> str:
 
 
 def _raters(result: BesidePeople | AnnotatorTest) -> str:
-    """Their number; the panel is named where there are several."""
-    return f"{result.n_raters} raters" + (f" of the panel {result.panel}" if result.panel else "")
+    """Their number; the panel is named where there are several, and who was left out of very many."""
+    words = f"{result.n_raters} raters" + (f" of the panel {result.panel}" if result.panel else "")
+    return words + (f" of {result.n_in_all:,}, those with the most ratings" if result.n_in_all > MOST_RATERS else "")
 
 
 def number(value: float | None, digits: int = 2) -> str:

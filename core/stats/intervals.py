@@ -177,11 +177,11 @@ def length(deviations: FloatArray) -> float:
     return float(np.sqrt((deviations * deviations).sum()))
 
 
-def t_quantile(freedom: int) -> float:
-    """How many standard errors an interval reaches to each side, by Student's t."""
+def t_quantile(freedom: int, looks: float = 1.0) -> float:
+    """How many standard errors an interval reaches to each side, by Student's t, if all of `looks` are to hold."""
     from scipy.special import stdtrit
 
-    return float(stdtrit(freedom, 0.5 + CONFIDENCE / 2.0))
+    return float(stdtrit(freedom, 1.0 - (1.0 - CONFIDENCE) / (2.0 * looks)))
 
 
 def two_sided(t: float, freedom: int) -> float:

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from core.errors import AspectError, UsageError
 from core.records import FloatArray, GoldenSet, IntArray, Measure, Scale
-from core.stats.claims import NOT_RATED_TWICE
+from core.stats.claims import MOST_RATERS, NOT_RATED_TWICE
 from core.stats.correlation import average_ranks, correlate, require_finite
 from core.stats.items import BoolArray, LabelledItems, Paired, paired
 from core.stats.levels import coefficients, level_values, mean_defined
@@ -54,10 +54,23 @@ class RaterTable:
         """(n_raters, n_items) who rated what."""
         return ~np.isnan(self.values)
 
+    @cached_property
+    def n_ratings(self) -> IntArray:
+        """(n_items,) how many ratings each item has."""
+        return np.asarray(self.rated.sum(axis=0), dtype=np.intp)
+
+    @cached_property
+    def busiest(self) -> list[int]:
+        """Rows of the raters that are each compared with the others: all, or the `MOST_RATERS` with most ratings."""
+        if len(self.raters) <= MOST_RATERS:
+            return list(range(len(self.raters)))
+        order = np.argsort(-self.rated.sum(axis=1), kind="stable")
+        return [int(row) for row in np.sort(order[:MOST_RATERS])]
+
     @property
     def rated_twice(self) -> IntArray:
         """Positions of the items that two raters or more have rated."""
-        return np.flatnonzero(self.rated.sum(axis=0) >= 2)
+        return np.flatnonzero(self.n_ratings >= 2)
 
     def at(self, positions: IntArray | BoolArray) -> RaterTable:
         """The ratings of the items at `positions`."""
@@ -248,18 +261,28 @@ def alpha_metric(scale: Scale) -> AlphaMetric:
 
 @dataclass(frozen=True, slots=True)
 class PairwiseSpearman:
-    """Mean of Spearman's rho over `n_pairs` pairs of raters; `n_left_out` have too few common items or are constant."""
+    """Mean of Spearman's rho over `n_pairs` pairs of raters; `n_left_out` have too few common items or are constant.
+
+    `n_sampled` counts the raters whose pairs were looked at: all, or the `MOST_RATERS` with the most ratings.
+    """
 
     value: float | None
     n_pairs: int
     n_left_out: int
     reason: str = ""
+    n_sampled: int = 0
 
 
 def pairwise_spearman(ratings: ArrayLike) -> PairwiseSpearman:
-    """Mean rho over the pairs of rows of `ratings` (n_raters, n_items) with at least `MIN_COMMON` common items."""
+    """Mean rho over the pairs of rows of `ratings` (n_raters, n_items) with at least `MIN_COMMON` common items.
+
+    Of more than `MOST_RATERS` rows only the pairs of those with the most ratings count.
+    """
     matrix = np.atleast_2d(np.asarray(ratings, dtype=np.float64))
     rated = ~np.isnan(matrix)
+    if len(matrix) > MOST_RATERS:
+        kept = np.argsort(-rated.sum(axis=1), kind="stable")[:MOST_RATERS]
+        matrix, rated = matrix[kept], rated[kept]
     enough = rated.astype(np.float64) @ rated.T.astype(np.float64) >= MIN_COMMON
     ranks, sets = average_ranks(matrix), np.unique(rated, axis=0, return_inverse=True)[1]
     by_row = [np.empty(0)]
@@ -275,8 +298,8 @@ def pairwise_spearman(ratings: ArrayLike) -> PairwiseSpearman:
     n_pairs = matrix.shape[0] * (matrix.shape[0] - 1) // 2
     if not defined.size:
         reason = f"no two raters have {MIN_COMMON} common items with differing ratings"
-        return PairwiseSpearman(None, 0, n_pairs, reason)
-    return PairwiseSpearman(float(defined.mean()), defined.size, n_pairs - defined.size)
+        return PairwiseSpearman(None, 0, n_pairs, reason, len(matrix))
+    return PairwiseSpearman(float(defined.mean()), defined.size, n_pairs - defined.size, n_sampled=len(matrix))
 
 
 # ── one rater left out ───────────────────────────────────────────────────────────────────────────────────────
@@ -306,18 +329,17 @@ class LeftOuts:
     def of(cls, table: RaterTable, items: LabelledItems, measure: Measure, judge: FloatArray | None = None) -> LeftOuts:
         """Each rater of `table`, on the `items` that somebody else rated too (and the `judge` scored).
 
-        Raters may have rated different items.  ValueError when lengths differ, UsageError for an infinite score.
+        Of more than `MOST_RATERS`, those with the most ratings; all count in the means.  Raters may have rated
+        different items.  ValueError when lengths differ, UsageError for an infinite score.
         """
         if table.values.shape[1] != items.n or (judge is not None and judge.shape != (items.n,)):
             raise ValueError(f"one entry per item is needed on every side: {table.values.shape}, {items.n} items")
-        rated, filled = table.rated, np.nan_to_num(table.values)
-        n_ratings = rated.sum(axis=0)
+        n_ratings, sums = table.n_ratings, np.nansum(table.values, axis=0)
         usable = n_ratings >= 2 if judge is None else (n_ratings >= 2) & ~np.isnan(judge)
-        others = (filled.sum(axis=0) - filled) / np.maximum(n_ratings - 1, 1)
         by_rater = []
-        for row, mean, mine in zip(table.values, others, rated & usable, strict=True):
-            at = np.flatnonzero(mine)
-            own = items.take(at).labelled(mean[at])
+        for row in table.values[table.busiest]:
+            at = np.flatnonzero(usable & ~np.isnan(row))
+            own = items.take(at).labelled((sums[at] - row[at]) / (n_ratings[at] - 1))
             rows = row[at] if judge is None else np.stack([judge[at], row[at]])
             by_rater.append(LeftOut(paired(rows, own), np.unique(own.sources), at))
         return cls(tuple(by_rater), measure)

@@ -69,12 +69,13 @@ def _figures(key: Hashable, _examination: Examination) -> tuple[Drawing, Drawing
 def _draw_biases(examination: Examination) -> None:
     """What the judge leans on, beyond chance or not."""
     lines = [f"- {bias.title}: {plain(bias.figures)}." for bias in examination.biases]
-    with st.expander("What it leans on beyond people", icon=":material/balance:"):
+    with st.expander("What it leans on beyond the labels", icon=":material/balance:"):
         st.markdown("\n".join(lines))
         st.caption(
-            "Length and longer texts: Spearman or whatever is chosen above, of the judge and of people with length. "
-            "Own family: judge above people in standard deviations. Of pairs: how much more often it prefers the "
-            "second text; where each was asked both ways round, how often the text that stood first."
+            "Correlations are Spearman's. The expected one is what a judge without this leaning would have, given its "
+            "noise and that of the labels. The excess is what lies beyond. Pairs: how much more often the judge "
+            "prefers the second text than quality explains. If each pair was asked both ways round: how often it "
+            "prefers the text that stood first."
         )
 
 
@@ -85,7 +86,9 @@ def _draw_table(examination: Examination) -> None:
             "part": [part.name for part in examination.parts],
             "alignment": pd.Series([part.alignment.value for part in examination.parts], dtype="Float64"),
             "interval": [tables.interval_of(part.alignment) for part in examination.parts],
-            "beside the others": [
+            "error": pd.Series([part.error for part in examination.parts], dtype="Float64"),
+            "expected error": pd.Series([part.expected for part in examination.parts], dtype="Float64"),
+            "excess over the others": [
                 tables.DASH if part.difference is None else f"{signed(part.difference)} {signed_range(part.interval)}"
                 for part in examination.parts
             ],
@@ -95,5 +98,9 @@ def _draw_table(examination: Examination) -> None:
         }
     )
     with st.expander(f"All {len(frame)} parts as a table", icon=":material/table:"):
-        name = "Alignment of the judge in every part of the items, beside the other parts"
-        grid.draw(frame, {"alignment": Column(digits=3)}, alt=name, rows=12)
+        columns = {
+            "alignment": Column(digits=3, help="Lower in parts with a narrow range, so it is not tested."),
+            "error": Column(digits=2, help="Mean error of the judge in points of the labels' scale."),
+            "expected error": Column(digits=2, help="Mean error of a judge that is equally good everywhere."),
+        }
+        grid.draw(frame, columns, alt="Alignment and errors of the judge in every part of the items", rows=12)

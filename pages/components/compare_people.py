@@ -75,7 +75,7 @@ def draw(compared: Compared) -> None:
 
 @st.cache_resource(max_entries=64, show_spinner="Testing the judges beside people …")
 def _kept_tests(key: Hashable, _compared: Compared, _epsilon: float, _standardise: bool) -> tuple[Tests, Tests]:
-    """The paper's test and ours by source."""
+    """The test, clustered by source where items share sources, and the paper's own form."""
     judges = [entry.judge for entry in _compared.judges]
     return tuple(  # type: ignore[return-value]
         annotator_tests(
@@ -86,11 +86,11 @@ def _kept_tests(key: Hashable, _compared: Compared, _epsilon: float, _standardis
             standardise=_standardise,
             clustered=clustered,
         )
-        for clustered in (False, True)
+        for clustered in (None, False)
     )
 
 
-def _draw_table(compared: Compared, papers: Tests, ours: Tests) -> None:
+def _draw_table(compared: Compared, usual: Tests, papers: Tests) -> None:
     rows = compared.leaderboard.rows
     comparisons = [row.people for row in rows]
     frame = pd.DataFrame(
@@ -104,10 +104,10 @@ def _draw_table(compared: Compared, papers: Tests, ours: Tests) -> None:
             "a person": _floats([beside.person.value if beside else None for beside in comparisons]),
             "judge minus person": [_difference(beside) for beside in comparisons],
             "p": [p_figure(beside.p) if beside and beside.p is not None else tables.DASH for beside in comparisons],
-            "annotator test": [VERDICTS[paper.passes] if paper else tables.DASH for paper in papers],
-            "ω": _floats([paper.omega if paper else None for paper in papers]),
-            "ρ": _floats([paper.rho if paper else None for paper in papers]),
-            "ω by source": _floats([test.omega if test else None for test in ours]),
+            "annotator test": [VERDICTS[test.passes] if test else tables.DASH for test in usual],
+            "ω": _floats([test.omega if test else None for test in usual]),
+            "ρ": _floats([test.rho if test else None for test in usual]),
+            "ω over items": _floats([test.omega if test else None for test in papers]),
             "n": [beside.n_items if beside else 0 for beside in comparisons],
         }
     )
@@ -115,25 +115,26 @@ def _draw_table(compared: Compared, papers: Tests, ours: Tests) -> None:
         "judge": Column(width=240),
         "the judge": Column(digits=3, help=f"{compared.measure} with the mean of the other raters"),
         "a person": Column(digits=3, help="one rater with the mean of the others, on the same items"),
-        "judge minus person": Column(help="with its 95 % interval; sources are deleted one at a time (jackknife, t)"),
+        "judge minus person": Column(
+            help="with its interval, corrected for the number of judges; jackknife over sources, t"
+        ),
         "ω": Column(digits=2, help="share of raters that the judge could stand in for"),
-        "ω by source": Column(digits=2, help="clustered by source: ours, not the paper's"),
+        "ω over items": Column(digits=2, help="The paper's form. It takes items of one source as independent."),
         "ρ": Column(digits=2, help="how often the judge does as well or better; decides nothing"),
     }
     grid.draw(frame, columns, alt=f"Judges beside a person by {compared.measure}", rows=12)
 
 
 def _draw_raters(compared: Compared, at: int, tests: Sequence[AnnotatorTest | None]) -> None:
-    """One judge beside each rater, and both results in a sentence."""
-    beside, (papers, ours) = compared.leaderboard.rows[at].people, tests
+    """One judge beside each rater, and the annotator test in a sentence."""
+    beside, usual = compared.leaderboard.rows[at].people, tests[0]
     if beside is None:
         return
     st.markdown(plain(beside_people_words(beside, compared.measure)))
-    duels = [papers.by_rater[k] if papers else None for k in range(len(beside.by_rater))]
-    for test in (papers, ours):
-        if test is not None:
-            st.markdown(plain(annotator_test_words(test)))
-    if papers is None:
+    duels = [usual.by_rater[k] if usual else None for k in range(len(beside.by_rater))]
+    if usual is not None:
+        st.markdown(plain(annotator_test_words(usual)))
+    else:
         st.markdown("No annotator test: this judge has a scale of its own. Standardise each rater first to test it.")
     grid.draw(
         pd.DataFrame(
@@ -166,8 +167,9 @@ def _reading() -> str:
     return (
         f"{margin_words()} All of it speaks of these raters; others may be better or worse. Annotator test: Calderon, "
         "Reichart and Dror (2025); each item is held against the other raters' single labels, ω is the share of raters "
-        "that the judge could stand in for (Benjamini–Yekutieli at .05; .50 passes), ρ how often it does as well or "
-        "better. It takes items as independent; “ω by source” is our version that does not."
+        "that the judge could stand in for (Benjamini–Yekutieli at 0.05; 0.50 passes), ρ how often it does as well or "
+        "better. Where items share sources, the test is clustered by source. “ω over items” is the paper's form, which "
+        "takes such items as independent and passes judges too often."
     )
 
 

@@ -106,9 +106,9 @@ def drawn_pairs(rng: np.random.Generator, n_sources: int) -> tuple[GoldenSet, Ju
         Item(f"p{k}", "A text.", f"doc{k // 6}", f"{SYSTEMS[a]}{VERSUS}{SYSTEMS[b]}", context="Another.")
         for k, (a, b) in enumerate(sides)
     )
-    labels = rng.integers(-1, 2, (RATERS, len(items))).mean(axis=0)
+    labels = rng.integers(1, 4, (RATERS, len(items))).mean(axis=0)
     golden = GoldenSet("nothing", "pair", items, {ASPECT: AspectLabels(ASPECT, PREFERENCES, tuple(labels.tolist()))})
-    return golden, JudgeScores("openai:gpt-4o", "imported", ASPECT, rng.integers(-1, 2, len(items)).astype(float))
+    return golden, JudgeScores("openai:gpt-4o", "imported", ASPECT, rng.integers(1, 4, len(items)).astype(float))
 
 
 def claims_of_pairs(golden: GoldenSet, judge: JudgeScores) -> list[str]:

@@ -44,8 +44,9 @@ def test_the_command_sets_a_judge_beside_the_people(concord: Callable[..., Any],
     low, high = beside["interval"]
     assert 0 < low < beside["difference"] < high
     assert (beside["n_items"], beside["n_sources"], beside["n_raters"]) == (100, 25, 3)
-    assert (test["passes"], test["omega"], test["epsilon"], test["clustered_by_source"]) == (True, 1.0, 0.15, False)
-    assert answer.body["judge"]["annotator_test_by_source"]["clustered_by_source"] is True
+    assert (test["passes"], test["omega"], test["epsilon"], test["clustered_by_source"]) == (True, 1.0, 0.15, True)
+    assert answer.body["judge"]["annotator_test_by_source"] == test  # items share sources: clustered is the default
+    assert answer.body["judge"]["annotator_test_over_items"]["clustered_by_source"] is False
     crowd = concord("ceiling", golden, "--aspect", "charm", "--verdicts", judge, "--raters-are", "crowd").body
     assert crowd["judge"]["annotator_test"]["epsilon"] == 0.1
 

@@ -16,10 +16,10 @@ def test_nothing_is_claimed_of_a_judge_that_is_as_good_everywhere(shelf: Place) 
     screen = choose_section(open_screen(SCREEN, **shelf.ids), "fails")
     assert not screen.exception
     page_text = texts(screen)
-    assert "agrees less well" not in page_text
+    assert "errs more" not in page_text
     assert "Holm" in page_text and "People's labels: mean" in page_text.replace("\\", "")
     parts = grids(screen)[0]
-    assert {"part", "alignment", "interval", "beside the others", "p"} <= set(parts.columns)
+    assert {"part", "alignment", "interval", "excess over the others", "p"} <= set(parts.columns)
     assert np.isfinite(parts["alignment"].astype(float)).any()
 
 

@@ -115,10 +115,13 @@ def test_by_source_is_ours_and_named():
     outcome = outcome_of(ratings, judge, sources=sources, clustered=True)
     assert {rater.test for rater in outcome.by_rater} == {"t over sources"}
     assert "clustered by source (ours)" in annotator_test_words(outcome)
+    assert outcome_of(ratings, judge, sources=sources) == outcome  # the default where items share sources
+    plain = outcome_of(ratings, judge, sources=sources, clustered=False)
+    assert "takes items of one source as independent" in annotator_test_words(plain)
     # every item a source of its own: the same as the paper's
     alone, papers = (
         outcome_of(ratings, judge, clustered=True),
-        outcome_of(ratings, judge),
+        outcome_of(ratings, judge),  # the default where every item is a source of its own
     )
     assert [rater.p for rater in alone.by_rater] == pytest.approx([rater.p for rater in papers.by_rater])
     few = outcome_of(ratings, judge, sources=np.arange(240) % 7, clustered=True)

@@ -12,7 +12,16 @@ from scipy import stats as scipy_stats
 
 from core.errors import UsageError
 from core.records import Measure
-from core.stats import LEAST_SOURCES, beside_people, beside_people_words, leave_one_out
+from core.stats import (
+    LEAST_SOURCES,
+    among_judges,
+    beside_people,
+    beside_people_words,
+    holm,
+    leave_one_out,
+    pairwise_spearman,
+)
+from core.stats.claims import MOST_RATERS
 from tests.core.stats.arrays import rated, raters
 
 NAN = np.nan
@@ -307,3 +316,41 @@ def test_no_interval_reaches_beyond_what_a_coefficient_can_be():
     standing = beside(ratings, judge, "pearson", "dataset", sources=np.repeat(np.arange(3), 4))
     assert standing.judge.interval.high == 1.0
     assert -1.0 <= standing.judge.interval.low <= standing.person.interval.high <= 1.0
+
+
+def test_several_judges_are_corrected_after_holm():
+    results = [beside(*many(seed), "spearman", "dataset", sources=np.repeat(np.arange(24), 5)) for seed in (1, 2, 3)]
+    corrected = among_judges(results)
+    assert [own.p for own in corrected] == pytest.approx(holm([own.p for own in results]).tolist())
+    assert among_judges(results[:1]) == results[:1]
+    for before, after in zip(results, corrected, strict=True):
+        wider = (after.interval.high - after.interval.low) / (before.interval.high - before.interval.low)
+        # 24 sources: t(23) at the level that 0.05 falls to as p rises
+        t = scipy_stats.t(23).ppf
+        assert wider == pytest.approx(t(1 - 0.025 * before.p / after.p) / t(0.975))
+        assert (after.interval.low > 0 or after.interval.high < 0) == (after.p < 0.05)
+        assert after.n_judges == 3
+
+
+def many(seed):
+    rng = np.random.default_rng(seed)
+    truth = rng.normal(size=120)
+    ratings = np.clip(np.rint(3 + truth + 0.6 * rng.normal(size=(3, 120))), 1, 5)
+    return ratings, truth + (0.3 + 0.3 * seed) * rng.normal(size=120)
+
+
+def test_of_very_many_raters_those_with_the_most_ratings_are_compared_with_all_others():
+    rng = np.random.default_rng(4)
+    truth = rng.normal(size=90)
+    ratings = truth + rng.normal(size=(MOST_RATERS + 50, 90))
+    ratings[50:, 60:] = NAN  # the first 50 rated more items than the others
+    table = raters(ratings)
+    measured = leave_one_out(table, rated(ratings), Measure("spearman", "dataset"))
+    assert (len(measured.by_rater), measured.n_in_all) == (MOST_RATERS, MOST_RATERS + 50)
+    assert {own.rater for own in measured.by_rater} >= {str(k + 1) for k in range(50)}
+    others = np.nanmean(np.delete(ratings, 3, axis=0), axis=0)
+    assert measured.by_rater[3].value == pytest.approx(scipy_stats.spearmanr(ratings[3], others)[0])
+    result = beside(ratings, truth, "spearman", "dataset")
+    assert (len(result.by_rater), result.n_in_all) == (MOST_RATERS, MOST_RATERS + 50)
+    assert "of 250, those with the most ratings" in beside_people_words(result, MEASURE)
+    assert pairwise_spearman(ratings).n_sampled == MOST_RATERS
