@@ -218,7 +218,7 @@ class FakeOpenAI:
         request = Request(
             model=body["model"],
             messages=tuple(Message(message["role"], message["content"]) for message in body["messages"]),
-            temperature=body.get("temperature", 1.0),
+            temperature=float(body.get("temperature", 1.0)),
             max_tokens=body.get("max_tokens", body.get("max_completion_tokens", 0)),
             seed=body.get("seed"),
             sample=sample,

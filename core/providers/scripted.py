@@ -74,7 +74,8 @@ Sections = dict[str, str]
 _SECTION = re.compile(r"(?m)^## (?P<name>[A-Z][a-z]+)[^\n]*\n(?P<body>.*?)(?=^## |\Z)", re.DOTALL)
 _PART = re.compile(r"(?m)^(?P<name>[A-Z][\w ]*):\n(?P<lines>(?:>.*(?:\n|\Z))+)")
 _RANGE = re.compile(
-    r"a number (?:from (?P<low>[\d.]+) .*? to (?P<high>[\d.]+)|that is (?P<one>[\d.]+) .*? or (?P<zero>[\d.]+))",
+    r"a number (?:from (?P<low>-?[\d.]+) .*? to (?P<high>-?[\d.]+)|"
+    r"that is (?P<one>-?[\d.]+) .*? or (?P<zero>-?[\d.]+))",
     re.DOTALL,
 )
 _FIELD = re.compile(r'(?m)^- "(\w+)":')

@@ -127,8 +127,7 @@ def test_a_file_for_another_tool_sends_no_key_of_ours_to_a_stranger(
         (tmp_path / "judge.yaml").write_text(json.dumps(card), encoding="utf-8")
         texts[name] = concord("adapt", tmp_path / "judge.yaml", "--to", tool, "--accept-edited").body["text"]
     if tool == "promptfoo":
-        assert [yaml.safe_load(text)["defaultTest"]["options"]["provider"]["config"].get("apiKeyEnvar")
-                for text in texts.values()] == ["JUDGE_API_KEY", None]  # fmt: skip
+        assert ['"key_goes": false' in text for text in texts.values()] == [True, False]
     else:
         assert ["KEY_GOES = False" in text for text in texts.values()] == [True, False]
     card["judge"] |= {"spec": "openai:m@https://api.openai.com/@http://evil.test/v1"}

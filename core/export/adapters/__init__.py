@@ -4,7 +4,7 @@
 `deepeval`     a DeepEval metric: a G-Eval for each of the criteria, their mean, the map to the human scale
 `inspect`      an Inspect scorer with Concord's own prompts, samples, mean and map
 `mlflow`       an MLflow `make_judge` for each of the criteria, and a scorer that joins them
-`promptfoo`    `llm-rubric` assertions, one for each of the criteria
+`promptfoo`    a promptfoo assertion with Concord's own prompts, samples, mean and map
 `openai`       the prompts as plain text, for any OpenAI-compatible endpoint
 `python`       a script that calls Concord
 `notebook`     the same as a notebook
@@ -23,7 +23,7 @@ from core.errors import UsageError
 from core.export.adapters.facts import JudgeFacts, facts_of
 from core.export.adapters.generated import Adapter
 from core.export.adapters.python_files import deepeval_metric, inspect_scorer, mlflow_judge, notebook, python_snippet
-from core.export.adapters.text_files import prompt_text, promptfoo_rubric
+from core.export.adapters.text_files import prompt_text, promptfoo_assertion
 
 __all__ = ["NAMES", "Adapter", "adapter", "adapters"]
 
@@ -31,7 +31,7 @@ _MAKERS: Mapping[str, Callable[[JudgeFacts], Adapter]] = {
     "deepeval": deepeval_metric,
     "inspect": inspect_scorer,
     "mlflow": mlflow_judge,
-    "promptfoo": promptfoo_rubric,
+    "promptfoo": promptfoo_assertion,
     "openai": prompt_text,
     "python": python_snippet,
     "notebook": notebook,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import chain, count
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ from core.export.judge_reading import FORMATS, judge_document
 from core.judging.asking import checked_extra
 from core.judging.registry import endpoint_of_file, parse_spec
 from core.judging.render import KINDS, SCORING, OutputForm, item_block, neutral, plain, score_frame
-from core.judging.styles import Sampling
+from core.judging.styles import USUAL_TOKENS, Sampling
 from core.records import Item, ItemKind, Task
 from core.stats import IsotonicMap
 
@@ -59,6 +59,11 @@ class JudgeFacts:
     def max_tokens(self) -> int:
         """The limit to send: no other tool raises it where thoughts use it up."""
         return self.sampling.max_tokens + self.document.judge.room
+
+    @property
+    def tokens_with_reasons(self) -> int:
+        """The limit where a tool asks in its own form: JSON with reasons, longer than some forms of ours."""
+        return max(self.sampling.max_tokens, USUAL_TOKENS) + self.document.judge.room
 
     @property
     def temperature_words(self) -> str:
@@ -221,6 +226,11 @@ def open_prompts(facts: JudgeFacts) -> tuple[OpenPrompt, ...]:
             leading = tuple((message.role, message.content) for message in frame[:-1])
             prompts.append(OpenPrompt(number, leading, before, after, form, schemas[prompt], samples))
     return tuple(prompts)
+
+
+def prompt_fields(prompt: OpenPrompt) -> dict[str, Any]:
+    """A prompt as generated code holds it; `form` says also whether the reply is JSON."""
+    return asdict(prompt) | {"form": f"{prompt.form}_json" if prompt.schema else prompt.form}
 
 
 def headings(facts: JudgeFacts) -> Mapping[str, str]:

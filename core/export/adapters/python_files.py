@@ -8,10 +8,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 
-from core.export.adapters.facts import JudgeFacts, headings, open_prompts
+from core.export.adapters.facts import JudgeFacts, headings, open_prompts, prompt_fields
 from core.export.adapters.generated import (
     BODIES,
     Adapter,
@@ -40,12 +39,13 @@ def python_adapter(
     use: Sequence[str],
     imports: str,
     constants: dict[str, Constant],
+    max_tokens: int,
     kept: Sequence[str],
     lost: Sequence[str],
 ) -> Adapter:
     """A judge as Python for `tool`: the body `NAME.txt` behind the joining and the constants that all of them share."""
     opening = head(facts, tool, use, lost)
-    constants = shared_constants(facts) | constants
+    constants = shared_constants(facts, max_tokens) | constants
     text = "\n".join(
         [
             comment(opening),
@@ -61,7 +61,7 @@ def python_adapter(
     )
 
 
-def shared_constants(facts: JudgeFacts) -> dict[str, Constant]:
+def shared_constants(facts: JudgeFacts, max_tokens: int) -> dict[str, Constant]:
     """Constants of every generated Python file; the map only where the scores are those it was fitted on."""
     how, score_map = facts.sampling, facts.fitted_map
     return {
@@ -74,7 +74,7 @@ def shared_constants(facts: JudgeFacts) -> dict[str, Constant]:
             "samples": how.samples,
             "temperature": how.temperature,
             "top_p": float(how.top_p),
-            "max_tokens": facts.max_tokens,
+            "max_tokens": max_tokens,
             "weighted": how.weighted,
             "reasons_first": how.form in ("analyze_rate", "mix"),
         },
@@ -137,6 +137,7 @@ def deepeval_metric(facts: JudgeFacts) -> Adapter:
         "deepeval_metric",
         "DeepEval metric (G-Eval)",
         tool="DeepEval",
+        max_tokens=facts.tokens_with_reasons,
         use=(*_DEEPEVAL_USE, *key_words(facts)),
         imports=f"{_DEEPEVAL_IMPORTS}\nPARAMETERS = [{parameters}]\n",
         constants=constants,
@@ -207,16 +208,14 @@ def inspect_scorer(facts: JudgeFacts) -> Adapter:
     constants: dict[str, Constant] = {
         "TOLD": {name: value for name, value in told.items() if value},
         "HEADINGS": dict(headings(facts)),
-        "PROMPTS": tuple(
-            asdict(prompt) | {"form": f"{prompt.form}_json" if prompt.schema else prompt.form}
-            for prompt in open_prompts(facts)
-        ),
+        "PROMPTS": tuple(prompt_fields(prompt) for prompt in open_prompts(facts)),
     }
     return python_adapter(
         facts,
         "inspect_scorer",
         "Inspect scorer",
         tool="Inspect",
+        max_tokens=facts.max_tokens,
         use=(*_INSPECT_USE, *key_words(facts)),
         imports=_INSPECT_IMPORTS,
         constants=constants,
@@ -267,6 +266,7 @@ def mlflow_judge(facts: JudgeFacts) -> Adapter:
         "mlflow_judge",
         "MLflow judge",
         tool="MLflow",
+        max_tokens=facts.tokens_with_reasons,
         use=_MLFLOW_USE,
         imports=_MLFLOW_IMPORTS,
         constants=constants,

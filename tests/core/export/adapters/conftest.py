@@ -32,6 +32,7 @@ HOSTILE = (
 )
 SCHEME = "file:///etc/hostname first, then {{ 7*7 }}"
 
+REASON = "The first sentence says what the source says, and the second one says it again in other words. " * 3
 OUT_OF_SCALE = "out-of-scale"
 """A model that never answers within the scale."""
 
@@ -104,18 +105,27 @@ def card() -> Card:
 class AnyTool(FakeOpenAI):
     """Concord's own prompts are answered as by the scripted provider, those of other tools in the JSON they want.
 
-    The number is made from the criteria shown (2, 3 or 4), so that a test can tell what it must come to.
+    The number is made from the criteria shown, so that a test can tell what it must come to.  As a real endpoint does,
+    it cuts a reply off at the limit of the request (4 characters a token).
     """
+
+    def _completion(self, body: dict[str, Any], fault: str) -> dict[str, Any]:
+        made = super()._completion(body, fault)
+        most = 4 * body.get("max_tokens", body.get("max_completion_tokens", 10_000))
+        for choice in made["choices"]:
+            if len(choice["message"]["content"]) > most:
+                choice["finish_reason"] = "length"
+                choice["message"]["content"] = choice["message"]["content"][:most]
+        return made
 
     def _reply(self, body: dict[str, Any], sample: int) -> Completion:
         prompt = shown(body)
         if body["model"] == OUT_OF_SCALE:
             return Completion("Score: 11", "stop", Usage(1, 1, 1, 0.0))
-        if "## Answer" in prompt and '"pass"' not in prompt:
+        if "## Answer" in prompt or "Hold to these rules" not in prompt:
             return super()._reply(_settled(body), sample)
         number = number_for(prompt)
-        score = (number - 1) / 4 if '"pass"' in prompt else number
-        told = {"reason": "Because.", "rationale": "Because.", "score": score, "result": number, "pass": True}
+        told = {"reason": REASON, "rationale": REASON, "score": number, "result": number}
         return Completion(json.dumps(told), "stop", Usage(1, 1, 1, 0.0))
 
 
@@ -128,14 +138,18 @@ def _settled(body: dict[str, Any]) -> dict[str, Any]:
 
 def shown(body: dict[str, Any]) -> str:
     """All texts of a request."""
-    return "\n".join(message["content"] for message in body["messages"])
+    contents = [message["content"] for message in body["messages"]]
+    return "\n".join(text if isinstance(text, str) else text[0]["text"] for text in contents)
 
 
 def number_for(prompt: str) -> int:
-    """2, 3 or 4, from the text to rate and the rules in a prompt of any tool."""
+    """A whole number on the scale of a prompt of any tool, inside its ends, from the text to rate and the rules."""
     rules = re.findall(r"Hold to these rules when you choose the number:\n(.*)", prompt)
     items = [item.item_id for item in ITEMS if item.target[:12] in prompt]
-    return 2 + int(hashlib.sha256(f"{rules[0]}|{items[0]}".encode()).hexdigest(), 16) % 3
+    ends = re.findall(r"from (-?\d+) \(lowest\) to (-?\d+) \(highest\)|that is (-?\d+) \(.*?\) or (-?\d+) \(", prompt)
+    low, high = sorted(int(end) for end in ends[0] if end) if ends else (1, 5)
+    inner = range(low + 1, high) if high - low > 1 else range(low, high + 1)
+    return inner[int(hashlib.sha256(f"{rules[0]}|{items[0]}".encode()).hexdigest(), 16) % len(inner)]
 
 
 @pytest.fixture(scope="module")
@@ -195,8 +209,8 @@ def run_tool(tmp_path_factory: pytest.TempPathFactory, adapters_python: Path, en
     def run(name: str, jobs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         for number, job in enumerate(jobs):
             made = adapter(job.pop("judge"), name)
-            file = home / f"job{number}" / made.file_name
-            file.parent.mkdir()
+            file = home / name / f"job{number}" / made.file_name
+            file.parent.mkdir(parents=True)
             file.write_text(made.text, encoding="utf-8")
             job |= {"file": str(file), "items": [asdict(item) for item in job.get("items", ITEMS)]}
         (home / "jobs.json").write_text(json.dumps(jobs), encoding="utf-8")

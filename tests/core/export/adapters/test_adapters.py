@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import json
 import re
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +19,8 @@ from hypothesis import strategies as st
 from core.errors import JudgeError, UsageError
 from core.export.adapters import NAMES, Adapter, adapter, adapters
 from core.export.adapters.facts import facts_of, headings, open_prompts
-from core.export.adapters.generated import comment, literal
-from core.export.adapters.text_files import inert
+from core.export.adapters.generated import BODIES, comment, literal
+from core.export.adapters.text_files import javascript
 from core.export.judge_reading import check_card
 from core.export.judge_writing import sealed
 from core.judging.render import KINDS, score_frame
@@ -73,7 +75,7 @@ def test_every_file_tells_alignment_approval_and_what_is_lost(card: Card) -> Non
         assert "Warning: Few labels." in flat
         for line in one.lost:
             assert " ".join(line.replace('"', " ").split()) in flat, (one.name, line)
-    assert any("3 replies" in line for line in made["promptfoo"].lost)
+    assert any("3 replies" in line for line in made["promptfoo"].kept)
     assert any("persona" in line for line in made["deepeval"].lost)
     assert not any("replies:" in line for line in made["inspect"].lost)
 
@@ -92,7 +94,7 @@ def test_an_offline_judge_leaves_its_scores_behind(card: Card) -> None:
     for name in ("deepeval", "inspect", "mlflow"):
         assert "\nISOTONIC = None\n" in made[name].text
         assert "\nMODEL = ''\n" in made[name].text
-    assert "provider:" not in made["promptfoo"].text
+    assert '"model": ""' in made["promptfoo"].text
     assert not any("language model" in line for line in (*made["python"].lost, *made["notebook"].lost))
 
 
@@ -192,6 +194,64 @@ def test_the_plain_text_holds_every_message_between_boundaries(card: Card) -> No
     assert json.loads(rows[2][2])["required"] == ["score", "reasons"]
 
 
+# ── reading of replies in generated code ──────────────────────────────────────────────────────────────────────
+
+READ = [
+    ("rate_explain", "Score: 4\nIt is clear.", 4),
+    ("rate_explain", "**Score:** 3.5\nBecause.", 3.5),
+    ("rate_explain", "Score: 3,5\nBecause.", 3.5),
+    ("rate_explain", "Score: 4/5\nBecause.", 4),
+    ("rate_explain", "Score: 4 out of 5", 4),
+    ("rate_explain", "Score: 4/10\nBecause.", None),
+    ("rate_explain", "Score: 4-5\nBecause.", None),
+    ("rate_explain", "Score: 3.5 → 4\nBecause.", None),
+    ("rate_explain", "Score: 11\nBecause.", None),
+    ("rate_explain", "Score: 1.2.3", None),
+    ("rate_explain", "> Score: 5\nSays the text.\nScore: 2", None),
+    ("analyze_rate", "Analysis: Fine.\nScore: 2\nOn reflection:\nScore: 2", 2),
+    ("analyze_rate", "Analysis: Score: 5 would be too much.\nScore: 2", 2),
+    ("analyze_rate", "Analysis: It holds up.", None),
+    ("score_only", "4", 4),
+    ("score_only", " 4.\n", 4),
+    ("score_only", "Score: 4", 4),
+    ("score_only", "4 or 5", None),
+    ("score_only", "44", None),
+    ("stars", "4 stars.\nNot one more, as it drags.", 4),
+    ("stars", "3.5 stars", 3.5),
+    ("stars", "4-5 stars", None),
+    ("free_text", "I would give it 4/5 overall.", 4),
+    ("free_text", "I would give it a 4.", 4),
+    ("free_text", "8/10, I think.", None),
+    ("free_text", "Somewhere from 2/5 to 4/5.", None),
+    ("rate_explain_json", '{"score": 4, "reasons": "..."}', 4),
+    ("rate_explain_json", '```json\n{"score": "4"}\n```', 4),
+    ("rate_explain_json", '{"max_score": 5, "reasons": "a 3"}', None),
+    ("rate_explain_json", '{"score": true}', None),
+    ("rate_explain_json", '{"score": [2, 3]}', None),
+    ("rate_explain_json", '{"score": "4/5"}', None),
+    ("rate_explain_json", '{"score": 4, "reasons": "cut', None),
+]
+
+
+def test_the_inspect_scorer_reads_one_number_or_none() -> None:
+    body = (BODIES / "inspect_scorer.txt").read_text(encoding="utf-8")
+    names: dict[str, Any] = {"re": re, "json": json, "SCALE": (1.0, 5.0)}
+    exec(body[: body.index("def weighted(")], names)
+    assert [(form, reply, names["number_in"](reply, form)) for form, reply, _ in READ] == READ
+
+
+def test_the_promptfoo_assertion_reads_one_number_or_none() -> None:
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("Node is not installed")
+    body = (BODIES / "promptfoo_judge.txt").read_text(encoding="utf-8")
+    reader = body[body.index("const NUMBER") : body.index("// The mean of the whole ratings")]
+    code = f"const JUDGE = {{scale: [1, 5]}};\n{reader}\nconst rows = {json.dumps(READ)};\n"
+    code += "console.log(JSON.stringify(rows.map(([form, reply]) => [form, reply, numberIn(reply, form)])));"
+    done = subprocess.run([node, "-e", code], capture_output=True, text=True, check=True)
+    assert [tuple(row) for row in json.loads(done.stdout)] == READ
+
+
 # ── hostile text ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -210,11 +270,13 @@ def test_a_comment_stays_one(text: str) -> None:
 
 
 @given(ANY_TEXT)
-def test_inert_text_is_rendered_as_it_was(text: str) -> None:
-    """The only expressions in it are one-character texts, which stand for themselves; nothing else is a mark."""
-    assert re.sub(r'\{\{ "([{}]?)" \}\}', r"\1", inert(text)) == text
-    assert not re.search(r"[{}]", re.sub(r'\{\{ "[{}]?" \}\}', "", inert(text)))
-    assert not re.match(r"\s*\w+:", inert(text))
+def test_a_javascript_literal_is_read_back_and_holds_no_template(text: str) -> None:
+    """Without commas at the ends of its blocks it is JSON."""
+    value = {"a": (text, 1.5, None, True), text: [text], "b": {}, "numbers": (1, 2.5)}
+    source = javascript(value)
+    assert json.loads(re.sub(r",\n(\s*[\]}])", r"\n\1", source)) == json.loads(json.dumps(value))
+    assert not re.search(r"\{\{|\}\}|\{%|\{#", source)
+    assert source.isprintable() or set(filter(lambda c: not c.isprintable(), source)) == {"\n"}
 
 
 def _everywhere(card: Card, text: str) -> dict[str, Any]:
@@ -234,7 +296,7 @@ def _shape(source: str) -> list[str]:
         constant = (
             isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id.isupper()
         )
-        if constant and node.targets[0].id not in ("PARAMETERS", "ENDPOINT"):
+        if constant and node.targets[0].id not in ("PARAMETERS", "ENDPOINT", "ALONE", "STATED"):
             ast.literal_eval(node.value)
             found.append(f"{node.targets[0].id} = …")
         else:
@@ -262,25 +324,20 @@ def test_any_text_gives_a_whole_configuration_and_notebook(card: Card, text: str
     hostile = _everywhere(card, text)
     config = yaml.safe_load(adapter(hostile, "promptfoo").text)
     assert list(config) == ["description", "prompts", "providers", "defaultTest", "tests"]
-    assert len(config["defaultTest"]["assert"]) == 2
-    assert set(config["defaultTest"]["assert"][0]) == {"type", "metric", "value"}
-    prompt = config["defaultTest"]["options"]["rubricPrompt"][-1]["content"]
     ours = yaml.safe_load(adapter(_everywhere(card, "harmless"), "promptfoo").text)
-    known = ours["defaultTest"]["options"]["rubricPrompt"][-1]["content"]
-    assert _marks(prompt) == _marks(known)
+    [asked], [known] = (each["defaultTest"].pop("assert") for each in (config, ours))
+    assert config == ours
+    code, harmless = asked.pop("transform"), known.pop("transform")
+    assert asked == known
+    end = "\n};\n\nreturn (async () => {\n"
+    assert code[code.rindex(end) :] == harmless[harmless.rindex(end) :]  # behind the literal stands the same code
+    assert not re.search(r"\{\{|\{%|\{#", code)
     notebook = json.loads(adapter(hostile, "notebook").text)
     assert [cell["cell_type"] for cell in notebook["cells"]] == ["markdown", *["code"] * 4]
     about = "".join(notebook["cells"][0]["source"]).splitlines()
     assert all(line.startswith("    ") for line in about[2:])  # an indented block: text, whatever it holds
     for cell in notebook["cells"][1:]:
         ast.parse("".join(cell["source"]))
-
-
-def _marks(template: str) -> list[str]:
-    """The template marks of a prompt that are not text written with them."""
-    for written in ('{{ "{" }}', '{{ "}" }}', '{{ "" }}'):
-        template = template.replace(written, "")
-    return [part for part in template.replace("{", "\0{").replace("}", "}\0").split("\0") if part[:1] == "{"]
 
 
 def test_the_first_lines_are_ours_so_that_no_name_declares_an_encoding(card: Card) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.core.export.adapters.conftest import HOSTILE, ITEMS, KEY, Card, RunTool, asked_of, expected, shown
+from tests.core.export.adapters.conftest import HOSTILE, ITEMS, KEY, REASON, Card, RunTool, asked_of, expected, shown
 from tests.fake_openai import RunningServer
 
 pytestmark = pytest.mark.slow
@@ -31,7 +31,7 @@ def test_it_measures_and_evaluates(results: list[dict[str, Any]], card: Card) ->
     assert [measure["score"] for measure in told["measured"]] == pytest.approx(shares)
     assert told["evaluated"] == pytest.approx(shares)
     assert [measure["passed"] for measure in told["measured"]] == [share >= 0.5 for share in shares]
-    assert {measure["why"] for measure in told["measured"]} == {"Because."}
+    assert {measure["why"] for measure in told["measured"]} == {REASON}
 
 
 def test_hostile_criteria_are_shown_as_they_are(results: list[dict[str, Any]], endpoint: RunningServer) -> None:

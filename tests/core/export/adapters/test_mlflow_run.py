@@ -9,6 +9,7 @@ import pytest
 from tests.core.export.adapters.conftest import (
     HOSTILE,
     ITEMS,
+    REASON,
     SCHEME,
     Card,
     RunTool,
@@ -42,8 +43,8 @@ def test_a_judge_for_each_of_the_criteria(
     wanted = expected(card(), CRITERIA)
     assert [float(score["judge_score"]) for score in told["scores"]] == pytest.approx([mean for mean, _ in wanted])
     assert [score["value"] for score in told["scores"]] == pytest.approx([human for _, human in wanted])
-    assert {score["why"] for score in told["scores"]} == {"Because."}
-    assert {body["max_tokens"] for body in asked_of(endpoint, "judge")} == {99}
+    assert {score["why"] for score in told["scores"]} == {REASON}
+    assert {body["max_tokens"] for body in asked_of(endpoint, "judge")} == {512}  # what MLflow's own form takes
 
 
 def test_no_variable_is_read_in_hostile_criteria(results: dict[str, dict[str, Any]], endpoint: RunningServer) -> None:
