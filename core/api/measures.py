@@ -213,7 +213,7 @@ def ceiling(
         aspect,
         leave_one_out(table, items, measure, resamples=bootstrap, seed=seed),
         krippendorff_alpha(table.values, alpha_metric(task.scale)),
-        pairwise_spearman(table.values),
+        pairwise_spearman(table.values[table.busiest]),
         table.panel,
     )
 

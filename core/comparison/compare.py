@@ -139,10 +139,10 @@ def human_ceiling(
         return HumanCeiling(None, reason=str(error))
     here = table.at(positions)
     if not here.rated_twice.size:
-        return HumanCeiling(None, len(table.raters), table.panel, "no item here was rated by two people")
+        return HumanCeiling(None, table.n_raters, table.panel, "no item here was rated by two people")
     items, here = LabelledItems.of(golden, aspect, positions), here.present
     alignment = leave_one_out(here, items, measure, resamples=resamples, seed=seed).alignment
-    return HumanCeiling(alignment, len(here.raters), table.panel, alignment.reason)
+    return HumanCeiling(alignment, here.n_raters, table.panel, alignment.reason)
 
 
 def annotator_tests(

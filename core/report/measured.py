@@ -343,7 +343,7 @@ def raters_of(judged: Judged) -> Raters:
     n_rated = table.rated.sum(axis=1)
     here, scores, items = table.at(at), judged.values[at], LabelledItems.of(golden, aspect, at)
     return Raters(
-        n_rated={name: int(n) for name, n in zip(table.raters, n_rated, strict=True)},
+        n_rated={name: int(n) for name, n in zip(table.raters, n_rated, strict=True) if name},
         panel=table.panel,
         alpha=krippendorff_alpha(table.values, alpha_metric(scale)),
         alpha_interval=alpha_interval(golden, table, LabelAspect(aspect, scale)),

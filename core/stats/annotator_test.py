@@ -35,7 +35,7 @@ from core.errors import UsageError
 from core.json_form import json_fields
 from core.records import FloatArray, IntArray
 from core.stats.claims import ADVISED_RATERS, LEAST_DUELS, LEAST_SOURCES, NO_COMMON_RATERS, ONE_RATER, PASSES_AT
-from core.stats.correlation import require_finite
+from core.stats.correlation import average_ranks, require_finite
 from core.stats.intervals import jackknife_deviations, length
 from core.stats.items import BoolArray, LabelledItems
 from core.stats.raters import RaterTable
@@ -45,6 +45,8 @@ EPSILONS = {"experts": 0.2, "skilled": 0.15, "crowd": 0.1}
 EPSILON = EPSILONS["skilled"]
 RATE = 0.05
 """The false discovery rate."""
+FEW = 13
+"""Items up to which scipy's Wilcoxon test goes through all signs; computed faster here."""
 TIE = 1e-9
 """Mean square differences nearer than this are equal: standardised labels differ in their last bits."""
 
@@ -171,7 +173,7 @@ def annotator_test(
         clustered=clustered,
         standardised=standardise,
         panel=table.panel,
-        n_in_all=len(table.raters),
+        n_in_all=table.n_raters,
     )
     if len(known) < 2:
         return replace(outcome, reason=_reason(outcome))
@@ -230,11 +232,25 @@ def mean_below(d: ArrayLike, epsilon: float) -> tuple[float | None, TestName]:
         moved = values - epsilon
         if not np.any(moved):  # none at all, or all of them exactly epsilon
             return (1.0 if values.size else None), "Wilcoxon over items"
+        if np.count_nonzero(moved) <= FEW:
+            return _signed_ranks(moved[moved != 0]), "Wilcoxon over items"
         return float(wilcoxon(moved, alternative="less").pvalue), "Wilcoxon over items"
     error = float(values.std(ddof=1)) / math.sqrt(values.size)
     if error <= 0:
         return float(values.mean() >= epsilon), "t over items"
     return float(stdtr(values.size - 1, (values.mean() - epsilon) / error)), "t over items"
+
+
+def _signed_ranks(moved: FloatArray) -> float:
+    """Exact one-sided p of Wilcoxon's signed ranks for `moved` (n,) without 0: the chance of a smaller positive sum.
+
+    The distribution over all 2^n signs, ties averaged, rank by rank. scipy draws up each combination: 0.3 s.
+    """
+    doubled = np.round(2.0 * average_ranks(np.abs(moved))).astype(np.intp)  # average ranks are halves
+    chances = np.ones(1)
+    for rank in doubled:
+        chances = np.concatenate([chances, np.zeros(rank)]) / 2.0 + np.concatenate([np.zeros(rank), chances]) / 2.0
+    return float(min(chances[: doubled[moved > 0].sum() + 1].sum(), 1.0))
 
 
 # ── inside ───────────────────────────────────────────────────────────────────────────────────────────────────

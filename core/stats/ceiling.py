@@ -144,7 +144,7 @@ def leave_one_out(
     )
     average = _ceiling(left, table, items)
     if average.value is None or left.sources.size < 2 or resamples < 1:
-        return LeaveOneOut(average, by_rater, len(table.raters))
+        return LeaveOneOut(average, by_rater, table.n_raters)
     spread = spread_over_sources(
         left.averages,
         np.array([average.value]),
@@ -153,7 +153,7 @@ def leave_one_out(
         np.random.default_rng(seed),
         resamples=resamples if measure.level == "system" else 0,
     )
-    return LeaveOneOut(replace(average, interval=spread.interval(0)), by_rater, len(table.raters))
+    return LeaveOneOut(replace(average, interval=spread.interval(0)), by_rater, table.n_raters)
 
 
 def _ceiling(left: LeftOuts, table: RaterTable, items: LabelledItems) -> Alignment:
@@ -270,7 +270,7 @@ def beside_people(table: RaterTable, scores: ArrayLike, items: LabelledItems, me
     undefined = Alignment(measure.statistic, measure.level, None, 0, reason=why)
     empty = replace(
         BesidePeople(undefined, undefined, None, None, None, n_kept, 0, by_rater, table.panel, why),
-        n_in_all=len(table.raters),
+        n_in_all=table.n_raters,
     )
     return _averaged(LeftOuts(defined, measure), items, empty) if defined else empty
 

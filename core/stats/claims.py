@@ -235,7 +235,7 @@ def annotator_test_words(result: AnnotatorTest) -> str:
     if result.clustered:
         name += " clustered by source (ours)"
     elif result.n_sources < result.n_items:
-        name += " as in the paper, which takes items of one source as independent and passes judges too often"
+        name += " over items (as in the paper; passes too often where items share sources)"
     if result.omega is None:
         return f"{name}: undefined, {result.reason}."
     outdone = sum(rater.replaceable for rater in result.by_rater)

@@ -36,13 +36,15 @@ NEAR = 1e-6
 class RaterTable:
     """values: (n_raters, n_items) in the order of `raters` and of some items (at first `GoldenSet.items`), NaN = none.
 
-    `panel` names the raters where there are several panels.  ValueError unless there is one row a rater, UsageError for
-    ±inf.
+    `panel` names the raters where there are several panels.  Rows without a name hold the ratings of `n_unnamed` more
+    raters, anybody's in any of them: they count in what others are compared with.  ValueError unless there is one name
+    a row, UsageError for ±inf.
     """
 
     raters: tuple[str, ...]
     values: FloatArray
     panel: str = ""
+    n_unnamed: int = 0
 
     def __post_init__(self) -> None:
         if self.values.ndim != 2 or self.values.shape[0] != len(self.raters):
@@ -62,10 +64,14 @@ class RaterTable:
     @cached_property
     def busiest(self) -> list[int]:
         """Rows of the raters that are each compared with the others: all, or the `MOST_RATERS` with most ratings."""
-        if len(self.raters) <= MOST_RATERS:
-            return list(range(len(self.raters)))
-        order = np.argsort(-self.rated.sum(axis=1), kind="stable")
+        named = np.flatnonzero(list(map(bool, self.raters)))
+        order = named[np.argsort(-self.rated[named].sum(axis=1), kind="stable")]
         return [int(row) for row in np.sort(order[:MOST_RATERS])]
+
+    @property
+    def n_raters(self) -> int:
+        """How many raters there are, named or not."""
+        return sum(map(bool, self.raters)) + self.n_unnamed
 
     @property
     def rated_twice(self) -> IntArray:
@@ -88,29 +94,66 @@ def rater_table(golden: GoldenSet, aspect: str, panel: str | None = None) -> Rat
 
     `panel` keeps the raters of one panel ("expert": expert1, expert2, …).  None keeps all, unless there are several
     panels and the gold labels are the means of exactly one: then that one, being whom judges are measured against.
-    AspectError when nobody's single ratings are there, or no such panel.
+    Of more than `MOST_RATERS` only those with the most ratings are named.  AspectError when nobody's single ratings are
+    there, or no such panel.
     """
     ratings = [rating for rating in golden.ratings if rating.aspect == aspect]
     if not ratings:
         raise AspectError(_nobody(golden, aspect), file=golden.name)
     position = {item_id: k for k, item_id in enumerate(golden.item_ids)}
-    row = {rater: k for k, rater in enumerate(sorted({rating.rater_id for rating in ratings}, key=_natural))}
-    values = np.full((len(row), len(position)), np.nan)
-    for rating in ratings:
-        values[row[rating.rater_id], position[rating.item_id]] = rating.value
-    table = RaterTable(tuple(row), values)
-    panels = _panels(table.raters)
+    names = sorted({rating.rater_id for rating in ratings}, key=_natural)
+    row = {rater: k for k, rater in enumerate(names)}
+    single = {(row[rating.rater_id], position[rating.item_id]): rating.value for rating in ratings}
+    rater, item = np.array(list(single), dtype=np.intp).T
+    values = np.array(list(single.values()), dtype=np.float64)
+    panels = _panels(names)
     if panel is None:
         labels = golden.labels(aspect)
-        behind = [name for name, rows in panels.items() if _means_are(values[rows], labels)] if len(panels) > 1 else []
+
+        def means_are_labels(rows: IntArray) -> bool:
+            own = np.isin(rater, rows)
+            counts = np.bincount(item[own], minlength=labels.size)
+            sums = np.bincount(item[own], weights=values[own], minlength=labels.size)
+            both = (counts > 0) & ~np.isnan(labels)
+            return bool(both.any() and (np.abs(sums[both] / counts[both] - labels[both]) <= NEAR).all())
+
+        behind = [name for name, rows in panels.items() if means_are_labels(rows)] if len(panels) > 1 else []
         panel = behind[0] if len(behind) == 1 else ""
     elif panel not in panels:
         known = ", ".join(panels) or "none"
         raise AspectError(f"there is no panel {panel!r} of raters on {aspect!r}; panels: {known}.", file=golden.name)
-    if not panel:
-        return table
-    rows = panels[panel]
-    return RaterTable(tuple(table.raters[row] for row in rows), values[rows], panel)
+    rows = panels[panel] if panel else np.arange(len(names))
+    place = np.full(len(names), -1)
+    place[rows] = np.arange(rows.size)
+    kept = place[rater] >= 0
+    return _tabled(
+        [names[k] for k in rows], place[rater[kept]], item[kept], values[kept], panel=panel, n_items=len(position)
+    )
+
+
+def _tabled(
+    names: Sequence[str], rater: IntArray, item: IntArray, values: FloatArray, *, panel: str, n_items: int
+) -> RaterTable:
+    """The table of `values` (n,), each of a `rater` and an `item`.
+
+    Of more than `MOST_RATERS` those with the most ratings have a row each.  The ratings of all others fill as few rows
+    as they can: 10,000 raters of 100,000 items would take 8 GB otherwise.
+    """
+    busiest = np.arange(len(names))
+    if len(names) > MOST_RATERS:
+        order = np.argsort(-np.bincount(rater, minlength=len(names)), kind="stable")
+        busiest = np.sort(order[:MOST_RATERS])
+    row = np.full(len(names), -1)
+    row[busiest] = np.arange(busiest.size)
+    at, others = row[rater], np.flatnonzero(row[rater] < 0)
+    others = others[np.argsort(item[others], kind="stable")]
+    starts = np.searchsorted(item[others], item[others])
+    at[others] = busiest.size + np.arange(others.size) - starts
+    n_rows = busiest.size if not others.size else int(at.max()) + 1
+    table = np.full((n_rows, n_items), np.nan)
+    table[at, item] = values
+    named = tuple(names[int(k)] for k in busiest) + ("",) * (n_rows - busiest.size)
+    return RaterTable(named, table, panel, len(names) - busiest.size)
 
 
 def _nobody(golden: GoldenSet, aspect: str) -> str:
@@ -139,13 +182,6 @@ def _panels(raters: Sequence[str]) -> dict[str, IntArray]:
         size = next(k for k in range(2, len(raters) + 2) if f"{name}{k}" not in row) - 1
         panels[name] = np.array([row[f"{name}{k}"] for k in range(1, size + 1)], dtype=np.intp)
     return panels
-
-
-def _means_are(values: FloatArray, labels: FloatArray) -> bool:
-    counts = (~np.isnan(values)).sum(axis=0)
-    both = (counts > 0) & ~np.isnan(labels)
-    means = np.nan_to_num(values).sum(axis=0)[both] / counts[both]
-    return bool(both.any() and (np.abs(means - labels[both]) <= NEAR).all())
 
 
 # ── their agreement ──────────────────────────────────────────────────────────────────────────────────────────

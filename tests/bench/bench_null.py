@@ -2,6 +2,7 @@
 which system is better.
 
     python tests/bench/bench_null.py [--runs 200] [--json]
+    python tests/bench/bench_null.py --questions --runs 2000    a table: one claim each, also with something planted
 
 Labels and verdicts have nothing to do with each other nor with the texts; with "sources" each source shifts both, each
 its own way, with "few" there are 8 sources.  Means of systems rest on these labels and on verdicts on as many more
@@ -15,7 +16,9 @@ import argparse
 import json
 import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -32,6 +35,7 @@ from core.data.verdict_files.scored import ScoredRows
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Measure, Rating, Scale
 from core.stats.preferences import wins_most
 from core.stats.system_means import system_means
+from tests.bench import null_questions as ask
 
 ASPECT, SYSTEMS = "quality", ("gpt-4o", "gpt-3.5", "claude-3", "llama-2", "t5", "human")
 WORDS = "the old house stood near a quiet river while many people walked slowly home after work and talked".split()
@@ -147,11 +151,48 @@ def measured_pairs(runs: int, n_sources: int = 40) -> dict[str, object]:
     return {"runs": runs, **counts, "share": counts["claiming"] / runs, "sentences": dict(sentences)}
 
 
+QUESTIONS: list[tuple[str, Callable[..., bool], dict[str, Any]]] = [
+    ("length, 3 raters, judge finer than a rater", ask.follows_length, {"n_sources": 60}),
+    ("length, 3 raters, judge noisier", ask.follows_length, {"n_sources": 60, "noise": (0.5, 1.2)}),
+    ("length, one label, judge finer", ask.follows_length, {"n_sources": 60, "n_raters": 1}),
+    ("length, one label, judge noisier", ask.follows_length, {"n_sources": 60, "n_raters": 1, "noise": (0.5, 1.2)}),
+    ("errs more in a part, labels 1 to 5", ask.has_weak_part, {"n_sources": 80}),
+    ("errs more in a part, labels near the upper end", ask.has_weak_part, {"n_sources": 80, "middle": 4.2}),
+    ("leans to the second text, judge finer", ask.leans_to_a_place, {}),
+    ("leans to the second text, judge noisier", ask.leans_to_a_place, {"noise": (0.3, 1.2)}),
+    ("favours its family, judge finer", ask.favours_its_family, {"n_sources": 50}),
+    ("favours its family, judge noisier", ask.favours_its_family, {"n_sources": 50, "noise": (0.3, 1.2)}),
+    ("best of 10 judges better than a rater", ask.best_is_above_a_rater, {}),
+    ("annotator test at its margin, by source", ask.may_replace_a_rater, {}),
+    ("annotator test at its margin, over items", ask.may_replace_a_rater, {"clustered": False}),
+    ("planted: 0.3 SD per SD of length", ask.follows_length, {"n_sources": 100, "planted": 0.3}),
+    ("planted: 0.5 SD per SD of length, one label", ask.follows_length, {"planted": 0.5, "n_raters": 1}),
+    ("planted: three times the noise at the top", ask.has_weak_part, {"planted": 3.0}),
+    ("planted: 0.8 SD for the second text", ask.leans_to_a_place, {"planted": 0.8, "second": 0.0}),
+    ("planted: 0.5 SD for its family", ask.favours_its_family, {"n_sources": 150, "planted": 0.5}),
+    ("planted: a judge with a quarter of a rater's noise", ask.best_is_above_a_rater, {"planted": 4.0}),
+    ("planted: a judge just as good as a rater", ask.may_replace_a_rater, {"planted": 0.6}),
+]
+"""What is asked of how data; of planted effects a tenth of the runs."""
+
+
+def print_questions(runs: int) -> None:
+    print("| claim | runs | claimed |\n| --- | --- | --- |")
+    for name, question, how in QUESTIONS:
+        own = max(runs // 10, 1) if name.startswith("planted") else runs
+        claimed = sum(question(np.random.default_rng([44, run]), **how) for run in range(own)) / own
+        print(f"| {name} | {own:,} | {claimed:.3f} |", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--questions", action="store_true")
     asked = parser.parse_args()
+    if asked.questions:
+        print_questions(asked.runs)
+        return
     results = measured(asked.runs)
     if asked.json:
         print(json.dumps(results))

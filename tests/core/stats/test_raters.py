@@ -21,6 +21,7 @@ from core.data import load_golden
 from core.errors import AspectError, UsageError
 from core.records import AspectLabels, GoldenSet, Item, Rating, Scale
 from core.stats import alpha_metric, alphas_of, krippendorff_alpha, pairwise_spearman, pearson, rater_table, raters
+from core.stats.claims import MOST_RATERS
 from core.stats.pilot import expected_alignment
 from tests.core.stats.arrays import reliability
 
@@ -284,3 +285,19 @@ def test_averaging_brings_what_is_predicted(shared_data, aspect):
     of_five = pearson(calls.mean(axis=1), labels)[None]
     predicted = expected_alignment(of_five, 5, np.array([reliability(calls)]), [1])
     assert predicted.item() == pytest.approx(pearson(calls.T, labels).mean(), abs=0.004)
+
+
+def test_very_many_raters_share_rows_but_for_those_with_most_ratings():
+    n = MOST_RATERS + 300
+    rng = np.random.default_rng(1)
+    who_rated = [(f"w{k}", item) for k in range(n) for item in rng.choice(50, 12 if k < 20 else 4, replace=False)]
+    ratings = tuple(Rating(f"i{item}", who, "charm", float(1 + (item + len(who)) % 5)) for who, item in who_rated)
+    items = tuple(Item(f"i{k}", f"text {k}") for k in range(50))
+    labels = AspectLabels("charm", Scale(1, 5, 1.0), (3.0,) * 50)
+    table = rater_table(GoldenSet("g", "single", items, {"charm": labels}, ratings), "charm")
+    assert (table.n_raters, table.n_unnamed, len(table.busiest)) == (n, 300, MOST_RATERS)
+    assert {f"w{k}" for k in range(20)} <= set(table.raters)
+    assert len(table.raters) < n
+    for k in range(50):  # every rating is there once
+        column = table.values[:, k]
+        assert sorted(column[~np.isnan(column)]) == sorted(own.value for own in ratings if own.item_id == f"i{k}")
