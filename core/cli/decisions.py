@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from core.cli.options import VERDICTS, AspectOption, Golden, JsonFlag, RanksOption, chosen_ranks
+from core.cli.options import VERDICTS, AspectOption, Golden, JsonFlag, RanksOption, ValuesOption, chosen_ranks
 from core.cli.output import notes, tell
 
 commands = typer.Typer(add_completion=False)
@@ -26,6 +26,7 @@ def threshold(
         Path | None, typer.Option(help="The judge's file: items that it was calibrated with are left out.")
     ] = None,
     ranks: RanksOption = None,
+    values: ValuesOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Find the score from which on to say yes, and how often that is right."""
@@ -34,7 +35,7 @@ def threshold(
     from core.stats.threshold import yes_no_words
 
     chosen = choose_threshold(
-        load_golden(golden, ranks=chosen_ranks(ranks)),
+        load_golden(golden, ranks=chosen_ranks(ranks), values=values),
         verdicts,
         aspect,
         yes_from=yes_from,
@@ -54,6 +55,7 @@ def preferences(
     judge_file: Annotated[
         Path | None, typer.Option(help="The judge's file: pairs that it was calibrated with are left out.")
     ] = None,
+    values: ValuesOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Rank systems from pairs of texts, by raters and by a judge."""
@@ -61,7 +63,7 @@ def preferences(
     from core.data import load_golden
     from core.stats.preferences import agreement_words, strength_lines
 
-    outcome = preferred(load_golden(golden), aspect, verdicts, judge_file=judge_file)
+    outcome = preferred(load_golden(golden, values=values), aspect, verdicts, judge_file=judge_file)
     lines = strength_lines("people", outcome.by_people)
     if outcome.by_judge is not None and outcome.agreement is not None:
         lines = [*agreement_words(outcome.agreement), *lines, *strength_lines("the judge", outcome.by_judge)]

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from core.cli.options import VERDICTS, AspectOption, Golden, JsonFlag, RanksOption, StatisticOption, chosen_ranks
+from core.cli.options import (
+    VERDICTS,
+    AspectOption,
+    Golden,
+    JsonFlag,
+    RanksOption,
+    StatisticOption,
+    ValuesOption,
+    chosen_ranks,
+)
 from core.cli.output import because, interval_words, number, probability, signed, tell
 
 if TYPE_CHECKING:
@@ -32,6 +41,7 @@ def examine(
         str, typer.Option(help="The judge's model: does it favour systems of its family?  Else from the judge's file.")
     ] = "",
     ranks: RanksOption = None,
+    values: ValuesOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Find where a judge fails and what it leans on."""
@@ -39,7 +49,7 @@ def examine(
     from core.data import load_golden
 
     examination = examined(
-        load_golden(golden, ranks=chosen_ranks(ranks)),
+        load_golden(golden, ranks=chosen_ranks(ranks), values=values),
         verdicts,
         aspect,
         statistic=statistic,

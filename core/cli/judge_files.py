@@ -16,6 +16,7 @@ from core.cli.options import (
     JudgeSpec,
     RanksOption,
     SeedOption,
+    ValuesOption,
     VerboseFlag,
     cache_for,
     chosen_ranks,
@@ -65,6 +66,7 @@ def recheck(
     accept_edited: AcceptEdited = False,
     strict: Annotated[bool, typer.Option("--strict", help="Exit 1 if it is inconclusive, too.")] = False,
     ranks: RanksOption = None,
+    values: ValuesOption = None,
     verbose: VerboseFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -78,11 +80,11 @@ def recheck(
 
     outcome = look_again(
         judge_file,
-        load_golden(golden, ranks=chosen_ranks(ranks)),
+        load_golden(golden, ranks=chosen_ranks(ranks), values=values),
         aspect,
         verdicts=verdicts,
         before=before,
-        old=None if old is None else load_golden(old, ranks=chosen_ranks(ranks)),
+        old=None if old is None else load_golden(old, ranks=chosen_ranks(ranks), values=values),
         against=against,
         settings=RecheckSettings(statistic, level, alpha, fall, bootstrap, seed),
         model=judge or None,

@@ -28,6 +28,7 @@ from core.cli.options import (
     StepsOption,
     TemperatureOption,
     TokensOption,
+    ValuesOption,
     VerboseFlag,
     WeightedOption,
     chosen_asking,
@@ -129,6 +130,7 @@ def calibrate(
     seed: SeedOption = 0,
     out: Annotated[Path | None, typer.Option(help="Folder for judge.yaml and the other files.")] = None,
     ranks: RanksOption = None,
+    values: ValuesOption = None,
     verbose: VerboseFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -146,7 +148,9 @@ def calibrate(
     search |= _letter_of_001(max_words) if as_in_paper else {"max_words": max_words}
     measure: dict[str, Any] = {"statistic": statistic, "level": chosen_level(level)}
     chosen = CalibrationSettings(**search, **measure, split=split, calibration_share=share, seed=seed)
-    loaded = load_golden(golden, scales={aspect: read_scale(scale)} if scale else None, ranks=chosen_ranks(ranks))
+    loaded = load_golden(
+        golden, scales={aspect: read_scale(scale)} if scale else None, ranks=chosen_ranks(ranks), values=values
+    )
     asking = chosen_asking(judge, temperature, **style, **told)
     how: dict[str, Any] = {"settings": chosen, "definition": definition, "asking": asking}
     typer.echo(_estimate_words(estimate(loaded, aspect, judge, **how)), err=True)
@@ -191,6 +195,7 @@ def fuse(
     bootstrap: BootstrapOption = 1000,
     seed: SeedOption = 0,
     ranks: RanksOption = None,
+    values: ValuesOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Join several judges and metrics into one, and measure it next to its parts."""
@@ -200,7 +205,7 @@ def fuse(
 
     with stages_shown() as progress:
         fused = join(
-            load_golden(golden, ranks=chosen_ranks(ranks)),
+            load_golden(golden, ranks=chosen_ranks(ranks), values=values),
             aspect,
             [name.strip() for name in with_.split(",") if name.strip()],
             method=method,

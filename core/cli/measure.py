@@ -19,6 +19,7 @@ from core.cli.options import (
     RanksOption,
     SeedOption,
     StatisticOption,
+    ValuesOption,
     chosen_level,
     chosen_ranks,
     read_scale,
@@ -54,6 +55,7 @@ def align(
     bootstrap: BootstrapOption = 1000,
     seed: SeedOption = 0,
     ranks: RanksOption = None,
+    values: ValuesOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Measure the agreement of verdicts with the raters."""
@@ -61,7 +63,7 @@ def align(
     from core.api.measures import align_all
     from core.data import load_golden
 
-    loaded = load_golden(golden, ranks=chosen_ranks(ranks))
+    loaded = load_golden(golden, ranks=chosen_ranks(ranks), values=values)
     table, unknown = _read(loaded, verdicts, aspect)
     body, lines = {"n_unknown": unknown}, _unknown_words(unknown, len(table))
     if everything:
@@ -107,6 +109,7 @@ def compare(
     bootstrap: BootstrapOption = 1000,
     seed: SeedOption = 0,
     ranks: RanksOption = None,
+    values: ValuesOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Test whether one judge agrees better with the raters than another."""
@@ -114,7 +117,7 @@ def compare(
     from core.data import load_golden
 
     comparison = measure(
-        load_golden(golden, ranks=chosen_ranks(ranks)),
+        load_golden(golden, ranks=chosen_ranks(ranks), values=values),
         verdicts_a,
         verdicts_b,
         aspect,
@@ -150,6 +153,7 @@ def ceiling(
     bootstrap: BootstrapOption = 1000,
     seed: SeedOption = 0,
     ranks: RanksOption = None,
+    values: ValuesOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Measure how well raters agree with each other, and compare a judge with them."""
@@ -158,7 +162,7 @@ def ceiling(
     from core.data import load_golden
     from core.stats import EPSILONS, annotator_test_words, beside_people_words
 
-    loaded, at = load_golden(golden, ranks=chosen_ranks(ranks)), chosen_level(level)
+    loaded, at = load_golden(golden, ranks=chosen_ranks(ranks), values=values), chosen_level(level)
     people = measure(loaded, aspect, statistic=statistic, level=at, panel=panel, bootstrap=bootstrap, seed=seed)
     body, lines = people.as_json(), _ceiling_words(people)
     if verdicts is not None:
@@ -203,6 +207,7 @@ def estimate_means(
     plan: Annotated[int | None, typer.Option(help="Tell what so many labels a system would give.")] = None,
     seed: SeedOption = 0,
     ranks: RanksOption = None,
+    values: ValuesOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Estimate the mean of each system from many verdicts and few labels."""
@@ -210,7 +215,7 @@ def estimate_means(
     from core.data import load_golden
 
     estimated = estimate(
-        load_golden(golden, ranks=chosen_ranks(ranks)),
+        load_golden(golden, ranks=chosen_ranks(ranks), values=values),
         verdicts,
         aspect,
         items=items,
@@ -240,6 +245,7 @@ def plan_labels(
     verdicts: Annotated[Path | None, typer.Option(help="A judge's verdicts on the pilot.")] = None,
     aspect: Annotated[str, typer.Option("--aspect", help="The human_<aspect> of the pilot.")] = "",
     ranks: RanksOption = None,
+    values: ValuesOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Plan how many labels to collect: what each number of them can show."""
@@ -252,7 +258,7 @@ def plan_labels(
         raise UsageError("A pilot takes --pilot GOLDEN, --verdicts FILE and --aspect NAME together.")
     known = None
     if pilot is not None and verdicts is not None:
-        loaded = load_golden(pilot, ranks=chosen_ranks(ranks))
+        loaded = load_golden(pilot, ranks=chosen_ranks(ranks), values=values)
         table, _ = _read(loaded, verdicts, aspect)
         known = label_pilot(loaded, table, aspect)
     plan = planned(items, sources or items, raters, pilot=known)

@@ -28,6 +28,14 @@ RanksOption = Annotated[
         "called so.",
     ),
 ]
+ValuesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--values",
+        help="What values mean; once for each: missing=99 (or none), pairs=1/2/0 (first, second, tie; or scale), "
+        "best=low. For one aspect: missing=ASPECT:99.",
+    ),
+]
 JsonFlag = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
 VerboseFlag = Annotated[bool, typer.Option("--verbose", help="Print every detail and every caution.")]
 StatisticOption = Annotated[Literal["pearson", "spearman", "kendall"], typer.Option("--statistic")]

@@ -16,6 +16,7 @@ from core.cli.options import (
     RanksOption,
     SeedOption,
     StatisticOption,
+    ValuesOption,
     chosen_level,
     chosen_ranks,
 )
@@ -74,6 +75,7 @@ def repeval(
     bootstrap: BootstrapOption = 1000,
     seed: SeedOption = 0,
     ranks: RanksOption = None,
+    values: ValuesOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Read text quality out of a model's hidden states, with a heat map."""
@@ -82,7 +84,7 @@ def repeval(
 
     with progress_bar("texts") as show:
         fitted = fit_repeval(
-            load_golden(golden, ranks=chosen_ranks(ranks)),
+            load_golden(golden, ranks=chosen_ranks(ranks), values=values),
             aspect,
             model=model,
             revision=revision,
@@ -95,7 +97,7 @@ def repeval(
             template=template,
             tokens=tokens or (),
             max_tokens=max_tokens,
-            train_on=None if train_on is None else load_golden(train_on),
+            train_on=None if train_on is None else load_golden(train_on, values=values),
             train_aspect=train_aspect,
             statistic=statistic,
             level=chosen_level(level),

@@ -192,12 +192,15 @@ class EmptyTexts:
 
 def check_scale(cells: AspectCells, scale: Scale, log: FindingLog) -> None:
     """An error for every gold label or rating outside `scale`, with its row and column."""
-    way_out = "correct it." if scale.given else "correct it, or confirm another scale."
     fitted = "" if scale.given else " that the other labels fit"
     for label in (*(cells.gold if cells.gold_given else ()), *cells.ratings):
         if label is not None and not scale.holds(label.value):
             by = f" by {label.rater}" if label.rater else ""
-            message = f"{label.value:g}{by} lies outside the scale {scale}{fitted}; {way_out}"
+            right = "correct it" if scale.given else "if it is right, add --values missing=none"
+            message = (
+                f"{label.value:g}{by} lies outside the scale {scale}{fitted}. If it means no label, add --values "
+                f"missing={label.value:g}; {right}."
+            )
             log.add("error", message, row=label.row, column=label.column, kind="scale")
 
 

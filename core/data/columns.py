@@ -18,6 +18,7 @@ from typing import Any, Literal, Self, get_args
 
 from core.data.cells import AmbiguousCommaError, CellError, Comma, folded, read_list, read_number
 from core.data.kinds import CONVERSATION_NAMES, DATA_NAMES, PAIRS, detect_kind
+from core.data.values import Values
 from core.errors import UsageError
 from core.records import ItemKind
 
@@ -129,12 +130,14 @@ class Mapping(ColumnRoles):
 
     `layout` "wide" has one row an item, "long" one row a rating.  `kind` follows from the texts unless a person gave
     it (`kind_given`).  `comma`: what a person said of commas in numbers, None where the columns speak for themselves.
+    `values`: what a person said of codes, choices and which end is best.
     `ranks`: the aspects whose labels are ranks, as a person said; None where their names speak for themselves.
     """
 
     kind: ItemKind = "source_target"
     kind_given: bool = False
     comma: Comma | None = None
+    values: Values = field(default_factory=Values)
     ranks: tuple[str, ...] | None = None
     notes: tuple[str, ...] = ()
 
@@ -242,6 +245,7 @@ class Mapping(ColumnRoles):
             "kind": self.kind,
             "comma": self.comma,
             "ranks": None if self.ranks is None else list(self.ranks),
+            "values": list(self.values.answers),
             "notes": list(self.notes),
         }
 

@@ -15,11 +15,21 @@ from core.data.findings import Finding, FindingLog, first_error, has_errors
 from core.data.items import ItemRows, read_items
 from core.data.kinds import detect_kind
 from core.data.label_cells import AspectCells, read_labels, read_metrics
+from core.data.meanings import (
+    Question,
+    leave_out_missing,
+    missing_question,
+    never_reaches_the_end,
+    note_on_zero,
+    settle_best,
+    settle_preferences,
+)
 from core.data.pairs import with_preferences
 from core.data.ranks import turn_ranks, with_ranked_texts, with_ranks
 from core.data.scale import find_scale, is_usual
 from core.data.split import calibration_labels, few_labels
 from core.data.tables import Table, read_table
+from core.data.values import Values
 from core.errors import AspectError, GoldenError
 from core.memory import uncollected
 from core.records import AspectLabels, GoldenSet, Rating, Scale
@@ -29,7 +39,8 @@ from core.records import AspectLabels, GoldenSet, Rating, Scale
 class BuiltGolden:
     """What a file gave.  `golden` is None when `findings` hold an error; `draft` is what could be read all the same
     (refused cells empty), for previews and counts only, None when there was no target column.  `broken`: number of a
-    row with an error → the first error in it; `build_golden` can leave such rows out.
+    row with an error → the first error in it; `build_golden` can leave such rows out.  `questions`: what a
+    person has to say in `Mapping.values`; each is an error too.
     """
 
     golden: GoldenSet | None
@@ -38,6 +49,7 @@ class BuiltGolden:
     draft: GoldenSet | None = None
     n_rows: int = 0
     broken: abc.Mapping[int, str] = field(default_factory=dict)
+    questions: tuple[Question, ...] = ()
 
 
 def load_golden(
@@ -46,18 +58,20 @@ def load_golden(
     mapping: Mapping | None = None,
     scales: abc.Mapping[str, Scale] | None = None,
     ranks: abc.Collection[str] | None = None,
+    values: Values | str | abc.Sequence[str] | None = None,
     name: str | None = None,
     max_mb: float | None = None,
 ) -> GoldenSet:
     """Read, map, check and freeze a golden file (CSV, TSV, JSONL, JSON, Parquet, XLSX; text formats also .gz).
 
     `mapping` None: as `propose_mapping` proposes.  `scales`: aspect → confirmed scale; others are found.  `ranks`:
-    aspects or columns that hold ranks within a source, 1 the best; None: those that are called so.  `max_mb` bounds the
-    file, packed and unpacked; None: 200 MB, more where more items are allowed.  GoldenError with file, row and
-    column for the first thing that forbids its use; `build_golden` gives all findings.
+    aspects or columns that hold ranks within a source, 1 the best; None: those that are called so.  `values`: what
+    codes and choices mean, such as ``"missing=99"`` (`core.data.values`).  `max_mb` bounds the file, packed and
+    unpacked; None: 200 MB, more where more items are allowed.  GoldenError with file, row and column for the first
+    thing that forbids its use; `build_golden` gives all findings.
     """
     table = golden_table(_table(path, max_mb), ranks)
-    return _usable(build_golden(table, _ranked(table, mapping, ranks), scales, name=name), path)
+    return _usable(build_golden(table, _answered(table, mapping, ranks, values), scales, name=name), path)
 
 
 def load_items(
@@ -68,13 +82,18 @@ def load_items(
     return _usable(build_golden(table, mapping, name=name, labels_needed=False), path)
 
 
-def check_file(path: str | Path, *, ranks: abc.Collection[str] | None = None) -> dict[str, Any]:
-    """`as_check_json` of a file; `ranks` as `load_golden` takes them.
+def check_file(
+    path: str | Path,
+    *,
+    ranks: abc.Collection[str] | None = None,
+    values: Values | str | abc.Sequence[str] | None = None,
+) -> dict[str, Any]:
+    """`as_check_json` of a file; `ranks` and `values` as `load_golden` takes them.
 
     GoldenError only when it cannot be read at all, or has no such ranks; the rest are findings.
     """
     table = golden_table(_table(path), ranks)
-    return as_check_json(build_golden(table, _ranked(table, None, ranks)))
+    return as_check_json(build_golden(table, _answered(table, None, ranks, values)))
 
 
 def golden_table(table: Table, ranks: abc.Collection[str] | None = None) -> Table:
@@ -82,9 +101,17 @@ def golden_table(table: Table, ranks: abc.Collection[str] | None = None) -> Tabl
     return with_preferences(with_ranked_texts(table, ranks))
 
 
-def _ranked(table: Table, mapping: Mapping | None, ranks: abc.Collection[str] | None) -> Mapping | None:
-    """The mapping with the ranks that a person named."""
-    return mapping if ranks is None else with_ranks(mapping or propose_mapping(table.columns, table.rows), ranks)
+def _answered(
+    table: Table,
+    mapping: Mapping | None,
+    ranks: abc.Collection[str] | None,
+    values: Values | str | abc.Sequence[str] | None,
+) -> Mapping:
+    """The mapping with the ranks that a person named, and with what they said of values."""
+    mapping = mapping or propose_mapping(table.columns, table.rows)
+    if values is not None:
+        mapping = replace(mapping, values=Values.of(values))
+    return mapping if ranks is None else with_ranks(mapping, ranks)
 
 
 def _table(path: str | Path, max_mb: float | None = None) -> Table:
@@ -136,8 +163,11 @@ def build_golden(
     check_items(rows, mapping, log)
     aspects: dict[str, AspectCells] = read_labels(table, mapping, rows, log) if labels_needed else {}
     check_repeated(rows, aspects, log)
+    leave_out_missing(aspects, mapping, log)
     ranked = turn_ranks(aspects, mapping, rows, log)
-    labels = _all_labels(aspects, ranked | dict(scales or {}), rows, log, pairs=mapping.kind == "pair", ranked=ranked)
+    questions: list[Question] = []
+    known = ranked | dict(scales or {})
+    labels = _all_labels(aspects, known, rows, log, mapping, ranked=ranked, worded=table.worded, questions=questions)
     draft = GoldenSet(
         name=name or stem(table.name),
         kind=mapping.kind,
@@ -154,7 +184,7 @@ def build_golden(
     _check_numbers(draft, aspects, log)
     findings = log.sorted()
     golden = None if has_errors(findings) else draft
-    return BuiltGolden(golden, findings, mapping, draft, len(table.rows), log.broken)
+    return BuiltGolden(golden, findings, mapping, draft, len(table.rows), log.broken, tuple(questions))
 
 
 def _all_labels(
@@ -162,16 +192,20 @@ def _all_labels(
     scales: abc.Mapping[str, Scale],
     rows: ItemRows,
     log: FindingLog,
+    mapping: Mapping,
     *,
-    pairs: bool,
     ranked: abc.Collection[str],
+    worded: abc.Collection[str],
+    questions: list[Question],
 ) -> dict[str, AspectLabels]:
     """Aspect → checked labels, of those aspects that have any."""
     unknown = [aspect for aspect in scales if aspect not in aspects]
     if unknown and aspects:
         raise AspectError(f"A scale was given for {unknown[0]!r}, but the aspects are: {', '.join(aspects)}.")
     labels = {
-        aspect: _labels(cells, scales.get(aspect), rows, log, pairs=pairs, ranks=aspect in ranked)
+        aspect: _labels(
+            cells, scales.get(aspect), rows, log, mapping, ranks=aspect in ranked, worded=worded, questions=questions
+        )
         for aspect, cells in aspects.items()
     }
     usable = {aspect: checked for aspect, checked in labels.items() if checked is not None}
@@ -181,22 +215,46 @@ def _all_labels(
 
 
 def _labels(
-    cells: AspectCells, confirmed: Scale | None, rows: ItemRows, log: FindingLog, *, pairs: bool, ranks: bool
+    cells: AspectCells,
+    confirmed: Scale | None,
+    rows: ItemRows,
+    log: FindingLog,
+    mapping: Mapping,
+    *,
+    ranks: bool,
+    worded: abc.Collection[str],
+    questions: list[Question],
 ) -> AspectLabels | None:
-    """Labels with their scale, checked; None (with a finding) when the aspect has no label at all."""
-    gold = [label.value for label in cells.gold if label is not None]
-    if not gold:
+    """Labels with their scale, checked; None (with a finding) when the aspect has no label at all.
+
+    What a person has to say first is added to `questions`.
+    """
+    if not any(cells.gold):
         log.add("warning", f"{cells.aspect} has no labels and is left out.")
         return None
+    pairs = mapping.kind == "pair"
+    asked = [] if ranks else [missing_question(cells, mapping, confirmed)]
     scale = confirmed
+    if pairs and confirmed is None and not any(asked):
+        settled = settle_preferences(cells, mapping, worded, log)
+        scale = settled if isinstance(settled, Scale) else None
+        asked.append(settled if isinstance(settled, Question) else None)
     if scale is None:
-        scale = find_scale(gold if cells.gold_given else (), [label.value for label in cells.ratings])
+        gold = [label.value for label in cells.gold if label is not None and cells.gold_given]
+        ratings = [label.value for label in cells.ratings]
+        scale = find_scale(gold, ratings, all_count=mapping.values.all_count(cells.aspect))
+        if pairs and not any(asked):
+            asked.append(never_reaches_the_end(cells, mapping, scale, log))
         if not is_usual(scale):
             message = f"The labels of {cells.aspect} fit no usual scale; {scale} is taken from the values. Confirm it."
             log.add("warning", message, column=cells.column)
     elif not scale.low < scale.high:
         raise GoldenError(f"The scale of {cells.aspect!r} must run from low to high, {scale} came.")
     check_scale(cells, scale, log)
+    if not ranks and not pairs:
+        note_on_zero(cells, mapping, scale, log)
+        asked.append(settle_best(cells, mapping, scale, log))
+    questions += filter(None, asked)
     check_aspect(cells, scale, rows, log, pairs=pairs, ranks=ranks)
     return AspectLabels(cells.aspect, scale, cells.values, ranks)
 

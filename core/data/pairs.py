@@ -1,21 +1,23 @@
 """Pairs of texts of which people prefer one: which columns hold them, and what people said as numbers.
 
 A pair is an item whose target is text A and whose context is text B.  A preference is a label from 1 (A is better) by
-2 (a tie) to 3 (B is better); labels that are numbers already stay as they are, whatever their scale.
+2 (a tie) to 3 (B is better).  What numbers mean is settled when all labels were read (`core.data.meanings`).
 """
 
 from __future__ import annotations
 
 from collections import abc
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from core.data.cells import folded
+from core.data.cells import CellError, folded, read_number
 from core.data.kinds import PAIRS, TEXTS_OF_PAIRS
 from core.data.tables import Table
 from core.records import VERSUS, Scale
 
-_SYSTEMS = tuple((f"{name}_{a}", f"{name}_{b}") for a, b in ("ab", "12") for name in ("system", "model"))
+_NAMES = ("system", "model", "generator", "system_name", "model_name", "system_id", "model_id")
+_SYSTEMS = tuple((f"{name}_{a}", f"{name}_{b}") for a, b in ("ab", "12") for name in _NAMES)
 _LABELS = "winner preference preferred choice chosen better value label vote".split()
 A_BETTER, TIE, B_BETTER = 1.0, 2.0, 3.0
 PREFERENCES = Scale(A_BETTER, B_BETTER, 1.0)
@@ -53,19 +55,47 @@ def with_preferences(table: Table) -> Table:
     else:
         new_name = {}
     both = "system_id" if sides and "system_id" not in named else ""
+    worded, ties = set(), {}
+    for column in chosen:
+        sides_said, numbers = _said_in(table, column, texts, sides or ())
+        if sides_said - {TIE}:
+            worded.add(new_name.get(column, column))
+        elif numbers and sides_said:
+            ties[column] = (min(numbers) + max(numbers)) / 2  # "tie" next to 1 and 2 is 1.5
 
     def read(row: abc.Mapping[str, Any]) -> dict[str, Any]:
         names = [str(row.get(side, "")).strip() for side in sides or ()]
         cells = {new_name.get(column, column): cell for column, cell in row.items()}
         for column in chosen:
             if isinstance(cell := row.get(column), str):
-                cells[new_name.get(column, column)] = _preference(cell, names, texts)
+                choice = _preference(cell, names, texts)
+                cells[new_name.get(column, column)] = ties.get(column, choice) if choice == TIE else choice
         return cells | ({both: VERSUS.join(names)} if both and all(names) else {})
 
     joined = set(sides or ()) if both else set()
     kept = (new_name.get(column, column) for column in table.columns if column not in joined)
     columns = (*kept, *((both,) if both else ()))
-    return replace(table, columns=columns, rows=tuple(map(read, table.rows)))
+    return replace(table, columns=columns, rows=tuple(map(read, table.rows)), worded=frozenset(worded))
+
+
+def _said_in(
+    table: Table, column: str, texts: abc.Sequence[str], sides: abc.Sequence[str]
+) -> tuple[set[float], set[float]]:
+    """What the words in a column of choices say, and the different numbers in it."""
+    said: set[float] = set()
+    numbers: set[float] = set()
+    for row in table.rows:
+        cell = row.get(column)
+        choice = cell
+        if isinstance(cell, str):
+            choice = _preference(cell, [str(row.get(side, "")).strip() for side in sides], texts)
+        if isinstance(cell, str) and isinstance(choice, float):
+            said.add(choice)
+        elif cell not in (None, ""):
+            with suppress(CellError):
+                number = read_number(cell)
+                numbers |= set() if number is None else {number}
+    return said, numbers
 
 
 def systems_of(system_id: str) -> tuple[str, str] | None:

@@ -47,13 +47,17 @@ Row = abc.Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Table:
-    """Rows as they came: column → cell, absent where empty; `numbers` in the file, where rows were left out."""
+    """Rows as they came: column → cell, absent where empty; `numbers` in the file, where rows were left out.
+
+    `worded` are the columns in which words, now numbers from 1 to 3, say which of two texts is better.
+    """
 
     name: str
     columns: tuple[str, ...]
     rows: tuple[Row, ...]
     findings: tuple[Finding, ...] = ()
     numbers: tuple[int, ...] = ()
+    worded: frozenset[str] = frozenset()
 
     def numbered(self) -> abc.Iterator[tuple[int, Row]]:
         """Every row with its number in the file, from 1."""

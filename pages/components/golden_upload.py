@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping as Dict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import streamlit as st
 
@@ -12,6 +12,7 @@ from core import projects
 from core.data import BuiltGolden, Mapping, Table, build_golden
 from core.data.findings import has_errors
 from core.data.golden import left_out_words
+from core.data.meanings import Question
 from core.data.summary import sentence
 from core.errors import AccessError, ConcordError
 from core.project_records import GoldenItem, is_demo
@@ -152,8 +153,13 @@ def _draw_file(page: Opened, sent: Sent) -> None:
     with columns:
         chosen, rows = mapping.correct_mapping(sent.table, sent.digest)
         labels_needed = chosen.layout == "long" or bool(chosen.aspects) or not _comes_unlabelled(sent.digest)
-    key = f"{chosen.as_json()}[]"
-    found = _build(sent.digest, key, frozenset(), sent.table, chosen, {}, labels_needed)
+    found = _build(sent.digest, f"{chosen.as_json()}[]", frozenset(), sent.table, chosen, {}, labels_needed)
+    asked: list[Question] = []
+    while questions := [question for question in found.questions if question not in asked]:
+        asked += questions
+        with problems:  # an answer can bring up another question
+            chosen = replace(chosen, values=mapping.answer_questions(questions, chosen.values, sent.digest))
+        found = _build(sent.digest, f"{chosen.as_json()}[]", frozenset(), sent.table, chosen, {}, labels_needed)
     scales = mapping.choose_scales(found.draft, rows, sent.digest) if found.draft and labels_needed else {}
     key = f"{chosen.as_json()}{sorted(scales.items())}"
     whole = _build(sent.digest, key, frozenset(), sent.table, chosen, scales, labels_needed)

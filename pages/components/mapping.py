@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import islice, permutations
 from typing import get_args
 
 import streamlit as st
@@ -16,7 +16,9 @@ from core.data.columns import HUMAN, How, plain_name
 from core.data.guess import guess_mapping
 from core.data.kinds import detect_kind
 from core.data.label_cells import asks_about_commas
+from core.data.meanings import Question, codes_words
 from core.data.ranks import sounds_like_ranks
+from core.data.values import Codes, Values
 from core.errors import UsageError
 from core.records import GoldenSet, ItemKind, Scale
 from pages.components import label_item
@@ -305,3 +307,51 @@ def _choose_comma(mapping: Mapping, upload: str) -> Mapping:
         "The comma stands", list(COMMA_WORDS), format_func=COMMA_WORDS.__getitem__, key=widget(f"comma_{upload}")
     )
     return replace(mapping, comma=comma)
+
+
+# ── what values mean ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def answer_questions(questions: Sequence[Question], values: Values, upload: str) -> Values:
+    """Ask what values mean where the file alone does not tell; `values` with the answers so far."""
+    for question in questions:
+        with st.container(border=True):
+            values = _ask(question, values, widget(f"values_{upload}_{question}"))
+    return values
+
+
+def _ask(question: Question, values: Values, key: str) -> Values:
+    aspect, numbers = question.aspect, ", ".join(f"{number:g}" for number in question.numbers[:8])
+    if question.kind == "missing":
+        words = f"**{plain(aspect)}**: {numbers} lies far from the other labels. What does it mean?"
+        lost = tuple((aspect, number) for number in question.numbers)
+        options = {
+            "No label: leave it out": replace(values, missing=(*values.missing, *lost)),
+            "It is right: keep it": replace(values, missing=(*values.missing, (aspect, None))),
+        }
+    elif question.kind == "pairs":
+        words = f"**{plain(aspect)}**: raters chose between two texts with the numbers {numbers}. What do they mean?"
+        options = {_capital(codes_words(c)): replace(values, pairs=c) for c in _possible_codes(question.numbers)}
+        options["A scale: high numbers prefer the second text"] = replace(values, pairs="scale")
+    else:
+        low, high = question.numbers
+        words = f"**{plain(aspect)}**: its name says that low labels are good. Which label is the best?"
+        options = {
+            f"{low:g} is the best: turn the labels round": replace(values, best=(*values.best, (aspect, "low"))),
+            f"{high:g} is the best: keep them": replace(values, best=(*values.best, (aspect, "high"))),
+        }
+    chosen = st.radio(words, list(options), index=None, key=key)
+    return options[chosen] if chosen else values
+
+
+def _possible_codes(numbers: Sequence[float]) -> list[Codes]:
+    """Which of up to three numbers are the first text, the second and a tie, in every order."""
+    if len(numbers) == 1:
+        return [(numbers[0], numbers[0] + 1, None), (numbers[0] - 1, numbers[0], None)]
+    if len(numbers) == 2:
+        return [(first, second, None) for first, second in permutations(numbers)]
+    return list(permutations(numbers)) if len(numbers) == 3 else []
+
+
+def _capital(words: str) -> str:
+    return words[:1].upper() + words[1:]

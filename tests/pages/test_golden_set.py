@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -350,3 +351,38 @@ def test_a_comma_that_can_mean_two_things_is_asked_about(place: Place) -> None:
     assert button(screen, "Freeze").disabled
     choose(screen, "The comma stands", "decimal")
     assert not button(screen, "Freeze").disabled
+
+
+VALUES = Path(__file__).parents[1] / "core" / "data" / "values"
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "labels"),
+    [
+        ("g99.csv", "No label: leave it out", 10),
+        ("g99.csv", "It is right: keep it", 12),
+        ("pairs.csv", "1 for the first text, 2 for the second", 4),
+        ("best.csv", "1 is the best: turn the labels round", 10),
+    ],
+)
+def test_what_values_mean_is_asked_before_a_file_is_kept(place: Place, name: str, answer: str, labels: int) -> None:
+    made = {
+        "pairs.csv": "text_a,text_b,winner\n" + "".join(f"First {k},Second {k},{k % 2 + 1}\n" for k in range(4)),
+        "best.csv": "item_id,target,q (1 = best)\n"
+        + "".join(f"{k},Text {k} is here.,{k % 5 + 1}\n" for k in range(10)),
+    }
+    data = made[name].encode() if name in made else (VALUES / name).read_bytes()
+    screen = bring(place, name, data)
+    assert button(screen, "Freeze").disabled
+    (question,) = [radio for radio in screen.radio if answer in radio.options]
+    question.set_value(answer)
+    run(screen)
+    assert not button(screen, "Freeze").disabled
+    press(screen, "Freeze")
+    golden = projects.load_golden_set(place.store, projects.list_goldens(place.store, place.project_id)[0].golden_id)
+    (aspect,) = golden.aspects.values()
+    assert aspect.n_labelled == labels
+    if name == "best.csv":
+        assert list(aspect.values[:5]) == [5, 4, 3, 2, 1]
+    if name == "pairs.csv":
+        assert list(aspect.values) == [1, 3, 1, 3]

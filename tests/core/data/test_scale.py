@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.data.scale import USUAL, WIDEST, find_scale, is_usual
+from core.data.scale import USUAL, find_scale, is_usual, off_scale, strays
 from core.records import Scale
 
 
@@ -48,11 +49,74 @@ def test_no_usual_scale_rounds_outward() -> None:
 def test_a_stray_far_off_is_left_outside_but_a_neighbour_is_not() -> None:
     assert find_scale([1, 2, 3, 4, 5, 99]) == Scale(1, 5, 1.0)
     assert find_scale([1, 2, 3, 4, 5, 7]) == Scale(1, 7, 1.0)
-    assert find_scale([1, 2, 99]).high == 100, "too few different values to call one of them a stray"
+    assert find_scale([1, 2, 99]) == Scale(1, 3, 1.0)
     assert find_scale([1, 1, 1, 1, 1, 3]) == Scale(1, 3, 1.0), "a rare label is no stray"
     assert find_scale([0, 0, 0, 0, 0, 1, 80]) == Scale(0, 100)
     assert find_scale([1, 2, 3, 4, 5, -999]) == Scale(1, 5, 1.0)
-    assert find_scale([1, 2, 3, 4, 5] * 20 + [99] * 3).high == 100, "3 % are no strays"
+    assert find_scale([1, 2, 3, 4, 5] * 20 + [99] * 30) == Scale(1, 5, 1.0), "a code may come often"
+    assert find_scale([1, 2, 3, 4, 5, 99], all_count=True).high == 100
+
+
+@pytest.mark.parametrize(
+    ("values", "found"),
+    [
+        ([5, 4, 3, 2, 1, 3, 5, 99, 99, 2], [99]),
+        ([5, 4, 3, 2, 1, 3, -99, 2], [-99]),
+        ([5, 4, 3, 2, 1, 999, 88], [88, 999]),
+        ([5, 4, 3, 2, 1, -1, -1, -1], [-1]),
+        ([5, 4, 3, 2, 1, 0, 2], [0]),
+        ([7, 6, 5, 4, 3, 2, 1, 0, 2], [0]),
+        ([0.2, 0.4, 0.5, 0.9, -1], [-1]),
+        ([0, 1, 1, 0, 99], [99]),
+        ([1, 0, 1, 0, 9999], [9999]),
+        ([1, 2, 3, 4, 5, 3, 4, 9], [9]),
+        ([1, 2, 3, 4, 5, 3, 4, 55], [55]),
+        ([1, 2, 3, 4, 5, 3, 4, 44, 45, 3, 2, 4], [44, 45]),
+        ([10, 20, 50, 80, 999], [999]),
+        ([10, 20, 50, 80, -1], [-1]),
+        ([2, 1, 0, -1, -2, 99], [99]),
+        # these are scales
+        ([0, 1, 2, 3, 4], []),
+        ([0, 1, 2, 3], []),
+        ([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10], []),
+        ([1, 2, 3, 4, 5, 6, 7, 8, 9], []),
+        ([0, 0.5, 1, 3, 4.5, 5], []),
+        ([-1, 0, 1], []),
+        ([-2, -1, 0, 1, 2], []),
+        ([-3, -1, 0, 1, 2, 3], []),
+        ([0, 20, 35, 60, 99, 100], []),
+        ([1, 3, 5, 7], []),
+        ([2, 5, 7, 9], []),
+        ([1, 1, 2, 1, 10], []),
+    ],
+)
+def test_codes_for_missing_and_slips_are_found(values: list[float], found: list[float]) -> None:
+    assert list(strays(np.array(values, dtype=float))) == found
+
+
+@pytest.mark.parametrize(
+    ("scores", "unread", "own"),
+    [
+        ([-1, 4, 3, -1, 1, 2, 5], [-1], False),
+        ([0, 4, 3, 0, 1, 2, 5], [0], False),
+        ([99, 4, 3, 1, 2, 5], [99], False),
+        ([-99, 4.5, 3.2, 1, 2, 5], [-99], False),
+        ([9, 4, 3, 1, 2, 5], [9], False),
+        ([4, 3, 2, 1] * 10 + [55], [55], False),
+        ([1, 2, 3, 5, 6, 7, 8, 9, 10], [], True),  # a judge on 1-10
+        ([0.1, 0.2, 0.8, 1.0], [], True),
+        ([0, 1, 1, 0], [], True),
+        ([0.1, 0.2, 0.5, 0.8, -1], [-1], True),
+        ([10, 40, 80, 95, -1, 60], [-1], True),
+        ([2, 4, 8, 9], [], True),
+        ([1, 2, 5], [], False),
+    ],
+)
+def test_scores_off_the_scale_of_the_labels(scores: list[float], unread: list[float], own: bool) -> None:
+    given = np.array([*scores, np.nan], dtype=float)
+    found = off_scale(given, Scale(1, 5, 1))
+    assert sorted(set(given[found.mask].tolist())) == unread
+    assert found.own is own
 
 
 def test_no_values() -> None:
@@ -66,6 +130,5 @@ def test_a_scale_in_use_always_holds_what_is_on_it(ends: tuple[float, float], qu
     values = [low + (high - low) * q / 4 for q in quarters]
     scale = find_scale([*values, low, high])
     assert is_usual(scale)
-    if ends != WIDEST:  # on 0-100 a lone value far from the rest reads as a stray
-        assert scale.low <= low
-        assert scale.high >= high
+    assert scale.low <= low
+    assert scale.high >= high

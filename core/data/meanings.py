@@ -1,0 +1,206 @@
+"""What the numbers of each aspect mean: a person's answers applied, and a question where an answer is needed."""
+
+from __future__ import annotations
+
+import re
+from collections import abc
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+import numpy as np
+
+from core.data.cells import folded
+from core.data.columns import Mapping
+from core.data.findings import FindingLog
+from core.data.label_cells import AspectCells, Label
+from core.data.pairs import A_BETTER, B_BETTER, PREFERENCES, TIE
+from core.data.scale import strays
+from core.data.values import Codes
+from core.records import Scale
+from core.wording import counted
+
+_ONE_IS_BEST = re.compile(
+    r"\b1\s*(?:=|:|is|means|→|->|-)?\s*(?:the\s+)?(?:best|excellent|highest|perfect|very good|top|sehr gut)\b"
+    r"|\b(?:best|excellent)\s*(?:=|:|is)\s*1\b"
+    r"|\b(?!0\b|1\b)\d{1,3}\s*(?:=|:|is|means|→|->|-)?\s*(?:the\s+)?(?:worst|terrible|very bad|very poor|poorest)\b"
+    r"|\b(?:lower|low|smaller) (?:is|=|means) (?:better|best|good)\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a person has to say of an aspect before the file can be used.
+
+    "missing": are `numbers` labels?  "pairs": which of `numbers` are the first text, the second and a tie?  "best": is
+    the lowest label the best?
+    """
+
+    kind: Literal["missing", "pairs", "best"]
+    aspect: str
+    numbers: tuple[float, ...] = ()
+
+
+def says_one_is_best(name: str) -> bool:
+    """Whether the name of a column or an anchor says that low numbers are good: ``"quality (1 = best)"``."""
+    return _ONE_IS_BEST.search(re.sub(r"[_\s]+", " ", name)) is not None
+
+
+def leave_out_missing(aspects: abc.Mapping[str, AspectCells], mapping: Mapping, log: FindingLog) -> None:
+    """Take out the labels that a person says are none, in place; a note tells how many."""
+    for aspect, cells in aspects.items():
+        lost = [label for label in labels_in(cells) if mapping.values.is_missing(label.value, aspect)]
+        if not lost:
+            continue
+        _change(cells, partial(_unless_missing, mapping, aspect))
+        numbers = ", ".join(f"{number:g}" for number in sorted({label.value for label in lost}))
+        message = f"{counted(len(lost), 'label')} of {aspect} left out as missing ({numbers}), the first in this row."
+        log.add("note", message, row=lost[0].row, column=lost[0].column)
+
+
+def _unless_missing(mapping: Mapping, aspect: str, label: Label) -> Label | None:
+    return None if mapping.values.is_missing(label.value, aspect) else label
+
+
+def missing_question(cells: AspectCells, mapping: Mapping, confirmed: Scale | None) -> Question | None:
+    """Whether some labels lie so far outside that they may be codes for a missing label, or slips."""
+    if mapping.values.all_count(cells.aspect) or confirmed is not None:
+        return None
+    found = strays(np.array([label.value for label in labels_in(cells)]))
+    return Question("missing", cells.aspect, found) if found else None
+
+
+def note_on_zero(cells: AspectCells, mapping: Mapping, scale: Scale, log: FindingLog) -> None:
+    """Say that 0 counts as a label where it might mean none."""
+    labels = labels_in(cells)
+    zeros = [label for label in labels if label.value == 0]
+    if not zeros or mapping.values.missing or scale.given or scale.step != 1 or scale.low != 0:
+        return
+    if scale.high in (3, 4, 5, 10) and {label.value for label in labels} >= {1.0, 2.0, 3.0}:
+        message = (
+            f"0 counts as the lowest label of {cells.aspect}, {counted(len(zeros), 'time')}. If it means no label, add "
+            "--values missing=0."
+        )
+        log.add("note", message, row=zeros[0].row, column=zeros[0].column)
+
+
+# ── pairs ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def settle_preferences(
+    cells: AspectCells, mapping: Mapping, worded: abc.Collection[str], log: FindingLog
+) -> Scale | Question | None:
+    """Turn codes for a choice between two texts into 1, 2 and 3, in place; or ask which is which.
+
+    `worded` are the columns that name the chosen text in words, which were numbers from 1 to 3 from the start.  Returns
+    the scale of such choices, None for a scale that is to be found, or the question.
+    """
+    labels, answer = labels_in(cells), mapping.values.pairs
+    numbers = tuple(sorted({label.value for label in labels}))
+    if any(label.column in worded for label in labels):
+        return PREFERENCES if set(numbers) <= {A_BETTER, TIE, B_BETTER} else None
+    codes = answer or codes_of(numbers, numbered=are_numbered(mapping))
+    if codes == "scale":
+        return PREFERENCES if set(numbers) <= {A_BETTER, TIE, B_BETTER} else None
+    if codes is None:
+        log.add("error", _which_is_which(cells.aspect, numbers), column=labels[0].column)
+        return Question("pairs", cells.aspect, numbers)
+    meaning = {codes[0]: A_BETTER, codes[1]: B_BETTER} | ({} if codes[2] is None else {codes[2]: TIE})
+    for label in labels:
+        if label.value not in meaning:
+            message = f"{label.value:g} is none of the numbers for a choice: {codes_words(codes)}."
+            log.add("error", message, row=label.row, column=label.column, kind="choice")
+    _change(cells, lambda label: label._replace(value=meaning.get(label.value, TIE)))
+    if answer is None:
+        log.add("note", f"Choices of {cells.aspect} are read as {codes_words(codes)}.", column=labels[0].column)
+    return PREFERENCES
+
+
+def codes_of(numbers: abc.Sequence[float], *, numbered: bool) -> Codes | Literal["scale"] | None:
+    """What the different `numbers` of a choice stand for: codes, a scale, or None where that is open.
+
+    On a scale high numbers prefer the second text.  `numbered`: the columns of the texts are called _1 and _2.
+    """
+    given = set(numbers)
+    if 1.5 in given and given <= {1, 1.5, 2}:
+        return 1.0, 2.0, 1.5
+    if numbered and given <= {1, 2}:
+        return 1.0, 2.0, None
+    if numbered and given == {0, 1, 2}:
+        return 1.0, 2.0, 0.0
+    if given <= {1, 2, 3}:
+        own = 3 in given and (not numbered or given == {1, 3})
+        return "scale" if own else None
+    if given <= {0, 0.5, 1, 1.5, 2} or given <= {-1, 0, 1}:
+        return None
+    return "scale"
+
+
+def are_numbered(mapping: Mapping) -> bool:
+    """Whether the columns of the two texts are called 1 and 2, and not A and B."""
+    first, second = (folded(mapping.roles.get(role, "")) for role in ("target", "context"))
+    return first.endswith("1") and second.endswith("2")
+
+
+def codes_words(codes: Codes) -> str:
+    """``"1 for the first text, 2 for the second, 0 for a tie"``."""
+    first, second, tie = codes
+    words = f"{first:g} for the first text, {second:g} for the second"
+    return words if tie is None else f"{words}, {tie:g} for a tie"
+
+
+def never_reaches_the_end(cells: AspectCells, mapping: Mapping, scale: Scale, log: FindingLog) -> Question | None:
+    """Ask about preferences on a scale whose upper end, the second text, nobody ever chose."""
+    numbers = tuple(sorted({label.value for label in labels_in(cells)}))
+    if scale.given or mapping.values.pairs is not None or numbers[-1] >= scale.high or scale == PREFERENCES:
+        return None
+    log.add("error", _which_is_which(cells.aspect, numbers), column=labels_in(cells)[0].column)
+    return Question("pairs", cells.aspect, numbers)
+
+
+def _which_is_which(aspect: str, numbers: abc.Sequence[float]) -> str:
+    listed = ", ".join(f"{number:g}" for number in numbers[:8]) + (" …" if len(numbers) > 8 else "")
+    first, second = f"{numbers[0]:g}", f"{numbers[-1] if len(numbers) > 1 else numbers[0] + 1:g}"
+    return (
+        f"{aspect} holds the choices {listed}. Say which number is the first text, the second and a tie, such as "
+        f"--values pairs={first}/{second}; or --values pairs=scale where high numbers prefer the second text."
+    )
+
+
+# ── which end is best ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def settle_best(cells: AspectCells, mapping: Mapping, scale: Scale, log: FindingLog) -> Question | None:
+    """Turn an aspect round whose lowest label is the best, in place; or ask where its name says so."""
+    best, labels = mapping.values.best_of(cells.aspect), labels_in(cells)
+    if best == "low":
+        _change(cells, lambda label: label._replace(value=scale.low + scale.high - label.value))
+        message = (
+            f"The labels of {cells.aspect} are turned round: {scale.low:g} was the best and is {scale.high:g} now. "
+            "Higher is better in everything that follows."
+        )
+        log.add("note", message, column=labels[0].column)
+    elif best is None and (says_one_is_best(labels[0].column) or says_one_is_best(cells.aspect)):
+        message = (
+            f"The name says that low labels of {cells.aspect} are good. Turn them round with --values best=low, or "
+            "keep them with --values best=high."
+        )
+        log.add("error", message, column=labels[0].column)
+        return Question("best", cells.aspect, (scale.low, scale.high))
+    return None
+
+
+def labels_in(cells: AspectCells) -> list[Label]:
+    """All labels that were read from cells, ratings first."""
+    return [*cells.ratings, *(label for label in cells.gold if label is not None and cells.gold_given)]
+
+
+def _change(cells: AspectCells, change: abc.Callable[[Label], Label | None]) -> None:
+    """Each label changed or taken out, in place; gold labels that are means of ratings follow."""
+    cells.ratings = [new for label in cells.ratings if (new := change(label))]
+    if cells.gold_given:
+        cells.gold = [None if label is None else change(label) for label in cells.gold]
+    else:
+        cells.gold = [None] * len(cells.gold)
+        cells.gold_from_ratings()
