@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -14,12 +14,29 @@ from core.calibration.records import Calibration
 from core.calibration.settings import CalibrationSettings
 from core.comparison.supervised import plain_regression
 from core.data import split_sources
+from core.data.scale import off_scale
 from core.data.split import task_of
+from core.data.values import Codes
 from core.errors import AspectError, UsageError
 from core.export import read_verdicts
 from core.export.judge_writing import Known, label_warnings, needs_of
+from core.export.verdict_files import OFF_SCALE
 from core.judging.base import Judge, parts_read
-from core.records import Alignment, FloatArray, GoldenSet, IntArray, Level, Measure, Split, Statistic, Task, Verdict
+from core.records import (
+    Alignment,
+    FloatArray,
+    GoldenSet,
+    IntArray,
+    Level,
+    Measure,
+    Scale,
+    Scored,
+    Split,
+    Statistic,
+    Task,
+    Unscored,
+    Verdict,
+)
 from core.stats import (
     EPSILON,
     AgreementReport,
@@ -291,14 +308,41 @@ def _match(golden: GoldenSet, verdicts: AnyVerdicts, aspect: str, name: str = ""
     return _Match(LabelledItems.of(golden, aspect, used), table.aligned(golden.item_ids)[used])
 
 
-def in_records(verdicts: AnyVerdicts, task: Task) -> Verdicts:
-    """Whatever form verdicts come in as `Verdicts`."""
+def in_records(verdicts: AnyVerdicts, task: Task, codes: Codes | Literal["scale"] | None = None) -> Verdicts:
+    """Whatever form verdicts come in as `Verdicts`; what is no score beside the labels is Unscored ("out of range").
+
+    `codes` says what the scores of a file on pairs stand for.
+    """
     match verdicts:
         case Verdicts():
-            return verdicts
+            records = verdicts
         case Path() | str():
-            return read_verdicts(verdicts, task.scale, task.aspect)
+            return read_verdicts(verdicts, task.scale, task.aspect, pairs=task.kind == "pair", codes=codes)
         case Mapping():
-            return Verdicts.of_scores(verdicts)
+            records = Verdicts.of_scores(verdicts)
         case _:
-            return Verdicts(verdicts)
+            records = Verdicts(verdicts)
+    off = off_scale(records.values, task.scale).mask
+    if not off.any():
+        return records
+    return Verdicts(
+        Unscored(one.item_id, "out of range", OFF_SCALE.format(value=one.value, scale=task.scale))
+        if is_off and isinstance(one, Scored)
+        else one
+        for one, is_off in zip(records, off.tolist(), strict=True)
+    )
+
+
+def off_scale_words(verdicts: Verdicts, scale: Scale) -> list[str]:
+    """How many scores count for nothing because they lie off the scale of the labels, and whether the others do too."""
+    lost = [verdict for verdict in verdicts.unscored if verdict.reason == "out of range" and verdict.detail]
+    words = []
+    if lost:
+        words.append(f"Not used: {len(lost):,} of {len(verdicts):,} scores. {lost[0].detail}")
+    known = verdicts.values[~np.isnan(verdicts.values)]
+    if off_scale(known, scale).own:
+        words.append(
+            f"The scores run from {known.min():g} to {known.max():g}, and the labels from {scale}. Correlations hold; "
+            "errors and bias do not."
+        )
+    return words

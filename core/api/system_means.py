@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from core.comparison.judged import NextLabels, judged_items, next_labels
 from core.comparison.means_finding import means_finding
 from core.data import load_items
 from core.data.known_texts import KnownTexts
+from core.data.scale import off_scale
 from core.data.split import task_of, text_digest
 from core.data.verdict_files.scored import ScoredRows, read_groups, read_scored
 from core.errors import UsageError
@@ -21,6 +24,8 @@ from core.stats.system_means import system_means
 
 if TYPE_CHECKING:
     from core.api.measures import AnyVerdicts
+
+OFF_SCALE = "scores off the scale of the labels"
 
 PAIRS = (
     "{name} holds pairs of texts, and the mean of a pair is no system's. Run `preferences GOLDEN VERDICTS --aspect "
@@ -85,7 +90,7 @@ def estimate_means(
     task, picked = task_of(golden, aspect), frozenset(picked)
     if golden.kind == "pair":
         raise UsageError(PAIRS.format(name=golden.name, aspect=aspect))
-    rows = _rows(verdicts, aspect, task)
+    rows, n_off = _rows(verdicts, aspect, task)
     judged = judged_items(
         golden,
         aspect,
@@ -106,22 +111,24 @@ def estimate_means(
         means,
         plan_labels(means, planned or USUAL_LABELS) if asked else None,
         next_labels(judged, means, seed=seed),
-        judged.left_out,
+        {**judged.left_out, **({OFF_SCALE: n_off} if n_off else {})},
     )
 
 
-def _rows(verdicts: AnyVerdicts, aspect: str, task: Task) -> ScoredRows:
-    """Verdicts in columns, with the systems and sources that stand beside them in a file."""
+def _rows(verdicts: AnyVerdicts, aspect: str, task: Task) -> tuple[ScoredRows, int]:
+    """Verdicts in columns, with the systems and sources beside them in a file; and how many are off the scale."""
     file = Path(verdicts) if isinstance(verdicts, (Path, str)) else None
     if file is not None and (rows := read_scored(file, aspect)) is not None:
-        return rows
+        off = off_scale(rows.scores, task.scale).mask
+        return replace(rows, scores=np.where(off, np.nan, rows.scores)), int(off.sum())
     from core.api.measures import in_records
 
     read = in_records(verdicts, task)
     ids = [verdict.item_id for verdict in read]
     groups = {} if file is None else read_groups(file)
     named = [groups.get(item_id, ("", "")) for item_id in ids] if groups else []
-    return ScoredRows(ids, read.values, [system for system, _ in named], [source for _, source in named])
+    n_off = sum(verdict.reason == "out of range" for verdict in read.unscored)
+    return ScoredRows(ids, read.values, [system for system, _ in named], [source for _, source in named]), n_off
 
 
 def _places(items: GoldenSet | Path | str | None) -> Mapping[str, Item] | None:

@@ -7,8 +7,17 @@ from typing import Annotated
 
 import typer
 
-from core.cli.options import VERDICTS, AspectOption, Golden, JsonFlag, RanksOption, ValuesOption, chosen_ranks
-from core.cli.output import notes, tell
+from core.cli.options import (
+    VERDICTS,
+    AspectOption,
+    Golden,
+    JsonFlag,
+    RanksOption,
+    ValuesOption,
+    chosen_ranks,
+    read_table,
+)
+from core.cli.output import noted, notes, tell
 
 commands = typer.Typer(add_completion=False)
 
@@ -34,16 +43,18 @@ def threshold(
     from core.data import load_golden
     from core.stats.threshold import yes_no_words
 
+    loaded = load_golden(golden, ranks=chosen_ranks(ranks), values=values)
+    table, _, off = read_table(loaded, verdicts, aspect, values)
     chosen = choose_threshold(
-        load_golden(golden, ranks=chosen_ranks(ranks), values=values),
-        verdicts,
+        loaded,
+        table,
         aspect,
         yes_from=yes_from,
         miss_cost=miss_cost,
         alarm_cost=alarm_cost,
         judge_file=judge_file,
     )
-    tell(chosen.as_json(), yes_no_words(chosen), as_json)
+    tell(chosen.as_json() | noted(off), [*yes_no_words(chosen), *off], as_json)
 
 
 @commands.command(rich_help_panel="Measure")
@@ -63,8 +74,11 @@ def preferences(
     from core.data import load_golden
     from core.stats.preferences import agreement_words, strength_lines
 
-    outcome = preferred(load_golden(golden, values=values), aspect, verdicts, judge_file=judge_file)
+    loaded, table, off = load_golden(golden, values=values), None, list[str]()
+    if verdicts is not None:
+        table, _, off = read_table(loaded, verdicts, aspect, values)
+    outcome = preferred(loaded, aspect, table, judge_file=judge_file)
     lines = strength_lines("people", outcome.by_people)
     if outcome.by_judge is not None and outcome.agreement is not None:
         lines = [*agreement_words(outcome.agreement), *lines, *strength_lines("the judge", outcome.by_judge)]
-    tell(outcome.as_json(), lines + (notes(outcome.caution) if outcome.caution else []), as_json)
+    tell(outcome.as_json() | noted(off), [*lines, *off] + (notes(outcome.caution) if outcome.caution else []), as_json)

@@ -17,8 +17,9 @@ from core.cli.options import (
     StatisticOption,
     ValuesOption,
     chosen_ranks,
+    read_table,
 )
-from core.cli.output import because, interval_words, number, probability, signed, tell
+from core.cli.output import because, interval_words, noted, number, probability, signed, tell
 
 if TYPE_CHECKING:
     from core.comparison.examination import Examination
@@ -48,15 +49,17 @@ def examine(
     from core.api.examined import examine as examined
     from core.data import load_golden
 
+    loaded = load_golden(golden, ranks=chosen_ranks(ranks), values=values)
+    table, _, off = read_table(loaded, verdicts, aspect, values)
     examination = examined(
-        load_golden(golden, ranks=chosen_ranks(ranks), values=values),
-        verdicts,
+        loaded,
+        table,
         aspect,
         statistic=statistic,
         judge_file=judge_file,
         model=model,
     )
-    tell(examination.as_json(), _words(examination), as_json)
+    tell(examination.as_json() | noted(off), [*_words(examination), *off], as_json)
 
 
 def _words(examination: Examination) -> list[str]:

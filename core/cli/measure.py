@@ -23,16 +23,15 @@ from core.cli.options import (
     chosen_level,
     chosen_ranks,
     read_scale,
+    read_table,
 )
-from core.cli.output import alignment_words, because, interval_words, notes, number, probability, signed, tell
+from core.cli.output import alignment_words, because, interval_words, noted, notes, number, probability, signed, tell
 from core.errors import UsageError
 
 if TYPE_CHECKING:
     from core.api.system_means import EstimatedMeans
-    from core.records import GoldenSet
     from core.stats import AgreementReport, Ceiling, Comparison
     from core.stats.labels_needed import LabelPlanning
-    from core.verdicts import Verdicts
 
 
 commands = typer.Typer(add_completion=False)
@@ -64,8 +63,8 @@ def align(
     from core.data import load_golden
 
     loaded = load_golden(golden, ranks=chosen_ranks(ranks), values=values)
-    table, unknown = _read(loaded, verdicts, aspect)
-    body, lines = {"n_unknown": unknown}, _unknown_words(unknown, len(table))
+    table, unknown, off = read_table(loaded, verdicts, aspect, values)
+    body, lines = {"n_unknown": unknown} | noted(off), [*_unknown_words(unknown, len(table)), *off]
     if everything:
         report = align_all(loaded, table, aspect, bootstrap=bootstrap, seed=seed)
         tell(report.as_json() | body, [*_table_words(report), *lines], as_json)
@@ -116,17 +115,21 @@ def compare(
     from core.api.measures import compare as measure
     from core.data import load_golden
 
+    loaded = load_golden(golden, ranks=chosen_ranks(ranks), values=values)
+    a, _, off_a = read_table(loaded, verdicts_a, aspect, values)
+    b, _, off_b = read_table(loaded, verdicts_b, aspect, values)
     comparison = measure(
-        load_golden(golden, ranks=chosen_ranks(ranks), values=values),
-        verdicts_a,
-        verdicts_b,
+        loaded,
+        a,
+        b,
         aspect,
         statistic=statistic,
         level=chosen_level(level),
         bootstrap=bootstrap,
         seed=seed,
     )
-    tell(comparison.as_json(), _comparison_words(comparison), as_json)
+    off = [f"{name}: {words}" for name, said in (("a", off_a), ("b", off_b)) for words in said]
+    tell(comparison.as_json() | noted(off), [*_comparison_words(comparison), *off], as_json)
 
 
 @commands.command(rich_help_panel="Measure")
@@ -166,7 +169,7 @@ def ceiling(
     people = measure(loaded, aspect, statistic=statistic, level=at, panel=panel, bootstrap=bootstrap, seed=seed)
     body, lines = people.as_json(), _ceiling_words(people)
     if verdicts is not None:
-        table, unknown = _read(loaded, verdicts, aspect)
+        table, unknown, off = read_table(loaded, verdicts, aspect, values)
         axis, panel = people.leave_one_out.alignment, people.panel or None
         paired = beside_people(loaded, table, aspect, statistic=axis.statistic, level=axis.level, panel=panel)
         test = partial(annotator_test, epsilon=EPSILONS[raters_are], nominal=nominal, standardise=standardise)
@@ -179,12 +182,14 @@ def ceiling(
             "annotator_test_by_source": by_source.as_json(),
             "annotator_test_over_items": over_items.as_json(),
             "n_unknown": unknown,
+            **noted(off),
         }
         lines += [
             beside_people_words(paired, f"{axis.statistic}, {axis.level} level"),
             annotator_test_words(usual),
             *([annotator_test_words(over_items)] if usual.clustered else []),
             *_unknown_words(unknown, len(table)),
+            *off,
         ]
     tell(body, lines, as_json)
 
@@ -256,30 +261,21 @@ def plan_labels(
 
     if len({pilot is None, verdicts is None, not aspect}) > 1:
         raise UsageError("A pilot takes --pilot GOLDEN, --verdicts FILE and --aspect NAME together.")
-    known = None
+    known, off = None, list[str]()
     if pilot is not None and verdicts is not None:
         loaded = load_golden(pilot, ranks=chosen_ranks(ranks), values=values)
-        table, _ = _read(loaded, verdicts, aspect)
+        table, _, off = read_table(loaded, verdicts, aspect, values)
         known = label_pilot(loaded, table, aspect)
     plan = planned(items, sources or items, raters, pilot=known)
     curve = interval_curve(plan, pilot=known)
     body = plan.as_json() | {"words": plan.words, "curve": [point.as_json() for point in curve]}
-    tell(body, [plan.words, *(f"  {_plan_words(point)}" for point in curve)], as_json)
+    tell(body, [plan.words, *(f"  {_plan_words(point)}" for point in curve), *off], as_json)
 
 
 def _plan_words(point: LabelPlanning) -> str:
     known = f"{point.n_items:,} items: {number(point.value)}{interval_words(point.interval)}"
     fall = number(point.fall)
     return f"{known}, smallest fall seen {fall}{because(point.enough[-1] if point.enough else '')}"
-
-
-def _read(golden: GoldenSet, file: Path, aspect: str) -> tuple[Verdicts, int]:
-    """The verdicts of a file, and how many are for items that the golden set does not have."""
-    from core.api.measures import in_records
-    from core.data.split import task_of
-
-    verdicts, item_ids = in_records(file, task_of(golden, aspect)), frozenset(golden.item_ids)
-    return verdicts, sum(verdict.item_id not in item_ids for verdict in verdicts)
 
 
 # ── words ────────────────────────────────────────────────────────────────────────────────────────────────────

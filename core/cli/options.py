@@ -14,9 +14,10 @@ from core.errors import UsageError
 if TYPE_CHECKING:
     from core.judging.asking import Asking
     from core.providers.base import ReplyStore
-    from core.records import Level, Scale
+    from core.records import GoldenSet, Level, Scale
     from core.settings import Settings
     from core.store.store import Store
+    from core.verdicts import Verdicts
 
 Golden = Annotated[Path, typer.Argument(help="Golden set: CSV, JSONL (.gz), Parquet or XLSX.")]
 AspectOption = Annotated[str, typer.Option("--aspect", help="The human_<aspect> to use.")]
@@ -175,3 +176,17 @@ def cache_for(judge_file: Path, judge: str, *, accept_edited: bool) -> ReplyStor
         fusion = open_file(judge_file, "fusion", accept_edited=accept_edited).card["fusion"]
         return reply_cache(str(fusion["judge"]["spec"])) if fusion["method"] == "llm" else None
     return reply_cache(judge or str(open_file(judge_file, accept_edited=accept_edited).card["judge"]["spec"]))
+
+
+def read_table(
+    golden: GoldenSet, file: Path, aspect: str, values: Sequence[str] | None
+) -> tuple[Verdicts, int, list[str]]:
+    """The verdicts of a file, how many are for items beyond the golden set, and what to say of scores off the scale."""
+    from core.api.measures import in_records, off_scale_words
+    from core.data.split import task_of
+    from core.data.values import Values
+
+    task, item_ids = task_of(golden, aspect), frozenset(golden.item_ids)
+    verdicts = in_records(file, task, Values.of(values).verdicts)
+    unknown = sum(verdict.item_id not in item_ids for verdict in verdicts)
+    return verdicts, unknown, off_scale_words(verdicts, task.scale)

@@ -137,6 +137,11 @@ def notes(*texts: str) -> list[str]:
     return [f"Note: {text}" for text in texts]
 
 
+def noted(texts: Sequence[str]) -> dict[str, list[str]]:
+    """What to know of the input, for the JSON; nothing where there is nothing to say."""
+    return {"notes": list(texts)} if texts else {}
+
+
 def written_to(out: str) -> list[str]:
     """The last line of what a command says; none where it wrote nothing."""
     return [f"Written to {out}"] if out else []

@@ -21,6 +21,7 @@ from core.data.kinds import CONVERSATION_NAMES, DATA_NAMES, PAIRS, detect_kind
 from core.data.values import Values
 from core.errors import UsageError
 from core.records import ItemKind
+from core.texts import is_blank, text_length
 
 Rows = abc.Sequence[abc.Mapping[str, Any]]
 Layout = Literal["wide", "long"]
@@ -73,6 +74,11 @@ ALIASES: abc.Mapping[str, tuple[str, ...]] = {
     "aspect": tuple("dimension criterion quality_dimension attribute".split()),
     "value": tuple("label score rating human_score human_rating human_label".split()),
 }
+_OF_PAIRS = frozenset(name for pair in PAIRS for name in pair)
+_REMARKS = frozenset(
+    "comment comments note notes remark remarks explanation reason rationale feedback justification why".split()
+)
+"""Of columns in which raters say something about a text."""
 KNOWN_ASPECTS = frozenset(
     "coherence consistency fluency relevance overall quality naturalness informativeness engagingness groundedness "
     "understandability grammar semantics adequacy faithfulness factuality simplicity meaning helpfulness correctness "
@@ -298,6 +304,7 @@ def propose_mapping(columns: abc.Sequence[str], sample_rows: Rows) -> Mapping:
     draft = _Draft(tuple(columns), sample_rows)
     draft.take_aspect_and_value()
     draft.take_own_names()
+    draft.take_target()
     draft.take_aliases()
     draft.take_labels()
     draft.settle_target()
@@ -334,6 +341,8 @@ class _Draft:
 
     def take_own_names(self) -> None:
         for column in self.columns:
+            if column == "target" and self.holds_codes(column):
+                continue  # texts may stand in another column
             if is_role(column) and column not in ("aspect", "value") and self.holds_ratings(column):
                 self.give(column, [column])
         self.give("references", [column for column in self.columns if column == "reference"])
@@ -347,6 +356,57 @@ class _Draft:
             message = f"Column {column!r} is left out: it does not hold one list of ratings an item ({problem})."
             self.notes.append(message)
         return not problem
+
+    def take_target(self) -> None:
+        """The judged text: of the usual names the first that holds texts; then any other column of texts.
+
+        A prediction, an output or an answer may be a number or a flag beside the text it is about.
+        """
+        if "target" in self.roles:
+            return
+        named = by_name(self.free(), ("target", *ALIASES["target"]))
+        written = [column for column in named if folded(column) in _OF_PAIRS or not self.holds_codes(column)]
+        if written:
+            self.give("target", written)
+        elif named and (others := [column for column in self.free() if self.is_other_text(column)]):
+            self.roles["target"], self.found["target"] = others[0], "content"
+        elif named[:1] == ["target"]:
+            self.give("target", named)
+        elif named:
+            self.give("target", named)
+            message = f"Column {named[0]!r} is read as target but holds numbers or codes. Map target to another column"
+            self.notes.append(f"{message} if that holds the judged text.")
+        for column in named if "target" in self.roles else ():
+            if column != self.roles["target"] and column not in written:
+                self.notes.append(f"Column {column!r} is not read as target: it holds numbers or codes, and no texts.")
+
+    def is_other_text(self, column: str) -> bool:
+        """Whether a column of no usual name holds texts that could be judged."""
+        usual = {name for role, aliases in ALIASES.items() if role != "target" for name in (role, *aliases)}
+        name = folded(column)
+        cells = self.cells(column)
+        texts = [cell for cell in cells if isinstance(cell, str)]
+        if name in usual or is_role(column) or set(name.split("_")) & _REMARKS or self.holds_codes(column):
+            return False
+        return len(texts) >= 0.8 * len(cells) and sum(map(text_length, texts)) >= 3 * len(texts)
+
+    def holds_codes(self, column: str) -> bool:
+        """Whether a column holds numbers, flags (accept, reject) or ids, and no texts."""
+        cells = [cell for cell in self.cells(column) if not (isinstance(cell, str) and is_blank(cell))]
+        if not cells:
+            return False
+        if not _not_numbers(cell for cell in cells if not isinstance(cell, bool)):
+            return True
+        if not all(isinstance(cell, str) and len(cell) <= 40 for cell in cells):
+            return False
+        names = {folded(cell) or cell for cell in cells}
+        few = len(names) <= min(10, len(cells) / 2) and all(text_length(cell) <= 3 for cell in cells)
+        ids = all(re.fullmatch(r"\S*[\d_]\S*|.", cell.strip(), re.ASCII) for cell in cells)
+        return few or ids
+
+    def cells(self, column: str) -> list[Any]:
+        """What is filled in the first rows of a column."""
+        return [row[column] for row in self.rows[:200] if row.get(column) not in (None, "")]
 
     def take_aliases(self) -> None:
         for column in self.free():

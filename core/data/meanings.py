@@ -106,7 +106,7 @@ def settle_preferences(
     if codes is None:
         log.add("error", _which_is_which(cells.aspect, numbers), column=labels[0].column)
         return Question("pairs", cells.aspect, numbers)
-    meaning = {codes[0]: A_BETTER, codes[1]: B_BETTER} | ({} if codes[2] is None else {codes[2]: TIE})
+    meaning = meaning_of(codes)
     for label in labels:
         if label.value not in meaning:
             message = f"{label.value:g} is none of the numbers for a choice: {codes_words(codes)}."
@@ -115,6 +115,11 @@ def settle_preferences(
     if answer is None:
         log.add("note", f"Choices of {cells.aspect} are read as {codes_words(codes)}.", column=labels[0].column)
     return PREFERENCES
+
+
+def meaning_of(codes: Codes) -> dict[float, float]:
+    """Each code → 1 (the first text is better), 2 (a tie) or 3 (the second is)."""
+    return {codes[0]: A_BETTER, codes[1]: B_BETTER} | ({} if codes[2] is None else {codes[2]: TIE})
 
 
 def codes_of(numbers: abc.Sequence[float], *, numbered: bool) -> Codes | Literal["scale"] | None:

@@ -6,6 +6,7 @@ On the command line and in Python an answer is a text, once for each::
     missing=none        every number is a label
     pairs=1/2/0         first text / second text / tie; the tie can be left out
     pairs=scale         the numbers are a scale, and high ones prefer the second text
+    verdicts=1/2/0      as pairs, for the scores in a file of verdicts on pairs
     best=low            the lowest label is the best; best=quality:low for one aspect
     best=high           the highest label is the best
 """
@@ -23,7 +24,7 @@ Codes = tuple[float, float, float | None]
 """Numbers for "the first text", "the second text" and a tie."""
 Best = Literal["low", "high"]
 
-_FORMS = "missing=99, missing=none, pairs=1/2/0, pairs=scale, best=low, best=high"
+_FORMS = "missing=99, missing=none, pairs=1/2/0, pairs=scale, verdicts=1/2/0, best=low, best=high"
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,7 @@ class Values:
 
     missing: tuple[tuple[str, float | None], ...] = ()
     pairs: Codes | Literal["scale"] | None = None
+    verdicts: Codes | Literal["scale"] | None = None
     best: tuple[tuple[str, Best], ...] = ()
 
     @classmethod
@@ -55,9 +57,10 @@ class Values:
             f"missing={aspect and aspect + ':'}{'none' if number is None else f'{number:g}'}"
             for aspect, number in self.missing
         ]
-        if self.pairs is not None:
-            codes = self.pairs if self.pairs == "scale" else "/".join(f"{n:g}" for n in self.pairs if n is not None)
-            said.append(f"pairs={codes}")
+        for name, codes in (("pairs", self.pairs), ("verdicts", self.verdicts)):
+            if codes is not None:
+                words = codes if codes == "scale" else "/".join(f"{n:g}" for n in codes if n is not None)
+                said.append(f"{name}={words}")
         return (*said, *(f"best={aspect and aspect + ':'}{end}" for aspect, end in self.best))
 
     def with_answer(self, answer: str) -> Values:
@@ -69,12 +72,9 @@ class Values:
                 (aspect, None if text == "none" else _number(text, answer)) for aspect, text in _by_aspect(given)
             ]
             return replace(self, missing=(*self.missing, *numbers))
-        if name == "pairs" and given == "scale":
-            return replace(self, pairs="scale")
-        if name == "pairs":
-            codes = [_number(text, answer) for text in given.split("/")]
-            if len(codes) in (2, 3) and len(set(codes)) == len(codes):
-                return replace(self, pairs=(codes[0], codes[1], codes[2] if len(codes) == 3 else None))
+        if name in ("pairs", "verdicts"):
+            codes = _codes(given, answer)
+            return replace(self, pairs=codes) if name == "pairs" else replace(self, verdicts=codes)
         if name == "best":
             ends = _by_aspect(given)
             if all(end in ("low", "high") for _, end in ends):
@@ -99,6 +99,15 @@ def _by_aspect(text: str) -> list[tuple[str, str]]:
     """``"99,quality:-1"`` as [("", "99"), ("quality", "-1")]."""
     parts = (part.strip().rpartition(":") for part in text.split(","))
     return [(aspect.strip().removeprefix("human_"), answer.strip()) for aspect, _, answer in parts]
+
+
+def _codes(text: str, answer: str) -> Codes | Literal["scale"]:
+    if text == "scale":
+        return "scale"
+    codes = [_number(part, answer) for part in text.split("/")]
+    if len(codes) not in (2, 3) or len(set(codes)) < len(codes):
+        raise _bad(answer)
+    return codes[0], codes[1], codes[2] if len(codes) == 3 else None
 
 
 def _number(text: str, answer: str) -> float:

@@ -8,12 +8,19 @@ is the mean of its readable replies; an item without one has the score null.
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+import numpy as np
+
+from core.data.meanings import codes_of, meaning_of
+from core.data.pairs import PREFERENCES, side_named, texts_of_pairs
+from core.data.scale import off_scale
+from core.data.values import Codes
 from core.data.verdict_files import (
     BY_ORDER,
     Entry,
@@ -31,6 +38,8 @@ from core.files import json_lines, write_text
 from core.judging.parse import read_rating, read_rating_as_paper
 from core.records import Scale, Unscored, UnscoredReason, Verdict
 from core.verdicts import Reading, Verdicts, mean_verdict
+
+OFF_SCALE = "The score {value:g} lies outside {scale}."
 
 Parser = Literal["concord", "paper"]
 
@@ -59,12 +68,20 @@ def verdict_lines(verdicts: Iterable[Verdict]) -> Iterator[str]:
         yield json.dumps(verdict_row(verdict), ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def read_verdicts(path: Path | str, scale: Scale | None = None, aspect: str = "") -> Verdicts:
+def read_verdicts(
+    path: Path | str,
+    scale: Scale | None = None,
+    aspect: str = "",
+    *,
+    pairs: bool = False,
+    codes: Codes | Literal["scale"] | None = None,
+) -> Verdicts:
     """Verdicts out of a verdict file (`item_id`, `score`) or a replies file (`item_id`, `responses`).
 
     A replies file needs `scale`; an item's score is the mean of its readable replies.  Where a column `aspect` names
-    that of each row, only the rows of `aspect` count.  GoldenError names the row of a missing or doubled id and of a
-    score that is no number, and the aspects of a file that holds others.
+    that of each row, only the rows of `aspect` count.  With a `scale`, codes for "could not be read" and slips off it
+    are Unscored ("out of range").  For `pairs` of texts `codes` says what the scores stand for.  GoldenError names the
+    row of a missing or doubled id and of a score that is no number, and the aspects of a file that holds others.
     """
     recording = load_recording(path, max_rows=None)
     columns = propose_columns(recording)
@@ -80,9 +97,13 @@ def read_verdicts(path: Path | str, scale: Scale | None = None, aspect: str = ""
             of_item += [reading_of(reply, read_rating, scale, aspect) for reply in entry.replies]
             texts.setdefault(entry.item_id, []).extend(reply.text for reply in entry.replies)
         else:
-            of_item.append(_score(entry, recording.name))
+            of_item.append(_score(entry, recording.name, pairs=pairs))
     if not readings and wanted:
         raise GoldenError(_other_aspects(recording, columns.roles["aspect"], aspect), file=recording.name)
+    if pairs and scale == PREFERENCES and "n_read" not in recording.columns:  # our own files hold 1 to 3
+        readings = _choices(readings, recording, codes)
+    if scale is not None:
+        readings = _on_scale(readings, scale)
     verdicts = (mean_verdict(name, of_item, raw=tuple(texts.get(name, ()))) for name, of_item in readings.items())
     return by_order(Verdicts(verdicts), recording, columns, aspect=wanted)
 
@@ -92,10 +113,57 @@ def _other_aspects(recording: Recording, column: str, aspect: str) -> str:
     return f"no row is about {aspect!r}: the column {column!r} names {', '.join(there[:10])[:300] or 'nothing'}"
 
 
-def _score(entry: Entry, name: str) -> Reading:
+def _on_scale(readings: Mapping[str, list[Reading]], scale: Scale) -> dict[str, list[Reading]]:
+    """`readings` without what is no score beside labels on `scale`."""
+    values = [math.nan if one.value is None else one.value for of_item in readings.values() for one in of_item]
+    off = iter(off_scale(np.array(values, dtype=np.float64), scale).mask.tolist())
+    return {
+        name: [_out_of_range(one.value, scale) if next(off) and one.value is not None else one for one in of_item]
+        for name, of_item in readings.items()
+    }
+
+
+def _out_of_range(value: float, scale: Scale) -> Reading:
+    return Reading(None, "out of range", detail=OFF_SCALE.format(value=value, scale=scale))
+
+
+def _choices(
+    readings: Mapping[str, list[Reading]], recording: Recording, codes: Codes | Literal["scale"] | None
+) -> dict[str, list[Reading]]:
+    """Scores of pairs as 1, 2 and 3.  GoldenError where nothing says what they stand for."""
+    numbers = sorted({one.value for of_item in readings.values() for one in of_item if one.value is not None})
+    texts = texts_of_pairs(recording.columns)
+    numbered = texts is not None and texts[0].endswith("1")
+    if codes is None:
+        codes = codes_of(numbers, numbered=True) if numbered else "scale"
+        if codes is None or (codes == "scale" and numbers and set(numbers) <= {-1, 0, 0.5, 1, 1.5, 2}):
+            listed = ", ".join(f"{number:g}" for number in numbers)
+            raise GoldenError(
+                f"the scores are {listed}, and none is 3, which prefers the second text. Say which number is the first "
+                "text, the second and a tie, such as --values verdicts=1/2/0, or write A, B and tie",
+                file=recording.name,
+            )
+    if codes == "scale":
+        return dict(readings)
+    meaning = meaning_of(codes)
+    return {
+        name: [one if one.value is None else _meant(one, one.value, meaning) for one in of_item]
+        for name, of_item in readings.items()
+    }
+
+
+def _meant(reading: Reading, value: float, meaning: Mapping[float, float]) -> Reading:
+    if value in meaning:
+        return replace(reading, value=meaning[value])
+    return Reading(None, "out of range", detail=f"The score {value:g} is none of the numbers for a choice.")
+
+
+def _score(entry: Entry, name: str, *, pairs: bool = False) -> Reading:
     if not entry.has_score:
         message = "neither a 'score' nor 'responses' column is there, nor one of another usual name"
         raise GoldenError(message, file=name, row=entry.row)
+    if pairs and isinstance(entry.score, str) and (side := side_named(entry.score)) is not None:
+        return Reading(side)
     number = number_in(entry.score)
     if isinstance(number, str):
         raise GoldenError(f"{number} (empty or null means unscored)", file=name, row=entry.row)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
+import numpy as np
+
 from core.data.cells import AmbiguousCommaError, CellError, aspect_key, read_id, read_number, shown
 from core.data.pairs import PREFERENCES, side_named
-from core.data.scale import narrowest_scale, usual_scales
+from core.data.scale import narrowest_scale, off_scale, usual_scales
 from core.data.split import task_of
 from core.data.verdict_files.columns import BY_ORDER, Columns, propose_columns
 from core.data.verdict_files.preview import ImportChoices, ImportPreview, Tally, Use
@@ -47,6 +49,14 @@ class Reader:
         self._sides = pairs and self._scale == PREFERENCES
         self._read_reply = read_reply
         self._beyond: list[str] = []
+        self._codes: frozenset[float] = frozenset()
+
+    def leave_out_codes(self, scores: Iterable[Any]) -> None:
+        """Look through all scores for codes that say that an item could not be judged, such as -1; none is a score."""
+        numbers = np.array([n for score in scores if isinstance(n := number_in(score), float)], dtype=np.float64)
+        off = off_scale(numbers, self._scale)
+        if self._choices.any_number or not off.own:
+            self._codes = frozenset(numbers[off.mask].tolist())
 
     def verdict(self, item_id: str, rows: Sequence[Entry]) -> Verdict:
         """The mean over the item's readable replies or scores, mapped to the aspect's scale where that was chosen.
@@ -112,6 +122,8 @@ class Reader:
         if not isinstance(number, float):
             return Reading(None, "no verdict", detail=f"{number or 'The score is empty'}."), text
         self.tally.numbers.append(number)
+        if number in self._codes:
+            return Reading(None, "out of range", detail=f"The score {number:g} lies outside the others."), text
         if self._choices.any_number or self._scale.holds(number):
             return Reading(number), text
         return Reading(None, "out of range", detail=f"The score {number:g} lies outside {self._scale}."), text
@@ -166,6 +178,8 @@ def match(
         else:
             unknown[entry.item_id] = None
     reader = Reader(use, choices, scale, aspect, read_reply, pairs=golden.kind == "pair")
+    if use == "scores":
+        reader.leave_out_codes(entry.score for own in rows.values() for entry in own)
     verdicts = Verdicts(reader.verdict(item_id, own) for item_id, own in rows.items() if own)
     return ImportPreview(
         recording=recording,

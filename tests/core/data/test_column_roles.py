@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.data import propose_mapping
+from core.data import propose_mapping, read_table
 from core.data.cells import folded
 from core.data.columns import ALIASES, PLAIN_ROLES, RatingColumn
 from core.errors import UsageError
+
+FILES = Path(__file__).parent / "values"
 
 
 def test_own_names_win_over_aliases_and_the_alias_column_stays_unused() -> None:
@@ -155,3 +160,50 @@ def test_every_column_plays_one_role_or_is_unused(columns: list[str]) -> None:
     assert sorted(mapping.found) == sorted(mapping.roles)
     assert set(mapping.found.values()) <= {"exact", "alias"}
     assert mapping.as_json()["roles"] == dict(mapping.roles)
+
+
+@pytest.mark.parametrize(
+    ("name", "left"), [("clf2.csv", "prediction"), ("outlen.csv", "output"), ("prod.jsonl", "answer")]
+)
+def test_numbers_and_flags_are_not_the_text_beside_a_column_of_texts(name: str, left: str) -> None:
+    table = read_table(FILES / name)
+    mapping = propose_mapping(table.columns, table.rows)
+    assert mapping.roles["target"] == "text"
+    assert any(repr(left) in note and "is not read as target" in note for note in mapping.notes)
+
+
+@pytest.mark.parametrize(
+    ("cells", "text"),
+    [
+        ({"target": [0, 1, 1, 0]}, "sentence"),
+        ({"output": [True, False, True, True]}, "essay"),
+        ({"response": ["yes", "no", "no", "yes"]}, "tweet"),
+        ({"answer": ["A", "B", "C", "A"]}, "body"),
+        ({"prediction": ["0.31", "0.9", "0.2", "0.55"]}, "text"),
+        ({"output": ["out_001", "out_002", "out_003", "out_004"]}, "text"),
+        ({"prediction": ["positive", "negative", "positive", "negative"], "output": [1, 2, 3, 4]}, "review"),
+        ({"output": [3, 4, 5, 6]}, "文章"),
+    ],
+)
+def test_the_column_of_texts_is_the_target_whatever_it_is_called(cells: dict[str, list[Any]], text: str) -> None:
+    texts = [
+        "The storm closed the harbour.",
+        "A bakery moved to town.",
+        "Rain fell all day long.",
+        "Prices rose again.",
+    ]
+    texts = ["今天天气很好", "明天下雨", "他去了公园", "价格上涨"] if text == "文章" else texts
+    rows = [{"id": k, **{name: given[k] for name, given in cells.items()}, text: texts[k]} for k in range(4)]
+    assert propose_mapping(list(rows[0]), rows).roles["target"] == text
+
+
+def test_numbers_are_the_text_where_there_is_no_other() -> None:
+    rows = [{"id": k, "question": f"What is {k} and {k}?", "answer": str(2 * k), "human_q": 1} for k in range(4)]
+    mapping = propose_mapping(list(rows[0]), rows)
+    assert (mapping.roles["target"], mapping.roles["source"]) == ("answer", "question")
+    assert any("holds numbers or codes" in note for note in mapping.notes)
+
+
+def test_texts_keep_their_usual_names_as_tie_break() -> None:
+    rows = [{"id": k, "text": f"A source about {k}.", "output": f"A text about {k}."} for k in range(4)]
+    assert propose_mapping(list(rows[0]), rows).roles["target"] == "output"

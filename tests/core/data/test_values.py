@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 
+import core
 from core.data import build_golden, check_file, load_golden, propose_mapping, read_table
 from core.data.values import Values
+from core.data.verdict_files import ImportChoices, load_recording, match
 from core.errors import GoldenError, UsageError
+from core.judging.parse import read_rating
 from core.records import GoldenSet, Scale
 
 FILES = Path(__file__).parent / "values"
@@ -81,11 +84,11 @@ def test_answers_of_other_forms_are_refused() -> None:
     for answer in ("missing", "missing=x", "pairs=1", "pairs=1/1", "best=top", "99", "pairs=1/2/3/4", "missing=nan"):
         with pytest.raises(UsageError, match="does not say what values mean"):
             Values.of(answer)
-    answers = ("missing=99", "missing=q:-1", "pairs=1/2/0.5", "best=q:low")
+    answers = ("missing=99", "missing=q:-1", "pairs=1/2/0.5", "verdicts=scale", "best=q:low")
     assert Values.of(answers).answers == answers
     assert Values.of(["missing=none", "pairs=scale"]).answers == ("missing=none", "pairs=scale")
     assert Values.of(["missing=99,-1", "pairs=1/2/0", "best=q:low"]) == Values(
-        (("", 99.0), ("", -1.0)), (1.0, 2.0, 0.0), (("q", "low"),)
+        (("", 99.0), ("", -1.0)), (1.0, 2.0, 0.0), best=(("q", "low"),)
     )
 
 
@@ -184,3 +187,58 @@ def test_other_names_are_not_asked_about(tmp_path: Path) -> None:
     for name in ("human_q (5 = best)", "human_best", "human_q_1_worst_5_best", "human_q_1-5"):
         path = written(tmp_path, f"item_id,target,{name}", [f"{k},Text {k}.,{k % 5 + 1}" for k in range(10)])
         assert not errors(path), name
+
+
+# ── files of verdicts ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def scored(place: Path, scores: list[str]) -> Path:
+    path = place / "verdicts.csv"
+    path.write_text("item_id,score\n" + "".join(f"{k},{score}\n" for k, score in enumerate(scores)), "utf-8")
+    return path
+
+
+@pytest.mark.parametrize("code", ["-1", "0", "99", "-99", "999"])
+def test_codes_among_scores_are_unread_everywhere(code: str, tmp_path: Path) -> None:
+    golden = load_golden(FILES / "labels.csv")
+    scores = [line.split(",")[1] for line in (FILES / "v_minus1.csv").read_text().split()[1:]]
+    path = scored(tmp_path, [code if score == "-1" else score for score in scores])
+    clean = scored_without(tmp_path, scores)
+    for verdicts in (path, {f"{k}": float(code if s == "-1" else s) for k, s in enumerate(scores)}):
+        assert core.align(golden, verdicts, "q").value == core.align(golden, clean, "q").value
+        assert core.align(golden, verdicts, "q").n == 8
+        assert core.compare(golden, verdicts, clean, "q").n_common == 8
+        assert core.choose_threshold(golden, verdicts, "q", yes_from=4).n == 8
+        assert core.estimate_means(golden, verdicts, "q").left_out["scores off the scale of the labels"] == 4
+    preview = match(load_recording(path), golden, "q", read_reply=read_rating)
+    assert (preview.n_scored, preview.n_unread) == (8, 4)
+    own = match(load_recording(path), golden, "q", ImportChoices(take="own"), read_reply=read_rating)
+    assert (own.n_scored, own.n_unread) == (8, 4)
+
+
+def scored_without(place: Path, scores: list[str]) -> Path:
+    path = place / "clean.csv"
+    rows = "".join(f"{k},{'' if score == '-1' else score}\n" for k, score in enumerate(scores))
+    path.write_text(f"item_id,score\n{rows}", "utf-8")
+    return path
+
+
+def test_a_judge_with_a_scale_of_its_own_is_measured_as_it_is(tmp_path: Path) -> None:
+    golden = load_golden(FILES / "labels.csv")
+    path = scored(tmp_path, ["0.9", "0.8", "0.5", "0.3", "0.1", "0.6", "1.0", "0.2", "0.7", "0.1", "0.5", "-1"])
+    assert core.align(golden, path, "q").n == 11
+
+
+def test_scores_of_pairs_in_all_their_forms(tmp_path: Path) -> None:
+    golden = load_golden(FILES / "text12.csv")
+    assert core.preferences(golden, "preference", FILES / "v12.csv").agreement.n == 8  # type: ignore[union-attr]
+    words = scored(tmp_path, ["A", "B", "B", "A", "B", "tie", "A", "B"])
+    assert core.align(golden, words, "preference").n == 8
+    with pytest.raises(GoldenError, match=r"none is 3, which prefers the second text.*--values verdicts=1/2/0"):
+        core.align(golden, scored(tmp_path, list("12212212")), "preference")
+    columns = tmp_path / "alpaca.json"
+    rows = json.loads((FILES / "alpaca12.json").read_text())
+    columns.write_text(
+        json.dumps([row | {"item_id": f"{k}", "score": row["preference"]} for k, row in enumerate(rows)])
+    )
+    assert core.align(golden, columns, "preference").value == pytest.approx(1.0)
