@@ -54,6 +54,18 @@ def saving(path: Path, refused: type[ConcordError] = UsageError) -> Iterator[Pat
         raise refused(f"{path}: cannot be written ({error.strerror or error}). Choose another place.") from error
 
 
+def is_folder(path: Path | str) -> bool:
+    """Whether a place to write to means a folder: it is one, or its name ends in a slash (give it as typed)."""
+    return str(path).endswith(("/", os.sep)) or Path(path).is_dir()
+
+
+def require_new(paths: Iterable[Path], *, force: bool, how: str = "add --force to replace it") -> None:
+    """UsageError where one of the files to be written is there already, unless `force` replaces it."""
+    for path in paths:
+        if not force and os.path.lexists(path):
+            raise UsageError(f"{path} exists already. Choose another place with --out, or {how}.")
+
+
 def small_text(path: Path, option: str) -> str:
     """The text of a small file that `option` names.  UsageError for one that cannot be read, or is none of words."""
     try:

@@ -42,6 +42,7 @@ from core.store.store import Store
 
 __all__ = ["Project", "open_project"]
 _POLL_SECONDS = 0.5
+REPORT_FILES = ("report.html", "report.md", "appendix.html", "appendix.md", "figures.csv")
 
 
 class Project:
@@ -267,8 +268,7 @@ def write_report(
     """
     opened, folder = open_project(project), Path(out)
     report = opened.report(golden or _reportable(opened, aspect), aspect, run or None, verdicts=verdicts)
-    names = "report.html", "report.md", "appendix.html", "appendix.md", "figures.csv"
-    written = WrittenReport(report, *(folder / name for name in names))
+    written = WrittenReport(report, *(folder / name for name in REPORT_FILES))
     page, appendix = html_page(report), appendix_page(report)
     write_text(written.html, page)
     write_text(written.markdown, markdown_page(page))

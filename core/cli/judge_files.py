@@ -11,6 +11,7 @@ from core.cli.options import (
     AcceptEdited,
     AspectOption,
     BootstrapOption,
+    ForceFlag,
     Golden,
     JsonFlag,
     JudgeSpec,
@@ -101,7 +102,10 @@ def adapt(
     judge: Annotated[Path, typer.Argument(help="A judge.yaml.")],
     *,
     to: Annotated[str, typer.Option("--to", help="The tool; --list names them.")] = "",
-    out: Annotated[Path | None, typer.Option(help="File or folder to write to; else standard output.")] = None,
+    out: Annotated[
+        str, typer.Option(help="File to write, or a folder (an existing one, or a name that ends in /); else printed.")
+    ] = "",
+    force: ForceFlag = False,
     listed: Annotated[bool, typer.Option("--list", help="Every tool, with what is kept and lost.")] = False,
     accept_edited: AcceptEdited = False,
     as_json: JsonFlag = False,
@@ -109,7 +113,7 @@ def adapt(
     """Write a judge for another tool, with a list of what that tool cannot hold."""
     from core.export import read_card
     from core.export.adapters import NAMES, adapter, adapters
-    from core.files import write_text
+    from core.files import is_folder, require_new, write_text
 
     if bool(to) == listed:
         raise UsageError(f"Name one tool with --to ({', '.join(NAMES)}), or ask for --list.")
@@ -121,13 +125,14 @@ def adapt(
     adapted = adapter(card, to)
     for line in adapted.lost:
         typer.echo(f"Lost: {line}", err=True)
-    if out is None:
+    if not out:
         if as_json:
             tell(_adapter_json(adapted) | {"text": adapted.text}, [], as_json)
         else:
             typer.echo(adapted.text.rstrip("\n"))  # as it is: no line of a file is broken
         return
-    path = out / adapted.file_name if out.is_dir() else out
+    path = Path(out) / adapted.file_name if is_folder(out) else Path(out)
+    require_new([path], force=force)
     write_text(path, adapted.text)
     tell(_adapter_json(adapted) | {"out": str(path)}, written_to(str(path)), as_json)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from dataclasses import asdict
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from core.cli.options import AspectOption, JsonFlag, settings_and_store
+from core.cli.options import AspectOption, ForceFlag, JsonFlag, settings_and_store
 from core.cli.output import alignment_words, notes, number, tell
 from core.errors import UsageError
 
@@ -38,12 +39,15 @@ def report(
         Path | None,
         typer.Option(help="This judge's verdicts on other items, with system_id: systems are compared on them too."),
     ] = None,
+    force: ForceFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Write the report on a judge of a project: HTML, Markdown and CSV."""
-    from core.api.project import write_report
+    from core.api.project import REPORT_FILES, write_report
+    from core.files import require_new
     from core.report.findings import better_system, headline, limits, sign_off
 
+    require_new((out / name for name in REPORT_FILES), force=force)
     written = write_report(project, aspect, out, golden=golden, run=run, verdicts=verdicts)
     report, head, cautions = written.report, headline(written.report), limits(written.report)
     files = {
@@ -88,29 +92,34 @@ def report(
 @commands.command("export-project", rich_help_panel="Projects")
 def export_project(
     project: Annotated[str, typer.Argument(help="The project's name, or its id.")],
-    out: Annotated[Path, typer.Option(help="The zip to write.")],
+    out: Annotated[str, typer.Option(help="The zip to write, or a folder for it (a name that ends in /).")],
     without_replies: Annotated[
         bool, typer.Option("--without-replies", help="Leave out the replies that endpoints gave.")
     ] = False,
+    force: ForceFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Write a whole project to one zip file. It never holds a key."""
     from core import projects
+    from core.files import is_folder, require_new
 
     settings, store = settings_and_store()
     chosen = projects.find_project(store, project)
-    exported = projects.export_project(store, settings, chosen.project_id, out, replies=not without_replies)
+    name = "-".join(re.findall(r"\w+", chosen.name.lower()))[:60] or "project"
+    path = Path(out) / f"{name}.zip" if is_folder(out) else Path(out)
+    require_new([path], force=force)
+    exported = projects.export_project(store, settings, chosen.project_id, path, replies=not without_replies)
     body = {
         "project": chosen.project_id,
         "name": exported.project,
-        "out": str(out),
+        "out": str(path),
         "bytes": exported.size,
         "digest": exported.digest,
         "holds": asdict(exported.holds),
         "unfinished_runs": exported.unfinished,
         "replies_without_run": exported.replies_without_run,
     }
-    lines = [f"{exported.project}: {exported.holds.words}.", f"Written to {out}, {exported.size / 1e3:,.1f} kB."]
+    lines = [f"{exported.project}: {exported.holds.words}.", f"Written to {path}, {exported.size / 1e3:,.1f} kB."]
     if exported.unfinished:
         lines += notes(f"runs that are not over leave as cancelled: {exported.unfinished}.")
     if exported.replies_without_run:

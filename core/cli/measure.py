@@ -13,6 +13,7 @@ from core.cli.options import (
     VERDICTS,
     AspectOption,
     BootstrapOption,
+    ForceFlag,
     Golden,
     JsonFlag,
     LevelOption,
@@ -87,11 +88,14 @@ def read_ratings(
     aspect: Annotated[str, typer.Option("--aspect", help="Its name may stand before a rating.")] = "",
     letters: Annotated[bool, typer.Option("--letters", help="The replies choose A, B, C … for numbers.")] = False,
     out: Annotated[Path | None, typer.Option(help="Ratings, one JSON object a line.")] = None,
+    force: ForceFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Read the ratings out of a judge's replies, and count what is unreadable."""
     from core.export import read_replies_file
+    from core.files import require_new
 
+    require_new([out] if out else [], force=force)
     body = read_replies_file(replies, read_scale(scale), parser, out, aspect=aspect, letters=letters)
     tell(body, _reading_words(body), as_json)
 

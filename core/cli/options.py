@@ -99,6 +99,9 @@ JudgeSpec = Annotated[
 AcceptEdited = Annotated[bool, typer.Option("--accept-edited", help="Take a judge file changed after its export.")]
 
 
+ForceFlag = Annotated[bool, typer.Option("--force", help="Replace files that exist already.")]
+
+
 def chosen_level(level: Literal["auto", "dataset", "sample", "system"]) -> Level | None:
     """The level asked for, None for auto."""
     return None if level == "auto" else level

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -11,6 +14,7 @@ import typer
 from core.cli.options import AcceptEdited, JsonFlag, JudgeSpec, cache_for, cache_for_all
 from core.cli.output import notes, place, price, spent, stages_shown, tell, written_to
 from core.errors import ConcordError, UsageError
+from core.files import require_new
 from core.wording import counted, percent
 
 if TYPE_CHECKING:
@@ -137,14 +141,39 @@ def score(
         _score_there(ray, request, source, target, as_json=as_json)
         return
     if fused_file:
-        fused = score_fused(request, replies=cache_for(judge_file, "", accept_edited=accept_edited))
+        with _own_output(request):
+            fused = score_fused(request, replies=cache_for(judge_file, "", accept_edited=accept_edited))
         tell(*_fused_scores(fused, out), as_json)
         return
     cache = cache_for_all(judge_files, judge, accept_edited=accept_edited)
     if batch_write is not None:
         tell(*_batch_written(write_batch(request, batch_write, replies=cache)), as_json)
         return
-    _tell_scored(_scored_here(request, cache), str(out), as_json)
+    with _own_output(request):
+        scored = _scored_here(request, cache)
+    _tell_scored(scored, str(out), as_json)
+
+
+@contextmanager
+def _own_output(request: ScoreRequest) -> Iterator[None]:
+    """Replace no file but what this very command began or wrote; UsageError for any other, unless --again is given.
+
+    A note in CONCORD_HOME tells which command wrote a file: the same judge files, judge and items.
+    """
+    from core.settings import Settings
+
+    out = request.out.resolve()
+    digest = hashlib.sha256(f"{request.judge}\0{request.items.resolve()}".encode())
+    for file in (request.judge_file, *request.more_judges):
+        digest.update(file.read_bytes() if file.is_file() else b"")
+    note = Settings.from_environment().home / "scored" / hashlib.sha256(str(out).encode()).hexdigest()[:32]
+    begun = out.with_name(f"{out.name}.progress.json").exists()
+    own = note.is_file() and note.read_text(encoding="ascii") == digest.hexdigest()
+    require_new([request.out], force=request.again or begun or own, how="add --again to replace it")
+    yield
+    with suppress(OSError):  # it only spares a question
+        note.parent.mkdir(parents=True, exist_ok=True)
+        note.write_text(digest.hexdigest(), encoding="ascii")
 
 
 def _scored_here(request: ScoreRequest, cache: ReplyStore | None) -> ScoredFile:

@@ -38,7 +38,7 @@ def test_an_interrupted_score_is_told_and_goes_on(
     with serving(endpoint) as url:
         endpoint.hold_after(5, failures=0)
         score = ("score", items, "--judge-file", tmp_path / "judge.yaml", "--judge", f"openai:fake-judge@{url}")
-        score += ("--out", tmp_path / "verdicts.jsonl", *(["--json"] if as_json else []))
+        score += ("--out", tmp_path / "scores.jsonl", *(["--json"] if as_json else []))
         command = [sys.executable, "-c", AT_A_TERMINAL, *map(str, score)]
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
         with subprocess.Popen(command, cwd=repository, **pipes) as process:  # type: ignore[call-overload]

@@ -72,7 +72,7 @@ def test_the_golden_set_and_the_run_can_be_named(call: Run, monkeypatch: pytest.
     asked = ("--project", PROJECT, "--aspect", "naturalness")
     _, first = call(*asked)
     for same in (("--golden", first["golden"]["digest"], "--run", first["run"]), ("--golden", first["golden"]["name"])):
-        code, again = call(*asked, *same)
+        code, again = call(*asked, *same, "--force")
         assert (code, again["held_out"]) == (0, first["held_out"])
     written = core.write_report(PROJECT, "naturalness", "python")
     assert (written.report.aspect, written.report.project) == ("naturalness", PROJECT)
