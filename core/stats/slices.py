@@ -76,6 +76,7 @@ def part_alignments(
 
 def even_errors(scores: FloatArray, labels: FloatArray) -> Errors | None:
     """The errors of `scores` (n,) about `labels` (n,), neither with NaN; None where one side is constant."""
+    from scipy.optimize import minimize_scalar
     from scipy.special import ndtr, ndtri
 
     score, score_sizes, _ = _groups(scores)
@@ -98,9 +99,8 @@ def even_errors(scores: FloatArray, labels: FloatArray) -> Errors | None:
     def likelihood(rho: float) -> float:
         return float((counts * np.log(np.maximum(chances(rho), 1e-12))).sum())
 
-    rho = max(np.linspace(-0.98, 0.98, 50).tolist(), key=likelihood)
-    rho = max(np.clip(rho + np.linspace(-0.04, 0.04, 17), -0.995, 0.995).tolist(), key=likelihood)
-    chance = chances(rho)
+    fitted = minimize_scalar(lambda rho: -likelihood(rho), bounds=(-0.995, 0.995), options={"xatol": 1e-3})
+    chance = chances(float(fitted.x))
     mapped = chance @ label_values
     expected = (chance * np.abs(label_values - mapped[:, None])).sum(axis=1)
     return Errors(np.abs(labels - mapped[score]), expected[score])

@@ -151,37 +151,41 @@ def measured_pairs(runs: int, n_sources: int = 40) -> dict[str, object]:
     return {"runs": runs, **counts, "share": counts["claiming"] / runs, "sentences": dict(sentences)}
 
 
+JUDGES = {"finer than a rater": (1.0, 0.3), "noisier than a rater": (0.5, 1.2)}
+"""Noise of one rater and of the judge, in standard deviations of quality."""
+
 QUESTIONS: list[tuple[str, Callable[..., bool], dict[str, Any]]] = [
-    ("length, 3 raters, judge finer than a rater", ask.follows_length, {"n_sources": 60}),
-    ("length, 3 raters, judge noisier", ask.follows_length, {"n_sources": 60, "noise": (0.5, 1.2)}),
-    ("length, one label, judge finer", ask.follows_length, {"n_sources": 60, "n_raters": 1}),
-    ("length, one label, judge noisier", ask.follows_length, {"n_sources": 60, "n_raters": 1, "noise": (0.5, 1.2)}),
-    ("errs more in a part, labels 1 to 5", ask.has_weak_part, {"n_sources": 80}),
-    ("errs more in a part, labels near the upper end", ask.has_weak_part, {"n_sources": 80, "middle": 4.2}),
-    ("leans to the second text, judge finer", ask.leans_to_a_place, {}),
-    ("leans to the second text, judge noisier", ask.leans_to_a_place, {"noise": (0.3, 1.2)}),
-    ("favours its family, judge finer", ask.favours_its_family, {"n_sources": 50}),
-    ("favours its family, judge noisier", ask.favours_its_family, {"n_sources": 50, "noise": (0.3, 1.2)}),
-    ("best of 10 judges better than a rater", ask.best_is_above_a_rater, {}),
+    ("the second text of pairs, a judge finer than the labels", ask.leans_to_a_place, {}),
+    ("the second text of pairs, a judge noisier", ask.leans_to_a_place, {"noise": (0.3, 1.2)}),
+    ("the best of 10 judges better than a rater", ask.best_is_above_a_rater, {}),
     ("annotator test at its margin, by source", ask.may_replace_a_rater, {}),
     ("annotator test at its margin, over items", ask.may_replace_a_rater, {"clustered": False}),
-    ("planted: 0.3 SD per SD of length", ask.follows_length, {"n_sources": 100, "planted": 0.3}),
-    ("planted: 0.5 SD per SD of length, one label", ask.follows_length, {"planted": 0.5, "n_raters": 1}),
-    ("planted: three times the noise at the top", ask.has_weak_part, {"planted": 3.0}),
-    ("planted: 0.8 SD for the second text", ask.leans_to_a_place, {"planted": 0.8, "second": 0.0}),
-    ("planted: 0.5 SD for its family", ask.favours_its_family, {"n_sources": 150, "planted": 0.5}),
-    ("planted: a judge with a quarter of a rater's noise", ask.best_is_above_a_rater, {"planted": 4.0}),
-    ("planted: a judge just as good as a rater", ask.may_replace_a_rater, {"planted": 0.6}),
 ]
-"""What is asked of how data; of planted effects a tenth of the runs."""
+PLANTED: list[tuple[str, Callable[..., bool], dict[str, Any]]] = [
+    ("0.3 SD per SD of length", ask.follows_length, {"n_sources": 100, "planted": 0.3}),
+    ("0.5 SD per SD of length, one label", ask.follows_length, {"n_sources": 100, "planted": 0.5, "n_raters": 1}),
+    ("three times the noise for good texts", ask.has_weak_part, {"planted": 3.0}),
+    ("0.8 SD for the second text", ask.leans_to_a_place, {"planted": 0.8, "second": 0.0}),
+    ("0.5 SD for its family", ask.favours_its_family, {"n_sources": 150, "planted": 0.5}),
+    ("a quarter of a rater's noise, one of 10 judges", ask.best_is_above_a_rater, {"planted": 4.0}),
+    ("annotator test: a judge with half of a rater's error by source", ask.may_replace_a_rater, {"planted": 0.3}),
+]
 
 
 def print_questions(runs: int) -> None:
-    print("| claim | runs | claimed |\n| --- | --- | --- |")
-    for name, question, how in QUESTIONS:
-        own = max(runs // 10, 1) if name.startswith("planted") else runs
-        claimed = sum(question(np.random.default_rng([44, run]), **how) for run in range(own)) / own
-        print(f"| {name} | {own:,} | {claimed:.3f} |", flush=True)
+    """Shares of runs with a claim; with something planted, of a tenth of the runs."""
+    print("| claimed of nothing | runs | share |\n| --- | --- | --- |")
+    for labels, n_raters in (("3 raters", 3), ("one label", 1)):
+        for judge, noise in JUDGES.items():
+            claimed = Counter[str]()
+            for run in range(runs):
+                claimed.update(ask.claimed_of_nothing(np.random.default_rng([44, run]), noise=noise, n_raters=n_raters))
+            for claim, n in claimed.items():
+                print(f"| {claim}, {labels}, a judge {judge} | {runs:,} | {n / runs:.4f} |", flush=True)
+    for name, question, how in (*QUESTIONS, *PLANTED):
+        own = runs if (name, question, how) in QUESTIONS else max(runs // 10, 1)
+        claimed_in = sum(question(np.random.default_rng([44, run]), **how) for run in range(own)) / own
+        print(f"| {name} | {own:,} | {claimed_in:.4f} |", flush=True)
 
 
 def main() -> None:
