@@ -7,17 +7,15 @@ that is told from noise in the scores and in the labels.
 from __future__ import annotations
 
 import re
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
 from core.comparison.fails import ExaminedItems, pair_lengths, text_lengths
-from core.errors import AspectError
 from core.json_form import json_fields
 from core.records import Alignment, FloatArray, IntArray, Interval, Level, Measure, Scale, Statistic
-from core.stats import claim, rater_table, spread_over_sources
+from core.stats import claim, spread_over_sources
 from core.stats.beyond_labels import LEAST_EXCESS, Beyond, beyond_labels, place_taken
 from core.stats.claims import LEAST_SOURCES, TOO_FEW, estimate, number, p_figure, range_words, signed, signed_range
 from core.stats.confidence_sequence import stream_mean
@@ -252,9 +250,8 @@ def _beyond(
 ) -> Beyond | None:
     """What scores share with `x` (n,) beyond the labels or the ratings behind them; NaN for items left out."""
     kept = np.flatnonzero(~np.isnan(x))
-    items, ratings = examined.labelled, None
-    with suppress(AspectError):  # one label per item
-        ratings = rater_table(examined.golden, examined.aspect).at(examined.positions[kept]).values
+    items = examined.labelled
+    ratings = None if examined.ratings is None else examined.ratings.at(kept).values
     sides = (examined.scores[kept], x[kept], items.labels[kept], items.sources[kept])
     return beyond_labels(*sides, ratings=ratings, within=within, n_behind=n_behind)
 

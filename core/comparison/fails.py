@@ -22,7 +22,7 @@ import numpy as np
 from core.errors import AspectError
 from core.json_form import json_fields
 from core.records import Alignment, FloatArray, GoldenSet, IntArray, Interval, Item, Measure
-from core.stats import LabelledItems, claim, rater_table
+from core.stats import LabelledItems, RaterTable, claim, rater_table
 from core.stats.claims import number, p_figure, signed, signed_range
 from core.stats.slices import (
     LEAST_EXCESS,
@@ -121,6 +121,14 @@ class ExaminedItems:
         return tuple(self.golden.items[int(k)] for k in self.positions)
 
     @cached_property
+    def ratings(self) -> RaterTable | None:
+        """Single ratings of the items; None where each has one label only."""
+        try:
+            return rater_table(self.golden, self.aspect).at(self.positions)
+        except AspectError:
+            return None
+
+    @cached_property
     def labelled(self) -> LabelledItems:
         return LabelledItems.of(self.golden, self.aspect, self.positions)
 
@@ -166,9 +174,8 @@ def examine_parts(examined: ExaminedItems, measure: Measure) -> Parts:
 
 def _by_disagreement(examined: ExaminedItems) -> _Divided:
     """By the standard deviation of the ratings of an item, of those that two people or more rated."""
-    try:
-        table = rater_table(examined.golden, examined.aspect).at(examined.positions)
-    except AspectError:
+    table = examined.ratings
+    if table is None:
         return _Divided(np.empty(0, dtype=np.intp), (), "every item has one label only")
     twice = table.rated_twice
     spread = np.full(examined.positions.size, np.nan)

@@ -12,6 +12,8 @@ Every one takes scores, the items they are about, and what agreement is measured
     raters          single people's ratings, how well they agree       rater_table krippendorff_alpha
     ceiling         one rater left out; a judge in a rater's place     leave_one_out beside_people among_judges
     annotator_test  the Alternative Annotator Test                     annotator_test
+    beyond_labels   length, place, family beyond the labels            beyond_labels place_taken
+    slices          parts of the items, and errors in them             part_alignments even_errors error_contrasts
     conformal       how sure a verdict is: intervals by source         fit_intervals
     expected_error  the error to expect of a verdict                   fit_expected_error
     selective       leaving the least sure out                         kept_shares abstain_over left_out
