@@ -46,6 +46,7 @@ from core.records import (
     Unscored,
 )
 from core.stats import IsotonicFit, LabelledItems, claim, fit_isotonic, gain_words
+from core.stats.claims import backwards_words, is_backwards
 from core.stats.conformal import JudgedItems, VerdictIntervals, criteria_spread, fit_intervals
 
 
@@ -282,8 +283,10 @@ def _result(
     unfitted = np.stack([table.values(m) for m in members]) if run.fitted is None else run.fitted.crossed[None]
     to_people, intervals = _on_the_scale(run, unfitted)
     run.problems.update(f"unread: {lost.reason}" for reasons in table.unscored.values() for lost in reasons.values())
+    gained = claim(gain.value, gain.interval, gain.p) == "higher"
     remarks = [
-        *([] if claim(gain.value, gain.interval, gain.p) == "higher" else [gain_words(gain)]),
+        *([] if gained and not is_backwards(gain.b) else [gain_words(gain)]),
+        *filter(None, [backwards_words(gain.a, "The calibrated judge")]),
         *unread_warning(scores),
         *run.judge.judge.remarks,
         *([f"Map to the human scale: {to_people.reason}."] if to_people.reason else []),

@@ -272,6 +272,8 @@ def _calibration_words(body: dict[str, Any], *, verbose: bool) -> list[str]:
         "untested": f"Agreement with raters is {after}, and {before} without criteria; the gain cannot be tested.",
         "undefined": f"Agreement with raters on the held-out set: {after}.",
     }[shown]
+    if bare["held_out"]["interval"] and bare["held_out"]["interval"][1] < 0:
+        headline = f"Without criteria the judge contradicts the raters ({before}). Is the lowest label the best?"
     figures = "—"
     if gain["value"] is not None:
         p = p_figure(gain["p"], untested(gain["p_reason"]))

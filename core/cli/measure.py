@@ -62,6 +62,7 @@ def align(
     from core.api.measures import align as measure
     from core.api.measures import align_all
     from core.data import load_golden
+    from core.stats.claims import backwards_words
 
     loaded = load_golden(golden, ranks=chosen_ranks(ranks), values=values)
     table, unknown, off = read_table(loaded, verdicts, aspect, values)
@@ -72,7 +73,8 @@ def align(
         return
     at = chosen_level(level)
     alignment = measure(loaded, table, aspect, statistic=statistic, level=at, bootstrap=bootstrap, seed=seed)
-    tell(alignment.as_json() | body, [alignment_words(alignment), *lines], as_json)
+    asked = list(filter(None, [backwards_words(alignment, "The judge")]))
+    tell(alignment.as_json() | body, [alignment_words(alignment), *asked, *lines], as_json)
 
 
 @commands.command("read-ratings", rich_help_panel="Methods")
@@ -305,6 +307,8 @@ def _table_words(table: AgreementReport) -> list[str]:
 
 
 def _comparison_words(comparison: Comparison) -> list[str]:
+    from core.stats.claims import backwards_words
+
     difference, test = comparison.difference, comparison.williams
     reason = because(difference.reason or difference.p_reason)
     figures = f"{signed(difference.value, difference.interval)}, {probability(difference.p)}{reason}"
@@ -316,6 +320,7 @@ def _comparison_words(comparison: Comparison) -> list[str]:
         f"{comparison.n_common} common items with a label",
         f"a: {alignment_words(difference.a)}",
         f"b: {alignment_words(difference.b)}",
+        *filter(None, [backwards_words(difference.a, "Judge a"), backwards_words(difference.b, "Judge b")]),
         f"difference a − b: {figures}",
         f"Williams' test (Pearson, dataset level): {williams}",
         *(f"{name}: {words}" for name, words in zip("ab", _bar_words(comparison), strict=False)),

@@ -174,8 +174,28 @@ def alone_words(interval: Interval | None, p: float | None) -> str:
     return ", corrected for all comparisons, as the interval is not"
 
 
+def is_backwards(alignment: Alignment) -> bool:
+    """Whether a judge ranks texts against the raters beyond chance: its whole interval lies below 0."""
+    return alignment.interval is not None and alignment.interval.high < 0
+
+
+def backwards_words(alignment: Alignment, whose: str) -> str:
+    """Ask whether 1 is the best label where `is_backwards`; "" elsewhere."""
+    if not is_backwards(alignment):
+        return ""
+    return (
+        f"{whose} contradicts the raters, at {estimate(alignment)}. Is the lowest label the best? Then turn the labels "
+        "round, with --values best=low or at the upload, and measure again."
+    )
+
+
 def gain_words(gain: Difference, where: str = "on held-out items") -> str:
-    """Whether criteria bring a gain over none, in a sentence with value, interval, p and the common items."""
+    """Whether criteria bring a gain over none, in a sentence with value, interval, p and the common items.
+
+    Beside a baseline that is backwards a gain says nothing; then it is asked whether the lowest label is the best.
+    """
+    if asked := backwards_words(gain.b, "The judge without criteria"):
+        return asked
     shown = claim(gain.value, gain.interval, gain.p)
     if shown == "undefined":
         return f"The gain over no criteria is undefined {where}: {gain.reason}."

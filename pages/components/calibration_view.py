@@ -12,7 +12,7 @@ from core.projects.kinds import RunDetail
 from core.report.figures import describe, measure_name
 from core.review.judge_versions import STATE_WORDS, JudgeVersion
 from core.stats import claim, difference_figures, gain_words
-from core.stats.claims import number
+from core.stats.claims import backwards_words, is_backwards, number
 from core.wording import judge_words
 from pages.components import charts, judge_view, review_view, run_view, state, tables
 from pages.components.page import Opened, finding, link_to
@@ -61,7 +61,9 @@ def draw(page: Opened, view: RunDetail, result: Calibration) -> None:
 def sentence(result: Calibration, version: JudgeVersion | None) -> str:
     """Calibrated beside without criteria, on held-out items, and which version of the judge it is."""
     held, bare = result.held_out, result.no_criteria["held_out"].value
-    if held.value is None:
+    if asked := backwards_words(result.no_criteria["held_out"], "Without criteria, the judge"):
+        words = asked.removesuffix(".")
+    elif held.value is None:
         words = f"Calibrated, the judge has no defined agreement with people: {held.reason or 'too few items'}"
     else:
         words = f"Calibrated, the judge agrees with people at {describe(held)}, without criteria at "
@@ -104,7 +106,8 @@ def _measured(view: RunDetail, result: Calibration) -> str:
     beside = difference_figures(gain.value, gain.interval, gain.p, gain.p_reason)
     says = {"higher": ", beyond chance", "lower": ", a loss beyond chance", "open": ", not to be told from chance"}
     measure = f"{measure_name(held.statistic, held.level)}, held-out, n = {held.n:,}, 95 % intervals"
-    gained = f"Gain: {beside}{says.get(claim(gain.value, gain.interval, gain.p), '')}"
+    told = "" if is_backwards(gain.b) else says.get(claim(gain.value, gain.interval, gain.p), "")
+    gained = f"Gain: {beside}{told}"
     return f"{result.task.aspect} of {result.golden_name}. {measure}. {gained}. {_judge_words(view.judge_spec)}."
 
 

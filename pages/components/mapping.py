@@ -18,7 +18,7 @@ from core.data.kinds import detect_kind
 from core.data.label_cells import asks_about_commas
 from core.data.meanings import Question, codes_words
 from core.data.ranks import sounds_like_ranks
-from core.data.values import Codes, Values
+from core.data.values import Best, Codes, Values
 from core.errors import UsageError
 from core.records import GoldenSet, ItemKind, Scale
 from pages.components import label_item
@@ -257,7 +257,7 @@ def _name_aspects(table: Table, mapping: Mapping, upload: str) -> tuple[Mapping,
         rows.append(AspectRow(" ".join(name.split()), column, scaling))
     if len(mapping.aspects) > _MOST_ASPECTS:
         st.caption(f"The other {len(mapping.aspects) - _MOST_ASPECTS} keep their names and scales as found.")
-    return _choose_ranks(mapping, rows, upload), rows
+    return _choose_best(_choose_ranks(mapping, rows, upload), rows, upload), rows
 
 
 def _choose_ranks(mapping: Mapping, rows: Sequence[AspectRow], upload: str) -> Mapping:
@@ -275,6 +275,23 @@ def _choose_ranks(mapping: Mapping, rows: Sequence[AspectRow], upload: str) -> M
         help="They compare the texts of one source and are turned round, so that higher is better.",
     )
     return replace(mapping, ranks=tuple(names[column] for column in ranked))
+
+
+def _choose_best(mapping: Mapping, rows: Sequence[AspectRow], upload: str) -> Mapping:
+    """Aspects whose lowest label is the best, which are turned round."""
+    names = {row.column: row.aspect for row in rows if row.aspect not in (mapping.ranks or ())}
+    if not names or mapping.kind == "pair":
+        return mapping
+    low = st.multiselect(
+        "Lowest label is the best: turn round",
+        list(names),
+        format_func=lambda column: names[column],
+        key=widget(f"best_{upload}"),
+        placeholder="none",
+        help="For labels such as school marks, where 1 is the best. Higher is better afterwards.",
+    )
+    best: tuple[tuple[str, Best], ...] = tuple((names[column], "low") for column in low)
+    return replace(mapping, values=replace(mapping.values, best=best))
 
 
 def choose_scales(draft: GoldenSet, rows: Sequence[AspectRow], upload: str) -> dict[str, Scale]:

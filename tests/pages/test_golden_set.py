@@ -386,3 +386,13 @@ def test_what_values_mean_is_asked_before_a_file_is_kept(place: Place, name: str
         assert list(aspect.values[:5]) == [5, 4, 3, 2, 1]
     if name == "pairs.csv":
         assert list(aspect.values) == [1, 3, 1, 3]
+
+
+def test_labels_whose_lowest_is_the_best_can_be_turned_round(place: Place) -> None:
+    text = "item_id,target,human_mark\n" + "".join(f"{k},Text {k} is here.,{k % 5 + 1}\n" for k in range(10))
+    screen = bring(place, "marks.csv", text.encode())
+    assert not button(screen, "Freeze").disabled
+    choose(screen, "Lowest label is the best", ["human_mark"])
+    press(screen, "Freeze")
+    golden = projects.load_golden_set(place.store, projects.list_goldens(place.store, place.project_id)[0].golden_id)
+    assert list(golden.aspects["mark"].values[:5]) == [5, 4, 3, 2, 1]

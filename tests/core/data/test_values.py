@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 import math
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 import core
+from core.cli.main import app
 from core.data import build_golden, check_file, load_golden, propose_mapping, read_table
 from core.data.values import Values
 from core.data.verdict_files import ImportChoices, load_recording, match
 from core.errors import GoldenError, UsageError
 from core.judging.parse import read_rating
-from core.records import GoldenSet, Scale
+from core.records import GoldenSet, Interval, Scale
+from core.stats import Difference, gain_words
+from core.stats.claims import backwards_words
 
 FILES = Path(__file__).parent / "values"
 
@@ -242,3 +246,24 @@ def test_scores_of_pairs_in_all_their_forms(tmp_path: Path) -> None:
         json.dumps([row | {"item_id": f"{k}", "score": row["preference"]} for k, row in enumerate(rows)])
     )
     assert core.align(golden, columns, "preference").value == pytest.approx(1.0)
+
+
+def test_a_baseline_against_the_raters_is_asked_about_and_no_gain_is_claimed() -> None:
+    low = core.Alignment("spearman", "dataset", -0.6, 80, interval=Interval(-0.75, -0.4))
+    high = core.Alignment("spearman", "dataset", 0.1, 80, interval=Interval(-0.1, 0.3))
+    words = gain_words(Difference(0.7, Interval(0.5, 0.9), 0.0001, 80, high, low))
+    assert "Is the lowest label the best?" in words and "--values best=low" in words
+    assert "gain over" not in words
+    assert backwards_words(high, "The judge") == ""
+    assert "gain over no criteria" in gain_words(Difference(0.5, Interval(0.2, 0.7), 0.001, 80, high, high))
+
+
+def test_a_judge_against_the_raters_is_asked_about(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    golden = written(tmp_path, "item_id,target,human_q", [f"{k},Text {k} here.,{k * 7 % 5 + 1}" for k in range(40)])
+    verdicts = scored(tmp_path, [str(6 - (k * 7 % 5 + 1) + (k % 3) / 10) for k in range(40)])
+    with suppress(SystemExit):
+        app(["align", str(golden), str(verdicts), "--aspect", "q"])
+    assert "Is the lowest label the best?" in capsys.readouterr().out
+    turned = load_golden(golden, values="best=low")
+    value = core.align(turned, verdicts, "q").value
+    assert value is not None and value > 0.9
