@@ -1,4 +1,4 @@
-"""Cells of files that people open in a spreadsheet: text in them must never run as a formula."""
+"""Escape cells so that no spreadsheet runs their text as a formula, and read escaped cells back."""
 
 from __future__ import annotations
 
@@ -20,13 +20,30 @@ def safe_cell(value: Cell) -> str | float | int:
         return ""
     if not isinstance(value, str) or _NUMBER.match(value):
         return value
-    return f"'{value}" if value.lstrip(" ").startswith(_STARTS) else value
+    return f"'{value}" if _is_escaped_or_formula(value) else value
+
+
+def original_cell(cell: str) -> str:
+    """Undo `safe_cell`: drop the apostrophe that it put before a text."""
+    return cell[1:] if cell[:1] == "'" and _is_escaped_or_formula(cell[1:]) else cell
+
+
+def _is_escaped_or_formula(text: str) -> bool:
+    """Whether `text` starts like a formula, behind any apostrophes.
+
+    Counting "'=1" in gives it a second apostrophe, so that it does not come back as "=1".
+    """
+    return text.lstrip("'").lstrip(" ").startswith(_STARTS)
 
 
 def csv_text(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
     """A CSV file with `header` and `rows`, every cell safe."""
+    return "".join(map(csv_line, (header, *rows)))
+
+
+def csv_line(cells: Iterable[Cell]) -> str:
+    """One row of a CSV file, every cell safe, with "\\n" at its end."""
     out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([safe_cell(cell) for cell in header])
-    writer.writerows([safe_cell(cell) for cell in row] for row in rows)
-    return out.getvalue()
+    # Python quotes a cell with a lone "\r" only where lines end in "\r\n"; unquoted, it would end the row.
+    csv.writer(out, lineterminator="\r\n").writerow([safe_cell(cell) for cell in cells])
+    return out.getvalue()[:-2] + "\n"

@@ -158,7 +158,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "core.spreadsheets": (),
     "core.quotations": (),
     "core.sandbox": (),
-    "core.data": ("core.sandbox",),
+    "core.data": ("core.sandbox", "core.spreadsheets"),
     "core.stats": (),
     "core.report.figures": (
         *("core.report.figures", "core.stats"),

@@ -30,6 +30,7 @@ from core.data.files import MORE_ROWS, USUAL_MB, Source, check_names, open_sourc
 from core.data.findings import Finding, FindingLog
 from core.memory import uncollected
 from core.sandbox import Allowance, Reader, RefusedError
+from core.spreadsheets import original_cell
 
 SMALL = 1 << 20
 """Bytes of plain text that cost too little to need a process of their own."""
@@ -309,10 +310,10 @@ def csv_cells(lines: abc.Iterable[str], delimiter: str, source: Source) -> abc.I
         for cells in reader:
             if width and cells and (len(cells) > 1 or cells[0].strip() or width == 1):
                 row += 1
-                yield cells
+                yield [original_cell(cell) for cell in cells]
             elif not width and any(cell.strip() for cell in cells):
                 width = len(cells)
-                yield cells
+                yield [original_cell(cell) for cell in cells]
     except csv.Error as problem:
         message = f"The CSV is broken at line {reader.line_num}: {problem}. A quotation mark may be missing."
         raise source.refuse(message, row=row + 1) from problem

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
@@ -11,7 +9,7 @@ from core.monitoring.outcome import Monitored, anchor_words, mean_words, movemen
 from core.report.figures.periods import periods_figure
 from core.report.page import document
 from core.report.words import bounded
-from core.spreadsheets import safe_cell
+from core.spreadsheets import csv_text
 
 _COLUMNS = (
     *("period", "baseline", "texts", "unread", "unsure", "labels", "mean_verdict", "corrected", "corrected_low"),
@@ -39,11 +37,7 @@ def monitor_page(monitored: Monitored) -> str:
 
 def periods_csv(monitored: Monitored) -> str:
     """A row a period, under names that say what each figure is; what is undefined is an empty cell."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(_COLUMNS)
-    writer.writerows([safe_cell(cell) for cell in row] for row in _rows(monitored))
-    return text.getvalue()
+    return csv_text(_COLUMNS, _rows(monitored))
 
 
 def _rows(monitored: Monitored) -> Iterator[tuple[str | float | None, ...]]:

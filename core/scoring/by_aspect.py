@@ -25,14 +25,12 @@ from core.scoring.output import (
     TOGETHER,
     Batch,
     batch_of,
-    is_csv,
     lines_of,
     sure_scores,
     verdict_batch,
     verdict_rows,
 )
 from core.scoring.request import AspectCounts, RowJudge, ScoreRequest
-from core.spreadsheets import safe_cell
 from core.verdicts import Verdicts
 
 Judged = Verdicts | dict[str, Verdicts]
@@ -107,7 +105,7 @@ def aspect_counts(out: Path, judges: AspectJudges, request: ScoreRequest) -> dic
     """What the lines of a finished output come to, aspect by aspect."""
     sure, by_aspect = surenesses_of(judges, request), {}
     for aspect in judges.aspects:
-        own = [row for row in lines_of(out) if row[ASPECT] == str(safe_cell(aspect) if is_csv(out) else aspect)]
+        own = [row for row in lines_of(out) if row[ASPECT] == aspect]
         unread = Counter(str(row["reason"]) for row in own if row["score"] in (None, ""))
         widths = sure_scores(own, sure[aspect]) if aspect in sure else None
         by_aspect[aspect] = AspectCounts(len(own) - unread.total(), dict(unread.most_common()), widths)

@@ -6,7 +6,6 @@ The output is read as a stream, beside the items that it was made of; every othe
 from __future__ import annotations
 
 import csv
-import io
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,7 +22,7 @@ from core.judging.llm import LLMJudge
 from core.records import Item
 from core.scoring.output import Done, columns
 from core.scoring.request import ScoreRequest
-from core.spreadsheets import safe_cell
+from core.spreadsheets import csv_line, original_cell
 from core.wording import percent
 
 UNREAD = frozenset(("no verdict", "out of range", "refused", "empty", "truncated", "provider error"))
@@ -66,11 +65,10 @@ def rows_of(lines: Iterable[str], *, as_csv: bool, more: Sequence[str] = ()) -> 
     """The verdicts in `lines` (CSV without its header, `more` columns behind the usual).  JobError for what is none."""
     try:
         if as_csv:
-            for cells in csv.reader(lines):
+            for escaped in csv.reader(lines):
+                cells = [original_cell(cell) for cell in escaped]
                 row = dict(zip(columns(more), cells, strict=True))
-                text = io.StringIO()
-                csv.writer(text, lineterminator="\n").writerow(cells)
-                yield Row(text.getvalue(), row["item_id"], "" if row["score"] else row["reason"] or "no verdict")
+                yield Row(csv_line(cells), row["item_id"], "" if row["score"] else row["reason"] or "no verdict")
         else:
             for line in lines:
                 body = json.loads(line)
@@ -87,11 +85,10 @@ def grouped(rows: Iterable[Row], size: int) -> Iterator[tuple[Row, ...]]:
         yield some
 
 
-def unread_items(items: Iterable[Item], rows: Iterable[tuple[Row, ...]], *, as_csv: bool) -> Iterator[Item]:
+def unread_items(items: Iterable[Item], rows: Iterable[tuple[Row, ...]]) -> Iterator[Item]:
     """The items with an unread row.  JobError where an item and the rows in its place are not the same."""
     for item, own in zip(items, rows, strict=False):
-        wanted = str(safe_cell(item.item_id)) if as_csv else item.item_id
-        if row := next((row for row in own if row.item_id != wanted), None):
+        if row := next((row for row in own if row.item_id != item.item_id), None):
             raise JobError(
                 f"The output has item {row.item_id!r} where the input has {item.item_id!r}: it was made of other "
                 "items. Add --again to score anew."

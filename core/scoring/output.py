@@ -13,7 +13,6 @@ behind that is cut off when it goes on.  So the finished file holds the same byt
 from __future__ import annotations
 
 import csv
-import io
 import json
 import math
 import os
@@ -32,7 +31,7 @@ from core.export.sureness import ABSTAINED, INTERVAL_COLUMNS, Sureness
 from core.files import FULL, json_lines, replacing
 from core.records import Item, Unscored, Verdict
 from core.scoring.request import ScoreRequest, SureScores
-from core.spreadsheets import safe_cell
+from core.spreadsheets import csv_line, original_cell
 
 _ORIGIN = ("system_id", "source_id")
 ASPECT, TOGETHER = "aspect", "together"
@@ -107,13 +106,12 @@ def batch_of(
 ) -> Batch:
     """`rows` about `n_items` items as lines; `verdicts` are theirs, to be counted."""
     reasons: Counter[str] = Counter(verdict.reason for verdict in verdicts if isinstance(verdict, Unscored))
-    text = io.StringIO()
     if is_csv(request.out):
         names = columns(more_columns(request))
-        csv.writer(text, lineterminator="\n").writerows([safe_cell(row.get(name)) for name in names] for row in rows)
+        text = "".join(csv_line(row.get(name) for name in names) for row in rows)
     else:
-        text.write(json_lines(rows))
-    return Batch(text.getvalue(), n_items, len(rows) - reasons.total(), dict(reasons))
+        text = json_lines(rows)
+    return Batch(text, n_items, len(rows) - reasons.total(), dict(reasons))
 
 
 def _origin(item: Item) -> dict[str, str]:
@@ -135,9 +133,13 @@ def sure_scores(rows: Iterable[Mapping[str, Any]], sure: Sureness) -> SureScores
 
 
 def lines_of(out: Path) -> Iterator[Mapping[str, Any]]:
-    """The lines of a finished output, one by one."""
+    """The lines of a finished output, one by one; in CSV without what `safe_cell` added."""
     with out.open(encoding="utf-8", newline="") as file:
-        yield from csv.DictReader(file) if out.suffix.lower() == ".csv" else map(json.loads, file)
+        if is_csv(out):
+            for row in csv.DictReader(file):
+                yield {name: original_cell(cell) for name, cell in row.items()}
+        else:
+            yield from map(json.loads, file)
 
 
 # ── what is done so far ──────────────────────────────────────────────────────────────────────────────────────

@@ -177,7 +177,7 @@ def _mend(
         if any(other.readline() != head for other in (looked, lines) if head):
             raise JobError(f"{old}: does not begin with the header that Concord writes. Add --again to score anew.")
         each = chain.from_iterable(items.batches(sizes.BATCH))
-        unread = islice(unread_items(each, islice(read(looked), n_rows), as_csv=as_csv), most)
+        unread = islice(unread_items(each, islice(read(looked), n_rows)), most)
         batches = iter(lambda: tuple(islice(unread, batch_size(judge))), ())
         with closing(scored_batches(request, judge, batches, 0)) as scored:
             fresh = chain.from_iterable(read(io.StringIO(b.text, newline="\n")) for b in scored)
