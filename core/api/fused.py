@@ -8,6 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+
 from core.api.fused_by_model import CALIBRATED, FusedByModel, ModelFusionAsked, fuse_by_model
 from core.api.fused_parts import FusionInput, Gathered, gather, seen_by_files
 from core.api.loading import allowed_repeval, restored
@@ -22,7 +24,7 @@ from core.export.fused_judge import FusedJudge
 from core.export.judge_writing import yaml_text
 from core.files import write_json, write_text
 from core.fusion.request import FusionEstimate
-from core.fusion.stack import Fusion, StackSettings
+from core.fusion.stack import Agreement, Fusion, StackSettings, side_by_side
 from core.fusion.stack import fuse as fuse_parts
 from core.judging.asking import MODEL_WRITES
 from core.judging.registry import NAMED
@@ -65,7 +67,15 @@ class FusedRun:
         """What `fuse --json` prints; `out` is the folder it was written to."""
         body = {"aspect": self.inputs.aspect} | self.fusion.as_json()
         body["left_out"] = {**self.gathered.left_out, **body["left_out"]}
-        return body | {"out": out}
+        return body | self._side_by_side | {"out": out}
+
+    @cached_property
+    def _side_by_side(self) -> dict[str, Any]:
+        """All coefficients of the fusion and its parts, and between them, on the items reported on."""
+        fusion, how = self.fusion, StackSettings(level=self.fusion.fused.level)
+        rows = {"fusion": fusion.judge.values} | {part.name: part.upward for part in self.gathered.parts}
+        report = np.array(fusion.report, dtype=np.intp)
+        return side_by_side(Agreement(self.inputs.golden, self.inputs.aspect, how), rows, report)
 
     def save(self, folder: Path | str) -> dict[str, Any]:
         """Write `fused.yaml`, `verdicts.jsonl` and `summary.json` into `folder`; return the last."""
@@ -119,7 +129,8 @@ def fuse(
 
     The arguments are the options of `python -m core fuse`: `parts` are names such as "offline", "overlap", "chrf",
     "metric_<name>" or "judge:FILE"; one that cannot work is left out with its reason.  `method` "llm" asks the judge
-    `judge` (a SPEC) by `plan`: a plan's text, "model" to let it write one, "" for one that is measured; `also` are
+    `judge` (a SPEC) by `plan`: a plan's text, "model" to let it write one, "none" to rate without, "" for one that is
+    measured; `also` are
     aspects that it rates in the same calls.  `criteria` are a text of criteria by aspect, "calibrated" for those of the
     calibrated parts, "none" to rate without; the model writes those of every aspect that has none said.
     `leave_one_out` rates the items once more without each assistant of the plan, within the `budget` in calls.

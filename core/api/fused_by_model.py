@@ -27,7 +27,7 @@ from core.fusion.llm import FusionJudge, ModelRatings, estimate_rating, fusion_s
 from core.fusion.model_result import ModelResult, Rated, measured_ratings
 from core.fusion.plan import AspectUse, FusionPlan, PlanError, measured_plan, read_plan
 from core.fusion.request import FusionEstimate
-from core.fusion.stack import Agreement, StackSettings
+from core.fusion.stack import Agreement, StackSettings, side_by_side
 from core.judging.asking import MODEL_WRITES, Asking
 from core.judging.ready import require_references
 from core.judging.registry import NAMED, language_model, restore_judge
@@ -125,6 +125,7 @@ class FusedByModel:
             },
             "criteria_words": self.ratings.criteria.words,
             **self.result.as_json(),
+            **self._side_by_side,
             "calls": self.ratings.calls,
             "requests": usage.requests,
             "cached": usage.cached,
@@ -136,6 +137,15 @@ class FusedByModel:
             "notes": list(self.notes),
             "out": out,
         }
+
+    @cached_property
+    def _side_by_side(self) -> dict[str, Any]:
+        """All coefficients of the ratings and the parts, and between them, on the items reported on."""
+        golden, aspect = self.inputs.golden, self.inputs.aspect
+        how = StackSettings(level=self.result.aspects[aspect].level)
+        rows = {"fusion": self.ratings.values(aspect, len(golden.items))}
+        rows |= {part.name: part.upward for part in self.gathered.parts}
+        return side_by_side(Agreement(golden, aspect, how), rows, self.split.report)
 
     def save(self, folder: Path | str) -> dict[str, Any]:
         """Write `fused.yaml`, `plan.txt`, `criteria.txt`, `summary.json` and verdicts, a file an aspect, into `folder`;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -174,7 +175,7 @@ def fuse(
     ] = "ridge",
     judge: Annotated[str, typer.Option(help="For llm: openai:MODEL, openai:MODEL@URL, scripted[:SEED].")] = "",
     plan: Annotated[
-        str, typer.Option(help="For llm: a plan's file, or 'model' to let it write one; else measured.")
+        str, typer.Option(help="For llm: a plan's file, 'model' to let it write one, or 'none'; else measured.")
     ] = "",
     criteria: Annotated[str, typer.Option(help=CRITERIA)] = "",
     also: Annotated[
@@ -210,7 +211,7 @@ def fuse(
             [name.strip() for name in with_.split(",") if name.strip()],
             method=method,
             judge=judge,
-            plan=_text_of(plan, "--plan", MODEL_WRITES),
+            plan=_text_of(plan, "--plan", MODEL_WRITES, "none"),
             criteria=_text_of(criteria, "--criteria", CALIBRATED, "none"),
             also=also or (),
             leave_one_out=leave_one_out,
@@ -315,6 +316,7 @@ def _estimate(alignment: dict[str, Any]) -> str:
 def _fusion_words(body: dict[str, Any]) -> list[str]:
     fused, system = body["fused"], body["fused"]["level"] == "system"
     n = "; n counts systems, and the intervals hold for these systems alone" if system else ""
+    difference = partial(_difference_words, n_systems=fused["n"] if system else 0)
     lines = [
         f"{body['aspect']}: {fused['statistic']}, {fused['level']} level, on held-out items; weights and choice on "
         f"{body['n_fit']} calibration items{n}",
@@ -323,14 +325,14 @@ def _fusion_words(body: dict[str, Any]) -> list[str]:
     for name, part in sorted(body["parts"].items(), key=lambda pair: -(pair[1]["value"] or -2)):
         lines.append(alignment_line(name, part, ", left out" if name in body["left_out"] else ""))
     if (test := body["against_best"]) is not None:
-        lines.append(f"fusion minus {body['best_part']}, the best part on calibration: {_difference_words(test)}")
+        lines.append(f"fusion minus {body['best_part']}, the best part on calibration: {difference(test)}")
     lines += [alignment_line(f"{name}, in the same calls", other) for name, other in body.get("also", {}).items()]
     if "requests" in body:
         lines += _asked_words(body)
     if body["without"]:
         lines.append("Without each in turn, and the whole fusion minus that (Holm-corrected):")
     for name, rest in body["without"].items():
-        lines.append(alignment_line(f"without {name}", rest, f"; {_difference_words(rest['fused_minus_this'])}"))
+        lines.append(alignment_line(f"without {name}", rest, f"; {difference(rest['fused_minus_this'])}"))
     lines += [f"left out: {name}: {reason}" for name, reason in body["left_out"].items()]
     lines += [f"interval: {fused['interval_method']}"] if system and fused["interval"] else []
     return [*lines, *notes(*body["notes"]), *written_to(body["out"])]
@@ -346,7 +348,7 @@ def _asked_words(body: dict[str, Any]) -> list[str]:
     return [*lines, f"{calls}; {body['tokens']:,} tokens{spent(body)}"]
 
 
-def _difference_words(difference: dict[str, Any]) -> str:
+def _difference_words(difference: dict[str, Any], n_systems: int) -> str:
     """A paired difference with its interval, p and n; "—" and why where it is undefined."""
     from core.records import Interval
     from core.stats import difference_figures
@@ -355,4 +357,5 @@ def _difference_words(difference: dict[str, Any]) -> str:
         return f"—{because(difference['reason'] or '')}"
     ends = None if difference["interval"] is None else Interval(*difference["interval"])
     figures = difference_figures(difference["value"], ends, difference["p"], difference["p_reason"])
-    return f"{figures}, n = {difference['n']} items that both scored"
+    units = f"{n_systems} systems, over {difference['n']} items" if n_systems else f"{difference['n']} items"
+    return f"{figures}, n = {units} that both scored"

@@ -121,7 +121,7 @@ class ModelFusionEntry(Part):
     method: Literal["llm"] = Field(description="llm: a language model rates by the plan.")
     parts: list[str] = Field(min_length=1, max_length=1000, description="Names of the parts.")
     judge: JudgeDescription = Field(description="The model that rates.")
-    prompt: Literal["evaluate.v1"] = Field(description="Name and version of the prompt.")
+    prompt: Literal["evaluate.v1", "evaluate_unplanned.v1"] = Field(description="Name and version of the prompt.")
     plan: str = Field(min_length=1, max_length=8_000, description="Which part serves which aspect, and how.")
     introduced: str = Field(max_length=100_000, description="The parts as the model is told of them, a line each.")
     aspects: list[TaskEntry] = Field(min_length=1, max_length=50, description="What each call rates.")

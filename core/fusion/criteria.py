@@ -85,7 +85,8 @@ def read_criteria(
 ) -> FusionCriteria:
     """The criteria that `text` states, for the aspects it names; "" is none of them, a bare ``none`` all without.
 
-    `origins` by aspect; a person's where nothing (or nothing known) is said.
+    Of a single aspect the criteria need no heading.  `origins` by aspect; a person's where nothing (or nothing known)
+    is said.
 
     UsageError in words for text under no aspect, an aspect that comes twice or has nothing beneath it, and for criteria
     without end.
@@ -95,7 +96,12 @@ def read_criteria(
     if len(text) > LONGEST:
         raise UsageError(f"Criteria may have {LONGEST:,} characters in all; these have {len(text):,}.")
     entries: dict[str, list[str]] = {}
-    for line in _without_json(without_thoughts(text), aspects).splitlines():
+    lines = _without_json(without_thoughts(text), aspects).splitlines()
+    bare = [line.strip() for line in lines if line.strip()]
+    heads = [aspect_headed(line[:HEAD_AT_MOST], aspects) for line in bare]
+    if len(aspects) == 1 and bare and heads[0] is None and (aspects[0], "") not in heads:
+        lines = [f"{aspects[0]}:", *lines]
+    for line in lines:
         headed = aspect_headed(line[:HEAD_AT_MOST].strip(), aspects)
         if headed is not None and not (headed[1] and _BULLET.match(line)):
             aspect, rest = headed

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from core.data.split import inner_fold
 from core.errors import AspectError, UsageError
-from core.records import FloatArray, GoldenSet, IntArray, JudgeScores, Level, Split
-from core.stats import average_ranks, spearman
+from core.records import FloatArray, GoldenSet, IntArray, JudgeScores, Level, Split, Statistic
+from core.stats import average_ranks, correlate
 
 MIN_ITEMS = 20
 """Fewer labelled items to fit or to report on than this, and nothing is."""
@@ -122,13 +122,13 @@ def contradictions(parts: Sequence[JudgeScores], at: Sequence[int], most: int = 
     return tuple(int(positions[k]) for k in order[:most] if spread[k] > 0 and np.isfinite(spread[k]))
 
 
-def between(on_report: FloatArray) -> FloatArray:
-    """Spearman between the parts, pair by pair on the items that both scored."""
+def between(on_report: FloatArray, statistic: Statistic = "spearman") -> FloatArray:
+    """The correlation between the parts (n_parts, n_items), pair by pair on the items that both scored."""
     k = len(on_report)
     between = np.full((k, k), np.nan)
     for i in range(k):
         for j in range(i, k):
             both = ~np.isnan(on_report[i]) & ~np.isnan(on_report[j])
             if both.sum() > 1:
-                between[i, j] = between[j, i] = spearman(on_report[i, both], on_report[j, both])
+                between[i, j] = between[j, i] = correlate(on_report[i, both], on_report[j, both], statistic)
     return between

@@ -18,6 +18,7 @@ import numpy as np
 from core.errors import JudgeError, UsageError
 from core.fusion.criteria import FusionCriteria, criteria_messages, read_written
 from core.fusion.plan import (
+    NONE,
     OVERALL,
     FusionPlan,
     PlanError,
@@ -41,7 +42,7 @@ from core.texts import is_blank
 from core.verdicts import Reading, Verdicts
 
 Written = TypeVar("Written")
-EVALUATE_PROMPT = "evaluate.v1"
+EVALUATE_PROMPT, UNPLANNED_PROMPT = "evaluate.v1", "evaluate_unplanned.v1"
 TOKENS_AN_ASPECT = 160
 PLAN_TOKENS = 1_500
 CHARACTERS_PER_TOKEN = 4
@@ -89,7 +90,7 @@ class FusionJudge:
             "item": item_block(self.tasks[0].kind, shown_item(item, references=self.references), SCORING),
             "numbers": "\n".join(lines) or "- none",
         }
-        return (Message("user", filled(EVALUATE_PROMPT, values)),)
+        return (Message("user", filled(_prompt(self.plan), values)),)
 
     def request(self, model: str, item: Item, position: int) -> Request:
         """One call at temperature 0."""
@@ -117,6 +118,10 @@ class FusionJudge:
         )
 
 
+def _prompt(plan: FusionPlan) -> str:
+    return UNPLANNED_PROMPT if plan.origin == NONE else EVALUATE_PROMPT
+
+
 def introduced(parts: Sequence[JudgeScores], plan: FusionPlan) -> str:
     """The assistants of the plan as the model is told of them; UsageError for one without a score."""
     return assistants_block([part for part in parts if part.name in plan.assistants])
@@ -134,7 +139,7 @@ def fusion_state(
         "method": "llm",
         "parts": [part.name for part in parts],
         "judge": dict(judge_state),
-        "prompt": EVALUATE_PROMPT,
+        "prompt": _prompt(plan),
         "plan": plan.text,
         "introduced": introduced(parts, plan),
         "aspects": [

@@ -64,7 +64,7 @@ class AspectUse:
 
 @dataclass(frozen=True)
 class FusionPlan:
-    """What serves which aspect.  `origin` is "measured", "model" or "person"."""
+    """What serves which aspect.  `origin` is "measured", "model" or "person", or `NONE`: every assistant, unplanned."""
 
     uses: tuple[AspectUse, ...]
     origin: str = "person"
@@ -84,7 +84,9 @@ class FusionPlan:
 
     @cached_property
     def text(self) -> str:
-        """The plan as people edit it."""
+        """The plan as people edit it; `NONE` where there is none."""
+        if self.origin == NONE:
+            return NONE
         return "\n\n".join(
             f"{use.aspect}: {', '.join(use.assistants) or NONE}" + (f"\n{use.how}" if use.how else "")
             for use in self.uses
@@ -110,8 +112,11 @@ def read_plan(text: str, aspects: Sequence[str], assistants: Sequence[str], orig
     """The plan that `text` states.
 
     UsageError in words for an aspect that is missing, comes twice or is not asked for, for an assistant that there is
-    not (with those that there are), and for a plan that is empty or endless.
+    not (with those that there are), and for a plan that is empty or endless.  A bare ``none`` plans nothing: the model
+    is shown what every assistant gave, and no word on how to use them.
     """
+    if folded(text) == NONE:
+        return FusionPlan(tuple(AspectUse(aspect, tuple(assistants)) for aspect in aspects), NONE)
     if not text.strip():
         raise UsageError("The plan is empty. Write a line 'aspect: assistant, assistant' for each aspect.")
     if len(text) > LONGEST:
@@ -256,7 +261,9 @@ def measured_plan(
     """A plan without any call: for each aspect the assistants that align beyond chance at `positions`, best first.
 
     `parts` holds the assistants by aspect; none of them may have seen labels at `positions` (the caller sees to it).
+    For system level they are measured over items: a dozen systems are too few to choose by.
     """
+    level = "dataset" if level == "system" else level
     settings = StackSettings(statistic=statistic, level=level, seed=seed, resamples=500)
     uses = []
     for aspect, judges in parts.items():
@@ -277,9 +284,8 @@ def _measured_words(better: Sequence[tuple[str, Alignment]]) -> str:
         return "No assistant agrees with people here beyond chance; judge from the item alone."
     best = better[0][1]
     values = "\n".join(f"- {name} {alignment.value:.2f}" for name, alignment in better)
-    over = "systems" if best.level == "system" else "other items"
     return (
-        f"Agreement with people on {best.n} {over} ({best.statistic}, {best.level} level), best first:\n{values}\n"
+        f"Agreement with people on {best.n} other items ({best.statistic}, {best.level} level), best first:\n{values}\n"
         "Trust them in that order, and the item before any of them."
     )
 

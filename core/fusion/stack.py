@@ -18,6 +18,7 @@ from core.errors import UsageError
 from core.fusion.estimators import METHODS, Estimator, FusionMethod, make_estimator
 from core.fusion.items import FusionSplit, between, require_systems, unseen_split
 from core.records import (
+    STATISTICS,
     Alignment,
     FloatArray,
     GoldenSet,
@@ -180,7 +181,14 @@ def fuse(
     )
     require_systems(golden, settings.level, split.report)
     agreement, matrix = Agreement(golden, aspect, settings), np.array([part.upward for part in parts])
-    on_fit = agreement.align(matrix, split.fit)
+    # which parts beat chance needs intervals, whatever the report needs, and more units than a dozen systems
+    level, notes = "dataset" if settings.level == "system" else settings.level, split.notes
+    gate = replace(settings, level=level, resamples=settings.resamples or 1000)
+    if settings.level == "system":
+        n_systems = np.unique(golden.system_codes[split.fit]).size
+        if settings.method == "average":
+            notes += (f"Parts were chosen by their agreement on single items: {n_systems} systems are too few for it.",)
+    on_fit = replace(agreement, settings=gate).align(matrix, split.fit)
     left_out = _unusable(_Parts(parts, matrix, agreement, split), on_fit)
     usable = [k for k, name in enumerate(names) if name not in left_out]
     if len(usable) < 2:
@@ -205,8 +213,28 @@ def fuse(
         fit=tuple(int(k) for k in split.fit),
         report=tuple(int(k) for k in split.report),
         state=estimator.state() | {"parts": used.names},
-        notes=split.notes,
+        notes=notes,
     )
+
+
+def side_by_side(agreement: Agreement, rows: Mapping[str, FloatArray], at: IntArray) -> dict[str, Any]:
+    """Every coefficient of each of `rows` (name to (n_items,) scores, more is better), and those between them.
+
+    ``coefficients`` are with the labels, at the level of `agreement`, by name and statistic.  ``between`` are over the
+    items at `at` that both scored, a row and a column for each name.  None stands for an undefined value.
+    """
+    matrix, settings = np.array(list(rows.values())), agreement.settings
+    found: dict[str, dict[str, float | None]] = {name: {} for name in rows}
+    for statistic in STATISTICS:
+        own = replace(agreement, settings=replace(settings, statistic=statistic, resamples=0))
+        for name, alignment in zip(rows, own.align(matrix, at), strict=True):
+            found[name][statistic] = alignment.value
+    tables = {statistic: between(matrix[:, at], statistic).tolist() for statistic in STATISTICS}
+    known = {
+        statistic: [[None if np.isnan(value) else value for value in row] for row in table]
+        for statistic, table in tables.items()
+    }
+    return {"coefficients": found, "between": {"names": list(rows)} | known}
 
 
 def beats_chance(alignment: Alignment) -> bool:
@@ -227,7 +255,10 @@ def _affordable(settings: StackSettings, split: FusionSplit) -> tuple[StackSetti
 
 
 def _unusable(parts: _Parts, on_fit: Sequence[Alignment]) -> dict[str, str]:
-    """Name → why a part cannot be used; weights tell by themselves which parts disagree with people."""
+    """Name → why a part cannot be used; weights tell by themselves which parts disagree with people.
+
+    `on_fit` are alignments over items, not over systems.
+    """
     fit, averaged = parts.split.fit, parts.agreement.settings.method == "average"
     few = fit.size < TO_STACK or np.unique(parts.agreement.golden.source_codes[fit]).size < LEAST_SOURCES
     reasons = {}

@@ -1,0 +1,130 @@
+"""The rows of a fusion's table: at system level, without a plan, with criteria of one aspect, every coefficient."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from scipy import stats
+
+from tests.fake_openai import FakeOpenAI, RunningServer
+from tests.outside.strangers import write
+
+Concord = Callable[..., Any]
+SYSTEMS, SOURCES = 16, 24
+
+
+@pytest.fixture
+def endpoint() -> Iterator[RunningServer]:
+    server = RunningServer(FakeOpenAI(keep_bodies=True))
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def golden(tmp_path: Path) -> Path:
+    """Systems that hardly differ, items that do; two metrics that see the items, and one of chance."""
+    rng = np.random.default_rng(5)
+    rows = []
+    for source in range(SOURCES):
+        for system in range(SYSTEMS):
+            quality = 3 + rng.normal() + 0.02 * system
+            rows.append(
+                {
+                    **{"item_id": f"{source}-{system}", "source_id": f"s{source}", "system_id": f"m{system}"},
+                    **{"source": f"Source {source}.", "target": f"Text {source} {system}."},
+                    "human_wit": round(float(np.clip(quality, 1, 5)), 2),
+                    "metric_good": float(quality + rng.normal()),
+                    "metric_fair": float(quality + 2 * rng.normal()),
+                    "metric_chance": float(rng.normal()),
+                }
+            )
+    return write(tmp_path / "golden.jsonl", rows)
+
+
+PARTS = ("--with", "metric_good,metric_fair,metric_chance")
+
+
+def test_an_average_at_system_level_chooses_its_parts_over_items(
+    concord: Concord, golden: Path, tmp_path: Path
+) -> None:
+    how = ("--method", "average", "--level", "system", "--bootstrap", 200, "--out", tmp_path / "f")
+    answer = concord("fuse", golden, "--aspect", "wit", *PARTS, *how)
+    assert answer.code == 0, answer.body
+    assert answer.body["fused"]["level"] == "system"
+    assert answer.body["fused"]["n"] == SYSTEMS
+    assert set(answer.body["weights"]) == {"metric_good", "metric_fair"}
+    assert "items to fit on" in answer.body["left_out"]["metric_chance"]
+    assert any("16 systems are too few" in note for note in answer.body["notes"])
+
+
+def test_a_difference_at_system_level_counts_systems(
+    concord: Concord, golden: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from core.__main__ import main
+
+    how = ("--method", "average", "--level", "system", "--bootstrap", "200", "--out", str(tmp_path / "f"))
+    assert main(["fuse", str(golden), "--aspect", "wit", *PARTS, *how]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "n = 16 systems, over 192 items that both scored" in said
+
+
+@pytest.mark.parametrize("level", ["dataset", "system"])
+def test_the_summary_holds_every_coefficient(concord: Concord, golden: Path, tmp_path: Path, level: str) -> None:
+    how = ("--method", "average", "--level", level, "--bootstrap", 0, "--out", tmp_path / "f")
+    assert concord("fuse", golden, "--aspect", "wit", *PARTS, *how).code == 0
+    summary = json.loads((tmp_path / "f" / "summary.json").read_text(encoding="utf-8"))
+    rows = {row["item_id"]: row for row in map(json.loads, golden.read_text(encoding="utf-8").splitlines())}
+    assert list(summary["coefficients"]) == ["fusion", "metric_good", "metric_fair", "metric_chance"]
+    for row in summary["coefficients"].values():
+        assert set(row) == {"pearson", "spearman", "kendall"}
+    own = summary["fused"]
+    assert summary["coefficients"]["fusion"][own["statistic"]] == pytest.approx(own["value"])
+    between = summary["between"]
+    assert between["names"] == list(summary["coefficients"])
+    assert np.diag(between["kendall"]) == pytest.approx(1)
+    report = [rows[item] for item in rows if rows[item]["source_id"] in reported(summary, rows)]
+    good, fair = ([row[f"metric_{name}"] for row in report] for name in ("good", "fair"))
+    for name, scipy_s in (("pearson", stats.pearsonr), ("spearman", stats.spearmanr), ("kendall", stats.kendalltau)):
+        assert between[name][1][2] == pytest.approx(scipy_s(good, fair).statistic), name
+
+
+def reported(summary: dict[str, Any], rows: dict[str, dict[str, Any]]) -> set[str]:
+    """The sources that the summary reports on: the same split, by the same seed."""
+    import core
+    from core.api.measures import split_for
+
+    golden = core.load_golden(Path(rows and str(summary["out"])).parent / "golden.jsonl")
+    split = split_for(golden, "wit", core.CalibrationSettings())
+    assert len(split.held_out) == summary["n_report"]
+    return {golden.items[k].source_id for k in split.held_out}
+
+
+def test_a_model_without_a_plan_and_criteria_without_a_heading(
+    concord: Concord, golden: Path, endpoint: RunningServer, tmp_path: Path
+) -> None:
+    rules = tmp_path / "criteria.txt"
+    rules.write_text("A high number: it makes people laugh.\nA low one: it explains its joke.\n", encoding="utf-8")
+    judge = ("--method", "llm", "--judge", f"openai:fake-judge@{endpoint.base_url}", "--budget", 12)
+    how = (*judge, "--criteria", rules, "--plan", "none", "--out", tmp_path / "f")
+    answer = concord("fuse", golden, "--aspect", "wit", *PARTS, *how)
+    assert answer.code == 0, answer.body
+    prompts = [body["messages"][-1]["content"] for body in endpoint.fake.bodies]
+    assert len(prompts) == 12
+    assert all("it makes people laugh." in prompt and "it explains its joke." in prompt for prompt in prompts)
+    assert not any("## Use" in prompt for prompt in prompts)
+    assert all(f"- metric_{name}: " in prompt for prompt in prompts for name in ("good", "fair", "chance"))
+    assert (answer.body["plan"], answer.body["plan_origin"]) == ("none", "none")
+    assert set(answer.body["coefficients"]["fusion"]) == {"pearson", "spearman", "kendall"}
+    card = yaml.safe_load((tmp_path / "f" / "fused.yaml").read_text(encoding="utf-8"))["fusion"]
+    assert (card["plan"], card["prompt"]) == ("none", "evaluate_unplanned.v1")
+    endpoint.fake.bodies.clear()
+    few = write(tmp_path / "few.jsonl", [json.loads(line) for line in golden.read_text().splitlines()[:3]])
+    scored = concord("score", few, "--judge-file", tmp_path / "f" / "fused.yaml", "--out", tmp_path / "v.jsonl")
+    assert scored.code == 0, scored.body
+    assert not any("## Use" in body["messages"][-1]["content"] for body in endpoint.fake.bodies)
