@@ -196,6 +196,7 @@ def match(
         tally=reader.tally,
         suggested=reader.suggested(),
         verdicts=by_order(verdicts, recording, columns, reader.placed, aspect),
+        pairs=golden.kind == "pair" and scale == PREFERENCES and use == "scores",
     )
 
 

@@ -24,6 +24,8 @@ Take = Literal["map", "own"]
 
 _EXAMPLES, _EXAMPLE_TEXT = 3, 200
 _MANY = 0.05
+_CHOICES = frozenset((-1.0, 0.0, 0.5, 1.0, 1.5, 2.0))
+"""Numbers that stand for a choice between two texts and a tie, if no other comes."""
 
 
 @dataclass(frozen=True)
@@ -97,8 +99,8 @@ class ImportPreview:
 
     `n_rows` counts the rows read (those of the aspect, where a column names it).  `unknown` are the file's ids that no
     item has, `doubled` the rows of items with several that no sample number tells apart.  `suggested` is a usual scale
-    that holds the numbers where the stated one does not.  `verdicts` are those of the items that have a row, with the
-    judge's words; `item_ids` are all of the golden set.
+    that holds the numbers where the stated one does not.  `pairs`: scores choose between two texts.  `verdicts` are
+    those of the items that have a row, with the judge's words; `item_ids` are all of the golden set.
     """
 
     recording: Recording
@@ -115,6 +117,7 @@ class ImportPreview:
     tally: Tally
     suggested: Scale | None
     verdicts: Verdicts
+    pairs: bool = False
 
     @property
     def file(self) -> str:
@@ -322,6 +325,18 @@ def _numbers(preview: ImportPreview) -> Iterator[Finding]:
     if tally.n_sides:
         taken = counted(tally.n_sides, "choice was taken as a number", "choices were taken as numbers")
         yield Finding("note", f"{taken}: A 1, a tie 2, B 3.")
+    if (
+        preview.pairs
+        and not preview.choices.scale
+        and set(tally.numbers) <= _CHOICES
+        and max(tally.numbers, default=3) < 3
+    ):
+        numbers = ", ".join(f"{number:g}" for number in sorted(set(tally.numbers)))
+        yield Finding(
+            "error",
+            f"The scores are {numbers}, and none is 3, which prefers the second text. Say on which scale the judge "
+            "answered, such as another from 1 to 2, mapped to that of the aspect.",
+        )
     if tally.unread["out of range"]:
         yield Finding("warning", _out_of_range(preview))
     rest = {reason: n for reason, n in tally.unread.most_common() if reason != "out of range"}
