@@ -165,7 +165,9 @@ def _own_output(request: ScoreRequest) -> Iterator[None]:
     out = request.out.resolve()
     digest = hashlib.sha256(f"{request.judge}\0{request.items.resolve()}".encode())
     for file in (request.judge_file, *request.more_judges):
-        digest.update(file.read_bytes() if file.is_file() else b"")
+        if file.is_file():
+            with file.open("rb") as opened:
+                digest.update(hashlib.file_digest(opened, "sha256").digest())
     note = Settings.from_environment().home / "scored" / hashlib.sha256(str(out).encode()).hexdigest()[:32]
     begun = out.with_name(f"{out.name}.progress.json").exists()
     own = note.is_file() and note.read_text(encoding="ascii") == digest.hexdigest()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain, count
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from core.errors import JudgeError, UsageError
 from core.export.judge_reading import FORMATS, judge_document
-from core.judging.asking import checked_extra
+from core.judging.asking import HARMLESS_FIELDS, checked_extra
 from core.judging.registry import endpoint_of_file, parse_spec
 from core.judging.render import KINDS, SCORING, OutputForm, item_block, neutral, plain, score_frame
 from core.judging.styles import USUAL_TOKENS, Sampling
@@ -54,6 +55,18 @@ class JudgeFacts:
     def aspect(self) -> str:
         """The aspect's name as Concord's prompts show it: one line, no control characters."""
         return " ".join(plain(self.task.aspect).split())
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What each request says besides, as fields: of a judge file's extra body the harmless ones alone."""
+        judge = self.document.judge
+        extra = {name: value for name, value in json.loads(judge.extra or "{}").items() if name in HARMLESS_FIELDS}
+        return ({"reasoning_effort": judge.effort} if judge.effort else {}) | extra
+
+    @property
+    def untold(self) -> tuple[str, ...]:
+        """Fields of the extra body that a file alone may not set: they may cost, keep or fetch something."""
+        return tuple(sorted(json.loads(self.document.judge.extra or "{}").keys() - HARMLESS_FIELDS))
 
     @property
     def max_tokens(self) -> int:

@@ -67,6 +67,11 @@ def no_room(facts: JudgeFacts, *, told: bool = False) -> tuple[str, ...]:
         lost.append(f"The reasoning effort ({judge.effort}): set it where the tool lets you, or scores will differ.")
     if judge.extra and not told:
         lost.append(f"What each request says besides ({judge.extra[:200]}): set it where the tool lets you.")
+    if facts.untold and told:
+        fields = ", ".join(facts.untold)[:200]
+        lost.append(
+            f"These fields of each request, which may cost, keep or fetch something: {fields}. Set them yourself."
+        )
     if facts.sampling.temperature is None and not told:
         lost.append("That no temperature is sent: the tool may send one of its own.")
     if judge.revision:

@@ -203,10 +203,10 @@ def inspect_scorer(facts: JudgeFacts) -> Adapter:
         *asked_words(facts),
         *(["The weighting by token probabilities, where the endpoint tells them."] if facts.sampling.weighted else []),
     )
-    judge = facts.document.judge
-    told = {"reasoning_effort": judge.effort or None, "extra_body": json.loads(judge.extra) if judge.extra else None}
+    effort = {name: value for name, value in facts.told.items() if name == "reasoning_effort"}
+    extra = {name: value for name, value in facts.told.items() if name != "reasoning_effort"}
     constants: dict[str, Constant] = {
-        "TOLD": {name: value for name, value in told.items() if value},
+        "TOLD": effort | ({"extra_body": extra} if extra else {}),
         "HEADINGS": dict(headings(facts)),
         "PROMPTS": tuple(prompt_fields(prompt) for prompt in open_prompts(facts)),
     }

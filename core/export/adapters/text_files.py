@@ -122,7 +122,7 @@ def promptfoo_assertion(facts: JudgeFacts) -> Adapter:
         *(["The weighting by token probabilities, where the endpoint tells them."] if facts.sampling.weighted else []),
     )
     parts = [part for part in headings(facts) if part != "target"]
-    how, score_map, told = facts.sampling, facts.fitted_map, facts.document.judge
+    how, score_map = facts.sampling, facts.fitted_map
     judge = {
         "scale": (float(facts.task.scale.low), float(facts.task.scale.high)),
         "model": facts.model,
@@ -132,7 +132,7 @@ def promptfoo_assertion(facts: JudgeFacts) -> Adapter:
         "top_p": float(how.top_p),
         "max_tokens": facts.max_tokens,
         "weighted": how.weighted,
-        "told": ({"reasoning_effort": told.effort} if told.effort else {}) | json.loads(told.extra or "{}"),
+        "told": facts.told,
         "isotonic": None
         if score_map is None
         else {"x": score_map.x, "y": score_map.y, "low": score_map.low, "high": score_map.high},

@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -250,6 +251,38 @@ def test_the_promptfoo_assertion_reads_one_number_or_none() -> None:
     code += "console.log(JSON.stringify(rows.map(([form, reply]) => [form, reply, numberIn(reply, form)])));"
     done = subprocess.run([node, "-e", code], capture_output=True, text=True, check=True)
     assert [tuple(row) for row in json.loads(done.stdout)] == READ
+
+
+def test_a_reply_without_end_takes_no_time_to_read() -> None:
+    body = (BODIES / "inspect_scorer.txt").read_text(encoding="utf-8")
+    names: dict[str, Any] = {"re": re, "json": json, "SCALE": (1.0, 5.0)}
+    exec(body[: body.index("def weighted(")], names)
+    started = time.process_time()
+    for reply in (
+        "\n" * 200_000,
+        "1" * 200_000,
+        "1 " * 100_000,
+        "1." * 100_000,
+        "score " * 30_000,
+        "4" + " " * 200_000,
+    ):
+        for form in ("rate_explain", "analyze_rate", "score_only", "stars", "free_text", "rate_explain_json"):
+            names["number_in"](reply, form)
+    assert time.process_time() - started < 20
+
+
+def test_fields_that_a_file_alone_may_not_set_stay_behind(card: Card) -> None:
+    """A judge file may come from anybody: what its requests would cost, keep or fetch is for a person to say."""
+    made = card()
+    made["judge"] |= {"extra": '{"store": true, "top_k": 5}', "effort": "low"}
+    for name in ("inspect", "promptfoo"):
+        adapted = adapter(made, name)
+        assert any("store" in line for line in adapted.lost)
+        code = "\n".join(line for line in adapted.text.splitlines() if not line.startswith("#"))
+        assert "top_k" in code
+        assert "reasoning_effort" in code
+        assert '"store"' not in code
+        assert "'store'" not in code
 
 
 # ── hostile text ─────────────────────────────────────────────────────────────────────────────────────────────
