@@ -17,18 +17,12 @@ def first_view(page: Opened, golden_ids: set[str]) -> str:
     return NEW if wanted is not None and wanted not in golden_ids and not state.url_id("labelling") else LABEL
 
 
-def ask_name(page: Opened) -> None:
-    if page.actor.is_unnamed:
-        people.draw_ask()
-
-
 def show(page: Opened) -> None:
     passes = projects.list_passes(page.store, page.project.project_id)
     if state.is_task():
         label_view.draw_task(page, passes)
         return
     if not passes:
-        ask_name(page)
         label_setup.draw(page)
         return
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -42,7 +36,6 @@ def show(page: Opened) -> None:
         )
         passed = None if view == NEW else label_view.choose_pass(page, passes)
     if passed is None:
-        ask_name(page)
         label_setup.draw(page)
         return
     if view == LABEL:
@@ -54,8 +47,14 @@ def show(page: Opened) -> None:
             icon=":material/visibility_off:",
         )
         return
-    if view != PROGRESS:
-        ask_name(page)
+    if page.actor.is_unnamed:
+        st.info(
+            "Labels of others stay hidden until Concord knows that you are not rating them.",
+            icon=":material/visibility_off:",
+        )
+        if st.button("Enter your name", type="primary", key=state.widget("label_name")):
+            people.ask(page)
+        return
     if view in (DECIDE, FREEZE) and label_view.held(page, passed):
         return
     try:

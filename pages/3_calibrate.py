@@ -78,8 +78,7 @@ def show_form(page: Opened) -> None:
         stop_with("This calibration cannot be started as it stands.", str(error))
     if words := calibration_view.kept_words(page, kept):
         st.info(plain(words), icon=":material/call_split:")
-    gate = people.gate(page, "reviewer")
-    if st.button("Start the calibration", type="primary", icon=":material/play_arrow:", **gate):
+    if people.button(page, "reviewer", "Start the calibration", type="primary", icon=":material/play_arrow:"):
         start(page, request)
 
 

@@ -44,8 +44,7 @@ def show_form(page: Opened) -> None:
     except ConcordError as error:
         st.warning(f"This cannot be started as it stands.  \n{plain(str(error))}", icon=":material/edit:")
         return
-    if st.button("Read the hidden states", type="primary", icon=":material/play_arrow:",
-                 **people.gate(page, "reviewer")):  # fmt: skip
+    if people.button(page, "reviewer", "Read the hidden states", type="primary", icon=":material/play_arrow:"):
         start(page, request)
 
 

@@ -82,7 +82,7 @@ def remove_judge(store: Store, project_id: str, judge_id: str) -> None:
 # ── files of replies or scores ───────────────────────────────────────────────────────────────────────────────
 
 
-@requires("reviewer")
+@requires("reviewer", reads=True)
 def read_recording(store: Store, data: bytes, name: str, *, max_mb: float) -> Recording:
     """A file of replies or scores that somebody sent; its table is read as `core.data.read_upload`.
 
@@ -97,7 +97,7 @@ def read_recording(store: Store, data: bytes, name: str, *, max_mb: float) -> Re
     return load_recording(data, name, max_mb=max_mb, max_rows=most, read=read_upload)
 
 
-@requires("reviewer")
+@requires("reviewer", reads=True)
 def preview_import(
     store: Store,
     golden_id: str,

@@ -390,7 +390,7 @@ def others_said(store: Store, project_id: str, pass_id: str, item_id: str) -> Ot
 def _named_rater(store: Store) -> str:
     """The name of who acts; UsageError when nobody said who they are."""
     if not store.actor.name.strip():
-        raise UsageError("Say who you are first: labels are kept by rater. Pick a name in the menu.")
+        raise UsageError("Enter your name first. Labels are stored by rater.")
     return store.actor.name
 
 

@@ -8,6 +8,7 @@ from typing import Literal
 
 import numpy as np
 
+from core.drift.outcome import Decision
 from core.people import Role
 from core.project_records import GoldenSummary, Run
 from core.projects.analyses import DatedRecheck, list_rechecks
@@ -26,6 +27,12 @@ StageName = Literal["golden set", "labels", "calibration", "review", "approved",
 Task = Literal["label", "sign off", "decide", "meet", "triage", "comment", "measure", "grow"]
 NEEDS: dict[Task, Role] = {"label": "annotator", "meet": "annotator"}
 """The least role of those for whom a task waits; of all others it is reviewer."""
+
+RECHECKED: dict[Decision, str] = {
+    "holds": "recheck: holds",
+    "fallen": "recheck: fallen",
+    "cannot be told": "recheck inconclusive",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +135,7 @@ def _stages(
     if line.current is None:
         yield Stage("in use", False)
     else:
-        last = f"last check: {checks[-1].outcome.decision}" if checks else "not checked since"
+        last = RECHECKED[checks[-1].outcome.decision] if checks else "not rechecked"
         yield Stage("in use", True, last if line.current is approved else f"{line.current.name}, {last}")
 
 

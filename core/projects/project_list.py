@@ -56,8 +56,10 @@ def list_projects(store: Store) -> list[ProjectSummary]:
 def create_project(store: Store, name: str) -> ProjectSummary:
     """A new, empty project.  UsageError for an empty or overlong name."""
     trimmed = " ".join(name.split())
-    if not 1 <= len(trimmed) <= LONGEST_NAME:
-        raise UsageError(f"A project's name has 1 to {LONGEST_NAME} characters, not {len(trimmed)}.")
+    if not trimmed:
+        raise UsageError("Enter a name for the project.")
+    if len(trimmed) > LONGEST_NAME:
+        raise UsageError(f"A project's name can have {LONGEST_NAME} characters. This one has {len(trimmed):,}.")
     return get_project(store, store.projects.add(trimmed))
 
 
@@ -148,7 +150,7 @@ def list_public_sets() -> list[Benchmark]:
     return list(CATALOGUE)
 
 
-@requires("reviewer")
+@requires("reviewer", reads=True)
 def read_upload(store: Store, data: bytes, name: str, *, max_mb: float) -> Table:
     """The table in a file that somebody sent, read as `core.data.read_upload`; only who may freeze it may send it.
 

@@ -27,9 +27,10 @@ Task = Callable[Concatenate[Store, P], R]
 _LONGEST = 120
 
 
-def requires(role: Role, does: str = "") -> Callable[[Task[P, R]], Task[P, R]]:
+def requires(role: Role, does: str = "", *, reads: bool = False) -> Callable[[Task[P, R]], Task[P, R]]:
     """Let only people of at least `role` call a task; with `does` ("started a calibration") write it to the log.
 
+    A task that only `reads` needs no name.
     The task's first argument is the store in the hands of whoever acts (`Store.acting`).  AccessError otherwise.
     """
 
@@ -38,8 +39,8 @@ def requires(role: Role, does: str = "") -> Callable[[Task[P, R]], Task[P, R]]:
 
         @wraps(task)
         def guarded(store: Store, /, *args: P.args, **kwargs: P.kwargs) -> R:
-            if store.actor.is_unnamed:
-                raise AccessError("Say who you are first: what is changed here carries a name. Nothing was changed.")
+            if store.actor.is_unnamed and not reads:
+                raise AccessError("Enter your name first. Changes carry a name, and nothing was changed.")
             if not store.actor.may(role):
                 who = store.actor.name or "You"
                 raise AccessError(
@@ -106,7 +107,7 @@ def list_people(store: Store, project_id: str) -> list[str]:
     return sorted(names, key=lambda name: (name.casefold(), name))
 
 
-@requires("admin")
+@requires("admin", reads=True)
 def log_csv(store: Store, project_id: str) -> str:
     """The whole log as CSV, one entry a row; no cell can be taken for a formula."""
     header = ("number", "at", "actor", "role", "kind", "subject", "what", "details")

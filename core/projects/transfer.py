@@ -160,7 +160,7 @@ def export_project(store: Store, settings: Settings, project_id: str, path: Path
     return Exported(project.name, size, manifest.digest, Holdings.of(manifest), unfinished, without)
 
 
-@requires("admin")
+@requires("admin", reads=True)
 def preview_project(store: Store, settings: Settings, file: Path | IO[bytes]) -> Arriving:
     """What a project's file holds, after every row of it was checked; nothing is kept.
 
@@ -169,7 +169,7 @@ def preview_project(store: Store, settings: Settings, file: Path | IO[bytes]) ->
     return _arriving(file, settings.max_upload_mb)
 
 
-@requires("admin")
+@requires("admin", reads=True)
 def preview_upload(store: Store, settings: Settings, data: bytes) -> Arriving:
     """As `preview_project`, for a file that somebody sent: unless it is small it is checked in a confined process."""
     with _opened(io.BytesIO(data), settings.max_upload_mb) as archive:

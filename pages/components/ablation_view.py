@@ -81,14 +81,15 @@ def _offer(page: Opened, run: Run) -> None:
         "the openings are counted."
     )
     consent.ask(page, run.run_id)
-    st.button(
+    people.button(
+        page,
+        "reviewer",
         "Run the ablations",
         type="primary",
         icon=":material/play_arrow:",
         key=state.widget("analyses_start"),
         on_click=_start,
         args=(page, request),
-        **people.gate(page, "reviewer"),
     )
 
 

@@ -118,11 +118,11 @@ def _draw_changes(page: Opened, names: dict[str, str]) -> None:
         st.session_state.pop(key, None)
     judge_id = st.selectbox("Judge", list(names), format_func=lambda judge_id: names[judge_id], key=key)
     name = st.text_input("New name", value=names[judge_id], max_chars=120, key=state.widget(f"compare_name_{judge_id}"))
-    gate = people.gate(page, "reviewer", disabled=not name.strip() or name == names[judge_id])
-    if st.button("Rename", icon=":material/save:", **gate):
+    off = not name.strip() or name == names[judge_id]
+    if people.button(page, "reviewer", "Rename", disabled=off, icon=":material/save:"):
         _change(page, judge_id, name)
     sure = st.checkbox("I want this judge and its scores gone", key=state.widget(f"compare_sure_{judge_id}"))
-    if st.button("Remove", icon=":material/delete:", **people.gate(page, "reviewer", disabled=not sure)):
+    if people.button(page, "reviewer", "Remove", icon=":material/delete:", disabled=not sure):
         _change(page, judge_id, None)
 
 

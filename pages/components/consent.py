@@ -44,13 +44,15 @@ def _question(page: Opened, run_id: str, endpoint: AskedEndpoint) -> None:
             key=f"{key}_key",
             help="Only if it was made for that endpoint.",
         )
-    st.button(
+    people.button(
+        page,
+        "reviewer",
         "Allow",
         key=key,
         icon=":material/check:",
         on_click=_allow,
         args=(page, endpoint.endpoint, with_key),
-        **people.gate(page, "reviewer", help=plain("Kept for this project and endpoint, with your name, in the log.")),
+        help=plain("Kept for this project and endpoint, with your name, in the log."),
     )
 
 

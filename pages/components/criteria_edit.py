@@ -53,14 +53,15 @@ def draw_way_in(page: Opened, view: CriteriaEntry) -> None:
         return
     draft = projects.draft_of(page.store, page.project.project_id, subject)
     unsaved = draft is not None and draft.text.strip() != view.text.strip()
-    st.button(
+    people.button(
+        page,
+        "reviewer",
         "Go on editing" if unsaved else "Edit",
         icon=":material/edit_note:",
         key=state.widget("edit_open"),
         type="secondary" if view.origin == "edit" else "primary",
         on_click=state.put_in_url,
         kwargs={"edit": EDITING},
-        **people.gate(page, "reviewer"),
     )
     if view.head != view.criteria_id:
         link_to("criteria", f"Newest edit ({len(view.edits)})", icon=":material/edit:", criteria=view.head)
@@ -85,9 +86,7 @@ def draw_form(page: Opened, view: CriteriaEntry, run_id: str | None) -> None:
             help="Each look at held-out items makes their number a little less honest: keep it for the last version.",
         )
         with st.container(horizontal=True, key="shown_above"):
-            submitted = st.form_submit_button(
-                "Save and re-score", type="primary", icon=":material/save:", **people.gate(page, "reviewer")
-            )
+            submitted = people.submit(page, "reviewer", "Save and re-score", type="primary", icon=":material/save:")
             st.form_submit_button("Close", on_click=state.put_in_url, kwargs={"edit": None})
     if submitted:
         edit = _Edit(text or "", page.actor.name, (note or "").strip(), held_out, run_id)
@@ -133,8 +132,7 @@ def _draw_conflict(page: Opened, view: CriteriaEntry, clash: _Conflict, editing:
     st.markdown("**From theirs to yours**")
     diff_view.draw(word_diff(clash.theirs, clash.yours))
     with st.container(horizontal=True):
-        gate = people.gate(page, "reviewer")
-        if st.button("Save mine as a version of its own", type="primary", key="conflict_save", **gate):
+        if people.button(page, "reviewer", "Save mine as a version of its own", type="primary", key="conflict_save"):
             _save(page, view, clash.edit, editing, view.head)
         if st.button("Drop mine", key="conflict_drop"):
             del st.session_state[state.CONFLICT]
@@ -144,11 +142,13 @@ def _draw_conflict(page: Opened, view: CriteriaEntry, clash: _Conflict, editing:
 
 def draw_restore(page: Opened, view: CriteriaEntry) -> None:
     """Undoing an edit: the parent's text as one more version."""
-    if view.parents and st.button(
+    if view.parents and people.button(
+        page,
+        "reviewer",
         "Restore the parent's text",
         icon=":material/undo:",
         key=state.widget("restore"),
-        **people.gate(page, "reviewer", help=RESTORE),
+        help=RESTORE,
     ):
         _restore(page, view)
 

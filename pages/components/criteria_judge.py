@@ -118,7 +118,9 @@ def _draw_make_form(
         f"It is measured beside the judge in use, and you decide then."
     )
     st.text_input("What changed (optional)", max_chars=300, key=f"{name}_note")
-    st.button(
+    people.button(
+        page,
+        "reviewer",
         "Measure it",
         type="primary",
         icon=":material/play_arrow:",
@@ -126,7 +128,6 @@ def _draw_make_form(
         on_click=_make,
         args=(page, line, criteria_ids),
         kwargs={"origin": origin, "name": name},
-        **people.gate(page, "reviewer"),
     )
 
 

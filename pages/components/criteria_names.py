@@ -29,9 +29,7 @@ def draw_rename(page: Opened, view: CriteriaEntry, name: str) -> None:
     ):
         with st.form(f"{key}_form", border=False):
             st.text_input("Name of these criteria", value=name, key=key)
-            st.form_submit_button(
-                "Save the name", on_click=_rename, args=(page, view, name, key), **people.gate(page, "reviewer")
-            )
+            people.submit(page, "reviewer", "Save the name", on_click=_rename, args=(page, view, name, key))
         st.caption(f"One line of at most {LONGEST_NAME} characters, which no other criteria of the aspect have.")
     if problem := st.session_state.pop(PROBLEM, ""):
         st.warning(plain(problem), icon=":material/error:")

@@ -49,14 +49,16 @@ def draw(page: Opened, view: CriteriaEntry, name: str, run_id: str | None) -> No
         )
         if problem := st.session_state.pop(PROBLEM, ""):
             st.warning(plain(problem), icon=":material/error:")
-        st.button(
+        people.button(
+            page,
+            "reviewer",
             "Try",
             type="primary",
             icon=":material/science:",
             key=state.widget("trial"),
             on_click=_start,
             args=(page, view, judge_run, item_id, text or ""),
-            **people.gate(page, "reviewer", help="One question to the judge; it may cost what one reply costs."),
+            help="One question to the judge; it may cost what one reply costs.",
         )
         consent.ask(page, judge_run)
         _draw_item(page, view, item_id)

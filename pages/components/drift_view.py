@@ -114,7 +114,7 @@ def _draw_form(page: Opened, golden: GoldenSummary, aspect: str, run: Run) -> No
         help="The same judge without criteria scores the items too: one more call an item.",
     )
     consent.ask(page, run.run_id)
-    if st.button("Recheck", type="primary", icon=":material/monitoring:", **people.gate(page, "reviewer")):
+    if people.button(page, "reviewer", "Recheck", type="primary", icon=":material/monitoring:"):
         request = RecheckRequest(
             page.project.project_id,
             chosen or next(iter(labelled)),
@@ -167,13 +167,15 @@ def _draw_view(page: Opened, view: RunDetail) -> None:
     progress = run_view.waiting_words(view) if waiting else reached
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
         st.progress(view.progress or 0.0, text=plain(f"Rechecking, {progress}"))
-        st.button(
+        people.button(
+            page,
+            "reviewer",
             "Cancelling …" if view.cancelling else "Cancel",
             key=f"cancel_{view.run_id}",
             icon=":material/stop_circle:",
             on_click=_cancel,
             args=(page, view.run_id),
-            **people.gate(page, "reviewer", disabled=view.cancelling),
+            disabled=view.cancelling,
         )
     if waiting and not projects.worker_alive(page.store):
         projects.ensure_worker(page.settings)

@@ -1,3 +1,27 @@
+// The theme that somebody chose in the menu, instead of the system's.  Streamlit asks by `matchMedia` alone.
+(() => {
+  const key = "concord-theme"; // "light", "dark", or nothing for the system's
+  const query = "(prefers-color-scheme: dark)";
+  const ask = window.matchMedia.bind(window);
+  const system = ask(query);
+  const answer = new EventTarget();
+  const chosen = () => localStorage.getItem(key) ?? "system";
+  const matches = () => (chosen() === "system" ? system.matches : chosen() === "dark");
+  const tell = () => answer.dispatchEvent(Object.assign(new Event("change"), { matches: matches(), media: query }));
+  Object.defineProperties(answer, { matches: { get: matches }, media: { value: query } });
+  window.matchMedia = (asked) => (asked === query ? answer : ask(asked));
+  system.addEventListener("change", tell);
+  addEventListener("storage", (event) => { if (event.key === key) tell(); }); // chosen in another tab
+  window.concordTheme = {
+    chosen,
+    choose(theme) {
+      if (theme === "system") localStorage.removeItem(key);
+      else localStorage.setItem(key, theme);
+      tell();
+    },
+  };
+})();
+
 // Around every drawing of a screen: the page keeps its height while it is drawn anew, and whoever uses the keys keeps
 // their place where the widget they pressed is taken away.
 (() => {
@@ -8,6 +32,7 @@
   let pressed = ""; // class of the widget that had the focus last, while keys are used
   let words = ""; // and what its button said
   let byKeys = false;
+  let asking = false; // a dialog is open
   let toTop = false; // what was pressed shows its result at the head of the page
   const find = (id) => document.querySelector(`[data-testid=${id}]`);
   const rests = () => find("stApp")?.getAttribute("data-test-script-state") === "notRunning";
@@ -22,6 +47,7 @@
     if (page && rests()) page.style.minHeight = "";
   };
   const refocus = () => {
+    if (find("stMain")?.closest("[inert]")) return void setTimeout(refocus, 100); // behind a dialog
     if (!byKeys || !pressed || document.activeElement !== document.body) return;
     const same = (button) => words && button.textContent === words && !button.disabled;
     const again = document.querySelector(`.${CSS.escape(pressed)} :is(button, input, textarea, a):enabled`)
@@ -39,6 +65,10 @@
   }).observe(document, { subtree: true, attributes: true, attributeFilter: ["data-test-script-state"] });
   // What is gone may be taken away only after the script has come to rest.
   new MutationObserver(() => {
+    const dialog = find("stDialog");
+    if (dialog && document.activeElement?.getAttribute("role") === "dialog") dialog.querySelector("input:enabled")?.focus();
+    if (asking && !dialog) setTimeout(refocus, 100);
+    asking = !!dialog;
     if (!held || held.isConnected || !rests()) return;
     held = null;
     if (!pressed.includes("form_label_number_")) requestAnimationFrame(refocus); // label_number.js sees to its own

@@ -24,8 +24,7 @@ def draw_keep(page: Opened, fused: Fused) -> None:
         name = st.text_input(
             "Name", value=shown.judge.name, max_chars=120, key=state.widget(f"fusion_name_{shown.method}")
         )
-        gate = people.gate(page, "reviewer", disabled=not name.strip())
-        if st.button("Keep", type="primary", icon=":material/save:", **gate):
+        if people.button(page, "reviewer", "Keep", disabled=not name.strip(), type="primary", icon=":material/save:"):
             settings = StackSettings(
                 method=shown.method, statistic=fused.settings.statistic, level=fused.settings.level
             )

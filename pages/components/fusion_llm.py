@@ -101,8 +101,7 @@ def _draw_start(page: Opened, request: FusionRequest) -> None:
     n_tokens = (estimate.prompt_tokens or 0) + (estimate.completion_tokens or 0)
     price = plain(tables.money(estimate.cost))
     st.markdown(f"{plain(estimate.words)}; about {n_tokens:,} tokens, {price}.")
-    gate = people.gate(page, "reviewer")
-    if st.button("Start the LLM fusion", type="primary", icon=":material/play_arrow:", **gate):
+    if people.button(page, "reviewer", "Start the LLM fusion", type="primary", icon=":material/play_arrow:"):
         try:
             projects.start_fusion(page.store, page.settings, request)
         except ConcordError as error:

@@ -61,12 +61,14 @@ def draw(page: Opened, request: FusionRequest, versions: Sequence[FusionPlanSave
     )
     written = _with_texts(request, versions, key)
     unchanged = bool(versions) and (versions[0].text, versions[0].criteria) == (written.plan, written.criteria)
-    st.button(
+    people.button(
+        page,
+        "reviewer",
         "Keep this version",
         icon=":material/save:",
         on_click=_keep,
         args=(page, written, versions[0].number if versions else 0),
-        **people.gate(page, "reviewer", disabled=not (written.plan or written.criteria) or unchanged),
+        disabled=not (written.plan or written.criteria) or unchanged,
     )
     return written
 

@@ -113,8 +113,9 @@ def _draw_other_ways(page: Opened, *, empty: bool) -> None:
 
 def offer_sample(page: Opened) -> None:
     st.markdown("**No file at hand?** Try it on 144 made-up summaries with simulated labels.")
-    gate = people.gate(page, "reviewer")
-    if st.button("Add the sample summaries", icon=":material/article:", key=state.widget("add_sample"), **gate):
+    if people.button(
+        page, "reviewer", "Add the sample summaries", icon=":material/article:", key=state.widget("add_sample")
+    ):
         golden_id = projects.add_sample(page.store, page.project.project_id)
         _open(golden_id, "The sample summaries are in this project. Calibrate a judge on them next.")
 
@@ -277,8 +278,10 @@ def _freeze(page: Opened, built: BuiltGolden, left_out: frozenset[int]) -> None:
         name = st.text_input(
             "Name of the golden set", value=default, max_chars=120, key=state.widget(f"name_{default}")
         )
-        gate = people.gate(page, "reviewer", disabled=golden is None or not name.strip())
-        pressed = st.button("Freeze this golden set", type="primary", icon=":material/ac_unit:", **gate)
+        off = golden is None or not name.strip()
+        pressed = people.button(
+            page, "reviewer", "Freeze this golden set", disabled=off, type="primary", icon=":material/ac_unit:"
+        )
     if not pressed or golden is None:
         return
     named = GoldenSet(

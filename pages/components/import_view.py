@@ -270,8 +270,9 @@ def _add(page: Opened, preview: ImportPreview, upload: str, beyond: SentVerdicts
             "Name of the judge", value=_stem(preview.file), max_chars=120, key=widget(f"import_name_{upload}")
         )
         ready = bool(name.strip()) and not preview.problems
-        gate = people.gate(page, "reviewer", disabled=not ready)
-        if not st.button("Add this judge", type="primary", icon=":material/add:", **gate):
+        if not people.button(
+            page, "reviewer", "Add this judge", disabled=not ready, type="primary", icon=":material/add:"
+        ):
             return
     try:
         known = _ids(page, preview.golden_id)

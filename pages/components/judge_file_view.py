@@ -45,8 +45,9 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
             key=widget("judge_file_name"),
         )  # fmt: skip
         ready = bool(name.strip()) and (facts.embedded or bool(place.strip()))
-        gate = people.gate(page, "reviewer", disabled=not ready)
-        if st.button("Score with it", type="primary", icon=":material/calculate:", **gate):
+        if people.button(
+            page, "reviewer", "Score with it", disabled=not ready, type="primary", icon=":material/calculate:"
+        ):
             file = JudgeFile(name.strip(), text, place.strip())
             metrics_view.start(page, MetricsRequest(page.project.project_id, golden.golden_id, aspect, files=(file,)))
 

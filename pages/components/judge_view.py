@@ -155,13 +155,14 @@ def _draw_buttons(page: Opened, line: JudgeLine, version: JudgeVersion, *, at_wo
         steps.append(("Measure it", ":material/play_arrow:", lambda: measure(page, line, version), True))
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         for label, icon, act, primary in steps:
-            st.button(
+            people.button(
+                page,
+                "reviewer",
                 label,
                 icon=icon,
                 type="primary" if primary else "secondary",
                 key=state.widget(f"version_{version.number}_{label}"),
                 on_click=act,
-                **people.gate(page, "reviewer"),
             )
         if version.in_force or version.state == "proposed":
             _draw_undo(page, line, version)
@@ -183,7 +184,7 @@ def _draw_reasoned(page: Opened, line: JudgeLine, version: JudgeVersion, to: Ver
     key = state.widget(f"version_{version.number}_{to}")
     with st.form(f"{key}_form", border=False):
         reason = st.text_input("Why", max_chars=300, key=key)
-        if st.form_submit_button(label, **people.gate(page, "reviewer")):
+        if people.submit(page, "reviewer", label):
             _decide(page, line, version, to, reason or "")
             st.rerun()
 

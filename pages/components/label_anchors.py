@@ -40,13 +40,14 @@ def _draw_aspect(store: Store, passed: LabelPass, aspect: LabelAspect) -> None:
                 max_chars=LONGEST_ANCHOR,
                 placeholder="What an item of this level is like",
             )
-        st.form_submit_button(
+        people.submit(
+            store,
+            "reviewer",
             f"Save the anchors of {plain(aspect.aspect)}",
             type="primary",
             icon=":material/anchor:",
             on_click=_save,
             args=(store, passed, aspect, {level: f"{key}_{level:g}" for level in levels}, anchors),
-            **people.gate(store, "reviewer"),
         )
 
 

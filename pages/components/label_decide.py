@@ -114,13 +114,14 @@ def _draw_form(store: Store, passed: LabelPass, disagreement: Disagreement, aspe
             )
         st.text_area("Reason, for those who read it later", key=f"{key}_reason", max_chars=2_000, height=80)
         form = st.session_state.setdefault(f"{key}_form_id", f"decide:{uuid.uuid4().hex}")
-        st.form_submit_button(
+        people.submit(
+            store,
+            "reviewer",
             "Decide",
             type="primary",
             icon=":material/gavel:",
             on_click=_decide,
             args=(store, passed, disagreement, key, form),
-            **people.gate(store, "reviewer"),
         )
 
 

@@ -16,7 +16,7 @@ from core.errors import ConcordError
 from core.review.passes import AnnotationSession, TeamProgress
 from core.review.plan import LabelAspect
 from core.store.store import Store
-from pages.components import label_item, label_keys, label_number, label_shown, label_who, state, tables
+from pages.components import label_item, label_keys, label_number, label_shown, state, tables
 from pages.components.label_shown import Assignment, Shown, Wish, comment_key, press_key
 from pages.components.screens import plain
 
@@ -104,7 +104,6 @@ def _draw_head(assignment: Assignment, session: AnnotationSession, shown: Shown)
             with st.popover("Instructions", key=state.widget("label_instructions")):
                 label_item.draw_text(assignment.passed.plan.instructions)
         label_keys.draw_sheet(label_item.keys_of(assignment.aspects[0]))
-        label_who.draw(assignment.store.actor)
 
 
 @st.cache_data(ttl=10, max_entries=64, show_spinner=False)

@@ -68,14 +68,15 @@ def draw(page: Opened) -> None:
 
 
 def _draw_begin(page: Opened, request: PassRequest) -> None:
-    st.button(
+    people.button(
+        page,
+        "reviewer",
         "Begin labelling" if _is_alone(request) else "Begin this pass",
         type="primary",
         icon=":material/play_arrow:",
         key=state.widget("label_begin"),
         on_click=_begin,
         args=(page, request),
-        **people.gate(page, "reviewer"),
     )
 
 

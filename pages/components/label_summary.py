@@ -200,7 +200,6 @@ def draw_freeze(store: Store, passed: LabelPass) -> None:
     if any(aspect.aspect in golden.aspects for aspect in passed.plan.aspects):
         combine = _choose_combine(store, passed)
     merge = _choose_merge(store, passed, combine)
-    gate = people.gate(store, "reviewer")
     with st.container(horizontal=True, vertical_alignment="bottom"):
         name = st.text_input(
             "Name of the new golden set",
@@ -208,7 +207,7 @@ def draw_freeze(store: Store, passed: LabelPass) -> None:
             max_chars=120,
             key=state.widget(f"label_frozen_{passed.pass_id}"),
         )
-        pressed = st.button("Freeze these labels", type="primary", icon=":material/ac_unit:", **gate)
+        pressed = people.button(store, "reviewer", "Freeze these labels", type="primary", icon=":material/ac_unit:")
     if pressed:
         _freeze(store, passed, name, combine, merge=merge)
 

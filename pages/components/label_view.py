@@ -13,7 +13,7 @@ from core.project_records import is_demo
 from core.review.passes import LabelPass
 from core.store.store import Store
 from core.wording import counted
-from pages.components import label_item, label_session, label_who, people, state
+from pages.components import label_item, label_session, people, state
 from pages.components.label_shown import Assignment
 from pages.components.page import Opened
 from pages.components.screens import plain
@@ -74,17 +74,12 @@ def draw_task(page: Opened, passes: Sequence[LabelPass]) -> None:
 
 
 def draw_session(page: Opened, passed: LabelPass) -> None:
-    """Asks who is there, then shows what is to be rated and the session."""
+    """Invites to the pass, then shows what is to be rated and the session."""
     actor, store = page.actor, page.store
-    if not actor.name:
-        _draw_before(store, passed, lambda: people.draw_ask("Labels are kept by person.", passed.raters))
-        return
     if actor.name not in passed.raters:
-        label_who.draw(actor)
         _draw_before(store, passed, lambda: _draw_invitation(store, passed))
         return
     if actor.name in passed.stopped:
-        label_who.draw(actor)
         st.info("You have stopped rating in this pass. What you said counts.", icon=":material/task_alt:")
         return
     label_session.draw(Assignment(store, passed))
@@ -113,13 +108,14 @@ def _draw_invitation(store: Store, passed: LabelPass) -> None:
             + f"Keys: {label_item.keys_words(plan.aspects[0])}; X cannot tell, Enter goes on, arrows move, U goes to "
             "the first unfinished."
         )
-        st.button(
+        people.button(
+            store,
+            "annotator",
             "Begin labelling",
             type="primary",
             icon=":material/play_arrow:",
             on_click=_join,
             args=(store, passed),
-            **people.gate(store, "annotator"),
         )
 
 

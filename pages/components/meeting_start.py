@@ -91,14 +91,16 @@ def _draw_form(page: Opened, golden: GoldenSummary, aspect: str) -> None:
         left.text_input("A question of your own (optional)", key=QUESTION, max_chars=300)
         left.text_input("Name of the meeting", value=f"Review of {aspect}", key=NAME, max_chars=120)
         right.text_area("Who votes: a name a line", value=page.actor.name, key=PEOPLE, height=120)
-        begins.form_submit_button(
-            "Begin the meeting",
-            type="primary",
-            icon=":material/groups:",
-            on_click=_begin,
-            args=(page, golden, aspect, [*first, *rest], ticked),
-            **people.gate(page, "reviewer"),
-        )
+        with begins:
+            people.submit(
+                page,
+                "reviewer",
+                "Begin the meeting",
+                type="primary",
+                icon=":material/groups:",
+                on_click=_begin,
+                args=(page, golden, aspect, [*first, *rest], ticked),
+            )
 
 
 def _draw_agenda(golden: GoldenSummary, first: Sequence[AgendaItem], rest: Sequence[AgendaItem]) -> list[str]:
@@ -128,7 +130,7 @@ def _begin(
     agenda = [point for point, key in zip(waiting, ticked, strict=True) if st.session_state.get(key)]
     if question := " ".join(str(st.session_state.get(QUESTION) or "").split()):
         agenda.append(AgendaItem("question", question))
-    names = meeting_votes.names_in(st.session_state.get(PEOPLE))
+    names = meeting_votes.names_in(st.session_state.get(PEOPLE) or page.actor.name)
     title = str(st.session_state.get(NAME) or "")
     made: list[str] = []
 

@@ -124,26 +124,28 @@ def _draw_leave(label: str) -> None:
 
 
 def _draw_close(page: Opened, meeting: Meeting) -> None:
-    st.button(
+    people.button(
+        page,
+        "reviewer",
         "Close the meeting",
         icon=":material/lock:",
         type="primary" if meeting.first_open is None else "secondary",
         key=state.widget("meeting_close"),
         on_click=lambda: _do(lambda: projects.close_meeting(page.store, *_where(page, meeting))),
-        **people.gate(page, "reviewer"),
     )
 
 
 def _way(page: Opened, meeting: Meeting, label: str, point: int, *, icon: str, key: str | None = None) -> None:
-    gate = {} if meeting.closed_at is not None else people.gate(page, "reviewer")
-    st.button(
+    people.button(
+        page,
+        "viewer" if meeting.closed_at is not None else "reviewer",
         label,
+        disabled=not 0 <= point < len(meeting.points),
         icon=icon,
         shortcut=key,
         key=state.widget(f"meeting_{label.partition(' ')[0].lower()}"),
         on_click=go_to,
         args=(page, meeting, point),
-        **{**gate, "disabled": bool(gate.get("disabled")) or not 0 <= point < len(meeting.points)},
     )
 
 
@@ -227,14 +229,15 @@ def _draw_decision(page: Opened, meeting: Meeting, point: Point) -> None:
     with st.container(horizontal=True):
         following = meeting.first_open
         if following is not None:
-            st.button(
+            people.button(
+                page,
+                "reviewer",
                 "Go on to the next open point",
                 type="primary",
                 icon=":material/arrow_forward:",
                 key=state.widget("meeting_on"),
                 on_click=go_to,
                 args=(page, meeting, following),
-                **people.gate(page, "reviewer"),
             )
         if point.decision is not None and people.may(page, "reviewer"):
             again = state.widget(f"decide_again_{meeting.meeting_id}_{point.decision.number}")
@@ -261,14 +264,15 @@ def _draw_decision_form(page: Opened, meeting: Meeting, point: Point, seen: int)
     with st.form(f"{key}_form", border=False):
         with st.container(horizontal=True, gap="small"):
             for verdict, label in words.items():
-                st.form_submit_button(
+                people.submit(
+                    page,
+                    "reviewer",
                     label,
                     type="primary" if not point.wants_reason(verdict) and verdict != "postponed" else "secondary",
                     icon=ICONS[verdict],
                     on_click=_decide,
                     args=(page, meeting, verdict, typed),
                     kwargs={"seen": seen, "proposal": proposal},
-                    **people.gate(page, "reviewer"),
                 )
         st.text_area(
             REASON,

@@ -34,7 +34,10 @@ def draw(page: Opened, meeting: Meeting, point: Point) -> None:
     else:
         st.markdown("**Say who is here**, so that the votes can be shown once all are in.")
     now = _voting_now(page, meeting, point)
-    if now:
+    if now and page.actor.is_unnamed:
+        if st.button("Enter your name to vote", icon=":material/person:", key=state.widget("meeting_name")):
+            people.ask(page)
+    elif now:
         _draw_ballot(page, meeting, now)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         _draw_people(page, meeting)
@@ -84,14 +87,15 @@ def _draw_ballot(page: Opened, meeting: Meeting, name: str) -> None:
     st.markdown("**Your vote**" if name == page.actor.name else f"Vote of **{plain(name)}**")
     with st.container(horizontal=True, gap="small"):
         for choice, key in KEYS.items():
-            st.button(
+            people.button(
+                page,
+                "annotator",
                 choice.capitalize(),
                 shortcut=key,
                 width=150,
                 key=state.widget(f"vote_{meeting.meeting_id}_{meeting.at}_{name}_{choice}"),
                 on_click=_vote,
                 args=(page, meeting, name, choice),
-                **people.gate(page, "annotator"),
             )
 
 
@@ -110,8 +114,9 @@ def _draw_changes(page: Opened, meeting: Meeting, point: Point) -> None:
                     key=key,
                     format_func=str.capitalize,
                     label_visibility="collapsed",
-                    on_change=_vote_by_row,
-                    args=(page, meeting, vote.voter, key),
+                    on_change=people.once_named(
+                        page, lambda of=vote.voter, at=key: _vote_by_row(page, meeting, of, at)
+                    ),
                     **people.gate(page, "annotator"),
                 )
                 st.text(vote.voter)
@@ -121,8 +126,7 @@ def _draw_people(page: Opened, meeting: Meeting) -> None:
     key = state.widget(f"people_{meeting.meeting_id}_{len(meeting.voters)}")
     with st.popover("Who is here", icon=":material/group:", key=f"{key}_opened"), st.form(f"{key}_form", border=False):
         st.text_area("Who votes: a name a line", value="\n".join(meeting.voters), key=key, height=160)
-        gate = people.gate(page, "reviewer")
-        st.form_submit_button("Keep", type="primary", on_click=_seat, args=(page, meeting, key), **gate)
+        people.submit(page, "reviewer", "Keep", type="primary", on_click=_seat, args=(page, meeting, key))
 
 
 def names_in(typed: object) -> list[str]:

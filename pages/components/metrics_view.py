@@ -82,9 +82,9 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
     if problem:
         st.warning(plain(problem), icon=":material/edit:")
     label = f"Compute {counted(len(chosen), 'metric')}" if chosen else "Compute"
-    gate = people.gate(page, "reviewer", disabled=not chosen or bool(problem))
+    off = not chosen or bool(problem)
     with st.container(horizontal=True, gap="medium", vertical_alignment="center"):
-        pressed = st.button(label, type="primary", icon=":material/calculate:", **gate)
+        pressed = people.button(page, "reviewer", label, disabled=off, type="primary", icon=":material/calculate:")
         st.text(cost_words(chosen, {offer.name: offer.cost for offer in offers}, golden.n_items))
     if pressed:
         start(page, MetricsRequest(page.project.project_id, golden.golden_id, aspect, tuple(chosen), every))
@@ -196,13 +196,15 @@ def _draw_progress(page: Opened, view: RunDetail) -> None:
     progress = run_view.waiting_words(view) if waiting else " · ".join(filter(None, (reached, view.placement)))
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
         st.progress(view.progress or 0.0, text=plain(f"Computing metrics, {progress}"))
-        st.button(
+        people.button(
+            page,
+            "reviewer",
             "Cancelling …" if view.cancelling else "Cancel",
             key=f"cancel_{view.run_id}",
             icon=":material/stop_circle:",
             on_click=_cancel,
             args=(page, view.run_id),
-            **people.gate(page, "reviewer", disabled=view.cancelling),
+            disabled=view.cancelling,
         )
     if waiting and not projects.worker_alive(page.store):
         projects.ensure_worker(page.settings)

@@ -96,13 +96,15 @@ def _draw_presses(selection: Selection, marked: Sequence[str]) -> None:
     presses.append(("Drop the pick" if picked else "Pick", "P", words, {"picked": not picked}))
     st.markdown(f"**{len(marked):,} marked**", width="content")
     for label, shortcut, words, said in presses:
-        st.button(
+        people.button(
+            selection.page,
+            "annotator",
             label,
             key=state.widget(f"misaligned_all_{shortcut}"),
             shortcut=shortcut,
             on_click=_triage,
             args=(selection, seen, words, said, form),
-            **people.gate(selection.page, "annotator", disabled=not marked),
+            disabled=not marked,
         )
     first = marked[0] if marked else ""
     key = state.widget("misaligned_read")

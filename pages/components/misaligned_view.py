@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import uuid
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -89,6 +89,7 @@ class _Desk:
 @st.fragment
 def draw(selection: Selection, sentence: DeltaGenerator) -> None:
     """The item in the link, else the first that waits for a verdict; the finding goes into `sentence`."""
+    people.draw_waiting()
     selection = selection.afresh()
     sentence.markdown(finding(selection))
     filtered = misaligned_filters.chosen(selection)
@@ -156,23 +157,36 @@ def _draw_last(desk: _Desk) -> None:
 def _draw_buttons(desk: _Desk) -> None:
     known = desk.known
     picked = known is not None and known.picked
-
-    def button(label: str, name: str, shortcut: str, press: Callable[..., None], *args: Any, **look: Any) -> None:
-        st.button(label, key=desk.key(name), shortcut=shortcut, on_click=press, args=(desk, *args), **look)
-
     presses = state.widget("misaligned_presses")
     with st.container(key=presses, horizontal=True, gap="small", vertical_alignment="center"):
         for place, verdict in enumerate(TRIAGE_VERDICTS, 1):
             main = known is not None and known.verdict == verdict
-            look = people.gate(desk.selection.page, "annotator", help=MEANINGS[verdict])
-            kind = "primary" if main else "secondary"
-            button(verdict.capitalize(), f"verdict{place}", str(place), _judge, verdict, type=kind, **look)
-        look = people.gate(desk.selection.page, "annotator", help="For the next round of refining to learn from.")
-        icon = ":material/bookmark_added:" if picked else ":material/bookmark_add:"
-        button("Picked" if picked else "Pick", "pick", "P", _pick, not picked, icon=icon, **look)
+            people.button(
+                desk.selection.page,
+                "annotator",
+                verdict.capitalize(),
+                help=MEANINGS[verdict],
+                key=desk.key(f"verdict{place}"),
+                type="primary" if main else "secondary",
+                shortcut=str(place),
+                on_click=_judge,
+                args=(desk, verdict),
+            )
+        people.button(
+            desk.selection.page,
+            "annotator",
+            "Picked" if picked else "Pick",
+            help="The next round of refining learns from it.",
+            key=desk.key("pick"),
+            icon=":material/bookmark_added:" if picked else ":material/bookmark_add:",
+            shortcut="P",
+            on_click=_pick,
+            args=(desk, not picked),
+        )
         for label, name, key, step in (("Previous", "previous", "Left", -1), ("Next", "next", "Right", 1)):
             to = desk.filtered.beside(desk.item.item_id, step)
-            button(label, name, key, _go, to, disabled=to in (None, desk.item.item_id))
+            off = to in (None, desk.item.item_id)
+            st.button(label, key=desk.key(name), shortcut=key, on_click=_go, args=(desk, to), disabled=off)
         with st.popover("Keys **?**", key=state.widget("misaligned_keys")):
             st.markdown(SHEET)
 
@@ -190,8 +204,7 @@ def _draw_note(desk: _Desk) -> None:
         placeholder="Note (N), if you like; Enter keeps it",
         label_visibility="collapsed",
         disabled=gate["disabled"],
-        on_change=_note,
-        args=(desk, key),
+        on_change=people.once_named(desk.selection.page, lambda: _note(desk, key)),
     )
     if known is not None and known.verdict == "label wrong":
         misaligned_item.link_to_decide(desk.selection.page, known)

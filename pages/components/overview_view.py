@@ -71,11 +71,11 @@ def _people_beside(project_id: str, run_id: str, _version: JudgeVersion, _page: 
 
 
 def draw_stages(now: Overview) -> None:
-    """The way from the golden set to a judge in use, a place a stage."""
+    """The steps from the golden set to the current judge, in one line."""
     at = _at(now)
     with st.container(key="stages"):
-        for stage in now.stages:
-            with st.container(border=True, gap=None, height="stretch"):
+        for place, stage in enumerate(now.stages):
+            with st.container(key=f"stage_{'done' if stage.done else 'open'}_{place}", gap=None):
                 icon = ":material/check_circle:" if stage.done else ":material/radio_button_unchecked:"
                 link_to(PLACES[stage.name], stage.name.capitalize(), icon=icon, **at)
                 st.caption(plain(stage.figure or "not yet"))
@@ -127,13 +127,14 @@ def _draw_way(page: Opened, now: Overview, waiting: Waiting, *, place: str) -> N
     at = _at(now)
     if waiting.task == "grow":
         version = now.line.get(int(waiting.subject))
-        st.button(
+        people.button(
+            page,
+            "reviewer",
             "Measure it here",
             icon=":material/play_arrow:",
             key=state.widget(f"grow_{place}"),
             on_click=judge_view.measure,
             args=(page, now.line, version, now.golden.golden_id),
-            **people.gate(page, "reviewer"),
         )
         return
     screen, words, name = TASKS[waiting.task]

@@ -25,7 +25,7 @@ from core.people import Actor
 from core.project_records import ProjectSummary, is_demo
 from core.settings import Settings
 from core.store.store import Store
-from pages.components import faults, grid, people, remembered, state, tour
+from pages.components import faults, grid, people, remembered, state, theme, tour
 from pages.components.accounts import check_accounts
 from pages.components.screens import SCREENS, Screen, draw_notice, plain
 
@@ -124,8 +124,7 @@ def open_page(screen: Screen, *, intro: str = "") -> Opened:
     if not state.is_task():
         tour.draw(kept.settings, store, project.project_id)
     people.draw_role(store.actor)
-    if store.actor.is_unnamed and screen != "label":  # which asks where somebody is to label
-        people.draw_ask()
+    people.draw_dialog(project.project_id)
     if state.is_bare():
         with st.container():  # what follows keeps its place when this leaves again
             remembered.draw(kept.settings)
@@ -153,31 +152,35 @@ def _draw_head(title: str, intro: str, store: Store) -> DeltaGenerator:
             if intro:
                 st.caption(intro)
         head = st.container(horizontal=True, vertical_alignment="bottom", gap="small", width="content")
-        if state.is_bare() and people.may(store, "reviewer"):
-            st.button(
-                "Menu",
-                icon=":material/menu:",
-                type="tertiary",
-                on_click=state.put_in_url,
-                kwargs={"view": None, "task": None},
-            )
+        if state.is_bare():
+            people.draw_who(store)
+            if people.may(store, "reviewer"):
+                leave = {"view": None, "task": None}
+                st.button("Menu", icon=":material/menu:", type="tertiary", on_click=state.put_in_url, kwargs=leave)
     return head
 
 
 def _draw_side(settings: Settings, store: Store, offered: list[ProjectSummary], project: ProjectSummary) -> None:
     with st.sidebar:
         _draw_menu()
-        _draw_projects(store, offered, project)
-        tour.draw_demo(settings, store, project.project_id)
-    people.draw_who(settings, store, project.project_id)
+        with st.container(gap="xsmall"):
+            _draw_projects(store, offered, project)
+            tour.draw_demo(settings, store, project.project_id)
+            people.draw_who(store)
+            theme.draw()
+        remembered.draw(settings)  # last, so that nothing moves when it leaves again
 
 
 def _draw_menu() -> None:
     """The menu, the same with the router and without it; Streamlit's own is switched off in config.toml."""
-    st.markdown("**Concord**")
-    ids = _with_project({})
-    for screen, entry in SCREENS.items():
-        _page_link(screen, entry.title, entry.icon, ids)
+    ids, group = _with_project({}), ""
+    with st.container(key="menu", gap=None):
+        st.markdown("**Concord**")
+        for screen, entry in SCREENS.items():
+            if entry.group != group:
+                group = entry.group
+                st.caption(group)
+            _page_link(screen, entry.title, entry.icon, ids)
 
 
 def _choose_project(store: Store, offered: list[ProjectSummary]) -> ProjectSummary:
@@ -202,17 +205,7 @@ def _draw_projects(store: Store, offered: list[ProjectSummary], project: Project
         "Project", list(names), key=state.PROJECT_PICKER, format_func=lambda known: names[known],
         on_change=state.when_changed(state.PROJECT_PICKER, _switch_project),
     )  # fmt: skip
-    with (
-        st.popover(
-            "New project",
-            icon=":material/add:",
-            width="stretch",
-            key=state.widget(f"new_project_beside_{project.project_id}"),  # another key: it closes once one is made
-        ),
-        st.form("new_project_form", border=False),
-    ):
-        st.text_input("Name", key=state.NEW_PROJECT, max_chars=80)
-        st.form_submit_button("Create", on_click=_create_project, args=(store,), **people.gate(store, "admin"))
+    tour.draw_new_project(store, "New project", icon=":material/add:", type="tertiary")
 
 
 def _project_of_run(store: Store) -> str | None:
@@ -226,17 +219,6 @@ def _switch_project() -> None:
     """Another project: the ids of the old one leave the URL."""
     state.leave_project()
     state.remember_project(st.session_state[state.PROJECT_PICKER])
-
-
-def _create_project(store: Store) -> None:
-    try:
-        created = projects.create_project(store, st.session_state[state.NEW_PROJECT])
-    except ConcordError as error:
-        state.leave_notice(f"No project was made: {error}", good=False)
-        return
-    st.session_state[state.NEW_PROJECT] = ""
-    state.leave_project()
-    state.remember_project(created.project_id)
 
 
 def stop_with(what: str, message: str) -> NoReturn:

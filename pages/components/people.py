@@ -1,17 +1,18 @@
-"""Who acts: the name picked in the sidebar on one's own machine, or the account that a team's people sign in with.
+"""Who acts: the account that somebody signed in with, or on one's own machine the name that they gave.
 
-Where Streamlit's secrets hold an `[auth]` section, nothing is shown before somebody has signed in, and their role comes
-from the settings.  Elsewhere whoever sits at the machine may do everything, under the name they give and their browser
-remembers; browsers of other machines are turned away.  Without a name nothing is changed.  Names and roles are enforced
-in `core.projects`; here they are only said before a button is pressed.
+If Streamlit's secrets have an `[auth]` section, nothing is shown before somebody has signed in, and their role comes
+from the settings.  Otherwise whoever sits at the machine may do everything, and browsers of other machines are turned
+away.  The first change asks for a name in a dialog, then does what was pressed; the browser remembers the name.
+`core.projects` enforces names and roles; here they only decide how a button looks.
 """
 
 from __future__ import annotations
 
 import logging
 import unicodedata
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from ipaddress import IPv6Address, ip_address
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
@@ -20,14 +21,17 @@ import streamlit as st
 from streamlit.errors import StreamlitAuthError, StreamlitMissingAuthlibError, StreamlitPageNotFoundError
 
 from core import projects
+from core.errors import ConcordError
 from core.people import Actor, Role
 from core.settings import Settings
 from core.store.store import Store
 from pages.components import remembered, state
 from pages.components.accounts import auth_section
-from pages.components.screens import SCREENS, draw_notice, plain
+from pages.components.screens import SCREENS, draw_notice, go, plain
 
 LONGEST = 60
+MOST_KNOWN = 6
+"""Names of others that the dialog offers."""
 _LONGEST_CLAIM = 120
 _DEFAULT = "default"
 _JOINERS = "\u200c\u200d"  # part of how some scripts and emoji are written
@@ -111,66 +115,176 @@ def tidy(name: str, longest: int = LONGEST) -> str:
     return shown if any(unicodedata.category(letter)[0] in "LNPS" for letter in shown) else ""
 
 
-# ── in the sidebar ───────────────────────────────────────────────────────────────────────────────────────────
+# ── asking for it ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def draw_who(settings: Settings, store: Store, project_id: str) -> None:
-    """Says in the sidebar who acts: a picker with the names used so far, or the account with the way out of it."""
-    with st.sidebar:
-        if store.actor.subject:
-            _draw_account(store.actor)
-        else:
-            _draw_picker(store, project_id)
-        remembered.draw(settings)  # last, so that nothing moves when it leaves again
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A press that waits for a name: what it does, and through which store.
+
+    `press` is the button's key or label: a screen that reads the button's value finds it pressed in the next run.
+    `project`: a new project is wanted, so its name is asked for as well.
+    """
+
+    store: Store
+    press: str = ""
+    act: Callable[[], object] | None = None
+    project: bool = False
 
 
-def _draw_account(actor: Actor) -> None:
-    st.caption(f"Signed in as {actor.role}")
-    st.text(actor.name)
-    st.button("Sign out", key=state.widget("sign_out"), icon=":material/logout:", on_click=st.logout)
+def button(
+    page: Acting,
+    role: Role,
+    label: str,
+    *,
+    key: str | None = None,
+    on_click: Callable[..., object] | None = None,
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    disabled: bool = False,
+    help: str | None = None,  # noqa: A002
+    in_form: bool = False,
+    **look: Any,
+) -> bool:
+    """A button that changes something: off with the reason where the role is too low.
+
+    Without a name a press asks for one in a dialog, and is carried out as soon as it is given.
+    """
+    draw: Callable[..., bool] = st.form_submit_button if in_form else st.button
+    look |= {"key": key, **gate(page, role, disabled=disabled, help=help)}
+    if role == "viewer" or not page.actor.is_unnamed:
+        pressed = draw(label, on_click=on_click, args=args, kwargs=kwargs, **look)
+        if st.session_state.get(state.PRESSED) == (key or label):
+            del st.session_state[state.PRESSED]
+            return True
+        return pressed
+    if draw(label, **look):
+        act = None if on_click is None else partial(on_click, *args, **(kwargs or {}))
+        ask(page, press=key or label, act=act)
+    return False
 
 
-def _draw_picker(store: Store, project_id: str) -> None:
-    actor = store.actor
-    known = {*_names(project_id, store), *([actor.name] if actor.name else ())}
-    st.session_state[state.NAME_PICKER] = actor.name or None  # always: the page before may have left a value
-    st.selectbox(
-        "You are",
-        sorted(known, key=str.casefold),
-        index=None,
-        key=state.NAME_PICKER,
-        accept_new_options=True,
-        placeholder="Type your name",
-        on_change=_take_name,
-        help="What you change carries this name, and nothing is changed without one. This browser remembers it.",
-    )
+def submit(page: Acting, role: Role, label: str, **look: Any) -> bool:
+    """`button` for a form."""
+    return button(page, role, label, in_form=True, **look)
+
+
+def once_named(page: Acting, act: Callable[[], object]) -> Callable[[], object]:
+    """An `on_change` that does `act`, after asking for a name where there is none."""
+    return act if not page.actor.is_unnamed else partial(_wait, Asked(_store_of(page), act=act))
+
+
+def ask(page: Acting, *, press: str = "", act: Callable[[], object] | None = None, project: bool = False) -> NoReturn:
+    """Open the dialog in the next drawing of the whole screen, which begins now."""
+    _wait(Asked(_store_of(page), press, act, project))
+    st.rerun()
+
+
+def draw_dialog(project_id: str) -> None:
+    """The dialog while something waits for a name.  Every screen calls it once."""
+    st.session_state[state.PRESSED] = st.session_state.pop(state.PRESSES, None)  # of this one run
+    asked: Asked | None = st.session_state.get(state.ASKED)
+    st.session_state[state.ASKING] = asked
+    if asked is None:
+        return
+    title = "New project" if asked.project else "Your name"
+    st.dialog(title, on_dismiss=_stop_asking)(_draw_asking)(project_id, asked)
+
+
+def draw_waiting() -> None:
+    """In a fragment: draw the whole screen with the dialog where a widget of it has just asked for a name."""
+    if st.session_state.get(state.ASKED) is not st.session_state.get(state.ASKING):
+        st.rerun()
+
+
+def _draw_asking(project_id: str, asked: Asked) -> None:
+    if st.session_state.get(state.ASKED) is not asked:  # answered
+        if asked.project:
+            go("golden_set", section=state.UPLOAD_SECTION)
+        st.rerun()
+    actor = asked.store.actor
+    needs_name = not asked.project or actor.is_unnamed
+    if needs_name:
+        st.caption("Changes carry your name. This browser remembers it.")
+    with st.form(state.widget("name_form"), border=False):
+        if needs_name:
+            st.text_input("Your name", value=actor.name, key=state.widget("name_typed"), max_chars=LONGEST)
+        if asked.project:
+            st.text_input("Name of the project", key=state.NEW_PROJECT, max_chars=80)
+        if problem := st.session_state.pop(state.NAME_PROBLEM, ""):
+            st.warning(plain(problem), icon=":material/edit:")
+        label = "Create project" if asked.project else "Continue"
+        st.form_submit_button(label, type="primary", on_click=_answer, args=(asked, needs_name))
+    known = [name for name in _names(project_id, asked.store) if name != actor.name][:MOST_KNOWN]
+    if known and not asked.project:
+        with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+            st.caption("Or continue as", width="content")
+            for place, name in enumerate(known):
+                st.button(plain(name), key=state.widget(f"name_{place}"), on_click=_answer_as, args=(asked, name))
+
+
+def _answer(asked: Asked, needs_name: bool) -> None:
+    name = tidy(str(st.session_state[state.widget("name_typed")])) if needs_name else asked.store.actor.name
+    if not name:
+        st.session_state[state.NAME_PROBLEM] = "Enter your name."
+        return
+    if needs_name and name != asked.store.actor.name:
+        pick(name)
+        asked.store.actor = replace(asked.store.actor, name=name)  # what was pressed acts through this store
+    if asked.project:
+        try:
+            created = projects.create_project(asked.store, str(st.session_state[state.NEW_PROJECT]))
+        except ConcordError as error:
+            st.session_state[state.NAME_PROBLEM] = str(error)
+            return
+        state.leave_project()
+        state.remember_project(created.project_id)
+        state.leave_notice(f"Project “{created.name}” created.", good=True)
+    _stop_asking()
+    if asked.act is not None:
+        asked.act()
+    elif asked.press:
+        st.session_state[state.PRESSES] = asked.press
+
+
+def _answer_as(asked: Asked, name: str) -> None:
+    st.session_state[state.widget("name_typed")] = name
+    _answer(asked, needs_name=True)
+
+
+def _wait(asked: Asked) -> None:
+    st.session_state[state.ASKED] = asked
+
+
+def _stop_asking() -> None:
+    st.session_state.pop(state.ASKED, None)
+    st.session_state.pop(state.NAME_PROBLEM, None)
+
+
+def _store_of(page: Acting) -> Store:
+    return page if isinstance(page, Store) else page.store
 
 
 @st.cache_data(ttl=60, max_entries=256, show_spinner=False)
 def _names(project_id: str, _store: Store) -> list[str]:
-    """Kept for a minute: every screen offers them, and telling them apart reads the whole log."""
+    """Kept for a minute: telling the names apart reads the whole log."""
     return projects.list_people(_store, project_id)
 
 
-def draw_ask(why: str = "What you change here carries your name.", known: Sequence[str] = ()) -> None:
-    """Asks for a name on the screen itself (a phone folds the sidebar away); `known` people are one press away."""
-    with st.container():
-        with (
-            st.form(state.widget("name_form"), border=False),
-            st.container(horizontal=True, vertical_alignment="center"),
-        ):
-            st.markdown(f"**Who are you?** {why}", width="content")
-            words = {"placeholder": "Your name", "label_visibility": "collapsed"}
-            st.text_input("Your name", key=state.widget("name_typed"), max_chars=LONGEST, width=220, **words)
-            st.form_submit_button("That is me", on_click=_take_typed)
-        if known:
-            with st.container(horizontal=True):
-                for place, name in enumerate(known):
-                    st.button(plain(name), key=state.widget(f"name_{place}"), on_click=pick, args=(name,))
+# ── who it is, on screen ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def _take_typed() -> None:
-    pick(st.session_state[state.widget("name_typed")])
+def draw_who(store: Store) -> None:
+    """Says who acts, with the way to change that: another name, or out of the account."""
+    actor = store.actor
+    if actor.subject:
+        st.caption(f"Signed in as {actor.role}")
+        st.text(actor.name)
+        st.button("Sign out", key=state.widget("sign_out"), icon=":material/logout:", on_click=st.logout)
+        return
+    label = plain(actor.name) if actor.name else "Enter your name"
+    if st.button(label, key=state.widget("who"), icon=":material/person:", type="tertiary", help="Change your name"):
+        ask(store)
 
 
 def draw_role(actor: Actor) -> None:
@@ -188,9 +302,7 @@ def may(page: Acting, role: Role) -> bool:
 
 
 def gate(page: Acting, role: Role, *, disabled: bool = False, help: str | None = None) -> dict[str, Any]:  # noqa: A002
-    """`disabled` and `help` of what changes something: off, with the reason, without a name or with too low a role."""
-    if page.actor.is_unnamed:
-        return {"disabled": True, "help": "Say who you are first: what you change carries your name."}
+    """`disabled` and `help` of a widget: off, with the reason, where the role is too low."""
     if may(page, role):
         return {"disabled": disabled, "help": help}
     return {"disabled": True, "help": f"This needs the role {role}; yours is {page.actor.role}."}
@@ -277,7 +389,3 @@ def _keep_to_this_machine() -> None:
 def _stop(why: str) -> NoReturn:
     st.error(why, icon=":material/block:")
     st.stop()
-
-
-def _take_name() -> None:
-    pick(st.session_state[state.NAME_PICKER] or "")

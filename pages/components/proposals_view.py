@@ -216,7 +216,9 @@ def _draw_decision(selection: Selection, run: RunDetail, proposal: ListedProposa
                 ("Accept", True, ":material/check:"),
                 ("Reject", False, ":material/close:"),
             ):
-                st.button(
+                people.button(
+                    selection.page,
+                    "reviewer",
                     label,
                     key=f"{key}_{label}",
                     icon=icon,
@@ -224,7 +226,6 @@ def _draw_decision(selection: Selection, run: RunDetail, proposal: ListedProposa
                     on_click=_decide,
                     args=(selection, proposal, key),
                     kwargs={"accepted": accepted},
-                    **people.gate(selection.page, "reviewer"),
                 )
         if problem := st.session_state.pop(f"{key}_problem", ""):
             st.warning(plain(problem), icon=":material/warning:")
@@ -246,13 +247,15 @@ def _draw_edit(selection: Selection, proposal: ListedProposal, key: str) -> None
         editing = drafts.begin(selection.page, drafts.of_proposal(proposal), proposal.criteria.text, f"{key}_text")
         drafts.draw_kept(selection.page, editing)
         st.text_area("Text", value=editing.text, height=220, max_chars=LONGEST_TEXT, key=editing.key)
-        st.button(
+        people.button(
+            selection.page,
+            "reviewer",
             "Accept the edited text",
             key=f"{key}_accept_edited",
             icon=":material/check:",
             on_click=_decide_edited,
             args=(selection, proposal, key, editing),
-            **people.gate(selection.page, "reviewer", help=EDIT_HELP),
+            help=EDIT_HELP,
         )
         drafts.watch(selection.page, editing)
 

@@ -114,14 +114,15 @@ def _draw_measuring(page: Opened, golden: GoldenSummary, aspect: str, version: J
 
 
 def _offer(page: Opened, golden: GoldenSummary, aspect: str, version: JudgeVersion) -> None:
-    st.button(
+    people.button(
+        page,
+        "reviewer",
         "Measure it",
         type="primary",
         icon=":material/play_arrow:",
         key=state.widget(f"report_measure_{version.number}"),
         on_click=_measure,
         args=(page, golden, aspect, version),
-        **people.gate(page, "reviewer"),
     )
 
 

@@ -63,14 +63,16 @@ def judge_file_label(page: Opened, run: RunDetail) -> str:
 
 def draw_lock(page: Opened, view: CriteriaEntry, review: Review) -> None:
     """Locks the text against edits, or unlocks it; why that was refused."""
-    st.button(
+    people.button(
+        page,
+        "reviewer",
         "Unlock" if review.locked else "Lock",
         icon=":material/lock_open:" if review.locked else ":material/lock:",
         type="tertiary",
         key=state.widget("lock"),
         on_click=_lock,
         args=(page, view, not review.locked),
-        **people.gate(page, "reviewer", help="Locked criteria are read and commented on, not edited."),
+        help="Locked criteria are read and commented on, not edited.",
     )
     if problem := st.session_state.pop(PROBLEM, ""):
         st.warning(plain(problem), icon=":material/error:")
@@ -98,14 +100,15 @@ def draw_comments(page: Opened, view: CriteriaEntry, review: Review) -> None:
             with st.container(horizontal=True, vertical_alignment="center", gap="small"):
                 st.markdown(_comment_head(comment, lines), width="content")
                 st.space("stretch")
-                st.button(
+                people.button(
+                    page,
+                    "annotator",
                     "Settle",
                     icon=":material/check:",
                     type="tertiary",
                     key=state.widget(f"settle_{comment.number}"),
                     on_click=_settle,
                     args=(page, view, comment.number),
-                    **people.gate(page, "annotator"),
                 )
             st.text(comment.text)
     if settled:
@@ -136,12 +139,13 @@ def draw_comment_form(page: Opened, view: CriteriaEntry) -> None:
             format_func=lambda k: lines[k - 1].strip()[:80] or f"line {k}, empty" if k else "the whole text",
         )
         st.text_input("Comment", key=f"{key}_text", max_chars=LONGEST)
-        st.form_submit_button(
+        people.submit(
+            page,
+            "annotator",
             "Add comment",
             icon=":material/add_comment:",
             on_click=_comment,
             args=(page, view, key, form),
-            **people.gate(page, "annotator"),
         )
 
 

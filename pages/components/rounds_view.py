@@ -113,14 +113,15 @@ def _offer(selection: Selection, request: RoundRequest) -> None:
     """What it will cost, and the button."""
     consent.ask(selection.page, selection.calibration_id)
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
-        st.button(
+        people.button(
+            selection.page,
+            "reviewer",
             "Start the round",
             type="primary",
             icon=":material/play_arrow:",
             key=state.widget("round_start"),
             on_click=_start,
             args=(selection, request),
-            **people.gate(selection.page, "reviewer"),
         )
         _draw_cost(selection, request)
     st.caption("Replies that are stored already cost nothing. The round goes on with this tab closed.")

@@ -68,23 +68,27 @@ def draw_state(page: Opened, view: Run, message: str, *, kept: str) -> None:
         st.text(message)
         st.space("stretch")
         if not view.finished:
-            st.button(
+            people.button(
+                page,
+                "reviewer",
                 "Cancelling …" if view.cancelling else "Cancel",
                 key=f"cancel_{view.run_id}",
                 icon=":material/stop_circle:",
                 on_click=_cancel,
                 args=(page, view.run_id),
-                **people.gate(page, "reviewer", disabled=view.cancelling),
+                disabled=view.cancelling,
             )
         elif view.resumable:
-            st.button(
+            people.button(
+                page,
+                "reviewer",
                 "Resume",
                 key=f"resume_{view.run_id}",
                 icon=":material/resume:",
                 type="primary",
                 on_click=_resume,
                 args=(page, view.run_id),
-                **people.gate(page, "reviewer", help=f"Goes on where it stopped; {kept}."),
+                help=f"Goes on where it stopped; {kept}.",
             )
     if view.resumable:
         consent.ask(page, view.run_id)
@@ -224,13 +228,14 @@ def draw_unread(page: Opened, run: Run) -> None:
         return
     with st.container(horizontal=True, vertical_alignment="center"):
         st.text(f"{counted(n, 'reply', 'replies')} could not be read. Asked again, only these cost anything.")
-        st.button(
+        people.button(
+            page,
+            "reviewer",
             "Ask again",
             icon=":material/refresh:",
             key=state.widget(f"ask_again_{run.run_id}"),
             on_click=_ask_again,
             args=(page, run.run_id),
-            **people.gate(page, "reviewer"),
         )
 
 

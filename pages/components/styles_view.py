@@ -228,14 +228,16 @@ def _offer(page: Opened, golden: GoldenSummary, aspect: str) -> None:
         st.warning(plain(str(error)), title="This grid cannot be started as it stands", icon=":material/warning:")
         return
     with st.container(horizontal=True, gap="medium", vertical_alignment="center"):
-        st.button(
+        people.button(
+            page,
+            "reviewer",
             "Start the grid",
             type="primary",
             icon=":material/play_arrow:",
             key=state.widget("styles_start"),
             on_click=_start,
             args=(page, choice.request),
-            **people.gate(page, "reviewer", disabled=not any(cell.affordable for cell in estimate.cells)),
+            disabled=not any(cell.affordable for cell in estimate.cells),
         )
         st.text(estimate_words(estimate))
     for note in estimate.notes:

@@ -88,14 +88,15 @@ def _offer(page: Opened, golden: GoldenSummary, offer: TogetherOffer) -> None:
         st.warning(plain(str(error)), icon=":material/warning:")
         return
     with st.container(horizontal=True, gap="medium", vertical_alignment="center"):
-        st.button(
+        people.button(
+            page,
+            "reviewer",
             "Ask them together",
             type="primary",
             icon=":material/join:",
             key=widget("together_start"),
             on_click=_start,
             args=(page, request),
-            **people.gate(page, "reviewer"),
         )
         st.text(cost_words(estimate))
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import streamlit as st
-from streamlit.errors import StreamlitAPIException
 
 from core import projects
 from core.errors import ConcordError
@@ -19,10 +18,10 @@ from core.project_records import Run, is_demo
 from core.settings import Settings
 from core.store.store import Store
 from pages.components import people, state
-from pages.components.screens import SCREENS, plain
+from pages.components.screens import SCREENS, Screen, go, plain
 
 PLACE = "tour_place"
-WHAT = "Demo: made-up texts, labels simulated. It shows how Concord works, not how good a judge is."
+WHAT = "Demo: made-up texts, simulated labels."
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,7 @@ Ids = Callable[[Finished], dict[str, str]]
 class Step:
     """A stop of the tour: its screen, what to look at there, and the ids of the link to it."""
 
-    screen: str
+    screen: Screen
     words: str
     ids: Ids = lambda demo: demo.both
 
@@ -57,62 +56,31 @@ class Step:
 STEPS = (
     Step(
         "overview",
-        "Where the judge of a newsroom's house style stands: version 2 came of an edit that a meeting took, gains over "
-        "version 1 on items it never saw, was approved, and is in use. The next stops show how it came about.",
+        "This is the judge of a newsroom's house style. Version 2 came from an edit in a review meeting. It is better "
+        "than version 1 on items it has never seen, so somebody approved it.",
     ),
     Step(
         "golden_set",
-        "240 push notifications, rated for house style by three simulated raters. Everything is measured against these "
-        "labels; how well the raters agree with each other is the most that a judge can be expected to reach.",
+        "Three simulated raters rated 240 push notifications for house style. Concord measures every judge against "
+        "these labels. You can label your own texts on the Label screen.",
         lambda demo: {"golden": demo.golden_id},
     ),
     Step(
-        "label",
-        "Here people rate by the number keys, blind to judges and to each other: say a name to try.",
-        lambda demo: {},
-    ),
-    Step(
         "calibrate",
-        "The judge drafted criteria from labelled examples and ranked them by how well it then agrees with people. No "
-        "outsider knows a house style: without criteria it goes by taste and agrees far less.",
+        "Concord drafted criteria from labelled examples. It kept those whose scores agree best with the raters. "
+        "Without criteria, the same judge agrees far less.",
         lambda demo: {"run": demo.run("calibration", "scripted")},
     ),
     Step(
         "criteria",
-        "The edit: somebody added what no draft had found, that the result comes first, and saw at once what it mended "
-        "and broke. “Make this the judge” turns any text here into the next version.",
+        "You can edit criteria and see at once which items improved. This edit says that the result comes first, which "
+        "no draft had found. It became version 2.",
         lambda demo: {"rescore": demo.run("rescore")},
     ),
     Step(
-        "misaligned",
-        "The items on which judge and people part most. Was the judge wrong, or the label? What is picked here teaches "
-        "the next round of refining.",
-        lambda demo: {"run": demo.run("calibration", "scripted")},
-    ),
-    Step(
-        "compare",
-        "The two versions and the others on the same unseen items, beside the people themselves: what the edit "
-        "brought, and what is still missing.",
-    ),
-    Step(
-        "repeval",
-        "House style read out of a small model's hidden states, without a single call: which layer and token know it?",
-        lambda demo: {"run": demo.run("repeval")},
-    ),
-    Step(
-        "fusion",
-        "What costs nothing (the offline judge, metrics, RepEval) joined into one judge, beside each of its parts.",
-    ),
-    Step(
         "report",
-        "One page on the judge in use, to hand on. Under “Judge file” it leaves as judge.yaml, which names its version "
-        "and who approved it; “Drift” tells whether it still agrees with people later.",
-    ),
-    Step(
-        "runs",
-        "What ran, and the log of who changed what. Now go back to Overview: “Start with your own data”, or replay the "
-        "calibration under “Demo” in the menu.",
-        lambda demo: {},
+        "This page is for your stakeholders. “Judge file” exports the judge for your own pipeline. Next, go to "
+        "Overview and start with your own data.",
     ),
 )
 
@@ -121,14 +89,13 @@ def draw(settings: Settings, store: Store, project_id: str) -> None:
     """In the demo project: the stop of who is on the tour; on the first screen, how to begin.  Elsewhere nothing."""
     if not is_demo(project_id):
         return
-    steps = [step for step in STEPS if step.screen in SCREENS]
-    place = _place(len(steps))
+    place = _place()
     if place is not None:
-        _draw_step(store, steps, place)
+        _draw_step(store, place)
     elif _is_first():
         with st.container(horizontal=True):
-            _offer_tour(store, steps, primary=True)
-            _draw_own(store)
+            _offer_tour(store, primary=True)
+            draw_new_project(store, "Start with your own data", icon=":material/upload_file:")
 
 
 def draw_demo(settings: Settings, store: Store, project_id: str) -> None:
@@ -136,10 +103,9 @@ def draw_demo(settings: Settings, store: Store, project_id: str) -> None:
     if not is_demo(project_id):
         return
     st.caption(WHAT)
-    steps = [step for step in STEPS if step.screen in SCREENS]
     with st.container(horizontal=True, gap="small"):
-        if _place(len(steps)) is None and not _is_first():
-            _offer_tour(store, steps, primary=False)
+        if _place() is None and not _is_first():
+            _offer_tour(store, primary=False)
         _draw_more(settings, store)
 
 
@@ -147,35 +113,35 @@ def _is_first() -> bool:
     return bool(st.session_state.get(state.SCREEN) == next(iter(SCREENS)))
 
 
-def _offer_tour(store: Store, steps: list[Step], *, primary: bool) -> None:
+def _offer_tour(store: Store, *, primary: bool) -> None:
     kind: Literal["primary", "secondary"] = "primary" if primary else "secondary"
     if st.button("Take the tour", icon=":material/signpost:", type=kind, key=state.widget("tour_start")):
-        _walk(store, steps, 0)
+        _walk(store, 0)
 
 
-def _place(n_steps: int) -> int | None:
+def _place() -> int | None:
     """Where the tour is, from 0; None while nobody is on it."""
     said = state.url_id("tour")
-    if said is not None and said.isdecimal() and 1 <= int(said) <= n_steps:
+    if said is not None and said.isdecimal() and 1 <= int(said) <= len(STEPS):
         st.session_state[PLACE] = int(said) - 1
     place = st.session_state.get(PLACE)
-    return min(place, n_steps - 1) if isinstance(place, int) else None
+    return min(place, len(STEPS) - 1) if isinstance(place, int) else None
 
 
-def _draw_step(store: Store, steps: list[Step], place: int) -> None:
-    step, last = steps[place], place == len(steps) - 1
+def _draw_step(store: Store, place: int) -> None:
+    step, last = STEPS[place], place == len(STEPS) - 1
     here = step.screen == st.session_state.get(state.SCREEN)
     with st.container(border=True):
-        words = step.words if here else "The tour waits while you look around."
-        st.markdown(f":blue-badge[Tour {place + 1} of {len(steps)}] {words}")
+        words = step.words if here else "You left the tour. Continue when you like."
+        st.markdown(f":blue-badge[Tour {place + 1} of {len(STEPS)}] {words}")
         with st.container(horizontal=True):
             if place and st.button("Back", icon=":material/arrow_back:", key=state.widget("tour_back")):
-                _walk(store, steps, place - 1)
-            if not here and st.button("Go on with the tour", type="primary", key=state.widget("tour_again")):
-                _walk(store, steps, place)
+                _walk(store, place - 1)
+            if not here and st.button("Continue the tour", type="primary", key=state.widget("tour_again")):
+                _walk(store, place)
             key = state.widget("tour_next")
             if here and not last and st.button("Next", icon=":material/arrow_forward:", type="primary", key=key):
-                _walk(store, steps, place + 1)
+                _walk(store, place + 1)
             st.button("Leave the tour", key=state.widget("tour_leave"), on_click=_leave)
 
 
@@ -184,11 +150,11 @@ def _leave() -> None:
     state.put_in_url(tour=None)
 
 
-def _walk(store: Store, steps: list[Step], place: int) -> None:
-    step = steps[place]
+def _walk(store: Store, place: int) -> None:
+    step = STEPS[place]
     st.session_state[PLACE] = place
     ids = {name: value for name, value in step.ids(_finished(store)).items() if value}
-    _go(step.screen, **ids, tour=str(place + 1))
+    go(step.screen, **ids, tour=str(place + 1))
 
 
 def _finished(store: Store) -> Finished:
@@ -196,15 +162,6 @@ def _finished(store: Store) -> Finished:
     runs = [run for run in reversed(projects.list_runs(store, project_id)) if run.status == "done"]
     first = next((run for run in runs if run.kind == "calibration"), None)
     return Finished(first.golden_id if first else "", first.aspect if first else "", tuple(runs))
-
-
-def _go(screen: str, **ids: str) -> None:
-    """To a screen, within the session; where this screen's file was opened on its own, the URL alone changes."""
-    wanted = {"project": state.project() or "", **ids}
-    try:
-        st.switch_page(SCREENS[screen].file, query_params=wanted)  # type: ignore[index]
-    except StreamlitAPIException:
-        st.link_button("Go there", f"/{screen}?" + "&".join(f"{name}={value}" for name, value in wanted.items()))
 
 
 # ── what can be done with the demo ───────────────────────────────────────────────────────────────────────────
@@ -216,38 +173,30 @@ def _draw_more(settings: Settings, store: Store) -> None:
 
 
 def _draw_actions(settings: Settings, store: Store) -> None:
-    st.caption("Watch a whole calibration, answered from recorded replies: no key, no network, under a minute.")
-    gate = people.gate(store, "reviewer")
-    replay = st.button("Replay this calibration", icon=":material/replay:", key=state.widget("demo_replay"), **gate)
-    st.caption("Put the demo back as it came. What was done in it is lost; other projects are left alone.")
-    gate = people.gate(store, "admin")
-    again = st.button("Reset the demo", icon=":material/restart_alt:", key=state.widget("demo_reset"), **gate)
+    st.caption("The demo shows how Concord works, not how good a judge is.")
+    st.caption("Watch a whole calibration. It runs on recorded replies: no key, no network, under a minute.")
+    key = state.widget("demo_replay")
+    replay = people.button(store, "reviewer", "Replay this calibration", icon=":material/replay:", key=key)
+    st.caption("Put the demo back as it was. Your changes to it are lost. Other projects stay as they are.")
+    key = state.widget("demo_reset")
+    again = people.button(store, "admin", "Reset the demo", icon=":material/restart_alt:", key=key)
     try:
         if replay:
-            _go("calibrate", run=projects.start_replay(store, settings))
+            go("calibrate", run=projects.start_replay(store, settings))
         if again:
             projects.reset_demo(store, settings)
             state.leave_project()
-            state.leave_notice("The demo is as it came.", good=True)
-            _go("overview")
+            state.leave_notice("The demo is as it was.", good=True)
+            go("overview")
     except ConcordError as error:
         _refused(error)
 
 
-def _draw_own(store: Store) -> None:
-    gate = people.gate(store, "admin", help="Makes a new project, for a file of items with human labels.")
-    key = state.widget("demo_own")
-    if not st.button("Start with your own data", icon=":material/upload_file:", key=key, **gate):
-        return
-    try:
-        created = projects.create_project(store, "My project")
-    except ConcordError as error:
-        _refused(error)
-        return
-    state.leave_project()
-    state.remember_project(created.project_id)
-    state.leave_notice("“My project” is new, and open.", good=True)
-    _go("golden_set", section=state.UPLOAD_SECTION)
+def draw_new_project(store: Store, label: str, **look: Any) -> None:
+    """A button that asks what a new project is called, then opens it on its upload."""
+    gate = people.gate(store, "admin", help="Creates a project for a file of texts.")
+    if st.button(label, key=state.widget(f"create_{label}"), **look, **gate):
+        people.ask(store, project=True)
 
 
 def _refused(error: ConcordError) -> None:

@@ -43,8 +43,9 @@ def _export(page: Opened) -> None:
         key=state.widget("transfer_replies"),
         help="With them a run that is resumed or repeated elsewhere pays nothing again. They can be large.",
     )
-    gate = people.gate(page, "admin", help="The log is part of it, so only an admin takes a project away.")
-    if st.button("Prepare the file", icon=":material/package_2:", key=state.widget("transfer_prepare"), **gate):
+    why = "The log is part of it, so only an admin takes a project away."
+    key = state.widget("transfer_prepare")
+    if people.button(page, "admin", "Prepare the file", help=why, icon=":material/package_2:", key=key):
         _prepare(page, replies)
     kept = st.session_state.get(state.widget("transfer_prepared"))
     if kept is not None and kept[:2] == (page.project.project_id, replies) and kept[2].is_file():
@@ -155,8 +156,8 @@ def _listed(names: tuple[str, ...]) -> str:
 def _import(page: Opened, arriving: Arriving, data: bytes) -> None:
     key = state.widget(f"transfer_name_{arriving.digest[:16]}")
     name = st.text_input("Name of the project here", value=arriving.project[:80], max_chars=80, key=key)
-    gate = people.gate(page, "admin", disabled=not name.strip())
-    if not st.button("Import this project", type="primary", icon=":material/input:", **gate):
+    off = not name.strip()
+    if not people.button(page, "admin", "Import this project", disabled=off, type="primary", icon=":material/input:"):
         return
     try:
         with st.spinner("Importing …"):

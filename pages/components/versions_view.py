@@ -54,21 +54,26 @@ def _draw_pair(page: Opened, by_id: Mapping[str, Relative], view: CriteriaEntry,
     diff_view.draw(word_diff(old.text, new.text))
     runs = [alignment.run_id for alignment in old.alignments] + [alignment.run_id for alignment in new.alignments]
     with st.container(horizontal=True):
-        st.button(
+        people.button(
+            page,
+            "reviewer",
             "Merge the two into a new version",
             icon=":material/merge:",
             key=state.widget("merge"),
             on_click=_merge,
             args=(page, first, second),
-            **people.gate(page, "reviewer", help="The lines of the left one, then those that only the right one has."),
+            help="The lines of the left one, then those that only the right one has.",
         )
-        st.button(
+        people.button(
+            page,
+            "reviewer",
             "Measure the right one beside the left one",
             icon=":material/science:",
             key=state.widget("measure_pair"),
             on_click=_measure,
             args=(page, view, old, new, runs[0] if runs else ""),
-            **people.gate(page, "reviewer", disabled=not runs, help=MEASURE),
+            disabled=not runs,
+            help=MEASURE,
         )
 
 
@@ -187,13 +192,15 @@ def _draw_copy_form(page: Opened, view: CriteriaEntry) -> None:
     if problem := st.session_state.pop(f"{PROBLEM}_copy", ""):
         st.warning(plain(problem), icon=":material/error:")
     where = (project_id, golden_id, aspect)
-    st.button(
+    people.button(
+        page,
+        "reviewer",
         "Copy",
         type="primary",
         key=state.widget("copy"),
         on_click=_copy,
         args=(page, view, where),
-        **people.gate(page, "reviewer", disabled=aspect is None),
+        disabled=aspect is None,
     )
 
 

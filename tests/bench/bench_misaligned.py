@@ -20,7 +20,7 @@ from playwright.sync_api import Page, sync_playwright
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "browser")]
 
-from conftest import rest, serving  # noqa: E402
+from conftest import call_me, rest, serving  # noqa: E402
 
 from core.projects.demo import DEMO_PROJECT  # noqa: E402
 
@@ -72,9 +72,7 @@ def main() -> int:
         page.goto(f"{url}/misaligned?project={DEMO_PROJECT}&filter=side%3D")
         page.get_by_text("Judged text").first.wait_for(timeout=60_000)
         rest(page)
-        page.get_by_label("Your name").fill("Ann")
-        page.get_by_label("Your name").press("Enter")
-        page.get_by_text("Who are you?").wait_for(state="hidden")
+        call_me(page, "Ann")
         for key in options.keys.split(","):
             spent = presses(page, key, options.times)
             figures[key] = {"median_ms": round(statistics.median(spent), 1), "worst_ms": round(max(spent), 1)}

@@ -53,6 +53,33 @@ def rest(page: Page) -> None:
     page.evaluate(REST)
 
 
+def enter_name(page: Page, name: str) -> None:
+    """Answers the dialog that asks for a name, and waits until the name stands in the menu."""
+    page.get_by_role("dialog").get_by_role("textbox", name="Your name").fill(name)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    rest(page)
+
+
+def call_me(page: Page, name: str) -> None:
+    """Gives or changes the name in the menu."""
+    folded = page.get_by_test_id("stExpandSidebarButton")
+    phone = folded.is_visible()
+    if phone:
+        folded.click()
+    page.locator(".st-key-form_who").get_by_role("button").click()
+    enter_name(page, name)
+    named(page, name)
+    if phone:
+        page.get_by_test_id("stSidebarCollapseButton").get_by_role("button").click()
+
+
+def named(page: Page, name: str) -> None:
+    """Waits until the menu says this name, or asks for one where it is ""."""
+    said = page.locator(".st-key-form_who").get_by_role("button")
+    expect(said).to_contain_text(name or "Enter your name")
+
+
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -271,23 +298,6 @@ def known_as(context: BrowserContext) -> Callable[..., None]:
         to.add_cookies([{"name": cookie, "value": quote(name), "url": url}])
 
     return known
-
-
-@pytest.fixture
-def act_as(page: Page, settle: Callable[..., None]) -> Callable[..., None]:
-    """Says in the sidebar who acts, and sees to it that the name stands there after the rerun."""
-
-    def said(name: str, then: str, on: Page = page) -> None:
-        box = on.get_by_role("combobox", name="You are")
-        box.click()
-        box.press_sequentially(name)
-        expect(on.get_by_role("option").first).to_be_visible()
-        with watching(on):
-            on.keyboard.press("Enter")
-        settle(then, on)
-        expect(box).to_have_value(name)
-
-    return said
 
 
 @pytest.fixture

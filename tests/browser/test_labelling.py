@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Page, expect
 from core import projects
 from core.settings import Settings
 from core.store.store import Store
-from tests.browser.conftest import STEP_SECONDS, rest
+from tests.browser.conftest import STEP_SECONDS, call_me, rest
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 Settle = Callable[..., None]
@@ -27,7 +27,7 @@ def begin_pass(page: Page, url: str, settle: Settle, enter: Settle, name: str, a
     """A pass of one's own over the sample project, with more aspects than the usual one where named."""
     page.goto(f"{url}/label")
     expect(page.get_by_text(re.compile("^Aspects to rate$|^New pass$"))).to_be_visible()
-    say_name(page, "Rev")
+    call_me(page, "Rev")
     if page.get_by_text("New pass", exact=True).count():
         page.get_by_text("New pass", exact=True).click()
     settle("Items to label")
@@ -44,19 +44,8 @@ def begin_pass(page: Page, url: str, settle: Settle, enter: Settle, name: str, a
     settle(f"{name} has begun")
 
 
-def say_name(page: Page, name: str) -> None:
-    page.get_by_label("Your name").fill(name)
-    page.get_by_role("button", name="That is me").click()
-    expect(page.get_by_text("Who are you?")).to_have_count(0)
-    rest(page)
-
-
 def sit_down(page: Page, settle: Settle, rater: str) -> None:
-    page.get_by_test_id("stPopoverButton").filter(has_text="Rev").click()
-    page.get_by_role("button", name="Somebody else?").click()
-    settle("Labels are kept by person")
-    say_name(page, rater)
-    settle("Begin labelling")
+    call_me(page, rater)
     page.get_by_role("button", name="Begin labelling").click()
     settle("Save and next")
 

@@ -14,6 +14,7 @@ from playwright.sync_api import Browser, Page, expect
 from core import projects
 from core.settings import Settings
 from core.store.store import Store
+from tests.browser.conftest import call_me, enter_name
 from tests.pages.making import Reviewed, review
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -45,14 +46,14 @@ def come_alive(page: Page) -> None:
 
 
 def test_a_proposal_is_accepted_in_a_meeting_then_approved(
-    page: Page, browser: Browser, place: Place, settle: Settle, act_as: Settle
+    page: Page, browser: Browser, place: Place, settle: Settle
 ) -> None:
     page.set_viewport_size({"width": 1920, "height": 1080})
     page.goto(
         f"{place.url}/criteria?project={place.ids.project_id}&meeting=new&golden={place.ids.golden_id}&aspect=coherence"
     )
     settle("Begin a review meeting")
-    act_as("Ann", "Begin a review meeting")
+    call_me(page, "Ann")
     page.get_by_label("Who votes: a name a line").fill("Ann\nBo <b>")
     page.get_by_role("button", name="Begin the meeting").click()
     settle("Point 1 of")
@@ -65,10 +66,8 @@ def test_a_proposal_is_accepted_in_a_meeting_then_approved(
     settle("1 of 2 votes are in")
     other = browser.new_page()  # Bo votes elsewhere, and both see what both said
     other.goto(page.url)
-    settle("Who are you?", other)
-    other.get_by_label("Your name").fill("Bo <b>")
-    other.get_by_role("button", name="That is me").click()
-    settle("You are Bo <b>", other)
+    other.get_by_role("button", name="Enter your name to vote").click()
+    enter_name(other, "Bo <b>")
     come_alive(other)
     other.keyboard.press("x")
     for screen in (other, page):

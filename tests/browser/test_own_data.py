@@ -39,9 +39,12 @@ def test_own_data_are_dropped_guessed_mended_and_frozen(
     page.set_viewport_size({"width": 1440, "height": 900})
     known_as(demo_url, "Ada")
     page.goto(demo_url)
-    settle("labels simulated")
+    settle("simulated labels")
     page.get_by_role("button", name="Start with your own data").click()
+    page.get_by_role("dialog").get_by_role("textbox", name="Name of the project").fill("Press texts")
+    page.keyboard.press("Enter")
     settle("no golden set yet")
+    expect(page.get_by_role("combobox", name="Project")).to_have_value("Press texts")
     assert "section=upload" in page.url
     zone = page.get_by_test_id("stFileUploaderDropzone")
     expect(zone).to_be_in_viewport()

@@ -20,7 +20,7 @@ from core.review.passes import PassRequest
 from core.review.plan import LabelAspect
 from core.settings import Settings
 from core.store.store import Store
-from tests.browser.conftest import rest
+from tests.browser.conftest import enter_name, rest
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 ONE_CONTEXT = True
@@ -78,12 +78,11 @@ def stands(page: Page, words: str) -> None:
 
 def sit_down(page: Page, place: Place, pass_id: str, rater: str, first: str = "1 of 4 · 0 done") -> None:
     page.goto(f"{place.url}/label?project={place.project_id}&labelling={pass_id}")
-    name, begin = page.get_by_label("Your name"), page.get_by_role("button", name="Begin labelling")
-    expect(name.or_(begin).first).to_be_visible()
-    if name.count():
-        name.fill(rater)
-        page.get_by_role("button", name="That is me").click()
-    begin.click()
+    page.get_by_role("button", name="Begin labelling").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.or_(page.get_by_test_id("stProgress")).first).to_be_visible()
+    if dialog.count():
+        enter_name(page, rater)
     stands(page, first)
 
 

@@ -35,7 +35,7 @@ STEP_SECONDS = 0.01
 IDLE_SECONDS, IDLE_LOOKS, IDLE_TICKS = 0.6, 6, 4
 FILES = {path.stem.split("_", 1)[1]: path for path in (ROOT / "pages").glob("[0-9]*.py")}
 NAME_OF_PERSON = "rater"
-"""Where a session keeps who acts (`state.RATER`): the box "You are" takes a new name from a browser only."""
+"""Where a session keeps who acts (`state.RATER`)."""
 
 
 class Place:

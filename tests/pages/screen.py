@@ -107,6 +107,24 @@ def press(screen: AppTest, label: str) -> AppTest:
     return run(screen)
 
 
+def enter_name(screen: AppTest, name: str) -> AppTest:
+    """Answers the dialog that asks for a name."""
+    write(screen, "Your name", name)
+    return press(screen, "Continue")
+
+
+def call_me(screen: AppTest, name: str) -> AppTest:
+    """Gives or changes the name in the menu."""
+    screen.button(key="form_who").click()
+    return enter_name(run(screen), name)
+
+
+def who(screen: AppTest) -> str:
+    """The name in the menu, "" for none."""
+    label = str(screen.button(key="form_who").label).replace("\\", "").replace("\u2060", "")
+    return "" if label == "Enter your name" else label
+
+
 def has_button(screen: AppTest, label: str) -> bool:
     return any(widget.label == label for widget in screen.button)
 

@@ -26,8 +26,8 @@ from pages.components.criteria_view import origin_words
 from tests.pages.making import Calibrated, Place, aligned, calibration, candidates, standing
 from tests.pages.screen import (
     HOSTILE,
-    button,
     choose_section,
+    enter_name,
     frame_with,
     grids,
     harmless,
@@ -175,7 +175,10 @@ def test_an_edit_without_an_author_is_not_saved(run_id: str) -> None:
     screen = open_screen(SCREEN, run=run_id)
     screen.session_state[state.RATER] = ""
     screen.run()
-    assert button(screen, "Edit").disabled
+    press(screen, "Edit")
+    assert not has_button(screen, "Save and re-score")
+    enter_name(screen, "Ada")
+    assert has_button(screen, "Save and re-score")
 
 
 @pytest.mark.parametrize("way", ["Save mine as a version of its own", "Drop mine"])

@@ -19,6 +19,7 @@ from tests.pages.making import Place
 from tests.pages.screen import (
     button,
     choose,
+    enter_name,
     frame_with,
     grids,
     labelled,
@@ -315,13 +316,13 @@ def test_a_broken_file_is_told_in_words(place: Place) -> None:
     assert "This file cannot be used." in texts(screen)
 
 
-def test_a_file_is_not_called_unusable_where_nobody_has_said_who_they_are(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_is_read_before_anybody_gives_a_name(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remembered, "name", lambda settings: "")
-    shown = texts(bring(place, "mine.csv", as_csv(rows())))
-    assert "Say who you are first" in shown
-    assert "cannot be used" not in shown
+    screen = bring(place, "mine.csv", as_csv(rows()))
+    press(screen, "Freeze this golden set")
+    enter_name(screen, "Ada")
+    assert projects.list_events(place.store, place.project_id)[-1].actor == "Ada"
+    assert "mine" in [golden.name for golden in projects.list_goldens(place.store, place.project_id)]
 
 
 def test_hostile_cells_and_names_stay_plain_text(place: Place) -> None:

@@ -18,7 +18,19 @@ from core.review.passes import PassRequest
 from core.review.plan import LabelAspect
 from core.store.store import Store
 from pages.components import label_item, label_number, label_setup, label_shown, state
-from tests.pages.screen import HOSTILE, grids, harmless, has_button, open_screen, prepared, press, run, texts
+from tests.pages.screen import (
+    HOSTILE,
+    enter_name,
+    grids,
+    harmless,
+    has_button,
+    open_screen,
+    prepared,
+    press,
+    run,
+    texts,
+    who,
+)
 
 ARABIC = "النص جيد جدا."
 TEXTS = (HOSTILE, ARABIC, "👩‍👩‍👧 family 🇺🇳 flags", "word," * 40_000, "plain five", "plain six")
@@ -119,7 +131,7 @@ def test_a_pass_of_several_is_begun_from_the_form(store: Store, asked: PassReque
     assert (view.name, view.plan.shared, view.plan.n_raters) == (" ".join(HOSTILE.split()), 2, 2)
     assert view.plan.aspects == (LabelAspect("clarity", Scale(1, 5, 1.0, given=True)),)
     assert (screen.query_params["labelling"], view.raters) == (view.pass_id, ())
-    assert "You are **Ann**" in texts(screen)
+    assert who(screen) == "Ann"
 
 
 def test_names_of_300_letters_leave_the_finding_a_sentence(store: Store) -> None:
@@ -207,14 +219,12 @@ def test_a_link_to_an_unknown_pass_says_so(store: Store, asked: PassRequest, ope
 def test_a_name_is_asked_for_and_remembered(store: Store, asked: PassRequest, open_label: Open) -> None:
     pass_id = projects.start_pass(store, asked)
     screen = open_label(labelling=pass_id, who="")
-    screen.text_input(key="form_name_typed").set_value(f"  {HOSTILE[:28]} ")
-    press(screen, "That is me")
-    assert f"You are **{HOSTILE[:28]}**" in texts(screen)
     assert projects.get_pass(store, asked.project_id, pass_id).raters == ()  # looking alone joins nobody
     press(screen, "Begin labelling")
+    enter_name(screen, f"  {HOSTILE[:28]} ")
+    assert who(screen) == HOSTILE[:28]
     assert projects.get_pass(store, asked.project_id, pass_id).raters == (HOSTILE[:28],)
-    press(screen, "Somebody else?")
-    press(screen, HOSTILE[:28])  # those who were here are one press away
+    assert has_button(screen, "**1**")
     assert "rater" not in screen.query_params
 
 
@@ -226,7 +236,6 @@ def test_a_link_from_a_golden_set_that_nobody_labels_leads_to_a_new_pass(
     other = projects.add_golden(store, asked.project_id, bare)
     screen = open_label(golden=other)
     assert screen.selectbox(key="form_label_golden").value == other
-    assert not any(button.label == "That is me" for button in screen.button)
 
 
 # ── the session ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -339,7 +348,7 @@ def test_the_demo_shows_an_item_before_anybody_says_a_name(store: Store, asked: 
     pass_id = projects.start_pass(store, request)
     screen = open_label(project=demo, labelling=pass_id, who="", tour="2")
     assert HOSTILE in [element.value for element in screen.text]
-    assert has_button(screen, "That is me")
+    assert has_button(screen, "Begin labelling")
     assert [b.disabled for b in screen.button if b.label == "**4**"] == [True]
     harmless(screen)
 
@@ -356,7 +365,7 @@ def test_a_link_to_the_task_shows_the_task_alone(store: Store, asked: PassReques
     assert not [*screen.selectbox, *screen.button_group]
     gone = open_label(labelling="gone", task="1")
     assert "This link names no labelling pass of this project." in texts(gone)
-    assert [button.label for button in gone.button] == ["Menu"]  # for a reviewer, who may leave the task
+    assert [button.label for button in gone.button] == ["Ann", "Menu"]  # for a reviewer, who may leave the task
 
 
 def rows_of(store: Store, asked: PassRequest, pass_id: str) -> list[float | None]:

@@ -17,13 +17,14 @@ from streamlit.testing.v1 import AppTest
 from core import projects
 from core.errors import AccessError, ConflictError
 from core.people import Actor
+from core.records import Criteria
 from core.review.criteria import Comment
 from core.review.log import Action
 from core.settings import Settings
 from core.store.store import Store
 from pages.components import log_view, people, state
 from tests.pages.making import Place, golden_of
-from tests.pages.screen import ROOT, button, grids, prepared, press, run, texts
+from tests.pages.screen import ROOT, button, call_me, enter_name, grids, prepared, press, run, texts, who, write
 
 NOBODY = True  # sessions here begin without a name
 SCREENS = sorted(path.stem for path in (ROOT / "pages").glob("[0-9]*.py"))
@@ -73,15 +74,6 @@ def signed_in(name: str, who: str, **ids: str) -> AppTest:
     return account(name, {"name": who.capitalize(), "email": f"{who}@example.org", "email_verified": True}, **ids)
 
 
-def type_name(screen: AppTest, name: str) -> AppTest:
-    """Types a name that the picker does not offer yet and presses Enter."""
-    picker = screen.sidebar.selectbox(key=state.NAME_PICKER)
-    if name not in picker.options:
-        picker.options.append(name)
-    picker.set_value(name)
-    return run(screen)
-
-
 def everything(screen: AppTest) -> str:
     """All that was sent to the browser, every element as its message says it."""
     return repr(screen.main) + repr(screen.sidebar) + repr(screen.get("page_config"))
@@ -91,23 +83,55 @@ def everything(screen: AppTest) -> str:
 
 
 @pytest.mark.parametrize("name", SCREENS)
-def test_without_a_name_every_screen_asks_and_changes_nothing(store: Store, project: str, name: str) -> None:
-    """And no link says who its reader is."""
-    whose = ("rater", "name", "who", "actor", "user", "voter", "annotator", state.RATER, state.NAME_PICKER)
+def test_no_screen_asks_for_a_name_by_itself_and_no_link_gives_one(store: Store, project: str, name: str) -> None:
+    whose = ("rater", "name", "who", "actor", "user", "voter", "annotator", state.RATER, "form_name_typed")
     screen = run(prepared(name, project=project, **dict.fromkeys(whose, "Ann")))
     assert state.RATER not in screen.session_state
-    assert screen.sidebar.selectbox(key=state.NAME_PICKER).value is None
+    assert not who(screen)
     assert not [widget for widget in screen.button if widget.label in ("Sign in", "Sign out")]
     assert "role" not in texts(screen)
-    assert "Who are you?" in texts(screen)
-    assert {widget.label for widget in screen.button if widget.proto.type == "primary"} <= {"Take the tour"} | {
-        widget.label for widget in screen.button if widget.disabled
-    }
-    assert button(screen, "Create").disabled
-    screen.text_input(key="form_name_typed").set_value("Ada")
-    press(screen, "That is me")
-    assert "Who are you?" not in texts(screen)
-    assert screen.session_state[state.RATER] == "Ada"
+    assert "Your name" not in [field.label for field in screen.text_input]
+    call_me(screen, "Ada")
+    assert who(screen) == screen.session_state[state.RATER] == "Ada"
+    assert "Your name" not in [field.label for field in screen.text_input]
+
+
+def test_the_first_change_asks_for_a_name_and_is_then_carried_out(store: Store, project: str) -> None:
+    screen = run(prepared("3_calibrate", project=project, section="new"))
+    press(screen, "Start the calibration")
+    assert not projects.list_runs(store, project)
+    enter_name(screen, " \u200b ")
+    assert "Enter your name." in texts(screen)
+    enter_name(screen, "Ada")
+    assert projects.list_events(store, project)[-1].actor == "Ada"
+    assert len(projects.list_runs(store, project)) == 1
+    run(screen)
+    assert len(projects.list_runs(store, project)) == 1  # once
+
+
+def test_a_form_keeps_what_was_typed_while_it_asks_for_a_name(store: Store, project: str) -> None:
+    criteria = Criteria("Be plain.", "coherence")
+    store.criteria.add(project, store.goldens.all(project)[0].golden_id, [criteria])
+    screen = run(prepared("4_criteria", project=project, criteria=criteria.criteria_id))
+    write(screen, "Comment", "too short")
+    press(screen, "Add comment")
+    enter_name(screen, "Ada")
+    (comment,) = store.events.all(project, Comment)
+    assert (comment.actor, comment.text) == ("Ada", "too short")
+
+
+def test_a_new_project_is_named_by_the_person(store: Store, project: str) -> None:
+    screen = run(prepared("10_runs", project=project))
+    press(screen, "New project")
+    write(screen, "Your name", "Ada")
+    press(screen, "Create project")
+    assert "Enter a name for the project" in texts(screen)
+    write(screen, "Name of the project", "Press texts")
+    press(screen, "Create project")
+    assert "Press texts" in [summary.name for summary in projects.list_projects(store)]
+    assert screen.session_state[state.PROJECT] != project
+    press(screen, "New project")
+    assert [field.label for field in screen.text_input if "ame" in field.label] == ["Name of the project"]
 
 
 def test_what_needs_more_than_reading_needs_a_name_at_a_screen(store: Store, project: str) -> None:
@@ -122,7 +146,7 @@ def test_what_needs_more_than_reading_needs_a_name_at_a_screen(store: Store, pro
         lambda: projects.save_edit(nobody, project, "c", "text", ""),
         lambda: projects.create_project(nobody, "mine"),
     ):
-        with pytest.raises(AccessError, match="Say who you are first"):
+        with pytest.raises(AccessError, match="Enter your name first"):
             change()
     assert projects.list_projects(nobody)
     projects.save_triage(store, project, golden, **triage)  # the command line is whoever sits at the machine
@@ -152,23 +176,25 @@ def test_the_second_verdict_on_an_item_is_told_of_the_first(store: Store, projec
 
 
 def test_a_picked_name_survives_other_screens_and_is_offered_again(store: Store, project: str) -> None:
-    app = type_name(run(prepared("app", project=project)), "Ada")
+    app = call_me(run(prepared("app", project=project)), "Ada")
     for file in ("10_runs", "3_calibrate", "4_criteria", "1_golden_set"):
         app.switch_page(f"pages/{file}.py").run()
-        assert app.sidebar.selectbox(key=state.NAME_PICKER).value == "Ada"
+        assert who(app) == "Ada"
     app.switch_page("pages/3_calibrate.py").run()
     button(app, "Start the calibration").click().run()
     st.cache_data.clear()  # a minute later
     other = run(prepared("10_runs", project=project))  # another session knows the name, but is nobody yet
-    assert other.sidebar.selectbox(key=state.NAME_PICKER).options == ["Ada"]
-    assert other.sidebar.selectbox(key=state.NAME_PICKER).value is None
-    app.sidebar.selectbox(key=state.NAME_PICKER).set_value(None).run()
-    assert not app.session_state[state.RATER]
+    assert not who(other)
+    other.button(key="form_who").click()
+    press(run(other), "Ada")
+    assert who(other) == "Ada"
+    call_me(app, "Bo")  # somebody else sits down
+    assert app.session_state[state.RATER] == "Bo"
 
 
 def test_two_sessions_write_under_two_names(store: Store, project: str) -> None:
     for name in ("Ada", "Bo"):
-        screen = type_name(run(prepared("3_calibrate", project=project, section="new")), name)
+        screen = call_me(run(prepared("3_calibrate", project=project, section="new")), name)
         press(screen, "Start the calibration")
     logged = projects.list_events(store, project)
     started = [event.actor for event in logged if event.sentence == "started a calibration (coherence)"]
@@ -193,8 +219,8 @@ def test_two_sessions_write_under_two_names(store: Store, project: str) -> None:
 )
 def test_names_are_kept_as_text_on_one_line(store: Store, project: str, typed: str, kept: str) -> None:
     assert people.tidy(typed) == kept
-    screen = type_name(run(prepared("10_runs", project=project)), typed)
-    assert screen.sidebar.selectbox(key=state.NAME_PICKER).value == (kept or None)
+    screen = call_me(run(prepared("10_runs", project=project)), typed)
+    assert who(screen) == kept
     assert typed not in "".join(str(block.value) for block in screen.markdown)
 
 
@@ -295,7 +321,7 @@ def test_a_file_of_secrets_that_cannot_be_read_lets_nobody_in(
 def test_secrets_without_accounts_change_nothing(store: Store, project: str) -> None:
     screen = prepared("10_runs", project=project)
     screen.secrets["OPENAI_API_KEY"] = "sk-nobody"
-    assert run(screen).sidebar.selectbox(key=state.NAME_PICKER).value is None
+    assert not who(run(screen))
 
 
 @pytest.mark.parametrize(
@@ -319,7 +345,7 @@ def test_an_account_that_cannot_be_told_apart_is_refused(
 def test_who_signed_in_is_named_with_the_address_whatever_the_url_says(store: Store, project: str) -> None:
     screen = signed_in("3_calibrate", "rev", project=project, rater="Somebody else")
     assert "Rev (rev@example.org)" in [text.value for text in screen.sidebar.text]
-    assert state.NAME_PICKER not in [box.key for box in screen.sidebar.selectbox]
+    assert "form_who" not in [widget.key for widget in screen.button]
     press(screen, "Start the calibration")
     last = projects.list_events(store, project)[-1]
     assert (last.actor, last.role) == ("Rev (rev@example.org)", "reviewer")
@@ -362,7 +388,7 @@ def test_a_start_is_off_with_the_reason_where_the_role_is_too_low(
     assert f"Your role is {role}" in texts(screen)
     assert button(screen, label).disabled
     assert button(screen, label).help == f"This needs the role reviewer; yours is {role}."
-    assert button(screen, "Create").disabled  # a project
+    assert button(screen, "New project").disabled
 
 
 @pytest.mark.parametrize(("name", "label"), STARTS.items())
@@ -384,8 +410,9 @@ def test_a_project_that_is_forced_is_refused_in_words(
 ) -> None:
     monkeypatch.setattr(people, "gate", lambda *of, **given: {})
     screen = signed_in("10_runs", "rev", project=project)
-    screen.text_input(key=state.NEW_PROJECT).set_value("mine")
-    press(screen, "Create")
+    press(screen, "New project")
+    write(screen, "Name of the project", "mine")
+    press(screen, "Create project")
     assert "it needs the role admin, and the role here is reviewer" in texts(screen)
     assert [summary.name for summary in projects.list_projects(store)] == [SECRET]
 
@@ -396,11 +423,11 @@ def test_every_screen_opens_for_a_viewer(store: Store, project: str, name: str) 
 
 
 def test_reviewers_and_admins_are_told_nothing(store: Store, project: str) -> None:
-    for who in ("rev", "boss"):
-        screen = signed_in("3_calibrate", who, project=project)
+    for role in ("rev", "boss"):
+        screen = signed_in("3_calibrate", role, project=project)
         assert "Your role" not in texts(screen)
         assert not button(screen, "Start the calibration").disabled
-        assert button(screen, "Create").disabled is (who == "rev")
+        assert button(screen, "New project").disabled is (role == "rev")
 
 
 # ── the log ──────────────────────────────────────────────────────────────────────────────────────────────────

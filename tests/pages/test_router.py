@@ -9,7 +9,7 @@ from core import projects
 from core.errors import StoreError
 from pages.components.screens import SCREENS
 from tests.pages.making import Place
-from tests.pages.screen import HOSTILE, MARKUP, ROOT, as_sent, has_button, open_screen, press, run, texts
+from tests.pages.screen import HOSTILE, MARKUP, ROOT, as_sent, has_button, open_screen, press, run, texts, write
 
 FILES = sorted(path.stem for path in (ROOT / "pages").glob("[0-9]*.py"))
 
@@ -52,15 +52,17 @@ def test_a_link_to_a_run_opens_the_project_of_the_run(place: Place, empty: Place
 
 def test_a_new_project_is_opened_at_once_and_one_that_cannot_be_made_is_told(place: Place) -> None:
     screen = open_screen("1_golden_set")
-    screen.text_input(key="new_project").set_value("Other")
-    press(screen, "Create")
+    press(screen, "New project")
+    write(screen, "Name of the project", "Other")
+    press(screen, "Create project")
     made = projects.list_projects(place.store)[-1]
     assert made.name == "Other"
     assert screen.sidebar.selectbox[0].value == made.project_id
     assert "no golden set yet" in texts(screen)
-    screen.text_input(key="new_project").set_value(" ")
-    press(screen, "Create")
-    assert "No project was made: A project's name has 1 to" in texts(screen)
+    press(screen, "New project")
+    write(screen, "Name of the project", " ")
+    press(screen, "Create project")
+    assert "Enter a name for the project" in texts(screen)
 
 
 def test_a_store_that_cannot_be_opened_is_told_in_words(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ from playwright.sync_api import Page, expect, sync_playwright
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "browser")]
 
-from conftest import SETTLED, serving  # noqa: E402
+from conftest import SETTLED, call_me, serving  # noqa: E402
 
 from core import projects  # noqa: E402
 from core.projects.demo import DEMO_PROJECT  # noqa: E402
@@ -72,9 +72,7 @@ def main() -> None:
         browser = playwright.chromium.launch(executable_path=options.chromium, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT})
         take(page, url, SCREENS[0], "")  # the first screen brings in the demo
-        page.get_by_label("Your name").fill("Ann")  # asked for on every screen until somebody says it
-        page.get_by_label("Your name").press("Enter")
-        page.wait_for_timeout(2_000)
+        call_me(page, "Ann")
         runs = addresses(Path(folder) / "home")
         for screen in options.only.split(","):
             picture = Image.open(io.BytesIO(take(page, url, screen, runs.get(screen, "")))).convert("RGB")

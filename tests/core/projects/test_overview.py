@@ -55,7 +55,7 @@ def test_the_way_from_a_golden_set_to_a_judge_in_use(
     last = now()
     assert all(stage.done for stage in last.stages)
     assert last.reached is None
-    assert [stage.figure for stage in last.stages][-2:] == ["version 1", "not checked since"]
+    assert [stage.figure for stage in last.stages][-2:] == ["version 1", "not rechecked"]
     beside = people_beside(store, last.line.get(1))  # on the held-out items, as the judge's own figure is
     assert last.line.get(1).newest is not None
     assert beside is None or beside.n <= last.line.get(1).newest.evidence.alignment.n  # type: ignore[union-attr]

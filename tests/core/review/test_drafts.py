@@ -39,7 +39,7 @@ def test_a_draft_is_its_authors_alone(store: Store, project_id: str) -> None:
 
 
 def test_a_draft_needs_a_name_at_a_screen(store: Store, project_id: str) -> None:
-    with pytest.raises(AccessError, match="Say who you are first"):
+    with pytest.raises(AccessError, match="Enter your name first"):
         projects.keep_draft(store.acting(Actor(at_screen=True)), project_id, SUBJECT, "nameless")
     assert not store.drafts.of(project_id, SUBJECT)
 

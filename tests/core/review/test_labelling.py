@@ -103,7 +103,7 @@ def test_what_is_no_label(
 
 
 def test_nobody_labels_without_a_name(store: Store, request_: PassRequest, pass_id: str) -> None:
-    with pytest.raises(UsageError, match="Say who you are"):
+    with pytest.raises(UsageError, match="Enter your name first"):
         projects.join_pass(store, request_.project_id, pass_id)
 
 

@@ -15,7 +15,7 @@ from core.store.store import Store
 from pages.components import state
 from pages.components.meeting_close import as_preview
 from pages.components.meeting_table import HUGE, LARGE, type_for
-from tests.pages.screen import HOSTILE, button, harmless, make_judge, press, run, texts, write
+from tests.pages.screen import HOSTILE, button, enter_name, harmless, make_judge, press, run, texts, write
 
 REASON = "The reason, for the minutes"
 Open = Callable[..., AppTest]
@@ -84,7 +84,9 @@ def test_a_meeting_about_nothing_or_by_nobody(store: Store, reviewed: Any, open_
     assert "Nothing waits for this aspect" in texts(screen)
     assert "something to talk about" in texts(press(screen, "Begin the meeting"))
     screen = open_criteria("", meeting="new", aspect="fluency", golden=reviewed.golden_id)
-    assert [widget.disabled for widget in screen.button if widget.label == "Begin the meeting"] == [True]
+    press(screen, "Begin the meeting")
+    enter_name(screen, "Bo")
+    assert "something to talk about" in texts(screen)
     assert projects.list_meetings(store, reviewed.project_id) == []
 
 

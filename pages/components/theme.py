@@ -1,0 +1,23 @@
+"""The choice between light, dark and the system's theme.  Only the browser knows and keeps it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import streamlit as st
+
+THEMES = ("light", "dark", "system")
+_CHOICES = "".join(
+    f'<label><input type="radio" name="concord-theme" value="{theme}">{theme.capitalize()}</label>' for theme in THEMES
+)
+_choose = st.components.v2.component(
+    "concord_theme",
+    html=f'<fieldset class="concord-theme"><legend>Theme</legend>{_CHOICES}</fieldset>',
+    js=Path(__file__).with_name("theme.js").read_text("utf-8"),
+    isolate_styles=False,
+)
+
+
+def draw() -> None:
+    """Draw the choice.  A press changes the theme at once, without a rerun."""
+    _choose(key="theme", height=40)
