@@ -12,10 +12,10 @@ import os
 import socket
 import sys
 import threading
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from core.errors import JobError
 
@@ -25,15 +25,9 @@ RAY = "2.60.0"
 ANSWER_SECONDS = 5.0
 """Within which the head must take a connection; Ray itself would try for many minutes."""
 
-PING = 20.0
-"""Seconds for what takes a moment where the head answers."""
-
-LONGEST_STEP = 1800.0
-"""Seconds for what may fetch or load much, a model or a file of the input, before the cluster is given up."""
-
 REACH = "All hosts of a cluster must be able to open connections to one another, on any port."
 
-_connecting, _hangs = threading.Lock(), threading.Event()
+_connecting = threading.Lock()
 
 
 def connected(address: str) -> Any:
@@ -46,7 +40,7 @@ def connected(address: str) -> Any:
     except ImportError as error:
         raise JobError(
             f"CONCORD_RAY or --ray names a cluster ({address}), but ray is not installed here. Install it on every "
-            f'node (pip install "ray=={RAY}"), or name none to compute on this machine alone.'
+            f'node (pip install "ray[data]=={RAY}"), or name none to compute on this machine alone.'
         ) from error
     with _connecting:
         if not ray.is_initialized():
@@ -58,6 +52,9 @@ def connected(address: str) -> Any:
                 ray.init(
                     address=address, log_to_driver=False, configure_logging=False, runtime_env={"py_modules": [code]}
                 )
+                from ray.data import DataContext
+
+                DataContext.get_current().enable_progress_bars = False
     return ray
 
 
@@ -97,33 +94,9 @@ def output_kept_clean() -> Iterator[None]:
         yield
     finally:
         if (ray := sys.modules.get("ray")) is not None:
-            comes_back(ray.shutdown)
+            ray.shutdown()
         os.dup2(kept, 1)
         os.close(kept)
-
-
-def comes_back(ask: Callable[[], Any], patience: float | None = None) -> bool:
-    """Whether a call of Ray comes back: several wait for ever for a head that hangs."""
-    back = threading.Event()
-
-    def run() -> None:
-        with suppress(Exception):
-            ask()
-            back.set()
-
-    threading.Thread(target=run, daemon=True).start()
-    if not back.wait(PING if patience is None else patience):
-        _hangs.set()
-    return back.is_set()
-
-
-def end_process(code: int) -> NoReturn:
-    """As ``sys.exit``; at once where a head hangs, for which Ray would wait at the end, too."""
-    if _hangs.is_set():
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
-    sys.exit(code)
 
 
 @contextmanager
@@ -172,47 +145,3 @@ def _way_out(error: Exception, address: str) -> str:
         "RAY_AUTH_MODE and RAY_AUTH_TOKEN_PATH must be set here as there, to the same token; what is done so far is "
         "kept, so the run can be resumed."
     )
-
-
-# ── work in shards ───────────────────────────────────────────────────────────────────────────────────────────
-
-RETRIES = 10
-"""How often a shard is done again where its node is lost."""
-
-POLL_SECONDS = 0.5
-"""Between two looks whether whoever waits must stop."""
-
-
-def shared_out(
-    address: str,
-    work: Callable[..., Any],
-    shards: Sequence[tuple[Any, ...]],
-    needs: Mapping[str, float],
-    on_wait: Callable[[], None] = lambda: None,
-) -> Generator[tuple[int, Any]]:
-    """(place, ``work(*shard)``) of every shard as it is done, on the cluster at `address`; `needs` is what one takes.
-
-    A lost node costs its unfinished shards, which Ray gives to another.  `on_wait` is called about twice a second and
-    may raise; what runs on the cluster is cancelled then.  JobError when the cluster fails for good.
-    """
-    ray = connected(address)
-    task = ray.remote(max_retries=RETRIES, scheduling_strategy="SPREAD", **needs)(work)
-    waiting = {task.remote(*shard): place for place, shard in enumerate(shards)}
-    try:
-        while waiting:
-            on_wait()
-            ready, _ = ray.wait(list(waiting), num_returns=1, timeout=POLL_SECONDS)
-            for done in ready:
-                with plain_errors(address):
-                    answer = ray.get(done)
-                yield waiting.pop(done), answer
-    finally:
-        for shard in waiting:
-            ray.cancel(shard)
-
-
-def this_node() -> str:
-    """The address of the node that a shard is done on."""
-    import ray
-
-    return str(ray.util.get_node_ip_address())

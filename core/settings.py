@@ -9,7 +9,7 @@
 | `CONCORD_CAPABILITIES` | detected | device of the worker: `cpu`, `gpu`, `cuda` or `mps` |
 | `CONCORD_REMOTE_CODE` | none | models whose own code RepEval may run: `ORG/MODEL@COMMIT` or folders, comma-separated |
 | `CONCORD_LOCAL_MODELS` | none | models that a judge file may load: `ID`, `ID@REVISION` or folders, comma-separated |
-| `CONCORD_RAY` | none | Ray cluster for `hf:` judges and hidden states: `auto`, or `HOST:PORT` of its head |
+| `CONCORD_RAY` | none | Ray cluster that reads hidden states: `auto`, or `HOST:PORT` of its head |
 | `CONCORD_RUNS_PER_PROJECT` | no limit | most runs of one project at a time, over all workers |
 | `CONCORD_CONCURRENCY` | `64` | most requests in flight per endpoint |
 | `CONCORD_REQUESTS_PER_MINUTE` | as the endpoint allows | most requests per minute and endpoint |

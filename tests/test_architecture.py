@@ -90,7 +90,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "core.review.judge_versions",
     ),
     "core.version": (),
-    "core.__main__": ("core.cli", "core.cluster"),
+    "core.__main__": ("core.cli",),
     "core.cli": (
         *("core.cli", "core.api", "core.project_records", "core.projects"),
         *(
@@ -188,9 +188,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "core.providers.transformers_local": (
         *("core.providers", "core.repeval.model", "core.repeval.reader", "core.repeval.states"),
     ),
-    "core.providers.on_cluster": ("core.cluster", "core.providers", "core.repeval.cluster", "core.repeval.model"),
     "core.judging": ("core.data.verdict_files", "core.providers.base"),
-    "core.judging.offline.features": ("core.cluster", "core.judging.offline"),
     "core.judging.offline.strengths": ("core.judging.offline", "core.stats"),
     "core.judging.local": ("core.judging", "core.providers", "core.repeval.question"),
     "core.judging.by_batch": ("core.judging", "core.providers"),
@@ -260,7 +258,7 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
             *("core.providers.one_pass", "core.providers.transformers_local"),
         ),
     ),
-    "ray": ("core.cluster", "core.scoring.crew"),
+    "ray": ("core.cluster", "core.scoring.on_ray", "core.repeval.cluster"),
     "opentelemetry": ("core.telemetry",),
     **dict.fromkeys(("pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib"), ()),
 }

@@ -229,7 +229,7 @@ def make_judge(
         case "offline":
             from core.judging.offline.judge import OfflineJudge
 
-            return OfflineJudge(ray=settings.ray)
+            return OfflineJudge()
         case "openai":
             return _openai(parsed, settings, replies, sampling, gate, asking=asking)
         case "hf":
@@ -252,7 +252,7 @@ def restore_judge(
     if spec == "offline":
         from core.judging.offline.judge import OfflineJudge
 
-        return OfflineJudge.from_state(state, ray=settings.ray)
+        return OfflineJudge.from_state(state)
     try:
         sampling = Sampling.from_state(state.get("sampling", {}))
         asking = Asking.from_state(state, named=gate.models)
@@ -332,12 +332,11 @@ def _local(
     name = f"{spec.model}@{spec.revision}" if spec.revision else spec.model
     inner: Provider
     if gate.may_run((name,), settings):
-        from core.providers.on_cluster import ClusterProvider
         from core.providers.transformers_local import LocalProvider
         from core.repeval.model import ModelSpec
 
         model = ModelSpec(spec.model, spec.revision or None)
-        inner = ClusterProvider(model, settings.ray) if settings.ray else LocalProvider(model)
+        inner = LocalProvider(model)
     else:
         words = _NOT_SHOWN if gate.key_goes is _silent else NOT_RUN
         inner = ClosedProvider(f"hf:{name}", ConsentError(words.format(f"hf:{name}", name=name), f"hf:{name}"))

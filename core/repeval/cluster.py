@@ -1,60 +1,39 @@
-"""Hidden states computed in shards on a Ray cluster.
+"""Read hidden states on a Ray cluster with Ray Data: an actor with the model on each GPU, or on each node without one.
 
-Shards are whole batches, cut as one process would cut them, so the states are the
-same, and they come back to the caller, who keeps them in his cache: what a cluster has read, a single machine finds.
-
-A node that is lost costs its unfinished shards, which Ray gives to another.  A GPU that runs out of memory halves the
-batch as in one process.
+The states come back to the caller, who keeps them in his cache: what a cluster has read, a single machine finds.
+Batches are cut as one process cuts them, so the states are the same.  Where a node is lost, Ray reads its batches on
+another.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import cast
+from functools import partial
+from typing import Any, cast
 
 import numpy as np
 
-from core.cluster import LONGEST_STEP, RETRIES, connected, plain_errors, shared_out, this_node
+from core.cluster import connected, plain_errors
 from core.errors import ConcordError, JobError, JudgeError
 from core.records import IntArray
 from core.repeval.extraction import StatePlan, compute
-from core.repeval.model import CodeAllowed, Device, LoadedModel, ModelSpec, Precision, choose_precision, load_model
-from core.repeval.states import HalfArray, StateBatch
+from core.repeval.model import Device, ModelSpec, Precision, choose_precision, load_model
+from core.repeval.states import StateBatch
 
-SHARD_BATCHES = 4
+LONGEST_STEP = 1800.0
+"""Seconds for what may load much before the cluster is given up."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """What a cluster offers for one model: `slots` tasks at a time on `device` in `precision`.
-
-    A task takes one GPU, or `cpus` processors: all of the smallest node, so that no node holds the model twice over.
-    """
+    """What a cluster offers for one model: `slots` actors on `device` in `precision`; `needs` is what one takes."""
 
     slots: int
     device: str
     precision: str
-    cpus: int
-
-    @property
-    def needs(self) -> dict[str, float]:
-        """What a task takes of its node."""
-        return {"num_gpus": 1, "num_cpus": 0} if self.device == "cuda" else {"num_cpus": self.cpus}
-
-
-@dataclass(frozen=True)
-class _Answer:
-    """What a shard brings back: states (n, layers, tokens, dim) of its prompts in their order, or a `problem`."""
-
-    values: HalfArray | None = None
-    n_halved: int = 0
-    budget: int = 0
-    problem: str = ""
-    node: str = ""
+    needs: dict[str, float]
 
 
 def cluster_at(address: str, spec: ModelSpec) -> Cluster:
@@ -68,14 +47,15 @@ def cluster_at(address: str, spec: ModelSpec) -> Cluster:
     if spec.device == "mps" or (spec.device == "cuda" and not gpus):
         raise JobError(f"The device {spec.device} was asked for, but the Ray cluster at {address} has none. Use auto.")
     if gpus and spec.device != "cpu":
-        on_gpu = ray.remote(num_gpus=1, num_cpus=0, max_retries=RETRIES)(choose_precision)
+        on_gpu = ray.remote(num_gpus=1, num_cpus=0)(choose_precision)
         with plain_errors(address):
-            return Cluster(gpus, "cuda", ray.get(on_gpu.remote(spec, "cuda"), timeout=LONGEST_STEP), 0)
-    cpus_of_nodes = [int(node["CPU"]) for node in nodes if node.get("CPU", 0) >= 1]
-    if not cpus_of_nodes:
+            precision = ray.get(on_gpu.remote(spec, "cuda"), timeout=LONGEST_STEP)
+        return Cluster(gpus, "cuda", precision, {"num_gpus": 1, "num_cpus": 0})
+    cpus = [node["CPU"] for node in nodes if node.get("CPU", 0) >= 1]
+    if not cpus:
         raise JobError(f"The Ray cluster at {address} has neither GPUs nor processors to offer; start nodes with some.")
-    cpus = min(cpus_of_nodes)
-    return Cluster(sum(count // cpus for count in cpus_of_nodes), "cpu", choose_precision(spec, "cpu"), cpus)
+    # as much of a node that no other holds the model twice, and room for the task that hands out batches
+    return Cluster(len(cpus), "cpu", choose_precision(spec, "cpu"), {"num_cpus": max(0.5, min(cpus) - 0.2)})
 
 
 def compute_on(
@@ -85,72 +65,76 @@ def compute_on(
     rows: IntArray | None = None,
     on_wait: Callable[[], None] = lambda: None,
 ) -> Iterator[StateBatch]:
-    """Compute the missing prompts (of `rows` only, where given) on the cluster; like `compute`, a shard at a time.
+    """Compute the missing prompts (of `rows` only, where given) on the cluster; like `compute`, a batch at a time.
 
-    `seconds` of a batch are those since the last one, so that they add up to the time it took, not to that of all
-    nodes.  `on_wait` is called about twice a second and may raise; what runs on the cluster is cancelled then.
-    Raises what `compute` raises, with the node's name, and JobError when the cluster fails for good.
+    `seconds` of a batch are those since the last one.  `on_wait` is called with each batch and may raise.  Raises what
+    `compute` raises, with the node's name, and JobError when the cluster fails for good.
     """
     missing = plan.to_compute(rows)
     if not len(missing):
         return
-    shards, since = _shards(plan, missing), time.perf_counter()
-    plans = [(_shard_plan(plan, rows),) for rows in shards]
-    with closing(shared_out(address, _read_shard, plans, cluster.needs, on_wait)) as answers:
-        for place, answer in answers:
-            if answer.problem or answer.values is None:
-                raise JudgeError(f"On the node {answer.node}: {answer.problem}")
-            now = time.perf_counter()
-            batch = plan.keep(shards[place], answer.values, now - since)
-            plan.n_halved, plan.budget = plan.n_halved + answer.n_halved, min(plan.budget, answer.budget)
-            since = now
-            yield batch
+    connected(address)
+    since = time.perf_counter()
+    from ray import data
 
-
-def _shards(plan: StatePlan, rows: IntArray) -> list[IntArray]:
-    """`rows` in runs of whole batches, the longest texts first."""
-    batches = plan.batches(rows)
-    return [np.concatenate(batches[k : k + SHARD_BATCHES]) for k in range(0, len(batches), SHARD_BATCHES)]
-
-
-def _shard_plan(plan: StatePlan, rows: IntArray) -> StatePlan:
-    """The plan of one shard: its prompts, nothing kept."""
-    return replace(
-        plan,
-        prompts=[plan.prompts[row] for row in rows],
-        uses=np.empty((0, 1), dtype=np.intp),
-        cache=None,
-        paths=[],
-        kept={},
-        cached=0,
-        tokens=0,
-        seconds=0.0,
-        n_halved=0,
+    batches = [batch.tolist() for batch in plan.batches(missing)]
+    prompts = [{"rows": batch, "prompts": [plan.prompts[row] for row in batch]} for batch in batches]
+    bare = replace(plan, prompts=[], uses=np.empty((0, 1), dtype=np.intp), cache=None, paths=[], kept={}, cached=0)
+    asked = data.from_items(prompts, override_num_blocks=len(prompts))
+    read = asked.map_batches(
+        Reader,
+        fn_constructor_args=(bare,),
+        batch_size=1,
+        batch_format="pyarrow",
+        compute=data.ActorPoolStrategy(size=cluster.slots),
+        **cluster.needs,
     )
+    with plain_errors(address):
+        for table in read.iter_batches(batch_size=None, batch_format="pyarrow"):
+            for part in table.to_pylist():
+                on_wait()
+                if part["problem"]:
+                    raise JudgeError(f"On the node {part['node']}: {part['problem']}")
+                values = np.frombuffer(part["values"], dtype=np.float16).reshape(len(part["rows"]), *plan.shape)
+                now = time.perf_counter()
+                batch = plan.keep(np.array(part["rows"], dtype=np.intp), values, now - since)
+                plan.n_halved, plan.budget = plan.n_halved + part["n_halved"], min(plan.budget, part["budget"])
+                since = now
+                yield batch
 
 
-# ── on the nodes ─────────────────────────────────────────────────────────────────────────────────────────────
+class Reader:
+    """An actor that holds the model of a plan and reads the prompts it is given."""
 
+    def __init__(self, plan: StatePlan) -> None:
+        self.plan = plan
+        self.loaded: Any = None
 
-def _read_shard(part: StatePlan) -> _Answer:
-    """The states of every prompt of `part`; our own errors come back as words, all others are Ray's to repeat."""
-    try:
-        there = replace(part.spec, device=cast(Device, part.device), precision=cast(Precision, part.precision))
-        loaded = _model(there, part.code)
-        if loaded.facts.fingerprint != part.facts.fingerprint:
-            raise JudgeError(
-                f"The model {part.facts.name} is another here than on the host that asked. Bring the same files to "
-                "every node, or name a commit of its repository as the revision."
-            )
-        values = np.empty((len(part.prompts), *part.shape), dtype=np.float16)
-        for batch in compute(part, lambda: loaded):
-            values[batch.rows] = batch.values
-        return _Answer(values, part.n_halved, part.budget)
-    except ConcordError as error:
-        return _Answer(problem=str(error), node=this_node())
+    def __call__(self, table: Any) -> Any:
+        import pyarrow as arrow
+        import ray
 
+        parts = []
+        for asked in table.to_pylist():
+            part = replace(self.plan, prompts=asked["prompts"], kept={}, n_halved=0)
+            answer = {"rows": asked["rows"], "values": b"", "n_halved": 0, "budget": 0, "problem": "", "node": ""}
+            try:
+                values = np.empty((len(part.prompts), *part.shape), dtype=np.float16)
+                for batch in compute(part, partial(self._model, part)):
+                    values[batch.rows] = batch.values
+                answer |= {"values": values.tobytes(), "n_halved": part.n_halved, "budget": part.budget}
+            except ConcordError as error:
+                answer |= {"problem": str(error), "node": str(ray.util.get_node_ip_address())}
+            parts.append(answer)
+        return arrow.Table.from_pylist(parts)
 
-@lru_cache(maxsize=1)
-def _model(spec: ModelSpec, code: CodeAllowed) -> LoadedModel:
-    """The model, kept by a node's process from shard to shard."""
-    return load_model(spec, code)
+    def _model(self, plan: StatePlan) -> Any:
+        if self.loaded is None:
+            there = replace(plan.spec, device=cast(Device, plan.device), precision=cast(Precision, plan.precision))
+            self.loaded = load_model(there, plan.code)
+            if self.loaded.facts.fingerprint != plan.facts.fingerprint:
+                raise JudgeError(
+                    f"The model {plan.facts.name} is another here than on the host that asked. Bring the same files to "
+                    "every node, or name a commit of its repository as the revision."
+                )
+        return self.loaded

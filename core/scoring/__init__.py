@@ -12,8 +12,7 @@
     estimate    calls, tokens and price of a scoring before it starts
     sizes       how many items are scored together
     run         all of it, on several cores where that pays
-    on_ray      the same in parts, by judges on the nodes of a Ray cluster
-    parts       what the nodes do for it
+    on_ray      the same on a Ray cluster, with Ray Data
     places      files and folders at a path or in an object store
 """
 

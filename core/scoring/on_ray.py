@@ -1,75 +1,76 @@
-"""Scoring on a Ray cluster: parts of the input are streamed to judges on the nodes, which write them.
+"""Score files on a Ray cluster: Ray Data reads the rows, and an actor on each node scores them in batches.
 
 ::
 
-    OUT/_scoring.json                    what is scored with what (digests), and the counts once all is done
-    OUT/part-00003-0000012.parquet       part 12 of the fourth file: the names' order is that of the items
+    OUT/_scoring.json         what is scored with what
+    OUT/part-<digest>.jsonl   the verdicts of one batch (or .parquet), written whole or not at all
 
-A part is a run of items of one file, the same in every call.  One that is there, and holds its items, is not scored
-again: finished parts are the checkpoint, whoever lost a node or was killed.  Nodes read and write for themselves, so
-input and output lie where all see them; they reach no database.  The judge file goes with the plan; keys do not.
-
-Readers are Ray's streaming tasks and judges its actors, handed out by its `ActorPool`.  Ray Data would do the same; its
-own actors and imports took half as long again as 20,000 items (``tests/bench/bench_ray.py``).
+Finished parts are the checkpoint: a second start skips the items that stand in one.  Where a node is lost, Ray does
+its batches again on another; a batch holds the same items then, and so its part has the same name.  Nodes read and
+write for themselves, so input and output must lie where all of them see it.  Each node has its own keys in its
+environment.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import math
-import re
+import tempfile
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
 
+from core.api.loading import load_judge
 from core.cluster import connected, plain_errors
-from core.data.findings import Finding
-from core.errors import GoldenError, JobError, JudgeError, UsageError
+from core.data import Mapping as Columns
+from core.data import load_items, propose_mapping
+from core.data.check import check_mapping
+from core.data.findings import FindingLog, first_error, has_errors
+from core.data.items import RowReader
+from core.data.tables import open_table
+from core.data.verdict_files import BY_ORDER
+from core.errors import ConcordError, GoldenError, JobError, JudgeError, UsageError
 from core.export.fused_judge import FusedJudge
 from core.progress import SILENT, Progress, Stage
+from core.records import Item
 from core.scoring import output
 from core.scoring.by_aspect import check_parts
-from core.scoring.crew import PATIENCE, Crew, Each, has_gpus, seats
 from core.scoring.identity import identity_of
 from core.scoring.item_file import ItemFile
-from core.scoring.mending import check_unread, models_behind
-from core.scoring.output import Done
-from core.scoring.parts import (
-    AnyJudge,
-    InputFile,
-    Look,
-    Outcome,
-    Plan,
-    Scorer,
-    alike,
-    look_at,
-    open_any,
-    read_parts,
-)
-from core.scoring.places import Piece, Place, Stamp, item_files
-from core.scoring.request import ScoredFile, ScoreRequest
-from core.scoring.sizes import part_size
+from core.scoring.mending import UNREAD, check_unread, models_behind
+from core.scoring.output import Done, verdict_batch
+from core.scoring.places import Folder, input_files
+from core.scoring.request import RowJudge, ScoredFile, ScoreRequest
+from core.scoring.run import scored_batches
+from core.scoring.sizes import batch_size, part_size
 from core.wording import counted
 
-PARTS_AT_ONCE = 4
-"""Parts that an actor has under way of a judge that waits for an endpoint: slow replies of one hold up no others."""
-
+AnyJudge = RowJudge | FusedJudge
 MANIFEST = "_scoring.json"
+HEAD_ROWS = 1_000
+"""Rows that the columns' roles are settled by."""
+READING = {"num_cpus": 0.1}
+"""What a task that reads takes of its node: actors leave that much of every processor."""
+_KINDS = dict.fromkeys(("score", "calibrated", "low", "high", "width", "expected_error", *BY_ORDER), "double")
+_KINDS |= {"n_read": "int64", "n_unread": "int64", "abstained": "bool"}
 
-_PART_NAME = re.compile(r"part-\d{5}-\d{7}\.(?:jsonl|parquet)")
 
-ACTORS_A_READER = 16
-"""Reading and sending an item takes about a twentieth of the time that the offline judge takes to score it."""
+@dataclass(frozen=True)
+class Plan:
+    """All that a node must know; `judge_file` is the content of the file that `request` names."""
 
-ROUNDS = 4
-"""Losses in a row, with no part finished between them, after which the cluster is given up."""
+    request: ScoreRequest
+    judge_file: bytes
+    mapping: Columns
+    out: str
+    parquet: bool
+    actors: int
 
 
 def score_on_ray(
@@ -77,270 +78,361 @@ def score_on_ray(
 ) -> ScoredFile:
     """Score what `source` names (a file, a folder, a pattern, at a path or URL) into the folder `out`, on a cluster.
 
-    Parts are JSON lines where `out` ends in .jsonl, Parquet otherwise.  Goes on from the parts that are there.
-    JobError for a cluster, a place or parts that cannot be used, GoldenError for items, JudgeError as the judge raises
-    it on a node; finished parts are kept.
+    Parts are JSON lines where `out` ends in .jsonl, Parquet otherwise.  JobError for a cluster, a place or parts that
+    cannot be used; GoldenError for items; JudgeError as the judge raises it on a node.  Finished parts stay.
     """
     started = time.perf_counter()
-    if request.budget is not None or request.workers or request.batch or request.batch_read:
-        raise UsageError("--ray takes no --budget, --workers or --batch: the cluster's own size and pace say how fast.")
-    if request.by_aspect:
-        raise UsageError("--ray takes one --judge-file: score with the judge of one aspect after the other.")
-    place, paths = item_files(source)
+    if request.budget is not None or request.workers or request.batch or request.batch_read or request.by_aspect:
+        raise UsageError("--ray takes one --judge-file, and no --budget, --workers or batch options.")
+    files, folder = input_files(source), Folder(out)
     ray = connected(address)
-    Place(out).check_rights()
-    with closing(open_any(request)) as judge:
+    progress.publish(Stage("reading", "reading", 0, 0))
+    with closing(open_judge(request)) as judge, plain_errors(address):
+        rows = _rows(files)
+        mapping, items = _look(rows, files[0])
+        if not isinstance(judge, FusedJudge):
+            check_parts(items, judge)
+        identity = identity_of(request, items, judge)
+        before, n_again = _begin(folder, identity, request)
+        needs, n_actors = _actors(ray, judge)
         plan = Plan(
             replace(request, out=Path("part.jsonl"), items=Path("items"), workers=1),
-            *(request.judge_file.read_bytes(), place, Place(out), Path(out.partition("?")[0]).suffix != ".jsonl"),
-            part_size(judge),
-            isinstance(judge, FusedJudge),
+            request.judge_file.read_bytes(),
+            mapping,
+            out,
+            Path(out.partition("?")[0]).suffix != ".jsonl",
+            n_actors,
         )
-        progress.publish(Stage("reading", "reading", 0, 0))
-        with plain_errors(address), closing(_Scoring(ray, plan, judge, progress)) as scoring:
-            items, files = scoring.looked_at(paths)
-            if not isinstance(judge, FusedJudge):
-                check_parts(items, judge)
-            scoring.check_ready()
-            identity = identity_of(request, items, judge) | {"part": plan.size}
-            scoring.begin(_begin(plan, identity))
-            total = scoring.score_all(files, items.n_items)
-        _note(plan, identity, total.done)
-        return ScoredFile(
-            *(items.n_items, total.done.items, total.done.n_scored, total.n_before, total.done.calls, True),
-            time.perf_counter() - started,
-            tuple(dict.fromkeys((*judge.marks, *total.marks))),
-            dict(total.done.reasons.most_common()),
-            items.findings,
-            total.n_again,
-            remarks=(*total.remarks, *_remarks(scoring.crew.silent, total.n_losses)),
+        scored = rows.map_batches(
+            Scorer,
+            fn_constructor_args=(plan, before.hashes),
+            batch_size=part_size(judge),
+            batch_format="pyarrow",
+            compute=ray.data.ActorPoolStrategy(size=n_actors),
+            **needs,
         )
+        done, calls, marks = before.done, 0, dict.fromkeys(judge.marks)
+        for batch in scored.iter_batches(batch_size=None, batch_format="pyarrow"):
+            for part in batch.to_pylist():
+                if part["problem"]:
+                    raise JudgeError(part["problem"])
+                done = Done(
+                    done.items + part["n_items"],
+                    n_scored=done.n_scored + part["n_scored"],
+                    reasons=done.reasons + Counter(json.loads(part["reasons"])),
+                )
+                calls += part["calls"]
+                marks |= dict.fromkeys(json.loads(part["marks"]))
+                check_unread(request, judge, before.done, done)
+            progress.publish(Stage("scoring", "scoring", done.items, items.n_items))
+        if done.items != items.n_items:
+            raise JobError(f"{done.items:,} of {items.n_items:,} items came: the input has changed. Add --again.")
+    return ScoredFile(
+        *(items.n_items, done.items, done.n_scored, before.done.items + n_again, calls, True),
+        time.perf_counter() - started,
+        tuple(marks),
+        dict(done.reasons.most_common()),
+        items.findings,
+        n_again,
+    )
+
+
+def open_judge(request: ScoreRequest) -> AnyJudge:
+    """Open the judge of a request, a fused one too; errors as the file's reader raises them."""
+    judge = load_judge(request.judge_file, judge=request.judge or None, accept_edited=request.accept_edited, alone=True)
+    if isinstance(judge, FusedJudge) and (request.judge or request.coverage is not None):
+        raise UsageError(f"{request.judge_file}: is a fused judge, which takes no --judge and gives no intervals.")
+    assert isinstance(judge, AnyJudge)
+    return judge
+
+
+def _actors(ray: Any, judge: AnyJudge) -> tuple[dict[str, Any], int]:
+    """What an actor takes of its node, and how many there are: one a GPU, a processor, or a node that asks."""
+    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    cpus, gpus = (int(sum(node.get(kind, 0) for node in nodes)) for kind in ("CPU", "GPU"))
+    if not cpus:
+        raise JobError("The Ray cluster has no processors to offer; start nodes with some (ray start --num-cpus).")
+    asked = [each.provider for each in models_behind(judge)]
+    if judge.spec.startswith(("hf:", "repeval:")) or (isinstance(judge, FusedJudge) and judge.runs_models):
+        if gpus:
+            return {"num_gpus": 1, "num_cpus": 0}, gpus
+        smallest = min(node.get("CPU", 1) for node in nodes)
+        return {"num_cpus": max(0.5, smallest - 0.2)}, len(nodes)  # no node holds the model twice
+    if asked:
+        served_here = all(getattr(each, "on_this_host", False) for each in asked)  # by a model server on each node
+        with_gpu = sum(node.get("GPU", 0) >= 1 for node in nodes)
+        if served_here and with_gpu:
+            return {"num_gpus": 0.01, "num_cpus": 0}, with_gpu
+        most = min((n for each in asked if (n := getattr(each, "concurrency", None))), default=len(nodes))
+        return {"num_cpus": 0.5}, min(len(nodes), most)
+    return {"num_cpus": 0.8}, cpus
+
+
+# ── reading ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _rows(files: Sequence[str]) -> Any:
+    """The rows of all files as a data set of one column `row`: JSON."""
+    import ray.data
+
+    lines = [file for file in files if PurePosixPath(file).suffix.lower() in (".jsonl", ".ndjson")]
+    tables = [file for file in files if file.lower().endswith(".parquet")]
+    others = [file for file in files if file not in lines and file not in tables]
+    found = []
+    if lines:
+        text = ray.data.read_text(lines, **READING)
+        found.append(text.map_batches(_named_row, batch_format="pyarrow", batch_size=None, **READING))
+    if tables:
+        columns = ray.data.read_parquet(tables, **READING)
+        found.append(columns.map_batches(_as_json, batch_format="pyarrow", batch_size=None, **READING))
+    if others:
+        whole = ray.data.read_binary_files(others, include_paths=True, **READING)
+        found.append(whole.flat_map(_rows_of_file, **READING))
+    return found[0].union(*found[1:]) if len(found) > 1 else found[0]
+
+
+def _named_row(table: Any) -> Any:
+    return table.rename_columns(["row"])  # not of the data set, which would take a whole processor for it
+
+
+def _as_json(table: Any) -> Any:
+    import pyarrow as arrow
+
+    return arrow.table({"row": [json.dumps(row, default=str, ensure_ascii=False) for row in table.to_pylist()]})
+
+
+def _rows_of_file(file: Mapping[str, Any]) -> Iterator[dict[str, str]]:
+    """The rows of a CSV, packed or Excel file."""
+    with tempfile.TemporaryDirectory(prefix="concord-") as folder:
+        here = Path(folder, PurePosixPath(file["path"]).name)
+        here.write_bytes(file["bytes"])
+        for row in open_table(here, max_mb=None, max_rows=None).rows():
+            yield {"row": json.dumps(dict(row), default=str, ensure_ascii=False)}
+
+
+def _look(rows: Any, file: str) -> tuple[Columns, ItemFile]:
+    """Look at every row before anything is scored: the columns' roles, how many items there are, ids that differ."""
+    head = [_parsed(line["row"]) for line in rows.take(HEAD_ROWS)]
+    if not head:
+        raise GoldenError(f"{file}: no row is there.")
+    mapping, log = propose_mapping(list(dict.fromkeys(name for row in head for name in row)), head), FindingLog()
+    if mapping.layout == "long" or "item_id" not in mapping.roles:
+        raise GoldenError(f"{file}: scoring on Ray needs one row for each item, and a column item_id.")
+    check_mapping(mapping, mapping.columns, log, labels_needed=False)
+    if has_errors(log.sorted()):
+        raise first_error(log.sorted(), file)
+    seen = rows.map_batches(Looker, fn_constructor_args=(mapping,), batch_size=10_000, batch_format="pyarrow",
+                            compute=_few_actors(), **READING)  # fmt: skip
+    hashes, content, filled = [], 0, Counter[str]()
+    for batch in seen.iter_batches(batch_size=None, batch_format="pyarrow"):
+        for part in batch.to_pylist():
+            if part["problem"]:
+                raise GoldenError(part["problem"])
+            hashes.append(np.frombuffer(part["hashes"], dtype=np.uint64))
+            content = (content + int(part["content"])) % 2**64
+            filled.update(json.loads(part["filled"]))
+    every = np.concatenate(hashes)
+    if (n_twice := every.size - np.unique(every).size) > 0:
+        raise GoldenError(
+            f"{file}: {counted(n_twice, 'id')} come twice. Every item needs an id of its own over all files."
+        )
+    return mapping, ItemFile(Path(file), f"rows:{content:016x}", int(every.size), filled, hashes=every)
+
+
+def _few_actors() -> Any:
+    import ray.data
+
+    return ray.data.ActorPoolStrategy(min_size=1, max_size=4)
+
+
+class Looker:
+    """Looks at rows: hashes of the ids and of the content, the parts that are filled, or what is wrong with one."""
+
+    def __init__(self, mapping: Columns) -> None:
+        self.mapping = mapping
+
+    def __call__(self, table: Any) -> Any:
+        import pyarrow as arrow
+
+        log, filled, ids, content = FindingLog(), Counter[str](), bytearray(), 0
+        reader, problem = RowReader(self.mapping, log), ""
+        try:
+            for line in table["row"].to_pylist():
+                item = reader.read(0, _parsed(line))
+                ids += id_hash(item.item_id)
+                content += int.from_bytes(
+                    hashlib.blake2b(line.encode("utf-8", "replace"), digest_size=8).digest(), "big"
+                )
+                filled.update(part for part in ("source", "context", "references") if getattr(item, part))
+            if has_errors(log.sorted()):
+                raise first_error(log.sorted(), "a row of the input")
+        except ConcordError as error:
+            problem = str(error)
+        return arrow.table(
+            {
+                "hashes": [bytes(ids)],
+                "content": [str(content % 2**64)],
+                "filled": [json.dumps(filled)],
+                "problem": [problem],
+            }
+        )
+
+
+def _parsed(line: str) -> dict[str, Any]:
+    try:
+        row = json.loads(line)
+    except ValueError as error:
+        raise GoldenError(f"A row of the input is not JSON ({str(error)[:80]}): {line[:80]!r}.") from error
+    if not isinstance(row, dict):
+        raise GoldenError(f"A row of the input is not a JSON object: {line[:80]!r}.")
+    return row
+
+
+def id_hash(item_id: str) -> bytes:
+    """8 bytes that tell ids apart: two of a million have the same with a probability of 3 in 100 million."""
+    return hashlib.blake2b(item_id.encode("utf-8", "replace"), digest_size=8).digest()
+
+
+# ── what is there ────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
-class _Total:
-    """What the parts came to: as `ScoredFile`; `n_losses` times nodes or actors went away on the way."""
+class Before:
+    """The items that stand in finished parts: hashes of their ids, sorted, and what they come to."""
 
-    done: Done = field(default_factory=Done)
-    n_before: int = 0
-    n_again: int = 0
-    n_losses: int = 0
-    marks: tuple[str, ...] = ()
-    remarks: tuple[str, ...] = ()
-
-    def add(self, part: Outcome) -> _Total:
-        done = Done(
-            self.done.items + part.n_items,
-            self.done.calls + part.calls,
-            n_scored=self.done.n_scored + part.n_scored,
-            reasons=self.done.reasons + part.reasons,
-        )
-        return replace(
-            self,
-            done=done,
-            n_before=self.n_before + part.n_before,
-            n_again=self.n_again + part.n_again,
-            marks=tuple(dict.fromkeys((*self.marks, *part.marks))),
-            remarks=tuple(dict.fromkeys((*self.remarks, *part.remarks))),
-        )
+    hashes: np.ndarray
+    done: Done
 
 
-def _remarks(silent: Sequence[str], n_losses: int) -> list[str]:
-    """What of the cluster has to be known."""
-    names = ", ".join(silent)
-    left_out = (
-        f"Left out, because no process there answered within {PATIENCE:.0f} seconds or it ended before (look at its "
-        f"memory and disk, and start it anew): the nodes {names}."
-    )
-    lost = (
-        f"Nodes or processes of the cluster were lost {counted(n_losses, 'time')}; what was unfinished was done anew."
-    )
-    return [*([left_out] if silent else []), *([lost] if n_losses else [])]
+def _begin(folder: Folder, identity: Mapping[str, Any], request: ScoreRequest) -> tuple[Before, int]:
+    """Make the output ready, and read what is finished; unread items are dropped, to be asked again.
 
-
-class _Scoring:
-    """The actors of one scoring; `close` ends them."""
-
-    def __init__(self, ray: Any, plan: Plan, judge: AnyJudge, progress: Progress) -> None:
-        self.ray, self.judge, self.progress = ray, judge, progress
-        self.each, self.most = _places(ray, judge)
-        self.plan = plan
-        self.crew = self._new_crew()
-
-    def close(self) -> None:
-        self.crew.close()
-
-    def looked_at(self, paths: Sequence[str]) -> tuple[ItemFile, list[InputFile]]:
-        """Every file looked at: what they hold together, and each as it is to be read.
-
-        A single short one is looked at here, while the actors start; so is a long one whose pieces cannot stand alone.
-        """
-        pieces = [Piece(path) for path in paths]
-        if len(paths) == 1 and not self.plan.fused:
-            pieces = self.plan.source.pieces(paths[0])
-        if len(pieces) == 1:
-            looks = [look_at(self.plan, pieces[0])]
-            self.crew.wait_for_all()
-            return _together(looks)
-        self.crew.wait_for_all()
-        came = {look.piece: look for look in self.crew.answers("look", pieces) if look is not None}
-        looks = [came[piece] for piece in pieces]
-        if len(paths) == 1 and not any(look.away for look in looks) and not alike(looks):
-            looks = [look_at(self.plan, Piece(paths[0]))]
-        return _together(looks)
-
-    def check_ready(self) -> None:
-        """JobError with what a node lacks for its part, before anything is scored."""
-        with_key = {asked.spec for asked in models_behind(self.judge) if getattr(asked.provider, "has_key", False)}
-        with self.plan.out.marked() as mark:
-            found = self.crew.each("why_not_ready", with_key, mark)
-        problems = {name: problem for name, problem in found if problem}
-        lacking = self.crew.each("lacking")
-        for name, parts in lacking:  # what all lack counts as its mean, as in one process
-            apart = [part for part in parts if any(part not in others for _, others in lacking)]
-            if apart and name not in problems:
-                problems[name] = f"the part {apart[0]} cannot be computed: {parts[apart[0]]}"
-        if problems:
-            said = "; on ".join(f"{name}: {problem}" for name, problem in problems.items())
-            raise JobError(f"Nothing was started. On {said}")
-
-    def begin(self, before: Mapping[str, Stamp]) -> None:
-        """Have all actors score by the plan, `before` being the parts that are there."""
-        self.plan = replace(self.plan, before=before)
-        self.crew.tell("begin", self.plan, before)
-
-    def score_all(self, files: Sequence[InputFile], n_items: int) -> _Total:
-        """Score until all parts are there; with what is left of the cluster, where a node was lost."""
-        total, counted_parts, in_vain = _Total(), set[str](), 0
-        while True:
-            try:
-                for part in self._outcomes(files, counted_parts):
-                    if part is not None:
-                        if part.problem:
-                            raise JudgeError(part.problem)
-                        total, in_vain = total.add(part), 0
-                        counted_parts.add(part.name)
-                        check_unread(self.plan.request, self.judge, Done(), total.done)
-                    self.progress.publish(Stage("scoring", "scoring", total.done.items, n_items))
-            except self.ray.exceptions.RayError:
-                in_vain += 1
-                if in_vain == ROUNDS:
-                    raise
-                message = "scoring on what is left of the cluster"
-                self.progress.publish(Stage("scoring", message, total.done.items, n_items))
-                self._man_again()
-                total = replace(total, n_losses=total.n_losses + 1)
-                continue
-            if total.done.items != n_items:
-                raise JobError(f"{total.done.items:,} of {n_items:,} items came: the input has changed. Add --again.")
-            return total
-
-    def _outcomes(self, files: Sequence[InputFile], counted_parts: Collection[str]) -> Iterator[Outcome | None]:
-        """What becomes of the parts that are not counted yet, as they are done; None from time to time meanwhile.
-
-        Readers run ahead of the actors, so that neither waits and nothing piles up.
-        """
-        n = min(len(files), math.ceil(len(self.crew.actors) / ACTORS_A_READER))
-        left = replace(self.plan, counted=frozenset(counted_parts))
-        readers = self.crew.streamed(read_parts, [(files[k::n], left) for k in range(n)])
-        with closing(readers) as parts, closing(self.crew.answers("score", parts)) as outcomes:
-            yield from outcomes
-
-    def _man_again(self) -> None:
-        """Go on with the actors that are left, which have their judges at hand; with new ones where there are none."""
-        if not self.crew.left_after_a_loss():
-            self.crew = self._new_crew()
-            self.crew.wait_for_all()
-        self.crew.tell("begin", self.plan, self.plan.out.stamps())
-
-    def _new_crew(self) -> Crew:
-        n_actors = len(seats(self.ray, self.each)[: self.most])  # known to each: the first call shares out the pace
-        self.plan = replace(self.plan, actors=n_actors)
-        at_once = PARTS_AT_ONCE if _waits(self.judge) else 1
-        return Crew.of(self.ray, Scorer, self.plan, each=self.each, most=self.most, at_once=at_once)
-
-
-def _waits(judge: AnyJudge) -> bool:
-    """Whether the judge awaits its replies, so that several threads may ask at once."""
-    asked = () if isinstance(judge, FusedJudge) else models_behind(judge)
-    return bool(asked) and all(each.awaits for each in asked)
-
-
-def _places(ray: Any, judge: AnyJudge) -> tuple[Each, int | None]:
-    """What takes one actor, and how many there are at most."""
-    if judge.spec.startswith(("hf:", "repeval:")) or (isinstance(judge, FusedJudge) and judge.runs_models):
-        return ("gpu" if has_gpus(ray) else "whole node"), None
-    asked = [each.provider for each in models_behind(judge)]
-    if not asked:
-        return "cpu", None
-    if all(getattr(each, "on_this_host", False) for each in asked):  # a model server on each node
-        return ("gpu node" if has_gpus(ray) else "node"), None
-    return "node", min((n for each in asked if (n := getattr(each, "concurrency", None))), default=None)
-
-
-# ── before the start ─────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _together(looks: Sequence[Look]) -> tuple[ItemFile, list[InputFile]]:
-    """What files hold together, and each as it is to be read."""
-    files, filled, findings = [], Counter[str](), list[Finding]()
-    hashes, whole = [], hashlib.sha256()
-    for number, look in enumerate(looks):
-        if look.items is None:
-            raise GoldenError(look.problem)
-        files.append(InputFile(number, look.piece, look.items.digest, look.mapping, look.items.n_items))
-        filled.update(look.items.filled)
-        findings += look.items.findings
-        hashes.append(look.items.hashes)
-        whole.update(f"{look.items.digest}\n".encode())
-    _check_apart([look.piece.path for look in looks], hashes)
-    n_items = sum(len(of_file) for of_file in hashes)
-    digest = looks[0].items.digest if len(looks) == 1 and looks[0].items else f"sha256:{whole.hexdigest()}"
-    return ItemFile(Path(looks[0].piece.path), digest, n_items, filled, tuple(findings)), files
-
-
-def _check_apart(paths: Sequence[str], hashes: Sequence[np.ndarray]) -> None:
-    """GoldenError where an id stands in two files."""
-    each, of_file = np.concatenate(hashes), np.repeat(np.arange(len(hashes)), [len(part) for part in hashes])
-    order = np.argsort(each, kind="stable")
-    again = np.flatnonzero(np.diff(each[order]) == 0)
-    if again.size:
-        first, second = (paths[of_file[order[again[0] + k]]] for k in (0, 1))
-        raise GoldenError(
-            f"{second}: {again.size:,} ids stand in an earlier file, too (the first in {first}). Every item needs an "
-            "id of its own over all files; a column item_id gives it."
-        )
-
-
-def _begin(plan: Plan, identity: Mapping[str, Any]) -> dict[str, Stamp]:
-    """Make the output ready; the parts of this very scoring that are there.  JobError for what is of another."""
-    names = plan.out.stamps()
-    parts = {name: stamp for name, stamp in names.items() if _PART_NAME.fullmatch(name)}
-    if foreign := sorted(name for name in names if name.startswith("part-") and name not in parts):
-        raise JobError(
-            f"{plan.out.address} holds {counted(len(foreign), 'file')} of something else ({foreign[0]}), which would "
-            "look like a part of this scoring. Give another --out."
-        )
-    if plan.request.again:
+    JobError where the parts are of another scoring.  The second value is how many are asked again.
+    """
+    names = folder.names()
+    parts = [name for name in names if name.startswith("part-")]
+    if request.again:
         for name in parts:
-            plan.out.drop(name)
-        parts = {}
-    elif parts or MANIFEST in names:
+            folder.drop(name)
+        parts = []
+    kept: dict[str, Any] = json.loads(folder.read(MANIFEST)) if MANIFEST in names else {}
+    if parts and kept != json.loads(json.dumps(identity)):
+        differs = output.what_differs(kept, identity) if kept else "what they were made of is not known"
+        raise JobError(
+            f"{folder.address} holds {counted(len(parts), 'part')} of another scoring: {differs}. Give another --out, "
+            "or add --again to score from the start."
+        )
+    folder.write(MANIFEST, json.dumps(identity, ensure_ascii=False, allow_nan=False).encode())
+    hashes, n_scored, reasons, n_again = bytearray(), 0, Counter[str](), 0
+    for name in parts:
+        rows = _rows_of_part(folder.read(name), name)
+        left = rows if request.keep_unread else [row for row in rows if row.get("reason") not in UNREAD]
+        if len(left) < len(rows):
+            n_again += len(rows) - len(left)
+            folder.write(name, _part_of(left, name, request)) if left else folder.drop(name)
+        for row in left:
+            hashes += id_hash(str(row["item_id"]))
+            n_scored += row["score"] is not None
+            reasons.update([] if row["score"] is not None else [str(row["reason"])])
+    found = np.sort(np.frombuffer(bytes(hashes), dtype=np.uint64))
+    return Before(found, Done(int(found.size), n_scored=n_scored, reasons=reasons)), n_again
+
+
+# ── on the nodes ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Scorer:
+    """An actor: scores the rows of a batch that have no verdict yet, and writes them as one part."""
+
+    def __init__(self, plan: Plan, done: np.ndarray) -> None:
+        self.plan, self.folder, self.done = plan, Folder(plan.out), done
+        with tempfile.TemporaryDirectory(prefix="concord-") as folder:
+            file = Path(folder) / plan.request.judge_file.name
+            file.write_bytes(plan.judge_file)
+            self.judge = open_judge(replace(plan.request, judge_file=file))
+        for provider in {id(asked.provider): asked.provider for asked in models_behind(self.judge)}.values():
+            if share := getattr(provider, "share", None):
+                share(plan.actors)  # each has its part of the endpoint's pace
+
+    def __call__(self, table: Any) -> Any:
+        import pyarrow as arrow
+
+        part = {"n_items": 0, "n_scored": 0, "calls": 0, "reasons": "{}", "marks": "[]", "problem": ""}
         try:
-            kept = json.loads(plan.out.read(MANIFEST))["identity"] if MANIFEST in names else {}
-        except (ValueError, KeyError, TypeError):
-            kept = {}
-        if kept != json.loads(json.dumps(identity)):
-            differs = output.what_differs(kept, identity) if kept else ""
-            raise JobError(
-                f"{plan.out.address} holds {counted(len(parts), 'part')} of another scoring: "
-                f"{differs or 'what they were made of is not known'}. Give another --out, or add --again to drop "
-                f"{'it' if len(parts) == 1 else 'them'} and score from the start."
-            )
-    _note(plan, identity, None)
-    return parts
+            part |= self._score([_parsed(line) for line in table["row"].to_pylist()])
+        except ConcordError as error:
+            part["problem"] = f"On the node {_this_node()}: {error}"
+        return arrow.table({name: [value] for name, value in part.items()})
+
+    def _score(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        reader = RowReader(self.plan.mapping, FindingLog())
+        items = [reader.read(0, row) for row in rows]
+        hashes = np.array([int.from_bytes(id_hash(item.item_id), "little") for item in items], dtype=np.uint64)
+        fresh = [k for k in range(len(items)) if not self._is_done(hashes[k])]
+        if not fresh:
+            return {}
+        request = self.plan.request.settled(self.judge)
+        asked = [items[k] for k in fresh]
+        verdicts = self._verdicts(asked, [rows[k] for k in fresh], request)
+        digest = hashlib.blake2b("\n".join(item.item_id for item in asked).encode(), digest_size=8).hexdigest()
+        name = f"part-{digest}{'.parquet' if self.plan.parquet else '.jsonl'}"
+        self.folder.write(name, _part_of(verdicts, name, request))
+        reasons = Counter(str(row["reason"]) for row in verdicts if row["score"] is None)
+        return {
+            "n_items": len(asked),
+            "n_scored": len(asked) - reasons.total(),
+            "calls": len(asked) * getattr(self.judge, "calls_an_item", 0),
+            "reasons": json.dumps(reasons),
+            "marks": json.dumps([*self.judge.marks]),
+        }
+
+    def _is_done(self, hashed: np.uint64) -> bool:
+        at = int(np.searchsorted(self.done, hashed))
+        return at < self.done.size and bool(self.done[at] == hashed)
+
+    def _verdicts(
+        self, items: Sequence[Item], rows: Sequence[Mapping[str, Any]], request: ScoreRequest
+    ) -> list[dict[str, Any]]:
+        if isinstance(self.judge, FusedJudge):  # reads the metrics that stand in columns, too
+            with tempfile.TemporaryDirectory(prefix="concord-") as folder:
+                file = Path(folder, "items.jsonl")
+                file.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+                loaded = load_items(file)
+            scored = self.judge.score(loaded.items, metrics=loaded.metrics, of_more=True)
+            batches = [verdict_batch(loaded.items, scored, self.judge.marks, request)]
+        else:
+            size = batch_size(self.judge)
+            several = (items[k : k + size] for k in range(0, len(items), size))
+            batches = list(scored_batches(request, self.judge, several, len(items)))
+        return [json.loads(line) for batch in batches for line in batch.text.split("\n") if line]
 
 
-def _note(plan: Plan, identity: Mapping[str, Any], done: Done | None) -> None:
-    body = {"identity": identity, "done": None if done is None else vars(done)}
-    plan.out.write(MANIFEST, json.dumps(body, ensure_ascii=False, allow_nan=False).encode())
+def _this_node() -> str:
+    import ray
+
+    return str(ray.util.get_node_ip_address())
+
+
+def _part_of(rows: Sequence[Mapping[str, Any]], name: str, request: ScoreRequest) -> bytes:
+    """Rows of verdicts as the bytes of a part; Parquet has the same columns and types in every one."""
+    if not name.endswith(".parquet"):
+        return "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows).encode()
+    import pyarrow as arrow
+    from pyarrow import parquet
+
+    names = (*output.columns(output.more_columns(request)), "raw")
+    kinds = {name: arrow.type_for_alias(kind) for name, kind in _KINDS.items()} | {"raw": arrow.list_(arrow.string())}
+    schema = arrow.schema([(name, kinds.get(name, arrow.string())) for name in names])
+    sink = arrow.BufferOutputStream()
+    parquet.write_table(arrow.Table.from_pylist(list(rows), schema), sink)
+    return bytes(sink.getvalue())
+
+
+def _rows_of_part(data: bytes, name: str) -> list[dict[str, Any]]:
+    if not name.endswith(".parquet"):
+        return [json.loads(line) for line in data.splitlines()]
+    import pyarrow as arrow
+    from pyarrow import parquet
+
+    rows: list[dict[str, Any]] = parquet.read_table(arrow.BufferReader(data)).to_pylist()
+    return rows

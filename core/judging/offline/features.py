@@ -18,15 +18,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
 
-from core.cluster import shared_out
 from core.errors import JudgeError
 from core.judging.offline import exchange, grounding, language
 from core.judging.offline.text import cut, table
@@ -72,53 +70,6 @@ def feature_matrix(items: Sequence[Item], kind: ItemKind) -> FloatArray:
     return np.stack(rows) if rows else np.empty((0, len(FEATURES)))
 
 
-_Key = tuple[str, str, str, ItemKind]
-_ahead: dict[bytes, FloatArray] = {}
-
-TRIED, WORTH_SECONDS, SHARD = 200, 20.0, 500
-"""Items that say how long one takes here, the time from which a cluster is asked, and the items of a shard there.
-
-A cluster's processes take about five seconds to start, and an item about a millisecond."""
-
-
-def measure_ahead(items: Sequence[Item], kind: ItemKind, ray: str, on_wait: Callable[[], None] = lambda: None) -> None:
-    """Have the cluster at `ray` ("" for none) measure `items` where that takes long here; `feature_matrix` finds it.
-
-    Shards are of whole sources as far as they fit.  `on_wait` is called about twice a second and may raise.
-    """
-    keys = [key for key in dict.fromkeys(_keys(items, kind)) if _texts(key).digest not in _ahead] if ray else []
-    started = time.perf_counter()
-    _measured(keys[:TRIED])
-    if (time.perf_counter() - started) * (len(keys) / TRIED - 1) < WORTH_SECONDS:
-        return
-    keys = sorted(keys[TRIED:], key=lambda key: key[1:])
-    shards = [keys[k : k + SHARD] for k in range(0, len(keys), SHARD)]
-    for place, vectors in shared_out(ray, _measured, [(shard,) for shard in shards], {"num_cpus": 1}, on_wait):
-        _ahead.update(zip((_texts(key).digest for key in shards[place]), vectors, strict=True))
-
-
-def forget_ahead() -> None:
-    """Let go of what a cluster has measured."""
-    _ahead.clear()
-
-
-def _keys(items: Sequence[Item], kind: ItemKind) -> Iterator[_Key]:
-    for item in items:
-        if kind == "pair":
-            yield from ((text, item.source, "", "source_target") for text in (item.target, item.context))
-        else:
-            yield item.target, item.source, item.context, kind
-
-
-def _texts(key: _Key) -> _Texts:
-    return _Texts(key[:3], key[3])
-
-
-def _measured(keys: Sequence[_Key]) -> list[FloatArray]:
-    """(n_features,) of each, here or on a node."""
-    return [_vector(_texts(key)) for key in keys]
-
-
 def forget_items() -> None:
     """Empty the cache of items, for callers to whom no item comes twice."""
     _vector.cache_clear()
@@ -148,8 +99,6 @@ class _Texts:
 def _vector(item: _Texts) -> FloatArray:
     (target, source, context), kind = item.texts, item.kind
     item.texts = ("", "", "")
-    if (there := _ahead.get(item.digest)) is not None:
-        return there
     text = cut(target)
     features = language.measure(text)
     if kind == "source_context_target":

@@ -27,8 +27,6 @@ from core.judging.offline.features import (
     data_of,
     feature_matrix,
     fit,
-    forget_ahead,
-    measure_ahead,
     prior,
     product,
     source_of,
@@ -61,14 +59,12 @@ class OfflineJudge(Judge):
         "repetition and length, and weights them by the criteria."
     )
 
-    def __init__(self, scaling: Scaling = NEUTRAL, *, ray: str = "") -> None:
-        """`ray` is the address of a cluster that measures items where there are many, "" for none."""
-        self.scaling, self.ray = scaling, ray
+    def __init__(self, scaling: Scaling = NEUTRAL) -> None:
+        self.scaling = scaling
 
     def prepare(self, task: Task, items: Sequence[Item]) -> Self:
         """A judge whose feature scaling is learnt, without labels, from these items."""
-        measure_ahead(items, task.kind, self.ray)
-        return type(self)(fit(items, task.kind), ray=self.ray)
+        return type(self)(fit(items, task.kind))
 
     # ── scoring ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -115,7 +111,6 @@ class OfflineJudge(Judge):
     def _measure(
         self, task: Task, items: Sequence[Item], calls: int = 0, on_progress: OnProgress | None = None
     ) -> _Measured:
-        measure_ahead(items, task.kind, self.ray, lambda: on_progress(0, calls) if on_progress is not None else None)
         parts = [np.empty((0, len(self.scaling.centre)))]
         for start in range(0, len(items), PROGRESS_EVERY):
             parts.append(feature_matrix(items[start : start + PROGRESS_EVERY], task.kind))
@@ -187,15 +182,11 @@ class OfflineJudge(Judge):
         return {"spec": self.spec, "scaling": self.scaling.as_state()}
 
     @classmethod
-    def from_state(cls, state: Mapping[str, Any], *, ray: str = "") -> Self:
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
         """The judge that `as_state` described; JudgeError for a state of something else."""
         if state.get("spec") != cls.spec:
             raise JudgeError(f"This is the state of {state.get('spec')!r}, not of the offline judge.")
-        return cls(Scaling.from_state(state.get("scaling", {})), ray=ray)
-
-    def close(self) -> None:
-        """Let go of what a cluster has measured."""
-        forget_ahead()
+        return cls(Scaling.from_state(state.get("scaling", {})))
 
 
 _AIMLESS = "the items shown do not point in any direction"

@@ -44,8 +44,7 @@ def run_with_a_loss(golden_file: Path, folder: Path, second: subprocess.Popen[by
             seen["messages"].append(snapshot.message)
 
         def advance(self, done: int, of: int) -> None:
-            busy = ray.available_resources().get("CPU", 0) == 0
-            if not seen["kept_at_the_kill"] and 0 < done < len(golden.items) and busy:
+            if not seen["kept_at_the_kill"] and 0 < done < len(golden.items):
                 seen["kept_at_the_kill"] = done
                 kill_with_children(second.pid)
 

@@ -10,9 +10,6 @@ import pytest
 
 import core
 from core.records import Item
-from core.scoring import ScoreRequest
-from core.scoring.parts import Plan
-from core.scoring.places import Place
 
 WriteItems = Callable[[Path, int], Path]
 
@@ -36,11 +33,3 @@ def write_items(sample_items: tuple[Item, ...]) -> WriteItems:
         return path
 
     return write
-
-
-@pytest.fixture
-def plan(tmp_path: Path, judge_file: Path, write_items: WriteItems) -> Plan:
-    source = write_items(tmp_path / "items.jsonl", 30)
-    request = ScoreRequest(Path("items"), judge_file, Path("part.jsonl"), workers=1)
-    place, out = Place(str(source)), Place(str(tmp_path / "parts.jsonl"))
-    return Plan(request, judge_file.read_bytes(), place, out, parquet=False, size=8, fused=False)

@@ -60,7 +60,7 @@ def judge() -> OfflineJudge:
 def test_it_is_a_judge_and_says_what_it_is_not(judge: OfflineJudge) -> None:
     as_protocol: Judge = judge
     assert (as_protocol.spec, as_protocol.is_llm) == ("offline", False)
-    assert "no language model" in judge.notice
+    assert "not a language model" in judge.notice
     assert judge.estimate(TASK, items(), 50).calls == len(TEXTS)
     judge.close()
     judge.close()
