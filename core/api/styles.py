@@ -90,12 +90,13 @@ def criteria_from(path: Path, golden: GoldenSet, aspects: Sequence[str]) -> File
 def save_styles(grid: StyleGrid, result: GridResult, out: Path | None) -> dict[str, Any]:
     """What `styles --json` prints; with `out` the verdicts, a file a style, and `styles.json` are written there."""
     view = result.view
+    names = _file_names([f"{cell.aspect} {cell.name}" for cell in view.cells])
     body = {
         "judge": grid.request.judge_spec,
         "golden": grid.golden.name,
         "styles": [
-            _cell_json(cell) | {"out": None if out is None else str(_write(out, cell, finished, grid.golden))}
-            for cell, finished in zip(view.cells, result.finished, strict=True)
+            _cell_json(cell) | {"out": None if out is None else str(_write(out / name, finished, grid.golden))}
+            for cell, name, finished in zip(view.cells, names, result.finished, strict=True)
         ],
         "unfinished": [{"aspect": cell.aspect, "style": cell.name, "reason": cell.reason} for cell in view.unfinished],
         "steps": dict(view.steps),
@@ -139,7 +140,19 @@ def _forecast_json(forecast: Forecast) -> dict[str, Any]:
     return json_fields(forecast, but=("points",)) | {"points": points}
 
 
-def _write(out: Path, cell: StyleCell, finished: FinishedStyle, golden: GoldenSet) -> Path:
+def _file_names(titles: Sequence[str]) -> list[str]:
+    """A file name for each title, none twice; short enough for any disk in any script (255 bytes)."""
+    names: list[str] = []
+    for title in titles:
+        stem = re.sub(r"[^\w.]+", "-", title).strip("-.")
+        stem = stem.encode("utf-8")[:150].decode("utf-8", "ignore") or "style"
+        tries = (stem, *(f"{stem}-{n}" for n in range(2, len(titles) + 2)))
+        taken = {name.casefold() for name in names}
+        names.append(next(f"{one}.jsonl" for one in tries if f"{one}.jsonl".casefold() not in taken))
+    return names
+
+
+def _write(file: Path, finished: FinishedStyle, golden: GoldenSet) -> Path:
     """The verdicts of one style: a line an item that was asked, null where there is no score, with its replies."""
     unscored = {verdict.item_id: verdict for verdict in finished.judge.unscored}
     lines = []
@@ -150,6 +163,5 @@ def _write(out: Path, cell: StyleCell, finished: FinishedStyle, golden: GoldenSe
         elif item_id not in finished.replies:
             continue
         lines.append(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n")
-    name = re.sub(r"[^\w.]+", "-", f"{cell.aspect} {cell.name}").strip("-.")[:100]
-    write_text(out / f"{name}.jsonl", "".join(lines))
-    return out / f"{name}.jsonl"
+    write_text(file, "".join(lines))
+    return file

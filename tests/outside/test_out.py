@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -74,3 +75,18 @@ def test_report_and_export_project(concord: Concord, tmp_path: Path) -> None:
         assert refused.code == 2
         assert "exists already" in refused.body["error"]["message"]
         assert concord(*command, "--force").code == 0
+
+
+def test_styles_of_aspects_with_long_names_have_a_file_each(concord: Concord, repository: Path, tmp_path: Path) -> None:
+    aspects = ("流畅" * 49 + "a", "流畅" * 49 + "b", "a/b", "a b")
+    rows = map(json.loads, (repository / "sample_data" / "summaries.jsonl").read_text(encoding="utf-8").splitlines())
+    labelled = [row | {f"human_{aspect}": row["human_coherence"] for aspect in aspects} for row in rows]
+    golden = tmp_path / "golden.jsonl"
+    golden.write_text("".join(f"{json.dumps(row)}\n" for row in labelled), encoding="utf-8")
+    named = [part for aspect in aspects for part in ("--aspect", aspect)]
+    how = ("--judge", "scripted", "--form", "score_only", "--pilot", "12", "--bootstrap", "0")
+    answer = concord("styles", golden, *named, *how, "--out", tmp_path / "styles")
+    assert answer.code == 0, answer.body
+    files = {style["out"] for style in answer.body["styles"]}
+    assert len(files) == 4
+    assert all(Path(file).is_file() for file in files)
