@@ -12,6 +12,7 @@ from core.cli.options import (
     AspectOption,
     Golden,
     JsonFlag,
+    MapOption,
     RanksOption,
     ValuesOption,
     chosen_ranks,
@@ -36,6 +37,7 @@ def threshold(
     ] = None,
     ranks: RanksOption = None,
     values: ValuesOption = None,
+    mapped: MapOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Find the score from which on to say yes, and how often that is right."""
@@ -43,7 +45,7 @@ def threshold(
     from core.data import load_golden
     from core.stats.threshold import yes_no_words
 
-    loaded = load_golden(golden, ranks=chosen_ranks(ranks), values=values)
+    loaded = load_golden(golden, ranks=chosen_ranks(ranks), values=values, mapping=mapped)
     table, _, off = read_table(loaded, verdicts, aspect, values)
     chosen = choose_threshold(
         loaded,
@@ -67,6 +69,7 @@ def preferences(
         Path | None, typer.Option(help="The judge's file: pairs that it was calibrated with are left out.")
     ] = None,
     values: ValuesOption = None,
+    mapped: MapOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Rank systems from pairs of texts, by raters and by a judge."""
@@ -74,7 +77,7 @@ def preferences(
     from core.data import load_golden
     from core.stats.preferences import agreement_words, strength_lines
 
-    loaded, table, off = load_golden(golden, values=values), None, list[str]()
+    loaded, table, off = load_golden(golden, values=values, mapping=mapped), None, list[str]()
     if verdicts is not None:
         table, _, off = read_table(loaded, verdicts, aspect, values)
     outcome = preferred(loaded, aspect, table, judge_file=judge_file)

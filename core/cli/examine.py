@@ -13,6 +13,7 @@ from core.cli.options import (
     AspectOption,
     Golden,
     JsonFlag,
+    MapOption,
     RanksOption,
     StatisticOption,
     ValuesOption,
@@ -43,13 +44,14 @@ def examine(
     ] = "",
     ranks: RanksOption = None,
     values: ValuesOption = None,
+    mapped: MapOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Find where a judge fails and what it leans on."""
     from core.api.examined import examine as examined
     from core.data import load_golden
 
-    loaded = load_golden(golden, ranks=chosen_ranks(ranks), values=values)
+    loaded = load_golden(golden, ranks=chosen_ranks(ranks), values=values, mapping=mapped)
     table, _, off = read_table(loaded, verdicts, aspect, values)
     examination = examined(
         loaded,

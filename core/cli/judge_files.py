@@ -15,6 +15,7 @@ from core.cli.options import (
     Golden,
     JsonFlag,
     JudgeSpec,
+    MapOption,
     RanksOption,
     SeedOption,
     ValuesOption,
@@ -68,6 +69,7 @@ def recheck(
     strict: Annotated[bool, typer.Option("--strict", help="Exit 1 if it is inconclusive, too.")] = False,
     ranks: RanksOption = None,
     values: ValuesOption = None,
+    mapped: MapOption = None,
     verbose: VerboseFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -81,11 +83,11 @@ def recheck(
 
     outcome = look_again(
         judge_file,
-        load_golden(golden, ranks=chosen_ranks(ranks), values=values),
+        load_golden(golden, ranks=chosen_ranks(ranks), values=values, mapping=mapped),
         aspect,
         verdicts=verdicts,
         before=before,
-        old=None if old is None else load_golden(old, ranks=chosen_ranks(ranks), values=values),
+        old=None if old is None else load_golden(old, ranks=chosen_ranks(ranks), values=values, mapping=mapped),
         against=against,
         settings=RecheckSettings(statistic, level, alpha, fall, bootstrap, seed),
         model=judge or None,

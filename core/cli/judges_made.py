@@ -18,6 +18,7 @@ from core.cli.options import (
     Golden,
     JsonFlag,
     LevelOption,
+    MapOption,
     PersonaOption,
     RanksOption,
     ReferencesOption,
@@ -132,6 +133,7 @@ def calibrate(
     out: Annotated[Path | None, typer.Option(help="Folder for judge.yaml and the other files.")] = None,
     ranks: RanksOption = None,
     values: ValuesOption = None,
+    mapped: MapOption = None,
     verbose: VerboseFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -150,7 +152,11 @@ def calibrate(
     measure: dict[str, Any] = {"statistic": statistic, "level": chosen_level(level)}
     chosen = CalibrationSettings(**search, **measure, split=split, calibration_share=share, seed=seed)
     loaded = load_golden(
-        golden, scales={aspect: read_scale(scale)} if scale else None, ranks=chosen_ranks(ranks), values=values
+        golden,
+        scales={aspect: read_scale(scale)} if scale else None,
+        ranks=chosen_ranks(ranks),
+        values=values,
+        mapping=mapped,
     )
     asking = chosen_asking(judge, temperature, **style, **told)
     how: dict[str, Any] = {"settings": chosen, "definition": definition, "asking": asking}
@@ -197,6 +203,7 @@ def fuse(
     seed: SeedOption = 0,
     ranks: RanksOption = None,
     values: ValuesOption = None,
+    mapped: MapOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Join several judges and metrics into one, and measure it next to its parts."""
@@ -206,7 +213,7 @@ def fuse(
 
     with stages_shown() as progress:
         fused = join(
-            load_golden(golden, ranks=chosen_ranks(ranks), values=values),
+            load_golden(golden, ranks=chosen_ranks(ranks), values=values, mapping=mapped),
             aspect,
             [name.strip() for name in with_.split(",") if name.strip()],
             method=method,

@@ -17,6 +17,7 @@ from core.cli.options import (
     Golden,
     JsonFlag,
     LevelOption,
+    MapOption,
     RanksOption,
     SeedOption,
     StatisticOption,
@@ -56,6 +57,7 @@ def align(
     seed: SeedOption = 0,
     ranks: RanksOption = None,
     values: ValuesOption = None,
+    mapped: MapOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Measure the agreement of verdicts with the raters."""
@@ -64,7 +66,7 @@ def align(
     from core.data import load_golden
     from core.stats.claims import backwards_words
 
-    loaded = load_golden(golden, ranks=chosen_ranks(ranks), values=values)
+    loaded = load_golden(golden, ranks=chosen_ranks(ranks), values=values, mapping=mapped)
     table, unknown, off = read_table(loaded, verdicts, aspect, values)
     body, lines = {"n_unknown": unknown} | noted(off), [*_unknown_words(unknown, len(table)), *off]
     if everything:
@@ -115,13 +117,14 @@ def compare(
     seed: SeedOption = 0,
     ranks: RanksOption = None,
     values: ValuesOption = None,
+    mapped: MapOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Test whether one judge agrees better with the raters than another."""
     from core.api.measures import compare as measure
     from core.data import load_golden
 
-    loaded = load_golden(golden, ranks=chosen_ranks(ranks), values=values)
+    loaded = load_golden(golden, ranks=chosen_ranks(ranks), values=values, mapping=mapped)
     a, _, off_a = read_table(loaded, verdicts_a, aspect, values)
     b, _, off_b = read_table(loaded, verdicts_b, aspect, values)
     comparison = measure(
@@ -163,6 +166,7 @@ def ceiling(
     seed: SeedOption = 0,
     ranks: RanksOption = None,
     values: ValuesOption = None,
+    mapped: MapOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Measure how well raters agree with each other, and compare a judge with them."""
@@ -171,7 +175,7 @@ def ceiling(
     from core.data import load_golden
     from core.stats import EPSILONS, annotator_test_words, beside_people_words
 
-    loaded, at = load_golden(golden, ranks=chosen_ranks(ranks), values=values), chosen_level(level)
+    loaded, at = load_golden(golden, ranks=chosen_ranks(ranks), values=values, mapping=mapped), chosen_level(level)
     people = measure(loaded, aspect, statistic=statistic, level=at, panel=panel, bootstrap=bootstrap, seed=seed)
     body, lines = people.as_json(), _ceiling_words(people)
     if verdicts is not None:
@@ -219,6 +223,7 @@ def estimate_means(
     seed: SeedOption = 0,
     ranks: RanksOption = None,
     values: ValuesOption = None,
+    mapped: MapOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Estimate the mean of each system from many verdicts and few labels."""
@@ -226,7 +231,7 @@ def estimate_means(
     from core.data import load_golden
 
     estimated = estimate(
-        load_golden(golden, ranks=chosen_ranks(ranks), values=values),
+        load_golden(golden, ranks=chosen_ranks(ranks), values=values, mapping=mapped),
         verdicts,
         aspect,
         items=items,
@@ -257,6 +262,7 @@ def plan_labels(
     aspect: Annotated[str, typer.Option("--aspect", help="The human_<aspect> of the pilot.")] = "",
     ranks: RanksOption = None,
     values: ValuesOption = None,
+    mapped: MapOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Plan how many labels to collect: what each number of them can show."""
@@ -269,7 +275,7 @@ def plan_labels(
         raise UsageError("A pilot takes --pilot GOLDEN, --verdicts FILE and --aspect NAME together.")
     known, off = None, list[str]()
     if pilot is not None and verdicts is not None:
-        loaded = load_golden(pilot, ranks=chosen_ranks(ranks), values=values)
+        loaded = load_golden(pilot, ranks=chosen_ranks(ranks), values=values, mapping=mapped)
         table, _, off = read_table(loaded, verdicts, aspect, values)
         known = label_pilot(loaded, table, aspect)
     plan = planned(items, sources or items, raters, pilot=known)

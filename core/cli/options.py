@@ -37,6 +37,12 @@ ValuesOption = Annotated[
         "best=low. For one aspect: missing=ASPECT:99.",
     ),
 ]
+MapOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--map", help="Which column plays which part: target=agent_answer,source=question,human_quality=stars."
+    ),
+]
 JsonFlag = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
 VerboseFlag = Annotated[bool, typer.Option("--verbose", help="Print every detail and every caution.")]
 StatisticOption = Annotated[Literal["pearson", "spearman", "kendall"], typer.Option("--statistic")]

@@ -13,6 +13,7 @@ from core.cli.options import (
     Golden,
     JsonFlag,
     LevelOption,
+    MapOption,
     RanksOption,
     SeedOption,
     StatisticOption,
@@ -76,6 +77,7 @@ def repeval(
     seed: SeedOption = 0,
     ranks: RanksOption = None,
     values: ValuesOption = None,
+    mapped: MapOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Read text quality out of a model's hidden states, with a heat map."""
@@ -84,7 +86,7 @@ def repeval(
 
     with progress_bar("texts") as show:
         fitted = fit_repeval(
-            load_golden(golden, ranks=chosen_ranks(ranks), values=values),
+            load_golden(golden, ranks=chosen_ranks(ranks), values=values, mapping=mapped),
             aspect,
             model=model,
             revision=revision,
@@ -97,7 +99,7 @@ def repeval(
             template=template,
             tokens=tokens or (),
             max_tokens=max_tokens,
-            train_on=None if train_on is None else load_golden(train_on, values=values),
+            train_on=None if train_on is None else load_golden(train_on, values=values, mapping=mapped),
             train_aspect=train_aspect,
             statistic=statistic,
             level=chosen_level(level),

@@ -13,6 +13,7 @@ from core.cli.options import (
     Golden,
     JsonFlag,
     LevelOption,
+    MapOption,
     RanksOption,
     ReferencesOption,
     SeedOption,
@@ -60,6 +61,7 @@ def styles(
     out: Annotated[Path | None, typer.Option(help="Folder for the verdicts, a file a style.")] = None,
     ranks: RanksOption = None,
     values: ValuesOption = None,
+    mapped: MapOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Ask a language model in several styles and compare their agreement."""
@@ -69,7 +71,10 @@ def styles(
     from core.data import load_golden
     from core.settings import Settings
 
-    loaded, settings = load_golden(golden, ranks=chosen_ranks(ranks), values=values), Settings.from_environment()
+    loaded, settings = (
+        load_golden(golden, ranks=chosen_ranks(ranks), values=values, mapping=mapped),
+        Settings.from_environment(),
+    )
     common: dict[str, Any] = {"top_p": top_p, "persona": persona, "references": with_references}
     chosen = styles_of(forms or ["rate_explain"], samples, temperature, weighted=weighted, **common)
     request = StylesRequest(

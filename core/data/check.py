@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from core.data.cells import shown
+from core.data.cells import aspect_key, shown
 from core.data.columns import LONGEST_ASPECT, Mapping
 from core.data.findings import FindingLog, Severity
 from core.data.items import ItemRows
@@ -22,6 +22,8 @@ from core.wording import counted
 
 _ROUNDING = 0.01
 _MOST_NAMED = 5
+_FEW_UNLABELLED = 0.1
+"""Share of items without a label up to which they look like an oversight."""
 _REPEATED: dict[str, tuple[Severity, str, str]] = {
     "source": (
         "warning",
@@ -77,23 +79,36 @@ def check_mapping(mapping: Mapping, columns: abc.Collection[str], log: FindingLo
     for role in mapping.guessed:
         message = f"Column {mapping.roles[role]!r} is taken for {role} by what it holds, not by its name."
         log.add("note", message, column=mapping.roles[role])
-    for aspect in mapping.aspects if labels_needed else ():
-        if len(aspect) > LONGEST_ASPECT:
-            message = (
-                f"The name of an aspect has {len(aspect)} characters, at most {LONGEST_ASPECT} are allowed. Rename it."
-            )
-            log.add("error", message, column=mapping.gold_columns.get(aspect))
+    if labels_needed:
+        _check_names_of_aspects(mapping, log)
     if mapping.layout == "long":
         for rating in mapping.rating_columns:
             log.add("note", "Lists of ratings are not read where each row is one rating.", column=rating.column)
     if mapping.unused:
         log.add("note", f"Columns that play no part: {', '.join(mapping.unused)[:500]}.")
     if labels_needed and not mapping.aspects and "value" not in mapping.roles:
-        log.add("error", f"No column of human labels was found (human_<aspect>). {file_has}")
+        way = "Add --map human_NAME=COLUMN."
+        log.add("error", f"No column of human labels was found (human_<aspect>). {way} {file_has}")
     if "target" not in mapping.roles:
-        log.add("error", f"No column was recognised as target, the text that is judged. {file_has}")
+        way = "Add --map target=COLUMN, or choose it on the Golden set screen."
+        log.add("error", f"No column was recognised as target, the text that is judged. {way} {file_has}")
         return False
     return True
+
+
+def _check_names_of_aspects(mapping: Mapping, log: FindingLog) -> None:
+    """An error for a name that is too long, and for two that differ in case, spaces or marks alone."""
+    first: dict[str, str] = {}
+    for aspect in mapping.aspects:
+        if len(aspect) > LONGEST_ASPECT:
+            message = (
+                f"The name of an aspect has {len(aspect)} characters, at most {LONGEST_ASPECT} are allowed. Rename it."
+            )
+            log.add("error", message, column=mapping.gold_columns.get(aspect))
+        known = first.setdefault(aspect_key(aspect) or aspect, aspect)
+        if known != aspect:
+            message = f"{shown(known)} and {shown(aspect)} are one aspect in two spellings. Rename or remove a column."
+            log.add("error", message, column=mapping.gold_columns.get(aspect))
 
 
 def check_items(rows: ItemRows, mapping: Mapping, log: FindingLog) -> None:
@@ -218,6 +233,10 @@ def check_aspect(
         log.add("warning", message, column=cells.column)
     else:
         _check_groups(cells.aspect, group_facts(labels, rows.items), cells.column, log, ranks=ranks)
+    missing = np.flatnonzero(~np.isfinite(labels))
+    if n and 0 < len(missing) <= _FEW_UNLABELLED * len(labels):
+        message = f"{counted(len(missing), 'item')} without a label of {cells.aspect} (first here)."
+        log.add("note", message, row=rows.row_of_item[missing[0]], column=cells.column)
     if cells.gold_given and pairs:
         _check_choices(cells, log)
     elif cells.gold_given:

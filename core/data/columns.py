@@ -50,7 +50,7 @@ _NO_NAME = "human avg mean average median gold annotated rating ratings score sc
 _AROUND = re.compile(rf"^(?:{'|'.join(_NO_NAME)})_|_(?:{'|'.join(_NO_NAME)}|\d+_\d+)$")
 
 ALIASES: abc.Mapping[str, tuple[str, ...]] = {
-    "item_id": tuple("id uid example_id sample_id instance_id row_id idx index".split()),
+    "item_id": tuple("id uid example_id sample_id instance_id row_id idx index index_level_0".split()),
     "source_id": tuple(
         "doc_id document_id article_id group group_id dialogue_id dialog_id conversation_id prompt_id "
         "question_id".split()
@@ -312,6 +312,25 @@ def propose_mapping(columns: abc.Sequence[str], sample_rows: Rows) -> Mapping:
     roles = dict(sorted(draft.roles.items(), key=lambda entry: entry[0].startswith(METRIC)))
     kind = detect_kind(sample_rows, roles)
     return Mapping(roles, draft.columns, draft.found, kind=kind, notes=tuple(draft.notes))
+
+
+def read_map(given: abc.Mapping[str, str] | str | abc.Sequence[str] | None) -> dict[str, str]:
+    """Role → column, of ``"target=agent_answer,source=question"``, several such texts, or a mapping as it is.
+
+    A comma inside a column's name is kept where what follows it is not ROLE=.  UsageError for any other form.
+    """
+    if given is None or isinstance(given, abc.Mapping):
+        return dict(given or {})
+    roles: dict[str, str] = {}
+    for text in (given,) if isinstance(given, str) else given:
+        for part in re.split(r",(?=\s*[^\s=,]+\s*=)", text):
+            role, equals, column = (piece.strip() for piece in part.partition("="))
+            if not equals or not role or not column:
+                raise UsageError(f"--map takes ROLE=COLUMN, such as target=agent_answer; {part[:60]!r} came.")
+            if roles.get(role, column) != column:
+                raise UsageError(f"--map names two columns for {role[:60]!r}. Name one.")
+            roles[role] = column
+    return roles
 
 
 class _Draft:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import json
 import math
+import re
 import warnings
 import zipfile
 import zlib
@@ -16,6 +18,9 @@ from core.errors import GoldenError
 from core.sandbox import Job
 
 PARQUET_ROWS = 64
+_ROW_OR_MERGE = re.compile(rb"<(?:\w+:)?(?:row|mergeCell)\s[^>]*>")
+_ROW_NUMBER, _HIDDEN = re.compile(rb'\sr="(\d+)"'), re.compile(rb'\shidden="(?:1|true)"')
+_MERGED = re.compile(rb'\sref="([A-Z]+\d+:[A-Z]+\d+)"')
 
 
 def _bound_rows(n_rows: int, options: abc.Mapping[str, Any]) -> None:
@@ -41,7 +46,8 @@ def parquet_rows(file: IO[bytes], options: abc.Mapping[str, Any]) -> abc.Iterato
     try:
         opened = parquet.ParquetFile(file, buffer_size=1 << 20, pre_buffer=False)
         _bound_rows(opened.metadata.num_rows, options)
-        yield list(opened.schema_arrow.names)
+        index = _numbered_index(opened.schema_arrow.metadata)
+        yield [*opened.schema_arrow.names, *(name for name, _, _ in index)]
         for field in opened.schema_arrow:
             _check_type(field.name, field.type)
         groups, done = _groups_from(opened, start)
@@ -50,13 +56,27 @@ def parquet_rows(file: IO[bytes], options: abc.Mapping[str, Any]) -> abc.Iterato
             for k in range(batch.num_rows):
                 done += 1
                 if done > start:
-                    yield [column[k] for column in columns]
+                    cells = [column[k] for column in columns]
+                    yield [*cells, *(first + step * (done - 1) for _, first, step in index)]
             _bound_rows(done, options)
     except MemoryError:
         raise
     except (arrow.ArrowException, OSError, ValueError, OverflowError, TypeError, KeyError) as problem:
         row = done + 1 if done else None
         raise GoldenError(f"The Parquet data is broken: {str(problem)[:200]}.", row=row) from problem
+
+
+def _numbered_index(metadata: abc.Mapping[bytes, bytes] | None) -> list[tuple[str, int, int]]:
+    """(name, first, step) of an index of pandas that has a name and is no column of the file."""
+    try:
+        said = json.loads((metadata or {}).get(b"pandas", b"{}"))["index_columns"]
+        return [
+            (one["name"], int(one["start"]), int(one["step"]))
+            for one in said
+            if isinstance(one, dict) and one.get("kind") == "range" and isinstance(one.get("name"), str)
+        ]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return []
 
 
 def _groups_from(opened: Any, start: int) -> tuple[list[int], int]:
@@ -128,7 +148,9 @@ def plain_cell(cell: Any) -> Any:
 
 
 def xlsx_rows(file: IO[bytes], options: abc.Mapping[str, Any]) -> abc.Iterator[list[Any]]:
-    """The number of sheets, then the cells of each filled row of the first sheet; formulas stay text.
+    """Facts about the sheets, then the cells of each filled row of the first visible one; formulas stay text.
+
+    Hidden rows are left out.  A merged cell has its value in each of its rows.
 
     `options`: ``rows`` and ``cells`` that are read at most, ``unpacked`` bytes that the parts may have together.
     """
@@ -142,14 +164,71 @@ def xlsx_rows(file: IO[bytes], options: abc.Mapping[str, Any]) -> abc.Iterator[l
             book = openpyxl.load_workbook(file, read_only=True, data_only=False, keep_links=False)
             if not book.worksheets:
                 raise GoldenError("The workbook has no sheet with cells.")
-            yield [len(book.worksheets)]
-            sheet = book.worksheets[0]
+            visible = [sheet for sheet in book.worksheets if sheet.sheet_state == "visible"] or book.worksheets
+            sheet = visible[0]
+            hidden, merged = _hidden_and_merged(file, sheet._worksheet_path)
+            yield [
+                {
+                    "visible": len(visible),
+                    "name": sheet.title,
+                    "hidden_before": sheet is not book.worksheets[0],
+                    "hidden_rows": len(hidden),
+                }
+            ]
             sheet.reset_dimensions()  # a stored dimension may be wrong, or large on purpose
-            yield from _filled_rows(sheet.iter_rows(values_only=True), options)
+            yield from _filled_rows(_seen(sheet.iter_rows(values_only=True), hidden, merged), options)
     except (GoldenError, MemoryError):
         raise
     except Exception as problem:  # a hostile workbook can make the XML reader raise nearly anything
         raise GoldenError(f"The workbook cannot be read: {str(problem)[:200]}.") from problem
+
+
+def _hidden_and_merged(file: IO[bytes], path: str) -> tuple[set[int], dict[int, list[tuple[int, int]]]]:
+    """Numbers of hidden rows, from 1, and first row → (column from 0, last row) of cells merged over several rows.
+
+    openpyxl knows neither while it reads row by row.
+    """
+    from openpyxl.utils.cell import range_boundaries
+
+    hidden: set[int] = set()
+    merged: dict[int, list[tuple[int, int]]] = {}
+    tail = b""
+    with zipfile.ZipFile(file) as packed, packed.open(path) as part:
+        while chunk := part.read(1 << 20):
+            text = tail + chunk
+            end = text.rfind(b"<")
+            tail, text = text[end:], text[:end]
+            for tag in _ROW_OR_MERGE.findall(text):
+                if (number := _ROW_NUMBER.search(tag)) and _HIDDEN.search(tag):
+                    hidden.add(int(number[1]))
+                elif ref := _MERGED.search(tag):
+                    left, top, _, bottom = range_boundaries(ref[1].decode())
+                    if bottom > top:
+                        merged.setdefault(top, []).append((left - 1, bottom))
+    return hidden, merged
+
+
+def _seen(
+    rows: abc.Iterable[abc.Sequence[Any]], hidden: abc.Set[int], merged: abc.Mapping[int, list[tuple[int, int]]]
+) -> abc.Iterator[abc.Sequence[Any]]:
+    """The rows that are not hidden, with the values of merged cells filled in."""
+    held: dict[int, tuple[int, Any]] = {}
+    width = 0
+    for number, cells in enumerate(rows, start=1):
+        width = max(width, len(cells))
+        for column, bottom in merged.get(number, ()):
+            held[column] = (bottom, cells[column] if column < len(cells) else None)
+        held = {column: cell for column, cell in held.items() if cell[0] >= number}
+        if number in hidden:
+            continue
+        if held and any(cell not in (None, "") for cell in cells):
+            filled = [*cells, *[None] * (width - len(cells))]
+            for column, (_, value) in held.items():
+                if column < width and filled[column] is None:
+                    filled[column] = value
+            yield filled
+        else:
+            yield cells
 
 
 def _filled_rows(lines: abc.Iterable[abc.Sequence[Any]], options: abc.Mapping[str, Any]) -> abc.Iterator[list[Any]]:

@@ -9,12 +9,13 @@ from typing import Any
 
 from core.data.cells import clean_text
 from core.data.check import check_aspect, check_items, check_mapping, check_repeated, check_scale, group_facts
-from core.data.columns import Mapping, propose_mapping
+from core.data.columns import Mapping, propose_mapping, read_map
 from core.data.files import LIMITS
 from core.data.findings import Finding, FindingLog, first_error, has_errors
 from core.data.items import ItemRows, read_items
 from core.data.kinds import detect_kind
 from core.data.label_cells import AspectCells, read_labels, read_metrics
+from core.data.label_studio import with_label_studio
 from core.data.meanings import (
     Question,
     leave_out_missing,
@@ -26,6 +27,7 @@ from core.data.meanings import (
 )
 from core.data.pairs import with_preferences
 from core.data.ranks import turn_ranks, with_ranked_texts, with_ranks
+from core.data.raters import with_joined_raters
 from core.data.scale import find_scale, is_usual
 from core.data.split import calibration_labels, few_labels
 from core.data.tables import Table, read_table
@@ -33,6 +35,9 @@ from core.data.values import Values
 from core.errors import AspectError, GoldenError
 from core.memory import uncollected
 from core.records import AspectLabels, GoldenSet, Rating, Scale
+
+Mapped = Mapping | abc.Mapping[str, str] | str | abc.Sequence[str]
+"""What a person may give as a mapping: a whole one, role → column, or ``"target=agent_answer,source=question"``."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +60,7 @@ class BuiltGolden:
 def load_golden(
     path: str | Path,
     *,
-    mapping: Mapping | None = None,
+    mapping: Mapped | None = None,
     scales: abc.Mapping[str, Scale] | None = None,
     ranks: abc.Collection[str] | None = None,
     values: Values | str | abc.Sequence[str] | None = None,
@@ -64,51 +69,63 @@ def load_golden(
 ) -> GoldenSet:
     """Read, map, check and freeze a golden file (CSV, TSV, JSONL, JSON, Parquet, XLSX; text formats also .gz).
 
-    `mapping` None: as `propose_mapping` proposes.  `scales`: aspect → confirmed scale; others are found.  `ranks`:
+    `mapping`: role → column, as a dict or ``"target=agent_answer,human_quality=stars"``; other columns play
+    the part that `propose_mapping` proposes.  `scales`: aspect → confirmed scale; others are found.  `ranks`:
     aspects or columns that hold ranks within a source, 1 the best; None: those that are called so.  `values`: what
     codes and choices mean, such as ``"missing=99"`` (`core.data.values`).  `max_mb` bounds the file, packed and
     unpacked; None: 200 MB, more where more items are allowed.  GoldenError with file, row and column for the first
     thing that forbids its use; `build_golden` gives all findings.
     """
-    table = golden_table(_table(path, max_mb), ranks)
+    table = golden_table(_table(path, max_mb), ranks, mapping)
     return _usable(build_golden(table, _answered(table, mapping, ranks, values), scales, name=name), path)
 
 
 def load_items(
-    path: str | Path, *, mapping: Mapping | None = None, name: str | None = None, max_mb: float | None = None
+    path: str | Path, *, mapping: Mapped | None = None, name: str | None = None, max_mb: float | None = None
 ) -> GoldenSet:
     """As `load_golden`, for items to be scored: labels are neither needed nor read; `aspects` is empty."""
-    table = golden_table(_table(path, max_mb))
-    return _usable(build_golden(table, mapping, name=name, labels_needed=False), path)
+    table = golden_table(_table(path, max_mb), mapping=mapping)
+    return _usable(build_golden(table, _answered(table, mapping, None, None), name=name, labels_needed=False), path)
 
 
 def check_file(
     path: str | Path,
     *,
+    mapping: Mapped | None = None,
     ranks: abc.Collection[str] | None = None,
     values: Values | str | abc.Sequence[str] | None = None,
 ) -> dict[str, Any]:
-    """`as_check_json` of a file; `ranks` and `values` as `load_golden` takes them.
+    """`as_check_json` of a file; `mapping`, `ranks` and `values` as `load_golden` takes them.
 
     GoldenError only when it cannot be read at all, or has no such ranks; the rest are findings.
     """
-    table = golden_table(_table(path), ranks)
-    return as_check_json(build_golden(table, _answered(table, None, ranks, values)))
+    table = golden_table(_table(path), ranks, mapping)
+    return as_check_json(build_golden(table, _answered(table, mapping, ranks, values)))
 
 
-def golden_table(table: Table, ranks: abc.Collection[str] | None = None) -> Table:
-    """A table with a row a text or pair and labels as numbers, out of the forms that rankings and pairs come in."""
-    return with_preferences(with_ranked_texts(table, ranks))
+def golden_table(table: Table, ranks: abc.Collection[str] | None = None, mapping: Mapped | None = None) -> Table:
+    """Turn rankings, pairs and columns of several raters into one row an item and one column an aspect.
+
+    Columns that `mapping` names are not joined with others.
+    """
+    named = mapping.roles if isinstance(mapping, Mapping) else read_map(mapping)
+    table = with_label_studio(table)
+    return with_joined_raters(with_preferences(with_ranked_texts(table, ranks)), set(named.values()))
 
 
 def _answered(
     table: Table,
-    mapping: Mapping | None,
+    mapped: Mapped | None,
     ranks: abc.Collection[str] | None,
     values: Values | str | abc.Sequence[str] | None,
 ) -> Mapping:
-    """The mapping with the ranks that a person named, and with what they said of values."""
-    mapping = mapping or propose_mapping(table.columns, table.rows)
+    """The mapping with the columns and ranks that a person named, and with what they said of values."""
+    if isinstance(mapped, Mapping):
+        mapping = mapped
+    else:
+        mapping = propose_mapping(table.columns, table.rows)
+        for role, column in read_map(mapped).items():
+            mapping = mapping.with_role(role, column)
     if values is not None:
         mapping = replace(mapping, values=Values.of(values))
     return mapping if ranks is None else with_ranks(mapping, ranks)

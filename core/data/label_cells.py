@@ -11,6 +11,7 @@ from core.data.cells import (
     AmbiguousCommaError,
     CellError,
     Comma,
+    aspect_key,
     comma_in,
     comma_meanings,
     read_id,
@@ -133,6 +134,7 @@ class _Reader:
         self.commas: dict[str, Comma | None] = {}
         self.n_labels = 0
         self.aspects: dict[str, AspectCells] = {}
+        self.spellings: dict[str, str] = {}
         self.unnamed: Counter[tuple[int, str]] = Counter()
 
     def cells_of(self, aspect: str) -> AspectCells:
@@ -259,7 +261,10 @@ class _Reader:
         return f"r{self.unnamed[position, aspect]}"
 
     def aspect_cell(self, column: str, number: int, row: Row) -> str:
-        aspect = read_id(row.get(column))[:200]
+        aspect = written = read_id(row.get(column))[:200]
+        aspect = self.spellings.setdefault(aspect_key(written) or written, written)
+        if aspect != written:
+            self.log.once("note", f"{shown(written)} and {shown(aspect)} are read as one aspect.", column=column)
         if not aspect:
             self.log.add("error", "The aspect is missing.", row=number, column=column, kind="aspect")
         elif aspect not in self.aspects and len(self.aspects) >= MAX_ASPECTS:

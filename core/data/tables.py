@@ -37,6 +37,9 @@ SMALL = 1 << 20
 MAX_CELLS = 5_000_000
 _UNPACKED_USUALLY, _BINARY = 10, (".parquet", ".xlsx")
 _DELIMITERS = (",", ";", "\t", "|")
+_SEPARATOR = re.compile(r'"?sep=([,;\t|])"?\s*(?:[\r\n]|\Z)', re.IGNORECASE)
+"""The first line by which Excel is told the delimiter."""
+_IMPORT_ID = re.compile(r'\{\s*"ImportId"').match
 _ODD_NAME = re.compile("^\\s|\\s$|^$|[\ud800-\udfff\x00]").search
 _JSON_TEXT = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 
@@ -226,8 +229,8 @@ def read_table(
     """Read a CSV, TSV, JSONL, JSON, Parquet or XLSX file (text formats also ``.gz``) whole.
 
     `file` is a path or the bytes of an upload (then `name` gives the suffix).  `max_mb` bounds the file and what it
-    unpacks to; rows, columns and values are bounded too.  XLSX: the first sheet; formulas stay text.  GoldenError for
-    anything that cannot be read.
+    unpacks to; rows, columns and values are bounded too.  XLSX: the first visible sheet;
+    formulas stay text.  GoldenError for anything that cannot be read.
     """
     with uncollected():
         read = tuple(rows := open_table(file, name, suffix=suffix, max_mb=max_mb, max_rows=max_rows).rows())
@@ -264,12 +267,12 @@ def _decoded(
 
 
 def _workbook(source: Source, most_rows: int) -> TableFile:
-    """The first sheet of a workbook, its first filled row being the header; formulas stay text."""
+    """The first visible sheet of a workbook, its first filled row being the header; formulas stay text."""
     options = {"rows": most_rows, "cells": MAX_CELLS, "unpacked": source.unpacked}
     columns: tuple[str, ...] = ()
     rows: list[Row] = []
     with closing(_decoded("xlsx", source, options, Allowance.of(source.size), 2 * source.unpacked)) as lines:
-        (n_sheets,) = next(lines)
+        (facts,) = next(lines)
         for cells in lines:
             if not columns:
                 columns = column_names(cells, source)
@@ -278,9 +281,21 @@ def _workbook(source: Source, most_rows: int) -> TableFile:
             else:
                 rows.append(dict(zip(columns, cells, strict=False)))
     if not columns:
-        raise source.refuse("The first sheet is empty.")
-    note = Finding("note", f"The workbook has {n_sheets} sheets; the first one was read.")
-    return TableFile(source, most_rows, columns=columns, document=tuple(rows), findings=(note,) if n_sheets > 1 else ())
+        raise source.refuse("The first visible sheet is empty.")
+    notes: list[Finding] = []
+    if facts["visible"] > 1:
+        message = (
+            f"The workbook has {facts['visible']} visible sheets; the first one, {facts['name'][:60]!r}, was read."
+        )
+        notes.append(Finding("note", f"{message} To read another, move it to the front."))
+    if facts["hidden_before"]:
+        notes.append(Finding("note", f"Hidden sheets are skipped; {facts['name'][:60]!r} was read."))
+    if n := facts["hidden_rows"]:
+        what = "1 hidden row was" if n == 1 else f"{n:,} hidden rows were"
+        notes.append(
+            Finding("warning", f"{what} left out. Clear the filter or unhide rows in the workbook to use them.")
+        )
+    return TableFile(source, most_rows, columns=columns, document=tuple(rows), findings=tuple(notes))
 
 
 # ── text: nothing is evaluated, everything is bounded ───────────────────────────────────────────────────────────
@@ -303,11 +318,22 @@ def column_names(cells: abc.Sequence[Any], source: Source) -> tuple[str, ...]:
 
 def csv_cells(lines: abc.Iterable[str], delimiter: str, source: Source) -> abc.Iterator[list[str]]:
     """The header of CSV text, then the cells of each row that is not blank.  GoldenError for a broken row."""
+    rows = _csv_rows(lines, delimiter, source)
+    start = list(itertools.islice(rows, 3))
+    if len(start) == 3 and all(_IMPORT_ID(cell) for cell in start[2]):
+        del start[1:]  # Qualtrics: the questions and ids of the columns under their names
+    yield from start
+    yield from rows
+
+
+def _csv_rows(lines: abc.Iterable[str], delimiter: str, source: Source) -> abc.Iterator[list[str]]:
     csv.field_size_limit(max(csv.field_size_limit(), source.longest_line))
     reader = csv.reader(lines, delimiter=delimiter, strict=True)
     width = row = 0
     try:
         for cells in reader:
+            if not width and cells and _SEPARATOR.match(delimiter.join(cells)):
+                continue
             if width and cells and (len(cells) > 1 or cells[0].strip() or width == 1):
                 row += 1
                 yield [original_cell(cell) for cell in cells]
@@ -320,7 +346,10 @@ def csv_cells(lines: abc.Iterable[str], delimiter: str, source: Source) -> abc.I
 
 
 def sniff_delimiter(text: str) -> str:
-    """The delimiter that gives the most known column names, then the most even rows, then the most columns."""
+    """The delimiter that the first line names (``sep=;``), else the one that fits best.
+
+    It gives the most known column names, then the most even rows, then the most columns.
+    """
 
     def fitness(delimiter: str) -> tuple[int, bool, int]:
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
@@ -333,7 +362,8 @@ def sniff_delimiter(text: str) -> str:
         width = len(head[0]) if head else 0
         return known, even and width > 1, width
 
-    return max(_DELIMITERS, key=fitness)
+    named = _SEPARATOR.match(text.lstrip("\ufeff"))
+    return named[1] if named else max(_DELIMITERS, key=fitness)
 
 
 def jsonl_rows(lines: abc.Iterable[str], source: Source, start: int = 0) -> abc.Iterator[dict[str, Any]]:

@@ -273,7 +273,7 @@ def test_formulas_and_dates_become_text() -> None:
 def test_the_first_sheet_is_read_and_others_are_told() -> None:
     table = read_table(workbook(["target"], ["x"], sheets=2), "a.xlsx")
     assert [finding.severity for finding in table.findings] == ["note"]
-    assert "2 sheets" in table.findings[0].message
+    assert "2 visible sheets" in table.findings[0].message
 
 
 def test_blank_lines_before_and_between_are_skipped_and_stray_cells_refused() -> None:
@@ -281,7 +281,7 @@ def test_blank_lines_before_and_between_are_skipped_and_stray_cells_refused() ->
     with pytest.raises(GoldenError, match="right of the 1 named") as caught:
         read_table(workbook(["target"], ["x"], ["y", "note"]), "a.xlsx")
     assert caught.value.row == 2
-    with pytest.raises(GoldenError, match="first sheet is empty"):
+    with pytest.raises(GoldenError, match="first visible sheet is empty"):
         read_table(workbook(), "a.xlsx")
 
 

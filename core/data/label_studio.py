@@ -1,0 +1,62 @@
+"""Read Label Studio's exports: JSON with annotations inside, and the cells of its CSV and JSON-MIN files."""
+
+from __future__ import annotations
+
+from collections import abc
+from dataclasses import replace
+from typing import Any
+
+from core.data.cells import parse_json
+from core.data.tables import Row, Table
+
+_NUMBERS = ("rating", "number")
+
+
+def with_label_studio(table: Table) -> Table:
+    """Turn a Label Studio export into one row per rating, with plain numbers as labels.
+
+    Any other table comes back as it is.  Cancelled annotations are left out, and so are answers that are not ratings
+    or numbers.
+    """
+    if {"data", "annotations"} <= set(table.columns) and all(map(_is_task, table.rows)):
+        rows = [each for task in table.rows for each in _ratings(task)]
+        if rows:
+            return replace(table, rows=tuple(rows), columns=tuple(dict.fromkeys(name for row in rows for name in row)))
+        return table
+    columns = {column for column in table.columns if _holds_answers(table, column)}
+    if not columns:
+        return table
+    rows = [{name: _number(cell) if name in columns else cell for name, cell in row.items()} for row in table.rows]
+    return replace(table, rows=tuple(rows))
+
+
+def _is_task(row: Row) -> bool:
+    return isinstance(row.get("data"), dict) and isinstance(row.get("annotations"), list)
+
+
+def _ratings(task: Row) -> abc.Iterator[dict[str, Any]]:
+    for annotation in task["annotations"]:
+        if not isinstance(annotation, dict) or annotation.get("was_cancelled"):
+            continue
+        rater = annotation.get("completed_by")
+        if isinstance(rater, dict):
+            rater = rater.get("email") or rater.get("id")
+        for answer in annotation.get("result") or ():
+            if isinstance(answer, dict) and (number := _number([answer.get("value")])) is not None:
+                own = {"annotator_id": rater, "aspect": answer.get("from_name"), "value": number}
+                yield {"item_id": task.get("id")} | dict(task["data"]) | own
+
+
+def _holds_answers(table: Table, column: str) -> bool:
+    """Whether a column holds cells such as ``[{"rating": 5}]`` alone."""
+    cells = [row[column] for row in table.rows if row.get(column) not in (None, "", [])]
+    return bool(cells) and all(_number(cell) is not None for cell in cells)
+
+
+def _number(cell: Any) -> Any:
+    """The number in ``[{"rating": 5}]``; None for anything else."""
+    answers = parse_json(cell) if isinstance(cell, str) and cell[:2] == "[{" else cell
+    if not isinstance(answers, list) or len(answers) != 1 or not isinstance(answers[0], dict):
+        return None
+    number = next((answers[0][name] for name in _NUMBERS if name in answers[0]), None)
+    return number if isinstance(number, (int, float)) and not isinstance(number, bool) else None

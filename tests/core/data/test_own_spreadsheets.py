@@ -1,0 +1,159 @@
+"""Spreadsheets as teams keep them: own column names, a column for each rater, faults."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import openpyxl
+import pandas as pd
+import pytest
+
+import core
+from core.data import check_file, load_golden, read_upload
+from core.data.columns import propose_mapping
+from core.data.golden import build_golden, golden_table
+from core.data.guess import guess_mapping
+from core.errors import UsageError
+
+SHEETS = Path(__file__).parent / "sheets"
+MAP = "target=agent_answer,source=customer_question,item_id=ticket,system_id=bot"
+
+
+def csv_file(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "sheet.csv"
+    path.write_text(text, "utf-8")
+    return path
+
+
+def test_columns_of_raters_are_one_aspect_and_its_label_is_their_mean() -> None:
+    for name, aspect in (("raters_wide", "overall"), ("raters_wide2", "quality")):
+        golden = load_golden(SHEETS / f"{name}.csv")
+        assert golden.aspects[aspect].values == pytest.approx((4.5, 4.0, 4 / 3))
+        assert [(r.item_id, r.value) for r in golden.ratings] == [
+            *(("1", 4.0), ("1", 5.0), ("2", 5.0), ("2", 3.0), ("3", 1.0), ("3", 2.0), ("3", 1.0))
+        ]
+        assert len({rating.rater_id for rating in golden.ratings}) == 3
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "aspect"),
+    [
+        ("quality_alice", "quality_bob", "quality"),
+        ("alice_quality", "bob_quality", "quality"),
+        ("annotator1_fluency", "annotator2_fluency", "fluency"),
+        ("Rater A Fluency", "Rater B Fluency", "fluency"),
+        ("fluency_rater_1", "fluency_rater_2", "fluency"),
+        ("human_tone_r1", "human_tone_r2", "tone"),
+        ("quality_1", "quality_2", "quality"),
+        ("score_anna", "score_ben", "overall"),
+        ("rating1", "rating2", "overall"),
+        ("annotator1", "annotator2", "overall"),
+    ],
+)
+def test_names_of_raters_columns(first: str, second: str, aspect: str, tmp_path: Path) -> None:
+    golden = load_golden(csv_file(tmp_path, f"target,{first},{second}\na b c,1,2\nd e f,4,5\ng h i,2,2\n"))
+    assert list(golden.aspects) == [aspect]
+    assert golden.aspects[aspect].values == (1.5, 4.5, 2.0)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "human_fluency,human_coherence",
+        "overall_quality,overall_clarity",
+        "quality,quality_confidence",
+        "human_quality,human_quality_time",
+    ],
+)
+def test_other_columns_stay_apart(header: str, tmp_path: Path) -> None:
+    table = golden_table(read_upload(f"target,{header}\na b c,1,2\nd e f,4,5\n".encode(), "t.csv"))
+    assert table.columns == ("target", *header.split(","))
+
+
+def test_every_planted_fault_is_found_and_the_columns_are_mapped() -> None:
+    for mapping in (MAP, MAP.split(","), dict(pair.split("=") for pair in MAP.split(","))):
+        report = check_file(SHEETS / "support_answers.csv", mapping=mapping)
+        words = " ".join(finding["message"] for finding in report["findings"])
+        assert "'T-1052'" in words and "'n/a'" in words and "9 by rater_2" in words and "target is empty" in words
+        assert list(report["aspects"]) == ["quality"]
+
+
+def test_an_unmapped_target_is_one_message() -> None:
+    errors = [f for f in check_file(SHEETS / "support_answers.csv")["findings"] if f["severity"] == "error"]
+    assert len(errors) == 1 and "--map target=" in errors[0]["message"]
+
+
+def test_a_repeated_id_does_not_hide_the_column_of_ids() -> None:
+    data = (SHEETS / "support_answers.csv").read_bytes()
+    table = golden_table(read_upload(data, "support_answers.csv"))
+    mapping = guess_mapping(propose_mapping(table.columns, table.rows), table.rows)
+    assert {"item_id": "ticket", "system_id": "bot", "target": "agent_answer"}.items() <= mapping.roles.items()
+    assert any("T-1052" in finding.message for finding in build_golden(table, mapping).findings)
+
+
+def test_a_mapping_that_cannot_be() -> None:
+    for wrong in ("target", "target=", "target=a,target=b", "target=no_such", "colour=bot"):
+        with pytest.raises(UsageError):
+            core.load_golden(SHEETS / "support_answers.csv", mapping=wrong)
+
+
+def test_spellings_of_an_aspect_are_one(tmp_path: Path) -> None:
+    long = "item_id,target,aspect,value\n1,a b,Fluency,4\n2,c d,fluency,5\n3,e f, FLUENCY ,3\n"
+    golden = load_golden(csv_file(tmp_path, long))
+    assert list(golden.aspects) == ["Fluency"]
+    assert golden.aspects["Fluency"].values == (4.0, 5.0, 3.0)
+    report = check_file(csv_file(tmp_path, "target,human_Fluency,human_fluency\na b,1,2\nc d,3,4\n"))
+    assert not report["usable"]
+    assert "two spellings" in report["findings"][0]["message"]
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("sepline.csv", {"quality": (5, 4, 3, 2, 1, 3)}),
+        ("qualtrics.csv", {"quality": (5, 3, 1)}),
+        ("ls.json", {"quality": (5, 2)}),
+        ("ls_min.json", {"overall": (3.5, 4)}),
+        ("ls.csv", {"quality": (3.5, 4)}),
+    ],
+)
+def test_forms_that_other_programs_write(name: str, values: dict[str, tuple[float, ...]]) -> None:
+    golden = load_golden(SHEETS / name)
+    assert {aspect: labels.values for aspect, labels in golden.aspects.items()} == values
+
+
+def test_a_hidden_first_sheet_is_skipped() -> None:
+    report = check_file(SHEETS / "hidden_sheet.xlsx")
+    assert any("Hidden sheets are skipped" in finding["message"] for finding in report["findings"])
+
+
+def test_hidden_rows_are_left_out_and_merged_cells_fill_their_rows(tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    sheet = book.active
+    sheet.append(["item_id", "source", "target", "human_quality"])
+    for number in range(1, 7):
+        sheet.append([f"i{number}", f"source {number}" if number % 3 == 1 else None, f"text {number} here", number % 5])
+    sheet.merge_cells("B2:B4")
+    sheet.merge_cells("B5:B7")
+    sheet.row_dimensions[6].hidden = True
+    book.create_sheet("other").append(["nothing"])
+    path = tmp_path / "book.xlsx"
+    book.save(path)
+    golden = load_golden(path)
+    assert [(item.item_id, item.source) for item in golden.items] == [
+        *((f"i{number}", "source 1") for number in (1, 2, 3)),
+        *((f"i{number}", "source 4") for number in (4, 6)),
+    ]
+    words = " ".join(finding["message"] for finding in check_file(path)["findings"])
+    assert "1 hidden row was left out" in words and "2 visible sheets" in words
+
+
+def test_ids_in_the_index_of_a_parquet_file_are_read(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"target": ["a b", "c d", "e f"], "human_quality": [1, 2, 3]})
+    for index, ids in (
+        (pd.Index(["x", "y", "z"], name="item_id"), ("x", "y", "z")),
+        (pd.Index(["x", "y", "z"]), ("x", "y", "z")),
+        (pd.RangeIndex(5, 11, 2, name="item_id"), ("5", "7", "9")),
+    ):
+        frame.set_axis(index).to_parquet(tmp_path / "t.parquet")
+        assert load_golden(tmp_path / "t.parquet").item_ids == ids
