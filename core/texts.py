@@ -39,6 +39,16 @@ def is_blank(text: str) -> bool:
     )
 
 
+def visible_name(text: str) -> str:
+    """A name without the characters that show nothing, trimmed: two names that look alike are then equal.
+
+    For names of columns, aspects, ids, raters and projects; texts keep theirs, which emoji need.
+    """
+    if text.isascii():
+        return text.strip()
+    return "".join(c for c in text if c not in _INVISIBLE and unicodedata.category(c) != "Cf").strip()
+
+
 def words_of(text: str) -> list[str]:
     """Words as they stand, without punctuation; each character of a script without spaces is a word of its own.
 

@@ -9,6 +9,8 @@ import unicodedata
 from collections import abc
 from typing import Any, Literal
 
+from core.texts import visible_name
+
 MAX_DEPTH = 64
 """Lists and objects within one another; what is deeper is no cell that anybody wrote."""
 
@@ -147,9 +149,9 @@ def n_values(value: Any) -> int | None:
 
 
 def read_id(cell: Any) -> str:
-    """An identifier as text, trimmed: 7, 7.0 and "7" are one id; empty for a missing one."""
+    """An identifier as visible text, trimmed: 7, 7.0 and "7" are one id; empty for a missing one."""
     if isinstance(cell, str):
-        return clean_text(cell).strip()
+        return visible_name(clean_text(cell))
     if cell is None or (isinstance(cell, float) and math.isnan(cell)):
         return ""
     return clean_text(str(int(cell) if isinstance(cell, float) and cell.is_integer() else cell)).strip()

@@ -31,6 +31,7 @@ from core.data.findings import Finding, FindingLog
 from core.memory import uncollected
 from core.sandbox import Allowance, Reader, RefusedError
 from core.spreadsheets import original_cell
+from core.texts import visible_name
 
 SMALL = 1 << 20
 """Bytes of plain text that cost too little to need a process of their own."""
@@ -304,7 +305,7 @@ def _workbook(source: Source, most_rows: int) -> TableFile:
 def column_names(cells: abc.Sequence[Any], source: Source) -> tuple[str, ...]:
     """Column names of a header, trimmed; a blank one becomes "(column 3)".  GoldenError for none or a repeated one."""
     names = [
-        clean_text("" if cell is None else str(cell)).strip() or f"(column {place})"
+        visible_name(clean_text("" if cell is None else str(cell))) or f"(column {place})"
         for place, cell in enumerate(cells, start=1)
     ]
     if not names:
@@ -410,11 +411,11 @@ def json_rows(source: Source, encoding: str) -> list[dict[str, Any]] | None:
 
 def _with_plain_names(value: dict[str, Any], row: int, source: Source) -> dict[str, Any]:
     """The row under column names as every format has them: trimmed, without halves of characters."""
-    if not any(map(_ODD_NAME, value)):
+    if all(name.isascii() for name in value) and not any(map(_ODD_NAME, value)):
         return value
-    named = {clean_text(name).strip() or "(no name)": cell for name, cell in value.items()}
+    named = {visible_name(clean_text(name)) or "(no name)": cell for name, cell in value.items()}
     if len(named) < len(value):
-        raise source.refuse("Two columns have the same name but for spaces or damaged characters.", row=row)
+        raise source.refuse("Two columns have the same name but for spaces, invisible or damaged characters.", row=row)
     return named
 
 

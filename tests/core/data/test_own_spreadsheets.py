@@ -157,3 +157,18 @@ def test_ids_in_the_index_of_a_parquet_file_are_read(tmp_path: Path) -> None:
     ):
         frame.set_axis(index).to_parquet(tmp_path / "t.parquet")
         assert load_golden(tmp_path / "t.parquet").item_ids == ids
+
+
+@pytest.mark.parametrize("char", ["\u200b", "\u200d", "\u200f", "\u2060", "\u3164", "\u2800", "\u00ad", "\ufeff"])
+def test_invisible_characters_in_names_make_no_difference(char: str, tmp_path: Path) -> None:
+    header = f"item_id,target,human_w{char}it"
+    golden = load_golden(csv_file(tmp_path, f"{header}\nx{char}1,👩\u200d🔬 a,1\nx2,c d,2\n"))
+    assert list(golden.aspects) == ["wit"]
+    assert golden.item_ids == ("x1", "x2")
+    assert golden.items[0].target == "👩\u200d🔬 a"
+    report = csv_file(tmp_path, f"target,human_wit,human_w{char}it\na,1,2\nb,2,3\n")
+    with pytest.raises(core.errors.GoldenError, match="human_wit"):
+        load_golden(report)
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text(f'{{"target": "a", "human_w{char}it": 1}}\n{{"target": "b", "human_wit": 2}}\n', "utf-8")
+    assert list(load_golden(rows).aspects) == ["wit"]
