@@ -9,9 +9,14 @@ from typing import Any
 
 def json_fields(record: Any, but: Sequence[str] = ()) -> dict[str, Any]:
     """The fields of a dataclass by name, without those in `but`: "" is null, tuples are lists, records what their
-    `as_json` says; `interval` is `[low, high]`, its method beside it as `interval_method`.
+    `as_json` says; `interval` is `[low, high]`, its method beside it as `interval_method`.  Fields marked "silent" are
+    left out where they are false.
     """
-    names = [field.name for field in fields(record) if field.name not in but]
+    names = [
+        field.name
+        for field in fields(record)
+        if field.name not in but and (getattr(record, field.name) or not field.metadata.get("silent"))
+    ]
     body = {name: _json_value(getattr(record, name)) for name in names}
     return body | ({"interval_method": getattr(record.interval, "method", None)} if "interval" in body else {})
 

@@ -10,7 +10,7 @@ import hashlib
 import json
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -241,6 +241,7 @@ class Scored:
 
     `low`, `high` are the ends of an interval on the human scale, `expected_error` what `calibrated` may lie off.
     `turned` is what a pair was given with text B first, read backwards; with text A first it was 2·value − turned.
+    `calibration_item`: the item's label chose or fitted the judge, so here its agreement flatters.
     """
 
     item_id: str
@@ -255,16 +256,21 @@ class Scored:
     high: float | None = None
     expected_error: float | None = None
     turned: float | None = None
+    calibration_item: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Unscored:
-    """No number could be read; never a 0.  `detail` is for people, `raw` keeps the replies as they came."""
+    """No number could be read; never a 0.  `detail` is for people, `raw` keeps the replies as they came.
+
+    `calibration_item` as in `Scored`.
+    """
 
     item_id: str
     reason: UnscoredReason
     detail: str = ""
     raw: tuple[str, ...] = ()
+    calibration_item: bool = False
 
 
 Verdict = Scored | Unscored
@@ -315,6 +321,7 @@ class JudgeScores:
     the positions whose labels chose or fitted the judge: on those its alignment flatters, so nothing is reported
     there.  `note` is one plain sentence on what it is; `run_id` the run that made it, "" for none; `calls_per_item`
     what one score costs, None where unknown; `turned` (n_items,) that of `Scored`, None of one not asked both ways.
+    `mapped` (n_items,) are the scores mapped to the raters' scale (`Scored.calibrated`), None without such a map.
     """
 
     name: str
@@ -329,6 +336,7 @@ class JudgeScores:
     run_id: str = ""
     calls_per_item: float | None = None
     turned: FloatArray | None = None
+    mapped: FloatArray | None = None
 
     @property
     def n_scored(self) -> int:
@@ -338,6 +346,16 @@ class JudgeScores:
     def upward(self) -> FloatArray:
         """`values` turned so that more is better."""
         return self.values if self.higher_is_better else -self.values
+
+    @property
+    def means_labels(self) -> bool:
+        """Whether `on_raters_scale` holds numbers that mean what labels mean."""
+        return self.mapped is not None or (self.on_scale and self.higher_is_better)
+
+    @property
+    def on_raters_scale(self) -> FloatArray:
+        """(n_items,) what is compared with labels in points: `mapped` where the judge has a map, else its scores."""
+        return self.upward if self.mapped is None else self.mapped
 
 
 # ── results ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -367,6 +385,10 @@ class Interval:
     method: str = ""
     n_sources: int | None = field(default=None, compare=False)
 
+    def within(self, low: float, high: float) -> Interval:
+        """The same interval cut off at the ends of what it is about, such as a scale."""
+        return replace(self, low=min(max(self.low, low), high), high=max(min(self.high, high), low))
+
     def as_json(self) -> list[float]:
         return [self.low, self.high]
 
@@ -377,7 +399,9 @@ class Alignment:
 
     `value` None is undefined (a constant side, too few), not 0.  `n` counts the items used (systems at system
     level), `n_groups` the groups averaged (sample level), `n_left_out` the groups left out there, `n_unscored`
-    the labelled items without a score.  `reason` says why a value is undefined.
+    the labelled items without a score.  `reason` says why a value is undefined, `no_interval` why a value has no
+    interval and what to do about it ("" where that is not known).  Of the items that the judge was
+    calibrated on, `n_calibration_left_out` are not among the `n`, and `n_calibration_kept` were kept on request.
     """
 
     statistic: Statistic
@@ -389,6 +413,9 @@ class Alignment:
     n_unscored: int = 0
     interval: Interval | None = None
     reason: str = ""
+    no_interval: str = field(default="", metadata={"silent": True})
+    n_calibration_left_out: int = field(default=0, metadata={"silent": True})
+    n_calibration_kept: int = field(default=0, metadata={"silent": True})
 
     @property
     def measure(self) -> Measure:

@@ -68,6 +68,21 @@ class Verdicts(tuple[Verdict, ...]):
         return np.array([_value(verdict) for verdict in self], dtype=np.float64)
 
     @cached_property
+    def mapped(self) -> FloatArray | None:
+        """(n,) float64 the scores mapped to the raters' scale, NaN = unscored; None unless every score has one."""
+        scored = [verdict for verdict in self if isinstance(verdict, Scored)]
+        if not scored or any(verdict.calibrated is None for verdict in scored):
+            return None
+        return np.array(
+            [verdict.calibrated if isinstance(verdict, Scored) else math.nan for verdict in self], dtype=np.float64
+        )
+
+    @property
+    def n_calibration_items(self) -> int:
+        """How many are on items whose labels chose or fitted the judge; measures leave these out."""
+        return sum(verdict.calibration_item for verdict in self)
+
+    @cached_property
     def by_id(self) -> Mapping[str, Verdict]:
         """Item id → its verdict."""
         return {verdict.item_id: verdict for verdict in self}
@@ -88,6 +103,10 @@ class Verdicts(tuple[Verdict, ...]):
     def aligned(self, item_ids: Sequence[str]) -> FloatArray:
         """(n_items,) scores in the order of `item_ids`, NaN where there is no verdict or no score."""
         return np.array([_value(self.by_id.get(item_id)) for item_id in item_ids], dtype=np.float64)
+
+    def mapped_aligned(self, item_ids: Sequence[str]) -> FloatArray | None:
+        """`mapped` in the order of `item_ids`; None unless every score of these items has one."""
+        return Verdicts(self.by_id.get(item_id, Unscored(item_id, "no verdict")) for item_id in item_ids).mapped
 
     def turned_aligned(self, item_ids: Sequence[str]) -> FloatArray | None:
         """`turned` in the order of `item_ids`, NaN where unknown; None where it nowhere is."""

@@ -142,10 +142,16 @@ def estimate(
     settings: CalibrationSettings | None = None,
     definition: str = "",
     asking: Asking | None = None,
+    replies: ReplyStore | None = None,
+    progress: Progress = SILENT,
+    **choices: Any,
 ) -> Estimate:
-    """Calls, tokens and price of `calibrate` with the same arguments; asks no endpoint."""
-    chosen, define = settings or CalibrationSettings(), definition == MODEL_WRITES
-    with _opened(judge, asking=asking) as opened:
+    """Calls, tokens and price of `calibrate` with the same arguments; asks no endpoint.
+
+    `progress` is there so that both take the same, and shows nothing: an estimate is arithmetic.
+    """
+    chosen, define = replace(settings or CalibrationSettings(), **choices), definition == MODEL_WRITES
+    with _opened(judge, replies, asking) as opened:
         task, split = task_of(golden, aspect, "" if define else definition), split_for(golden, aspect, chosen)
         return estimate_of(golden, task, split, chosen, opened, asking=asking, define=define)
 

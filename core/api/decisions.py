@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from dataclasses import replace
 
 import numpy as np
 
-from core.api.measures import AnyVerdicts, in_records
-from core.api.system_means import calibrated_on
+from core.api.measures import NOTHING_UNSEEN, AnyVerdicts, JudgeFiles, calibration_items, in_records
 from core.comparison.preferred import Preferences, preferred
 from core.data.split import task_of
 from core.errors import UsageError
@@ -23,13 +22,15 @@ def choose_threshold(
     yes_from: float | None = None,
     miss_cost: float = 1.0,
     alarm_cost: float = 1.0,
-    judge_file: Path | str | None = None,
+    judge_file: JudgeFiles = None,
+    all_items: bool = False,
 ) -> YesNo:
     """From which score on to say yes, what that does to new items, and the AUC.
 
-    A label is a yes at the upper of two steps; on other scales from `yes_from` on.  `judge_file` is that of the judge:
-    items that chose or fitted it are left out, recognised by their texts.  AspectError for an unknown aspect,
-    UsageError for costs that are not above 0, and for a scale of several steps without `yes_from`.
+    A label is a yes at the upper of two steps; on other scales from `yes_from` on.  Items whose labels chose or fitted
+    the judge are left out: the verdicts mark them, and `judge_file` knows their texts (`all_items` keeps them).
+    AspectError for an unknown aspect, UsageError for costs that are not above 0, and for a scale of several steps
+    without `yes_from`.
     """
     task = task_of(golden, aspect)
     scale = task.scale
@@ -40,20 +41,34 @@ def choose_threshold(
     limit = scale.high if yes_from is None else yes_from
     if not scale.low < limit <= scale.high:
         raise UsageError(f"--yes-from lies above {scale.low:g} and at {scale.high:g} at most; {limit:g} came.")
-    labels = golden.labels(aspect).copy()
-    labels[[] if judge_file is None else calibrated_on(golden, judge_file)] = np.nan
+    records, labels = in_records(verdicts, task), golden.labels(aspect).copy()
+    scores = records.aligned(golden.item_ids)
+    both = ~np.isnan(scores) & ~np.isnan(labels)
+    behind = calibration_items(golden, records, judge_file)
+    n_behind = int(both[behind].sum())
+    if not all_items:
+        labels[behind] = np.nan
+        if n_behind and n_behind == both.sum():
+            raise UsageError(NOTHING_UNSEEN.format(n=n_behind, whose=""))
     yes = np.where(np.isnan(labels), np.nan, labels >= limit - 1e-9)
-    scores = in_records(verdicts, task).aligned(golden.item_ids)
-    return yes_no(scores, yes, golden.source_codes, miss_cost=miss_cost, alarm_cost=alarm_cost)
+    chosen = yes_no(scores, yes, golden.source_codes, miss_cost=miss_cost, alarm_cost=alarm_cost)
+    left_out, kept = (0, n_behind) if all_items else (n_behind, 0)
+    return replace(chosen, n_calibration_left_out=left_out, n_calibration_kept=kept)
 
 
 def preferences(
-    golden: GoldenSet, aspect: str, verdicts: AnyVerdicts | None = None, *, judge_file: Path | str | None = None
+    golden: GoldenSet,
+    aspect: str,
+    verdicts: AnyVerdicts | None = None,
+    *,
+    judge_file: JudgeFiles = None,
+    all_items: bool = False,
 ) -> Preferences:
     """Which systems are preferred on the pairs of `golden`, by people and by a judge.
 
-    Strengths by the judge are those of its preferences on all pairs that it scored, labelled or not.  `judge_file` is
-    that of the judge: pairs that chose or fitted it are left out of the agreement.  UsageError for a golden set that
+    Strengths by the judge are those of its preferences on all pairs that it scored, labelled or not.  Pairs
+    whose labels chose or fitted the judge are left out of the agreement: the verdicts mark them, and `judge_file` knows
+    their texts (`all_items` keeps them).  UsageError for a golden set that
     holds no pairs; AspectError for an unknown aspect.
     """
     task = task_of(golden, aspect)
@@ -64,5 +79,9 @@ def preferences(
         )
     if verdicts is None:
         return preferred(golden, aspect)
-    scores = in_records(verdicts, task).aligned(golden.item_ids)
-    return preferred(golden, aspect, scores, seen=() if judge_file is None else calibrated_on(golden, judge_file))
+    records = in_records(verdicts, task)
+    behind, scores = calibration_items(golden, records, judge_file), records.aligned(golden.item_ids)
+    found = preferred(golden, aspect, scores, seen=() if all_items else behind.tolist())
+    n_behind = int((~np.isnan(scores[behind]) & ~np.isnan(golden.labels(aspect)[behind])).sum())
+    left_out, kept = (0, n_behind) if all_items else (n_behind, 0)
+    return replace(found, n_calibration_left_out=left_out, n_calibration_kept=kept)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from core.api.measures import AnyVerdicts, in_records
-from core.api.system_means import calibrated_on
+from core.api.measures import NOTHING_UNSEEN, AnyVerdicts, JudgeFiles, calibration_items, in_records
 from core.comparison.examination import Examination
 from core.comparison.examination import examine as examined
 from core.data.split import task_of
@@ -22,13 +22,15 @@ def examine(
     aspect: str,
     *,
     statistic: Statistic = "spearman",
-    judge_file: Path | str | None = None,
+    judge_file: JudgeFiles = None,
+    all_items: bool = False,
     model: str = "",
 ) -> Examination:
     """Alignment by rater disagreement, score, system and length, and biases, of `verdicts` on labelled items.
 
-    `judge_file` is that of the judge: items whose labels chose or fitted it are left out.  `model` names the judge's
-    model (else the judge file does): whether it favours systems of its own family is told by it.  AspectError for an
+    Items whose labels chose or fitted the judge are left out: the verdicts mark them, and `judge_file` knows their
+    texts (`all_items` keeps them).  `model` names the judge's model (else the judge file does): whether it favours
+    systems of its own family is told by it.  AspectError for an
     unknown aspect, UsageError where no verdict is on a labelled item.
     """
     records = in_records(verdicts, task_of(golden, aspect))
@@ -39,13 +41,20 @@ def examine(
             f"No verdict with a score is on an item of {golden.name} with a label on {aspect!r}. Item ids there look "
             f"like {', '.join(golden.item_ids[:3])}."
         )
-    seen = () if judge_file is None else tuple(calibrated_on(golden, judge_file))
-    judge = JudgeScores("the judge", "imported", aspect, values, seen=seen, turned=turned)
-    return examined(golden, aspect, judge, statistic=statistic, model=model or _model_in(judge_file))
+    behind = calibration_items(golden, records, judge_file)
+    n_behind = int((~np.isnan(values[behind]) & ~np.isnan(golden.labels(aspect)[behind])).sum())
+    if n_behind == n_both and not all_items:
+        raise UsageError(NOTHING_UNSEEN.format(n=n_both, whose=""))
+    seen, mapped = () if all_items else tuple(behind.tolist()), records.mapped_aligned(golden.item_ids)
+    judge = JudgeScores("the judge", "imported", aspect, values, seen=seen, turned=turned, mapped=mapped)
+    found = examined(golden, aspect, judge, statistic=statistic, model=model or _model_in(judge_file))
+    left_out, kept = (0, n_behind) if all_items else (n_behind, 0)
+    overall = replace(found.overall, n_calibration_left_out=left_out, n_calibration_kept=kept)
+    return replace(found, overall=overall)
 
 
-def _model_in(judge_file: Path | str | None) -> str:
-    if judge_file is None:
+def _model_in(judge_file: JudgeFiles) -> str:
+    if not isinstance(judge_file, Path | str):
         return ""
     judge = open_file(judge_file, kind_of_file(judge_file), accept_edited=True).card.get("judge") or {}
     return str(judge.get("spec", ""))

@@ -12,6 +12,7 @@ from typing import Any
 from core.api.loading import allowed_repeval
 from core.comparison import usual_level
 from core.data.split import task_of
+from core.data.verdict_files import CALIBRATION_ITEM
 from core.errors import UsageError
 from core.export.judge_writing import yaml_text
 from core.export.repeval_file import repeval_card
@@ -100,6 +101,7 @@ class FittedRepEval:
             golden, scores, parts = self.applied, self.transfer.scores, {}
         rows = (
             {"item_id": item_id, "score": nullable(value), "part": parts.get(k)}
+            | ({CALIBRATION_ITEM: True} if parts.get(k) in ("train", "validation") else {})
             for k, (item_id, value) in enumerate(zip(golden.item_ids, scores.tolist(), strict=True))
         )
         write_text(out / "repeval.yaml", yaml_text(self.card))

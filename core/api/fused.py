@@ -82,7 +82,11 @@ class FusedRun:
         out, body, judge = Path(folder), self.as_json(str(folder)), self.fusion.judge
         unscored = {verdict.item_id: verdict for verdict in judge.unscored}
         values = zip(self.inputs.golden.item_ids, judge.values.tolist(), strict=True)
-        verdicts = [unscored.get(item_id) or Scored(item_id, value) for item_id, value in values]
+        seen = {*self.inputs.split.calibration, *judge.seen}
+        verdicts = [
+            replace(unscored.get(item_id) or Scored(item_id, value), calibration_item=k in seen)
+            for k, (item_id, value) in enumerate(values)
+        ]
         write_text(out / "fused.yaml", yaml_text(self._card()))
         write_text(out / "verdicts.jsonl", "".join(verdict_lines(verdicts)))
         write_json(out / "summary.json", body)

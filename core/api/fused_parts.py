@@ -18,7 +18,7 @@ from core.calibration.loop import calibration
 from core.calibration.records import Calibration
 from core.calibration.settings import CalibrationSettings
 from core.comparison import usual_level
-from core.data.known_texts import KnownTexts
+from core.data.known_texts import calibration_digests
 from core.data.split import inner_fold, task_of, text_digest
 from core.data.verdict_files import load_recording, match
 from core.errors import ConcordError, UsageError
@@ -148,7 +148,7 @@ def seen_by_files(golden: GoldenSet, names: Sequence[str]) -> tuple[int, ...]:
 
 
 def _calibrated_on(golden: GoldenSet, card: Mapping[str, Any]) -> tuple[int, ...]:
-    texts = set(KnownTexts.from_json(card["texts"]).calibration)
+    texts = calibration_digests(card)
     return tuple(k for k, item in enumerate(golden.items) if text_digest(item) in texts)
 
 

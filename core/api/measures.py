@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from numbers import Real
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,11 +16,13 @@ from core.calibration.records import Calibration
 from core.calibration.settings import CalibrationSettings
 from core.comparison.supervised import plain_regression
 from core.data import split_sources
+from core.data.known_texts import texts_behind
 from core.data.scale import off_scale
-from core.data.split import task_of
+from core.data.split import task_of, text_digest
 from core.data.values import Codes
 from core.errors import AspectError, UsageError
 from core.export import read_verdicts
+from core.export.judge_reading import kind_of_file, open_file
 from core.export.judge_writing import Known, label_warnings, needs_of
 from core.export.verdict_files import OFF_SCALE
 from core.judging.base import Judge, parts_read
@@ -65,7 +69,10 @@ from core.stats.pilot import single_call_reliability
 from core.verdicts import Verdicts
 
 AnyVerdicts = Path | str | Sequence[Verdict] | Mapping[str, float]
-"""A file of verdicts or replies, `Verdicts` or other records, or scores by item id."""
+"""A file of verdicts or replies, `Verdicts` or other records, or scores by item id (a Mapping or a pandas Series)."""
+
+JudgeFiles = Path | str | Sequence[Path | str] | None
+"""The file of the judge, or the files of several."""
 
 
 def judge_state(judge: Judge) -> dict[str, Any]:
@@ -103,6 +110,8 @@ def align(
     level: Level | None = None,
     bootstrap: int = 1000,
     seed: int = 0,
+    judge_file: JudgeFiles = None,
+    all_items: bool = False,
 ) -> Alignment:
     """Alignment of `verdicts` with the people on `aspect`, over the items that the verdicts name.
 
@@ -110,10 +119,13 @@ def align(
     verdicts do not name are no part of the comparison; named ones without a score count as `n_unscored`.
     `level` None takes sample level where the groups allow it, else dataset.  The interval is over sources; `bootstrap`
     counts resamples at system level (0: no interval), `seed` draws them.
+
+    Items that the judge was calibrated on are left out and counted (`n_calibration_left_out`).  The verdicts mark them,
+    and `judge_file` names them.  `all_items` keeps them, which flatters the judge (`n_calibration_kept`).
     """
-    match = _match(golden, verdicts, aspect)
+    match = _match(golden, verdicts, aspect, judge_file, all_items=all_items)
     measure = Measure(statistic, level or match.items.usual_level)
-    return aligned(match.scores, match.items, measure, resamples=bootstrap, seed=seed)
+    return match.told(aligned(match.scores, match.items, measure, resamples=bootstrap, seed=seed))
 
 
 def align_all(
@@ -123,14 +135,20 @@ def align_all(
     *,
     bootstrap: int = 1000,
     seed: int = 0,
+    judge_file: JudgeFiles = None,
+    all_items: bool = False,
 ) -> AgreementReport:
     """All that can be said about `verdicts` beside the people: each statistic at each level, errors, kappa, classes.
 
-    Items and intervals as in `align`; each alignment equals the one that `align` gives with the same seed.
+    Items and intervals as in `align`; each alignment equals the one that `align` gives with the same seed.  Errors,
+    kappa and classes are those of the scores mapped to the raters' scale, where every score has one (`basis`).
     """
-    match = _match(golden, verdicts, aspect)
+    match = _match(golden, verdicts, aspect, judge_file, all_items=all_items)
     scale = golden.aspects[aspect].scale
-    return agreement_report(match.scores, match.items, scale=scale, seed=seed, resamples=bootstrap)
+    report = agreement_report(
+        match.scores, match.items, scale=scale, seed=seed, resamples=bootstrap, mapped=match.mapped
+    )
+    return replace(report, alignments=tuple(map(match.told, report.alignments)))
 
 
 def compare(
@@ -143,14 +161,23 @@ def compare(
     level: Level | None = None,
     bootstrap: int = 1000,
     seed: int = 0,
+    judge_file: JudgeFiles = None,
+    all_items: bool = False,
 ) -> Comparison:
     """Whether judge a aligns better than judge b: both on their common items, where people gave a label too.
 
     The difference at `statistic` and `level` is paired over sources, with no p under 8 of them; Williams' test is about
     Pearson at dataset level whatever they are, and takes items as independent.  `verdicts_*` and `level` as in
     `align`.  The bar is a plain regression on the labels of other sources.  UsageError without a common item.
+    Items that either judge was calibrated on are left out as in `align`; `judge_file` may name the files of both.
     """
-    a, b = _match(golden, verdicts_a, aspect, "a"), _match(golden, verdicts_b, aspect, "b")
+    task = task_of(golden, aspect)
+    tables = [in_records(verdicts, task) for verdicts in (verdicts_a, verdicts_b)]
+    seen = np.union1d(*(calibration_items(golden, table, judge_file) for table in tables))
+    a, b = (
+        _match(golden, table, aspect, seen=seen, name=name, all_items=all_items)
+        for table, name in zip(tables, "ab", strict=True)
+    )
     positions = np.intersect1d(a.scored, b.scored)
     if not positions.size:
         raise UsageError(
@@ -161,6 +188,7 @@ def compare(
     measure = Measure(statistic, level or items.usual_level)
     of_a, of_b = (side.scores[np.searchsorted(side.items.positions, positions)] for side in (a, b))
     difference = paired_difference(of_a, of_b, items, measure, resamples=bootstrap, seed=seed)
+    difference = replace(difference, a=a.told(difference.a), b=b.told(difference.b))
     regression, bar = plain_regression(golden, aspect, seed=seed), None
     if not regression.reason:
         predicted, both = regression.values[positions], np.stack([of_a, of_b])
@@ -243,14 +271,17 @@ def beside_people(
     statistic: Statistic = "spearman",
     level: Level | None = None,
     panel: str | None = None,
+    judge_file: JudgeFiles = None,
+    all_items: bool = False,
 ) -> BesidePeople:
     """The judge beside a person, each against the mean of the other raters; options as in `ceiling`.
 
-    AspectError without single ratings.
+    Items that the judge was calibrated on are left out as in `align`.  AspectError without single ratings.
     """
-    match, table = _match(golden, verdicts, aspect), rater_table(golden, aspect, panel)
-    measure = Measure(statistic, level or match.items.usual_level)
-    return paired_with_people(table.at(match.items.positions), match.scores, match.items, measure)
+    match = _match(golden, verdicts, aspect, judge_file, all_items=all_items)
+    table, measure = rater_table(golden, aspect, panel), Measure(statistic, level or match.items.usual_level)
+    found = paired_with_people(table.at(match.items.positions), match.scores, match.items, measure)
+    return replace(found, judge=match.told(found.judge))
 
 
 def annotator_test(
@@ -263,17 +294,20 @@ def annotator_test(
     clustered: bool | None = None,
     standardise: bool = False,
     panel: str | None = None,
+    judge_file: JudgeFiles = None,
+    all_items: bool = False,
 ) -> AnnotatorTest:
     """The Alternative Annotator Test, clustered by source where items share sources (`clustered` False: never).
 
     Other options as in `core.stats.annotator_test`.
 
-    AspectError without single ratings.
+    The judge's labels are its scores mapped to the raters' scale, where every score has one.  Items that the judge was
+    calibrated on are left out as in `align`.  AspectError without single ratings.
     """
-    match, table = _match(golden, verdicts, aspect), rater_table(golden, aspect, panel)
+    match, table = _match(golden, verdicts, aspect, judge_file, all_items=all_items), rater_table(golden, aspect, panel)
     return tested_annotator(
         table.at(match.items.positions),
-        match.scores,
+        match.scores if match.mapped is None else match.mapped,
         match.items,
         epsilon=epsilon,
         nominal=nominal,
@@ -284,49 +318,115 @@ def annotator_test(
 
 @dataclass(frozen=True)
 class _Match:
-    """The labelled items that a table of verdicts names: the items and their (n_items,) scores, NaN = unscored."""
+    """The labelled items that a table of verdicts names: the items and their (n_items,) scores, NaN = unscored.
+
+    `mapped` (n_items,) are the scores on the raters' scale, None without a map.  `n_calibration` counts the items that
+    the judge was calibrated on; they are among the items only if `kept`.
+    """
 
     items: LabelledItems
     scores: FloatArray
+    mapped: FloatArray | None
+    n_calibration: int
+    kept: bool
 
     @property
     def scored(self) -> IntArray:
         """Positions in the golden set that have both a label and a score, ascending."""
         return self.items.positions[~np.isnan(self.scores)]
 
+    def told(self, alignment: Alignment) -> Alignment:
+        """`alignment` with how many items that the judge was calibrated on were left out or kept."""
+        left_out, kept = (0, self.n_calibration) if self.kept else (self.n_calibration, 0)
+        return replace(alignment, n_calibration_left_out=left_out, n_calibration_kept=kept)
 
-def _match(golden: GoldenSet, verdicts: AnyVerdicts, aspect: str, name: str = "") -> _Match:
+
+def _match(
+    golden: GoldenSet,
+    verdicts: AnyVerdicts,
+    aspect: str,
+    judge_file: JudgeFiles = None,
+    *,
+    seen: IntArray | None = None,
+    name: str = "",
+    all_items: bool = False,
+) -> _Match:
     table, labels = in_records(verdicts, task_of(golden, aspect)), golden.labels(aspect)
     named = np.array([item_id in table.by_id for item_id in golden.item_ids], dtype=np.bool_)
     used = np.flatnonzero(named & ~np.isnan(labels))
+    whose = f" of judge {name}" if name else ""
     if not used.size:
-        whose = f" of judge {name}" if name else ""
         raise UsageError(
             f"None of the {len(table.by_id)} verdicts{whose} belongs to an item of {golden.name} with a label on "
             f"{aspect!r}. Item ids there look like {', '.join(golden.item_ids[:3])}."
         )
-    return _Match(LabelledItems.of(golden, aspect, used), table.aligned(golden.item_ids)[used])
+    behind = np.isin(used, calibration_items(golden, table, judge_file) if seen is None else seen)
+    if not all_items:
+        if behind.all():
+            raise UsageError(NOTHING_UNSEEN.format(n=used.size, whose=whose))
+        used = used[~behind]
+    ids = [golden.item_ids[k] for k in used]
+    return _Match(
+        LabelledItems.of(golden, aspect, used),
+        table.aligned(ids),
+        table.mapped_aligned(ids),
+        int(behind.sum()),
+        all_items,
+    )
+
+
+NOTHING_UNSEEN = (
+    "Every labelled item that the verdicts{whose} name ({n}) chose or fitted a judge, so nothing independent is left "
+    "to measure on. Label other items. --all-items (all_items=True in Python) measures on these, which flatters the "
+    "judge."
+)
+
+
+def calibration_items(
+    golden: GoldenSet, verdicts: Verdicts | Collection[str], judge_file: JudgeFiles = None, *, map_too: bool = True
+) -> IntArray:
+    """Positions of the items whose labels chose or fitted a judge: there its agreement with people flatters.
+
+    These are the items that `verdicts` mark (or the ids given), and those whose texts the judge files name, including
+    the judges inside a fused one.  Without `map_too` not those whose labels only fitted the map to the raters' scale.
+    """
+    marked = (
+        {verdict.item_id for verdict in verdicts if verdict.calibration_item}
+        if isinstance(verdicts, Verdicts)
+        else set(verdicts)
+    )
+    files = [judge_file] if isinstance(judge_file, Path | str) else list(judge_file or ())
+    cards = [open_file(file, kind_of_file(file), accept_edited=True).card for file in files]
+    known = [texts for card in cards for texts in texts_behind(card)]
+    behind = {digest for texts in known for digest in (texts.calibration if map_too else texts.behind_scores)}
+    only_mapped = set() if map_too else {digest for texts in known for digest in texts.only_mapped} - behind
+    at = []
+    for k, item in enumerate(golden.items):
+        digest = text_digest(item) if known else ""
+        if digest in behind or (item.item_id in marked and digest not in only_mapped):
+            at.append(k)
+    return np.array(at, dtype=np.intp)
 
 
 def in_records(verdicts: AnyVerdicts, task: Task, codes: Codes | Literal["scale"] | None = None) -> Verdicts:
     """Whatever form verdicts come in as `Verdicts`; what is no score beside the labels is Unscored ("out of range").
 
-    `codes` says what the scores of a file on pairs stand for.
+    `codes` says what the scores of a file on pairs stand for.  UsageError for anything that does not say which item a
+    number belongs to, and for scores that are no numbers.
     """
-    match verdicts:
-        case Verdicts():
-            records = verdicts
-        case Path() | str():
-            return read_verdicts(verdicts, task.scale, task.aspect, pairs=task.kind == "pair", codes=codes)
-        case Mapping():
-            records = Verdicts.of_scores(verdicts)
-        case _:
-            records = Verdicts(verdicts)
+    if isinstance(verdicts, Path | str):
+        return read_verdicts(verdicts, task.scale, task.aspect, pairs=task.kind == "pair", codes=codes)
+    records = verdicts if isinstance(verdicts, Verdicts) else _of_python(verdicts)
     off = off_scale(records.values, task.scale).mask
     if not off.any():
         return records
     return Verdicts(
-        Unscored(one.item_id, "out of range", OFF_SCALE.format(value=one.value, scale=task.scale))
+        Unscored(
+            one.item_id,
+            "out of range",
+            OFF_SCALE.format(value=one.value, scale=task.scale),
+            calibration_item=one.calibration_item,
+        )
         if is_off and isinstance(one, Scored)
         else one
         for one, is_off in zip(records, off.tolist(), strict=True)
@@ -340,9 +440,49 @@ def off_scale_words(verdicts: Verdicts, scale: Scale) -> list[str]:
     if lost:
         words.append(f"Not used: {len(lost):,} of {len(verdicts):,} scores. {lost[0].detail}")
     known = verdicts.values[~np.isnan(verdicts.values)]
-    if off_scale(known, scale).own:
+    if off_scale(known, scale).own and verdicts.mapped is None:  # mapped scores are compared on the raters' scale
         words.append(
             f"The scores run from {known.min():g} to {known.max():g}, and the labels from {scale}. Correlations hold; "
             "errors and bias do not."
         )
     return words
+
+
+def _of_python(verdicts: Any) -> Verdicts:
+    """What a Python caller gave as `Verdicts`; UsageError for a form that is not taken."""
+    kind = type(verdicts).__name__
+    series: Any = verdicts  # of pandas, which need not be loaded
+    if hasattr(series, "index") and hasattr(series, "to_dict") and getattr(series, "ndim", 0) == 1:
+        labels = list(series.index)
+        if not all(isinstance(label, str) for label in labels) or len(set(labels)) < len(labels):
+            raise UsageError(f"The index of the Series must hold each item id once, as text. {FORMS}")
+        return _of_numbers(dict(zip(labels, series.tolist(), strict=True)))
+    if isinstance(verdicts, Mapping):
+        return _of_numbers(verdicts)
+    if not isinstance(verdicts, Iterable) or getattr(verdicts, "ndim", 1) != 1:
+        raise UsageError(f"{kind} is not a form that verdicts come in. {FORMS}")
+    records = list(verdicts)
+    if strange := [record for record in records if not isinstance(record, Scored | Unscored)]:
+        raise UsageError(f"{kind} of {type(strange[0]).__name__} does not say which item has which score. {FORMS}")
+    return Verdicts(records)
+
+
+FORMS = (
+    "Verdicts are taken as a path to a file, as Verdicts or a list of Verdict records (judge.score gives them), as a "
+    "mapping from item id to number, or as a pandas Series of numbers whose index holds the item ids."
+)
+
+
+def _of_numbers(scores: Mapping[Any, Any]) -> Verdicts:
+    """Numbers by item id as verdicts; None and NaN are unscored."""
+    numbers: dict[str, float] = {}
+    for item_id, score in scores.items():
+        if not isinstance(item_id, str):
+            raise UsageError(f"Item ids are text; {item_id!r} ({type(item_id).__name__}) came as one. {FORMS}")
+        if isinstance(score, bool | np.bool_) or not (score is None or isinstance(score, Real)):
+            what = f"{score!r:.60} ({type(score).__name__})"
+            raise UsageError(f"The score of item {item_id!r} is {what}, not a number. {FORMS}")
+        numbers[item_id] = math.nan if score is None else float(score)
+        if math.isinf(numbers[item_id]):
+            raise UsageError(f"The score of item {item_id!r} is infinite. Use NaN or None for unscored.")
+    return Verdicts.of_scores(numbers)

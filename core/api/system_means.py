@@ -12,9 +12,8 @@ import numpy as np
 from core.comparison.judged import NextLabels, judged_items, next_labels
 from core.comparison.means_finding import means_finding
 from core.data import load_items
-from core.data.known_texts import KnownTexts
 from core.data.scale import off_scale
-from core.data.split import task_of, text_digest
+from core.data.split import task_of
 from core.data.verdict_files.scored import ScoredRows, read_groups, read_scored
 from core.errors import UsageError
 from core.records import GoldenSet, Item, Task
@@ -23,7 +22,7 @@ from core.stats.mean_records import SystemMeans
 from core.stats.system_means import system_means
 
 if TYPE_CHECKING:
-    from core.api.measures import AnyVerdicts
+    from core.api.measures import AnyVerdicts, JudgeFiles
 
 OFF_SCALE = "scores off the scale of the labels"
 
@@ -47,6 +46,8 @@ class EstimatedMeans:
     plan: LabelPlan | None
     next: NextLabels | None
     left_out: Mapping[str, int]
+    n_calibration_left_out: int = 0
+    n_calibration_kept: int = 0
 
     @property
     def finding(self) -> str:
@@ -71,32 +72,37 @@ def estimate_means(
     aspect: str,
     *,
     items: GoldenSet | Path | str | None = None,
-    judge_file: Path | str | None = None,
+    judge_file: JudgeFiles = None,
     picked: Collection[str] = (),
     planned: int | None = None,
     seed: int = 0,
+    all_items: bool = False,
 ) -> EstimatedMeans:
     """Bias-corrected mean human score of every system on `aspect`, from few labels and many verdicts.
 
     `golden` holds the labels; `verdicts` name its items and any number of others, whose system and source stand in
-    columns of the verdict file or in `items` (a file or a loaded set of items).  `judge_file` is that of the judge:
-    items whose labels chose or fitted its scores are left out, recognised by their texts.  `picked` are ids of items
+    columns of the verdict file or in `items` (a file or a loaded set of items).  Items
+    whose labels chose or fitted the scores are left out: the verdicts mark them, and `judge_file` knows their texts
+    (`all_items` keeps them, which flatters).  `picked` are ids of items
     whose labels are no random draw (triage): those labels are left out.  `planned` asks what so many labels a system
     would give; it is told anyway while no system has enough.  `seed` draws the items to label next.
 
     AspectError for an unknown aspect, GoldenError for a file that cannot be read, UsageError for pairs of texts and
     where no verdict can be placed.
     """
+    from core.api.measures import calibration_items
+
     task, picked = task_of(golden, aspect), frozenset(picked)
     if golden.kind == "pair":
         raise UsageError(PAIRS.format(name=golden.name, aspect=aspect))
     rows, n_off = _rows(verdicts, aspect, task)
+    behind = calibration_items(golden, rows.calibration_items, judge_file, map_too=False)
     judged = judged_items(
         golden,
         aspect,
         rows,
         places=_places(items),
-        seen=() if judge_file is None else calibrated_on(golden, judge_file, map_too=False),
+        seen=() if all_items else behind.tolist(),
         picked=[k for k, item_id in enumerate(golden.item_ids) if item_id in picked],
     )
     if not judged.items.has_score.any():
@@ -112,6 +118,7 @@ def estimate_means(
         plan_labels(means, planned or USUAL_LABELS) if asked else None,
         next_labels(judged, means, seed=seed),
         {**judged.left_out, **({OFF_SCALE: n_off} if n_off else {})},
+        **{"n_calibration_kept" if all_items else "n_calibration_left_out": int(behind.size)},
     )
 
 
@@ -128,7 +135,9 @@ def _rows(verdicts: AnyVerdicts, aspect: str, task: Task) -> tuple[ScoredRows, i
     groups = {} if file is None else read_groups(file)
     named = [groups.get(item_id, ("", "")) for item_id in ids] if groups else []
     n_off = sum(verdict.reason == "out of range" for verdict in read.unscored)
-    return ScoredRows(ids, read.values, [system for system, _ in named], [source for _, source in named]), n_off
+    marked = frozenset(verdict.item_id for verdict in read if verdict.calibration_item)
+    systems, sources = [system for system, _ in named], [source for _, source in named]
+    return ScoredRows(ids, read.values, systems, sources, marked), n_off
 
 
 def _places(items: GoldenSet | Path | str | None) -> Mapping[str, Item] | None:
@@ -136,17 +145,3 @@ def _places(items: GoldenSet | Path | str | None) -> Mapping[str, Item] | None:
         return None
     loaded = items if isinstance(items, GoldenSet) else load_items(items)
     return {item.item_id: item for item in loaded.items}
-
-
-def calibrated_on(golden: GoldenSet, judge_file: Path | str, *, map_too: bool = True) -> list[int]:
-    """Positions of the items whose texts chose or fitted the judge, or a judge within a fused one.
-
-    Without `map_too` not those whose labels fitted nothing but the map to the human scale.
-    """
-    from core.export.judge_reading import kind_of_file, open_file
-
-    card = open_file(judge_file, kind_of_file(judge_file), accept_edited=True).card
-    bodies = [card["texts"], *(part["judge"]["texts"] for part in card.get("parts", ()) if part.get("judge"))]
-    known = [KnownTexts.from_json(body) for body in bodies]
-    digests = {digest for texts in known for digest in (texts.calibration if map_too else texts.behind_scores)}
-    return [k for k, item in enumerate(golden.items) if text_digest(item) in digests]

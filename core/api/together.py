@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from core.api.loading import load_judges
-from core.api.system_means import calibrated_on
+from core.api.measures import calibration_items
 from core.calibration.candidate_pool import ensemble_scores
 from core.data.split import task_of
 from core.errors import UsageError
@@ -51,7 +51,7 @@ def check_together(
     told: dict[str, Any] = {"judge": judge, "replies": replies, "accept_edited": accept_edited}
     together = load_judges(judge_files, together=True, **told)
     try:
-        seen = [np.array(calibrated_on(golden, file), dtype=np.intp) for file in judge_files]
+        seen = [calibration_items(golden, (), file) for file in judge_files]
         parts = {each.task.aspect: _parts(golden, each, own) for each, own in zip(together.judges, seen, strict=True)}
         with closing(load_judges(judge_files, **told)) as alone:
             return _measured(golden, together, alone, parts, resamples=bootstrap, seed=seed)

@@ -329,4 +329,5 @@ def _t_interval(values: FloatArray, minus: FloatArray | None = None, confidence:
     freedom = squares.sum() ** 2 / (squares**2 / np.array([sample.size - 1 for sample in samples])).sum()
     reach = float(stdtrit(freedom, 0.5 + confidence / 2) * np.sqrt(squares.sum()))
     middle = float(values.mean() - (0.0 if minus is None else minus.mean()))
-    return Interval(middle - reach, middle + reach, confidence, f"t({freedom:.3g}) over candidates")
+    most = 1.0 if minus is None else 2.0  # of a correlation, and of a difference of two
+    return Interval(middle - reach, middle + reach, confidence, f"t({freedom:.3g}) over candidates").within(-most, most)

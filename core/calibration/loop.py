@@ -26,7 +26,7 @@ from core.calibration.fitting import (
 )
 from core.calibration.proposals import Folds, distinct, draft_requests, gate, refine_requests
 from core.calibration.racing_order import Order, racing_order
-from core.calibration.records import Calibration, Phase, WorkDone
+from core.calibration.records import BothSides, Calibration, Phase, WorkDone
 from core.calibration.revisit import revisit, step_items
 from core.calibration.settings import CalibrationSettings
 from core.data.known_texts import KnownTexts
@@ -34,7 +34,6 @@ from core.data.split import few_held_out, few_labels
 from core.errors import JudgeError
 from core.judging.base import DraftBatch
 from core.records import (
-    Alignment,
     Criteria,
     FloatArray,
     GoldenSet,
@@ -271,9 +270,9 @@ def _result(
     final = table.mean(members)
     scores = final_scores(run.golden, table, members, final, on_both)
 
-    def aligned(values: FloatArray) -> dict[str, Alignment]:
-        sides = {"calibration": pool.items.take(all_asked), "held_out": held_out}
-        return {side: pool.align(values[None, items.positions], items)[0] for side, items in sides.items()}
+    def aligned(values: FloatArray) -> BothSides:
+        sides = (pool.items.take(all_asked), held_out)
+        return BothSides(*(pool.align(values[None, items.positions], items)[0] for items in sides))
 
     of_final, bare = aligned(final), table.values(baseline.criteria_id)
     gain = pool.difference(final[held_out.positions], bare[held_out.positions], held_out)
@@ -300,8 +299,8 @@ def _result(
         texts=KnownTexts.of(run.golden, run.split.calibration, run.split.held_out),
         chosen=chosen,
         candidates=pool.candidates(),
-        calibration=of_final["calibration"],
-        held_out=of_final["held_out"],
+        calibration=of_final.calibration,
+        held_out=of_final.held_out,
         best_single=aligned(table.values(members[0])),
         no_criteria=aligned(bare),
         gain=gain,

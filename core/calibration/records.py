@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from core.calibration.settings import CalibrationSettings
 from core.data.known_texts import KnownTexts
+from core.json_form import json_fields
 from core.records import Alignment, Criteria, ScoreMatrix, Split, Task, Usage
 from core.stats import Difference
 from core.stats.on_scale import IsotonicMap
@@ -134,12 +135,23 @@ class Estimate:
     few_labels: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class BothSides:
+    """Alignments of one judge on the items that chose it and on held-out ones, named as in `Calibration`."""
+
+    calibration: Alignment
+    held_out: Alignment
+
+    def as_json(self) -> dict[str, Any]:
+        return json_fields(self)
+
+
 @dataclass(frozen=True)
 class Calibration:
     """The result.  `chosen` are the criteria of the final judge (one, or the members of the ensemble).
 
     `calibration` and `held_out` are alignments of the final judge on the two sides of the split: the first chose
-    it and flatters, the second did not.  `best_single` and `no_criteria` hold the same two for the single best
+    it and flatters, the second did not.  `best_single` and `no_criteria` have the same two for the single best
     criteria and for the judge without criteria.  `gain` is the final judge minus the one without criteria on the
     held-out items that both scored: its test alone says whether the criteria bring anything.  `scores` are the final
     judge's (first row) and its members' on calibration, then held-out items.  `work` tells what was asked for and
@@ -158,8 +170,8 @@ class Calibration:
     candidates: tuple[Candidate, ...]
     calibration: Alignment
     held_out: Alignment
-    best_single: Mapping[str, Alignment]
-    no_criteria: Mapping[str, Alignment]
+    best_single: BothSides
+    no_criteria: BothSides
     gain: Difference
     scores: ScoreMatrix
     isotonic: Mapping[str, Any] | None

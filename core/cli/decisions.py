@@ -9,16 +9,18 @@ import typer
 
 from core.cli.options import (
     VERDICTS,
+    AllItemsFlag,
     AspectOption,
     Golden,
     JsonFlag,
+    JudgeFilesOption,
     MapOption,
     RanksOption,
     ValuesOption,
     chosen_ranks,
     read_table,
 )
-from core.cli.output import noted, notes, tell
+from core.cli.output import noted, notes, seen_counts, seen_words, tell
 
 commands = typer.Typer(add_completion=False)
 
@@ -32,9 +34,8 @@ def threshold(
     yes_from: Annotated[float | None, typer.Option(help="Lowest label that is a yes, on other scales.")] = None,
     miss_cost: Annotated[float, typer.Option(help="What it costs where people say yes and the judge no.")] = 1.0,
     alarm_cost: Annotated[float, typer.Option(help="What it costs where the judge says yes and people no.")] = 1.0,
-    judge_file: Annotated[
-        Path | None, typer.Option(help="The judge's file: items that it was calibrated with are left out.")
-    ] = None,
+    judge_file: JudgeFilesOption = None,
+    all_items: AllItemsFlag = False,
     ranks: RanksOption = None,
     values: ValuesOption = None,
     mapped: MapOption = None,
@@ -55,8 +56,10 @@ def threshold(
         miss_cost=miss_cost,
         alarm_cost=alarm_cost,
         judge_file=judge_file,
+        all_items=all_items,
     )
-    tell(chosen.as_json() | noted(off), [*yes_no_words(chosen), *off], as_json)
+    lines = [*yes_no_words(chosen), *off, *seen_words(chosen)]
+    tell(chosen.as_json() | noted(off) | seen_counts(chosen), lines, as_json)
 
 
 @commands.command(rich_help_panel="Measure")
@@ -65,9 +68,8 @@ def preferences(
     verdicts: Annotated[Path | None, typer.Argument(help=f"A judge beside the people. {VERDICTS}")] = None,
     *,
     aspect: Annotated[str, typer.Option("--aspect", help="The human_<aspect> to use.")] = "preference",
-    judge_file: Annotated[
-        Path | None, typer.Option(help="The judge's file: pairs that it was calibrated with are left out.")
-    ] = None,
+    judge_file: JudgeFilesOption = None,
+    all_items: AllItemsFlag = False,
     values: ValuesOption = None,
     mapped: MapOption = None,
     as_json: JsonFlag = False,
@@ -80,8 +82,9 @@ def preferences(
     loaded, table, off = load_golden(golden, values=values, mapping=mapped), None, list[str]()
     if verdicts is not None:
         table, _, off = read_table(loaded, verdicts, aspect, values)
-    outcome = preferred(loaded, aspect, table, judge_file=judge_file)
+    outcome = preferred(loaded, aspect, table, judge_file=judge_file, all_items=all_items)
     lines = strength_lines("people", outcome.by_people)
     if outcome.by_judge is not None and outcome.agreement is not None:
         lines = [*agreement_words(outcome.agreement), *lines, *strength_lines("the judge", outcome.by_judge)]
-    tell(outcome.as_json() | noted(off), [*lines, *off] + (notes(outcome.caution) if outcome.caution else []), as_json)
+    lines += [*off, *(notes(outcome.caution) if outcome.caution else []), *seen_words(outcome)]
+    tell(outcome.as_json() | noted(off) | seen_counts(outcome), lines, as_json)

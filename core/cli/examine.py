@@ -10,9 +10,11 @@ import typer
 
 from core.cli.options import (
     VERDICTS,
+    AllItemsFlag,
     AspectOption,
     Golden,
     JsonFlag,
+    JudgeFilesOption,
     MapOption,
     RanksOption,
     StatisticOption,
@@ -20,7 +22,7 @@ from core.cli.options import (
     chosen_ranks,
     read_table,
 )
-from core.cli.output import because, interval_words, noted, number, probability, signed, tell
+from core.cli.output import because, interval_words, noted, number, probability, seen_counts, seen_words, signed, tell
 
 if TYPE_CHECKING:
     from core.comparison.examination import Examination
@@ -36,9 +38,8 @@ def examine(
     *,
     aspect: AspectOption,
     statistic: StatisticOption = "spearman",
-    judge_file: Annotated[
-        Path | None, typer.Option(help="The judge's file: items that it was calibrated with are left out.")
-    ] = None,
+    judge_file: JudgeFilesOption = None,
+    all_items: AllItemsFlag = False,
     model: Annotated[
         str, typer.Option(help="The judge's model: does it favour systems of its family?  Else from the judge's file.")
     ] = "",
@@ -59,9 +60,11 @@ def examine(
         aspect,
         statistic=statistic,
         judge_file=judge_file,
+        all_items=all_items,
         model=model,
     )
-    tell(examination.as_json() | noted(off), [*_words(examination), *off], as_json)
+    lines = [*_words(examination), *off, *seen_words(examination.overall)]
+    tell(examination.as_json() | noted(off) | seen_counts(examination.overall), lines, as_json)
 
 
 def _words(examination: Examination) -> list[str]:
@@ -77,10 +80,12 @@ def _words(examination: Examination) -> list[str]:
 
 
 def _part_words(part: Part) -> str:
+    from core.stats.claims import HALF_ALPHA
+
     aligned = part.alignment
     error = "" if part.error is None else f", error {number(part.error)} ({number(part.expected)} expected)"
     figures = f"{part.name}: {number(aligned.value)}{interval_words(aligned.interval)}, n = {aligned.n}"
     if part.difference is None:
         return f"{figures}{because(aligned.reason)}{error}"
-    excess = f"excess over the other parts {signed(part.difference, part.interval)}, {probability(part.p)}"
+    excess = f"excess over the other parts {signed(part.difference, part.interval)}, {probability(part.p, HALF_ALPHA)}"
     return f"{figures}{error}; {excess}"

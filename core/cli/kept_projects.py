@@ -239,12 +239,12 @@ def _replay(as_json: bool) -> None:
         )
     body = {
         **{"aspect": ASPECT, "calls": result.calls, "held_out": result.held_out.as_json()},
-        "no_criteria": {side: alignment.as_json() for side, alignment in result.no_criteria.items()},
+        "no_criteria": result.no_criteria.as_json(),
         "gain": result.gain.as_json(),
     }
     lines = [
         f"Held-out: {alignment_words(result.held_out)}",
-        f"Held-out, no criteria: {alignment_words(result.no_criteria['held_out'])}",
+        f"Held-out, no criteria: {alignment_words(result.no_criteria.held_out)}",
         gain_words(result.gain),
         *notes(*result.warnings),
         "The labels are simulated, and so is the judge: a program of a few rules, no language model.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,11 +12,13 @@ import typer
 
 from core.cli.options import (
     VERDICTS,
+    AllItemsFlag,
     AspectOption,
     BootstrapOption,
     ForceFlag,
     Golden,
     JsonFlag,
+    JudgeFilesOption,
     LevelOption,
     MapOption,
     RanksOption,
@@ -27,7 +30,19 @@ from core.cli.options import (
     read_scale,
     read_table,
 )
-from core.cli.output import alignment_words, because, interval_words, noted, notes, number, probability, signed, tell
+from core.cli.output import (
+    alignment_words,
+    because,
+    interval_words,
+    noted,
+    notes,
+    number,
+    probability,
+    seen_counts,
+    seen_words,
+    signed,
+    tell,
+)
 from core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -53,6 +68,8 @@ def align(
     ] = False,
     statistic: StatisticOption = "spearman",
     level: LevelOption = "auto",
+    judge_file: JudgeFilesOption = None,
+    all_items: AllItemsFlag = False,
     bootstrap: BootstrapOption = 1000,
     seed: SeedOption = 0,
     ranks: RanksOption = None,
@@ -69,14 +86,22 @@ def align(
     loaded = load_golden(golden, ranks=chosen_ranks(ranks), values=values, mapping=mapped)
     table, unknown, off = read_table(loaded, verdicts, aspect, values)
     body, lines = {"n_unknown": unknown} | noted(off), [*_unknown_words(unknown, len(table)), *off]
+    common: Mapping[str, Any] = {
+        "bootstrap": bootstrap,
+        "seed": seed,
+        "judge_file": judge_file,
+        "all_items": all_items,
+    }
     if everything:
-        report = align_all(loaded, table, aspect, bootstrap=bootstrap, seed=seed)
-        tell(report.as_json() | body, [*_table_words(report), *lines], as_json)
+        report = align_all(loaded, table, aspect, **common)
+        lines += seen_words(report.alignments[0])
+        tell(report.as_json() | body | seen_counts(report.alignments[0]), [*_table_words(report), *lines], as_json)
         return
     at = chosen_level(level)
-    alignment = measure(loaded, table, aspect, statistic=statistic, level=at, bootstrap=bootstrap, seed=seed)
+    alignment = measure(loaded, table, aspect, statistic=statistic, level=at, **common)
     asked = list(filter(None, [backwards_words(alignment, "The judge")]))
-    tell(alignment.as_json() | body, [alignment_words(alignment), *asked, *lines], as_json)
+    lines += seen_words(alignment)
+    tell(alignment.as_json() | body | seen_counts(alignment), [alignment_words(alignment), *asked, *lines], as_json)
 
 
 @commands.command("read-ratings", rich_help_panel="Methods")
@@ -113,6 +138,8 @@ def compare(
     aspect: AspectOption,
     statistic: StatisticOption = "spearman",
     level: LevelOption = "auto",
+    judge_file: JudgeFilesOption = None,
+    all_items: AllItemsFlag = False,
     bootstrap: BootstrapOption = 1000,
     seed: SeedOption = 0,
     ranks: RanksOption = None,
@@ -136,9 +163,13 @@ def compare(
         level=chosen_level(level),
         bootstrap=bootstrap,
         seed=seed,
+        judge_file=judge_file,
+        all_items=all_items,
     )
     off = [f"{name}: {words}" for name, said in (("a", off_a), ("b", off_b)) for words in said]
-    tell(comparison.as_json() | noted(off), [*_comparison_words(comparison), *off], as_json)
+    sides = comparison.difference.a, comparison.difference.b
+    lines = [*_comparison_words(comparison), *off, *seen_words(*sides)]
+    tell(comparison.as_json() | noted(off) | seen_counts(*sides), lines, as_json)
 
 
 @commands.command(rich_help_panel="Measure")
@@ -161,6 +192,8 @@ def ceiling(
     standardise: Annotated[
         bool, typer.Option("--standardise", help="Annotator test: take mean and spread out of each rater first.")
     ] = False,
+    judge_file: JudgeFilesOption = None,
+    all_items: AllItemsFlag = False,
     nominal: Annotated[bool, typer.Option("--nominal", help="Annotator test: labels are classes, no order.")] = False,
     bootstrap: BootstrapOption = 1000,
     seed: SeedOption = 0,
@@ -181,8 +214,11 @@ def ceiling(
     if verdicts is not None:
         table, unknown, off = read_table(loaded, verdicts, aspect, values)
         axis, panel = people.leave_one_out.alignment, people.panel or None
-        paired = beside_people(loaded, table, aspect, statistic=axis.statistic, level=axis.level, panel=panel)
-        test = partial(annotator_test, epsilon=EPSILONS[raters_are], nominal=nominal, standardise=standardise)
+        seen: Mapping[str, Any] = {"judge_file": judge_file, "all_items": all_items}
+        paired = beside_people(loaded, table, aspect, statistic=axis.statistic, level=axis.level, panel=panel, **seen)
+        test: Any = partial(
+            annotator_test, epsilon=EPSILONS[raters_are], nominal=nominal, standardise=standardise, **seen
+        )
         usual, by_source, over_items = (
             test(loaded, table, aspect, clustered=clustered, panel=panel) for clustered in (None, True, False)
         )
@@ -193,6 +229,7 @@ def ceiling(
             "annotator_test_over_items": over_items.as_json(),
             "n_unknown": unknown,
             **noted(off),
+            **seen_counts(paired.judge),
         }
         lines += [
             beside_people_words(paired, f"{axis.statistic}, {axis.level} level"),
@@ -200,6 +237,7 @@ def ceiling(
             *([annotator_test_words(over_items)] if usual.clustered else []),
             *_unknown_words(unknown, len(table)),
             *off,
+            *seen_words(paired.judge),
         ]
     tell(body, lines, as_json)
 
@@ -213,9 +251,8 @@ def estimate_means(
     items: Annotated[
         Path | None, typer.Option(help="Items that the verdicts are about, with system_id, where they do not say it.")
     ] = None,
-    judge_file: Annotated[
-        Path | None, typer.Option(help="The judge's file: items that it was calibrated with are left out.")
-    ] = None,
+    judge_file: JudgeFilesOption = None,
+    all_items: AllItemsFlag = False,
     picked: Annotated[
         Path | None, typer.Option(help="Ids of items whose labels are no random draw (triage), one a line.")
     ] = None,
@@ -236,11 +273,13 @@ def estimate_means(
         aspect,
         items=items,
         judge_file=judge_file,
+        all_items=all_items,
         picked=() if picked is None else _ids_in(picked),
         planned=plan,
         seed=seed,
     )
-    tell(estimated.as_json(), _means_words(estimated), as_json)
+    optimistic = seen_words(estimated) if all_items else []  # what is left out stands in the finding
+    tell(estimated.as_json() | seen_counts(estimated), [*_means_words(estimated), *optimistic], as_json)
 
 
 def _ids_in(file: Path) -> list[str]:
@@ -301,14 +340,15 @@ def _unknown_words(n_unknown: int, n_verdicts: int) -> list[str]:
 def _table_words(table: AgreementReport) -> list[str]:
     lines = [alignment_words(alignment) for alignment in table.alignments]
     if errors := table.errors:
-        lines.append(f"mean absolute error {number(errors.mae)}, bias {number(errors.bias)} points, n = {errors.n}")
+        error = f"mean absolute error {number(errors.mae)}, bias {signed(errors.bias)} points"
+        lines.append(f"{error} ({table.words}), n = {errors.n}")
     if steps := table.steps:
         shares = f"exact agreement {number(steps.exact)}, at most one step apart {number(steps.adjacent)}"
         kappa = f"quadratic kappa {number(steps.quadratic_kappa)}"
-        lines.append(f"{kappa}, {shares}, n = {steps.n}{because(steps.reason)}")
+        lines.append(f"{kappa}, {shares} ({table.words}), n = {steps.n}{because(steps.reason)}")
     if two := table.binary:
         rates = f"precision {number(two.precision)}, recall {number(two.recall)}, F1 {number(two.f1)}"
-        lines.append(f"{rates}, kappa {number(two.kappa)}, n = {two.n}{because(two.reason)}")
+        lines.append(f"{rates}, kappa {number(two.kappa)} ({table.words}), n = {two.n}{because(two.reason)}")
     return lines + (notes(table.note) if table.note else [])
 
 

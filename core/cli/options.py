@@ -92,6 +92,18 @@ EffortOption = Annotated[str, typer.Option("--effort", help="How long the model 
 ExtraOption = Annotated[
     str, typer.Option("--extra-body", help="JSON object of further fields of each request; kept in judge.yaml.")
 ]
+JudgeFilesOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--judge-file",
+        help="A judge's file; once for each judge. Items that it was calibrated on are left out, as are those that the "
+        "verdicts mark.",
+    ),
+]
+AllItemsFlag = Annotated[
+    bool,
+    typer.Option("--all-items", help="Keep items that the judge was calibrated on. The result is then optimistic."),
+]
 VERDICTS = "Verdicts (item_id, score) or replies (item_id, responses)."
 
 JudgeSpec = Annotated[

@@ -73,10 +73,28 @@ def alignment_words(alignment: Alignment) -> str:
     ends, a = alignment.interval, alignment
     groups = f" in {a.n_groups} groups, {a.n_left_out} left out" if a.level == "sample" else ""
     unread = f", {a.n_unscored} unscored" if a.n_unscored else ""
-    reason = because(a.reason) if a.value is None else ""
+    reason = because(a.reason if a.value is None else f"no interval: {a.no_interval}" if a.no_interval else "")
     method = f"; interval: {ends.method}" if ends and a.level == "system" else ""
     figures = f"{number(a.value)}{interval_words(ends)}, n = {a.n}"
     return f"{a.statistic}, {a.level} level: {figures}{groups}{unread}{reason}{method}"
+
+
+def seen_words(*results: Any) -> list[str]:
+    """One line on the items that a judge was calibrated on, left out or kept; none where there are none."""
+    counts = seen_counts(*results)
+    if n := counts["n_calibration_kept"]:
+        return [
+            f"Optimistic: {n:,} of the items chose or fitted the judge. Leave out --all-items for a figure to report."
+        ]
+    if n := counts["n_calibration_left_out"]:
+        return [f"Left out: {n:,} labelled items that the judge was calibrated on (--all-items keeps them)."]
+    return []
+
+
+def seen_counts(*results: Any) -> dict[str, int]:
+    """How many items that a judge was calibrated on were left out or kept, as JSON has it; the larger of several."""
+    names = ("n_calibration_left_out", "n_calibration_kept")
+    return {name: max(getattr(result, name) for result in results) for name in names}
 
 
 def alignment_line(name: str, alignment: Mapping[str, Any], remark: str = "") -> str:
@@ -115,11 +133,11 @@ def _range(interval: Interval | Sequence[float] | None, shown: Callable[[float |
     return f" [{shown(low, 3)}, {shown(high, 3)}]"
 
 
-def probability(value: float | None) -> str:
-    """``"p = .012"``; small ones as ``"p < .001"``."""
-    from core.stats.claims import p_figure
+def probability(value: float | None, limit: float | None = None) -> str:
+    """``"p = .012"``; small ones as ``"p < .001"``; `limit` as in `p_figure`."""
+    from core.stats.claims import ALPHA, p_figure
 
-    return p_figure(value, "p = —")
+    return p_figure(value, "p = —", limit=limit or ALPHA)
 
 
 def because(reason: str) -> str:

@@ -17,7 +17,17 @@ from core.json_form import json_fields
 from core.records import Alignment, FloatArray, IntArray, Interval, Level, Measure, Scale, Statistic
 from core.stats import claim, spread_over_sources
 from core.stats.beyond_labels import LEAST_EXCESS, Beyond, beyond_labels, place_taken
-from core.stats.claims import LEAST_SOURCES, TOO_FEW, estimate, number, p_figure, range_words, signed, signed_range
+from core.stats.claims import (
+    HALF_ALPHA,
+    LEAST_SOURCES,
+    TOO_FEW,
+    estimate,
+    number,
+    p_figure,
+    range_words,
+    signed,
+    signed_range,
+)
 from core.stats.confidence_sequence import stream_mean
 from core.stats.intervals import CONFIDENCE, ROUNDING, t_quantile, two_sided
 from core.stats.items import paired
@@ -102,7 +112,7 @@ class Bias:
     @property
     def shown(self) -> bool:
         """Whether it is beyond chance and no trifle; a judge is never said to be against its own family."""
-        verdict = claim(self.difference, self.interval, self.p)
+        verdict = claim(self.difference, self.interval, self.p, alpha=HALF_ALPHA)
         if self.interval is None:
             return False
         if verdict == "higher":
@@ -114,7 +124,7 @@ class Bias:
         """E.g. ``"correlation 0.68 [0.60, 0.75], 0.15 expected without bias, raters 0.23 [0.10, 0.35]; excess …"``."""
         if self.difference is None:
             return self.reason
-        tested = p_figure(self.p, self.reason or "no p")
+        tested = p_figure(self.p, self.reason or "no p", limit=HALF_ALPHA)
         if self.first is not None and self.flips is not None:
             fair = f"{self.first.words}, where 0.50 is fair, {tested}"
             changes = f"share of verdicts that change with the order {self.flips.words}"

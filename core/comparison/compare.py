@@ -156,8 +156,8 @@ def annotator_tests(
 ) -> tuple[AnnotatorTest | None, ...]:
     """The Alternative Annotator Test, one a row of `board`, which was made of `judges`; empty without single ratings.
 
-    None for a judge on a scale of its own, unless `standardise` takes mean and spread out of everybody's labels: its
-    scores are no labels.
+    The judge's labels are its scores mapped to the raters' scale, where it has a map.  None for a judge on a scale of
+    its own without one, unless `standardise` takes mean and spread out of everybody's labels.
     """
     table = _raters(golden, board.aspect)
     if table is None:
@@ -165,11 +165,11 @@ def annotator_tests(
     items = LabelledItems.of(golden, board.aspect)
 
     def tested(judge: JudgeScores, at: IntArray) -> AnnotatorTest | None:
-        if not standardise and not _means_labels(judge):
+        if not standardise and not judge.means_labels:
             return None
         return annotator_test(
             table.at(at),
-            judge.upward[at],
+            judge.on_raters_scale[at],
             items.take(at),
             epsilon=epsilon,
             clustered=clustered,
@@ -214,22 +214,18 @@ def _row(
         cost=pool.costs[place],
         n_seen_used=int(np.isin(at, list(judge.seen)).sum()),
         calls_per_item=judge.calls_per_item,
-        on_scale=_points(judge, judge.values[at], items.labels, scale),
+        on_scale=_points(judge, at, items.labels, scale),
         people=None if raters is None else beside_people(raters.at(at), judge.upward[at], items, alignment.measure),
     )
 
 
-def _points(judge: JudgeScores, values: FloatArray, labels: FloatArray, scale: Scale) -> OnScale:
+def _points(judge: JudgeScores, at: IntArray, labels: FloatArray, scale: Scale) -> OnScale:
     """Errors and agreement in points of the labels' scale; only a note where they have no meaning for this judge."""
-    if not _means_labels(judge):
+    if not judge.means_labels:
         return OnScale(note=f"its scores are on a scale of their own, not on {scale}")
-    points = on_scale(values, labels, scale)
-    return OnScale(note=f"its {points.note}") if points.note else points
-
-
-def _means_labels(judge: JudgeScores) -> bool:
-    """Whether its scores mean what labels mean."""
-    return judge.on_scale and judge.higher_is_better
+    mapped = None if judge.mapped is None else judge.mapped[at]
+    points = on_scale(judge.values[at], labels, scale, mapped=mapped)
+    return replace(points, note=f"its {points.note}") if points.note else points
 
 
 def _best_first(values: Sequence[float]) -> list[int]:

@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 
 from core.comparison.biases import Bias, examine_biases
-from core.comparison.fails import Division, ExaminedItems, Part, Parts, examine_parts
+from core.comparison.fails import Division, ExaminedItems, Part, examine_parts
 from core.json_form import json_fields
 from core.records import Alignment, FloatArray, GoldenSet, IntArray, Interval, JudgeScores, Measure, Scale, Statistic
 from core.stats import ALPHA, align, holm
-from core.stats.claims import HALF_ALPHA, estimate
+from core.stats.claims import HALF_ALPHA, estimate, level_words
+from core.stats.intervals import t_quantile
 from core.stats.on_scale import to_steps
 from core.stats.slices import Contrast
 from core.wording import counted
@@ -119,7 +120,9 @@ class Examination:
     def basis(self) -> str:
         """What it was measured by and on."""
         on = f"{counted(self.n, 'unseen item')} of {counted(self.n_sources, 'source')}"
-        tests = f"{counted(self.n_tests, 'test')}, p corrected after Holm and intervals widened for all of them"
+        corrected = f"each p is corrected after Holm for all of them, and a claim takes {level_words(HALF_ALPHA)}"
+        intervals = "Intervals of parts are corrected alike; those of biases are 95 % each, uncorrected"
+        tests = f"{counted(self.n_tests, 'test')}: {corrected}. {intervals}"
         agreement = f"{self.overall.statistic.capitalize()} over all items {estimate(self.overall)}, on {on}"
         return f"{agreement}. Parts are compared by errors in points of the labels' scale. {tests}."
 
@@ -157,19 +160,17 @@ def examine(
     found = examine_parts(items, measure)
     biases = examine_biases(items, statistic, model or judge.name)
     p_of_biases = [np.nan if bias.p is None else bias.p for bias in biases]
-    p = np.minimum(holm([*(contrast.p for contrast in found.contrasts), *p_of_biases]) * ALPHA / HALF_ALPHA, 1.0)
-    n_tests, n_parts = int((~np.isnan(p)).sum()), len(found.parts)
-    parts = _corrected(found, p[:n_parts], n_tests)
-    settled = zip(biases, p[n_parts:].tolist(), strict=True)
-    biases = tuple(bias if np.isnan(own) else replace(bias, p=own) for bias, own in settled)
-    distribution = _distribution(labels[at], judge, at, golden.aspects[aspect].scale)
+    p = holm([*(contrast.p for contrast in found.contrasts), *p_of_biases])
+    n_tests, n_parts, scale = int((~np.isnan(p)).sum()), len(found.parts), golden.aspects[aspect].scale
+    parts = tuple(
+        part if np.isnan(own) else _tested(part, contrast, own, n_tests, scale.high - scale.low)
+        for part, contrast, own in zip(found.parts, found.contrasts, p[:n_parts].tolist(), strict=True)
+    )
+    biases = tuple(
+        bias if np.isnan(own) else replace(bias, p=own) for bias, own in zip(biases, p[n_parts:].tolist(), strict=True)
+    )
+    distribution = _distribution(labels[at], judge, at, scale)
     return Examination(judge.name, overall, n_sources, parts, distribution, n_tests, biases, found.left_out)
-
-
-def _corrected(found: Parts, p: FloatArray, n_tests: int) -> tuple[Part, ...]:
-    """The parts with p corrected and intervals widened for `n_tests`."""
-    parts = zip(found.parts, found.contrasts, p.tolist(), strict=True)
-    return tuple(part if np.isnan(own) else _tested(part, contrast, own, n_tests) for part, contrast, own in parts)
 
 
 def _distribution(labels: FloatArray, judge: JudgeScores, at: IntArray, scale: Scale) -> Distribution:
@@ -188,17 +189,24 @@ def _distribution(labels: FloatArray, judge: JudgeScores, at: IntArray, scale: S
         counts = np.bincount(to_steps(values, parts).astype(np.intp), minlength=n_steps)
         return Spread(float(values.mean()), float(values.std()), tuple((counts / values.size).tolist()))
 
-    scores = judge.values[at]
-    meant = judge.on_scale and judge.higher_is_better and bool(((scores >= scale.low) & (scores <= scale.high)).all())
+    scores = judge.on_raters_scale[at]
+    meant = judge.means_labels and bool(((scores >= scale.low) & (scores <= scale.high)).all())
     note = "" if meant else f"The judge's scores are on a scale of their own, not on {scale}."
     return Distribution(names, spread(labels), spread(scores) if meant else None, note)
 
 
-def _tested(part: Part, contrast: Contrast, p: float, n_tests: int) -> Part:
-    from scipy.special import stdtrit
+def _looks(p: float, corrected: float, n_tests: int) -> float:
+    """How many looks a corrected p counts as, twice as many at `HALF_ALPHA`: an interval widened for so many leaves out
+    0 where the corrected p is up to `HALF_ALPHA`, and only there.
+    """
+    return ALPHA / HALF_ALPHA * (n_tests if p <= 0.0 else max(corrected / p, 1.0))
 
-    reach = float(stdtrit(contrast.freedom, 1.0 - HALF_ALPHA / (2.0 * n_tests))) * contrast.error
-    low, high = contrast.value - reach, contrast.value + reach
-    method = f"jackknife over {part.n_sources:,} sources, t({contrast.freedom}), widened for {n_tests} looks"
-    interval = Interval(low, high, 1.0 - ALPHA, method, part.n_sources)
-    return replace(part, difference=contrast.value, interval=interval, p=p)
+
+def _tested(part: Part, contrast: Contrast, p: float, n_tests: int, width: float) -> Part:
+    reach = t_quantile(contrast.freedom, _looks(contrast.p, p, n_tests)) * contrast.error
+    method = f"jackknife over {part.n_sources:,} sources, t({contrast.freedom}), {_CORRECTED.format(n_tests)}"
+    interval = Interval(contrast.value - reach, contrast.value + reach, 1.0 - HALF_ALPHA, method, part.n_sources)
+    return replace(part, difference=contrast.value, interval=interval.within(-width, width), p=p)
+
+
+_CORRECTED = "corrected for {} tests as p is"

@@ -23,7 +23,7 @@ from core.errors import AspectError
 from core.json_form import json_fields
 from core.records import Alignment, FloatArray, GoldenSet, IntArray, Interval, Item, Measure
 from core.stats import LabelledItems, RaterTable, claim, rater_table
-from core.stats.claims import number, p_figure, signed, signed_range
+from core.stats.claims import HALF_ALPHA, number, p_figure, signed, signed_range
 from core.stats.slices import (
     LEAST_EXCESS,
     UNTESTED,
@@ -68,7 +68,7 @@ class Part:
     @property
     def worse(self) -> bool:
         """Whether the judge errs more here than in the other parts, beyond chance and by more than a trifle."""
-        larger = claim(self.difference, self.interval, self.p) == "higher"
+        larger = claim(self.difference, self.interval, self.p, alpha=HALF_ALPHA) == "higher"
         least = LEAST_EXCESS * (self.expected or 0.0)
         return larger and self.interval is not None and self.interval.low > least
 
@@ -81,7 +81,7 @@ class Part:
     @property
     def figures(self) -> str:
         """``"+0.40 [+0.21, +0.59], p < .001"``: the excess error compared with the other parts."""
-        return f"{signed(self.difference)} {signed_range(self.interval)}, {p_figure(self.p)}"
+        return f"{signed(self.difference)} {signed_range(self.interval)}, {p_figure(self.p, limit=HALF_ALPHA)}"
 
     def as_json(self) -> dict[str, Any]:
         return json_fields(self) | {"worse": self.worse}

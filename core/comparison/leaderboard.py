@@ -31,7 +31,7 @@ from core.stats import (
     margin_words,
 )
 from core.stats.bar import Bar
-from core.stats.claims import estimate, level_words
+from core.stats.claims import estimate, level_words, no_interval_words
 
 _MOST_NAMED = 4
 
@@ -332,7 +332,7 @@ def cautions(board: Leaderboard, best: Row) -> list[str]:
     sentences = []
     interval = best.alignment.interval
     if interval is None:
-        sentences.append("There is no interval: it needs 2 sources or more, and values that vary between them.")
+        sentences.append(no_interval_words(best.alignment))
     elif interval.low <= 0.0 <= interval.high:
         sentences.append("Its interval holds 0, so even this judge may agree with people only by chance.")
     flattered = [row.name for row in board.rows if row.n_seen_used]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,8 @@ class Preferences:
     agreement: PreferenceAgreement | None
     n_unknown: int = 0
     n_itself: int = 0
+    n_calibration_left_out: int = field(default=0, metadata={"silent": True})
+    n_calibration_kept: int = field(default=0, metadata={"silent": True})
 
     @property
     def caution(self) -> str:

@@ -55,11 +55,15 @@ def with_planned(board: Leaderboard, place: int, other: int) -> Leaderboard:
 
 
 def without_p(board: Leaderboard, place: int, reason: str) -> Leaderboard:
-    """The same table, no difference of the judge at `place` with a p, for `reason`."""
+    """The same table, nothing claimed of the judge at `place`, for `reason`: no p, and no standing beside a person."""
     if not reason:
         return board
     at = next(k for k, row in enumerate(board.rows) if row.place == place)
-    board = replace(board, bar=board.bar and board.bar.without_p(at, reason))
+    rows = [
+        replace(row, people=row.people.without_claim(reason)) if k == at and row.people is not None else row
+        for k, row in enumerate(board.rows)
+    ]
+    board = replace(board, rows=tuple(rows), bar=board.bar and board.bar.without_p(at, reason))
     if board.pairwise is None:
         return board
     holm, williams = board.pairwise.p_holm.copy(), board.pairwise.williams_p_holm.copy()

@@ -50,6 +50,17 @@ class KnownTexts:
         return cls(*(tuple(body.get(name, "").split()) for name in ("calibration", "held_out", "only_mapped")))
 
 
+def texts_behind(card: Mapping[str, Any]) -> list[KnownTexts]:
+    """The texts that the judge of a judge file met, and those of the judges inside a fused one."""
+    inner = (part["judge"]["texts"] for part in card.get("parts", ()) if part.get("judge"))
+    return [KnownTexts.from_json(body) for body in (card["texts"], *inner)]
+
+
+def calibration_digests(card: Mapping[str, Any]) -> frozenset[str]:
+    """Digests of the texts whose labels chose or fitted the judge of a judge file: there its agreement flatters."""
+    return frozenset(digest for known in texts_behind(card) for digest in known.calibration)
+
+
 def _digests(golden: GoldenSet, positions: Iterable[int]) -> tuple[str, ...]:
     """Each once, sorted."""
     return tuple(sorted({text_digest(golden.items[k]) for k in positions}))

@@ -80,8 +80,9 @@ def change_between(now: Alignment, then: Alignment, *, alpha: float = 0.05, fall
     for name, alignment in (("now", now), ("in the judge file", then)):
         if alignment.value is None:
             return _undefined(f"{name}: {alignment.reason or 'the alignment is undefined'}", alpha, fall)
+        why = alignment.no_interval
         if alignment.interval is None:
-            return _undefined(f"{name}: the alignment has no interval (fewer than 2 sources)", alpha, fall)
+            return _undefined(f"{name}: the alignment has no interval{f' ({why})' if why else ''}", alpha, fall)
         estimates.append(_Estimate.of(alignment.value, alignment.interval))
     current, earlier = estimates
     source_counts = [alignment.interval.n_sources for alignment in (now, then) if alignment.interval]
@@ -89,7 +90,7 @@ def change_between(now: Alignment, then: Alignment, *, alpha: float = 0.05, fall
     q = _quantile(1.0 - alpha)
     low, high = _limits(current, earlier, q)
     method = f"from the intervals of both (MOVER); {now.n} items now, {then.n} then"
-    interval = Interval(low, high, 1.0 - 2.0 * alpha, method)
+    interval = Interval(low, high, 1.0 - 2.0 * alpha, method).within(-2.0, 2.0)
     return Change(
         current.value - earlier.value,
         interval,

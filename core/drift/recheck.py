@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +13,7 @@ import numpy as np
 
 from core.api.loading import load_judge
 from core.api.measures import AnyVerdicts, align, compare, in_records
-from core.data.known_texts import KnownTexts
+from core.data.known_texts import texts_behind
 from core.data.split import task_of, text_digest
 from core.drift.change import change_between
 from core.drift.outcome import Recheck, decided, in_words, shift_between
@@ -140,7 +140,7 @@ def recheck_scores(
     newest = _of_items(verdicts, golden, newer.used)
     beside = Verdicts() if against is None else _of_items(in_records(against, task), golden, newer.used)
     earlier = None if before is None else in_records(before, task)
-    now = align(golden, newest, aspect, **measure)
+    now = align(golden, newest, aspect, all_items=True, **measure)  # `newer` has left out what the judge met
     change = change_between(now, then, alpha=how.alpha, fall=how.fall)
     decision = decided(change)
     own_aspect = str((card.get("task") or {}).get("aspect") or card.get("aspect") or aspect)
@@ -265,7 +265,7 @@ def _paired(
     if both.size < 2:
         return None
     now, then = (_of_items(side, golden, positions[both]) for side in (now, then))
-    return compare(golden, now, then, aspect, **measure).difference
+    return compare(golden, now, then, aspect, all_items=True, **measure).difference
 
 
 # ── which labelled items are newer than the judge, recognised by their texts ──────────────────────────────────
@@ -339,17 +339,9 @@ def _texts_met(card: Mapping[str, Any], aspect: str, old: GoldenSet | None) -> d
     if old is not None and aspect in old.aspects:
         values = old.aspects[aspect].values
         reasons |= {text_digest(old.items[k]): "old" for k, value in enumerate(values) if value is not None}
-    texts = list(_known_texts(card))
+    texts = texts_behind(card)
     reasons |= {digest: "held_out" for judge_texts in texts for digest in judge_texts.held_out}
     return reasons | {digest: "calibration" for judge_texts in texts for digest in judge_texts.calibration}
-
-
-def _known_texts(card: Mapping[str, Any]) -> Iterator[KnownTexts]:
-    """The texts of the file, and of the judge files inside a fused one."""
-    yield KnownTexts.from_json(card["texts"])
-    for part in card.get("parts", ()):
-        if part.get("judge") is not None:
-            yield KnownTexts.from_json(part["judge"]["texts"])
 
 
 def _reasons(left_out: Mapping[str, int]) -> str:

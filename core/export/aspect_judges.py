@@ -295,7 +295,7 @@ class _Asking:
             usable = [item for item in self.items if item.item_id not in lacking]
             told = own if explain else replace(own, explained=Verdicts())
             joined = judge.joined(told if usable else None, usable, coverage)
-            came[judge.task.aspect] = in_order(self.items, joined, lacking)
+            came[judge.task.aspect] = judge.marked(self.items, in_order(self.items, joined, lacking))
         return came
 
 

@@ -128,7 +128,7 @@ class CalibratedJudge(LoadedJudge):
                 if usable
                 else None
             )
-        return in_order(items, self.joined(matrix, usable, coverage), lacking)
+        return self.marked(items, in_order(items, self.joined(matrix, usable, coverage), lacking))
 
     async def score_async(
         self, items: Sequence[Item], *, explain: bool = False, of_more: bool = False, coverage: float | None = None
@@ -145,7 +145,7 @@ class CalibratedJudge(LoadedJudge):
         usable = [item for item in items if item.item_id not in lacking]
         with self.asked():
             matrix = await judge.score_async(self.task, usable, self.criteria, explain=explain) if usable else None
-        return in_order(items, self.joined(matrix, usable, coverage), lacking)
+        return self.marked(items, in_order(items, self.joined(matrix, usable, coverage), lacking))
 
     def usable(self, items: Sequence[Item]) -> list[Item]:
         """Those of a batch of more items that have all parts, which alone are asked about."""

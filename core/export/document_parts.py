@@ -105,6 +105,7 @@ class AlignmentEntry(Part):
     interval: Ends | None = Field(None, description="95 % confidence interval.")
     interval_method: str | None = Field(None, description="How the interval was made.")
     reason: str | None = Field(None, description="Why a value is undefined.")
+    no_interval: str | None = Field(None, description="Why a value has no interval, and what to do about it.")
 
 
 Weighing = Annotated[tuple[Coordinate, Annotated[float, Field(gt=0, le=1e9)], Coordinate], Field(strict=False)]

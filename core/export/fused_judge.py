@@ -148,11 +148,11 @@ class FusedJudge(LoadedJudge):
         kind = self.item_kind or ("source_target" if any(item.source for item in items) else "single")
         golden = GoldenSet("items", kind, tuple(items), {}, metrics=columns)
         if self.by_model:
-            return self._rated(golden, of_more=of_more)
+            return self.marked(items, self._rated(golden, of_more=of_more))
         fused = self._fused(golden, of_more=of_more)
         if on_progress is not None:
             on_progress(len(items), len(items))
-        return Verdicts(
+        verdicts = (
             Unscored(item.item_id, "missing input", NO_TEXT)
             if is_blank(item.target)
             else Unscored(item.item_id, "missing input", "No part of the fusion has a score.")
@@ -160,6 +160,7 @@ class FusedJudge(LoadedJudge):
             else Scored(item.item_id, value)
             for item, value in zip(items, fused.tolist(), strict=True)
         )
+        return self.marked(items, verdicts)
 
     @property
     def models(self) -> tuple[LLMJudge, ...]:

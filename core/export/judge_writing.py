@@ -104,8 +104,8 @@ def judge_card(calibration: Calibration, **known: Unpack[Known]) -> dict[str, An
         "alignment": {
             "calibration": c.calibration.as_json(),
             "held_out": c.held_out.as_json(),
-            "best_single": {side: alignment.as_json() for side, alignment in c.best_single.items()},
-            "no_criteria": {side: alignment.as_json() for side, alignment in c.no_criteria.items()},
+            "best_single": c.best_single.as_json(),
+            "no_criteria": c.no_criteria.as_json(),
             "gain": gain_entry(c),
         },
         "ceiling": None if ceiling is None else ceiling.as_json(),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from core.data.cells import read_id
 from core.data.columns import ALIASES, METRIC
 from core.data.columns import Mapping as Columns
 from core.data.findings import first_error
+from core.data.known_texts import calibration_digests
+from core.data.split import text_digest
 from core.errors import GoldenError, UsageError
 from core.judging.base import OnProgress
 from core.records import GoldenSet, Item, ItemKind, Scored, Task, Verdict
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-ADDED = ("score", "calibrated", "unscored", "mark")
+ADDED = ("score", "calibrated", "unscored", "mark", "calibration_item")
 _TEXTS = ("item_id", "source_id", "system_id", "source", "context", "target", "references")
 _SAMPLE = 50
 Metrics = Mapping[str, Sequence[float | None]]
@@ -86,12 +89,13 @@ class LoadedJudge(ABC):
     def score_frame(
         self, frame: pd.DataFrame, *, columns: Mapping[str, str] | None = None, prefix: str = ""
     ) -> pd.DataFrame:
-        """A copy of `frame` with ``score``, ``calibrated``, ``unscored`` and ``mark`` appended, index and order kept.
+        """A copy of `frame` with the columns `ADDED` appended, index and order kept.
 
         Columns are found by their own names or the usual aliases (`core.data.columns`); `columns` maps roles to columns
         where they have other names.  Each row is an item of its own, also where an id comes again.  `prefix` stands in
-        front of the four names.
+        front of their names.
 
+        ``calibration_item`` is true where the text's label chose or fitted the judge.
         ``score`` and ``calibrated`` are float64, NaN where there is none; ``unscored`` says why, and is missing where
         a score is.  ``metric_<name>`` columns serve the parts of a fusion that are handed in.  GoldenError names
         columns that the judge needs and the frame lacks, UsageError one that is in the way.
@@ -112,6 +116,20 @@ class LoadedJudge(ABC):
         golden = _items(frame, names_there, self, columns or {}) if len(frame) else None
         verdicts = [] if golden is None else self.score(golden.items, metrics=golden.metrics)
         return _with_verdicts(frame, verdicts, names, "; ".join(self.marks))
+
+    @cached_property
+    def _calibration_texts(self) -> frozenset[str]:
+        return calibration_digests(self.card)
+
+    def marked(self, items: Sequence[Item], verdicts: Iterable[Verdict]) -> Verdicts:
+        """`verdicts` on `items`, in order; those on texts whose labels chose or fitted the judge say so."""
+        known = self._calibration_texts
+        if not known:
+            return Verdicts(verdicts)
+        return Verdicts(
+            replace(verdict, calibration_item=True) if text_digest(item) in known else verdict
+            for item, verdict in zip(items, verdicts, strict=True)
+        )
 
     @property
     def item_kind(self) -> ItemKind | None:
@@ -135,6 +153,7 @@ def _with_verdicts(frame: pd.DataFrame, verdicts: Sequence[Verdict], names: Sequ
         np.array([np.nan if value is None else value for value in calibrated], dtype=np.float64),
         pd.array(reasons, dtype="string"),
         pd.array([mark] * len(frame), dtype="string"),
+        np.array([verdict.calibration_item for verdict in verdicts], dtype=np.bool_),
     )
     return frame.assign(**dict(zip(names, values, strict=True)))
 

@@ -92,12 +92,13 @@ class RepEvalJudge(LoadedJudge):
         lacking = lacking_parts(items, self.needs, self.task, of_more=of_more)
         usable = [item for item in items if item.item_id not in lacking]
         if not usable:
-            return in_order(items, (), lacking)
+            return self.marked(items, in_order(items, (), lacking))
         scores = self.metric.score(usable, on_progress or (lambda _done, _of: None))
         unread = {unscored.item_id: unscored for unscored in scores.unscored}
         members = np.asarray(scores.values)[None]
         item_ids = [item.item_id for item in usable]
-        return in_order(items, joined_verdicts(item_ids, members, self.isotonic, unread), lacking)
+        joined = joined_verdicts(item_ids, members, self.isotonic, unread)
+        return self.marked(items, in_order(items, joined, lacking))
 
     def close(self) -> None:
         """Nothing to release: the weights go with the judge."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -52,8 +52,8 @@ def summary(calibration: Calibration, out: str, seconds: float) -> dict[str, Any
         "calibration": c.calibration.as_json(),
         "held_out": c.held_out.as_json(),
         "optimism": c.optimism,
-        "best_single": {side: alignment.as_json() for side, alignment in c.best_single.items()},
-        "no_criteria": {side: alignment.as_json() for side, alignment in c.no_criteria.items()},
+        "best_single": c.best_single.as_json(),
+        "no_criteria": c.no_criteria.as_json(),
         "gain": gain_entry(c),
         "held_out_items": list(c.scores.item_ids[len(c.split.calibration) :]),
         "criteria": [criteria.text for criteria in c.chosen],
@@ -73,10 +73,11 @@ def final_verdicts(calibration: Calibration, golden: GoldenSet, judge: Judge | N
     `judge` adds the reasons of the best criteria that could be read (a remote one reads its cache): only what it
     answered is asked again.
     """
-    scores = calibration.scores
+    scores, n_calibration = calibration.scores, len(calibration.split.calibration)
     missing = {unscored.item_id: unscored for unscored in scores.unscored.get("final", ())}
     turned = None if scores.turned is None else scores.turned[1:]
-    verdicts = joined_verdicts(scores.item_ids, scores.values[1:], calibration.score_map, missing, turned)
+    joined = joined_verdicts(scores.item_ids, scores.values[1:], calibration.score_map, missing, turned)
+    verdicts = Verdicts(replace(verdict, calibration_item=k < n_calibration) for k, verdict in enumerate(joined))
     if judge is None:
         return verdicts
     return with_reasons(verdicts, _explained(calibration, golden, judge), scores.values[1:])

@@ -23,6 +23,7 @@ from core.data.scale import off_scale
 from core.data.values import Codes
 from core.data.verdict_files import (
     BY_ORDER,
+    CALIBRATION_ITEM,
     Entry,
     Recording,
     Reply,
@@ -31,7 +32,7 @@ from core.data.verdict_files import (
     load_recording,
     propose_columns,
 )
-from core.data.verdict_files.match import default_use, number_in, reading_of
+from core.data.verdict_files.match import default_use, number_in, reading_of, with_notes
 from core.data.verdict_files.recording import each_once, open_recording
 from core.errors import GoldenError, UsageError
 from core.files import json_lines, write_text
@@ -45,10 +46,14 @@ Parser = Literal["concord", "paper"]
 
 
 def verdict_row(verdict: Verdict) -> dict[str, Any]:
-    """One line of a verdict file; of a pair asked both ways round also the score of each order."""
+    """One line of a verdict file; of a pair asked both ways round also the score of each order.
+
+    `CALIBRATION_ITEM` stands in the line where the item's label chose or fitted the judge, else nowhere.
+    """
+    seen = {CALIBRATION_ITEM: True} if verdict.calibration_item else {}
     if isinstance(verdict, Unscored):
         why = {"reason": verdict.reason, "detail": verdict.detail, "raw": list(verdict.raw)}
-        return {"item_id": verdict.item_id, "score": None} | why
+        return {"item_id": verdict.item_id, "score": None} | why | seen
     row = {
         "item_id": verdict.item_id,
         "score": verdict.value,
@@ -56,7 +61,7 @@ def verdict_row(verdict: Verdict) -> dict[str, Any]:
         "n_read": verdict.n_read,
         "n_unread": verdict.n_unread,
         "explanation": verdict.explanation,
-    }
+    } | seen
     if verdict.turned is None:
         return row
     return row | dict(zip(BY_ORDER, (2.0 * verdict.value - verdict.turned, verdict.turned), strict=True))
@@ -89,8 +94,10 @@ def read_verdicts(
     wanted = aspect if of_one else ""
     readings: dict[str, list[Reading]] = {}
     texts: dict[str, list[str]] = {}
+    noted: dict[str, Entry] = {}
     for entry in each_once(entries(recording, columns, wanted, any_id=True), recording.name):
         of_item = readings.setdefault(entry.item_id, [])
+        noted.setdefault(entry.item_id, entry)
         if entry.replies is not None and (replies_first or not entry.has_score):
             if scale is None:
                 raise GoldenError("replies are there, and no scale to read them on", file=recording.name, row=entry.row)
@@ -104,7 +111,10 @@ def read_verdicts(
         readings = _choices(readings, recording, codes)
     if scale is not None:
         readings = _on_scale(readings, scale)
-    verdicts = (mean_verdict(name, of_item, raw=tuple(texts.get(name, ()))) for name, of_item in readings.items())
+    verdicts = (
+        with_notes(mean_verdict(name, of_item, raw=tuple(texts.get(name, ()))), noted[name])
+        for name, of_item in readings.items()
+    )
     return by_order(Verdicts(verdicts), recording, columns, aspect=wanted)
 
 

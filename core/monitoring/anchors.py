@@ -7,6 +7,7 @@ level that shrinks with the number of looks, so that all looks together raise a 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -58,11 +59,16 @@ class AnchorLook:
 
 
 def look_again(
-    looks: Sequence[Mapping[str, float]], labels: Mapping[str, float], sources: Mapping[str, str], alpha: float
+    looks: Sequence[Mapping[str, float]],
+    labels: Mapping[str, float],
+    sources: Mapping[str, str],
+    alpha: float,
+    *,
+    width: float = math.inf,
 ) -> AnchorLook | None:
     """What the last of `looks` (anchor → score, those that were read) says beside the first; None without a look.
 
-    `labels` and `sources` are those of the anchors.
+    `labels` and `sources` are those of the anchors, `width` is that of the scale, beyond which no change can go.
     """
     if not looks:
         return None
@@ -84,7 +90,7 @@ def look_again(
     level = share_of_level(alpha, n - 1)
     half = _quantile(1.0 - level / 2.0, mean.n_sources - 1) * mean.error
     method = f"t({mean.n_sources - 1}) over sources, look {n - 1} after the first"
-    interval = Interval(mean.value - half, mean.value + half, 1.0 - level, method, mean.n_sources)
+    interval = Interval(mean.value - half, mean.value + half, 1.0 - level, method, mean.n_sources).within(-width, width)
     return AnchorLook(n, len(both), n_lost, mean.value, interval, gap, before)
 
 

@@ -24,7 +24,7 @@ import numpy as np
 from core.api.loading import load_judge
 from core.data import load_golden
 from core.data.exports import Traffic, Written, item_line, read_traffic
-from core.data.known_texts import KnownTexts
+from core.data.known_texts import calibration_digests
 from core.data.split import text_digest
 from core.errors import GoldenError, JobError, UsageError
 from core.export.judge_reading import kind_of_file
@@ -74,7 +74,7 @@ def look_at(request: MonitorRequest, *, replies: ReplyStore | None = None, progr
     with closing(
         load_judge(request.judge_file, judge=request.judge or None, accept_edited=request.accept_edited)
     ) as judge:
-        task, marks, spec, seen = judge.task, judge.marks, judge.spec, _calibrated_on(judge.card)
+        task, marks, spec, seen = judge.task, judge.marks, judge.spec, calibration_digests(judge.card)
         _claim(request)
         traffic = read_traffic(request.traffic, request.label or task.aspect)
         periods_of(traffic.rows, request.by, baseline=request.baseline, alpha=request.alpha)  # before anything is paid
@@ -107,12 +107,6 @@ def text_key(item: Item) -> str:
     """What a text is known by: what it says, whoever wrote it."""
     texts = [item.source, item.context, item.target, list(item.references)]
     return content_digest("text", texts).partition(":")[2]
-
-
-def _calibrated_on(card: Mapping[str, Any]) -> set[str]:
-    """The texts whose labels chose or fitted the judge, or a judge within a fused one: they can correct nothing."""
-    bodies = [card["texts"], *(part["judge"]["texts"] for part in card.get("parts", ()) if part.get("judge"))]
-    return {digest for body in bodies for digest in KnownTexts.from_json(body).calibration}
 
 
 def _strays(traffic: Traffic) -> Mapping[str, int]:

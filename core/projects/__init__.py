@@ -65,7 +65,7 @@ from core.projects.fusion_by_model import (
 )
 from core.projects.items import explain_item, item_changes, item_scores
 from core.projects.judge_files import repeval_file
-from core.projects.judge_line import decide_version, judge_line, judge_lines, use_version, usual_measure
+from core.projects.judge_line import as_claimed, decide_version, judge_line, judge_lines, use_version, usual_measure
 from core.projects.judge_versions import (
     estimate_version,
     in_place_of_parent,

@@ -12,7 +12,7 @@ from core.errors import JobError
 from core.judging.asking import Asking
 from core.project_records import JUDGES, WITH_RESULT, CriteriaAlignment, Run
 from core.projects.criteria import list_criteria
-from core.projects.judge_line import final_turned, final_values, judge_line, propose, version_asked
+from core.projects.judge_line import as_claimed, final_turned, final_values, judge_line, propose, version_asked
 from core.projects.project_list import require_aspect
 from core.projects.roles import requires
 from core.projects.runs import JudgeState, RunWork, judge_run, list_held_out_accesses, load_calibration, start_run
@@ -163,9 +163,9 @@ def criteria_alignments(work: RunWork, result: Calibration) -> list[CriteriaAlig
     ]
     best = result.chosen[0]
     if best.text:
-        alignments.append(work.alignment(best.criteria_id, "held-out", result.best_single["held_out"], "chosen"))
+        alignments.append(work.alignment(best.criteria_id, "held-out", result.best_single.held_out, "chosen"))
     bare = [candidate.criteria.criteria_id for candidate in result.candidates if candidate.status == "baseline"]
-    without = result.no_criteria["held_out"]
+    without = result.no_criteria.held_out
     return alignments + [work.alignment(criteria_id, "held-out", without, "baseline") for criteria_id in bare]
 
 
@@ -268,7 +268,7 @@ def judge_file(store: Store, run_id: str) -> str:
     from core.export.judge_writing import judge_yaml
     from core.projects.pass_results import learnt_from
 
-    calibration, run = load_calibration(store, run_id), store.runs.get(run_id)
+    calibration, run = as_claimed(store, run_id, load_calibration(store, run_id)), store.runs.get(run_id)
     golden, aspect = store.goldens.load(run.golden_id), calibration.task.aspect
     entries = list_criteria(store, run.project_id, aspect)
     ours = {entry.criteria_id for entry in entries}

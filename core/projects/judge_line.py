@@ -179,6 +179,34 @@ class HeldOutSeen:
         return f"versions were compared on these items {often} before, so a choice may rest on them"
 
 
+def held_out_used(store: Store, run: Run) -> str:
+    """Why nothing is claimed of what run `run` measured on held-out items; "" where claims may be made.
+
+    Versions or edits were compared on these items before it, so a choice may rest on them.
+    """
+    accesses = list_held_out_accesses(store, run.project_id, run.golden_id, run.aspect)
+    return used_before(judge_line(store, run.project_id, run.aspect), run, accesses)
+
+
+def used_before(line: JudgeLine, run: Run, accesses: Sequence[HeldOutAccess]) -> str:
+    """As `held_out_used`, from the versions of the judge and the log of looks at held-out items."""
+    measured = [entry for entry in line.story if isinstance(entry, VersionMeasured)]
+    own = next((entry for entry in measured if entry.run_id == run.run_id), None)
+    return "" if own is None else HeldOutSeen.of(line, run.golden_id, accesses, before=own.number).p_reason
+
+
+def as_claimed(store: Store, run_id: str, result: Calibration) -> Calibration:
+    """`result` of run `run_id` with as much as may be claimed: no p of its gain once held-out items were used."""
+    from core.stats import gain_words
+
+    reason = held_out_used(store, store.runs.get(run_id))
+    if not reason:
+        return result
+    gain = replace(result.gain, p=None, p_reason=reason)
+    said, says = gain_words(result.gain), gain_words(gain)
+    return replace(result, gain=gain, warnings=tuple(says if words == said else words for words in result.warnings))
+
+
 def _gains(work: RunWork, other: JudgeVersion, result: Calibration) -> Mapping[Side, Difference]:
     """The judge of `result` minus version `other`, on the items that lie on the same side for both."""
     from core.stats import LabelledItems, paired_difference

@@ -79,11 +79,20 @@ def judges_shown(store: Store, project_id: str, golden_id: str, aspect: str) -> 
 
 
 def as_compared(store: Store, project_id: str, entries: Sequence[JudgeEntry]) -> list[JudgeScores]:
-    """What `entries` gave; a judge whose run asked no model costs no call, whatever judges of its make do."""
+    """What `entries` gave, a calibrated judge with its scores mapped to the raters' scale as well.
+
+    A judge whose run asked no model costs no call, whatever judges of its make do.
+    """
     free = {run.run_id for run in store.runs.all(project_id) if not (run.usage.requests or run.usage.cached)}
-    return [
-        replace(entry.judge, calls_per_item=0.0) if entry.judge.run_id in free else entry.judge for entry in entries
-    ]
+    judges = []
+    for entry in entries:
+        judge, made = entry.judge, calibration_behind(store, project_id, entry.judge_id)
+        if judge.run_id in free:
+            judge = replace(judge, calls_per_item=0.0)
+        if made is not None and made.score_map is not None:
+            judge = replace(judge, mapped=made.score_map.apply(judge.values))
+        judges.append(judge)
+    return judges
 
 
 def calibration_behind(store: Store, project_id: str, judge_id: str) -> Calibration | None:

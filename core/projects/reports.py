@@ -18,7 +18,8 @@ from core.project_records import JUDGES, WITH_RESULT, CriteriaAlignment, Run
 from core.projects.calibration import calibration_asked, judge_runs
 from core.projects.criteria import criteria_names
 from core.projects.fusion_by_model import fusion_result
-from core.projects.judge_line import HeldOutSeen, judge_line
+from core.projects.judge_line import as_claimed, held_out_used, judge_line
+from core.projects.judges_shown import as_compared
 from core.projects.labelling import list_passes
 from core.projects.meetings import list_meetings
 from core.projects.more_verdicts import SentVerdicts, read_more_verdicts
@@ -40,11 +41,11 @@ from core.report.facts import (
     reproduce,
 )
 from core.report.words import RUN_WORDS, day
-from core.review.judge_versions import STATE_WORDS, JudgeLine, JudgeVersion, VersionMeasured
+from core.review.judge_versions import STATE_WORDS, JudgeLine, JudgeVersion
 from core.review.log import Action
 from core.review.meetings import Decision, Meeting
 from core.review.passes import LabelsFrozen
-from core.review.triage import HeldOutAccess, Triage
+from core.review.triage import Triage
 from core.store.results import RESULT
 from core.store.store import Store
 
@@ -102,7 +103,8 @@ def report(
 
     project = get_project(store, project_id)
     run = _calibration_run(store, project_id, golden_id, aspect, run_id)
-    request, calibration = calibration_asked(store, run.run_id), _measured(store, run.run_id)
+    request = calibration_asked(store, run.run_id)
+    calibration, used = as_claimed(store, run.run_id, _measured(store, run.run_id)), held_out_used(store, run)
     added = store.events.all(project_id, Action, golden_id)
     line, openings = judge_line(store, project_id, aspect), list_held_out_accesses(store, project_id, golden_id, aspect)
     judged = measured.Judged(store.goldens.load(golden_id), calibration, run.run_id)
@@ -117,12 +119,14 @@ def report(
         asked=request,
         calibration=calibration,
         labels=measured.gold_labels(judged.golden, aspect),
-        raters=measured.raters_of(judged),
+        raters=measured.raters_of(judged).without_claim(used),
         passes=tuple(_passes(store, project_id, golden_id, aspect)),
         line=line,
-        seen_before=_seen_before(line, run, openings),
+        seen_before=used,
         history=_history(store, run, line, calibration, meetings),
-        judges=measured.judge_table(judged, [row.judge for row in store.judges.all(project_id, golden_id, aspect)]),
+        judges=measured.judge_table(
+            judged, as_compared(store, project_id, store.judges.all(project_id, golden_id, aspect))
+        ).without_claim(used),
         systems=systems.by_system(judged),
         means=systems.means_by_system(
             judged,
@@ -207,13 +211,6 @@ def _calibration_run(store: Store, project_id: str, golden_id: str, aspect: str,
             "its end first."
         )
     return next((run for run in complete if run.run_id == run_id), complete[0])
-
-
-def _seen_before(line: JudgeLine, run: Run, openings: Sequence[HeldOutAccess]) -> str:
-    """Why what this run brought carries no p: versions or edits were compared on these held-out items before it."""
-    measured = [entry for entry in line.story if isinstance(entry, VersionMeasured)]
-    own = next((entry for entry in measured if entry.run_id == run.run_id), None)
-    return "" if own is None else HeldOutSeen.of(line, run.golden_id, openings, before=own.number).p_reason
 
 
 def _decided(meetings: Sequence[Meeting]) -> dict[str, Decision]:

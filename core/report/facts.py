@@ -252,8 +252,8 @@ class Report:
         c = self.calibration
         return (
             Sides("calibrated judge", c.calibration, c.held_out),
-            Sides("best single criteria", c.best_single["calibration"], c.best_single["held_out"]),
-            Sides("judge without criteria", c.no_criteria["calibration"], c.no_criteria["held_out"]),
+            Sides("best single criteria", c.best_single.calibration, c.best_single.held_out),
+            Sides("judge without criteria", c.no_criteria.calibration, c.no_criteria.held_out),
         )
 
 

@@ -25,7 +25,7 @@ from core.stats import (
     gain_words,
     margin_words,
 )
-from core.stats.claims import claim, estimate, number, p_figure, signed, signed_range
+from core.stats.claims import claim, estimate, no_interval_words, number, p_figure, signed, signed_range
 from core.stats.preferences import agreement_words, wins_most
 from core.wording import counted, percent, times
 
@@ -75,8 +75,8 @@ def headline(report: Report) -> Headline:
         return Headline("undefined", words, "", details)
     basis = f"{measure(held)}, {basis_words(held)} that did not choose it."
     if held.interval is None:
-        few = "there are too few sources to say how sure that is"
-        return Headline("open", f"{judge} agrees with {whom} at {number(held.value)}; {few}.", basis, details)
+        words = f"{judge} agrees with {whom} at {number(held.value)}. {no_interval_words(held)}"
+        return Headline("open", words, basis, details)
     if held.interval.low <= 0:
         words = f"That {report.judge_name} agrees with {whom} is not shown: {estimate(held)}, and the interval holds 0."
         return Headline("none", words, basis, details)
@@ -88,13 +88,20 @@ def headline(report: Report) -> Headline:
             f"{basis} How well people agree with each other is not known here, {NO_SINGLE_RATINGS}.",
             (f"Why: {bounded(why, 300) or 'the ratings of single people are missing'}", *details),
         )
+    gap = f"{signed(people.difference)} {signed_range(people.interval)}"
+    if people.withheld:
+        return Headline(
+            "alone",
+            f"{judge} agrees with {whom} at {estimate(held)}.",
+            f"{basis} Nothing is claimed beside a person, because {people.withheld}.",
+            (*_beside(report, people), *details),
+        )
     words = {
         "above": f"{judge} agrees with {whom} better than one of them agrees with the others",
         "level": f"{judge} agrees with {whom} as well as they agree with each other",
         "below": f"{judge} agrees with {whom} less well than they agree with each other",
         "open": f"{judge} cannot be told apart from one of {whom}",
     }[people.standing]
-    gap = f"{signed(people.difference)} {signed_range(people.interval)}"
     return Headline(
         people.standing,
         f"{words}: {number(people.judge.value)} against {number(people.person.value)} for a person, {gap}.",
@@ -217,12 +224,13 @@ def bar(report: Report) -> str:
 
 
 def _optimism(report: Report) -> str:
-    gap = report.calibration.optimism
+    """How the judge stands on the items that chose it; that choosing flatters is said only where it stands higher."""
+    gap, chose = report.calibration.optimism, estimate(report.calibration.calibration)
     if gap is None:
         return ""
-    return (
-        f"On the items that chose it the judge stands at {estimate(report.calibration.calibration)}, "
-        f"{signed(gap)} against the held-out ones: choosing flatters, so only held-out figures count."
+    words = f"On the items that chose it the judge stands at {chose}, {signed(gap)} compared with the held-out items."
+    return f"{words} {'Choosing flatters, so' if round(gap, 2) > 0 else 'These are different items.'}" + (
+        " only held-out figures count." if round(gap, 2) > 0 else " Report the held-out figure."
     )
 
 

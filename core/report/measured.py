@@ -13,7 +13,16 @@ import numpy as np
 
 from core.calibration.proposals import standardised_gap
 from core.calibration.records import Calibration
-from core.comparison import CalibrationCurve, Leaderboard, Row, calibration_curve, compare_table, costly, human_ceiling
+from core.comparison import (
+    CalibrationCurve,
+    Leaderboard,
+    Row,
+    calibration_curve,
+    compare_table,
+    costly,
+    human_ceiling,
+    without_p,
+)
 from core.comparison.examination import Examination, examine
 from core.comparison.leaderboard import HumanCeiling
 from core.comparison.supervised import plain_regression
@@ -95,6 +104,7 @@ class Judged:
             run_id=self.run_id,
             calls_per_item=float(len(self.calibration.chosen)),
             turned=None if (turned := self.calibration.scores.turned) is None else self._over_all(turned[0]),
+            mapped=None if (score_map := self.calibration.score_map) is None else score_map.apply(self.values),
         )
 
 
@@ -108,6 +118,10 @@ class JudgeTable:
     board: Leaderboard
     ours: int
     aside: tuple[str, ...]
+
+    def without_claim(self, reason: str) -> JudgeTable:
+        """The same, nothing claimed of our judge, for `reason`; unchanged for ""."""
+        return replace(self, board=without_p(self.board, self.rows[self.ours].place, reason))
 
     @property
     def rows(self) -> tuple[Row, ...]:
@@ -126,8 +140,9 @@ def judge_table(judged: Judged, registry: Sequence[JudgeScores]) -> JudgeTable:
     """The judges of `registry` (our own among them, or added) where all of them scored and none has seen a label."""
     calibration = judged.calibration
     own = (judge for judge in registry if judge.run_id == judged.run_id and judge.kind == "calibrated")
-    ours = next(own, judged.scores)
-    others = [judge for judge in registry if judge is not ours]
+    kept = next(own, judged.scores)
+    ours = replace(kept, mapped=judged.scores.mapped)
+    others = [judge for judge in registry if judge is not kept]
     aside = set(costly([ours, *others], 0))
     board = compare_table(
         judged.golden,
@@ -330,6 +345,11 @@ class Raters:
     beside: BesidePeople | None = None
     tests: tuple[AnnotatorTest, ...] = ()
 
+    def without_claim(self, reason: str) -> Raters:
+        """The same figures, nothing claimed of the judge beside people, for `reason`; unchanged for ""."""
+        beside = self.beside and self.beside.without_claim(reason)
+        return replace(self, beside=beside, tests=tuple(test.without_claim(reason) for test in self.tests))
+
 
 def raters_of(judged: Judged) -> Raters:
     """Raters and their agreement; a golden set with one label an item has neither, and says so."""
@@ -342,6 +362,7 @@ def raters_of(judged: Judged) -> Raters:
         return Raters({}, "", Alpha(None, alpha_metric(scale), 0, 0, reason=str(error)), None, ceiling)
     n_rated = table.rated.sum(axis=1)
     here, scores, items = table.at(at), judged.values[at], LabelledItems.of(golden, aspect, at)
+    as_labels = judged.scores.on_raters_scale[at]
     return Raters(
         n_rated={name: int(n) for name, n in zip(table.raters, n_rated, strict=True) if name},
         panel=table.panel,
@@ -349,5 +370,5 @@ def raters_of(judged: Judged) -> Raters:
         alpha_interval=alpha_interval(golden, table, LabelAspect(aspect, scale)),
         ceiling=ceiling,
         beside=beside_people(here, scores, items, measure),
-        tests=tuple(annotator_test(here, scores, items, clustered=by_source) for by_source in (None, False)),
+        tests=tuple(annotator_test(here, as_labels, items, clustered=by_source) for by_source in (None, False)),
     )

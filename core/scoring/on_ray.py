@@ -34,7 +34,7 @@ from core.data.check import check_mapping
 from core.data.findings import FindingLog, first_error, has_errors
 from core.data.items import RowReader
 from core.data.tables import open_table
-from core.data.verdict_files import BY_ORDER
+from core.data.verdict_files import BY_ORDER, CALIBRATION_ITEM
 from core.errors import ConcordError, GoldenError, JobError, JudgeError, UsageError
 from core.export.fused_judge import FusedJudge
 from core.progress import SILENT, Progress, Stage
@@ -58,7 +58,7 @@ HEAD_ROWS = 1_000
 READING = {"num_cpus": 0.1}
 """What a task that reads takes of its node: actors leave that much of every processor."""
 _KINDS = dict.fromkeys(("score", "calibrated", "low", "high", "width", "expected_error", *BY_ORDER), "double")
-_KINDS |= {"n_read": "int64", "n_unread": "int64", "abstained": "bool"}
+_KINDS |= {"n_read": "int64", "n_unread": "int64", "abstained": "bool", CALIBRATION_ITEM: "bool"}
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from core.data.verdict_files import BY_ORDER
+from core.data.verdict_files import BY_ORDER, CALIBRATION_ITEM
 from core.errors import ConcordError, JobError, UsageError
 from core.export import verdict_row
 from core.export.sureness import ABSTAINED, INTERVAL_COLUMNS, Sureness
@@ -37,7 +37,18 @@ _ORIGIN = ("system_id", "source_id")
 ASPECT, TOGETHER = "aspect", "together"
 """Columns of an output of several aspects."""
 COLUMNS = (
-    *("item_id", "score", "calibrated", "n_read", "n_unread", "reason", "detail", "explanation", "mark"),
+    *(
+        "item_id",
+        "score",
+        "calibrated",
+        "n_read",
+        "n_unread",
+        "reason",
+        "detail",
+        "explanation",
+        "mark",
+        CALIBRATION_ITEM,
+    ),
     *_ORIGIN,
 )
 """Of a CSV output; what an item has none of is an empty cell."""

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 from core.errors import UsageError
 from core.json_form import json_fields
 from core.records import Alignment, FloatArray, Interval, Measure
-from core.stats.claims import COLLINEAR, LEAST_SOURCES, NO_INTERVAL, TOO_FEW, undefined_sides
+from core.stats.claims import COLLINEAR, LEAST_SOURCES, NOT_ASKED_FOR, ONLY_SOURCE, TOO_FEW, undefined_sides
 from core.stats.correlation import pearson
 from core.stats.intervals import Spread, spread_of
 from core.stats.items import BySource, LabelledItems, Paired, paired
@@ -132,7 +132,9 @@ class Measured(NamedTuple):
         if a.value is None or b.value is None:
             return Difference(None, None, None, self.n, a, b, undefined_sides({"first judge": a, "second judge": b}))
         if self.spread is None:
-            return Difference(a.value - b.value, None, None, self.n, a, b, p_reason=NO_INTERVAL)
+            return Difference(
+                a.value - b.value, None, None, self.n, a, b, p_reason=f"there is no interval: {a.no_interval}"
+            )
         tested = self.spread.difference(i, j)
         return Difference(a.value - b.value, tested.interval, tested.p, self.n, a, b, p_reason=tested.reason)
 
@@ -142,9 +144,13 @@ def measured(data: Paired, measure: Measure, resamples: int, seed: Seed) -> Meas
     values, n = level_values(data, measure), data.items.labels.size
     bare = alignments(data, measure, values)
     if data.items.n_sources < 2 or resamples < 1:
-        return Measured(bare, None, n)
+        why = ONLY_SOURCE if data.items.n_sources < 2 else NOT_ASKED_FOR
+        return Measured([own if own.value is None else replace(own, no_interval=why) for own in bare], None, n)
     spread = spread_of(data, measure, values, np.random.default_rng(seed), resamples)
-    return Measured([replace(own, interval=spread.interval(k)) for k, own in enumerate(bare)], spread, n)
+    found = [
+        replace(own, interval=spread.interval(k), no_interval=spread.why_no_interval(k)) for k, own in enumerate(bare)
+    ]
+    return Measured(found, spread, n)
 
 
 # ── Williams' test ───────────────────────────────────────────────────────────────────────────────────────────

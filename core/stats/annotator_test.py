@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -82,7 +82,7 @@ class AnnotatorTest:
     `epsilon` is what the judge may be worse by, `rate` the false discovery rate; `clustered` for the version by source,
     `standardised` where everybody's labels were standardised first.  `n_in_all` counts all raters; of more than
     `MOST_RATERS`, `by_rater` holds those with the most ratings.  `n_items` counts the items that some rater's test
-    rests on, `n_sources` their sources.
+    rests on, `n_sources` their sources.  `withheld` says why there is no verdict although there could be one.
     """
 
     by_rater: tuple[RaterTest, ...]
@@ -99,11 +99,27 @@ class AnnotatorTest:
     cautions: tuple[str, ...] = ()
     rate: float = RATE
     n_in_all: int = 0
+    withheld: str = field(default="", metadata={"silent": True})
+
+    def without_claim(self, reason: str) -> AnnotatorTest:
+        """The same figures without a verdict, for `reason` (`withheld`); no rater is called replaceable.
+
+        Unchanged for "".
+        """
+        if not reason:
+            return self
+        return replace(
+            self, withheld=reason, by_rater=tuple(replace(own, p=None, replaceable=False) for own in self.by_rater)
+        )
 
     @property
     def passes(self) -> bool | None:
         """Whether the judge may stand in for half of the raters or more; None where undefined or a hint only."""
-        if self.omega is None or any(r.n_items < LEAST_DUELS for r in self.by_rater if r.p is not None):
+        if (
+            self.withheld
+            or self.omega is None
+            or any(r.n_items < LEAST_DUELS for r in self.by_rater if r.p is not None)
+        ):
             return None
         return self.omega >= PASSES_AT
 

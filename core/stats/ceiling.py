@@ -20,7 +20,7 @@ interval over the sources' own paired differences.  `tests/bench/bench_people.py
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -209,6 +209,7 @@ class BesidePeople:
     `n_in_all` counts all raters; of more than `MOST_RATERS`, `by_rater` holds those with the most ratings.
     `n_judges` is how many judges were compared with people in one table; `interval` and `p` are corrected for that
     (`among_judges`).
+    `withheld` says why nothing is claimed although it could be tested.
     `judge`, `person` and `difference` (judge minus person) average `by_rater`, each rater weighted by what it rests on
     (items; sources at sample level).  `p` is two-sided, None with fewer than `LEAST_SOURCES` sources; `reason` says
     why something is None.  `n_sources` counts the sources that the difference rests on.
@@ -226,6 +227,11 @@ class BesidePeople:
     reason: str = ""
     n_judges: int = 1
     n_in_all: int = 0
+    withheld: str = field(default="", metadata={"silent": True})
+
+    def without_claim(self, reason: str) -> BesidePeople:
+        """The same figures without p or standing, for `reason` (`withheld`); unchanged for ""."""
+        return replace(self, p=None, withheld=reason) if reason else self
 
     @property
     def n_raters(self) -> int:

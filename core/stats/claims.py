@@ -65,7 +65,10 @@ TOO_FEW = f"fewer than {LEAST_SOURCES} sources: a test cannot be trusted"
 TOO_ALIKE = f"the two differ in fewer than {LEAST_DIFFERING} sources"
 UNVARYING = "it is the same whichever source is left out, so nothing tells how sure it is"
 UNKNOWN = "too few items are behind it, or a single source carries it, so nothing tells how sure it is"
-NO_INTERVAL = "there is no interval: fewer than 2 sources, or none was asked for"
+NOT_ASKED_FOR = "none was asked for, as bootstrap is 0"
+ONLY_SOURCE = "all items are of one source; label items of 8 sources or more"
+CARRIED = "without one of the sources the value is undefined; label items of more sources"
+SAME_WITHOUT_ANY = "the value is the same whichever source is left out; label items of more sources"
 ONE_SOURCE = "no interval: there is only one source"
 SINGLE_SOURCES = "no interval: it rests on single sources: without one of them it is undefined"
 SAME_EVERYWHERE = "every source gives the same value"
@@ -109,8 +112,8 @@ def undefined_sides(named: Mapping[str, Alignment]) -> str:
 # ── differences ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def claim(value: float | None, interval: Interval | None, p: float | None) -> Claim:
-    """What a difference shows: "open" where p is above `ALPHA` or the interval holds 0, "untested" without p.
+def claim(value: float | None, interval: Interval | None, p: float | None, *, alpha: float = ALPHA) -> Claim:
+    """What a difference shows: "open" where p is above `alpha` or the interval holds 0, "untested" without p.
 
     NaN counts as None.
     """
@@ -118,7 +121,7 @@ def claim(value: float | None, interval: Interval | None, p: float | None) -> Cl
         return "undefined"
     if p is None or np.isnan(p):
         return "untested"
-    if p > ALPHA or value == 0.0 or (interval is not None and interval.low <= 0.0 <= interval.high):
+    if p > alpha or value == 0.0 or (interval is not None and interval.low <= 0.0 <= interval.high):
         return "open"
     return "higher" if value > 0 else "lower"
 
@@ -142,16 +145,31 @@ def change_figures(value: float, interval: Interval | None, digits: int = 3) -> 
     return f"{first} [{', '.join(others)}]" if others else first
 
 
-def p_figure(p: float | None, missing: str = NO_TEST) -> str:
-    """``"p = .012"``, ``"p < .001"``, or why there is none."""
+def p_figure(p: float | None, missing: str = NO_TEST, *, limit: float = ALPHA) -> str:
+    """``"p = .012"``, ``"p < .001"``, or why there is none; the one way in which a p is written.
+
+    A p near `limit` gets as many digits as show on which side of it it lies: .0496 and .0504, never .050 for both.
+    A `limit` below `ALPHA` is named where p lies between the two: ``"p = .032, and it takes .025"``.
+    """
     if p is None or np.isnan(p):
         return missing
-    return "p < .001" if p < 0.001 else "p = 1" if p >= 0.9995 else f"p = {p:.3f}".replace("0.", ".", 1)
+    if limit < p <= ALPHA:
+        return p_short_of(p, limit)
+    if p < 0.001:
+        return "p < .001"
+    if p >= 0.9995:
+        return "p = 1"
+    digits = 3
+    while digits < 16 and any(round(p, digits) == end != p for end in (limit, ALPHA)):
+        digits += 1
+    return f"p = {p:.{digits}f}".replace("0.", ".", 1)
 
 
 def p_short_of(p: float, limit: float) -> str:
     """``"p = .032, and it takes .015"``: a `p` beyond the `limit` up to which a thing is said, never rounded to it."""
-    digits = next(n for n in range(3, 17) if n == 16 or round(p, n) > round(limit, n))
+    digits = next(
+        n for n in range(3, 17) if n == 16 or (round(p, n) > round(limit, n) and not round(p, n) == ALPHA != p)
+    )
     figure = f"{p:.{digits}f}".replace("0.", ".", 1)
     return f"p = {figure}, and it takes {level_words(limit)}"
 
@@ -236,6 +254,8 @@ def beside_people_words(result: BesidePeople, measure: str, *, judge: str = "The
     apart = f"difference {signed(result.difference)} {ends}{tested}"
     basis = f"{counted(result.n_items, 'item')}, {counted(result.n_sources, 'source')}, {_raters(result)}"
     evidence = f"{figures}, each against the mean of the other raters ({apart}; {measure}, {basis})."
+    if result.withheld:
+        return f"Nothing is claimed beside a rater, because {result.withheld}. {judge}: {evidence}"
     match result.standing:
         case "above":
             return f"{judge} agrees with these raters better than one of them does on average: {evidence}"
@@ -258,6 +278,8 @@ def annotator_test_words(result: AnnotatorTest) -> str:
         name += " over items (as in the paper; passes too often where items share sources)"
     if result.omega is None:
         return f"{name}: undefined, {result.reason}."
+    if result.withheld:
+        return f"{name}: no verdict, because {result.withheld}."
     outdone = sum(rater.replaceable for rater in result.by_rater)
     verdict = "no verdict" if result.passes is None else "passed" if result.passes else "not passed"
     rests = f"ε = {result.epsilon:g}, {counted(result.n_items, 'item')}, {counted(result.n_sources, 'source')}"
@@ -299,6 +321,13 @@ def estimate(alignment: Alignment | None) -> str:
     if alignment is None or alignment.value is None:
         return DASH
     return f"{number(alignment.value)} {range_words(alignment.interval) if alignment.interval else '(no interval)'}"
+
+
+def no_interval_words(alignment: Alignment) -> str:
+    """``"No interval: all items are of one source; …"``, the one sentence on a value without an interval; else ""."""
+    if alignment.value is None or alignment.interval is not None:
+        return ""
+    return f"No interval: {alignment.no_interval}." if alignment.no_interval else "No interval is known."
 
 
 def signed_range(interval: Interval | None) -> str:

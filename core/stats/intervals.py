@@ -25,14 +25,26 @@ judges near .9 agree wholly on most sources of 5 items, and no honest test of th
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from core.records import FloatArray, IntArray, Interval, Measure
-from core.stats.claims import LEAST_DIFFERING, LEAST_SOURCES, SHORT, SHORT_BELOW, TOO_ALIKE, TOO_FEW, UNKNOWN, UNVARYING
+from core.stats.claims import (
+    CARRIED,
+    LEAST_DIFFERING,
+    LEAST_SOURCES,
+    ONLY_SOURCE,
+    SAME_WITHOUT_ANY,
+    SHORT,
+    SHORT_BELOW,
+    TOO_ALIKE,
+    TOO_FEW,
+    UNKNOWN,
+    UNVARYING,
+)
 from core.stats.items import Paired
 from core.stats.levels import LevelValues, mean_defined
 from core.stats.reweighting import COUNTS_LIMIT, draw_counts, leave_outs, resampled_values
@@ -49,6 +61,12 @@ LEAST_RANKED = 10
 LEAST_DISTINCT = 4
 """Fewest different coefficients among the sources for the interval of a mean of rank coefficients: a source of 5 items
 knows few values, and where 8 sources near .9 share 3 of them the interval covers 40 %, from 4 on 93 %."""
+
+FEW_RANKED = f"a rank correlation over fewer than {LEAST_RANKED} items is too unsteady; label more items"
+FEW_COEFFICIENTS = (
+    f"the sources give fewer than {LEAST_DISTINCT} different coefficients, which do not show how far chance moves "
+    "their mean; measure at dataset level, or label more items per source"
+)
 
 ROUNDING = 1e-12
 """Values nearer to each other than this differ only by the order of their sums."""
@@ -75,7 +93,8 @@ class Spread:
     sum of squares of a column is a squared standard error, that of the difference of two columns the squared standard
     error of the difference.  `bias` (n_candidates,) counts in squares for a single value.  `sources` (n_candidates,) is
     how many sources are behind each, `most_pieces` how many pieces they were put into at most.
-    Differences of means are taken on the plain scale.
+    Differences of means are taken on the plain scale.  `reasons` maps a candidate → why it has no interval, where that
+    is known beforehand.
     """
 
     kind: str
@@ -85,6 +104,18 @@ class Spread:
     bias: FloatArray
     sources: IntArray
     most_pieces: int = 0
+    reasons: Mapping[int, str] = field(default_factory=dict)
+
+    def why_no_interval(self, k: int) -> str:
+        """Why candidate `k` has no interval, and what to do about it; "" where it has one, or no value."""
+        if np.isnan(self.values[k]) or self.interval(k) is not None:
+            return ""
+        if k in self.reasons:
+            return self.reasons[k]
+        if self.sources[k] < 2:
+            return ONLY_SOURCE
+        error = length(self.fisher[:, k]) if np.isfinite(length(self.fisher[:, k])) else length(self.plain[:, k])
+        return CARRIED if np.isnan(error) else SAME_WITHOUT_ANY
 
     def interval(self, k: int) -> Interval | None:
         """Interval of candidate `k`; None where undefined or nothing is known of its spread."""
@@ -206,6 +237,7 @@ def spread_of(
             distinct = (np.diff(ordered, axis=1) > ROUNDING).sum(axis=1) + ~np.isnan(ordered[:, 0])
             few = distinct < np.minimum(means.sources, LEAST_DISTINCT)
             means.fisher[:, few] = means.bias[few] = np.nan
+            means = replace(means, reasons=dict.fromkeys(np.flatnonzero(few).tolist(), FEW_COEFFICIENTS))
         return means
     spread = spread_over_sources(
         lambda counts: resampled_values(data, counts, measure),
@@ -218,6 +250,7 @@ def spread_of(
     if measure.level == "dataset" and ranked:
         few = data.scored.sum(axis=1) < LEAST_RANKED
         spread.plain[:, few] = spread.fisher[:, few] = np.nan
+        spread = replace(spread, reasons=dict.fromkeys(np.flatnonzero(few).tolist(), FEW_RANKED))
     return spread
 
 

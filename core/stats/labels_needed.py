@@ -22,7 +22,7 @@ import numpy as np
 from core.errors import UsageError
 from core.json_form import json_fields
 from core.records import Alignment, FloatArray, Interval
-from core.stats.claims import LEAST_SOURCES, NO_INTERVAL, SAME_EVERYWHERE
+from core.stats.claims import LEAST_SOURCES, SAME_EVERYWHERE
 from core.stats.pilot import expected_alignment
 from core.wording import counted
 
@@ -144,8 +144,9 @@ def _is_usable(pilot: LabelPilot) -> bool:
 def _why_useless(pilot: LabelPilot | None) -> str:
     if pilot is None:
         return ""
-    reason = pilot.alignment.reason or (NO_INTERVAL if pilot.alignment.interval is None else SAME_EVERYWHERE)
-    return f"the pilot tells nothing, for {reason}; "
+    ours = pilot.alignment
+    missing = f"it has no interval ({ours.no_interval or 'why is not known'})" if ours.interval is None else ""
+    return f"the pilot tells nothing: {ours.reason or missing or SAME_EVERYWHERE}; "
 
 
 def _assumed_worth(n_items: int, n_sources: int) -> float:

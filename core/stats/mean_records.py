@@ -18,6 +18,13 @@ class MeanEstimate:
     interval: Interval | None = None
     reason: str = ""
 
+    def within(self, scale: Scale) -> MeanEstimate:
+        """The same, value and interval cut off at the ends of `scale`: a correction may lead beyond them."""
+        if self.value is None:
+            return self
+        value = min(max(self.value, scale.low), scale.high)
+        return replace(self, value=value, interval=self.interval and self.interval.within(scale.low, scale.high))
+
     @property
     def width(self) -> float:
         """Of the interval, infinite where there is none."""
@@ -51,6 +58,15 @@ class SystemMean:
     n_effective: float | None = None
     note: str = ""
 
+    def within(self, scale: Scale) -> SystemMean:
+        """The same, all means and intervals cut off at the ends of `scale`."""
+        return replace(
+            self,
+            corrected=self.corrected.within(scale),
+            labels_only=self.labels_only.within(scale),
+            judge_only=self.judge_only.within(scale),
+        )
+
     def as_json(self) -> dict[str, Any]:
         return {
             "corrected": self.corrected.as_json(),
@@ -82,6 +98,14 @@ class MeanDifference:
     p_holm: float | None
     reason: str = ""
     tested: Interval | None = None
+
+    def bounded(self, value: float, width: float) -> MeanDifference:
+        """The same with the difference `value` of the bounded means, its intervals within ±`width` of the scale."""
+        interval, tested = (
+            ends and replace(ends, low=min(ends.low, value), high=max(ends.high, value)).within(-width, width)
+            for ends in (self.interval, self.tested)
+        )
+        return replace(self, value=value, interval=interval, tested=tested)
 
     @property
     def reversed(self) -> MeanDifference:

@@ -17,8 +17,8 @@ NaN = missing on either side; ValueError when the lengths differ, UsageError for
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -170,6 +170,9 @@ def binary_agreement(scores: ArrayLike, labels: ArrayLike, threshold: float = 0.
     )
 
 
+Basis = Literal["as given", "mapped"]
+ON_RATERS_SCALE = "on the raters' scale"
+
 # ── everything at once ───────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -178,16 +181,28 @@ class OnScale:
     """Errors, steps and classes of one judge, None where they have no meaning; `note` says why.
 
     `errors` and `steps` are None where scores leave the scale, `binary` also where the scale has other than two steps.
+    `basis` says which numbers they are of: the judge's scores as given, or those mapped to the raters' scale.
     """
 
     errors: AbsoluteErrors | None = None
     steps: StepAgreement | None = None
     binary: BinaryAgreement | None = None
     note: str = ""
+    basis: Basis = "as given"
+
+    @property
+    def words(self) -> str:
+        """What the points are measured on, to stand behind a figure: ``"on the raters' scale"``."""
+        return ON_RATERS_SCALE if self.basis == "mapped" else "of the scores as given"
 
 
-def on_scale(scores: ArrayLike, labels: ArrayLike, scale: Scale) -> OnScale:
-    """What `scores` are beside `labels` in points of the labels' `scale`."""
+def on_scale(scores: ArrayLike, labels: ArrayLike, scale: Scale, *, mapped: ArrayLike | None = None) -> OnScale:
+    """What `scores` are beside `labels` in points of the labels' `scale`.
+
+    `mapped` (n_items,) are the scores on the raters' scale. Where there are any, they stand in for `scores`.
+    """
+    if mapped is not None:
+        return replace(on_scale(mapped, labels, scale), basis="mapped")
     x, _ = present(scores, labels)
     if x.size and not (scale.low <= x.min() and x.max() <= scale.high):
         return OnScale(note=f"scores go from {x.min():g} to {x.max():g}, the scale is {scale}")
@@ -212,9 +227,15 @@ class AgreementReport(OnScale):
 
 
 def agreement_report(
-    scores: ArrayLike, items: LabelledItems, *, scale: Scale, seed: int, resamples: int = RESAMPLES
+    scores: ArrayLike,
+    items: LabelledItems,
+    *,
+    scale: Scale,
+    seed: int,
+    resamples: int = RESAMPLES,
+    mapped: ArrayLike | None = None,
 ) -> AgreementReport:
-    """All of one judge's `scores` beside the labels of `items`; `scale` is theirs.
+    """All of one judge's `scores` beside the labels of `items`; `scale` is theirs, `mapped` as in `on_scale`.
 
     Each alignment draws its own resamples from `seed`, so that it equals the one asked for alone.
     """
@@ -223,9 +244,9 @@ def agreement_report(
         for level in LEVELS
         for statistic in STATISTICS
     )
-    points = on_scale(scores, items.labels, scale)
+    points = on_scale(scores, items.labels, scale, mapped=mapped)
     note = points.note and f"{points.note}: errors and agreement need scores on the scale"
-    return AgreementReport(points.errors, points.steps, points.binary, note, alignments)
+    return AgreementReport(points.errors, points.steps, points.binary, note, points.basis, alignments)
 
 
 # ── the map to the scale ─────────────────────────────────────────────────────────────────────────────────────

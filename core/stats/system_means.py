@@ -125,7 +125,11 @@ def system_means(items: JudgedItems) -> SystemMeans:
     naive = plain_means(plain, judged, n_sources)
     systems = _systems(items, powered, alone, naive, Marks(_constant(plain, judged), lopsided))
     correlation, p = _correlation(halves)
-    differences, notes = _differences(systems, powered.corrected)
+    found, notes = _differences(systems, powered.corrected)
+    systems = [system.within(items.scale) for system in systems]
+    value_of = {system.name: system.corrected.value or 0.0 for system in systems}
+    width = items.scale.high - items.scale.low
+    differences = [pair.bounded(value_of[pair.a] - value_of[pair.b], width) for pair in found]
     return SystemMeans(
         tuple(systems),
         tuple(differences),

@@ -12,7 +12,7 @@ independent ones would have to be to be known as well.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -58,6 +58,7 @@ class YesNo:
     `threshold` is chosen on all labels: say yes from there on; None where never saying yes costs least.  `precision`,
     `recall` and `cost` (an item, in points of `miss_cost` and `alarm_cost`) are cross-fitted; `cost_of_none` is what
     always saying the cheaper word costs.  `curve` has a point a score, on all labels.
+    `n_calibration_left_out` and `n_calibration_kept` as in `core.records.Alignment`.
     """
 
     n: int
@@ -73,6 +74,8 @@ class YesNo:
     alarm_cost: float
     curve: tuple[Point, ...] = ()
     reason: str = ""
+    n_calibration_left_out: int = field(default=0, metadata={"silent": True})
+    n_calibration_kept: int = field(default=0, metadata={"silent": True})
 
     def as_json(self) -> dict[str, Any]:
         return json_fields(self, but=("curve",)) | {

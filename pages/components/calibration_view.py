@@ -30,6 +30,7 @@ DIFFER = "Where judge and people part"
 def draw(page: Opened, view: RunDetail, result: Calibration) -> None:
     """What the calibration found in a sentence and a chart, with the next step; the rest by sections."""
     version = judge_view.line_of(page, view.aspect).of_run(view.run_id)
+    result = projects.as_claimed(page.store, view.run_id, result)
     finding(sentence(result, version), step=lambda: _draw_next(view, version))
     if view.status != "done":
         run_view.draw_status(page, view)
@@ -60,8 +61,8 @@ def draw(page: Opened, view: RunDetail, result: Calibration) -> None:
 
 def sentence(result: Calibration, version: JudgeVersion | None) -> str:
     """Calibrated beside without criteria, on held-out items, and which version of the judge it is."""
-    held, bare = result.held_out, result.no_criteria["held_out"].value
-    if asked := backwards_words(result.no_criteria["held_out"], "Without criteria, the judge"):
+    held, bare = result.held_out, result.no_criteria.held_out.value
+    if asked := backwards_words(result.no_criteria.held_out, "Without criteria, the judge"):
         words = asked.removesuffix(".")
     elif held.value is None:
         words = f"Calibrated, the judge has no defined agreement with people: {held.reason or 'too few items'}"
@@ -154,8 +155,8 @@ def draw_figures(page: Opened, view: RunDetail, result: Calibration) -> None:
     base, best = result.no_criteria, result.best_single
     rows = {"the judge": (result.held_out, result.calibration)}
     if len(result.chosen) > 1:
-        rows["best single criteria"] = (best["held_out"], best["calibration"])
-    rows["without criteria"] = (base["held_out"], base["calibration"])
+        rows["best single criteria"] = (best.held_out, best.calibration)
+    rows["without criteria"] = (base.held_out, base.calibration)
     st.table(
         pd.DataFrame(
             {

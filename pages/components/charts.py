@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from core.calibration.records import Calibration, Candidate, LeaderboardSnapshot
+from core.calibration.records import BothSides, Calibration, Candidate, LeaderboardSnapshot
 from core.projects.calibration import CalibrationRequest
 from core.projects.kinds import RunDetail
 from core.records import Alignment, AspectLabels, GoldenSet
@@ -180,5 +180,5 @@ def _final_name(calibration: Calibration) -> str:
     return "final judge" if n <= 1 else f"final judge (mean of {n})"
 
 
-def _sides(name: str, both: Mapping[str, Alignment]) -> figures.Sides:
-    return figures.Sides(name, both["calibration"], both["held_out"])
+def _sides(name: str, both: BothSides) -> figures.Sides:
+    return figures.Sides(name, both.calibration, both.held_out)

@@ -13,7 +13,7 @@ from core.project_records import JudgeEntry
 from core.records import GoldenSet, Statistic
 from core.report.figures import Drawing
 from core.report.figures.examination import distribution_figure, parts_figure
-from core.stats.claims import p_figure, signed, signed_range
+from core.stats.claims import HALF_ALPHA, p_figure, signed, signed_range
 from pages.components import charts, grid, tables
 from pages.components.compare_sections import choose_row
 from pages.components.compare_view import Compared
@@ -92,7 +92,7 @@ def _draw_table(examination: Examination) -> None:
                 tables.DASH if part.difference is None else f"{signed(part.difference)} {signed_range(part.interval)}"
                 for part in examination.parts
             ],
-            "p": [p_figure(part.p, tables.DASH) for part in examination.parts],
+            "p": [p_figure(part.p, tables.DASH, limit=HALF_ALPHA) for part in examination.parts],
             "n": [part.alignment.n for part in examination.parts],
             "sources": [part.n_sources for part in examination.parts],
         }

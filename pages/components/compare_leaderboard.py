@@ -192,7 +192,8 @@ def beside_person(beside: BesidePeople | None) -> str:
         return tables.DASH
     interval = beside.interval
     limits = "" if interval is None else f" [{_signed(interval.low)}, {_signed(interval.high)}]"
-    return f"{STANDING_WORDS[beside.standing]}, {_signed(beside.difference)}{limits}"
+    standing = "no claim" if beside.withheld else STANDING_WORDS[beside.standing]
+    return f"{standing}, {_signed(beside.difference)}{limits}"
 
 
 def _signed(value: float) -> str:
@@ -261,7 +262,10 @@ def _columns(heading: str, leaderboard: Leaderboard, beside: str) -> dict[str, C
         "n": Column(help="items (systems at system level) it rests on"),
         "no score": Column(help="labelled items in reach without a score; never counted as 0"),
         "groups": Column(help="sources averaged; left out are those where all scores or all labels are equal"),
-        "MAE": Column(digits=2, help="mean absolute error in points of the scale"),
+        "MAE": Column(
+            digits=2,
+            help="Mean absolute error in points, with scores on the raters' scale where the judge has a map to it.",
+        ),
         "bias": Column(digits=2, signed=True, help="above 0: more generous than people"),
         "exact": Column(digits=0, unit=" %", help="same step as the people"),
         "within 1": Column(digits=0, unit=" %", help="at most one step apart"),

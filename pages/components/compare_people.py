@@ -77,17 +77,18 @@ def draw(compared: Compared) -> None:
 def _kept_tests(key: Hashable, _compared: Compared, _epsilon: float, _standardise: bool) -> tuple[Tests, Tests]:
     """The test, clustered by source where items share sources, and the paper's own form."""
     judges = [entry.judge for entry in _compared.judges]
-    return tuple(  # type: ignore[return-value]
-        annotator_tests(
-            _compared.golden,
-            _compared.leaderboard,
-            judges,
-            epsilon=_epsilon,
-            standardise=_standardise,
-            clustered=clustered,
+    board, own, reason = _compared.leaderboard, _compared.shown.own, _compared.shown.seen.p_reason
+
+    def tested(clustered: bool | None) -> Tests:
+        tests = annotator_tests(
+            _compared.golden, board, judges, epsilon=_epsilon, standardise=_standardise, clustered=clustered
         )
-        for clustered in (None, False)
-    )
+        return tuple(
+            test.without_claim(reason) if test and _compared.judge_of(row).judge_id == own else test
+            for row, test in zip(board.rows, tests, strict=True)
+        )
+
+    return tested(None), tested(False)
 
 
 def _draw_table(compared: Compared, usual: Tests, papers: Tests) -> None:
@@ -97,7 +98,9 @@ def _draw_table(compared: Compared, usual: Tests, papers: Tests) -> None:
         {
             "judge": [row.name for row in rows],
             "beside a person": [
-                tables.DASH if beside is None or beside.difference is None else STANDING_WORDS[beside.standing]
+                tables.DASH
+                if beside is None or beside.difference is None or beside.withheld
+                else STANDING_WORDS[beside.standing]
                 for beside in comparisons
             ],
             "the judge": _floats([beside.judge.value if beside else None for beside in comparisons]),

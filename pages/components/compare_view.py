@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import streamlit as st
@@ -314,15 +314,20 @@ def compare(page: Opened, view: GoldenSummary, aspect: str, choice: Choice, show
         shown.seen,
         SEED,
     )
-    return Compared(view, golden, aspect, choice.judges, _kept_board(key, page, golden, choice, shown), key, shown)
+    judges, board = _kept_board(key, page, golden, choice, shown)
+    return Compared(view, golden, aspect, judges, board, key, shown)
 
 
 @st.cache_resource(max_entries=64, show_spinner="Comparing the judges …")
-def _kept_board(key: Hashable, _page: Opened, _golden: GoldenSet, _choice: Choice, _shown: JudgesShown) -> Leaderboard:
+def _kept_board(
+    key: Hashable, _page: Opened, _golden: GoldenSet, _choice: Choice, _shown: JudgesShown
+) -> tuple[tuple[JudgeEntry, ...], Leaderboard]:
+    judges = projects.as_compared(_page.store, _page.project.project_id, _choice.judges)
+    entries = tuple(replace(entry, judge=judge) for entry, judge in zip(_choice.judges, judges, strict=True))
     board = compare_table(
         _golden,
         _shown.line.aspect,
-        projects.as_compared(_page.store, _page.project.project_id, _choice.judges),
+        judges,
         Measure(_choice.statistic, _choice.level),
         items=_choice.items,
         regression=_kept_regression((_golden.digest, _shown.line.aspect), _golden),
@@ -330,11 +335,11 @@ def _kept_board(key: Hashable, _page: Opened, _golden: GoldenSet, _choice: Choic
     )
     ids = [entry.judge_id for entry in _choice.judges]
     if _shown.own not in ids:
-        return board
+        return entries, board
     own = ids.index(_shown.own)
     if _shown.baseline in ids:
         board = with_planned(board, own, ids.index(_shown.baseline))
-    return without_p(board, own, _shown.seen.p_reason)
+    return entries, without_p(board, own, _shown.seen.p_reason)
 
 
 @st.cache_resource(max_entries=64, show_spinner="Fitting the bar …")

@@ -75,7 +75,7 @@ def calibrate(path: Path, aspect: str, seed: int, judge: str) -> Row:
         held_out=told.value,
         interval=(told.interval.low, told.interval.high) if told.interval else None,
         n=told.n,
-        no_criteria=result.no_criteria["held_out"].value,
+        no_criteria=result.no_criteria.held_out.value,
         calls=result.calls,
         seconds=time.perf_counter() - started,
         peak_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,

@@ -61,7 +61,7 @@ def rows_of(path: Path, seeds: int) -> Iterator[Row]:
                 level=told.level,
                 n=told.n,
                 calibrated=told.value,
-                no_criteria=run.no_criteria["held_out"].value,
+                no_criteria=run.no_criteria.held_out.value,
                 plain=beside[0].value,
                 gain=gain.value,
                 p=gain.p,

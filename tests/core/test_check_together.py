@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import core
-from core.api.system_means import calibrated_on
+from core.api.measures import calibration_items
 from core.calibration.candidate_pool import ensemble_scores
 from core.errors import AspectError, UsageError
 from core.records import GoldenSet, Scale, Scored
@@ -38,7 +38,7 @@ def test_it_is_the_paired_comparison_on_items_that_the_judge_was_not_calibrated_
     golden: GoldenSet, files: list[Path]
 ) -> None:
     judges = core.check_together(golden, files)
-    seen = calibrated_on(golden, files[0])
+    seen = calibration_items(golden, (), files[0])
     fresh = [item.item_id for k, item in enumerate(golden.items) if k not in set(seen)]
     assert (len(seen), len(fresh)) == (72, 72)
     together = core.load_judges(files, together=True).score(golden.items)
@@ -62,7 +62,7 @@ def test_it_is_the_paired_comparison_on_items_that_the_judge_was_not_calibrated_
 
 def test_maps_and_intervals_are_fitted_on_scores_asked_together(golden: GoldenSet, files: list[Path]) -> None:
     judges = core.check_together(golden, files)
-    seen = calibrated_on(golden, files[0])
+    seen = calibration_items(golden, (), files[0])
     members = judges.members(golden.items)
     verdicts = judges.score(golden.items, coverage=0.9)
     for aspect in ASPECTS:
@@ -99,7 +99,7 @@ def test_what_cannot_be_measured_is_refused_with_words(
     wide: dict[str, Any] = {"scale": {"low": 0.0, "high": 10.0, "step": 1.0}}
     with pytest.raises(UsageError, match="labels of 'fluency' go from 1-5, and its judge was calibrated on 0-10"):
         core.check_together(golden, [*files, aspect_file("fluency", task=wide)])
-    seen = set(calibrated_on(golden, files[0]))
+    seen = set(calibration_items(golden, (), files[0]))
     labels = {
         name: replace(own, values=tuple(v if k in seen else None for k, v in enumerate(own.values)))
         for name, own in golden.aspects.items()

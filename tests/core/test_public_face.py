@@ -145,7 +145,7 @@ def test_ablate_asks_the_judge_of_the_run(golden: core.GoldenSet, calibrated: co
     rows = {row.key: row for row in table.rows}
     assert list(rows)[:2] == ["final", "without criteria"]
     assert rows["final"].held_out == calibrated.held_out
-    assert rows["without criteria"].held_out == calibrated.no_criteria["held_out"]
+    assert rows["without criteria"].held_out == calibrated.no_criteria.held_out
     # gain is the final judge minus the bare one, a row's difference the other way round
     gain = calibrated.gain.value
     assert gain is not None

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from core import projects
-from core.calibration.records import BestSoFar, Calibration, Candidate, LeaderboardSnapshot, WorkDone
+from core.calibration.records import BestSoFar, BothSides, Calibration, Candidate, LeaderboardSnapshot, WorkDone
 from core.calibration.settings import CalibrationSettings, RoundSettings
 from core.data import load_golden
 from core.data.known_texts import KnownTexts
@@ -87,8 +87,8 @@ def calibration(ranked: tuple[Candidate, ...], **changes: Any) -> Calibration:
         candidates=ranked,
         calibration=aligned(0.61),
         held_out=aligned(0.52, 72, unscored=3),
-        best_single={"calibration": aligned(0.6), "held_out": aligned(0.5)},
-        no_criteria={"calibration": aligned(0.2), "held_out": aligned(0.21)},
+        best_single=BothSides(aligned(0.6), aligned(0.5)),
+        no_criteria=BothSides(aligned(0.2), aligned(0.21)),
         gain=Difference(0.31, interval, 0.004, 70, aligned(0.52, 70), aligned(0.21, 70)),
         scores=ScoreMatrix(("final",), ("i0-0",), np.array([[3.0]])),
         isotonic=None,

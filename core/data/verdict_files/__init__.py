@@ -14,10 +14,11 @@ alias, told, and can be corrected; a score on another scale is counted and asked
 from core.data.verdict_files.columns import BY_ORDER, ROLES, Columns, Role, propose_columns
 from core.data.verdict_files.match import by_order, match
 from core.data.verdict_files.preview import ImportChoices, ImportPreview, Take, Use
-from core.data.verdict_files.recording import Entry, Recording, Reply, entries, load_recording
+from core.data.verdict_files.recording import CALIBRATION_ITEM, Entry, Recording, Reply, entries, load_recording
 
 __all__ = [
     "BY_ORDER",
+    "CALIBRATION_ITEM",
     "ROLES",
     "Columns",
     "Entry",

@@ -73,7 +73,7 @@ class Reader:
         raw = tuple(reply.text for entry in rows for reply in entry.replies or ())
         if self._use == "scores":
             raw = tuple(filter(None, raw)) or tuple(entry.reason for entry in rows if entry.reason)
-        verdict = mean_verdict(item_id, readings, explanation=raw[0] if raw else "", raw=raw)
+        verdict = with_notes(mean_verdict(item_id, readings, explanation=raw[0] if raw else "", raw=raw), rows[0])
         return replace(verdict, value=self.placed(verdict.value)) if isinstance(verdict, Scored) else verdict
 
     def placed(self, score: float) -> float:
@@ -127,6 +127,15 @@ class Reader:
         if self._choices.any_number or self._scale.holds(number):
             return Reading(number), text
         return Reading(None, "out of range", detail=f"The score {number:g} lies outside {self._scale}."), text
+
+
+def with_notes(verdict: Verdict, entry: Entry) -> Verdict:
+    """`verdict` with what our own verdict files say beside the score: the mapped score and the calibration mark."""
+    if not isinstance(verdict, Scored):
+        return replace(verdict, calibration_item=True) if entry.calibration_item else verdict
+    number = number_in(entry.calibrated)
+    mapped = number if isinstance(number, float) and verdict.n_read + verdict.n_unread == 1 else None
+    return replace(verdict, calibrated=mapped, calibration_item=entry.calibration_item)
 
 
 def reading_of(

@@ -138,6 +138,13 @@ class ImportPreview:
         return {verdict.item_id: verdict.raw for verdict in self.verdicts if verdict.raw}
 
     @cached_property
+    def calibration_items(self) -> tuple[int, ...]:
+        """Positions of the items that the file marks: their labels chose or fitted the judge."""
+        by_id = self.verdicts.by_id
+        marked = (item_id in by_id and by_id[item_id].calibration_item for item_id in self.item_ids)
+        return tuple(k for k, seen in enumerate(marked) if seen)
+
+    @cached_property
     def without_row(self) -> tuple[str, ...]:
         """Items that no row tells of."""
         return tuple(item_id for item_id in self.item_ids if item_id not in self.verdicts.by_id)
@@ -237,6 +244,8 @@ class ImportPreview:
             note=self.note,
             calls_per_item=self.n_replies / self.n_matched if self.use == "replies" and self.n_matched else None,
             turned=self.verdicts.turned_aligned(self.item_ids),
+            seen=self.calibration_items,
+            mapped=self.verdicts.mapped_aligned(self.item_ids) if self.choices.higher_is_better else None,
         )
         return judge, self.replies
 
@@ -355,7 +364,13 @@ def _numbers(preview: ImportPreview) -> Iterator[Finding]:
         )
     if preview.on_scale and not same_ends(stated, preview.scale):
         yield Finding("note", f"Numbers on {stated} are mapped linearly to {preview.scale}.")
-    elif not preview.on_scale:
+    if preview.calibration_items:
+        yield Finding(
+            "note",
+            f"The judge was calibrated on {counted(len(preview.calibration_items), 'item')}, as the file says. "
+            "Comparisons leave them out.",
+        )
+    if not preview.on_scale:
         yield Finding("note", "The scores stay on a scale of their own: correlations hold, errors and bias do not.")
 
 

@@ -39,6 +39,8 @@ Row = Mapping[str, Any]
 Shape = Literal["table", "batch output", "eval output items", "eval dataset"]
 
 REPLY_OF_BATCH, REPLY_OF_SAMPLE, GRADER = "response.body", "sample.output", "results."
+CALIBRATED, CALIBRATION_ITEM = "calibrated", "calibration_item"
+"""Columns of our own verdict files: the score on the raters' scale, and whether the label chose or fitted the judge."""
 _DEEPEST = 4
 Finish = Literal["stop", "length", "refusal", "error"]
 
@@ -302,6 +304,7 @@ class Entry:
     """One row: `row` counts data rows from 1; `replies` None where the row has no such cell; `score` as it came.
 
     `has_score` tells an empty score (unscored) from a missing cell.  `sample` "" where no column numbers samples.
+    `calibrated` and `calibration_item` are what our own verdict files say beside a score.
     """
 
     row: int
@@ -311,6 +314,13 @@ class Entry:
     has_score: bool
     reason: str = ""
     sample: str = ""
+    calibrated: Any = None
+    calibration_item: bool = False
+
+
+def is_marked(cell: Any) -> bool:
+    """Whether a cell of the column `calibration_item` says yes, in JSON or in a table of texts."""
+    return str(cell).strip().lower() in ("true", "1", "1.0", "yes")
 
 
 def entries(recording: Recording, columns: Columns, aspect: str = "", *, any_id: bool = False) -> Iterator[Entry]:
@@ -341,6 +351,8 @@ def entries(recording: Recording, columns: Columns, aspect: str = "", *, any_id:
             score_column in cells,
             text_of(cells.get(reason)) if reason else "",
             read_id(cells.get(sample)) if sample else "",
+            cells.get(CALIBRATED),
+            is_marked(cells.get(CALIBRATION_ITEM)),
         )
 
 

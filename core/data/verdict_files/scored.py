@@ -21,7 +21,14 @@ from core.data.tables import TableFile, column_names, csv_cells
 from core.data.verdict_files.columns import propose_columns
 from core.data.verdict_files.json_columns import ROWS, Chunk, json_columns
 from core.data.verdict_files.match import default_use, number_in
-from core.data.verdict_files.recording import open_recorded, open_recording, recording_in, text_of
+from core.data.verdict_files.recording import (
+    CALIBRATION_ITEM,
+    is_marked,
+    open_recorded,
+    open_recording,
+    recording_in,
+    text_of,
+)
 from core.errors import GoldenError
 from core.records import FloatArray
 
@@ -32,13 +39,15 @@ _NUMBERS = {int, float, type(None)}
 class ScoredRows:
     """A row an item: ids, `scores` (n,) with NaN for unscored, and the names of its system and source.
 
-    `systems` and `sources` are empty where the file has no such column.
+    `systems` and `sources` are empty where the file has no such column.  `calibration_items` are the ids that the file
+    marks: their labels chose or fitted the judge.
     """
 
     item_ids: Sequence[str]
     scores: FloatArray
     systems: Sequence[str] = ()
     sources: Sequence[str] = ()
+    calibration_items: frozenset[str] = frozenset()
 
 
 def read_scored(path: Path, aspect: str = "") -> ScoredRows | None:
@@ -56,24 +65,33 @@ def read_scored(path: Path, aspect: str = "") -> ScoredRows | None:
     if not item or not score or "." in item + score:  # a dot: it lies within an object
         return None
     system, source = group_columns(recording.columns)
+    mark = CALIBRATION_ITEM if CALIBRATION_ITEM in recording.columns else ""
     rated, wanted = roles.roles.get("aspect", "") if aspect else "", aspect_key(aspect)
     ids: list[str] = []
     scores: list[FloatArray] = []
     groups: dict[str, list[str]] = {system: [], source: []}
-    columns = [name for name in dict.fromkeys((item, score, system, source, rated)) if name]
+    marked: set[str] = set()
+    columns = [name for name in dict.fromkeys((item, score, system, source, rated, mark)) if name]
     chunks = _chunks_of_csv(table, columns) if table.delimiter else json_columns(table, columns, score)
     for start, chunk in chunks:
         rows = range(start + 1, start + 1 + len(chunk[item]))
         kept = [k for k, cell in enumerate(chunk[rated]) if aspect_key(text_of(cell)) == wanted] if rated else rows
         cells = {name: [column[k] for k in kept] for name, column in chunk.items()} if rated else chunk
         numbers = [rows[k] for k in kept] if rated else rows
-        ids += _ids(cells[item], path.name, item, numbers)
+        own = _ids(cells[item], path.name, item, numbers)
+        ids += own
+        if mark:
+            marked.update(item_id for item_id, cell in zip(own, cells[mark], strict=True) if is_marked(cell))
         scores.append(_scores(cells[score], path.name, score, numbers))
         for name in {system, source} - {""}:
             groups[name] += _names(cells[name])
     _check_once(ids, path.name)
     return ScoredRows(
-        ids, np.concatenate([np.empty(0), *scores]), groups[system] if system else (), groups[source] if source else ()
+        ids,
+        np.concatenate([np.empty(0), *scores]),
+        groups[system] if system else (),
+        groups[source] if source else (),
+        frozenset(marked),
     )
 
 

@@ -70,8 +70,8 @@ def test_rows_known_from_the_calibration_are_its_own(refined: tuple[Calibration,
     assert list(rows) == ["final", "without criteria", "without refinement", "single best"]
     for key, calibration, held_out in (
         ("final", result.calibration, result.held_out),
-        ("without criteria", result.no_criteria["calibration"], result.no_criteria["held_out"]),
-        ("single best", result.best_single["calibration"], result.best_single["held_out"]),
+        ("without criteria", result.no_criteria.calibration, result.no_criteria.held_out),
+        ("single best", result.best_single.calibration, result.best_single.held_out),
     ):
         assert (rows[key].calibration, rows[key].held_out) == (calibration, held_out)
         assert not rows[key].first_look

@@ -48,8 +48,8 @@ def test_it_finds_the_skilful_criteria() -> None:
     drafted = sorted((skill(c.criteria.text) for c in result.candidates if c.criteria.text), reverse=True)
     assert skill(result.chosen[0].text) >= drafted[4]  # among the best five of sixty by construction
     assert result.held_out.value is not None
-    assert result.no_criteria["held_out"].value is not None
-    assert result.held_out.value > result.no_criteria["held_out"].value
+    assert result.no_criteria.held_out.value is not None
+    assert result.held_out.value > result.no_criteria.held_out.value
     assert result.calibration.interval is not None
     assert result.optimism == result.calibration.value - result.held_out.value
 
@@ -182,10 +182,10 @@ def test_the_gain_is_measured_on_the_items_that_both_scored() -> None:
 
     result = calibrate(Gappy(), QUICK)
     n = len(result.split.held_out)
-    assert (result.held_out.n, result.no_criteria["held_out"].n) == (n * 5 // 6, n * 5 // 6)
+    assert (result.held_out.n, result.no_criteria.held_out.n) == (n * 5 // 6, n * 5 // 6)
     gain = result.gain
     assert gain.n == n * 4 // 6
-    assert gain.value != result.held_out.value - result.no_criteria["held_out"].value
+    assert gain.value != result.held_out.value - result.no_criteria.held_out.value
     assert (gain.a.n, gain.b.n) == (gain.n, gain.n)
     ours = dict(zip(result.scores.item_ids, result.scores.values[0], strict=True))
     assert sum(not np.isnan(ours[GOLDEN.items[p].item_id]) for p in result.split.held_out) == n * 5 // 6

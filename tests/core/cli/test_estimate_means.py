@@ -124,10 +124,11 @@ def test_before_anybody_labels_it_tells_what_labels_would_bring(tmp_path: Path, 
 def test_labels_that_calibrated_the_judge_are_left_out(
     files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import core.api.system_means as module
+    import core.api.measures as module
 
     golden = core.load_golden(files[0])
-    monkeypatch.setattr(module, "calibrated_on", lambda golden, file, map_too: range(len(golden.items)))
+    every = np.arange(len(golden.items))
+    monkeypatch.setattr(module, "calibration_items", lambda golden, marked, file, map_too: every)
     estimated = core.estimate_means(golden, files[1], "quality", judge_file="judge.yaml")
     assert estimated.left_out[SEEN] == 2 * LABELLED
     assert [system.corrected.value for system in estimated.means.systems] == [None, None]

@@ -155,7 +155,7 @@ def test_several_aspects_in_one_call(say: Say, run: Run, aspect_file: Callable[.
         "Note: fluency: Asked in one call with coherence; calibrated and measured alone",
     ):
         assert words in reply
-    code, body = run("align", SUMMARIES, "v.jsonl", "--aspect", "fluency")
+    code, body = run("align", SUMMARIES, "v.jsonl", "--aspect", "fluency", "--all-items")
     assert (code, body["n"], body["n_unscored"]) == (0, 144, 0)
     code, body = run("score", SUMMARIES, *named, "--together", "--out", "v.csv")
     assert (code, body["calls"], body["calls_alone"]) == (0, 144, 288)

@@ -165,7 +165,7 @@ def test_every_p_counts_every_test_and_intervals_are_widened():
     tested = [part for part in examination.parts if part.p is not None]
     assert examination.n_tests == len(tested) + sum(own.p is not None for own in examination.biases)
     for part in tested:
-        assert part.interval is not None and f"{examination.n_tests} looks" in part.interval.method
+        assert part.interval is not None and f"{examination.n_tests} tests" in part.interval.method
         assert part.interval.low < (part.difference or 0.0) < part.interval.high
 
 

@@ -43,11 +43,12 @@ def test_columns_are_appended_and_all_else_stays(
     result = judge.score_frame(frame)
     pd.testing.assert_frame_equal(frame, before)
     pd.testing.assert_frame_equal(result[list(frame.columns)], before)
-    assert list(result.columns[-4:]) == list(ADDED)
+    assert list(result.columns[-len(ADDED) :]) == list(ADDED)
     np.testing.assert_array_equal(result["score"].to_numpy(), expected)
     assert result["calibrated"].between(1, 5).all()
     assert result["unscored"].isna().all()
     assert (result["mark"] == "").all()
+    assert not result["calibration_item"].any()
 
 
 def test_usual_aliases_and_given_names_are_found(
@@ -101,7 +102,7 @@ def test_columns_in_the_way_are_named(judge: CalibratedJudge, rows: pd.DataFrame
 
 def test_an_empty_frame_comes_back_with_the_columns(judge: CalibratedJudge, rows: pd.DataFrame) -> None:
     frame = judge.score_frame(rows.head(0))
-    assert (len(frame), list(frame.columns[-4:])) == (0, list(ADDED))
+    assert (len(frame), list(frame.columns[-len(ADDED) :])) == (0, list(ADDED))
 
 
 def test_marks_stand_in_every_row(offline_card: dict[str, Any], rows: pd.DataFrame) -> None:

@@ -113,8 +113,8 @@ def test_a_run_gives_what_the_inline_driver_gives(
     assert {row.criteria_id for row in listed} == {c.criteria.criteria_id for c in inline.candidates if c.alignment}
     best_view = projects.get_criteria(store, request_.project_id, best)
     stood = {alignment.side: alignment.alignment for alignment in best_view.alignments}
-    assert stood["held-out"] == inline.best_single["held_out"]
-    assert stood["calibration"].value == inline.best_single["calibration"].value
+    assert stood["held-out"] == inline.best_single.held_out
+    assert stood["calibration"].value == inline.best_single.calibration.value
 
     _leaves_two_judges(store, request_, inline, golden)
     edit = projects.save_edit(store, request_.project_id, best, best_view.text + "\nReward brevity.", "Ann")
@@ -122,9 +122,9 @@ def test_a_run_gives_what_the_inline_driver_gives(
     again = _finished(store, projects.start_rescore(store, settings, ask), until)
     assert (again.status, again.calibration, again.standing) == ("done", None, None)
     assert again.rescore is not None
-    assert again.rescore.parent.value == pytest.approx(inline.best_single["calibration"].value, abs=1e-12)
+    assert again.rescore.parent.value == pytest.approx(inline.best_single.calibration.value, abs=1e-12)
     assert again.rescore.parent_held_out is not None
-    assert again.rescore.parent_held_out.value == pytest.approx(inline.best_single["held_out"].value, abs=1e-12)
+    assert again.rescore.parent_held_out.value == pytest.approx(inline.best_single.held_out.value, abs=1e-12)
     assert again.rescore.new.value is not None
     difference = again.rescore.difference.value
     assert difference == pytest.approx(again.rescore.new.value - again.rescore.parent.value, abs=1e-12)
@@ -138,7 +138,7 @@ def _leaves_two_judges(store: Store, request_: CalibrationRequest, inline: Calib
     )
     assert (final.kind, final.seen, bare.kind, bare.seen) == ("calibrated", inline.split.calibration, "no criteria", ())
     held_out = [golden.items[k] for k in inline.split.held_out]
-    for judge, reported in ((final, inline.held_out), (bare, inline.no_criteria["held_out"])):
+    for judge, reported in ((final, inline.held_out), (bare, inline.no_criteria.held_out)):
         scores = {item.item_id: judge.values[k] for k, item in zip(inline.split.held_out, held_out, strict=True)}
         known = {item_id: float(value) for item_id, value in scores.items() if not np.isnan(value)}
         again = core.align(golden, known, request_.aspect, statistic=reported.statistic, level=reported.level)

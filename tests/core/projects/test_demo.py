@@ -137,7 +137,7 @@ def test_the_session_that_is_replayed_comes_out_the_same_today(demo: Store, runs
 def test_calibration_helps_and_a_persons_edit_helps_again(demo: Store, runs: list[Run]) -> None:
     """On held-out items, each step with an interval above 0; the edit is on calibration where people themselves are."""
     kept = calibration_of(demo, runs, newsroom.ASPECT, newsroom.SPEC)
-    bare, calibrated = kept.no_criteria["held_out"], kept.held_out
+    bare, calibrated = kept.no_criteria.held_out, kept.held_out
     assert bare.value is not None
     assert calibrated.value is not None
     assert calibrated.value > bare.value + 0.25

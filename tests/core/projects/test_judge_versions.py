@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from core import projects
-from core.api.system_means import calibrated_on
+from core.api.measures import calibration_items
 from core.calibration.settings import CalibrationSettings
 from core.comparison.sureness import expected_errors
 from core.data.split import text_digest
@@ -138,7 +138,7 @@ def test_a_version_measured_equals_the_calibration_that_chose_the_same(world: Wo
     again = projects.load_calibration(world.store, run_id)
     for side in ("calibration", "held_out"):
         assert getattr(again, side).value == pytest.approx(getattr(calibration, side).value, abs=1e-12)
-    assert again.no_criteria["held_out"].value == pytest.approx(calibration.no_criteria["held_out"].value, abs=1e-12)
+    assert again.no_criteria.held_out.value == pytest.approx(calibration.no_criteria.held_out.value, abs=1e-12)
     assert again.isotonic == calibration.isotonic
 
 
@@ -271,8 +271,10 @@ def test_the_line_goes_on_when_labels_grow(world: World, golden: GoldenSet, tmp_
     file = tmp_path / "judge.yaml"
     file.write_text(projects.judge_file(world.store, run_id), "utf-8")
     texts = {text_digest(grown.items[k]) for k in seen}
-    assert {text_digest(grown.items[k]) for k in calibrated_on(grown, file, map_too=False)} == texts
-    assert {k for k in calibrated_on(grown, file) if k >= n} == {k for k in after.calibration if k >= n}  # the map's
+    assert {text_digest(grown.items[k]) for k in calibration_items(grown, (), file, map_too=False)} == texts
+    assert {k for k in calibration_items(grown, (), file) if k >= n} == {
+        k for k in after.calibration if k >= n
+    }  # the map's
     second = world.make(world.edited, golden_id=golden_id)  # each leaves one; that of the version shown is compared
     projects.use_version(world.store, world.project_id, ASPECT, 2, decided=world.line.decided)
     shown = projects.judges_shown(world.store, world.project_id, golden_id, ASPECT)

@@ -20,8 +20,8 @@ from core.calibration.settings import CalibrationSettings
 from core.comparison.preferred import preferred
 from core.data import load_golden
 from core.errors import GoldenError, JobError, NotFoundError
-from core.projects import reports
 from core.projects.calibration import CalibrationRequest
+from core.projects.judge_line import used_before
 from core.projects.more_verdicts import SentVerdicts
 from core.records import Scale
 from core.report.facts import reproduce
@@ -48,8 +48,8 @@ def test_alignments_and_labels_are_those_of_the_run(report, run, sample):
     final, best_single, no_criteria = report.sides
     assert (final.calibration, final.held_out) == (run.calibration, run.held_out)
     for side, found in (("calibration", no_criteria.calibration), ("held_out", no_criteria.held_out)):
-        assert found == run.no_criteria[side]
-    assert best_single.held_out == run.best_single["held_out"]
+        assert found == getattr(run.no_criteria, side)
+    assert best_single.held_out == run.best_single.held_out
     assert report.calibration.optimism == run.optimism
     assert report.n_held_out == len(run.split.held_out)
     assert report.calibration.warnings == run.warnings
@@ -119,7 +119,7 @@ def test_judges_are_compared_on_the_items_that_nobody_saw(report, run):
     assert (
         judges.board.pool.n_common == run.held_out.n
     )  # all judges scored everything, and only this one has seen labels
-    assert (ours.alignment.value, bare.alignment.value) == (run.held_out.value, run.no_criteria["held_out"].value)
+    assert (ours.alignment.value, bare.alignment.value) == (run.held_out.value, run.no_criteria.held_out.value)
     gap = judges.ours_minus(places["no criteria"])
     assert gap is not None
     assert gap.value == pytest.approx(ours.alignment.value - bare.alignment.value)
@@ -226,9 +226,9 @@ def test_after_a_comparison_on_held_out_a_gain_carries_no_p(world, report):
     measured = line.versions[0].measured[0]
     early = replace(looked, why=EDIT_SCORED, number=measured.number - 1)
     late = replace(looked, why=EDIT_SCORED, number=measured.number + 1)
-    assert reports._seen_before(line, report.run, [late]) == ""
-    assert "once before" in reports._seen_before(line, report.run, [early, late])
-    changed = replace(report, seen_before=reports._seen_before(line, report.run, [early]), openings=(early, late))
+    assert used_before(line, report.run, [late]) == ""
+    assert "once before" in used_before(line, report.run, [early, late])
+    changed = replace(report, seen_before=used_before(line, report.run, [early]), openings=(early, late))
     assert changed.gain.p is None
     assert "no p, for versions were compared on these items once before" in brings(changed)
     assert "seen 2 times" in brings(changed)

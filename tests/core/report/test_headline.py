@@ -59,7 +59,7 @@ GOOD = aligned(0.6, 0.4, 0.8)
         (GOOD, beside(-0.06, 0.3), "open", "cannot be told apart from one of your people"),
         (GOOD, beside(0.01, 0.2, None, 7), "open", "cannot be told apart from one of your people"),
         (aligned(0.2, -0.1, 0.5), beside(0.01, 0.2), "none", "is not shown"),
-        (aligned(0.6), beside(0.01, 0.2), "open", "too few sources to say how sure"),
+        (aligned(0.6), beside(0.01, 0.2), "open", "No interval"),
         (GOOD, None, "alone", "nothing can be said about the judge beside people"),
         (aligned(None, reason="all scores are equal"), beside(0.01, 0.2), "undefined", "all scores are equal"),
     ],
@@ -159,3 +159,27 @@ def test_the_gain_over_no_criteria_is_told_with_its_test_everywhere(report):
     words = " ".join(headline(with_calibration(report, gain=by_chance)).details)
     assert "A gain over no criteria is not shown" in words
     assert "help" not in words
+
+
+def test_after_a_choice_on_held_out_items_nothing_is_claimed_beside_a_person(report):
+    """The same rule for the headline, the p, the bar, the standing and the annotator test."""
+    reason = "versions were compared on these items once before, so a choice may rest on them"
+    told = with_figures(report, GOOD, beside(0.01, 0.2), "")
+    told = replace(told, raters=told.raters.without_claim(reason), judges=told.judges.without_claim(reason))
+    result = headline(told)
+    assert "better than one of them" not in " ".join((result.sentence, *result.details))
+    assert reason in result.basis and told.raters.beside.p is None and told.raters.beside.standing == "open"
+    for test in told.raters.tests:
+        assert test.passes is None and not any(rater.replaceable for rater in test.by_rater)
+    ours = told.judges.rows[told.judges.ours]
+    assert ours.people is None or ours.people.withheld == reason
+    gaps = [told.judges.ours_minus(k) for k in range(len(told.judges.rows))]
+    assert all(gap is None or gap.p is None for gap in gaps)
+
+
+@pytest.mark.parametrize(("chose", "flatters"), [(0.7, True), (0.5, False), (0.6, False)])
+def test_choosing_is_said_to_flatter_only_where_calibration_stands_higher(report, chose, flatters):
+    calibration = replace(report.calibration, calibration=aligned(chose, 0.4, 0.8), held_out=aligned(0.6, 0.4, 0.8))
+    words = " ".join(headline(replace(report, calibration=calibration)).details)
+    assert ("flatters" in words) == flatters
+    assert "compared with the held-out items" in words

@@ -58,9 +58,9 @@ def pilot(interval: Interval | None = None, value: float | None = 0.6) -> LabelP
 def test_a_pilot_that_tells_nothing_says_why() -> None:
     constant = Alignment("spearman", "dataset", None, 60, reason="all scores are equal")
     plan = plan_labels(60, 20, 3, pilot=LabelPilot(constant, 60, 20, 3.0, 0.5))
-    assert "the pilot tells nothing, for all scores are equal; assuming that a judge" in plan.words
+    assert "the pilot tells nothing: all scores are equal; assuming that a judge" in plan.words
     assert "pilot" not in plan_labels(60, 20, 3).words
-    assert "for there is no interval" in plan_labels(60, 20, 3, pilot=pilot()).words
+    assert "it has no interval" in plan_labels(60, 20, 3, pilot=pilot()).words
 
 
 def test_a_pilot_of_the_same_size_gives_its_own_interval() -> None:
@@ -77,7 +77,7 @@ def test_a_pilot_of_the_same_size_gives_its_own_interval() -> None:
 def test_a_pilot_that_tells_nothing_is_none(known: LabelPilot) -> None:
     plan, without = plan_labels(100, 50, 3, pilot=known), plan_labels(100, 50, 3)
     assert replace(plan, basis=without.basis) == without
-    assert "the pilot tells nothing, for " in plan.basis
+    assert "the pilot tells nothing: " in plan.basis
 
 
 def test_what_labels_are_enough_for() -> None:

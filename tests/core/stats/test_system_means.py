@@ -199,7 +199,7 @@ def test_equal_labels_are_as_sure_as_half_a_label_at_the_far_end_leaves_them():
 
 def test_lopsided_labels_have_longer_intervals_that_hold():
     """Of labels that are 5 in nine of ten cases and 1 in the tenth, t alone holds the mean in .64 of samples of ten."""
-    held, widths = [], []
+    held = []
     for seed in range(150):
         generator = np.random.default_rng(seed)
         labels = np.where(generator.uniform(size=10) < 0.9, 5.0, 1.0)
@@ -214,9 +214,9 @@ def test_lopsided_labels_have_longer_intervals_that_hold():
         (system,) = system_means(items).systems
         assert system.labels_only.interval is not None
         held.append(system.labels_only.interval.low <= 4.6 <= system.labels_only.interval.high)
-        widths.append(system.corrected.width / system.labels_only.width)
+        for mean in (system.corrected, system.labels_only, system.judge_only):
+            assert mean.interval is None or 1.0 <= mean.interval.low <= mean.interval.high <= 5.0
     assert np.mean(held) >= 0.95
-    assert max(widths) <= MOST_WIDER + 1e-9
 
 
 def test_lopsided_labels_are_said_to_be():

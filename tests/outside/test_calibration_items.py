@@ -1,0 +1,273 @@
+"""Items that chose the judge are left out of every measure of it, and errors are those on the raters' scale."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import core
+from core.__main__ import main
+
+SUMMARIES = Path(__file__).parents[2] / "sample_data" / "summaries.jsonl"
+ASPECT = "coherence"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a calibration and, by `score`, the verdicts of its judge on all items in three formats."""
+    folder = tmp_path_factory.mktemp("made")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CONCORD_HOME", str(folder / "home"))
+        run = ["calibrate", SUMMARIES, "--aspect", ASPECT, "--preset", "quick", "--out", folder / "out", "--json"]
+        assert main([*map(str, run)]) == 0
+        for name in ("verdicts.jsonl", "verdicts.csv"):
+            score = ["score", SUMMARIES, "--judge-file", folder / "out/judge.yaml", "--out", folder / name, "--json"]
+            assert main([*map(str, score)]) == 0
+    return folder
+
+
+@pytest.fixture(scope="module")
+def golden() -> core.GoldenSet:
+    return core.load_golden(SUMMARIES)
+
+
+def rows(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+
+
+def held_out_ids(made: Path) -> set[str]:
+    return set(json.loads((made / "out/summary.json").read_text("utf-8"))["held_out_items"])
+
+
+def unmarked(made: Path, folder: Path) -> Path:
+    """The verdicts of `score` as another tool would hand them on: without the marks."""
+    kept = [{name: row[name] for name in ("item_id", "score", "calibrated")} for row in rows(made / "verdicts.jsonl")]
+    (folder / "bare.jsonl").write_text("".join(json.dumps(row) + "\n" for row in kept))
+    return folder / "bare.jsonl"
+
+
+def test_the_files_mark_the_items_that_the_judge_was_calibrated_on(made: Path, golden: core.GoldenSet) -> None:
+    expected = set(golden.item_ids) - held_out_ids(made)
+    for file in (made / "verdicts.jsonl", made / "out/verdicts.jsonl"):
+        assert {row["item_id"] for row in rows(file) if row.get("calibration_item")} == expected
+    with (made / "verdicts.csv").open(newline="") as file:
+        assert {row["item_id"] for row in csv.DictReader(file) if row["calibration_item"] == "True"} == expected
+    verdicts = core.load_judge(made / "out/judge.yaml").score(golden.items)
+    assert {verdict.item_id for verdict in verdicts if verdict.calibration_item} == expected
+    assert verdicts.n_calibration_items == len(expected)
+
+
+@pytest.mark.parametrize("name", ["verdicts.jsonl", "verdicts.csv", "out/verdicts.jsonl"])
+def test_align_measures_on_held_out_items_and_says_so(made: Path, concord: Any, capsys: Any, name: str) -> None:
+    held_out = json.loads((made / "out/summary.json").read_text("utf-8"))["held_out"]
+    answer = concord("align", SUMMARIES, made / name, "--aspect", ASPECT)
+    assert (answer.body["n"], answer.body["value"]) == (held_out["n"], pytest.approx(held_out["value"], abs=1e-6))
+    n_items = len(rows(SUMMARIES))
+    assert answer.body["n_calibration_left_out"] == n_items - len(held_out_ids(made))
+    main(["align", str(SUMMARIES), str(made / name), "--aspect", ASPECT])
+    assert f"Left out: {answer.body['n_calibration_left_out']} labelled items" in capsys.readouterr().out
+    kept = concord("align", SUMMARIES, made / name, "--aspect", ASPECT, "--all-items").body
+    assert (kept["n"], kept["n_calibration_left_out"]) == (n_items, 0)
+    assert kept["n_calibration_kept"] == answer.body["n_calibration_left_out"]
+    main(["align", str(SUMMARIES), str(made / name), "--aspect", ASPECT, "--all-items"])
+    assert "Optimistic: " in capsys.readouterr().out
+
+
+def taken(body: Any, name: str) -> list[Any]:
+    """The values under `name` anywhere in `body`, which loses them."""
+    if isinstance(body, list):
+        return [value for part in body for value in taken(part, name)]
+    if not isinstance(body, dict):
+        return []
+    own = [body.pop(name)] if name in body else []
+    return own + [value for part in body.values() for value in taken(part, name)]
+
+
+COMMANDS = {
+    "align": ["align", "{golden}", "{verdicts}"],
+    "align --all": ["align", "{golden}", "{verdicts}", "--all"],
+    "compare": ["compare", "{golden}", "{verdicts}", "{verdicts}"],
+    "ceiling": ["ceiling", "{golden}", "--verdicts", "{verdicts}"],
+    "threshold": ["threshold", "{golden}", "{verdicts}", "--yes-from", "4"],
+    "examine": ["examine", "{golden}", "{verdicts}"],
+    "estimate-means": ["estimate-means", "{golden}", "{verdicts}"],
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_marks_and_a_judge_file_leave_out_the_same(made: Path, concord: Any, tmp_path: Path, name: str) -> None:
+    def ask(verdicts: Path, *more: str | Path) -> dict[str, Any]:
+        filled = [part.format(golden=SUMMARIES, verdicts=verdicts) for part in COMMANDS[name]]
+        answer = concord(*filled, "--aspect", ASPECT, *more)
+        assert answer.code == 0, answer.body
+        return dict(answer.body)
+
+    by_mark, bare = ask(made / "verdicts.jsonl"), unmarked(made, tmp_path)
+    by_file = ask(bare, "--judge-file", made / "out/judge.yaml")
+    assert by_mark == by_file
+    kept, unknown = ask(made / "verdicts.jsonl", "--all-items"), ask(bare)
+    assert len(rows(SUMMARIES)) - len(held_out_ids(made)) in taken(kept, "n_calibration_kept")
+    taken(unknown, "n_calibration_kept")
+    assert kept == unknown
+    assert kept != by_mark
+
+
+def test_a_judge_calibrated_on_every_item_has_nothing_left(made: Path, concord: Any, tmp_path: Path) -> None:
+    held_out = held_out_ids(made)
+    only = [row for row in rows(made / "verdicts.jsonl") if row["item_id"] not in held_out]
+    (tmp_path / "v.jsonl").write_text("".join(json.dumps(row) + "\n" for row in only))
+    for command in (["align"], ["examine"], ["threshold", "--yes-from", "4"]):
+        answer = concord(command[0], SUMMARIES, tmp_path / "v.jsonl", "--aspect", ASPECT, *command[1:])
+        assert answer.code == 2
+        assert "--all-items" in answer.body["error"]["message"]
+
+
+def test_python_leaves_out_the_same(made: Path, golden: core.GoldenSet) -> None:
+    n_seen = len(golden.items) - len(held_out_ids(made))
+    verdicts = core.load_judge(made / "out/judge.yaml").score(golden.items)
+    scores = dict(zip(golden.item_ids, verdicts.values.tolist(), strict=True))
+    file = made / "out/judge.yaml"
+    measures: dict[str, Any] = {
+        "align": lambda given, **how: core.align(golden, given, ASPECT, **how).n,
+        "align_all": lambda given, **how: core.align_all(golden, given, ASPECT, **how).alignments[0].n,
+        "compare": lambda given, **how: core.compare(golden, given, given, ASPECT, **how).difference.n,
+        "beside_people": lambda given, **how: core.beside_people(golden, given, ASPECT, **how).n_items,
+        "annotator_test": lambda given, **how: core.annotator_test(golden, given, ASPECT, **how).n_items,
+        "choose_threshold": lambda given, **how: core.choose_threshold(golden, given, ASPECT, yes_from=4, **how).n,
+        "examine": lambda given, **how: core.examine(golden, given, ASPECT, **how).n,
+    }
+    for name, n_of in measures.items():
+        assert n_of(verdicts) == n_of(scores, judge_file=file) == len(golden.items) - n_seen, name
+        assert n_of(verdicts, all_items=True) == n_of(scores) == len(golden.items), name
+    assert core.align(golden, verdicts, ASPECT).n_calibration_left_out == n_seen
+    assert core.align(golden, verdicts, ASPECT, all_items=True).n_calibration_kept == n_seen
+
+
+def test_errors_are_those_on_the_raters_scale(made: Path, golden: core.GoldenSet, concord: Any, capsys: Any) -> None:
+    """MAE and bias by hand from the file's `calibrated`; a shift of `score` moves neither them nor any rank."""
+    held_out = held_out_ids(made)
+    labels = dict(zip(golden.item_ids, golden.labels(ASPECT), strict=True))
+    read = [row for row in rows(made / "verdicts.jsonl") if row["item_id"] in held_out]
+    gaps = np.array([row["calibrated"] - labels[row["item_id"]] for row in read])
+    body = concord("align", SUMMARIES, made / "verdicts.jsonl", "--aspect", ASPECT, "--all").body
+    assert body["basis"] == "mapped"
+    assert body["errors"]["mae"] == pytest.approx(np.abs(gaps).mean(), abs=1e-9)
+    assert body["errors"]["bias"] == pytest.approx(gaps.mean(), abs=1e-9)
+    main(["align", str(SUMMARIES), str(made / "verdicts.jsonl"), "--aspect", ASPECT, "--all"])
+    assert capsys.readouterr().out.count("on the raters' scale") >= 2
+    shifted = [row | {"score": row["score"] / 10.0 - 7.0} for row in rows(made / "verdicts.jsonl")]
+    (made / "shifted.jsonl").write_text("".join(json.dumps(row) + "\n" for row in shifted))
+    for command in (["align", SUMMARIES, "{}", "--all"], ["ceiling", SUMMARIES, "--verdicts", "{}"]):
+        first, second = (
+            concord(*(made / name if part == "{}" else part for part in command), "--aspect", ASPECT).body
+            for name in ("verdicts.jsonl", "shifted.jsonl")
+        )
+        for body in (first, second):
+            body.pop("alignments", None)
+            body.get("judge", {}).pop("beside_people", None)
+        assert first == second
+
+
+def test_without_a_map_for_every_score_errors_are_of_the_scores_as_given(
+    made: Path, concord: Any, tmp_path: Path
+) -> None:
+    some = rows(made / "verdicts.jsonl")
+    some[0]["calibrated"] = None
+    some[0].pop("calibration_item", None)
+    (tmp_path / "v.jsonl").write_text("".join(json.dumps(row) + "\n" for row in some))
+    assert concord("align", SUMMARIES, tmp_path / "v.jsonl", "--aspect", ASPECT, "--all").body["basis"] == "as given"
+
+
+# ── the forms that verdicts come in ──────────────────────────────────────────────────────────────────────────
+
+
+def test_verdicts_by_item_id_in_any_form_give_the_same(golden: core.GoldenSet) -> None:
+    pd = pytest.importorskip("pandas")
+    scores = {item_id: float(len(item.target)) for item_id, item in zip(golden.item_ids, golden.items, strict=True)}
+    expected = core.align(golden, scores, ASPECT)
+    assert core.align(golden, pd.Series(scores), ASPECT) == expected
+    as_numpy = {item_id: np.float32(score) for item_id, score in scores.items()}
+    assert core.align(golden, as_numpy, ASPECT) == expected
+    assert core.align(golden, [core.Scored(item_id, score) for item_id, score in scores.items()], ASPECT) == expected
+
+
+def _unusable() -> dict[str, Any]:
+    pd = pytest.importorskip("pandas")
+    return {
+        "a list of numbers": [1.0, 2.0, 3.0],
+        "an array": np.array([1.0, 2.0]),
+        "a table of numbers": np.ones((2, 2)),
+        "a Series without item ids": pd.Series([1.0, 2.0]),
+        "a Series with an id twice": pd.Series([1.0, 2.0], index=["a", "a"]),
+        "a DataFrame": pd.DataFrame({"item_id": ["a"], "score": [1.0]}),
+        "scores as text": {"a": "4", "b": "3"},
+        "a Series of text": pd.Series({"a": "4"}),
+        "numbers as ids": {1: 4.0},
+        "words for a score": {"a": True},
+        "a list of rows": [{"item_id": "a", "score": 1.0}],
+        "a number": 3.0,
+        "an infinite score": {"a": float("inf")},
+        "nothing": None,
+    }
+
+
+@pytest.mark.parametrize("name", list(_unusable()))
+def test_other_forms_are_refused_with_those_that_are_taken(golden: core.GoldenSet, name: str) -> None:
+    given = _unusable()[name]
+    calls: list[Any] = [
+        lambda: core.align(golden, given, ASPECT),
+        lambda: core.align_all(golden, given, ASPECT),
+        lambda: core.compare(golden, given, given, ASPECT),
+        lambda: core.beside_people(golden, given, ASPECT),
+        lambda: core.annotator_test(golden, given, ASPECT),
+        lambda: core.examine(golden, given, ASPECT),
+        lambda: core.estimate_means(golden, given, ASPECT),
+        lambda: core.choose_threshold(golden, given, ASPECT, yes_from=4),
+        lambda: core.plan_labels(50, pilot=(golden, given, ASPECT)),
+    ]
+    for call in calls:
+        with pytest.raises(core.UsageError, match=r"mapping from item id to number|infinite"):
+            call()
+
+
+# ── one shape, the same arguments ────────────────────────────────────────────────────────────────────────────
+
+
+def test_an_estimate_takes_what_a_calibration_takes(golden: core.GoldenSet) -> None:
+    import inspect
+
+    taken = inspect.signature(core.calibrate).parameters
+    assert list(inspect.signature(core.estimate).parameters) == list(taken)
+    more = core.estimate(golden, ASPECT, preset="quick", rounds=2)
+    assert more == core.estimate(golden, ASPECT, settings=core.CalibrationSettings(preset="quick", rounds=2))
+    assert more.calls > core.estimate(golden, ASPECT, preset="quick", rounds=0).calls
+
+
+def test_the_judge_and_the_one_without_criteria_have_one_shape(golden: core.GoldenSet) -> None:
+    result = core.calibrate(golden, ASPECT, preset="quick", rounds=0)
+    for judge in (result, result.no_criteria, result.best_single):
+        for side in (judge.held_out, judge.calibration):
+            assert isinstance(side, core.Alignment)
+    assert result.no_criteria.held_out.n == result.held_out.n
+
+
+def test_measures_take_a_judge_file_alike() -> None:
+    import inspect
+
+    for measure in (
+        core.align,
+        core.align_all,
+        core.compare,
+        core.beside_people,
+        core.annotator_test,
+        core.examine,
+        core.choose_threshold,
+        core.estimate_means,
+        core.preferences,
+    ):
+        assert {"judge_file", "all_items"} <= set(inspect.signature(measure).parameters), measure
