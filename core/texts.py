@@ -42,11 +42,16 @@ def is_blank(text: str) -> bool:
 def visible_name(text: str) -> str:
     """A name without the characters that show nothing, trimmed: two names that look alike are then equal.
 
-    For names of columns, aspects, ids, raters and projects; texts keep theirs, which emoji need.
+    For names of columns, aspects, ids, raters and projects; the joiners within emoji stay.
     """
     if text.isascii():
         return text.strip()
-    return "".join(c for c in text if c not in _INVISIBLE and unicodedata.category(c) != "Cf").strip()
+    shown = ""
+    for char in text:
+        joins_emoji = char == "\u200d" and shown != "" and unicodedata.category(shown[-1]) in ("So", "Sk", "Mn")
+        if char not in _INVISIBLE and (unicodedata.category(char) != "Cf" or joins_emoji):
+            shown += char
+    return shown.strip()
 
 
 def words_of(text: str) -> list[str]:

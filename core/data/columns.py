@@ -21,7 +21,7 @@ from core.data.kinds import CONVERSATION_NAMES, DATA_NAMES, PAIRS, detect_kind
 from core.data.values import Values
 from core.errors import UsageError
 from core.records import ItemKind
-from core.texts import is_blank, text_length
+from core.texts import is_blank, text_length, visible_name
 
 Rows = abc.Sequence[abc.Mapping[str, Any]]
 Layout = Literal["wide", "long"]
@@ -208,7 +208,7 @@ class Mapping(ColumnRoles):
 
         UsageError for a name that is empty, longer than 100 characters, or another aspect's.
         """
-        trimmed = " ".join(name.split())
+        trimmed = " ".join(visible_name(name).split())
         if trimmed == aspect:
             return self
         if not 1 <= len(trimmed) <= LONGEST_ASPECT:

@@ -45,6 +45,7 @@ from core.review.plan import LabelAspect, LabelPlan, item_order
 from core.stats.labels_needed import STEPS, LabelPilot, LabelPlanning, plan_labels
 from core.stats.system_means import system_means
 from core.store.store import Store
+from core.texts import visible_name
 
 _LONGEST_NAME = 120
 
@@ -58,7 +59,7 @@ def start_pass(store: Store, request: PassRequest) -> str:
     """
     store.projects.get(request.project_id)
     golden = store.goldens.load(request.golden_id)
-    name = " ".join(request.name.split())
+    name = " ".join(visible_name(request.name).split())
     if not 1 <= len(name) <= _LONGEST_NAME:
         raise UsageError(f"A labelling pass has a name of 1 to {_LONGEST_NAME} characters.")
     plan = LabelPlan(

@@ -20,6 +20,7 @@ from core.review.log import Action
 from core.settings import Settings
 from core.spreadsheets import csv_text
 from core.store.store import Store
+from core.texts import visible_name
 
 if TYPE_CHECKING:
     from core.data.public_sets import Benchmark
@@ -55,7 +56,7 @@ def list_projects(store: Store) -> list[ProjectSummary]:
 @requires("admin", "made the project")
 def create_project(store: Store, name: str) -> ProjectSummary:
     """A new, empty project.  UsageError for an empty or overlong name."""
-    trimmed = " ".join(name.split())
+    trimmed = " ".join(visible_name(name).split())
     if not trimmed:
         raise UsageError("Enter a name for the project.")
     if len(trimmed) > LONGEST_NAME:

@@ -35,6 +35,7 @@ from core.store.results import JUDGE, RESULT
 from core.store.schema import HEAD
 from core.store.store import Store
 from core.store.transfer import UNFINISHED, Arrival
+from core.texts import visible_name
 from core.version import VERSION
 from core.wording import counted
 
@@ -224,7 +225,7 @@ def import_project(
     `project_id` is for what ships with Concord and is known by its id; else the project gets a new one.  Errors as
     `preview_project`; UsageError for an overlong name; StoreError where the store cannot keep it.
     """
-    wanted = " ".join(name.split())
+    wanted = " ".join(visible_name(name).split())
     if len(wanted) > LONGEST_NAME:
         raise UsageError(f"A project's name has 1 to {LONGEST_NAME} characters, not {len(wanted)}.")
     with _opened(file, settings.max_upload_mb) as archive:

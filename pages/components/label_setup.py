@@ -11,6 +11,7 @@ from core.records import Scale
 from core.report.figures.svg import shortened
 from core.review.passes import PassRequest
 from core.review.plan import MOST_RATERS, PICKING, LabelAspect, Order
+from core.texts import visible_name
 from core.wording import counted
 from pages.components import drafts, label_view, people, state
 from pages.components.page import Opened, finding, link_to
@@ -110,7 +111,7 @@ def _choose_names(golden: GoldenSummary) -> tuple[str, ...]:
         accept_new_options=True,
         placeholder="Choose, or type a new one and press Enter",
     )
-    return tuple(dict.fromkeys(trimmed for name in names if (trimmed := " ".join(name.split()))))
+    return tuple(dict.fromkeys(trimmed for name in names if (trimmed := " ".join(visible_name(name).split()))))
 
 
 def _number(golden: GoldenSummary, name: str, label: str, *, low: int, high: int, usual: int, words: str) -> int:
@@ -247,7 +248,7 @@ def _begin(page: Opened, request: PassRequest) -> None:
         state.leave_notice(f"The pass was not begun: {error}", good=False)
         return
     drafts.done(page, _instructions(page))
-    name = " ".join(request.name.split())
+    name = " ".join(visible_name(request.name).split())
     if _is_alone(request):
         projects.join_pass(page.store, page.project.project_id, pass_id)
         state.leave_notice(f"{name} has begun.", good=True)

@@ -25,6 +25,7 @@ from core.errors import ConcordError
 from core.people import Actor, Role
 from core.settings import Settings
 from core.store.store import Store
+from core.texts import visible_name
 from pages.components import remembered, state
 from pages.components.accounts import auth_section
 from pages.components.screens import SCREENS, draw_notice, go, plain
@@ -108,7 +109,7 @@ def tidy(name: str, longest: int = LONGEST) -> str:
     """A name on one line, without characters that cannot be seen or that turn the line around; "" for nothing left."""
     shown = "".join(
         word
-        for word in " ".join(unicodedata.normalize("NFC", name).split())
+        for word in " ".join(unicodedata.normalize("NFC", visible_name(name)).split())
         if word in _JOINERS or unicodedata.category(word) not in ("Cc", "Cf", "Cs")
     )
     shown = shown[:longest].strip()
