@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from core.errors import JobError, StoreError, UsageError
+from core.secret_values import hide
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import Meter
@@ -129,9 +130,9 @@ class Line(logging.Formatter):
         if self._form == "json":
             fields: dict[str, Any] = {"at": at, "level": record.levelname, "logger": record.name, "message": said}
             fields |= {} if error is None else {"error": type(error).__name__, "where": where}
-            return json.dumps(fields, ensure_ascii=False)
+            return hide(json.dumps(fields, ensure_ascii=False))
         ending = "" if error is None else f"\n  {type(error).__name__} at " + "\n    ".join(where)
-        return f"{at} {record.levelname} {record.name}: {said}{ending}"
+        return hide(f"{at} {record.levelname} {record.name}: {said}{ending}")
 
 
 def _bare(value: object) -> object:

@@ -48,6 +48,7 @@ SCREENS = (
 )
 
 ANYWHERE = (
+    "core.secret_values",
     *(
         "core.records",
         "core.errors",
@@ -146,6 +147,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "core.verdicts": (),
     "core.people": (),
     "core.owner_only": (),
+    "core.secret_values": (),
     "core.errors": (),
     "core.files": (),
     "core.progress": (),

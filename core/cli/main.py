@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import sys
-import traceback
 from dataclasses import replace
 from functools import cache
 from typing import Annotated, Any
@@ -36,6 +35,7 @@ from core.cli.options import JsonFlag
 from core.cli.output import tell
 from core.errors import ConcordError, UsageError
 from core.owner_only import make_private, secure_home
+from core.secret_values import hide, trace_of
 from core.settings import USUAL_GOLDEN_ITEMS, Settings, capability_named, golden_items, home_of
 
 CTRL_C = 130
@@ -113,7 +113,7 @@ def main(arguments: list[str] | None = None) -> int:
             "Interrupted", "interrupted; what was paid for is kept, the same command goes on from there", 1, as_json
         )
     except Exception as error:  # a fault of ours: the trace goes to a file, the person gets a sentence
-        return _fail("InternalError", f"{error!r} is a fault in Concord; {_keep_trace()}", 1, as_json)
+        return _fail("InternalError", f"{type(error).__name__} is a fault in Concord; {_keep_trace(error)}", 1, as_json)
     finally:
         secure_home(home_of())
     return outcome if isinstance(outcome, int) else 0
@@ -125,9 +125,9 @@ def _parser() -> Any:
     return typer.main.get_command(app)
 
 
-def _keep_trace() -> str:
-    """Write the current traceback to `CONCORD_HOME/errors.log`; says where, or shows it when that cannot be written."""
-    trace = traceback.format_exc()
+def _keep_trace(error: Exception) -> str:
+    """Write where `error` came up to `CONCORD_HOME/errors.log`; say where, or show it if that cannot be written."""
+    trace = trace_of(error)
     path = home_of() / "errors.log"
     try:
         make_private(path.parent)
@@ -139,6 +139,7 @@ def _keep_trace() -> str:
 
 
 def _fail(kind: str, message: str, code: int, as_json: bool) -> int:
+    message = hide(message)
     if as_json:
         typer.echo(json.dumps({"error": {"type": kind, "message": message}}, ensure_ascii=False))
     else:

@@ -27,6 +27,7 @@ from core.judging.base import ITEM_PARTS
 from core.judging.parse import PARSER
 from core.records import Alignment, Criteria, GoldenSet, content_digest
 from core.review.judge_versions import ORIGINS, Evidence, JudgeVersion, VersionDecided
+from core.secret_values import hide
 from core.version import VERSION as CONCORD
 from core.wording import percent
 
@@ -307,19 +308,8 @@ def _plain(value: Any, _: str) -> Any:
 
 # ── keys and passwords ───────────────────────────────────────────────────────────────────────────────────────
 
-REMOVED = "[removed]"
 NUMBERS = ("direction", "support")
 """Keys of numbers in base64, which may look like anything."""
-
-_USER_INFO = re.compile(r"(?P<scheme>\b[a-z][a-z0-9+.-]*://)[^/\s?#]*@", re.IGNORECASE)
-_QUERY = re.compile(
-    r"(?P<name>[?&](?:api[-_]?key|key|access[-_]?token|token|secret|password|sig(?:nature)?)=)[^&\s#'\"]+",
-    re.IGNORECASE,
-)
-_KEY = re.compile(
-    r"\b(?:sk|pk|rk|gsk|hf|xai|key)[-_][A-Za-z0-9_-]{16,}\b|\bAIza[A-Za-z0-9_-]{30,}|\bgh[pousr]_[A-Za-z0-9]{20,}"
-    r"|\bAKIA[A-Z0-9]{16}\b|(?i:\bbearer\s+)[A-Za-z0-9._~+/-]{16,}=*"
-)
 
 
 def without_secrets(value: Any) -> tuple[Any, list[str]]:
@@ -332,14 +322,8 @@ def without_secrets(value: Any) -> tuple[Any, list[str]]:
     def clean(leaf: Any, path: str) -> Any:
         if not isinstance(leaf, str) or path.rpartition(".")[2] in NUMBERS:
             return leaf
-        cleaned = _clean(leaf)
+        cleaned = hide(leaf)
         places.extend([path or "the file"] if cleaned != leaf else [])
         return leaf if cleaned == leaf else cleaned
 
     return with_leaves(value, clean), places
-
-
-def _clean(text: str) -> str:
-    text = _USER_INFO.sub(r"\g<scheme>", text)
-    text = _QUERY.sub(rf"\g<name>{REMOVED}", text)
-    return _KEY.sub(REMOVED, text)

@@ -15,6 +15,7 @@ from core.errors import AuthError, UsageError
 from core.providers.access import Access
 from core.providers.endpoints import OPENAI_URL, place_of, trusted_with_the_key
 from core.providers.prices import Price, list_price, load_prices
+from core.secret_values import remember
 from core.settings import Settings, variable
 
 if TYPE_CHECKING:
@@ -123,6 +124,7 @@ class Installation:
         usual = {OPENAI_KEY: self.settings.openai_api_key or ""}
         values = {name: usual[name] if name in usual else variable(name) for name in names}
         for name, value in values.items():
+            remember(value)
             if not value:
                 raise AuthError(
                     f"The endpoint file names the environment variable {name} for {base_url}, and it is not set.",

@@ -33,6 +33,7 @@ from core.providers.openai_errors import (
     concerns_everything,
     concerns_one_request,
     first_error,
+    foreign_errors_hidden,
     may_be_about_extras,
     refuses_parameter,
     used_up_quota,
@@ -43,6 +44,7 @@ from core.providers.prices import Price
 from core.providers.routes import Route, Routes, TooFastError
 from core.providers.serving import why_not_served
 from core.providers.together import UNANSWERED, Arriving, Prompt, prompts_of
+from core.providers.transport import TooLargeError
 from core.providers.wire import (
     ROOM_TO_THINK,
     Capabilities,
@@ -170,7 +172,8 @@ class OpenAIProvider:
         """What `do` makes of this endpoint's client, whose own retries are off; raises what the SDK raises."""
 
         async def done() -> T:
-            return await do(self._opened().routes.client)
+            with foreign_errors_hidden(self.base_url):
+                return await do(self._opened().routes.client)
 
         return self._loop.submit(done()).result()
 
@@ -361,11 +364,16 @@ class OpenAIProvider:
         async with route.turn() as begun:
             path, sent = self.access.path(body["model"]), {**self.access.extra_body, **body}
             try:
-                response = await route.client.post(path, body=sent, cast_to=httpx2.Response)
+                with foreign_errors_hidden(route.url):
+                    response = await route.client.post(path, body=sent, cast_to=httpx2.Response)
             except openai.RateLimitError as error:
                 if used_up_quota(error) or not route.pace.refused(begun, wait_asked_for(error.response.headers)):
                     raise
                 raise TooFastError from None
+            except openai.APIConnectionError as error:
+                if isinstance(error.__cause__, TooLargeError):
+                    raise NotACompletionError(str(error.__cause__)) from None
+                raise
             replies = read_completions(response.content, self.prices.get(body["model"]))
             prompt = sum(reply.usage.prompt_tokens for reply in replies)
             written = sum(reply.usage.completion_tokens for reply in replies)

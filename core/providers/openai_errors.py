@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import httpx2
 import openai
 
-from core.errors import AuthError, BadReplyError, EndpointDownError, ModelNotFoundError, ProviderError, RateLimitError
+from core.errors import (
+    AuthError,
+    BadReplyError,
+    ConcordError,
+    EndpointDownError,
+    ModelNotFoundError,
+    ProviderError,
+    RateLimitError,
+)
 from core.providers.base import Request
 from core.providers.client import RedirectedError
 from core.providers.pace import wait_asked_for
+from core.providers.transport import NotHttpError, NotTlsError, in_our_words
 from core.providers.wire import NotACompletionError
+from core.secret_values import hide
 
 PER_REQUEST_CODES = frozenset({"context_length_exceeded", "content_filter", "string_above_max_length"})
 _REFUSES = re.compile(
@@ -36,6 +48,12 @@ def as_provider_error(
         return ProviderError(
             f"{where} redirects to {error.__cause__.target}, which is another place: nothing was sent there.",
             hint="If you trust that place, name its own URL.",
+        )
+    if isinstance(error.__cause__, NotHttpError):
+        return BadReplyError(f"{where} does not speak HTTP.", hint="Is it https? Check the URL and its port.")
+    if isinstance(error.__cause__, NotTlsError):
+        return EndpointDownError(
+            f"{where} cannot be reached over TLS.", hint="Is it http? Check the URL, its port and its certificate."
         )
     if isinstance(error, NotACompletionError):
         return BadReplyError(
@@ -108,14 +126,15 @@ def used_up_quota(error: Exception) -> bool:
 def worth_another_try(error: Exception, *, known: bool) -> bool:
     """Whether the same request may be answered a little later; `x-should-retry` is obeyed.
 
-    A web page from an endpoint that is not `known` to answer is a wrong URL.
+    A web page, or what is not HTTP, from an endpoint that is not `known` to answer is a wrong URL.
     """
     if isinstance(error.__cause__, RedirectedError):
         return False
     if isinstance(error, openai.APIStatusError):
         told = error.response.headers.get("x-should-retry")
         return told == "true" or (told != "false" and (error.status_code in (408, 409) or error.status_code >= 500))
-    return known or not (isinstance(error, NotACompletionError) and "HTML" in str(error))
+    wrong_url = isinstance(error.__cause__, NotHttpError | NotTlsError) or "HTML" in str(error)
+    return known or not wrong_url
 
 
 def may_be_about_extras(error: openai.APIStatusError) -> bool:
@@ -150,7 +169,7 @@ def _detail(error: openai.APIStatusError, request: Request) -> str:
     )
     sent = [part for value in error.request.headers.values() for part in (value, value.rpartition(" ")[2])]
     echoed = echoed or any(len(part) >= _ECHOED_KEY and part in str(body) for part in sent)
-    return "" if echoed else f" It says: {message}"
+    return "" if echoed else f" It says: {hide(message)}"
 
 
 def first_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
@@ -159,3 +178,18 @@ def first_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
     while isinstance(cause, BaseExceptionGroup):
         cause = cause.exceptions[0]
     return cause
+
+
+@contextmanager
+def foreign_errors_hidden(url: str) -> Iterator[None]:
+    """Turn whatever the SDK lets through, which may hold headers, into a connection error that says none of it."""
+    try:
+        yield
+    except (openai.OpenAIError, ConcordError):
+        raise
+    except Exception as error:
+        hidden = openai.APIConnectionError(request=httpx2.Request("POST", url))
+        hidden.__cause__ = in_our_words(error)
+    else:
+        return
+    raise hidden

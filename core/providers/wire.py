@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from core.providers.base import Completion, Failure, Reply, Request, TokenLogprobs
 from core.providers.prices import Price
 from core.records import Usage
+from core.secret_values import hide_sent
 
 T = TypeVar("T")
 
@@ -33,6 +34,9 @@ ROOM_TO_THINK = (4096, 16384)
 """Tokens added to the limit where a model's thoughts use it up; the second where the first are not enough."""
 
 CHARACTERS_PER_TOKEN = 4
+
+MOST_CHARACTERS = 100_000
+"""Characters of a reply that are read; more than any token limit of ours gives."""
 
 LOGPROB_PLACES = 16
 """Tokens of a reply whose logprobs are kept: a bare rating stands near the start."""
@@ -253,11 +257,11 @@ def _completion(choice: object, usage: Usage, thinking: int) -> Reply:
     if finish == "content_filter":
         return Failure("The endpoint's content filter withheld the reply.", usage)
     if refusal := _part(message, "refusal", str):
-        return Completion(_encodable(refusal), "refusal", usage)
+        return Completion(hide_sent(_encodable(refusal)[:MOST_CHARACTERS]), "refusal", usage)
     text = message.get("content")
     if text is not None and not isinstance(text, str):
         return Failure("The endpoint sent a completion whose content is not text.", usage)
-    text = _encodable(text or "")
+    text = hide_sent(_encodable(text or "")[:MOST_CHARACTERS])
     inline = _THOUGHT in text[:_OPENING].lower()
     logprobs = () if inline else _logprobs(_part(_part(choice, "logprobs", dict), "content", list) or [])
     thoughts = text if inline else _part(message, "reasoning", str) or _part(message, "reasoning_content", str) or ""

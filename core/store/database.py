@@ -330,4 +330,8 @@ def _translated(cause: BaseException | None) -> StoreError:
         return StoreError("The store's file cannot be opened for writing. Check CONCORD_HOME and its permissions.")
     if code.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT")):
         return StoreError("The store's file is damaged or no database. Restore a copy or use another CONCORD_HOME.")
+    if code.startswith("SQLITE_IOERR"):
+        return StoreError(
+            f"The disk or folder of the store failed ({code}). Check CONCORD_HOME: SQLite needs a local disk with room."
+        )
     return StoreError(f"The store could not be read or written ({code or state}).")

@@ -161,7 +161,10 @@ def test_a_fault_of_ours_is_a_sentence_and_a_trace(run: Run, monkeypatch: pytest
     monkeypatch.setattr("core.data.check_file", broken)
     code, body = run("check", SUMMARIES)
     assert (code, body["error"]["type"]) == (1, "InternalError")
-    assert "boom" in Path("home/errors.log").read_text()
+    trace = Path("home/errors.log").read_text()
+    assert "ZeroDivisionError" in trace
+    assert "in broken" in trace
+    assert "boom" not in trace + body["error"]["message"], "a foreign message may hold a key"
 
 
 def test_what_so_many_labels_would_tell(run: Run, say: Say, judge_file: Path) -> None:
