@@ -156,7 +156,7 @@ class Line:
         """What 100 more words go with."""
         if self.slope is None:
             return f"No line can be drawn: {self.reason}."
-        per, many = f"{change_figures(self.slope, self.interval)} per 100 words", counted(self.n, "candidate")
+        per, many = f"{change_figures(self.slope, self.interval, 3)} per 100 words", counted(self.n, "candidate")
         return f"{per}, {many}; {self.reason}." if self.interval is None else f"{per} (least squares, 95 %), {many}."
 
 

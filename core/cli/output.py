@@ -134,7 +134,7 @@ def _range(interval: Interval | Sequence[float] | None, shown: Callable[[float |
 
 
 def probability(value: float | None, limit: float | None = None) -> str:
-    """``"p = .012"``; small ones as ``"p < .001"``; `limit` as in `p_figure`."""
+    """``"p = 0.012"``; small ones as ``"p < 0.001"``; `limit` as in `p_figure`."""
     from core.stats.claims import ALPHA, p_figure
 
     return p_figure(value, "p = —", limit=limit or ALPHA)

@@ -80,7 +80,7 @@ class Part:
 
     @property
     def figures(self) -> str:
-        """``"+0.40 [+0.21, +0.59], p < .001"``: the excess error compared with the other parts."""
+        """``"+0.40 [+0.21, +0.59], p < 0.001"``: the excess error compared with the other parts."""
         return f"{signed(self.difference)} {signed_range(self.interval)}, {p_figure(self.p, limit=HALF_ALPHA)}"
 
     def as_json(self) -> dict[str, Any]:

@@ -50,7 +50,7 @@ def is_shown(difference: MeanDifference) -> bool:
 
 
 def difference_words(difference: MeanDifference) -> str:
-    """``"+0.31 [+0.05, +0.57], p = .011"``: p and interval corrected over the pairs of the table."""
+    """``"+0.31 [+0.05, +0.57], p = 0.011"``: p and interval corrected over the pairs of the table."""
     ends = difference.tested or difference.interval
     return f"{signed(difference.value)}{f' {signed_range(ends)}' if ends else ''}, {_p_words(difference)}"
 

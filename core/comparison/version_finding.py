@@ -89,7 +89,7 @@ def _verb(board: Leaderboard, at: int) -> str:
 
 
 def _gain(board: Leaderboard, at: int, baseline: int | None) -> str:
-    """`; beside no criteria +0.12 [+0.05, +0.19], p = .004`."""
+    """`; beside no criteria +0.12 [+0.05, +0.19], p = 0.004`."""
     other = next((k for k, row in enumerate(board.rows) if row.place == baseline), None)
     if other is None or board.pairwise is None:
         return ""

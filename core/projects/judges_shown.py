@@ -113,8 +113,8 @@ def _named(entry: JudgeEntry, of_version: Mapping[str, JudgeVersion]) -> JudgeEn
     version = of_version.get(entry.judge_id)
     if version is None:
         return entry
-    who = "Judge" if _MADE_NAME.search(entry.name) else entry.name
-    return replace(entry, judge=replace(entry.judge, name=f"{who}, {version.label}"))
+    name = version.label.capitalize() if _MADE_NAME.search(entry.name) else f"{entry.name}, {version.label}"
+    return replace(entry, judge=replace(entry.judge, name=name))
 
 
 def _shown(line: JudgeLine, here: Sequence[JudgeVersion]) -> JudgeVersion:

@@ -104,8 +104,8 @@ def headline(report: Report) -> Headline:
     }[people.standing]
     return Headline(
         people.standing,
-        f"{words}: {number(people.judge.value)} against {number(people.person.value)} for a person, {gap}.",
-        f"With their mean label it agrees at {estimate(held)}: {basis}",
+        f"{words}: {number(held.value)} against {number(people.person.value)}.",
+        f"{estimate(held)}: {basis} Next to one rater, each compared with the mean of the others: {gap}.",
         (*_beside(report, people), *details),
     )
 

@@ -32,8 +32,8 @@ _MOST_LIMITS, _MOST_FOLLOWED, _FOLLOWED_LETTERS = 4, 3, 540
 """Of the one page; the appendix has all."""
 _LONGEST_DIFF = 6_000
 """Characters of two texts whose changes are still worth finding; longer ones are shown as they are."""
-_MARKUP = re.compile(r"(\[[−+\d.-]+, [−+\d.-]+\](?![(\[:]))|([\\`*_{}\[\]>#|~!&$^]|<(?! \.\d))")
-"""What Markdown would take for markup; an interval is none, nor is "< .001"."""
+_MARKUP = re.compile(r"(\[[−+\d.-]+, [−+\d.-]+\](?![(\[:]))|([\\`*_{}\[\]>#|~!&$^]|<(?! 0\.\d))")
+"""What Markdown would take for markup; an interval is none, nor is "< 0.001"."""
 _LINKS = re.compile(r"(?<=:)(?=//)|(?<=\bwww)(?=\.)|(?=@)", re.IGNORECASE)
 _STARTS = re.compile(r"^(\s*\d*)(?=[-+=:.)])")
 _JOINER = "\u2060"

@@ -127,7 +127,7 @@ def claim(value: float | None, interval: Interval | None, p: float | None, *, al
 
 
 def difference_figures(value: float | None, interval: Interval | None, p: float | None, p_reason: str = "") -> str:
-    """``"+0.050 [+0.010, +0.090], p = .012"``; "undefined", and why there is no p."""
+    """``"+0.05 [+0.01, +0.09], p = 0.012"``; "undefined", and why there is no p."""
     if value is None:
         return "undefined"
     return f"{change_figures(value, interval)}, {p_figure(p, untested(p_reason))}"
@@ -138,50 +138,49 @@ def untested(p_reason: str | None) -> str:
     return f"no p ({p_reason})" if p_reason else NO_TEST
 
 
-def change_figures(value: float, interval: Interval | None, digits: int = 3) -> str:
-    """``"+0.050 [−0.010, +0.110]"``, or the value alone; never "−0.000"."""
+def change_figures(value: float, interval: Interval | None, digits: int = 2) -> str:
+    """``"+0.05 [−0.01, +0.11]"``, or the value alone; never "−0.00"."""
     ends = () if interval is None else (interval.low, interval.high)
     first, *others = (f"{round(end, digits) + 0.0:+.{digits}f}".replace("-", "−") for end in (value, *ends))
     return f"{first} [{', '.join(others)}]" if others else first
 
 
 def p_figure(p: float | None, missing: str = NO_TEST, *, limit: float = ALPHA) -> str:
-    """``"p = .012"``, ``"p < .001"``, or why there is none; the one way in which a p is written.
+    """``"p = 0.012"``, ``"p < 0.001"``, or why there is none; the one way in which a p is written.
 
-    A p near `limit` gets as many digits as show on which side of it it lies: .0496 and .0504, never .050 for both.
-    A `limit` below `ALPHA` is named where p lies between the two: ``"p = .032, and it takes .025"``.
+    A p near `limit` gets as many digits as show on which side of it it lies: 0.0496 and 0.0504, never 0.050 for both.
+    A `limit` below `ALPHA` is named where p lies between the two: ``"p = 0.032, and it takes 0.025"``.
     """
     if p is None or np.isnan(p):
         return missing
     if limit < p <= ALPHA:
         return p_short_of(p, limit)
     if p < 0.001:
-        return "p < .001"
+        return "p < 0.001"
     if p >= 0.9995:
         return "p = 1"
     digits = 3
     while digits < 16 and any(round(p, digits) == end != p for end in (limit, ALPHA)):
         digits += 1
-    return f"p = {p:.{digits}f}".replace("0.", ".", 1)
+    return f"p = {p:.{digits}f}"
 
 
 def p_short_of(p: float, limit: float) -> str:
-    """``"p = .032, and it takes .015"``: a `p` beyond the `limit` up to which a thing is said, never rounded to it."""
+    """``"p = 0.032, and it takes 0.015"``: a `p` beyond the `limit` of a claim, never rounded to it."""
     digits = next(
         n for n in range(3, 17) if n == 16 or (round(p, n) > round(limit, n) and not round(p, n) == ALPHA != p)
     )
-    figure = f"{p:.{digits}f}".replace("0.", ".", 1)
-    return f"p = {figure}, and it takes {level_words(limit)}"
+    return f"p = {p:.{digits}f}, and it takes {level_words(limit)}"
 
 
 def p_cell(p: float | None) -> str:
-    """``".012"``, ``"< .001"`` or "—", in a column that says p."""
+    """``"0.012"``, ``"< 0.001"`` or "—", in a column that says p."""
     return p_figure(p, DASH).removeprefix("p ").removeprefix("= ")
 
 
 def level_words(level: float) -> str:
-    """``".05"``, written as a p is."""
-    return f"{level:g}".removeprefix("0")
+    """``"0.05"``, written as a p is."""
+    return f"{level:g}"
 
 
 def alone_words(interval: Interval | None, p: float | None) -> str:
@@ -218,9 +217,7 @@ def gain_words(gain: Difference, where: str = "on held-out items") -> str:
     if shown == "undefined":
         return f"The gain over no criteria is undefined {where}: {gain.reason}."
     figures = difference_figures(gain.value, gain.interval, gain.p, gain.p_reason)
-    basis = (
-        f"{figures}, on the {gain.n:,} items that both scored ({number(gain.a.value, 3)} and {number(gain.b.value, 3)})"
-    )
+    basis = f"{figures}, on the {gain.n:,} items that both scored ({number(gain.a.value)} and {number(gain.b.value)})"
     return {
         "higher": f"The criteria bring a gain over no criteria {where}: {basis}.",
         "lower": f"The criteria lower the alignment {where}: {basis}.",

@@ -31,7 +31,7 @@ COLUMNS = {
     "held-out": Column(help="on items that chose nothing: the number to quote"),
     "n": Column(help="held-out items"),
     "unread": Column(help="items without a readable score, counted, never guessed"),
-    "minus final": Column(digits=3, signed=True),
+    "minus final": Column(digits=2, signed=True),
     "interval": Column("95 % interval"),
     "p": Column("p (Holm)", digits=3),
 }

@@ -68,7 +68,7 @@ def sentence(result: Calibration, version: JudgeVersion | None) -> str:
         words = f"Calibrated, the judge has no defined agreement with people: {held.reason or 'too few items'}"
     else:
         words = f"Calibrated, the judge agrees with people at {describe(held)}, without criteria at "
-        words += number(bare, 3)
+        words += number(bare)
     if version is None:
         return f"{words}."
     return f"{words}; that is version {version.number} of the judge ({STATE_WORDS[version.state]})."
@@ -183,10 +183,10 @@ def draw_figures(page: Opened, view: RunDetail, result: Calibration) -> None:
 def _optimism_words(optimism: float) -> str:
     if optimism > 0:
         return (
-            f"Calibration stands {optimism:.3f} above held-out: the criteria were chosen on those items, which "
+            f"Calibration stands {optimism:.2f} above held-out: the criteria were chosen on those items, which "
             "flatters. The held-out number is the one to quote."
         )
     return (
-        f"Held-out stands {-optimism:.3f} above calibration. The two sides hold other items, so this is no gain. "
+        f"Held-out stands {-optimism:.2f} above calibration. The two sides hold other items, so this is no gain. "
         "Quote held-out."
     )

@@ -99,7 +99,7 @@ def _draw_table(examination: Examination) -> None:
     )
     with st.expander(f"All {len(frame)} parts as a table", icon=":material/table:"):
         columns = {
-            "alignment": Column(digits=3, help="Lower in parts with a narrow range, so it is not tested."),
+            "alignment": Column(digits=2, help="Lower in parts with a narrow range, so it is not tested."),
             "error": Column(digits=2, help="Mean error of the judge in points of the labels' scale."),
             "expected error": Column(digits=2, help="Mean error of a judge that is equally good everywhere."),
         }

@@ -253,7 +253,7 @@ def _columns(heading: str, leaderboard: Leaderboard, beside: str) -> dict[str, C
     measure = measure_name(leaderboard.measure.statistic, leaderboard.measure.level)
     return {
         "judge": Column(width=300),
-        heading: Column(digits=3, help=f"alignment with people: {measure}"),
+        heading: Column(digits=2, help=f"alignment with people: {measure}"),
         "interval": Column("95 % interval", help=_interval_help(leaderboard)),
         beside: Column(help=f"paired test over sources, corrected after Holm; none under {LEAST_SOURCES} sources"),
         "beside a person": Column(

@@ -116,8 +116,8 @@ def _draw_table(compared: Compared, usual: Tests, papers: Tests) -> None:
     )
     columns = {
         "judge": Column(width=240),
-        "the judge": Column(digits=3, help=f"{compared.measure} with the mean of the other raters"),
-        "a person": Column(digits=3, help="one rater with the mean of the others, on the same items"),
+        "the judge": Column(digits=2, help=f"{compared.measure} with the mean of the other raters"),
+        "a person": Column(digits=2, help="one rater with the mean of the others, on the same items"),
         "judge minus person": Column(
             help="with its interval, corrected for the number of judges; jackknife over sources, t"
         ),
@@ -157,8 +157,8 @@ def _draw_raters(compared: Compared, at: int, tests: Sequence[AnnotatorTest | No
             }
         ),
         {
-            **{name: Column(digits=3) for name in ("the judge", "the rater")},
-            "difference": Column(digits=3, signed=True),
+            **{name: Column(digits=2) for name in ("the judge", "the rater")},
+            "difference": Column(digits=2, signed=True),
             **{name: Column(digits=0, unit=" %") for name in ("judge as good", "rater as good")},
             "p": Column(help="annotator test, before the correction over raters"),
         },

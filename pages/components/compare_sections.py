@@ -103,7 +103,7 @@ def _matrix_figure(key: Hashable, _compared: Compared) -> Drawing:
 
 
 def _pair_words(leaderboard: Leaderboard, pairwise: PairwiseComparison, i: int, j: int) -> str:
-    """`A is better than B by 0.050 [0.01, 0.09], p = .012, n = 800`."""
+    """`A is better than B by 0.050 [0.01, 0.09], p = 0.012, n = 800`."""
     if i == j:
         return ""
     pair, p = pairwise.pair(i, j), float(pairwise.p_holm[i, j])

@@ -165,7 +165,7 @@ def _before_after(before: Alignment | None, after: Alignment) -> None:
     for place, name, alignment in zip(st.columns(2), ("Before", "After"), (before, after), strict=True):
         interval = tables.interval_of(alignment)
         heading = f"{name}, 95 % {interval}" if interval != tables.DASH else name
-        place.metric(heading, number(tables.value_of(alignment), 3))
+        place.metric(heading, number(tables.value_of(alignment)))
 
 
 def _draw_words(page: Opened, view: CriteriaEntry, parent_id: str | None) -> None:

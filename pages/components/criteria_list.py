@@ -89,7 +89,7 @@ def draw_list(page: Opened, entries: list[CriteriaEntry], names: Mapping[str, st
     st.caption(order_words(entries))
     grid.draw(
         frame,
-        {str(frame.columns[1]): Column(digits=3), "interval": Column("95 % interval")},
+        {str(frame.columns[1]): Column(digits=2), "interval": Column("95 % interval")},
         alt="Criteria, best measured first",
         rows=6,
         key=state.CANDIDATES,

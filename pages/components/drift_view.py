@@ -215,9 +215,9 @@ def _draw_newest(recheck: Recheck) -> None:
     if recheck.labels is not None and narrower:
         st.warning(plain(recheck.labels.words), icon=":material/compress:")
     left, middle, right = st.columns(3)
-    left.metric("Now, on newer labels", number(recheck.now.value, 3))
+    left.metric("Now, on newer labels", number(recheck.now.value))
     left.caption(plain(_beside(recheck.now)))
-    middle.metric("Then, held-out", number(recheck.then.value, 3))
+    middle.metric("Then, held-out", number(recheck.then.value))
     middle.caption(plain(_beside(recheck.then)))
     share = recheck.unread_share
     right.metric("Unscored", percent(share, digits=1))
@@ -266,7 +266,7 @@ def _row(recheck: DatedRecheck) -> dict[str, Any]:
         "newer labels": outcome.golden_name,
         "n": outcome.now.n,
         "left out": sum(outcome.left_out.values()),
-        tables.measure_heading(outcome.now): number(outcome.now.value, 3),
+        tables.measure_heading(outcome.now): number(outcome.now.value),
         "95 % interval": tables.interval_of(outcome.now),
         "change": tables.DASH if change.value is None else change_figures(change.value, None),
         "p, fallen": p_cell(change.p),

@@ -67,7 +67,7 @@ def _columns(alignments: dict[str, Alignment]) -> dict[str, Column]:
     unit = "systems" if level == "system" else "items"
     heading = next((tables.measure_heading(alignment) for alignment in alignments.values()), "value")
     return {
-        heading: Column(digits=3),
+        heading: Column(digits=2),
         "interval": Column("95 % interval", help="over sources"),
         "n": Column(help=f"counts {unit}"),
         "no score": Column(help="items whose reply said nothing readable on it; never counted as 0"),

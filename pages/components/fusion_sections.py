@@ -140,7 +140,7 @@ def _draw_item(fused: Fused, position: int) -> None:
             names = [fused.names[part.judge_id] for part in fused.parts]
             scores = [part.judge.values[position] for part in fused.parts]
             parts = pd.DataFrame({"part": names, "score": pd.Series(scores, dtype="float64")})
-            grid.draw(parts, {"score": Column(digits=3)}, alt="Every part's score of this item")
+            grid.draw(parts, {"score": Column(digits=2)}, alt="Every part's score of this item")
 
 
 def draw_published(fused: Fused) -> None:

@@ -198,7 +198,7 @@ def _role(name: str) -> str:
 
 
 def difference_words(difference: Difference | None) -> str:
-    """`+0.062 [+0.020, +0.100], p = .004`; "—" where undefined."""
+    """`+0.062 [+0.020, +0.100], p = 0.004`; "—" where undefined."""
     if difference is None or difference.value is None:
         return tables.DASH
     return f"{change_figures(difference.value, difference.interval)}, {p_figure(difference.p, 'no test')}"
@@ -209,7 +209,7 @@ def draw_table(fused: Fused) -> None:
     frame = table_frame(fused)
     columns = {
         "judge": Column(width=260),
-        str(frame.columns[1]): Column(digits=3, help=f"alignment with people: {fused.measure}"),
+        str(frame.columns[1]): Column(digits=2, help=f"alignment with people: {fused.measure}"),
         "interval": Column(
             "95 % interval",
             help="over sources: t at sample level, jackknife at dataset level, bootstrap error at system level",

@@ -13,6 +13,7 @@ from core.projects.kinds import RunDetail
 from core.report.figures import describe, measure_name
 from core.review.judge_versions import ORIGINS, STATE_WORDS, JudgeLine, JudgeVersion, VersionState
 from core.stats import claim, difference_figures
+from core.stats.claims import number
 from core.wording import times, word_diff
 from pages.components import diff_view, live, people, run_view, state, tables
 from pages.components.page import Opened, link_to
@@ -83,9 +84,8 @@ def finding_of(version: JudgeVersion) -> str:
     """What was measured of a version, in a sentence."""
     measured = version.newest
     if measured is None:
-        return f"Version {version.number} of the judge has not been measured yet"
-    evidence = measured.evidence
-    return f"Version {version.number} of the judge agrees with people at {describe(evidence.alignment)}"
+        return f"Version {version.number} has not been measured yet"
+    return f"Agreement of version {version.number} with raters: {number(measured.evidence.alignment.value)}"
 
 
 def measured_on(version: JudgeVersion) -> str:
@@ -94,9 +94,11 @@ def measured_on(version: JudgeVersion) -> str:
         return ""
     evidence = version.newest.evidence
     measure = measure_name(evidence.alignment.statistic, evidence.alignment.level)
-    side = "held-out items" if evidence.side == "held-out" else "calibration items, which flatter"
+    side = "held-out items" if evidence.side == "held-out" else "calibration items (optimistic)"
+    ends = evidence.alignment.interval
+    sure = "" if ends is None else f", 95 % interval {number(ends.low)} to {number(ends.high)}"
     unread = f" ({evidence.alignment.n_unscored:,} more without a score)" if evidence.alignment.n_unscored else ""
-    return f"{measure}, {side}, n = {evidence.alignment.n:,}{unread}, 95 % interval"
+    return f"{measure}, {side}, n = {evidence.alignment.n:,}{unread}{sure}"
 
 
 def gain_words(page: Opened, version: JudgeVersion) -> str:
@@ -294,8 +296,8 @@ def draw_two(page: Opened, line: JudgeLine) -> None:
     left, right = st.columns(2, gap="medium")
     first = left.selectbox("Version", numbers, index=newer - 2, key=state.widget("version_first"))
     second = right.selectbox("beside version", numbers, index=newer - 1, key=state.widget("version_second"))
-    for column, number in ((left, first), (right, second)):
-        measured = line.get(number).newest
+    for column, picked in ((left, first), (right, second)):
+        measured = line.get(picked).newest
         evidence = None if measured is None else measured.evidence
         column.markdown(
             "Not measured yet." if evidence is None else plain(f"{describe(evidence.alignment)} ({evidence.side})")

@@ -145,7 +145,7 @@ def _finding(agreement: AspectAgreement, where: str) -> str:
     else:
         how = "raters agree too little to rely on"
     interval = "" if agreement.interval is None else f" {range_words(agreement.interval)}"
-    return f"{about} **{how}**: Krippendorff's alpha {number(agreement.alpha, 3)}{interval}."
+    return f"{about} **{how}**: Krippendorff's alpha {number(agreement.alpha)}{interval}."
 
 
 def _draw_agreement(passed: LabelPass, agreement: AspectAgreement, also: Sequence[LabelPass]) -> None:

@@ -132,7 +132,7 @@ def _draw_table(shown: Sequence[Relative], opened: str | None, names: Mapping[st
     ids = [relative.criteria.criteria_id for relative in shown]
     grid.draw(
         lineage_frame(shown, names),
-        {"alignment": Column(digits=3)},
+        {"alignment": Column(digits=2)},
         alt="All versions, ancestors first",
         rows=8,
         key=state.LINEAGE,

@@ -172,7 +172,7 @@ def criteria_words(entry: CriteriaEntry, run_id: str = "") -> str:
     value = next((a.alignment.value for a in entry.alignments if run_id in ("", a.run_id)), None)
     text = tables.one_line(entry.text) or "no criteria: the baseline"
     short = text if len(text) <= CRITERIA_WORDS else f"{text[:CRITERIA_WORDS]} …"
-    return f"{number(value, 3)} · {short}"
+    return f"{number(value)} · {short}"
 
 
 def _calibration_of(page: Opened, run: Run) -> str:

@@ -14,6 +14,7 @@ from core.report.figures import describe
 from core.report.figures.svg import shortened
 from core.review.judge_versions import STATE_WORDS, JudgeVersion
 from core.review.passes import rated_words
+from core.stats.claims import number
 from pages.components import grid, judge_view, people, state
 from pages.components.page import Opened, finding, link_to
 from pages.components.screens import Screen, plain
@@ -51,7 +52,7 @@ def sentence(page: Opened, now: Overview) -> str:
             return f"{words}."
         passes = projects.rated_in(page.store, page.project.project_id, version.newest.golden_id, version.aspect)
         where = f" in {rated_words(passes)}" if any(passes) else ""
-        return f"{words}, one person with the others{where} at {describe(people_at)}."
+        return f"{words}. Raters agree with each other{where} at {number(people_at.value)}."
     if not now.aspect:
         return f"{name} has {now.stages[0].figure} and no labels yet: a judge is measured against people."
     if now.calibrating is not None:

@@ -136,7 +136,7 @@ def finding(sentence: str, *, step: Callable[[], object] | None = None) -> None:
 
     `step` draws the next thing to do at its right: a button, or `link_to`.
     """
-    whole = _P_VALUE.sub("p\u00a0\\1\u00a0", sentence)  # no line ends within "p < .001"
+    whole = _P_VALUE.sub("p\u00a0\\1\u00a0", sentence)  # no line ends within "p < 0.001"
     with st.container(key="finding", horizontal=True, vertical_alignment="top", gap="medium"):
         st.header(plain(whole), anchor=False, width="stretch")
         if step is not None:

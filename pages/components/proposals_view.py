@@ -37,11 +37,11 @@ CHANGED_HELP = "of all calibration items, beside the parent: items that crossed 
 EDIT_HELP = "Saves your text as a version made from the proposal, scores it beside the proposal, and proposes it."
 COLUMNS = {
     "proposal": Column(width=220),
-    "inner fold": Column(digits=3, signed=True, help="proposal minus parent on items that no proposal was made from"),
+    "inner fold": Column(digits=2, signed=True, help="proposal minus parent on items that no proposal was made from"),
     "interval": Column("95 % interval"),
     "n": Column(help="items of the inner fold"),
     "p": Column("p (Holm)", digits=3, help="on the inner fold, corrected over the proposals; — is no test"),
-    "calibration": Column(digits=3, signed=True, help="proposal minus parent on all calibration items: it flatters"),
+    "calibration": Column(digits=2, signed=True, help="proposal minus parent on all calibration items: it flatters"),
     NOW_ALIGNED: Column(help=CHANGED_HELP),
     NOW_MISALIGNED: Column(help=CHANGED_HELP),
 }

@@ -250,7 +250,7 @@ def _cell_words(result: RepEvalResult) -> str:
 
 
 def _value(value: float | None) -> str:
-    return number(value, 3)
+    return number(value)
 
 
 def _place(figure: Drawing, key: str, alt: str) -> None:

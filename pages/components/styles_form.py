@@ -325,6 +325,4 @@ def _criteria_words(entry: CriteriaEntry, names: Mapping[str, str]) -> str:
     """Its name, and its alignment on held-out; drawn by Streamlit as plain text in a list."""
     alignment = next((held_out.alignment for held_out in entry.alignments if held_out.side == "held-out"), None)
     name = tables.name_of(entry.criteria, names)
-    return (
-        name if alignment is None or alignment.value is None else f"{name} ({number(alignment.value, 3)} on held-out)"
-    )
+    return name if alignment is None or alignment.value is None else f"{name} ({number(alignment.value)} on held-out)"

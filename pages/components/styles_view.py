@@ -118,7 +118,7 @@ def _draw_aspect(page: Opened, run: RunDetail, aspect: str, cells: Sequence[Styl
         )
     )
     frame = cells_frame(cells, measure, criteria_names.names_of(page, aspect))
-    grid.draw(frame, {measure: Column(digits=3)}, alt=f"Styles on {aspect}")
+    grid.draw(frame, {measure: Column(digits=2)}, alt=f"Styles on {aspect}")
     key = f"styles_{run.run_id}_{aspect}"
     charts.place(_styles_figure(key, run.version, cells, measure), key=f"{key}_marks", alt="Styles with intervals")
     forecasted = [cell for cell in cells if cell.forecast is not None]

@@ -323,7 +323,7 @@ def alignment_columns(heading: str) -> dict[str, Column]:
     """Column settings shared by the tables of criteria."""
     return {
         "criteria": Column(width=240),
-        heading: Column(digits=3),
+        heading: Column(digits=2),
         "interval": Column("95 % interval"),
         "n": Column(help="items (systems at system level) the number rests on"),
         "unread": Column(help="items whose replies held no rating; never counted as a score"),

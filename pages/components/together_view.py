@@ -204,9 +204,9 @@ def measured_frame(outcome: TogetherResult) -> pd.DataFrame:
 
 def _columns() -> dict[str, Column]:
     return {
-        "in one call": Column(digits=3),
+        "in one call": Column(digits=2),
         "interval in one call": Column("interval"),
-        "alone": Column(digits=3),
+        "alone": Column(digits=2),
         "interval alone": Column("interval"),
         "n": Column(help="items (at system level systems) that both ways scored"),
         "no score": Column(help="items whose reply in one call said nothing readable on it; never counted as 0"),

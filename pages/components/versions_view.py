@@ -95,7 +95,7 @@ def _choose(by_id: Mapping[str, Relative], view: CriteriaEntry, names: Mapping[s
         relative = by_id[criteria_id]
         alignment = tables.newest_calibration(relative.criteria)
         value = None if alignment is None else alignment.alignment.value
-        return f"{names[criteria_id]} · {number(value, 3)}"
+        return f"{names[criteria_id]} · {number(value)}"
 
     left, right = st.columns(2, gap="large")
     first = left.selectbox("From", ids, key=FROM, format_func=words)

@@ -118,7 +118,7 @@ def make_it_the_judge(walk: Walk, settle: Settle) -> None:
     expect(walk.page.get_by_text(RULE).first).to_be_visible()
     walk.button("Approve and use it")
     settle("Version 2 is the judge in use")
-    settle(re.compile("^Version 2 of the judge agrees with people at"))
+    settle(re.compile("^Agreement of version 2 with raters: "))
 
 
 def test_an_edit_becomes_the_approved_judge_that_is_taken_away(

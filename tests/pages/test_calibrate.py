@@ -217,14 +217,14 @@ def test_a_finished_run_opens_with_what_it_found(place: Place) -> None:
     kept = candidates(5, "kept")
     screen = shown(place.add_run("done", shown=standing(kept), outcome=calibration(kept)))
     page_text = texts(screen)
-    assert "Calibrated, the judge agrees with people at 0.520 [0.42, 0.62], without criteria at 0.210." in page_text
+    assert "Calibrated, the judge agrees with people at 0.52 [0.42, 0.62], without criteria at 0.21." in page_text
     assert "Spearman rho, sample level, held-out, n = 72" in page_text
     assert "offline judge, which is no LLM" in page_text
     assert "Only 80 labels on calibration" in page_text
     assert not [widget for widget in screen.button if widget.label in ("Cancel", "Resume")]
     assert [widget.label for widget in screen.download_button] == ["Download judge.yaml (not approved)"]
     choose_section(screen, "All figures")
-    assert "0.090 above held-out" in texts(screen)
+    assert "0.09 above held-out" in texts(screen)
     assert "3 unread" in screen.table[0].value["held-out"].iloc[0]
 
 
@@ -234,7 +234,7 @@ def test_a_gain_that_is_not_shown_is_said_once(place: Place) -> None:
     result = replace(result, warnings=(*result.warnings, "Few labels.", gain_words(result.gain)))
     place.add_run("done", shown=standing(kept), outcome=result)
     said = texts(open_screen(SCREEN, project=place.project_id))
-    assert said.count(f"{result.gain.value:+.3f}") == 1
+    assert said.count(f"{result.gain.value:+.2f}") == 1
     assert "Few labels." in said
 
 
@@ -244,13 +244,13 @@ def test_it_opens_on_the_newest_result_and_the_form_is_behind_a_press(place: Pla
     place.add_run("done", shown=standing(kept), outcome=calibration(kept))
     place.add_run("failed", error="The key was refused.")
     screen = open_screen(SCREEN, project=place.project_id)
-    assert "agrees with people at 0.520" in texts(screen)
+    assert "agrees with people at 0.52" in texts(screen)
     labelled(screen.selectbox, "Result").set_value(older).run()
-    assert "agrees with people at 0.400" in texts(screen)
+    assert "agrees with people at 0.40" in texts(screen)
     press(screen, "New calibration")
     assert has_button(screen, "Start the calibration")
     press(screen, "Back to the results")
-    assert "agrees with people at 0.520" in texts(screen)
+    assert "agrees with people at 0.52" in texts(screen)
     press(press(screen, "New calibration"), "Start the calibration")
     assert "Waiting for a worker." in texts(screen)
 
@@ -337,7 +337,7 @@ def test_a_run_that_goes_on_is_shown_to_whoever_comes_back(place: Place) -> None
     place.add_run("running", shown=standing(kept))
     place.add_run("done", shown=standing(kept), outcome=calibration(kept))
     screen = open_screen(SCREEN, project=place.project_id)
-    assert "agrees best with people so far, at 0.600 [0.50, 0.70] on calibration items" in texts(screen)
+    assert "agrees best with people so far, at 0.60 [0.50, 0.70] on calibration items" in texts(screen)
     assert "Ranking on calibration items" in texts(screen)
 
 

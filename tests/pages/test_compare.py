@@ -174,7 +174,7 @@ def test_judges_stand_beside_a_person_against_the_same_targets(shelf: Place) -> 
     scores = dict(zip(golden.item_ids, listed["good"].tolist(), strict=True))
     own = core.beside_people(golden, scores, "coherence", level="sample")
     assert people.loc["good", "the judge"] == pytest.approx(own.judge.value)
-    assert people.loc["good", "judge minus person"].startswith(f"{own.difference:+.3f} [")
+    assert people.loc["good", "judge minus person"].startswith(f"{own.difference:+.2f} [")
     assert (people.loc["good", "ω"], people.loc["good", "annotator test"]) == (1.0, "passed")
     assert np.isnan(people.loc["metric", "ω"])  # a scale of its own
     assert "Alternative annotator test clustered by source (ours): passed." in texts(screen)

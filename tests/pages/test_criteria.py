@@ -207,7 +207,7 @@ def test_an_edit_stands_beside_its_parent(
 ) -> None:
     place.add_criteria(edited, run_id)
     screen = open_screen(SCREEN, project=place.project_id, rescore=rescored(place, run_id, best, edited, low, high))
-    assert metrics(screen) == {"Before, 95 % 0.40 to 0.60": "0.500", "After, 95 % 0.50 to 0.70": "0.600"}
+    assert metrics(screen) == {"Before, 95 % 0.40 to 0.60": "0.50", "After, 95 % 0.50 to 0.70": "0.60"}
     page_text = texts(screen)
     assert words in page_text
     assert "1 item fixed, 1 broken" in page_text

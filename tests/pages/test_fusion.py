@@ -73,7 +73,7 @@ def test_the_finding_speaks_of_the_chosen_method(full: Place, method: str, word:
     frame = table(screen)
     value = frame.loc[frame["judge"].str.startswith(f"fusion, {word}"), frame.columns[1]].iloc[0]
     assert f"\nFused by {word}" in texts(screen)
-    assert re.search(rf"the judges agree with people at {value:.3f} \[.+\], the best part .+ alone at ", texts(screen))
+    assert re.search(rf"the judges agree with people at {value:.2f} \[.+\], the best part .+ alone at ", texts(screen))
 
 
 def test_a_chosen_method_that_fails_is_said_before_another_is_shown(
@@ -228,5 +228,5 @@ def test_what_a_fusion_by_a_model_is_worth_stands_below_its_run(full: Place, dri
     assert list(without["without"]) == ["one", "two"]
     assert list(without["n of both"]) == [120, 120]
     assert all(" to " in ends for ends in without["95 % interval"])
-    assert all(re.match(r"[+−]0\.\d{3} \[", gap) for gap in without["the whole minus it"])
+    assert all(re.match(r"[+−]0\.\d{2} \[", gap) for gap in without["the whole minus it"])
     assert "The overall score is held beside nothing: the people gave no overall label" in texts(screen)

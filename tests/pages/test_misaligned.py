@@ -76,7 +76,7 @@ def test_the_largest_gaps_of_the_best_criteria_come_first(
     assert (
         screen.selectbox(key="form_compare_criteria")
         .format_func(screen.query_params["criteria"])
-        .startswith(f"{best:.3f}")
+        .startswith(f"{best:.2f}")
     )
     of_screen = projects.item_scores(real.store, real.run_id, screen.query_params["criteria"])
     wrong = [score for score in of_screen if score.gap is not None and abs(score.gap) >= 0.5]

@@ -160,7 +160,7 @@ def test_the_result_and_a_cell_are_told_with_their_numbers(bench: Bench) -> None
     rho = spearmanr(result.scores[test], bench.labels[test]).statistic
     screen = open_screen(SCREEN, project=bench.project_id, run=run_id)
     finding = texts(screen)
-    assert f"Hidden states agree with people at {rho:.3f} [" in finding
+    assert f"Hidden states agree with people at {rho:.2f} [" in finding
     assert "the best place is layer 1 of 1, the last token, above " in finding
     assert " of random projections there." in finding
     choose_section(screen, "Cell by cell")
@@ -176,7 +176,7 @@ def test_the_result_and_a_cell_are_told_with_their_numbers(bench: Bench) -> None
     assert "Layer 0, token -1" in texts(screen).replace("\\", "")
     detail = grids(screen)[0]
     noise = spearmanr(result.cell_scores[0, 1, test], bench.labels[test]).statistic
-    assert detail["value"].iloc[1].startswith(f"{noise:.3f} [")
+    assert detail["value"].iloc[1].startswith(f"{noise:.2f} [")
     choose(screen, "Token", "first")
     assert "This cell is undefined" in texts(screen)
     assert grids(screen)[0]["value"].iloc[1].startswith("—")

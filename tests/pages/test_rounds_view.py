@@ -164,7 +164,7 @@ def test_proposals_stand_beside_their_parents(real: Any, opened: Open, round_id:
 def test_a_proposal_is_called_higher_by_its_tests_alone(
     real: Any, opened: Open, round_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Above 0 on both, with p = .819 and .743: no difference shown."""
+    """Above 0 on both, with p = 0.819 and .743: no difference shown."""
     proposal = proposals(real, round_id)[0]
     inner, whole = (
         PairedDifference(0.046, Interval(-0.2, 0.3), 0.819, 24),

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from core.records import Alignment, Level, Statistic
+from core.stats.claims import estimate, number
 
 INK, QUIET, GRID, PAPER = "#14202E", "#5B6875", "#DDE3EA", "#FFFFFF"
 BLUE, AMBER, TEAL, PALE = "#0B5CAD", "#A8480A", "#0F766E", "#C3CBD5"
@@ -52,13 +53,10 @@ def measure_name(statistic: Statistic, level: Level) -> str:
 
 
 def describe(alignment: Alignment | None) -> str:
-    """`0.412 [0.35, 0.47]`, or "—" for what is undefined or not there yet."""
-    if alignment is None or alignment.value is None:
-        return "—"
-    if alignment.interval is None:
-        return f"{alignment.value:.3f}".replace("-", "−")
-    ends = f"[{alignment.interval.low:.2f}, {alignment.interval.high:.2f}]"
-    return f"{alignment.value:.3f} {ends}".replace("-", "−")
+    """`0.41 [0.35, 0.47]`, or "—" for what is undefined or not there yet: the one figure of a judge on all screens."""
+    if alignment is None or alignment.interval is None:
+        return number(None if alignment is None else alignment.value)
+    return estimate(alignment)
 
 
 @dataclass(frozen=True, slots=True)

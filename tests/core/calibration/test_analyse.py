@@ -112,7 +112,7 @@ def test_the_permutation_p_is_the_share_of_all_orders() -> None:
     exact = np.mean([abs(stats.spearmanr(x, order).statistic) >= rho - 1e-9 for order in permutations(y)])
     trend = trend_of(x, y, np.random.default_rng(1))
     assert trend.rho == pytest.approx(rho)
-    assert trend.p == pytest.approx(exact, abs=0.015)  # sd of 9,999 draws at p = .083 is .003
+    assert trend.p == pytest.approx(exact, abs=0.015)  # sd of 9,999 draws at p = 0.083 is .003
     assert trend.n == 5
 
 

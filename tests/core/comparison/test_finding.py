@@ -123,7 +123,7 @@ def test_the_version_in_use_is_told_beside_no_criteria(noisy):
         f"Version 2 of the judge agrees best with people, at {estimate(board.rows[0].alignment)}"
     )
     assert f"; beside no criteria {gain.value:+.2f} [" in stated.headline
-    assert "p < .001" in stated.headline
+    assert "p < 0.001" in stated.headline
     assert "seen" not in stated.headline
     beaten = version_finding(board, MEASURE, "Version 2 of the judge", 1, baseline=None)
     assert beaten.headline.startswith("Version 2 of the judge agrees with people at ")
@@ -167,5 +167,5 @@ def test_no_p_beside_others_is_not_told_of_the_planned_comparison(noisy: Any, ju
     untested = without_p(planned, at["twin"], "they are one")
     stated = version_finding(untested, MEASURE, "Version 2 of the judge", version, baseline=bare)
     assert "beside no criteria" in stated.headline
-    assert "p < .001" in stated.headline
+    assert "p < 0.001" in stated.headline
     assert "No p beside twin: they are one." in stated.details

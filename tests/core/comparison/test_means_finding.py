@@ -44,7 +44,7 @@ def test_a_correlation_that_is_not_quite_beyond_chance_is_not_called_none() -> N
     said = {p: worth_words(replace(means, p_correlation=p)) for p in (0.001, 0.02, 0.4)}
     assert said[0.001].startswith("With the verdicts, each label counts as about")
     assert said[0.02].startswith("Whether the verdicts add to these labels cannot be told yet (r 0.")
-    assert said[0.02].endswith("p = .020, and it takes .005).")
+    assert said[0.02].endswith("p = 0.020, and it takes 0.005).")
     assert said[0.4] == "The verdicts add nothing that shows to these labels."
 
 
@@ -111,7 +111,7 @@ def test_of_several_pairs_each_interval_is_as_wide_as_its_corrected_p_asks() -> 
     assert [ends.low > 0.0 for ends in tested] == shown
     # Holm multiplies the least p of six by 6: its interval leaves .015 / 6 out
     assert max(ends.confidence for ends in tested[:3]) == pytest.approx(1 - SHOWN_AT / 6)
-    assert "wider: a claim takes p ≤ .015, corrected over 6 pairs (Holm)." in means_finding(means, "q").basis
+    assert "wider: a claim takes p ≤ 0.015, corrected over 6 pairs (Holm)." in means_finding(means, "q").basis
     turned = means.differences[0].reversed.tested
     assert turned is not None and (turned.low, turned.high) == (-tested[0].high, -tested[0].low)
 

@@ -39,7 +39,7 @@ def test_the_interval_by_hand() -> None:
 
 
 def test_p_against_the_usual_test_of_two_correlations() -> None:
-    """z = (atanh .3 − atanh .6) / √(1/97 + 1/147) = (.309520 − .693147) / .130817 = −2.93255: p = .00168.
+    """z = (atanh .3 − atanh .6) / √(1/97 + 1/147) = (.309520 − .693147) / .130817 = −2.93255: p = 0.00168.
 
     The put-together interval is no exact inversion of that test, but lies close to it.
     """

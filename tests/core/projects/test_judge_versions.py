@@ -346,19 +346,17 @@ def test_a_version_whose_judge_is_gone_says_so(world: World) -> None:
 def test_the_version_in_use_stands_for_all_versions(world: World) -> None:
     """Compare and Label show it beside the judge without criteria; the version before it stands aside."""
     first = projects.judges_shown(world.store, world.project_id, world.golden_id, ASPECT)
-    assert [entry.name for entry in first.entries if entry.judge_id == first.own] == [
-        "Judge, version 1 (waits for sign-off)"
-    ]
+    assert [entry.name for entry in first.entries if entry.judge_id == first.own] == ["Version 1 (waits for sign-off)"]
     assert (first.aside, first.seen.p_reason) == ((), "")
     world.make(world.edited)
     projects.use_version(world.store, world.project_id, ASPECT, 2, decided=world.line.decided)
     shown = projects.judges_shown(world.store, world.project_id, world.golden_id, ASPECT)
     names = {entry.judge_id: entry.name for entry in shown.entries}
     assert shown.version == world.line.current
-    assert names[shown.own] == "Judge, version 2 (in use)"
+    assert names[shown.own] == "Version 2 (in use)"
     assert names[shown.baseline].endswith("· no criteria")
     assert len(names) == 2
-    assert [entry.name for entry in shown.aside] == ["Judge, version 1 (waits for sign-off)"]
+    assert [entry.name for entry in shown.aside] == ["Version 1 (waits for sign-off)"]
     assert (shown.seen.looks, shown.seen.p_reason) == (2, "")  # its own comparison was the first
     projects.rename_judge(world.store, world.project_id, shown.own, "House judge")
     world.make(world.edit("Rate how relevant it is."))

@@ -73,7 +73,7 @@ def test_no_stronger_than_the_figures(report, held, people, standing, says):
         assert f"{held.value:.2f} [" in result.sentence
         assert "Spearman rho, sample level, 80 items in 20 sources" in result.sentence
     if people is not None and held == GOOD:
-        assert f"for a person, {people.difference:+.2f} [".replace("-", "−") in result.sentence
+        assert f"the mean of the others: {people.difference:+.2f} [".replace("-", "−") in result.sentence
         assert "each against the mean of the other raters" in result.details[0]
         assert people.reason in result.details[0]
 

@@ -61,7 +61,7 @@ def test_literal_lines():
 
 
 def test_figures_stand_as_they_are_and_make_no_link():
-    assert literal("at 0.47 [0.37, 0.57], p < .001") == "at 0.47 [0.37, 0.57], p < .001"
+    assert literal("at 0.47 [0.37, 0.57], p < 0.001") == "at 0.47 [0.37, 0.57], p < 0.001"
     hostile = ("[0.37, 0.57](javascript:x)", "[1, 2]: /x", "[1, 2][3, 4]", "<0.5>")
     page = "\n\n".join(["[1, 2]", *(literal(text) for text in hostile)])
     assert not {"link_open", "html_inline"} & {token.type for token in tokens(page)}

@@ -205,7 +205,7 @@ def test_williams_undefined_says_why(a, b, labels, words):
 
 
 def test_williams_holds_its_level():
-    # equal judges on independent items: p ≤ .05 in 5 % of 2,000 draws, standard error half a point
+    # equal judges on independent items: p ≤ 0.05 in 5 % of 2,000 draws, standard error half a point
     rng = np.random.default_rng(3)
     called = 0
     for _ in range(2_000):

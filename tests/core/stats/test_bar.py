@@ -46,9 +46,9 @@ def test_each_claim_is_made_where_it_is_shown_and_only_there():
 @pytest.mark.parametrize(
     ("low", "p", "why"),
     [
-        (0.20, 0.032, "p = .032, and it takes .025."),
+        (0.20, 0.032, "p = 0.032, and it takes 0.025."),
         (0.01, 0.008, "its own agreement, 0.42 [0.01, 0.71], would have to exceed 0.05 beyond chance."),
-        (0.01, 0.032, "p = .032, and it takes .025."),
+        (0.01, 0.032, "p = 0.032, and it takes 0.025."),
     ],
 )
 def test_a_difference_that_looks_shown_and_is_not_says_what_it_takes(low: float, p: float, why: str) -> None:

@@ -28,9 +28,9 @@ def test_only_a_test_makes_a_claim(value, interval, p, shown):
 
 
 def test_a_p_that_falls_short_is_never_rounded_to_what_it_takes():
-    assert p_short_of(0.032, 0.025) == "p = .032, and it takes .025"
-    assert p_short_of(0.0053, 0.005) == "p = .0053, and it takes .005"
-    assert p_short_of(0.01500004, 0.015) == "p = .01500004, and it takes .015"
+    assert p_short_of(0.032, 0.025) == "p = 0.032, and it takes 0.025"
+    assert p_short_of(0.0053, 0.005) == "p = 0.0053, and it takes 0.005"
+    assert p_short_of(0.01500004, 0.015) == "p = 0.01500004, and it takes 0.015"
 
 
 def a_gain(value: float | None, p: float | None) -> Difference:
@@ -45,14 +45,14 @@ def a_gain(value: float | None, p: float | None) -> Difference:
         (
             0.06,
             0.003,
-            "The criteria bring a gain over no criteria on held-out items: +0.060 [+0.020, +0.100], p = .003",
+            "The criteria bring a gain over no criteria on held-out items: +0.06 [+0.02, +0.10], p = 0.003",
         ),
         (-0.06, 0.003, "The criteria lower the alignment"),
         (0.06, 0.3, "A gain over no criteria is not shown"),
         (
             0.06,
             None,
-            "cannot be told: +0.060 [+0.020, +0.100], no test: that takes at least 8 sources, and a",
+            "cannot be told: +0.06 [+0.02, +0.10], no test: that takes at least 8 sources, and a",
         ),
         (None, None, "is undefined on held-out items: first judge: all scores are equal."),
     ],
@@ -60,11 +60,11 @@ def a_gain(value: float | None, p: float | None) -> Difference:
 def test_the_gain_is_told_with_its_test_and_its_items(value, p, words):
     said = gain_words(a_gain(value, p))
     assert words in said
-    assert ("on the 55 items that both scored (0.440 and 0.380)" in said) == (value is not None)
+    assert ("on the 55 items that both scored (0.44 and 0.38)" in said) == (value is not None)
 
 
 def test_figures_are_whole():
     assert difference_figures(None, None, None) == "undefined"
-    assert difference_figures(0.05, None, 0.0004) == "+0.050, p < .001"
-    assert difference_figures(0.05, None, None, "they differ nowhere") == "+0.050, no p (they differ nowhere)"
-    assert [p_figure(1.0), p_figure(0.9996), p_figure(0.5)] == ["p = 1", "p = 1", "p = .500"]
+    assert difference_figures(0.05, None, 0.0004) == "+0.05, p < 0.001"
+    assert difference_figures(0.05, None, None, "they differ nowhere") == "+0.05, no p (they differ nowhere)"
+    assert [p_figure(1.0), p_figure(0.9996), p_figure(0.5)] == ["p = 1", "p = 1", "p = 0.500"]

@@ -19,14 +19,14 @@ LIKERT = Scale(1, 5, 1)
 @pytest.mark.parametrize(
     ("p", "words"),
     [
-        (0.0496, "p = .0496"),
-        (0.0504, "p = .0504"),
-        (0.04996, "p = .04996"),
-        (0.050004, "p = .050004"),
-        (0.05, "p = .050"),
-        (0.012, "p = .012"),
-        (0.0312, "p = .031"),
-        (0.00099, "p < .001"),
+        (0.0496, "p = 0.0496"),
+        (0.0504, "p = 0.0504"),
+        (0.04996, "p = 0.04996"),
+        (0.050004, "p = 0.050004"),
+        (0.05, "p = 0.050"),
+        (0.012, "p = 0.012"),
+        (0.0312, "p = 0.031"),
+        (0.00099, "p < 0.001"),
         (0.99951, "p = 1"),
         (None, "no p"),
         (float("nan"), "no p"),
@@ -40,7 +40,7 @@ def test_a_p_is_written_so_that_its_side_of_the_limit_shows(p: float | None, wor
 @pytest.mark.parametrize("p", [0.02501, 0.0253, 0.0496, 0.04999])
 def test_a_p_that_falls_short_of_a_stricter_limit_names_it(p: float) -> None:
     words = p_figure(p, limit=HALF_ALPHA)
-    assert words.endswith(", and it takes .025") and not words.startswith(("p = .025,", "p = .050,"))
+    assert words.endswith(", and it takes 0.025") and not words.startswith(("p = 0.025,", "p = 0.050,"))
     assert claim(0.2, Interval(0.1, 0.3), p, alpha=HALF_ALPHA) == "open"
     assert claim(0.2, Interval(0.1, 0.3), p) == "higher"
 

@@ -85,7 +85,7 @@ def test_who_never_lost_has_a_finite_strength_and_who_never_met_none() -> None:
     [
         (Interval(0.01, 0.79), 1, False),
         (Interval(0.01, 0.79), 2, False),  # which of two is the first is what two sides are for
-        (Interval(0.01, 0.79), 3, True),  # one-sided p = .022 of three
+        (Interval(0.01, 0.79), 3, True),  # one-sided p = 0.022 of three
         (Interval(0.2, 0.6), 6, False),
         (Interval(-0.1, 0.9), 2, True),
         (Interval(0.4, 0.4), 2, True),  # no two sources differ: nothing to tell chance by

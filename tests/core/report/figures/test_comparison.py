@@ -83,7 +83,7 @@ def test_the_matrix_colours_what_is_significant_and_leaves_the_rest_open():
     drawn = Drawn(significance_figure(PairCells(("a", "b", "c"), difference, p, words), alpha=0.05, measure="rho"))
     assert [len(drawn.all("rect", fill=colour)) for colour in (BETTER, WORSE)] == [1, 1]
     assert len(drawn.all("rect")) == 4  # nothing on the diagonal, nothing where undefined
-    assert {"+.20", "p = .010", "−.20"} <= set(drawn.texts)
+    assert {"+.20", "p = 0.010", "−.20"} <= set(drawn.texts)
     assert drawn.says == "a beats b; open"
 
 

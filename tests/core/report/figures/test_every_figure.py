@@ -171,8 +171,8 @@ def test_an_axis_ends_at_the_next_fifth_beyond_its_values(values, ends):
 
 def test_describe_never_says_zero_for_undefined():
     assert figures.describe(None) == figures.describe(aligned(None)) == "—"
-    assert figures.describe(aligned(0.0)) == "0.000"
-    assert figures.describe(aligned(0.4123, 0.3, 0.52)) == "0.412 [0.30, 0.52]"
+    assert figures.describe(aligned(0.0)) == "0.00"
+    assert figures.describe(aligned(0.4123, 0.3, 0.52)) == "0.41 [0.30, 0.52]"
 
 
 def test_importing_figures_does_not_load_plotly():
