@@ -148,7 +148,7 @@ def test_the_messages_are_those_of_the_code() -> None:
 
 
 def test_every_figure_has_its_command() -> None:
-    rows = table(BENCHES)
+    rows = table(BENCHES.partition("\n## Claims")[0])  # the tables below repeat a command that stands above them
     assert rows
     for what, figure, command in rows:
         script = re.search(r"`python (tests/bench/\w+\.py)", command)

@@ -82,7 +82,8 @@ def test_align_all_holds_what_align_tells(run: Run) -> None:
     }
     for statistic, level in (("kendall", "sample"), ("pearson", "system")):
         alone = run(*command, "--statistic", statistic, "--level", level)[1]
-        assert by_measure[statistic, level] | {"n_unknown": 0} == alone
+        counts = {"n_unknown": 0, "n_calibration_left_out": 0, "n_calibration_kept": 0}
+        assert by_measure[statistic, level] | counts == alone
     assert body["errors"]["mae"] > 0
     assert 0 < body["steps"]["quadratic_kappa"] < 1
     assert body["binary"] is None
@@ -134,7 +135,8 @@ def test_a_calibration_in_words(say: Say) -> None:
 def test_a_check_in_words(say: Say) -> None:
     """One warning for all aspects that share its cause."""
     lines = say("check", SUMMARIES).splitlines()
-    assert (len(lines) <= 12, max(map(len, lines)) <= 100) == (True, True)
+    assert len(lines) <= 12
+    assert max(map(len, lines[:-1])) <= 100  # the last is a command to copy: a break would spoil it
     assert sum("labels to calibrate on" in line for line in lines) == 1
     assert lines[-1].startswith("Next: python -m core calibrate ")
 
@@ -173,7 +175,7 @@ def test_what_so_many_labels_would_tell(run: Run, say: Say, judge_file: Path) ->
     assert body["interval"][0] < body["value"] < body["interval"][1]
     run("score", SUMMARIES, "--judge-file", judge_file, "--out", "v.jsonl")
     pilot = ("--pilot", SUMMARIES, "--verdicts", "v.jsonl", "--aspect", "relevance")
-    assert "judging by 144 labelled items" in say("plan-labels", "300", *pilot)
+    assert "judging by 72 labelled items" in " ".join(say("plan-labels", "300", *pilot).split())
     code, body = run("plan-labels", "300", *pilot[:2])
     assert (code, body["error"]["type"]) == (2, "UsageError")
     assert run("plan-labels", "10", "--sources", "11")[0] == 2

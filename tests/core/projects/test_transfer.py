@@ -156,7 +156,11 @@ def test_commands(store: Store, project: str, tmp_path: Path, command: Command) 
     }
     code, there = command("import-project", str(file), "--name", "Copy")
     assert (code, there["name"], there["renamed"], there["digest"]) == (0, "Copy", False, body["digest"])
-    code, body = command("export-project", there["project"], "--out", str(file), "--without-replies")
+    again = ("export-project", there["project"], "--out", str(file), "--without-replies")
+    before = file.read_bytes()
+    code, body = command(*again)
+    assert (code, body["error"]["type"], file.read_bytes()) == (2, "UsageError", before)
+    code, body = command(*again, "--force")
     assert (code, body["holds"]["replies"]) == (0, None)
     assert [row.name for row in store.projects.all()] == ["Summaries", "Copy"]
 
