@@ -8,11 +8,17 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from core.secret_values import hide
+
 
 class ConcordError(Exception):
     """Base of every deliberate error; `str(error)` is fit to show to a person."""
 
     exit_code: ClassVar[int] = 1
+
+    def __str__(self) -> str:
+        """The message, without keys and passwords that a server or a file may have put into it."""
+        return hide(super().__str__())
 
     @property
     def kind(self) -> str:

@@ -40,7 +40,6 @@ from core import telemetry
 from core.errors import CallAgainError, CancelledRunError, ConcordError, LostRunError
 from core.progress import Snapshot, Stage
 from core.project_records import ALIVE_SECONDS, HELD_BACK, WITH_RESULT, Run, Worker
-from core.secret_values import hide
 from core.store.results import SNAPSHOT
 from core.store.runs import WAITING
 from core.store.store import Store
@@ -366,7 +365,7 @@ class Queue:
             return "cancelled", str(error)
         except ConcordError as error:
             log.warning("run %s failed: %s", run.run_id, error, exc_info=True)
-            return "failed", hide(str(error))
+            return "failed", str(error)
         except Exception as error:
             log.exception("run %s failed unexpectedly", run.run_id)
             name = type(error).__name__

@@ -8,6 +8,7 @@ A write transaction takes SQLite's write lock at its start, so two processes nev
 from __future__ import annotations
 
 import re
+import shutil
 import sqlite3
 import threading
 import time
@@ -75,6 +76,7 @@ class Database:
         self.is_sqlite = parsed.get_backend_name() == "sqlite"
         if self.is_sqlite:
             _make_folder(parsed)
+        self.folder = Path(str(parsed.database)).parent if self.is_sqlite else None
         self.engine = _engine(parsed, self.is_sqlite)
         self.readings: Readings | None = None
         self.say_waiting: Callable[[], None] = say_in_log
@@ -102,14 +104,22 @@ class Database:
             yield joined
             return
         options: dict[str, Any] = {} if self.is_sqlite else {"isolation_level": "AUTOCOMMIT"}
-        with in_our_words(), self.engine.connect().execution_options(**options) as connection, connection.begin():
+        with (
+            in_our_words(self.folder),
+            self.engine.connect().execution_options(**options) as connection,
+            connection.begin(),
+        ):
             yield connection
 
     @contextmanager
     def snapshot(self) -> Iterator[sa.Connection]:
         """As `read`, for many queries that must all see the same moment."""
         options: dict[str, Any] = {} if self.is_sqlite else {"isolation_level": "REPEATABLE READ"}
-        with in_our_words(), self.engine.connect().execution_options(**options) as connection, connection.begin():
+        with (
+            in_our_words(self.folder),
+            self.engine.connect().execution_options(**options) as connection,
+            connection.begin(),
+        ):
             yield connection
 
     @contextmanager
@@ -123,7 +133,7 @@ class Database:
             yield joined
             return
         options, number = {_WRITE: True}, None
-        with in_our_words():
+        with in_our_words(self.folder):
             try:
                 with self.engine.connect().execution_options(**options) as connection, connection.begin():
                     yield connection
@@ -299,11 +309,12 @@ def _begin_sqlite(connection: sa.Connection) -> None:
 # ── errors ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 _DISK_FULL = "53100"  # SQLSTATE disk_full
+_ROOM = 100_000  # bytes; SQLite asks for 32 KB or a few pages at a time
 
 
 @contextmanager
-def in_our_words() -> Iterator[None]:
-    """Turn what the driver raises within into our errors."""
+def in_our_words(folder: Path | None = None) -> Iterator[None]:
+    """Turn what the driver raises within into our errors; `folder` holds the file of SQLite."""
     try:
         yield
     except sa.exc.DBAPIError as error:
@@ -311,18 +322,20 @@ def in_our_words() -> Iterator[None]:
             raise LostConnectionError(
                 "The database cannot be reached. Check CONCORD_DATABASE_URL and that the server runs."
             ) from error
-        raise (StoreError(words) if (words := refusal(error)) else _translated(error.orig)) from error
+        raise (StoreError(words) if (words := refusal(error)) else _translated(error.orig, folder)) from error
     except sa.exc.TimeoutError as error:
         raise StoreError("All connections to the store are busy; try again in a moment.") from error
     except sqlite3.Error as error:
-        raise _translated(error) from error
+        raise _translated(error, folder) from error
 
 
-def _translated(cause: BaseException | None) -> StoreError:
+def _translated(cause: BaseException | None, folder: Path | None) -> StoreError:
     """Our error for a driver's; says nothing of SQL, parameters or URLs."""
     code = getattr(cause, "sqlite_errorname", "") or ""
     state = getattr(cause, "sqlstate", "") or ""
-    if code == "SQLITE_FULL" or state == _DISK_FULL:
+    # SQLite says FULL only of its pages: without room for the small files next to them it says IOERR_SHMSIZE or another
+    # IOERR, as it does of a file system that it cannot use at all.
+    if code == "SQLITE_FULL" or state == _DISK_FULL or (code.startswith("SQLITE_IOERR") and _is_full(folder)):
         return StoreFullError("The disk is full. What was stored before is intact; make room and try again.")
     if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         return StoreError("The store is busy: another process kept writing for 15 s. Try again.")
@@ -335,3 +348,10 @@ def _translated(cause: BaseException | None) -> StoreError:
             f"The disk or folder of the store failed ({code}). Check CONCORD_HOME: SQLite needs a local disk with room."
         )
     return StoreError(f"The store could not be read or written ({code or state}).")
+
+
+def _is_full(folder: Path | None) -> bool:
+    try:
+        return folder is not None and shutil.disk_usage(folder).free < _ROOM
+    except OSError:
+        return False

@@ -18,7 +18,7 @@ import sqlalchemy as sa
 
 from core.errors import NotFoundError, StoreError
 from core.files import saving
-from core.project_records import FINISHED
+from core.project_records import FINISHED, RESUMABLE
 from core.store.database import Database, in_our_words
 from core.store.reconnecting import Part, only_once
 from core.store.schema import blocks, documents, metadata, project_replies, replies, run_replies, runs, scores, workers
@@ -65,7 +65,7 @@ class Upkeep(Part):
     def prune_replies(self, *, before: float | None = None, project_id: str = "", really: bool = False) -> Pruned:
         """Let go of replies that came before a time, or that only the runs of a project were answered with, or both.
 
-        What unfinished runs were answered stays, so that they go on where they stand.  Without `really` nothing goes.
+        Replies of runs that have not ended, or that can be resumed, stay.  Without `really` nothing goes.
         Scores, criteria and reports stay: only the models' own words are lost, and would have to be asked for again.
         """
         removed = Pruned()
@@ -103,7 +103,7 @@ class Upkeep(Part):
 
     def _alone(self, statement: str, *arguments: str) -> None:
         """A statement of SQLite's that no transaction may hold."""
-        with in_our_words(), closing(self._db.engine.raw_connection()) as connection:
+        with in_our_words(self._db.folder), closing(self._db.engine.raw_connection()) as connection:
             connection.cursor().execute(statement, arguments)
 
     @only_once
@@ -151,7 +151,8 @@ def _held(connection: sa.Connection, what: str, tables: tuple[sa.Table, ...]) ->
 
 def _prunable(connection: sa.Connection, before: float | None, project_id: str) -> Iterator[tuple[sa.Table, list[str]]]:
     """The keys of what may go: of everybody's replies, then of those that came with a project."""
-    unfinished = sa.select(runs.c.run_id).where(runs.c.status.not_in(FINISHED))
+    over = [status for status in FINISHED if status not in RESUMABLE]
+    unfinished = sa.select(runs.c.run_id).where(runs.c.status.not_in(over))
     used = sa.select(run_replies.c.reply_key)
     for table in (replies, project_replies):
         key = table.c.reply_key

@@ -1,13 +1,15 @@
-"""What a screen says when the store is away: that it is waited for, and in words when it does not come back."""
+"""What a screen says of a store that does not answer, and of errors that no screen expected."""
 
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from core.errors import ConcordError
+from core.secret_values import trace_of
 from core.store.reconnecting import PATIENCE, say_in_log
 from pages.components.screens import plain
 
@@ -23,9 +25,41 @@ def say_waiting() -> None:
 
 
 def say_error(error: Exception) -> bool:
-    """What an error that no screen expected says: our own in its words; any other is left to Streamlit."""
-    if not isinstance(error, ConcordError):
-        return False
-    _log.error("%s", error)
-    st.error(plain(str(error)), icon=":material/error:")
+    """Show an error that no screen expected: our own in its words, any other without its message.
+
+    The message of a foreign error may quote headers, keys or texts.  Returns True, so that Streamlit shows nothing.
+    """
+    if isinstance(error, ConcordError):
+        _log.error("%s", error)
+        st.error(plain(str(error)), icon=":material/error:")
+    else:  # Streamlit has logged it: see `log_no_messages`
+        st.error(
+            f"Something went wrong on this screen ({plain(type(error).__name__)}). Reload the page. If it happens "
+            "again, please report it with the trace in the app's log.",
+            icon=":material/error:",
+        )
     return True
+
+
+def log_no_messages() -> None:
+    """Log errors of this process by class and frames alone.
+
+    Streamlit and its server log every error with its message before any handler of ours is asked.
+    """
+    make = logging.getLogRecordFactory()
+
+    def record_without_message(*arguments: Any, **named: Any) -> logging.LogRecord:
+        record = make(*arguments, **named)
+        if isinstance(record.exc_info, tuple) and (error := record.exc_info[1]):
+            said = _without_errors(record) if record.args else str(record.msg)
+            record.msg, record.args = "%s\n%s", (said, trace_of(error).rstrip())
+            record.exc_info = record.exc_text = None
+        return record
+
+    logging.setLogRecordFactory(record_without_message)
+
+
+def _without_errors(record: logging.LogRecord) -> str:
+    """The words of `record`, with the class of an error in place of its message."""
+    arguments = record.args if isinstance(record.args, tuple) else (record.args,)
+    return str(record.msg) % tuple(type(a).__name__ if isinstance(a, BaseException) else a for a in arguments)

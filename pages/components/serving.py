@@ -22,6 +22,7 @@ from core.errors import ConcordError, UsageError
 from core.memory import collect_seldom
 from core.owner_only import owner_only, secure_home
 from core.settings import Settings, home_of
+from pages.components import faults
 from pages.components.accounts import check_accounts
 
 _LISTENS_AFTER = 0.1
@@ -43,6 +44,7 @@ async def getting_ready(_: Any) -> AsyncIterator[None]:
     `streamlit run` would tell the address first (switched off in config.toml), when nobody answers there yet, and
     opens no browser for an app that it imports.
     """
+    faults.log_no_messages()
     _say("Concord is getting ready …")
     secure_home(home_of())
     with owner_only():

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import streamlit as st
+from streamlit.error_util import handle_user_script_exception
 from streamlit.testing.v1 import AppTest
 
 from core import projects
 from core.settings import Settings
 from core.store import reconnecting as patience
-from pages.components import people
+from pages.components import faults, people
 from tests.going_away import GoingAway
 from tests.pages.screen import open_screen, press
 
@@ -53,11 +55,35 @@ def test_a_database_that_stays_away_is_told_in_words(server: GoingAway, monkeypa
 
 def test_an_error_that_no_screen_expected_is_told_in_words() -> None:
     def script() -> None:
-        from core.errors import LostConnectionError
+        from core.errors import LostConnectionError, UsageError
         from pages.components import faults
 
         assert faults.say_error(LostConnectionError("The database <b>cannot</b> be reached."))
-        assert not faults.say_error(ValueError("of ours"))
+        assert faults.say_error(UsageError("refused: Bearer canary-key-4f1d9a27c3"))
+        assert faults.say_error(ValueError("canary-header-4f1d9a"))
 
     screen = AppTest.from_function(script, default_timeout=60).run()
-    assert [error.value.replace("\\", "") for error in screen.error] == ["The database <b>cannot</b> be reached."]
+    lost, refused, foreign = (error.value.replace("\\", "") for error in screen.error)
+    assert lost == "The database <b>cannot</b> be reached."
+    assert refused == "refused: [removed]"
+    assert foreign.startswith("Something went wrong on this screen (ValueError).")
+    assert "canary" not in foreign
+
+
+def test_streamlit_logs_an_error_by_class_and_frames(caplog: pytest.LogCaptureFixture) -> None:
+    usual = logging.getLogRecordFactory()
+    streamlits = logging.getLogger("streamlit.error_util")
+    streamlits.addHandler(caplog.handler)
+    faults.log_no_messages()
+    try:
+        try:
+            raise ValueError("canary-header-4f1d9a")
+        except ValueError as error:
+            handle_user_script_exception(error, lambda _: True)
+            logging.getLogger("uvicorn").error("failed: %s", error, exc_info=True)
+    finally:
+        logging.setLogRecordFactory(usual)
+        streamlits.removeHandler(caplog.handler)
+    assert caplog.text.count("builtins.ValueError") == 2
+    assert caplog.text.count(" in test_streamlit_logs_an_error") == 2
+    assert "canary" not in caplog.text

@@ -246,12 +246,14 @@ def test_our_errors_are_shown_and_others_only_named(toys: Any) -> None:
     ours = toys.add_run(fails_at=1, how="ours")
     other = toys.add_run(fails_at=1, how="other")
     toys.start_worker()
-    assert toys.wait_for(ours, "failed").error == "The toy broke."
+    assert toys.wait_for(ours, "failed").error == "The toy broke. [removed]"
     error = toys.wait_for(other, "failed").error
     assert "ZeroDivisionError" in error
-    assert "secret" not in error
+    assert "canary" not in error
     assert "Traceback" not in error
-    assert "ZeroDivisionError: secret" in toys.log
+    assert "ZeroDivisionError at " in toys.log
+    assert "in step" in toys.log
+    assert "canary" not in toys.log
     assert toys.n_kept(ours) == 1
     (toys.folder / "mended").touch()
     for run_id in (ours, other):

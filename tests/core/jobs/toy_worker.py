@@ -36,6 +36,9 @@ from core.project_records import Run
 from core.records import Usage
 from core.store.codec import Packed
 from core.store.store import Store
+from core.telemetry import log_to_stderr
+
+SECRET = "Bearer canary-key-4f1d9a27c3"
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,7 @@ class Toy:
 
     def step(self, run: Run, request: dict[str, Any], k: int, progress: RunProgress) -> int:
         if k == request.get("fails_at") and not (self.folder / "mended").exists():
-            raise JobError("The toy broke.") if request["how"] == "ours" else ZeroDivisionError("secret")
+            raise JobError(f"The toy broke. {SECRET}") if request["how"] == "ours" else ZeroDivisionError(SECRET)
         parts = 10
         reports = request.get("reports", True)
         for part in range(parts):
@@ -101,6 +104,7 @@ def work(url: str, worker_id: str, folder: str, capability: str, patience: str) 
     )
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    log_to_stderr("text")
     queue.launch()
     while not stop.wait(0.1):
         with suppress(StoreError):  # as the worker does: a connection that a long sleep cost is made anew

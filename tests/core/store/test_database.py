@@ -7,6 +7,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import sqlalchemy as sa
@@ -226,6 +227,29 @@ def test_a_full_disk_loses_nothing(tmp_path: Path, golden: GoldenSet) -> None:
             connection.exec_driver_sql("PRAGMA max_page_count = 1000000")
         store.replies.put_replies([("reply:later", LONG)])
         assert "reply:later" in store.replies.get_replies(["reply:later"])
+
+
+@pytest.mark.parametrize("code", ["SQLITE_IOERR_SHMSIZE", "SQLITE_IOERR_WRITE", "SQLITE_IOERR_SHMOPEN"])
+@pytest.mark.parametrize(("free", "is_full"), [(0, True), (16_384, True), (5_000_000, False), (None, False)])
+def test_the_disk_is_called_full_only_where_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, free: int | None, is_full: bool
+) -> None:
+    """A full tmpfs answers IOERR_SHMSIZE when the store is opened; so does a network disk without shared memory."""
+
+    def usage(folder: Path) -> SimpleNamespace:
+        if free is None:
+            raise OSError("gone")
+        return SimpleNamespace(free=free)
+
+    with Store(f"sqlite:///{tmp_path / 'c.sqlite'}") as store:
+        monkeypatch.setattr(shutil, "disk_usage", usage)
+        error = sqlite3.OperationalError("disk I/O error")
+        error.sqlite_errorname = code
+        with pytest.raises(StoreError) as caught, store._database.read():
+            raise error
+    assert isinstance(caught.value, StoreFullError) is is_full
+    assert ("The disk is full" in str(caught.value)) is is_full
+    assert (code in str(caught.value)) is not is_full
 
 
 @pytest.mark.parametrize(

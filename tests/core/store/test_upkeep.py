@@ -79,6 +79,27 @@ def test_old_replies_go_but_for_those_of_unfinished_runs(store: Store, runs: dic
     assert keys(store) == {"k-open"}
 
 
+@pytest.mark.parametrize("status", ["cancelled", "failed", "budget", "done"])
+@pytest.mark.parametrize(("project_id", "days"), [("p-one", None), ("p-one", -1.0), ("", -1.0)])
+def test_replies_stay_with_a_run_that_can_be_resumed(
+    store: Store, runs: dict[str, str], status: str, project_id: str, days: float | None
+) -> None:
+    if status == "cancelled":
+        store.runs.request_cancel(runs["open"])
+    else:
+        assert store.runs.claim(runs["open"], 1, "w")
+        assert store.runs.finish(runs["open"], 1, status)
+    before = None if days is None else time.time() - days * 86_400
+    store.upkeep.prune_replies(before=before, project_id=project_id, really=True)
+    resumable = status in ("cancelled", "failed")
+    assert store.runs.get(runs["open"]).resumable is resumable
+    assert ("k-open" in keys(store)) is resumable
+    assert "k-mine" not in keys(store)
+    if resumable:
+        store.runs.requeue(runs["open"])
+        assert set(store.replies.of_run(runs["open"], "p-one").answered(["k-open"])) == {"k-open"}
+
+
 def test_a_backup_fills_an_empty_store_of_either_kind(
     store: Store, runs: dict[str, str], url: str, tmp_path: Path
 ) -> None:
