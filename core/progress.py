@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from core.records import Usage
@@ -59,14 +59,14 @@ class Silent:
 
 @dataclass(slots=True)
 class Shown:
-    """Every snapshot is shown, as a command does on a terminal, and a stage again with the calls made since."""
+    """Every snapshot is shown, as a command does on a terminal, and again with the calls made since."""
 
     show: Callable[[Any], None]
     _last: Snapshot | None = field(default=None, init=False)
 
     def advance(self, done: int, of: int) -> None:
-        if isinstance(self._last, Stage):
-            self.show(replace(self._last, calls=self._last.calls + done))
+        if (last := self._last) is not None:
+            self.show(Stage(last.phase, last.message, last.calls + done, last.calls_expected, last.usage))
 
     def publish(self, snapshot: Snapshot) -> None:
         self._last = snapshot

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import textwrap
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 UNITS = {"batch": "requests", "parts": "parts"}
 """What is counted in phases where it is not the command's usual unit."""
 
-LOG_SECONDS = 30
-"""Between two lines where standard error is no terminal."""
+LOG_SOON, LOG_SECONDS = 1.0, 30.0
+"""Until the first line, and between two lines, where standard error is not a terminal."""
 
 
 WIDTH = 100
@@ -191,13 +192,20 @@ class Show(Protocol):
 
 @contextmanager
 def progress_bar(unit: str) -> Iterator[Show]:
-    """A bar with the units done, those a second and the time left; in a log, a line every half minute."""
+    """Show a bar with the units done, the pace and the time left; in a log, print a line every half minute."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield _LogLines(unit)
+        lines, ended = LogLines(unit), threading.Event()
+        printing = threading.Thread(target=lines.keep_printing, args=(ended,), name="concord-log", daemon=True)
+        printing.start()
+        try:
+            yield lines
+        finally:
+            ended.set()
+            printing.join()
         return
     columns = (
         TextColumn("{task.description}"),
@@ -230,25 +238,42 @@ def stages_shown(unit: str = "calls") -> Iterator[Shown]:
         yield Shown(shown)
 
 
-class _LogLines:
+class LogLines:
     """E.g. ``scoring: 120,000 of 1,000,000 items, 1,650 items/s, 8 min 53 s left``."""
 
     def __init__(self, unit: str) -> None:
         self._unit = unit
-        self._last = time.monotonic()
-        self._begun: tuple[float, float] | None = None
+        self._message, self._shown_unit = "starting", unit
+        self._done: float = 0.0
+        self._of: float | None = None
+        self._begun = (time.monotonic(), 0.0)
 
     def __call__(self, message: str, done: float, of: float | None, unit: str = "") -> None:
-        unit, now = unit or self._unit, time.monotonic()
-        since, before = self._begun = self._begun or (now, done)
-        if now - self._last < LOG_SECONDS:
-            return
-        self._last = now
-        line = f"{message}: {done:,.0f}{'' if of is None else f' of {of:,.0f}'} {unit}"
-        pace = (done - before) / (now - since) if now > since else 0.0
-        if pace > 0:
-            line += f", {pace:,.0f} {unit}/s" if pace >= 1 else ""
-            if of is not None:
-                minutes, seconds = divmod(round((of - done) / pace), 60)
-                line += f", {minutes} min {seconds} s left"
-        typer.echo(line, err=True)
+        if self._of is None or done < self._done:  # another phase: what is there already is no part of the pace
+            self._begun = (time.monotonic(), done)
+        self._message, self._done, self._of = message, done, of
+        self._shown_unit = unit or self._unit
+
+    def line(self) -> str:
+        """How far it is now."""
+        since, before = self._begun
+        seconds = time.monotonic() - since
+        unit = self._shown_unit
+        line = f"{self._message}: {self._done:,.0f}{'' if self._of is None else f' of {self._of:,.0f}'} {unit}"
+        pace = (self._done - before) / seconds if seconds > 0 else 0.0
+        if pace <= 0:
+            return f"{line}, {_duration(seconds)} so far"
+        line += f", {pace:,.0f} {unit}/s" if pace >= 1 else ""
+        return line if self._of is None else f"{line}, {_duration((self._of - self._done) / pace)} left"
+
+    def keep_printing(self, ended: threading.Event) -> None:
+        """Print a line soon, then one each `LOG_SECONDS`, though nothing may have come meanwhile, until `ended`."""
+        seconds = LOG_SOON
+        while not ended.wait(seconds):
+            typer.echo(self.line(), err=True)
+            seconds = LOG_SECONDS
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"

@@ -1,31 +1,89 @@
 """What a command says of how far it is where nobody looks at a terminal."""
 
+import re
+import time
+from pathlib import Path
+
 import pytest
 import typer
 from rich.text import Text
 
 from core.__main__ import app
 from core.cli import output
+from core.cli.main import main
+from tests.fake_openai import FakeOpenAI, RunningServer
 
 
-def test_a_log_gets_a_line_every_half_minute(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_line_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
     monkeypatch.setattr(output.time, "monotonic", lambda: now)
+    show = output.LogLines("items")
+    now = 5.0
+    assert show.line() == "starting: 0 items, 5 s so far"
+    show("scoring", 20_000, 1_000_000)  # 20,000 are there from an earlier call: no part of the pace
+    now = 35.0
+    assert show.line() == "scoring: 20,000 of 1,000,000 items, 30 s so far"
+    now = 55.0
+    show("scoring", 120_000, 1_000_000)
+    # 880,000 items are left at 2,000 a second: 440 s
+    assert show.line() == "scoring: 120,000 of 1,000,000 items, 2,000 items/s, 7 min 20 s left"
+    now = 105.0  # nothing came since: 100,000 in 100 s
+    assert show.line() == "scoring: 120,000 of 1,000,000 items, 1,000 items/s, 14 min 40 s left"
+    show("held-out", 5, 10, "calls")  # fewer than before: another phase
+    now = 115.0
+    show("held-out", 6, 10, "calls")
+    assert show.line() == "held-out: 6 of 10 calls, 40 s left"
+
+
+def test_a_log_gets_lines_while_nothing_comes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(output, "LOG_SOON", 0.01)
+    monkeypatch.setattr(output, "LOG_SECONDS", 0.02)
     with output.progress_bar("items") as show:  # pytest's standard error is no terminal
-        show("scoring", 20_000, 1_000_000)  # 20,000 are there from an earlier call: no part of the pace
-        for now in (10.0, 29.0, 50.0, 60.0):
-            show("scoring", 20_000 + 2_000 * now, 1_000_000)
-        now = 100.0
-        show("reading", 5_000, None)
+        show("scoring", 0, 200)
+        time.sleep(0.5)
     captured = capsys.readouterr()
-    # 880,000 items are left at 2,000 a second: 440 s.  The next line is due at 80 s; then 5,000 is below the start.
-    assert captured.err.splitlines() == [
-        "scoring: 120,000 of 1,000,000 items, 2,000 items/s, 7 min 20 s left",
-        "reading: 5,000 items",
-    ]
+    lines = captured.err.splitlines()
+    assert len(lines) >= 2
+    assert set(lines) <= {f"scoring: 0 of 200 items, {seconds} s so far" for seconds in range(10)}
     assert not captured.out
+    time.sleep(0.1)
+    assert not capsys.readouterr().err
+
+
+def test_a_slow_endpoint_is_no_reason_to_be_silent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(output, "LOG_SOON", 0.05)
+    monkeypatch.setattr(output, "LOG_SECONDS", 0.2)
+    monkeypatch.setenv("OPENAI_API_KEY", "k-slow")
+    monkeypatch.setenv("CONCORD_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("CONCORD_CONCURRENCY", "8")
+    golden, texts, judge = tmp_path / "golden.csv", tmp_path / "texts.csv", tmp_path / "judge"
+    rows = [f"i{k},s{k},The cat number {k} sat on the mat.,{k % 5 + 1}" for k in range(24)]
+    golden.write_text("\n".join(["item_id,source_id,target,human_quality", *rows]), encoding="utf-8")
+    texts.write_text("\n".join(["item_id,target", *(f"t{k},Text {k}." for k in range(100))]), encoding="utf-8")
+    server = RunningServer(FakeOpenAI(latency=0.15))
+    try:
+        asked = ["--judge", f"openai:m@{server.base_url}", "--rounds", "0", "--preset", "quick"]
+        assert main(["calibrate", str(golden), "--aspect", "quality", *asked, "--out", str(judge)]) == 0
+        calibrated = _counts(capsys.readouterr().err, "calls")
+        assert (
+            main(["score", str(texts), "--judge-file", str(judge / "judge.yaml"), "--out", str(judge / "v.csv")]) == 0
+        )
+        scored = _counts(capsys.readouterr().err, "items")
+    finally:
+        server.stop()
+    assert len(set(calibrated)) >= 3  # also within a step
+    assert len(set(scored)) >= 3
+    assert calibrated[0] == scored[0] == 0
+
+
+def _counts(said: str, unit: str) -> list[int]:
+    lines = re.findall(rf"^.*: ([\d,]+) of [\d,]+ {unit}\b.*$", said, re.MULTILINE)
+    assert re.search(rf" of [\d,]+ {unit}\b.* left$", said, re.MULTILINE), said
+    return [int(n.replace(",", "")) for n in lines]
 
 
 def test_help_keeps_what_stands_in_brackets() -> None:
