@@ -24,6 +24,7 @@ _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _COMMA = re.compile(r"[+-]?\d+,\d{1,4}", re.ASCII)
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?", re.ASCII)
 _WORDS = {"true": 1.0, "false": 0.0}
+_NO_VALUE = frozenset("n/a na nan null none nil #n/a #na <na> #null! - -- – — . ... ? missing".split())
 _SURROGATES = re.compile("[\ud800-\udfff\x00]")
 
 
@@ -64,8 +65,16 @@ def read_number(cell: Any, comma: Comma | None = None) -> float | None:
     return value + 0.0
 
 
+def is_no_value(cell: Any) -> bool:
+    """Whether a cell says in words that it holds nothing: N/A, null, a dash; an empty one says nothing."""
+    if not isinstance(cell, str) or len(cell) > 40 or cell[:1].isdigit():
+        return False
+    return visible_name(cell).lower() in _NO_VALUE
+
+
 def _number_in_text(cell: str, comma: Comma | None) -> float | None:
-    text = cell[:400].strip()
+    text = visible_name(cell[:400])
+    text = text.replace("\u2212", "-")  # a real minus sign
     if not text:
         return None
     if text.lower() in _WORDS:
@@ -164,7 +173,7 @@ def clean_text(text: str) -> str:
 
 def aspect_key(name: str) -> str:
     """The name of an aspect in the form it is compared in: without case, white space and marks, in any script."""
-    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", unicodedata.normalize("NFC", name))
+    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", unicodedata.normalize("NFKC", name))
     return re.sub(r"[\W_]+", "_", spaced.casefold()).strip("_")
 
 

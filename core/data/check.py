@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from core.data.cells import aspect_key, shown
-from core.data.columns import LONGEST_ASPECT, Mapping
+from core.data.cells import aspect_key, folded, shown
+from core.data.columns import CHOSEN, LONGEST_ASPECT, Mapping
 from core.data.findings import FindingLog, Severity
 from core.data.items import ItemRows
 from core.data.label_cells import AspectCells, Label
@@ -91,6 +91,11 @@ def check_mapping(mapping: Mapping, columns: abc.Collection[str], log: FindingLo
         log.add("error", f"No column of human labels was found (human_<aspect>). {way} {file_has}")
     if "target" not in mapping.roles:
         way = "Add --map target=COLUMN, or choose it on the Golden set screen."
+        if set(map(folded, mapping.columns)) >= CHOSEN:
+            way = (
+                "For pairs, write chosen and rejected as text_a and text_b in random order, with a column winner. For "
+                "single texts, add --map target=COLUMN."
+            )
         log.add("error", f"No column was recognised as target, the text that is judged. {way} {file_has}")
         return False
     return True

@@ -16,8 +16,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self, get_args
 
-from core.data.cells import AmbiguousCommaError, CellError, Comma, folded, read_list, read_number
-from core.data.kinds import CONVERSATION_NAMES, DATA_NAMES, PAIRS, detect_kind
+from core.data.cells import AmbiguousCommaError, CellError, Comma, folded, is_no_value, read_list, read_number
+from core.data.kinds import CONVERSATION_NAMES, DATA_NAMES, PAIRS, detect_kind, texts_of_pairs
 from core.data.values import Values
 from core.errors import UsageError
 from core.records import ItemKind
@@ -75,7 +75,10 @@ ALIASES: abc.Mapping[str, tuple[str, ...]] = {
     "value": tuple("label score rating human_score human_rating human_label".split()),
 }
 _OF_PAIRS = frozenset(name for pair in PAIRS for name in pair)
-_REMARKS = frozenset(
+CHOSEN = frozenset(("chosen", "rejected"))
+"""Columns of a preferred text and the other."""
+_HEADINGS = frozenset("title topic subject headline category name url".split())
+REMARKS = frozenset(
     "comment comments note notes remark remarks explanation reason rationale feedback justification why".split()
 )
 """Of columns in which raters say something about a text."""
@@ -383,6 +386,10 @@ class _Draft:
         """
         if "target" in self.roles:
             return
+        if texts := texts_of_pairs(self.free()):
+            self.give("target", texts[:1])
+            self.give("context", texts[1:])
+            return
         named = by_name(self.free(), ("target", *ALIASES["target"]))
         written = [column for column in named if folded(column) in _OF_PAIRS or not self.holds_codes(column)]
         if written:
@@ -405,7 +412,7 @@ class _Draft:
         name = folded(column)
         cells = self.cells(column)
         texts = [cell for cell in cells if isinstance(cell, str)]
-        if name in usual or is_role(column) or set(name.split("_")) & _REMARKS or self.holds_codes(column):
+        if name in usual or is_role(column) or set(name.split("_")) & REMARKS or self.holds_codes(column):
             return False
         return len(texts) >= 0.8 * len(cells) and sum(map(text_length, texts)) >= 3 * len(texts)
 
@@ -421,7 +428,8 @@ class _Draft:
         names = {folded(cell) or cell for cell in cells}
         few = len(names) <= min(10, len(cells) / 2) and all(text_length(cell) <= 3 for cell in cells)
         ids = all(re.fullmatch(r"\S*[\d_]\S*|.", cell.strip(), re.ASCII) for cell in cells)
-        return few or ids
+        amounts = all(re.fullmatch(r"\W*\d[\d.,:]*\s*[^\W\d]{0,8}\W*", cell.strip()) for cell in cells)  # 42 ms
+        return few or ids or amounts
 
     def cells(self, column: str) -> list[Any]:
         """What is filled in the first rows of a column."""
@@ -445,7 +453,8 @@ class _Draft:
         free = self.free()
         known = [column for column in free if folded(column) in KNOWN_ASPECTS and self.is_numeric(column)]
         for column in known:
-            self.give(HUMAN + folded(column), [column])
+            alone = sum(folded(other) == folded(column) for other in known) == 1  # the check reports two spellings
+            self.give(HUMAN + (folded(column) if alone else column), [column])
         if not known:
             self.give(HUMAN + "overall", by_name(free, ("value", *ALIASES["value"])))
 
@@ -454,8 +463,18 @@ class _Draft:
         return bool(cells) and not _not_numbers(cells)
 
     def settle_target(self) -> None:
-        """A file whose only text stands under a source's alias (a rated conversation) is about that text."""
-        if "target" not in self.roles and self.found.get("source") == "alias":
+        """A file whose only text stands under a source's alias (a rated conversation) is about that text.
+
+        One other text is what was written about the source; of several, a person has to say which one.
+        """
+        if "target" in self.roles or self.found.get("source") != "alias":
+            return
+        others = [
+            c for c in self.free() if folded(c) in CHOSEN or (folded(c) not in _HEADINGS and self.is_other_text(c))
+        ]
+        if len(others) == 1:
+            self.roles["target"], self.found["target"] = others[0], "content"
+        elif not others:
             self.roles["target"], self.found["target"] = self.roles.pop("source"), self.found.pop("source")
 
     def settle_raters(self) -> None:
@@ -470,7 +489,8 @@ def _not_numbers(cells: abc.Iterable[Any]) -> str:
     try:
         for cell in cells:
             with suppress(AmbiguousCommaError):
-                read_number(cell)
+                if not is_no_value(cell):
+                    read_number(cell)
     except CellError as problem:
         return str(problem)
     return ""

@@ -7,18 +7,23 @@ labels.  The command line does not guess: there a column is named, or it plays n
 
 from __future__ import annotations
 
+import re
 from collections import abc
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from core.data.cells import AmbiguousCommaError, CellError, folded, read_id, read_list, read_number
-from core.data.columns import ALIASES, ANN, HUMAN, Mapping, Rows, plain_name
+from core.data.columns import ALIASES, ANN, CHOSEN, HUMAN, REMARKS, Mapping, Rows, plain_name
 from core.data.kinds import detect_kind
+from core.data.raters import MODELS
+from core.texts import is_unspaced
 
 _SAMPLE = 2_000
 _LONG, _SHORT = 20, 80
 """Mean characters from which a cell is a text, and the most that an id or a name has."""
+_SPACED = 3
+"""Letters of a script with spaces that say as much as one of Chinese or Thai."""
 _TOP, _MOST_VALUES, _MOST_FRACTIONS = 10, 60, 8
 """Of labels: the largest, and how many different values and fractions (.33 .5 …) means over a few people make."""
 _MOST_NAMES = 50
@@ -27,8 +32,11 @@ _MOST_REFUSED = 0.3
 _COUNTS = frozenset(
     "n num number nr no count counts len length words tokens chars characters sentences year month day date time "
     "timestamp page turn turns round version seed rank position order index row line fold batch duration seconds "
-    "age price".split()
+    "age price std sd stdev stderr var variance min max".split()
 )
+_OF_TARGETS = frozenset(("target", *ALIASES["target"]))
+"""What holds flags and classes under such a name is a prediction, and names no system."""
+_MOMENTS = frozenset("date time timestamp day created".split())
 _ID_WORDS = frozenset("id ids nr no number key code uid uuid index".split())
 
 
@@ -55,7 +63,8 @@ class _Column:
 
     @cached_property
     def mean_length(self) -> float:
-        return sum(map(len, self.texts)) / len(self.texts) if self.texts else 0.0
+        lengths = (_SPACED * len(text) if is_unspaced(text) else len(text) for text in self.texts)
+        return sum(lengths) / len(self.texts) if self.texts else 0.0
 
     @cached_property
     def numbers(self) -> list[float] | None:
@@ -80,7 +89,7 @@ class _Column:
         return (
             len(self.texts) >= 0.8 * max(len(self.cells), 1)
             and self.mean_length >= _LONG
-            and sum(" " in text.strip() for text in self.texts) >= 0.5 * len(self.texts)
+            and sum(" " in text.strip() or is_unspaced(text) for text in self.texts) >= 0.5 * len(self.texts)
             and not any(text.lstrip()[:1] == "[" and _numbers(read_list(text)) for text in self.texts[:5])
         )
 
@@ -99,6 +108,8 @@ class _Column:
     def is_rated(self) -> bool:
         """Whether it holds numbers as people give them on a scale, or means of a few such numbers."""
         if self.words & (_COUNTS | _ID_WORDS) or self.numbers is None or len(self.cells) < 2:
+            return False
+        if any(map(MODELS.fullmatch, self.words)):
             return False
         values = {round(number, 3) for number in self.numbers}
         fractions = {round(value % 1, 2) for value in values}
@@ -135,6 +146,7 @@ class _Guess:
     def take_texts(self) -> None:
         """Target and source: of two texts the one that repeats, or is much longer, is the source."""
         texts = [column for column in self.free() if column.is_text or (len(self.columns) == 1 and column.texts)]
+        texts = [column for column in texts if not column.words & (REMARKS | CHOSEN)]
         target = self.roles.get("target")
         if target is not None and "source" not in self.roles and texts and folded(target) in ALIASES["source"]:
             del self.roles["target"], self.found["target"]  # the only text with a usual name was one of a source
@@ -148,14 +160,23 @@ class _Guess:
                 self.give("source", first if fresh is second else second)
             self.give("target", fresh)
         for column in self.free():
-            if column.is_text and column.share_distinct <= 0.7 and "source" not in self.roles:
+            if column in texts and column.share_distinct <= 0.7 and "source" not in self.roles:
                 self.give("source", column)
 
     def take_ids(self) -> None:
         for column in self.free():
+            if column.words & _MOMENTS:
+                continue
             if "item_id" not in self.roles and column.is_named and self.names_every_row(column):
                 self.give("item_id", column)
-        named = [c for c in self.free() if c.is_named and 2 <= c.n_distinct <= 0.7 * len(c.cells)]
+        named = [
+            c
+            for c in self.free()
+            if c.is_named
+            and 2 <= c.n_distinct <= 0.7 * len(c.cells)
+            and folded(c.name) not in _OF_TARGETS
+            and not c.words & _MOMENTS
+        ]
         if self.comes_again():
             for column in named:
                 if column.n_distinct <= _MOST_NAMES and self.once_each("target", column):
@@ -187,9 +208,10 @@ class _Guess:
 
     def names_every_row(self, column: _Column) -> bool:
         cells = [row.get(column.name) for row in self.rows]
-        different = len({read_id(cell) for cell in cells} - {""})
+        different = {read_id(cell) for cell in cells} - {""}
         # An id that stands twice is a fault to report, which needs the column to count as ids.
-        return different >= len(cells) - max(1, len(cells) // 20) * (len(cells) >= 20)
+        coded = len(cells) >= 6 and all(re.search(r"\d", name) and " " not in name for name in different)
+        return len(different) >= len(cells) - max(1, len(cells) // 20) * (coded or len(cells) >= 20)
 
     def comes_again(self) -> bool:
         """Whether the same texts stand in many rows: one row a rating."""

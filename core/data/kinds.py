@@ -23,7 +23,37 @@ DATA_NAMES = frozenset(
 
 TEXTS_OF_PAIRS = "text response answer output completion summary candidate generation reply target message".split()
 PAIRS = tuple((f"{text}_{first}", f"{text}_{second}") for first, second in ("ab", "12") for text in TEXTS_OF_PAIRS)
-"""Columns of two texts, of which people prefer one."""
+"""Usual names of two texts, of which people prefer one; `texts_of_pairs` finds more."""
+Sides = tuple[str, str]
+SIDES: tuple[Sides, ...] = (("a", "b"), ("1", "2"), ("0", "1"), ("left", "right"), ("first", "second"))
+_FORMS = ("{text}_{side}", "{side}_{text}", *(f"{who}_{{side}}_{{text}}" for who in ("model", "system", "assistant")))
+
+
+def side_key(name: str) -> str:
+    """`folded`, with digits at the end as a word of their own: ``"Answer1"`` → ``"answer_1"``."""
+    return re.sub(r"(?<=[a-z])(?=[0-9]+$)", "_", folded(name))
+
+
+def texts_of_pairs(columns: abc.Iterable[str]) -> tuple[str, str] | None:
+    """The columns of the two texts; None where there are not both."""
+    found = _pair_in(columns)
+    return found and found[0]
+
+
+def sides_of_pair(columns: abc.Iterable[str]) -> Sides | None:
+    """How the columns of the two texts tell them apart: ("a", "b"), ("1", "2"), ("0", "1") …; None without a pair."""
+    found = _pair_in(columns)
+    return found and found[1]
+
+
+def _pair_in(columns: abc.Iterable[str]) -> tuple[tuple[str, str], Sides] | None:
+    named = {side_key(column): column for column in reversed(list(columns))}
+    for sides, form, text in itertools.product(SIDES, _FORMS, TEXTS_OF_PAIRS):
+        first, second, third = (form.format(side=side, text=text) for side in (*sides, "2"))
+        if first in named and second in named and (sides != ("0", "1") or third not in named):
+            return (named[first], named[second]), sides
+    return None
+
 
 _SPEAKER_KEYS = ("role", "speaker", "from", "author", "name")
 _TEXT_KEYS = ("content", "text", "value", "utterance", "message")
@@ -138,7 +168,8 @@ def detect_kind(rows: abc.Iterable[abc.Mapping[str, Any]], roles: abc.Mapping[st
     messages, text in turns, or a column called dialogue, messages, … make ``conversation``.
     """
     rows = rows if isinstance(rows, abc.Sequence) else list(rows)
-    if (folded(roles.get("target", "")), folded(roles.get("context", ""))) in PAIRS:
+    texts = roles.get("target", ""), roles.get("context", "")
+    if texts_of_pairs(texts) == texts:
         return "pair"
     if _cells(rows, roles.get("context")):
         return "source_context_target"

@@ -14,6 +14,7 @@ from core.data.cells import (
     aspect_key,
     comma_in,
     comma_meanings,
+    is_no_value,
     read_id,
     read_list,
     read_number,
@@ -165,6 +166,9 @@ class _Reader:
         if self.n_labels > LIMITS.labels:
             raise self.too_many("there are more ratings")
         comma = self.comma_of(column, cell)
+        if is_no_value(cell):
+            self.log.once("warning", f"{shown(cell)} counts as no label, first in this row.", row=row, column=column)
+            return None
         try:
             value = read_number(cell, comma)
         except AmbiguousCommaError as problem:

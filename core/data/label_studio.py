@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections import abc
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from core.data.cells import parse_json
+from core.data.cells import CellError, parse_json, read_number
+from core.data.findings import Finding
 from core.data.tables import Row, Table
 
 _NUMBERS = ("rating", "number")
@@ -19,10 +20,7 @@ def with_label_studio(table: Table) -> Table:
     or numbers.
     """
     if {"data", "annotations"} <= set(table.columns) and all(map(_is_task, table.rows)):
-        rows = [each for task in table.rows for each in _ratings(task)]
-        if rows:
-            return replace(table, rows=tuple(rows), columns=tuple(dict.fromkeys(name for row in rows for name in row)))
-        return table
+        return _of_tasks(table)
     columns = {column for column in table.columns if _holds_answers(table, column)}
     if not columns:
         return table
@@ -30,11 +28,36 @@ def with_label_studio(table: Table) -> Table:
     return replace(table, rows=tuple(rows))
 
 
+def _of_tasks(table: Table) -> Table:
+    """One row per rating; one per text where there are none."""
+    rows: list[dict[str, Any]] = []
+    left_out = 0
+    for task in table.rows:
+        ratings, others = _ratings(task)
+        rows += ratings
+        left_out += others
+    findings = table.findings
+    if left_out:
+        message = (
+            f"{left_out:,} answers of this Label Studio export are left out: they are no ratings, numbers or choices "
+            "between two texts."
+        )
+        findings += (Finding("note", message),)
+    if not rows:
+        findings += (Finding("note", "No annotation of this Label Studio export holds a rating. Its texts were read."),)
+        rows = [{"item_id": task.get("id")} | dict(task["data"]) for task in table.rows]
+    columns = tuple(dict.fromkeys(name for row in rows for name in row))
+    return replace(table, rows=tuple(rows), columns=columns, findings=findings)
+
+
 def _is_task(row: Row) -> bool:
     return isinstance(row.get("data"), dict) and isinstance(row.get("annotations"), list)
 
 
-def _ratings(task: Row) -> abc.Iterator[dict[str, Any]]:
+def _ratings(task: Row) -> tuple[list[dict[str, Any]], int]:
+    """A row for each rating of a task, and how many answers are none."""
+    rows: list[dict[str, Any]] = []
+    left_out = 0
     for annotation in task["annotations"]:
         if not isinstance(annotation, dict) or annotation.get("was_cancelled"):
             continue
@@ -42,9 +65,16 @@ def _ratings(task: Row) -> abc.Iterator[dict[str, Any]]:
         if isinstance(rater, dict):
             rater = rater.get("email") or rater.get("id")
         for answer in annotation.get("result") or ():
-            if isinstance(answer, dict) and (number := _number([answer.get("value")])) is not None:
-                own = {"annotator_id": rater, "aspect": answer.get("from_name"), "value": number}
-                yield {"item_id": task.get("id")} | dict(task["data"]) | own
+            value = answer.get("value") if isinstance(answer, dict) else None
+            rating = _number([value])
+            if rating is None and isinstance(value, dict) and value.get("selected") in ("left", "right"):
+                rating = value["selected"]
+            if rating is None:
+                left_out += 1
+            else:
+                own = {"annotator_id": rater, "aspect": answer.get("from_name"), "value": rating}
+                rows.append({"item_id": task.get("id")} | dict(task["data"]) | own)
+    return rows, left_out
 
 
 def _holds_answers(table: Table, column: str) -> bool:
@@ -59,4 +89,8 @@ def _number(cell: Any) -> Any:
     if not isinstance(answers, list) or len(answers) != 1 or not isinstance(answers[0], dict):
         return None
     number = next((answers[0][name] for name in _NUMBERS if name in answers[0]), None)
+    choices = answers[0].get("choices")
+    if isinstance(choices, list) and len(choices) == 1:
+        with suppress(CellError):
+            number = read_number(choices[0])
     return number if isinstance(number, (int, float)) and not isinstance(number, bool) else None

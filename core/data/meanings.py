@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import re
 from collections import abc
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
 import numpy as np
 
-from core.data.cells import folded
 from core.data.columns import Mapping
 from core.data.findings import FindingLog
+from core.data.kinds import Sides, sides_of_pair
 from core.data.label_cells import AspectCells, Label
 from core.data.pairs import A_BETTER, B_BETTER, PREFERENCES, TIE
-from core.data.scale import strays
+from core.data.scale import CODES, strays
 from core.data.values import Codes
 from core.records import Scale
 from core.wording import counted
@@ -72,8 +72,17 @@ def missing_question(cells: AspectCells, mapping: Mapping, confirmed: Scale | No
 
 
 def note_on_zero(cells: AspectCells, mapping: Mapping, scale: Scale, log: FindingLog) -> None:
-    """Say that 0 counts as a label where it might mean none."""
+    """Say that 0 or -1 counts as a label where it might mean none."""
     labels = labels_in(cells)
+    negative = sorted({label.value for label in labels if label.value < 0})
+    if negative == [-1] and not mapping.values.missing and not scale.given and scale.step == 1:
+        first = next(label for label in labels if label.value == -1)
+        n = sum(label.value == -1 for label in labels)
+        message = (
+            f"-1 counts as the lowest label of {cells.aspect}, {counted(n, 'time')}. If it means no label, add "
+            "--values missing=-1."
+        )
+        log.add("note", message, row=first.row, column=first.column)
     zeros = [label for label in labels if label.value == 0]
     if not zeros or mapping.values.missing or scale.given or scale.step != 1 or scale.low != 0:
         return
@@ -100,52 +109,65 @@ def settle_preferences(
     numbers = tuple(sorted({label.value for label in labels}))
     if any(label.column in worded for label in labels):
         return PREFERENCES if set(numbers) <= {A_BETTER, TIE, B_BETTER} else None
-    codes = answer or codes_of(numbers, numbered=are_numbered(mapping))
+    codes = answer or codes_of(numbers, sides_of_texts(mapping))
     if codes == "scale":
         return PREFERENCES if set(numbers) <= {A_BETTER, TIE, B_BETTER} else None
     if codes is None:
         log.add("error", _which_is_which(cells.aspect, numbers), column=labels[0].column)
         return Question("pairs", cells.aspect, numbers)
-    meaning = meaning_of(codes)
     for label in labels:
-        if label.value not in meaning:
+        if meaning_of(label.value, codes) is None:
             message = f"{label.value:g} is none of the numbers for a choice: {codes_words(codes)}."
             log.add("error", message, row=label.row, column=label.column, kind="choice")
-    _change(cells, lambda label: label._replace(value=meaning.get(label.value, TIE)))
+    _change(cells, lambda label: label._replace(value=meaning_of(label.value, codes) or TIE))
     if answer is None:
         log.add("note", f"Choices of {cells.aspect} are read as {codes_words(codes)}.", column=labels[0].column)
-    return PREFERENCES
+    graded = any(meaning_of(number, codes) not in (A_BETTER, TIE, B_BETTER) for number in numbers)
+    return replace(PREFERENCES, step=None) if graded else PREFERENCES
 
 
-def meaning_of(codes: Codes) -> dict[float, float]:
-    """Each code → 1 (the first text is better), 2 (a tie) or 3 (the second is)."""
-    return {codes[0]: A_BETTER, codes[1]: B_BETTER} | ({} if codes[2] is None else {codes[2]: TIE})
+def meaning_of(number: float, codes: Codes) -> float | None:
+    """1 (the first text is better), 2 (a tie) or 3 (the second is); None where no code says so.
+
+    What lies between the two codes is as far between 1 and 3, as shares of votes are.  Halfway is a tie beside any
+    other code for one.
+    """
+    first, second, tie = codes
+    if number == tie:
+        return TIE
+    share = (number - first) / (second - first)
+    fraction = not number.is_integer() or share in (0.0, 1.0)
+    return A_BETTER + share * (B_BETTER - A_BETTER) if 0 <= share <= 1 and fraction else None
 
 
-def codes_of(numbers: abc.Sequence[float], *, numbered: bool) -> Codes | Literal["scale"] | None:
+def codes_of(numbers: abc.Sequence[float], sides: Sides | None) -> Codes | Literal["scale"] | None:
     """What the different `numbers` of a choice stand for: codes, a scale, or None where that is open.
 
-    On a scale high numbers prefer the second text.  `numbered`: the columns of the texts are called _1 and _2.
+    On a scale high numbers prefer the second text.  `sides` are the ends of the names of the texts' columns: beside _1
+    and _2 the numbers 1 and 2 are the texts, beside _0 and _1 so are 0 and 1.
     """
     given = set(numbers)
     if 1.5 in given and given <= {1, 1.5, 2}:
         return 1.0, 2.0, 1.5
-    if numbered and given <= {1, 2}:
-        return 1.0, 2.0, None
-    if numbered and given == {0, 1, 2}:
-        return 1.0, 2.0, 0.0
+    if sides == ("1", "2"):
+        if given <= {0, 1, 1.5, 2} and (2 in given or 0 not in given):
+            return 1.0, 2.0, 0.0 if 0 in given else None
+        if min(given) >= 1 and max(given) <= 2:  # shares of votes
+            return 1.0, 2.0, None
+    if sides == ("0", "1") and given <= {0, 0.5, 1}:
+        return 0.0, 1.0, 0.5 if 0.5 in given else None
     if given <= {1, 2, 3}:
-        own = 3 in given and (not numbered or given == {1, 3})
+        own = 3 in given and (sides not in (("1", "2"), ("0", "1")) or given == {1, 3})
         return "scale" if own else None
-    if given <= {0, 0.5, 1, 1.5, 2} or given <= {-1, 0, 1}:
+    few = given - CODES <= {0, 0.5, 1, 1.5, 2} or (len(given) <= 3 and given >= {1, 2} and max(given) > 7)
+    if given <= {-1, 0, 1} or (few and min(given) != -max(given)):
         return None
     return "scale"
 
 
-def are_numbered(mapping: Mapping) -> bool:
-    """Whether the columns of the two texts are called 1 and 2, and not A and B."""
-    first, second = (folded(mapping.roles.get(role, "")) for role in ("target", "context"))
-    return first.endswith("1") and second.endswith("2")
+def sides_of_texts(mapping: Mapping) -> Sides | None:
+    """How the columns of the two texts of a pair are told apart: a and b, 1 and 2 …"""
+    return sides_of_pair(mapping.roles.get(role, "") for role in ("target", "context"))
 
 
 def codes_words(codes: Codes) -> str:

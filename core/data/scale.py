@@ -44,6 +44,7 @@ CODES = frozenset(
 
 _FAR = 2.0
 """A slip is farther from the other labels than this, than half their scale, and than twice their widest gap."""
+_FAR_CODES, _SMALL = 77, 20
 _SLIPS = 0.05
 _LEAST_BESIDE_SLIP = 5
 _MANY_OFF = 0.05
@@ -100,6 +101,12 @@ def _are_strays(off: FloatArray, n_off: IntArray, on: FloatArray, n_on: IntArray
     """Whether the values `off` a scale, each coming `n_off` times, are codes or slips beside those `on` it."""
     if on.size < 2:
         return False
+    if set(off.tolist()) <= CODES and (np.abs(off) >= _FAR_CODES).all() and np.abs(on).max() <= _SMALL:
+        return True  # several such codes, 97 to 99, tell why there is no label
+    if off.tolist() == [-1.0] and on[0] == 0 and on[-1] >= 3:
+        return True  # no scale runs from -1 to 3
+    if off.tolist() in ([8.0], [9.0], [8.0, 9.0]) and on.tolist() == [0.0, 1.0] and n_on.sum() >= _LEAST_BESIDE_SLIP:
+        return True  # yes, no, and no answer
     widest_gap = float(np.diff(on).max())
     gaps = np.maximum(on.min() - off, off - on.max())
     if set(off.tolist()) <= CODES and off.size <= 2:
@@ -130,8 +137,10 @@ def off_scale(scores: FloatArray, scale: Scale) -> OffScale:
     n_off, outside = int(off.sum()), np.unique(scores[off])
     inside = np.unique(scores[known & ~off])
     middle = (scale.low + scale.high) / 2
-    codes = set(outside.tolist()) <= CODES | {0.0} and outside.size <= 2 and inside.size > 1 and inside.max() > middle
-    if codes and np.isin(outside, (8, 9)).any():  # a judge with a scale to 10 gives these too
+    few = outside.size <= 2 or bool((np.abs(outside) >= _FAR_CODES).all())
+    codes = set(outside.tolist()) <= CODES | {0.0} and few and inside.size > 1 and inside.max() > middle
+    yes_no = scale.high - scale.low == 1 and set(inside.tolist()) == {scale.low, scale.high}
+    if codes and np.isin(outside, (8, 9)).any() and not yes_no:  # a judge with a scale to 10 gives these too
         codes = inside.size > 2 and n_off <= 0.3 * known.sum() and outside[0] - inside.max() > np.diff(inside).max()
     if codes or n_off <= _MANY_OFF * known.sum():
         return OffScale(off)

@@ -272,11 +272,14 @@ def _workbook(source: Source, most_rows: int) -> TableFile:
     options = {"rows": most_rows, "cells": MAX_CELLS, "unpacked": source.unpacked}
     columns: tuple[str, ...] = ()
     rows: list[Row] = []
+    titles = 0
     with closing(_decoded("xlsx", source, options, Allowance.of(source.size), 2 * source.unpacked)) as lines:
         (facts,) = next(lines)
-        for cells in lines:
+        for cells in _without_questions(lines):
             if not columns:
                 columns = column_names(cells, source)
+            elif not rows and _is_title(columns) and sum(cell not in (None, "") for cell in cells) > 1:
+                columns, titles = column_names(cells, source), titles + 1
             elif any(cell not in (None, "") for cell in cells[len(columns) :]):
                 raise source.refuse(f"A cell stands right of the {len(columns)} named columns.", row=len(rows) + 1)
             else:
@@ -284,6 +287,8 @@ def _workbook(source: Source, most_rows: int) -> TableFile:
     if not columns:
         raise source.refuse("The first visible sheet is empty.")
     notes: list[Finding] = []
+    if titles:
+        notes.append(Finding("note", "A title above the header was left out."))
     if facts["visible"] > 1:
         message = (
             f"The workbook has {facts['visible']} visible sheets; the first one, {facts['name'][:60]!r}, was read."
@@ -319,12 +324,21 @@ def column_names(cells: abc.Sequence[Any], source: Source) -> tuple[str, ...]:
 
 def csv_cells(lines: abc.Iterable[str], delimiter: str, source: Source) -> abc.Iterator[list[str]]:
     """The header of CSV text, then the cells of each row that is not blank.  GoldenError for a broken row."""
-    rows = _csv_rows(lines, delimiter, source)
+    yield from _without_questions(_csv_rows(lines, delimiter, source))
+
+
+def _without_questions(rows: abc.Iterator[list[Any]]) -> abc.Iterator[list[Any]]:
+    """The rows without those in which Qualtrics writes the questions and ids of the columns under their names."""
     start = list(itertools.islice(rows, 3))
-    if len(start) == 3 and all(_IMPORT_ID(cell) for cell in start[2]):
-        del start[1:]  # Qualtrics: the questions and ids of the columns under their names
+    if len(start) == 3 and all(_IMPORT_ID(str(cell)) for cell in start[2] if cell is not None):
+        del start[1:]
     yield from start
     yield from rows
+
+
+def _is_title(columns: abc.Sequence[str]) -> bool:
+    """Whether a first row names one column only, as a title above the header does."""
+    return sum(not name.startswith("(column ") for name in columns) == 1
 
 
 def _csv_rows(lines: abc.Iterable[str], delimiter: str, source: Source) -> abc.Iterator[list[str]]:

@@ -17,8 +17,9 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from core.data.kinds import sides_of_pair
 from core.data.meanings import codes_of, meaning_of
-from core.data.pairs import PREFERENCES, side_named, texts_of_pairs
+from core.data.pairs import PREFERENCES, side_named
 from core.data.scale import off_scale
 from core.data.values import Codes
 from core.data.verdict_files import (
@@ -142,10 +143,9 @@ def _choices(
 ) -> dict[str, list[Reading]]:
     """Scores of pairs as 1, 2 and 3.  GoldenError where nothing says what they stand for."""
     numbers = sorted({one.value for of_item in readings.values() for one in of_item if one.value is not None})
-    texts = texts_of_pairs(recording.columns)
-    numbered = texts is not None and texts[0].endswith("1")
+    sides = sides_of_pair(recording.columns)
     if codes is None:
-        codes = codes_of(numbers, numbered=True) if numbered else "scale"
+        codes = codes_of(numbers, sides) if numbers and sides in (("1", "2"), ("0", "1")) else "scale"
         if codes is None or (codes == "scale" and numbers and set(numbers) <= {-1, 0, 0.5, 1, 1.5, 2}):
             listed = ", ".join(f"{number:g}" for number in numbers)
             raise GoldenError(
@@ -155,16 +155,15 @@ def _choices(
             )
     if codes == "scale":
         return dict(readings)
-    meaning = meaning_of(codes)
     return {
-        name: [one if one.value is None else _meant(one, one.value, meaning) for one in of_item]
+        name: [one if one.value is None else _meant(one, one.value, codes) for one in of_item]
         for name, of_item in readings.items()
     }
 
 
-def _meant(reading: Reading, value: float, meaning: Mapping[float, float]) -> Reading:
-    if value in meaning:
-        return replace(reading, value=meaning[value])
+def _meant(reading: Reading, value: float, codes: Codes) -> Reading:
+    if (meant := meaning_of(value, codes)) is not None:
+        return replace(reading, value=meant)
     return Reading(None, "out of range", detail=f"The score {value:g} is none of the numbers for a choice.")
 
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from core.data.cells import AmbiguousCommaError, CellError, aspect_key, read_id, read_number, shown
+from core.data.cells import AmbiguousCommaError, CellError, aspect_key, is_no_value, read_id, read_number, shown
 from core.data.pairs import PREFERENCES, side_named
 from core.data.scale import narrowest_scale, off_scale, usual_scales
 from core.data.split import task_of
@@ -148,8 +148,8 @@ def reading_of(
 
 
 def number_in(cell: Any) -> float | str | None:
-    """The number in a score cell, None for an empty one or NaN, or a sentence that says why it is neither."""
-    if isinstance(cell, float) and math.isnan(cell):
+    """The number in a score cell, None for an empty one, NaN or N/A, or a sentence that says why it is neither."""
+    if is_no_value(cell) or (isinstance(cell, float) and math.isnan(cell)):
         return None
     try:
         return read_number(cell)
