@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Protocol
 
 from core.records import Usage
@@ -66,7 +66,11 @@ class Shown:
 
     def advance(self, done: int, of: int) -> None:
         if (last := self._last) is not None:
-            self.show(Stage(last.phase, last.message, last.calls + done, last.calls_expected, last.usage))
+            calls = last.calls + done
+            if "calls" in (each.name for each in fields(last)):  # type: ignore[arg-type]
+                self.show(replace(last, calls=calls))  # type: ignore[type-var]
+            else:  # it counts them itself
+                self.show(Stage(last.phase, last.message, calls, last.calls_expected, last.usage))
 
     def publish(self, snapshot: Snapshot) -> None:
         self._last = snapshot

@@ -84,7 +84,7 @@ MaxWords = Annotated[
 ]
 AsInPaper = Annotated[
     bool,
-    typer.Option("--as-in-paper", help="001 to the letter: --revisit full --no-gate --ensemble 1, any length."),
+    typer.Option("--as-in-paper", help="--revisit full --no-gate --ensemble 1 --form score_only, as in the paper."),
 ]
 Judge = Annotated[str, typer.Option(help="offline, openai:MODEL, openai:MODEL@URL, hf:ID_OR_PATH, scripted[:SEED].")]
 ByBatch = Annotated[
@@ -143,6 +143,8 @@ def calibrate(
     from core.calibration.settings import CalibrationSettings
     from core.data import load_golden
 
+    if as_in_paper and form is None and not judge.startswith(("offline", "hf:")):
+        form = "score_only"  # 001 gives a rating 20 tokens and criteria 768 (its Table 9)
     style: dict[str, Any] = {"form": form, "samples": samples, "weighted": weighted or None, "persona": persona}
     style["references"] = with_references or None
     told = {"steps": steps, "max_tokens": max_tokens, "effort": effort, "extra": extra_body}

@@ -96,9 +96,11 @@ def styles(
     grid = StyleGrid(loaded, request, own.criteria, own.seen, own.notes)
     typer.echo("\n".join(_estimate_words(estimate_grid(grid, settings))), err=True)
     with stages_shown() as progress:
-        result = run_grid(grid, settings, reply_cache(judge), progress=progress)
+        result = run_grid(grid, settings, reply_cache(judge), keep_finished=True, progress=progress)
     body = save_styles(grid, result, out)
     tell(body, [*_words(result), *written_to(body["out"])], as_json)
+    if not result.view.cells:
+        raise typer.Exit(1)
 
 
 def _estimate_words(estimate: StylesEstimate) -> list[str]:

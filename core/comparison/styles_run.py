@@ -72,9 +72,13 @@ def run_grid(
     enter: EnterJudge | None = None,
     steps_of: StepsOf = lambda aspect, write: write(),
     run_id: str = "",
+    keep_finished: bool = False,
     progress: Progress = SILENT,
 ) -> GridResult:
-    """Ask the whole grid, cell by cell, as far as the budget reaches.  Errors of the endpoint pass through.
+    """Ask the whole grid, cell by cell, as far as the budget reaches.
+
+    Errors of the endpoint pass through.  With `keep_finished` a style that fails is left out with its reason, and its
+    error passes through only if no style has a result.
 
     With `replies` nothing is paid twice: a grid that was interrupted goes on where it stopped.  `enter` takes each
     style's scores as it is finished.  UsageError for a judge that is no language model.
@@ -88,9 +92,11 @@ def run_grid(
 
     try:
         costs = iter([cell.call_cost for cell in estimate_grid(grid, settings).cells])
-        walk = _Walk(grid, model, enter or keep, steps_of, run_id, progress)
+        walk = _Walk(grid, model, enter or keep, steps_of, run_id, keep_finished, progress)
         for column in grid.columns:
             walk.ask_column(column, [next(costs) for _ in grid.request.styles])
+        if walk.errors and not walk.cells:
+            raise walk.errors[0]
         walk.publish("done", "done")
         return GridResult(walk.view(), tuple(finished))
     finally:
@@ -106,7 +112,9 @@ class _Walk:
     enter: EnterJudge
     steps_of: StepsOf
     run_id: str
+    keep_finished: bool
     progress: Progress
+    errors: list[JudgeError] = field(default_factory=list)
     cells: list[StyleCell] = field(default_factory=list)
     unfinished: list[Unfinished] = field(default_factory=list)
     steps: dict[str, str] = field(default_factory=dict)
@@ -127,16 +135,23 @@ class _Walk:
             if not self._affords(1 + min(map(column.calls, self.grid.request.styles))):
                 self._leave_out(aspect, self.grid.styles(""), self._too_dear)
                 return
-            steps = self._steps(column)
+            try:
+                steps = self._steps(column)
+            except JudgeError as error:
+                self._failed(aspect, self.grid.styles(""), error)
+                return
         if steps:
             self.steps[aspect] = steps
         for style, call_cost in zip(self.grid.styles(steps), call_costs, strict=True):
             if column.writes_steps and not style.steps.strip():
                 continue  # left out: its steps did not come
-            if self._affords(column.calls(style)):
-                self._ask_cell(column, style, call_cost)
-            else:
+            if not self._affords(column.calls(style)):
                 self._leave_out(aspect, [style], self._too_dear)
+                continue
+            try:
+                self._ask_cell(column, style, call_cost)
+            except JudgeError as error:
+                self._failed(aspect, [style], error)
 
     def _steps(self, column: Column) -> str:
         aspect = column.task.aspect
@@ -184,6 +199,12 @@ class _Walk:
 
     def _leave_out(self, aspect: str, styles: Sequence[Style], reason: str) -> None:
         self.unfinished += [Unfinished(aspect, style.name, reason) for style in styles]
+
+    def _failed(self, aspect: str, styles: Sequence[Style], error: JudgeError) -> None:
+        if not self.keep_finished:
+            raise error
+        self.errors.append(error)
+        self._leave_out(aspect, styles, str(error))
 
     def view(self) -> StylesView:
         """What has come of the grid so far."""

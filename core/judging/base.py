@@ -15,7 +15,7 @@ from core.verdicts import Scores
 
 Operation = Literal["modify", "paraphrase", "add", "calibrate"]
 OPERATIONS: tuple[Operation, ...] = ("modify", "paraphrase", "add", "calibrate")
-"""What a refiner may do to criteria (001 §2.5): change a rule, say it better, bring one in, or move the numbers."""
+"""What a refiner may do to criteria (001 §2.3): change a rule, say it better, bring one in, or move the numbers."""
 
 OnProgress = Callable[[int, int], None]
 """Called as (calls done, calls asked for); must be cheap; may raise `CancelledRunError` to stop."""

@@ -37,6 +37,7 @@ from core.judging.render import (
 from core.judging.replies import (
     drafted_from,
     reading_of,
+    said,
     sent_otherwise,
     total_usage,
     unread_because,
@@ -146,7 +147,7 @@ class LLMJudge(Judge):
         def arrived(_index: int = 0, reply: Reply | None = None) -> None:
             nonlocal n_replies
             if reply is not None and not self.first.settled:
-                self.first.note(unread_because(reading_of(reply, task)), FIRST_RATINGS)
+                self.first.note(unread_because(reading_of(reply, task)), FIRST_RATINGS, said(reply))
             n_replies += 1
             if on_progress is not None and n_replies % samples == 0:
                 on_progress(n_replies // samples, len(items) * len(criteria))
@@ -321,7 +322,7 @@ class LLMJudge(Judge):
     ) -> DraftBatch:
         def arrived(_index: int, reply: Reply) -> None:
             if not self.first.settled:
-                self.first.note(written(reply, task.aspect)[1], FIRST_DRAFTS)
+                self.first.note(written(reply, task.aspect)[1], FIRST_DRAFTS, said(reply))
 
         replies = self.provider.complete(
             [

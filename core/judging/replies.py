@@ -96,6 +96,11 @@ def total_usage(replies: Sequence[Reply]) -> Usage:
     return sum((reply.usage for reply in replies), Usage())
 
 
+def said(reply: Reply) -> str:
+    """The words of a reply; "" for one that failed."""
+    return reply.text if isinstance(reply, Completion) else ""
+
+
 def unread_because(reading: Reading) -> str:
     """Why a reply gave no rating, in words; "" where it gave one."""
     if reading.value is not None:

@@ -28,7 +28,7 @@ from core.judging.render import (
     together_messages,
     together_prompt,
 )
-from core.judging.replies import reading_of, total_usage, unread_because, verdict_of
+from core.judging.replies import reading_of, said, total_usage, unread_because, verdict_of
 from core.judging.styles import MOST_TOKENS, REPLY_TOKENS, SCHEMAS, Place, Sampling
 from core.providers.base import AsyncProvider, Completion, Message, Reply, Request
 from core.records import Criteria, Item, Task, Unscored, Usage, Verdict
@@ -187,7 +187,7 @@ class Together:
         """Look whether the first replies can be read at all, on any aspect."""
         if not self.llm.first.settled:
             problems = [unread_because(reading) for reading, _ in _readings(reply, tasks)]
-            self.llm.first.note("" if "" in problems else problems[0], FIRST_RATINGS)
+            self.llm.first.note("" if "" in problems else problems[0], FIRST_RATINGS, said(reply))
 
     def _read(self, cells: Sequence[_Cell], replies: Sequence[Reply], rows: Sequence[Sequence[list[Verdict]]]) -> Usage:
         """Add the verdicts of each cell to those of its aspects; what the replies cost."""

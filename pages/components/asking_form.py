@@ -36,6 +36,7 @@ PERSONA_NAMES: dict[Persona, str] = {
     "helpful": "helpful, honest, harmless",
     "annotator": "careful human annotator",
 }
+MODEL_FORM = "form_model"
 AT_ONCE: Literal["at_once"] = "at_once"
 EFFORTS = ("", "none", "minimal", "low", "medium", "high", "xhigh", "max")
 
@@ -102,11 +103,12 @@ def _choose_form(*, local: bool) -> tuple[StyleForm, bool]:
     forms = [AT_ONCE, *STYLE_FORMS] if local else [*WRITTEN_FORMS]
     usual = AT_ONCE if local else "rate_explain"
     names = {**FORM_NAMES, AT_ONCE: "one pass: probabilities of the ratings"}
+    key = widget("form_hf" if local else MODEL_FORM)
+    st.session_state.setdefault(key, usual)  # "As in the paper" sets it too
     form = st.selectbox(
         "Form of a reply",
         forms,
-        index=forms.index(usual),
-        key=widget(f"form_{'hf' if local else 'model'}"),
+        key=key,
         format_func=names.__getitem__,
         help="Reasons make scores better; analysis first and a few replies at temperature 1 do best for most models.",
     )

@@ -27,7 +27,7 @@ from core.records import LEVELS, STATISTICS, Level, Scale, Statistic
 from core.report.figures import LEVEL_NAMES, STATISTIC_NAMES
 from core.settings import Settings
 from pages.components import tables
-from pages.components.asking_form import choose_asking
+from pages.components.asking_form import MODEL_FORM, choose_asking
 from pages.components.screens import plain
 from pages.components.state import widget
 
@@ -228,13 +228,16 @@ def _choose_settings(golden: GoldenSummary, aspect: str, *, writes: bool) -> _Ad
     """Everything with a good default.  UsageError for what does not fit together."""
     usual = CalibrationSettings()
     modes: tuple[tuple[str, Mapping[str, Any]], ...] = (
-        ("As recommended", {name: getattr(usual, name) for name in AS_IN_PAPER}),
-        ("As in the paper", AS_IN_PAPER),
+        ("As recommended", {name: getattr(usual, name) for name in AS_IN_PAPER} | {MODEL_FORM: "rate_explain"}),
+        ("As in the paper", {**AS_IN_PAPER, MODEL_FORM: "score_only"}),
     )
     with st.container(horizontal=True, vertical_alignment="center"):
         for label, mode in modes:
             st.button(label, key=widget(label), on_click=_put, args=(mode,))
-        st.caption("The paper scores every draft on every item, takes every refinement, and applies the single best.")
+        st.caption(
+            "The paper scores every draft on every item, takes every refinement, and applies the single best. A model "
+            "replies with a rating alone."
+        )
     first, second, third = st.columns(3, gap="medium")
     with first:
         settings = _choose_search(golden, CalibrationSettings())

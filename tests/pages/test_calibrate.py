@@ -112,6 +112,18 @@ def test_one_press_sets_the_search_as_in_the_paper_and_one_brings_it_back(place:
     assert place.request_of(place.newest("calibration")).settings == CalibrationSettings()
 
 
+def test_as_in_the_paper_a_model_replies_with_a_rating_alone(place: Place, form: AppTest) -> None:
+    form.radio(key="form_judge").set_value("openai").run()
+    form.text_input(key="form_model").set_value("small-model")
+    form.text_input(key="form_base_url").set_value("http://127.0.0.1:8000/v1").run()
+    press(form, "As in the paper")
+    assert not [one.value for one in form.warning if "Session State" in one.value]
+    press(form, "Start the calibration")
+    style = place.request_of(place.newest("calibration")).asking.style
+    assert style is not None
+    assert (style.form, style.max_tokens) == ("score_only", 20)
+
+
 def test_an_endpoint_needs_a_model_and_never_asks_for_a_key(place: Place, form: AppTest) -> None:
     form.radio(key="form_judge").set_value("openai").run()
     assert "Name the model" in texts(form)

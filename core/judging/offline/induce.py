@@ -4,7 +4,7 @@
 what the aspect's name lets expect; temperature adds seeded noise as large as the evidence is uncertain, so that drafts
 differ where little is known and agree where much is.
 
-*Refining* (001 §2.5): each misaligned item says in which direction its score should move; each concept says by how much
+*Refining* (001 §2.3): each misaligned item says in which direction its score should move; each concept says by how much
 a change of its weight would move it.  One operation is drawn per request: add a clause ("add"), strengthen, weaken,
 flip or drop one ("modify"), or let the aspect as a whole count or not ("calibrate").  There is no paraphrasing: this
 judge reads meanings, so another wording of a clause would give every item the same score.

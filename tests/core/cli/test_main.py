@@ -56,7 +56,10 @@ def test_the_search_of_the_paper_and_a_limit_of_words_are_written_into_the_judge
         (("--max-words", "90"), {"revisit": "racing", "refine_gate": True, "ensemble": 3, "max_words": 90}),
     ):
         assert run(*command, *small, *more)[0] == 0
-        settings = yaml.safe_load(Path("out/judge.yaml").read_text())["settings"]
+        document = yaml.safe_load(Path("out/judge.yaml").read_text())
+        settings, sampling = document["settings"], document["judge"]["sampling"]
+        in_paper = more == ("--as-in-paper",)  # Table 9 of 001: 20 tokens a rating; criteria get 768 either way
+        assert sampling["max_tokens"] == (20 if in_paper else 512)
         assert expected.items() <= settings.items()
         assert (settings["keep"], settings["min_gap"], settings.get("max_words")) == (2, 0.4, expected.get("max_words"))
     assert core.load_judge("out/judge.yaml").score([core.Item("a", "A text.", source="A source.")]).values.size == 1

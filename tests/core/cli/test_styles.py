@@ -89,3 +89,26 @@ def test_words_for_people(say: Say) -> None:
     assert "of 126 replies unread" in reply
     assert "40 calls an item" in reply or "no forecast" in reply
     assert "About 127 calls" in reply.err
+
+
+def test_a_form_that_fails_costs_no_other(run: Run, server: RunningServer) -> None:
+    server.fake.fault, server.fake.fault_after = "no-number", 24  # of the second form on
+    ask = ("styles", SUMMARIES, "--aspect", "coherence", "--form", "score_only", "--form", "rate_explain")
+    ask = (*ask, "--judge", f"openai:fake-judge@{server.base_url}", "--pilot", "24", "--bootstrap", "20")
+    code, body = run(*ask, "--out", "out")
+    assert code == 0
+    (finished,) = body["styles"]
+    assert (finished["settings"]["form"], finished["n_unread"]) == ("score_only", 0)
+    (failed,) = body["unfinished"]
+    assert failed["style"].startswith("rate-explain")
+    assert "none of the first 16 replies" in failed["reason"]
+    assert Path(finished["out"]).is_file()
+    assert json.loads(Path("out/styles.json").read_text())["unfinished"] == [failed]
+
+
+def test_without_any_result_the_error_is_told(run: Run, server: RunningServer) -> None:
+    server.fake.fault = "401"
+    ask = ("styles", SUMMARIES, "--aspect", "coherence", "--form", "score_only", "--form", "rate_explain")
+    code, body = run(*ask, "--judge", f"openai:fake-judge@{server.base_url}", "--pilot", "24", "--bootstrap", "20")
+    assert code == 1
+    assert body["error"]["type"] == "AuthError"

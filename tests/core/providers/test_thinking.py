@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from core.errors import JudgeError, UsageError
-from core.judging.first_replies import FIRST_RATINGS
+from core.judging.first_replies import FIRST_RATINGS, FirstReplies
 from core.judging.llm import LLMJudge
 from core.judging.registry import make_judge, restore_judge
-from core.judging.replies import reading_of
+from core.judging.replies import reading_of, unread_because
 from core.judging.styles import Sampling
 from core.judging.thoughts import without_thoughts
 from core.providers.base import Completion, Message, Request
@@ -78,6 +78,21 @@ def test_a_run_whose_first_replies_say_nothing_stops_and_tells_why(
     with pytest.raises(JudgeError, match="Stopped early: none of the first 16 replies"):
         judge.score(TASK, ITEMS, CRITERIA)
     assert server.fake.requests <= FIRST_RATINGS + 10
+
+
+@pytest.mark.parametrize(("finish", "raises"), [("stop", False), ("length", True)])
+def test_nonsense_is_shown_and_only_a_cut_reply_asks_for_more_tokens(finish: str, raises: bool) -> None:
+    first = FirstReplies("m at there")
+    nonsense = "blah\x1b[31m\n blah \u202e sk-canary4f1d9a27c3e8aa00 " + "and so on " * 100
+    reading = reading_of(Completion(nonsense, finish, Usage()), TASK)  # type: ignore[arg-type]
+    with pytest.raises(JudgeError) as caught:
+        for _ in range(FIRST_RATINGS):
+            first.note(unread_because(reading), FIRST_RATINGS, nonsense)
+    message = str(caught.value)
+    assert "One of them: “blah [31m blah [removed] and so on" in message
+    assert len(message) < 500
+    assert message.isprintable()
+    assert ("Raise max_tokens" in message) is raises
 
 
 @pytest.mark.parametrize("fault", FAULTS)
