@@ -24,7 +24,7 @@ _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _COMMA = re.compile(r"[+-]?\d+,\d{1,4}", re.ASCII)
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?", re.ASCII)
 _WORDS = {"true": 1.0, "false": 0.0}
-_NO_VALUE = frozenset("n/a na nan null none nil #n/a #na <na> #null! - -- – — . ... ? missing".split())
+_NO_VALUE = frozenset("n/a na nan null none nil #n/a #na <na> #null! - -- – —".split())
 _SURROGATES = re.compile("[\ud800-\udfff\x00]")
 
 
