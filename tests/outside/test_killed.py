@@ -152,7 +152,6 @@ def start_fusion(project: Project) -> dict[str, str]:
 
 def start_repeval(project: Project) -> dict[str, str]:
     screen = project.place.screen("repeval", **project.asked)
-    labelled(screen.toggle, "How steady").set_value(False).run()
     return {"run": press(screen, "Read the hidden states").query_params["run"]}
 
 
