@@ -173,4 +173,6 @@ def test_a_command_of_the_table_runs_as_it_is_written(
         assert {name: body["left_out"][name] for name in lost if "wordnet" not in body["left_out"][name]} == {}
         folders = [models(kind) for kind in ("encoder", "bart", "t5", "classifier", "decoder")]
         monkeypatch.setenv("CONCORD_LOCAL_MODELS", ",".join(folders))  # a file alone brings no model in
-        assert main(["score", "golden.jsonl", "--judge-file", "fused/fused.yaml", "--out", "again.jsonl"]) == 0
+        assert (
+            main(["score", "golden.jsonl", "--judge-file", "fused/fused.yaml", "--out", "again.jsonl", "--again"]) == 0
+        )

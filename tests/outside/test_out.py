@@ -78,7 +78,7 @@ def test_report_and_export_project(concord: Concord, tmp_path: Path) -> None:
 
 
 def test_styles_of_aspects_with_long_names_have_a_file_each(concord: Concord, repository: Path, tmp_path: Path) -> None:
-    aspects = ("流畅" * 49 + "a", "流畅" * 49 + "b", "a/b", "a b")
+    aspects = ("流畅" * 49 + "a", "流畅" * 49 + "b", "a/b", "wordPlay", "wordplay")
     rows = map(json.loads, (repository / "sample_data" / "summaries.jsonl").read_text(encoding="utf-8").splitlines())
     labelled = [row | {f"human_{aspect}": row["human_coherence"] for aspect in aspects} for row in rows]
     golden = tmp_path / "golden.jsonl"
@@ -88,5 +88,5 @@ def test_styles_of_aspects_with_long_names_have_a_file_each(concord: Concord, re
     answer = concord("styles", golden, *named, *how, "--out", tmp_path / "styles")
     assert answer.code == 0, answer.body
     files = {style["out"] for style in answer.body["styles"]}
-    assert len(files) == 4
+    assert len({file.casefold() for file in files}) == 5  # some disks hold both cases to be one file
     assert all(Path(file).is_file() for file in files)

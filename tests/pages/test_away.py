@@ -16,7 +16,7 @@ from core.settings import Settings
 from core.store import reconnecting as patience
 from pages.components import faults, people
 from tests.going_away import GoingAway
-from tests.pages.screen import open_screen, press
+from tests.pages.screen import open_screen, press, write
 
 pytestmark = pytest.mark.postgres
 
@@ -35,9 +35,10 @@ def server(postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_screen_waits_for_the_database_and_saves_what_was_pressed_once(server: GoingAway) -> None:
     screen = open_screen("10_runs")
-    screen.text_input(key="new_project").set_value("mine")
+    press(screen, "New project")
+    write(screen, "Name of the project", "mine")
     back = server.be_away_meanwhile(1.0)
-    press(screen, "Create")
+    press(screen, "Create project")
     back.join()
     assert "The database does not answer. Waiting for it" in screen.toast[0].value
     store = projects.open_store(Settings.from_environment())

@@ -163,7 +163,7 @@ def test_a_plan_is_proposed_and_its_cost_shown(full: Place) -> None:
     assert "No judge of coherence has been calibrated" in texts(screen)
     choose(screen, "Criteria", "coherence:\n- It hangs together.")
     assert "120 calls" in texts(screen)
-    choose(screen, "Criteria", "Be strict.")
+    choose(screen, "Criteria", "Be strict.\ncoherence:\n- It hangs together.")
     assert "stands under no aspect" in texts(screen)
     choose(screen, "Criteria", "")
     choose(screen, "Plan", "coherence: bleurt")

@@ -132,4 +132,4 @@ def test_the_house_reads_them_and_finds_only_that_labels_are_few(name: str, repo
     findings = check_file(repository / "sample_data" / name)["findings"]
     few = golden.aspects if name != "notifications.jsonl" else ()  # half of its labels are enough to calibrate on
     assert [finding["column"] for finding in findings] == [f"human_{aspect}" for aspect in few]
-    assert all("calibration labels" in finding["message"] for finding in findings)
+    assert all("labels to calibrate on" in finding["message"] for finding in findings)

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from core.export.judge_writing import REMOVED, sealed, without_secrets, yaml_text
+from core.export.judge_writing import sealed, without_secrets, yaml_text
+from core.secret_values import REMOVED
 
 KEY = "sk-proj-4f9ZqT1vN0wXy8Lk2Jd7"
 

@@ -56,8 +56,8 @@ def test_projects(store: Store, project: ProjectSummary) -> None:
     assert project.name == "Our project"
     assert datetime.now(UTC) - project.created_at < timedelta(minutes=1)
     assert projects.list_projects(store) == [project]
-    for name in ("", " \n", "x" * 201):
-        with pytest.raises(UsageError, match="1 to 200 characters"):
+    for name, words in (("", "Enter a name"), (" \n", "Enter a name"), ("x" * 201, "200 characters")):
+        with pytest.raises(UsageError, match=words):
             projects.create_project(store, name)
     with pytest.raises(NotFoundError, match="CONCORD_HOME"):
         projects.get_project(store, "p-none")
@@ -125,8 +125,8 @@ def test_estimate(store: Store, settings: Settings, request_: CalibrationRequest
     view = projects.estimate(store, settings, request_)
     assert (view.n_calibration, view.n_held_out) == (24, 24)
     assert view.calls > 24
-    assert any("no language model" in note for note in view.notes)
-    assert "24 calibration labels" in view.few_labels
+    assert any("not a language model" in note for note in view.notes)
+    assert "24 labels to calibrate on" in view.few_labels
     budgeted = replace(request_, settings=replace(request_.settings, budget=50))
     assert projects.estimate(store, settings, budgeted).calls == 50
     with pytest.raises(AspectError):

@@ -28,7 +28,7 @@ READING = """
     golden_page item_changes item_scores judge_file judge_replies list_criteria list_events list_goldens list_judges
     list_meetings
     list_held_out_accesses list_passes list_people list_projects list_proposals list_reviews list_runs list_triage
-    load_calibration log_page
+    as_claimed load_calibration log_page
     load_golden_set load_scores unread_replies meeting_minutes review_of round_cost run_version run_view
     estimate_styles find_steps run_steps styles_so_far
     estimate_version in_place_of_parent judge_line judge_lines judge_runs overview version_run

@@ -116,7 +116,7 @@ def test_they_are_offered_asked_once_and_measured_beside_each_alone(
         assert expected.value is not None
         found = result.measured[aspect].difference
         assert (found.value, found.n) == (pytest.approx(expected.value, abs=1e-12), expected.n)
-        assert f"{expected.value:+.3f}".replace("-", "−") in entry.judge.note
+        assert f"{expected.value:+.2f}".replace("-", "−") in entry.judge.note
         newest = projects.list_held_out_accesses(store, project, golden_id, aspect)
         assert len(newest) == opened[aspect] + 1
         assert newest[-1].why == "its judge was measured on them, asked in one call with others"
