@@ -257,7 +257,7 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
         ("torch", "transformers", "nltk", "rouge_score", "bert_score", "sentence_transformers"),
         (
             *("core.repeval.architectures", "core.repeval.model", "core.repeval.reader", "core.metrics"),
-            *("core.providers.one_pass", "core.providers.transformers_local"),
+            *("core.repeval.weight_files", "core.providers.one_pass", "core.providers.transformers_local"),
         ),
     ),
     "ray": ("core.cluster", "core.scoring.on_ray", "core.repeval.cluster"),

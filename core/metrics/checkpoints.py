@@ -18,7 +18,8 @@ from core.judging.base import OnProgress
 from core.metrics.base import MetricScores
 from core.records import FloatArray
 from core.repeval.architectures import called, is_decoder, is_encoder, other_head, require_read
-from core.repeval.model import LONGEST, choose_device, loading, place_of, position_offset, token_batches
+from core.repeval.model import LONGEST, choose_device, folder_of, loading, place_of, position_offset, token_batches
+from core.repeval.weight_files import require_config_fits, require_model_fits
 
 Head = Literal["classification", "tokens", "seq2seq", "answers", "encoder", "states"]
 """What is read: labels of a text or of its tokens, a text as an encoder-decoder writes it, the first word of a T5's
@@ -152,6 +153,7 @@ def load(name: str, head: Head) -> Checkpoint:
     import transformers
 
     place, called_kind = place_of(name), CALLED[head][0]
+    require_config_fits(name, folder_of(name))
     with loading(name, called_kind):
         config = transformers.AutoConfig.from_pretrained(place, trust_remote_code=False)
     if not _is_of_kind(config, head):
@@ -166,6 +168,7 @@ def load(name: str, head: Head) -> Checkpoint:
         "answers": transformers.AutoModelForSeq2SeqLM,
     }.get(head, transformers.AutoModel)
     with loading(name, called_kind):
+        require_model_fits(name, folder_of(name), config, auto)
         tokenizer = transformers.AutoTokenizer.from_pretrained(place, trust_remote_code=False)
         model, report = auto.from_pretrained(
             place, trust_remote_code=False, use_safetensors=True, dtype="float32", output_loading_info=True

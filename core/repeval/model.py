@@ -23,6 +23,7 @@ import numpy as np
 from core.errors import JudgeError, ModelNotFoundError, UsageError
 from core.records import IntArray
 from core.repeval.architectures import called, is_decoder, is_encoder, other_head, require_read, require_states
+from core.repeval.weight_files import require_config_fits, require_model_fits
 
 EMBEDDED = "minilm"
 """The encoder that comes as a package (all-MiniLM-L6-v2, 22 M weights, 6 blocks of 384): works with no network."""
@@ -121,6 +122,7 @@ def describe(spec: ModelSpec, code: CodeAllowed = ()) -> ModelFacts:
     """
     from transformers import AutoConfig
 
+    require_config_fits(spec.name, folder_of(spec.name))
     with loading(spec.name):
         config = AutoConfig.from_pretrained(place_of(spec.name), **_common(spec, code))
     require_states(spec.name, config)
@@ -159,11 +161,13 @@ def load_model(spec: ModelSpec, code: CodeAllowed = ()) -> LoadedModel:
     Raises like `describe`, and JudgeError when the weights are there only as pickle.
     """
     import torch
-    from transformers import AutoModel
+    from transformers import AutoConfig, AutoModel
 
     facts, device = describe(spec, code), choose_device(spec.device)
     dtype = getattr(torch, choose_precision(spec, device))
     with loading(spec.name):
+        config = AutoConfig.from_pretrained(place_of(spec.name), **_common(spec, code))
+        require_model_fits(spec.name, folder_of(spec.name), config, AutoModel)
         loaded: Any = AutoModel.from_pretrained(
             place_of(spec.name), use_safetensors=True, dtype=dtype, output_loading_info=True, **_common(spec, code)
         )
@@ -177,6 +181,7 @@ def describe_causal(spec: ModelSpec) -> ModelFacts:
     """As `describe`; JudgeError also for a model that is no causal language model or has Python of its own."""
     from transformers import AutoConfig
 
+    require_config_fits(spec.name, folder_of(spec.name))
     with loading(spec.name, CAUSAL):
         config = AutoConfig.from_pretrained(place_of(spec.name), **_common(spec, ()))
     if is_decoder(config) and not other_head(config):
@@ -194,13 +199,15 @@ def load_causal_model(spec: ModelSpec) -> tuple[LoadedModel, Any]:
     `describe_causal`, and JudgeError for pickled or missing weights.
     """
     import torch
-    from transformers import AutoModelForCausalLM
+    from transformers import AutoConfig, AutoModelForCausalLM
 
     facts, device = describe_causal(spec), choose_device(spec.device)
     spread = device == "cuda" and torch.cuda.device_count() > 1
     options = _common(spec, ()) | {"dtype": getattr(torch, choose_precision(spec, device))}
     options |= {"device_map": "auto"} if spread else {}
     with loading(spec.name, CAUSAL):
+        config = AutoConfig.from_pretrained(place_of(spec.name), **_common(spec, ()))
+        require_model_fits(spec.name, folder_of(spec.name), config, AutoModelForCausalLM)
         tokenizer = load_tokenizer(spec)
         loaded: Any = AutoModelForCausalLM.from_pretrained(
             place_of(spec.name), use_safetensors=True, output_loading_info=True, **options
