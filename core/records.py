@@ -113,7 +113,10 @@ class AspectLabels:
 
 @dataclass(frozen=True)
 class GoldenSet:
-    """Items with human labels, frozen: `digest` is the content hash of everything else but the name."""
+    """Items with human labels, frozen: `digest` is the content hash of everything else but name and `columns`.
+
+    `columns` maps roles to the columns of the file that they were read from, where the two names differ.
+    """
 
     name: str
     kind: ItemKind
@@ -122,6 +125,7 @@ class GoldenSet:
     ratings: tuple[Rating, ...] = ()
     metrics: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)
     given_split: tuple[str, ...] = ()
+    columns: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     @cached_property
     def digest(self) -> str:

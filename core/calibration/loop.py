@@ -295,6 +295,7 @@ def _result(
         settings=run.settings,
         golden_name=run.golden.name,
         golden_digest=run.golden.digest,
+        golden_columns=dict(run.golden.columns),
         split=run.split,
         texts=KnownTexts.of(run.golden, run.split.calibration, run.split.held_out),
         chosen=chosen,

@@ -157,7 +157,7 @@ class Calibration:
     judge's (first row) and its members' on calibration, then held-out items.  `work` tells what was asked for and
     done; `stopped_early` what of it the budget cut, empty for nothing.  `texts` tells the items of both sides wherever
     they turn up again.  `intervals` are what an interval around a verdict is made of (`core.stats.conformal`); None in
-    what was kept before there were any.
+    what was kept before there were any.  `golden_columns` are the golden set's `columns`.
     """
 
     task: Task
@@ -184,6 +184,7 @@ class Calibration:
     stopped_early: str = ""
     problems: Mapping[str, int] = field(default_factory=dict)
     intervals: Mapping[str, Any] | None = None
+    golden_columns: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def score_map(self) -> IsotonicMap | None:

@@ -80,14 +80,22 @@ def recheck(
     from core.data import load_golden
     from core.drift.recheck import RecheckSettings
     from core.drift.recheck import recheck as look_again
+    from core.export.judge_reading import columns_of_file
+
+    how: dict[str, Any] = {
+        "ranks": chosen_ranks(ranks),
+        "values": values,
+        "mapping": mapped,
+        "kept": columns_of_file(judge_file, accept_edited=accept_edited),
+    }
 
     outcome = look_again(
         judge_file,
-        load_golden(golden, ranks=chosen_ranks(ranks), values=values, mapping=mapped),
+        load_golden(golden, **how),
         aspect,
         verdicts=verdicts,
         before=before,
-        old=None if old is None else load_golden(old, ranks=chosen_ranks(ranks), values=values, mapping=mapped),
+        old=None if old is None else load_golden(old, **how),
         against=against,
         settings=RecheckSettings(statistic, level, alpha, fall, bootstrap, seed),
         model=judge or None,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from core.cli.options import AcceptEdited, JsonFlag, JudgeSpec, cache_for
+from core.cli.options import AcceptEdited, JsonFlag, JudgeSpec, MapOption, cache_for
 from core.cli.output import notes, stages_shown, tell
 from core.wording import counted
 
@@ -45,6 +45,7 @@ def monitor(
         float | None, typer.Option(min=0, help="Count the least sure verdicts, without which others err by so much.")
     ] = None,
     judge: JudgeSpec = "",
+    mapped: MapOption = None,
     accept_edited: AcceptEdited = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -65,6 +66,7 @@ def monitor(
             alpha=alpha,
             judge=judge,
             accept_edited=accept_edited,
+            mapping=mapped,
             abstain_over=abstain_over,
             replies=cache_for(judge_file, judge, accept_edited=accept_edited),
             progress=progress,

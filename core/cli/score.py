@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from core.cli.options import AcceptEdited, JsonFlag, JudgeSpec, cache_for, cache_for_all
+from core.cli.options import AcceptEdited, JsonFlag, JudgeSpec, MapOption, cache_for, cache_for_all
 from core.cli.output import notes, place, price, spent, stages_shown, tell, written_to
 from core.errors import ConcordError, UsageError
 from core.files import require_new
@@ -115,12 +115,14 @@ def score(
     together: TogetherFlag = False,
     check: CheckOption = None,
     ray: RayAddress = "",
+    mapped: MapOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Rate texts with a judge file; a stopped run resumes.
 
     With several judge files, one an aspect, the output has a line for each item and aspect.
     """
+    from core.data.columns import read_map
     from core.export.judge_reading import kind_of_file
     from core.scoring import ScoreRequest, score_fused, write_batch
 
@@ -136,6 +138,7 @@ def score(
         more_judges=tuple(judge_files[1:]),
         together=together,
         check=check,
+        mapping=read_map(mapped),
     )
     if ray:
         _score_there(ray, request, source, target, as_json=as_json)
@@ -158,12 +161,12 @@ def score(
 def _own_output(request: ScoreRequest) -> Iterator[None]:
     """Replace no file but what this very command began or wrote; UsageError for any other, unless --again is given.
 
-    A note in CONCORD_HOME tells which command wrote a file: the same judge files, judge and items.
+    A note in CONCORD_HOME tells which command wrote a file: the same judge files, judge, items and columns.
     """
     from core.settings import Settings
 
     out = request.out.resolve()
-    digest = hashlib.sha256(f"{request.judge}\0{request.items.resolve()}".encode())
+    digest = hashlib.sha256(f"{request.judge}\0{request.items.resolve()}{request.mapping or ''}".encode())
     for file in (request.judge_file, *request.more_judges):
         if file.is_file():
             with file.open("rb") as opened:

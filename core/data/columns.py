@@ -317,6 +317,34 @@ def propose_mapping(columns: abc.Sequence[str], sample_rows: Rows) -> Mapping:
     return Mapping(roles, draft.columns, draft.found, kind=kind, notes=tuple(draft.notes))
 
 
+def mapping_of(
+    columns: abc.Sequence[str], sample_rows: Rows, given: abc.Mapping[str, str], kept: abc.Mapping[str, str]
+) -> Mapping:
+    """As `propose_mapping`, with the columns that `chosen_roles` names.  UsageError for an unknown given one."""
+    mapping = propose_mapping(columns, sample_rows)
+    for role, column in chosen_roles(columns, given, kept).items():
+        mapping = mapping.with_role(role, column)
+    return mapping if mapping.kind_given else replace(mapping, kind=detect_kind(sample_rows, mapping.roles))
+
+
+def chosen_roles(
+    columns: abc.Collection[str], given: abc.Mapping[str, str], kept: abc.Mapping[str, str]
+) -> dict[str, str]:
+    """Role → column: all that a person has `given`, and what of the `kept` mapping of another file fits this one.
+
+    A kept column counts where the file has it and has no column with the name of the role.
+    """
+    own = {folded(column) for column in columns}
+    if "reference" in own:
+        own.add("references")
+    fitting = {
+        role: column
+        for role, column in kept.items()
+        if is_role(role) and column in columns and role not in own and column not in given.values()
+    }
+    return fitting | dict(given)
+
+
 def read_map(given: abc.Mapping[str, str] | str | abc.Sequence[str] | None) -> dict[str, str]:
     """Role → column, of ``"target=agent_answer,source=question"``, several such texts, or a mapping as it is.
 

@@ -29,16 +29,18 @@ from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from statistics import fmean
+from types import MappingProxyType
 from typing import Any
 
 from core.data.cells import CellError, folded, parse_json, read_id, read_number
-from core.data.columns import propose_mapping
+from core.data.columns import HUMAN, mapping_of
+from core.data.columns import Mapping as Columns
 from core.data.files import LIMITS
 from core.data.findings import FindingLog, first_error, has_errors
-from core.data.items import RowReader
+from core.data.items import ITEM_ROLES, RowReader
 from core.data.tables import TableFile, open_table
 from core.data.verdict_files.recording import suffix_of_recording, text_of
-from core.errors import GoldenError
+from core.errors import GoldenError, UsageError
 from core.records import Item
 from core.texts import is_blank
 
@@ -95,6 +97,7 @@ class _Reading:
     steps: set[str] = field(default_factory=set)
     of_steps: dict[str, list[tuple[str, float]]] = field(default_factory=lambda: defaultdict(list))
     left_out: Counter[str] = field(default_factory=Counter)
+    columns: dict[str, None] = field(default_factory=dict)
 
     def add(self, item: Item, at: Any) -> None:
         if is_blank(item.target):
@@ -127,15 +130,24 @@ class _Reading:
                 self.labels[item_id].append(number)
 
 
-def read_traffic(paths: Sequence[Path], label: str) -> Traffic:
+def read_traffic(
+    paths: Sequence[Path],
+    label: str,
+    given: Mapping[str, str] = MappingProxyType({}),
+    kept: Mapping[str, str] = MappingProxyType({}),
+) -> Traffic:
     """The texts of all `paths`, and people's labels called `label` among them.
 
+    `given`: role → column; each file has some of these columns, and is then read as a plain table.  `kept`: as
+    `load_golden` takes it.  UsageError for a given column that is in no file.
     GoldenError for a file that cannot be read, that holds neither texts nor labels of a known form, and where all of
     them together hold no text.
     """
     reading, tools = _Reading(label), {}
     for path in paths:
-        tools[path.name] = _read(path, reading)
+        tools[path.name] = _read(path, reading, given, kept)
+    if lacking := [column for column in given.values() if column not in reading.columns]:
+        raise UsageError(f"No file has a column {lacking[0][:60]!r}. There are: {', '.join(reading.columns)[:400]}.")
     if not reading.rows:
         gone = ", ".join(f"{n:,} {why}" for why, n in reading.left_out.items())
         raise GoldenError(
@@ -147,22 +159,25 @@ def read_traffic(paths: Sequence[Path], label: str) -> Traffic:
     return Traffic(tuple(reading.rows.values()), labels, tools, dict(reading.left_out))
 
 
-def _read(path: Path, reading: _Reading) -> str:
+def _read(path: Path, reading: _Reading, given: Mapping[str, str], kept: Mapping[str, str]) -> str:
     """Read one file; returns the tool that it is taken for."""
     table = open_table(path, suffix=suffix_of_recording(path.name), max_mb=None, max_rows=LIMITS.items)
     rows = table.rows()
     head = list(islice(rows, _HEAD))
-    for tool, forms, read in _TOOLS:
+    reading.columns |= dict.fromkeys(rows.columns)
+    given = {role: column for role, column in given.items() if column in rows.columns}
+    for tool, forms, read in () if given else _TOOLS:
         if any(all(_has(row, name) for name in form) for form in forms for row in head):
             for row in table.rows():
                 read(row, reading)
             return tool
-    _read_plain(table, rows.columns, head, reading)
+    kept = {role: column for role, column in kept.items() if role in ITEM_ROLES or role.startswith(HUMAN)}
+    _read_plain(table, mapping_of(rows.columns, head, given, kept), reading)
     return PLAIN
 
 
-def _read_plain(table: TableFile, columns: Sequence[str], head: Sequence[Row], reading: _Reading) -> None:
-    mapping, name = propose_mapping(columns, head), table.source.name
+def _read_plain(table: TableFile, mapping: Columns, reading: _Reading) -> None:
+    columns, name = mapping.columns, table.source.name
     if "target" not in mapping.roles or mapping.layout == "long":
         raise GoldenError(
             f"This is no export that Concord knows, and no column holds the text to judge. There are: "
@@ -173,7 +188,7 @@ def _read_plain(table: TableFile, columns: Sequence[str], head: Sequence[Row], r
     reader = RowReader(mapping, log)
     names = {folded(column): column for column in columns}
     time = next((names[name] for name in TIMES if name in names), "")
-    label = names.get(f"human_{folded(reading.name)}", "")
+    label = mapping.roles.get(HUMAN + reading.name) or names.get(HUMAN + folded(reading.name), "")
     for number, row in enumerate(table.rows(), start=1):
         item = reader.read(number, row)
         reading.add(item, row.get(time))

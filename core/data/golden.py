@@ -9,7 +9,7 @@ from typing import Any
 
 from core.data.cells import clean_text
 from core.data.check import check_aspect, check_items, check_mapping, check_repeated, check_scale, group_facts
-from core.data.columns import Mapping, propose_mapping, read_map
+from core.data.columns import Mapping, chosen_roles, mapping_of, propose_mapping, read_map
 from core.data.files import LIMITS
 from core.data.findings import Finding, FindingLog, first_error, has_errors
 from core.data.items import ItemRows, read_items
@@ -61,6 +61,7 @@ def load_golden(
     path: str | Path,
     *,
     mapping: Mapped | None = None,
+    kept: abc.Mapping[str, str] | None = None,
     scales: abc.Mapping[str, Scale] | None = None,
     ranks: abc.Collection[str] | None = None,
     values: Values | str | abc.Sequence[str] | None = None,
@@ -70,21 +71,31 @@ def load_golden(
     """Read, map, check and freeze a golden file (CSV, TSV, JSONL, JSON, Parquet, XLSX; text formats also .gz).
 
     `mapping`: role → column, as a dict or ``"target=agent_answer,human_quality=stars"``; other columns play
-    the part that `propose_mapping` proposes.  `scales`: aspect → confirmed scale; others are found.  `ranks`:
-    aspects or columns that hold ranks within a source, 1 the best; None: those that are called so.  `values`: what
-    codes and choices mean, such as ``"missing=99"`` (`core.data.values`).  `max_mb` bounds the file, packed and
-    unpacked; None: 200 MB, more where more items are allowed.  GoldenError with file, row and column for the first
-    thing that forbids its use; `build_golden` gives all findings.
+    the part that `propose_mapping` proposes.  `kept`: role → column of an earlier file, such as `GoldenSet.columns`;
+    used where this file has the column and none with the name of the role.  `scales`: aspect → confirmed scale;
+    others are found.  `ranks`: aspects or columns that hold ranks within a source, 1 the best; None: those that are
+    called so.  `values`: what codes and choices mean, such as ``"missing=99"`` (`core.data.values`).  `max_mb` bounds
+    the file, packed and unpacked; None: 200 MB, more where more items are allowed.  GoldenError with file, row and
+    column for the first thing that forbids its use; `build_golden` gives all findings.
     """
-    table = golden_table(_table(path, max_mb), ranks, mapping)
+    table = _table(path, max_mb)
+    mapping = _chosen(table, mapping, kept)
+    table = golden_table(table, ranks, mapping)
     return _usable(build_golden(table, _answered(table, mapping, ranks, values), scales, name=name), path)
 
 
 def load_items(
-    path: str | Path, *, mapping: Mapped | None = None, name: str | None = None, max_mb: float | None = None
+    path: str | Path,
+    *,
+    mapping: Mapped | None = None,
+    kept: abc.Mapping[str, str] | None = None,
+    name: str | None = None,
+    max_mb: float | None = None,
 ) -> GoldenSet:
     """As `load_golden`, for items to be scored: labels are neither needed nor read; `aspects` is empty."""
-    table = golden_table(_table(path, max_mb), mapping=mapping)
+    table = _table(path, max_mb)
+    mapping = _chosen(table, mapping, kept)
+    table = golden_table(table, mapping=mapping)
     return _usable(build_golden(table, _answered(table, mapping, None, None), name=name, labels_needed=False), path)
 
 
@@ -120,15 +131,15 @@ def _answered(
     values: Values | str | abc.Sequence[str] | None,
 ) -> Mapping:
     """The mapping with the columns and ranks that a person named, and with what they said of values."""
-    if isinstance(mapped, Mapping):
-        mapping = mapped
-    else:
-        mapping = propose_mapping(table.columns, table.rows)
-        for role, column in read_map(mapped).items():
-            mapping = mapping.with_role(role, column)
+    mapping = mapped if isinstance(mapped, Mapping) else mapping_of(table.columns, table.rows, read_map(mapped), {})
     if values is not None:
         mapping = replace(mapping, values=Values.of(values))
     return mapping if ranks is None else with_ranks(mapping, ranks)
+
+
+def _chosen(table: Table, mapped: Mapped | None, kept: abc.Mapping[str, str] | None) -> Mapped:
+    """The columns that a person named, and those of an earlier file that fit this one."""
+    return mapped if isinstance(mapped, Mapping) else chosen_roles(table.columns, read_map(mapped), kept or {})
 
 
 def _table(path: str | Path, max_mb: float | None = None) -> Table:
@@ -197,6 +208,7 @@ def build_golden(
         ),
         metrics=read_metrics(table, mapping, rows, log),
         given_split=tuple(rows.given_split) if any(rows.given_split) else (),
+        columns={role: column for role, column in mapping.roles.items() if role != column},
     )
     _check_numbers(draft, aspects, log)
     findings = log.sorted()

@@ -163,6 +163,12 @@ class GoldenEntry(Part):
     digest: str = Field(
         description="Content hash of its items, labels and ratings: the same golden set gives the same hash."
     )
+    columns: dict[str, str] = Field(
+        {},
+        max_length=1000,
+        description="Role to column of its file, where the names differ. Another file with these columns is read "
+        "likewise, unless it has a column with the name of the role.",
+    )
 
 
 class TextsEntry(Part):

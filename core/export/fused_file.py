@@ -21,7 +21,7 @@ from core.export.document_parts import AlignmentEntry, Coordinate, Document, Gol
 from core.export.faults import InconsistentError
 from core.export.judge_document import JudgeDescription
 from core.export.judge_reading import FORMATS, VERSION
-from core.export.judge_writing import written
+from core.export.judge_writing import golden_entry, written
 from core.fusion.criteria import AspectCriteria, FusionCriteria
 from core.fusion.estimators import restore_estimator
 from core.metrics import Metric, fitted_repeval, make_metric
@@ -68,7 +68,7 @@ def fused_card(
         "parts": [recipes[name].as_json() for name in state["parts"]],
         "alignment": alignment.as_json() if isinstance(alignment, Alignment) else dict(alignment),
         "told": dict(measured),
-        "golden": {"name": golden.name, "digest": golden.digest},
+        "golden": golden_entry(golden.name, golden.digest, golden.columns),
         "warnings": [str(note) for note in measured.get("notes", ())],
         "texts": texts.as_json(),
     }

@@ -220,6 +220,16 @@ def read_card(path: Path | str, *, accept_edited: bool = False) -> dict[str, Any
     return open_file(path, accept_edited=accept_edited).card
 
 
+def columns_of_file(path: Path | str, *, accept_edited: bool = False) -> dict[str, str]:
+    """Role → column of the golden set's file, as a judge file keeps it.  JudgeError as `open_file`."""
+    return kept_columns(open_file(path, kind_of_file(path), accept_edited=accept_edited).card)
+
+
+def kept_columns(card: Mapping[str, Any]) -> dict[str, str]:
+    """Role → column of the golden set's file, where the content of a judge file has any."""
+    return dict(card.get("golden", {}).get("columns", {}))
+
+
 def kind_of_file(path: Path | str) -> Kind:
     """What kind of file it says it is; "judge" for one that says nothing of the sort, or cannot be read."""
     kinds = {name: kind for kind, name in FORMATS.items()}

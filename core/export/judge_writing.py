@@ -110,7 +110,7 @@ def judge_card(calibration: Calibration, **known: Unpack[Known]) -> dict[str, An
             "gain": gain_entry(c),
         },
         "ceiling": None if ceiling is None else ceiling.as_json(),
-        "golden": {"name": c.golden_name, "digest": c.golden_digest},
+        "golden": golden_entry(c.golden_name, c.golden_digest, c.golden_columns),
         "split": {
             "kind": c.split.kind,
             "seed": c.split.seed,
@@ -131,6 +131,11 @@ def judge_card(calibration: Calibration, **known: Unpack[Known]) -> dict[str, An
         "texts": c.texts.as_json(),
     }
     return written(card, "judge")
+
+
+def golden_entry(name: str, digest: str, columns: Mapping[str, str]) -> dict[str, Any]:
+    """The golden set as files name it, with the columns by which another file with the same ones is read."""
+    return {"name": name, "digest": digest} | ({"columns": dict(columns)} if columns else {})
 
 
 def _given(known: Known, name: Literal["limits", "residuals", "prompt_texts"]) -> dict[str, Any]:

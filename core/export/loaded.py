@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from core.data import Table, build_golden, propose_mapping
+from core.data import Table, build_golden
 from core.data.cells import read_id
-from core.data.columns import ALIASES, METRIC
+from core.data.columns import ALIASES, METRIC, mapping_of
 from core.data.columns import Mapping as Columns
 from core.data.findings import first_error
 from core.data.known_texts import calibration_digests
 from core.data.split import text_digest
 from core.errors import GoldenError, UsageError
+from core.export.judge_reading import kept_columns
 from core.judging.base import OnProgress
 from core.records import GoldenSet, Item, ItemKind, Scored, Task, Verdict
 from core.verdicts import Verdicts
@@ -166,7 +167,7 @@ def _items(frame: pd.DataFrame, names_there: list[str], judge: LoadedJudge, colu
     """One item a row, in order, with the frame's ids where every row has one of its own."""
     plain = frame.set_axis(names_there, axis=1)
     head = _rows(plain.head(_SAMPLE))
-    mapping = _mapping(propose_mapping(names_there, head), columns)
+    mapping = _mapping(mapping_of(names_there, head, columns, kept_columns(judge.card)))
     _require(mapping, ("target", *judge.frame_needs), names_there)
     if judge.item_kind is not None:
         mapping = mapping.with_kind(judge.item_kind)
@@ -184,10 +185,8 @@ def _items(frame: pd.DataFrame, names_there: list[str], judge: LoadedJudge, colu
     return replace(built.golden, items=tuple(items))
 
 
-def _mapping(columns: Columns, named: Mapping[str, str]) -> Columns:
+def _mapping(columns: Columns) -> Columns:
     """The roles that scoring reads: texts, groups, metrics; labels play no part."""
-    for role, column in named.items():
-        columns = columns.with_role(role, column)
     roles = {role: column for role, column in columns.roles.items() if role in _TEXTS or role.startswith(METRIC)}
     return replace(columns, roles=roles)
 

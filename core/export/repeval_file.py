@@ -19,7 +19,7 @@ from core.export.document_parts import AlignmentEntry, Document, GoldenEntry, Sc
 from core.export.faults import InconsistentError
 from core.export.judge_document import IsotonicEntry
 from core.export.judge_reading import FORMATS, VERSION
-from core.export.judge_writing import label_warnings, written
+from core.export.judge_writing import golden_entry, label_warnings, written
 from core.records import GoldenSet
 from core.repeval import Method, RepEvalResult, RepEvalScorer
 from core.stats import fit_isotonic
@@ -76,7 +76,7 @@ def repeval_card(
         "isotonic": None if fitted.map is None else fitted.map.as_json(),
         "validation": result.validation.as_json(),
         "alignment": result.test.as_json(),
-        "golden": {"name": golden.name, "digest": golden.digest},
+        "golden": golden_entry(golden.name, golden.digest, golden.columns),
         "settings": settings,
         "warnings": [
             *result.warnings,

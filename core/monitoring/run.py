@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from core.data.exports import Traffic, Written, item_line, read_traffic
 from core.data.known_texts import calibration_digests
 from core.data.split import text_digest
 from core.errors import GoldenError, JobError, UsageError
-from core.export.judge_reading import kind_of_file
+from core.export.judge_reading import kept_columns, kind_of_file
 from core.export.loaded import LoadedJudge
 from core.export.sureness import ABSTAINED
 from core.files import json_lines, replacing, write_json, write_text
@@ -49,7 +49,7 @@ class MonitorRequest:
 
     `anchors` is a golden set that is scored anew at every look.  `alpha` is the accepted chance of any false alarm,
     ever: half of it for the anchors where there are any.  `judge` is another model than the file's, and `abstain_over`
-    the error to come down to by leaving verdicts out.
+    the error to come down to by leaving verdicts out.  `mapping` is role → column of the tables.
     """
 
     traffic: tuple[Path, ...]
@@ -63,6 +63,7 @@ class MonitorRequest:
     judge: str = ""
     accept_edited: bool = False
     abstain_over: float | None = None
+    mapping: Mapping[str, str] = field(default_factory=dict)
 
 
 def look_at(request: MonitorRequest, *, replies: ReplyStore | None = None, progress: Progress = SILENT) -> Monitored:
@@ -76,11 +77,15 @@ def look_at(request: MonitorRequest, *, replies: ReplyStore | None = None, progr
     ) as judge:
         task, marks, spec, seen = judge.task, judge.marks, judge.spec, calibration_digests(judge.card)
         _claim(request)
-        traffic = read_traffic(request.traffic, request.label or task.aspect)
+        kept = kept_columns(judge.card)
+        traffic = read_traffic(request.traffic, request.label or task.aspect, request.mapping, kept)
         periods_of(traffic.rows, request.by, baseline=request.baseline, alpha=request.alpha)  # before anything is paid
         labels = _labels(traffic, task, seen)
         n_known, verdicts = _verdicts(request, traffic, replies, progress)
-        look = None if request.anchors is None else _look(request, judge, load_golden(request.anchors), task)
+        look = None
+        if request.anchors is not None:
+            golden = load_golden(request.anchors, kept=kept | dict(request.mapping))
+            look = _look(request, judge, golden, task)
     lines = [verdicts.get(text_key(row.item), {}) for row in traffic.rows]
     scores = np.array([_on_scale(line) for line in lines], dtype=np.float64)
     unsure = None if request.abstain_over is None else np.array([line.get(ABSTAINED) is True for line in lines])

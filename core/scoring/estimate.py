@@ -11,7 +11,7 @@ from core.data import load_golden
 from core.export.aspect_judges import AspectJudges, sum_of
 from core.export.repeval_judge import RepEvalJudge
 from core.judging.base import CallEstimate
-from core.scoring.item_file import validate_items
+from core.scoring.item_file import items_of
 from core.scoring.mending import model_behind
 from core.scoring.request import RowJudge, ScoreRequest, affordable_items
 from core.scoring.run import open_judge
@@ -30,7 +30,7 @@ def estimate_scoring(request: ScoreRequest) -> CallEstimate | None:
         model = model_behind(judge)
         if model is None or not model.is_llm or isinstance(judge, RepEvalJudge):
             return None
-        items = validate_items(request.items)
+        items = items_of(request, judge)
         sample = next(items.batches(SAMPLE), ())
         n_items = min(items.n_items, affordable_items(request.budget, judge.calls_an_item) or items.n_items)
         one = judge.estimate(sample)

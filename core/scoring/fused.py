@@ -10,6 +10,7 @@ from core.errors import UsageError
 from core.export.fused_judge import FusedJudge
 from core.files import write_text
 from core.providers.base import ReplyStore
+from core.scoring.item_file import columns_behind
 from core.scoring.output import header, verdict_batch
 from core.scoring.request import FusedScores, ScoreRequest
 
@@ -26,7 +27,8 @@ def score_fused(request: ScoreRequest, *, replies: ReplyStore | None = None) -> 
         raise UsageError(f"{request.judge_file}: is a fused judge, which takes no --judge and no --budget.")
     with closing(load_judge(request.judge_file, replies=replies, accept_edited=request.accept_edited)) as judge:
         assert isinstance(judge, FusedJudge)
-        golden, request = load_items(request.items), request.settled(judge)
+        request = request.settled(judge)
+        golden = load_items(request.items, mapping=request.mapping, kept=columns_behind(judge))
         verdicts = judge.score(golden.items, metrics=golden.metrics)
     batch = verdict_batch(golden.items, verdicts, judge.marks, request)
     write_text(request.out, header(request) + batch.text)

@@ -28,6 +28,7 @@ def identity_of(request: ScoreRequest, items: ItemFile, judge: RowJudge | FusedJ
             "marks": list(judge.marks),
             "coverage": request.coverage,
             "abstain_over": request.abstain_over,
+            **({"map": dict(request.mapping)} if request.mapping else {}),
         },
     }
 

@@ -11,20 +11,27 @@ import itertools
 from collections import Counter, abc
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 
-from core.data import Mapping, load_items, propose_mapping
+from core.data import Mapping, load_items
 from core.data.check import EmptyTexts, check_mapping
+from core.data.columns import METRIC, mapping_of
 from core.data.files import LIMITS
 from core.data.findings import Finding, FindingLog, first_error, has_errors
 from core.data.items import RowReader, repeated_id
 from core.data.ranks import ranks_in_rows
 from core.data.tables import TableFile, open_table
 from core.errors import GoldenError
+from core.export.aspect_judges import AspectJudges
+from core.export.judge_reading import kept_columns
+from core.export.loaded import LoadedJudge
 from core.records import Item
+from core.scoring.request import ScoreRequest
 from core.texts import is_blank
 
+AnyJudge = LoadedJudge | AspectJudges
 OnRows = abc.Callable[[int], None]
 """Called with the number of rows looked at so far."""
 
@@ -73,19 +80,40 @@ def file_digest(path: Path) -> str:
         return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
 
 
-def validate_items(path: Path, on_rows: OnRows = lambda n: None) -> ItemFile:
-    """Look at every row of `path`.  GoldenError with row and column for the first thing that forbids its use."""
+def items_of(request: ScoreRequest, judge: AnyJudge, on_rows: OnRows = lambda n: None) -> ItemFile:
+    """As `validate_items`, of the items of `request`, with the columns that it names or that the judge's file keeps."""
+    return validate_items(request.items, on_rows, request.mapping, columns_behind(judge))
+
+
+def columns_behind(judge: AnyJudge) -> dict[str, str]:
+    """Role → column of texts and metrics, as the judge's file keeps it; of several judges, the first."""
+    kept: dict[str, str] = {}
+    for one in judge.judges if isinstance(judge, AspectJudges) else (judge,):
+        kept = kept_columns(one.card) | kept
+    return {role: column for role, column in kept.items() if role in _TEXTS or role.startswith(METRIC)}
+
+
+def validate_items(
+    path: Path,
+    on_rows: OnRows = lambda n: None,
+    given: abc.Mapping[str, str] = MappingProxyType({}),
+    kept: abc.Mapping[str, str] = MappingProxyType({}),
+) -> ItemFile:
+    """Look at every row of `path`.  GoldenError with row and column for the first thing that forbids its use.
+
+    `given` and `kept`: role → column, as `load_golden` takes them.
+    """
     table = open_table(path, max_mb=None, max_rows=LIMITS.items)
     digest, first = file_digest(path), table.rows()
     head = list(itertools.islice(first, HEAD_ROWS))
-    mapping = propose_mapping(first.columns, head)
+    mapping = mapping_of(first.columns, head, given, kept)
     if mapping.layout == "long" or ranks_in_rows(first.columns):
-        return _joined(path, digest)
+        return _joined(path, digest, given, kept)
     look = _Look(table, mapping, on_rows)
     if look.columns != mapping.columns:  # JSON lines: a column may first come in a late row
-        again = propose_mapping(look.columns, head)
+        again = mapping_of(look.columns, head, given, kept)
         if again.layout == "long":
-            return _joined(path, digest)
+            return _joined(path, digest, given, kept)
         if any(again.roles.get(role) != mapping.roles.get(role) for role in _TEXTS):
             look = _Look(table, again, on_rows)
     findings = look.log.sorted()
@@ -107,9 +135,9 @@ def check_needs(items: ItemFile, needs: abc.Sequence[str], who: str = "The judge
         )
 
 
-def _joined(path: Path, digest: str) -> ItemFile:
+def _joined(path: Path, digest: str, given: abc.Mapping[str, str], kept: abc.Mapping[str, str]) -> ItemFile:
     """Items of several rows each, or several of one row, held in memory."""
-    golden = load_items(path)
+    golden = load_items(path, mapping=given, kept=kept)
     filled = Counter(part for item in golden.items for part in _filled(item))
     hashes = np.frombuffer(b"".join(_hash(item.item_id) for item in golden.items), dtype=np.uint64)
     return ItemFile(path, digest, len(golden.items), filled, kept=golden.items, hashes=hashes)

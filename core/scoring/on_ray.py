@@ -29,8 +29,9 @@ import numpy as np
 from core.api.loading import load_judge
 from core.cluster import connected, plain_errors
 from core.data import Mapping as Columns
-from core.data import load_items, propose_mapping
+from core.data import load_items
 from core.data.check import check_mapping
+from core.data.columns import mapping_of
 from core.data.findings import FindingLog, first_error, has_errors
 from core.data.items import RowReader
 from core.data.tables import open_table
@@ -42,7 +43,7 @@ from core.records import Item
 from core.scoring import output
 from core.scoring.by_aspect import check_parts
 from core.scoring.identity import identity_of
-from core.scoring.item_file import ItemFile
+from core.scoring.item_file import ItemFile, columns_behind
 from core.scoring.mending import UNREAD, check_unread, models_behind
 from core.scoring.output import Done, verdict_batch
 from core.scoring.places import Folder, input_files
@@ -89,7 +90,7 @@ def score_on_ray(
     progress.publish(Stage("reading", "reading", 0, 0))
     with closing(open_judge(request)) as judge, plain_errors(address):
         rows = _rows(files)
-        mapping, items = _look(rows, files[0])
+        mapping, items = _look(rows, files[0], request.mapping, columns_behind(judge))
         if not isinstance(judge, FusedJudge):
             check_parts(items, judge)
         identity = identity_of(request, items, judge)
@@ -210,12 +211,13 @@ def _rows_of_file(file: Mapping[str, Any]) -> Iterator[dict[str, str]]:
             yield {"row": json.dumps(dict(row), default=str, ensure_ascii=False)}
 
 
-def _look(rows: Any, file: str) -> tuple[Columns, ItemFile]:
+def _look(rows: Any, file: str, given: Mapping[str, str], kept: Mapping[str, str]) -> tuple[Columns, ItemFile]:
     """Look at every row before anything is scored: the columns' roles, how many items there are, ids that differ."""
     head = [_parsed(line["row"]) for line in rows.take(HEAD_ROWS)]
     if not head:
         raise GoldenError(f"{file}: no row is there.")
-    mapping, log = propose_mapping(list(dict.fromkeys(name for row in head for name in row)), head), FindingLog()
+    columns, log = list(dict.fromkeys(name for row in head for name in row)), FindingLog()
+    mapping = mapping_of(columns, head, given, kept)
     if mapping.layout == "long" or "item_id" not in mapping.roles:
         raise GoldenError(f"{file}: scoring on Ray needs one row for each item, and a column item_id.")
     check_mapping(mapping, mapping.columns, log, labels_needed=False)
@@ -397,7 +399,7 @@ class Scorer:
             with tempfile.TemporaryDirectory(prefix="concord-") as folder:
                 file = Path(folder, "items.jsonl")
                 file.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
-                loaded = load_items(file)
+                loaded = load_items(file, mapping=self.plan.request.mapping, kept=columns_behind(self.judge))
             scored = self.judge.score(loaded.items, metrics=loaded.metrics, of_more=True)
             batches = [verdict_batch(loaded.items, scored, self.judge.marks, request)]
         else:

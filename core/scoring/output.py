@@ -175,6 +175,7 @@ _OPTIONS = {
     "marks": "marks",
     "coverage": "--intervals with --coverage",
     "abstain_over": "--abstain-over",
+    "map": "--map",
 }
 
 

@@ -37,6 +37,7 @@ class ScoreRequest:
 
     `more_judges` are the files of the judges of further aspects: `out` then has a line for each item and aspect, which
     it names.  `together` asks all aspects in one call an item; `check` is a golden set to measure on what that changes.
+    `mapping` is role → column of `items`; the columns that the judge files keep are used where they fit.
     `of_pairs` is settled when the judge is open: its lines tell the score of each order.
     """
 
@@ -60,6 +61,7 @@ class ScoreRequest:
     together: bool = False
     check: Path | None = None
     of_pairs: bool = False
+    mapping: Mapping[str, str] = field(default_factory=dict)
 
     def settled(self, judge: RowJudge | FusedJudge) -> ScoreRequest:
         """With what the open judge says of it."""

@@ -35,7 +35,7 @@ from core.scoring import sizes
 from core.scoring.by_aspect import check_parts, judged_batch, n_aspects_of, open_judges, sureness_told, told_by_aspect
 from core.scoring.by_batch import ask_ahead, drop_notes, write_ahead
 from core.scoring.identity import identity_of
-from core.scoring.item_file import ItemFile, file_digest, validate_items
+from core.scoring.item_file import ItemFile, file_digest, items_of
 from core.scoring.mending import UNREAD, Mended, Row, check_unread, grouped, model_behind, rows_of, unread_items
 from core.scoring.output import Batch, Checkpoint, header, is_csv, lines_of, more_columns, sure_scores
 from core.scoring.request import BatchWritten, RowJudge, ScoredFile, ScoreRequest, affordable_items
@@ -67,7 +67,7 @@ def score_file(request: ScoreRequest, *, replies: ReplyStore | None = None, prog
         sure = sureness_told(judge, request)
         if _may_want_processes(request, judge):
             _start_fork_server()
-        items = validate_items(request.items, lambda n: progress.publish(Stage("reading", "reading", n, 0)))
+        items = items_of(request, judge, lambda n: progress.publish(Stage("reading", "reading", n, 0)))
         check_parts(items, judge)
         affordable = affordable_items(request.budget, judge.calls_an_item)
         identity = identity_of(request, items, judge)
@@ -119,7 +119,7 @@ def write_batch(request: ScoreRequest, path: Path, *, replies: ReplyStore | None
     UsageError for a judge without an endpoint, or a place that cannot be written; GoldenError as `score_file`.
     """
     with closing(open_judge(replace(request, check=None), replies)) as judge:
-        items = validate_items(request.items)
+        items = items_of(request, judge)
         check_parts(items, judge)
         return write_ahead(request, judge, items, path, replies)
 
@@ -134,7 +134,7 @@ def ask_again(request: ScoreRequest, *, replies: ReplyStore | None = None) -> Sc
         raise JobError(f"{request.out}: is not there. Score into it first; then what was unread can be asked again.")
     started = time.perf_counter()
     with closing(open_judge(request, replies)) as judge:
-        items, request = validate_items(request.items), request.settled(judge)
+        items, request = items_of(request, judge), request.settled(judge)
         check_parts(items, judge)
         most = affordable_items(request.budget, judge.calls_an_item)
         with replacing(request.out) as place:

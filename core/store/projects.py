@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -86,6 +86,7 @@ class GoldenBody:
     aspects: dict[str, AspectLabels]
     metrics: dict[str, tuple[float | None, ...]]
     given_split: tuple[str, ...]
+    columns: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,12 +202,14 @@ def rebuilt(head: Mapping[str, Any], item_bodies: Sequence[str]) -> GoldenSet:
     KeyError, TypeError, ValueError or IndexError for rows that this module did not write.
     """
     body, ratings = unpack(GoldenBody, head["body"]), _ratings(head["ratings"])
-    return GoldenSet("", head["kind"], _items(item_bodies), body.aspects, ratings, body.metrics, body.given_split)
+    items = _items(item_bodies)
+    return GoldenSet("", head["kind"], items, body.aspects, ratings, body.metrics, body.given_split, body.columns)
 
 
 def golden_row(golden: GoldenSet, now: float) -> dict[str, Any]:
     """The row of `goldens` for a golden set."""
     aspects = _Aspects(tuple(AspectSummary(a, labels.scale, labels.n_labelled) for a, labels in golden.aspects.items()))
+    body = GoldenBody(dict(golden.aspects), dict(golden.metrics), golden.given_split, dict(golden.columns))
     return {
         "golden_id": golden.digest,
         "kind": golden.kind,
@@ -215,7 +218,7 @@ def golden_row(golden: GoldenSet, now: float) -> dict[str, Any]:
         "n_systems": golden.n_systems,
         "n_ratings": len(golden.ratings),
         "aspects": pack(aspects).body,
-        "body": pack(GoldenBody(dict(golden.aspects), dict(golden.metrics), golden.given_split)).body,
+        "body": pack(body).body,
         "ratings": json.dumps(_rating_columns(golden.ratings)),
         "created_at": now,
     }

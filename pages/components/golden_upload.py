@@ -284,9 +284,7 @@ def _freeze(page: Opened, built: BuiltGolden, left_out: frozenset[int]) -> None:
         )
     if not pressed or golden is None:
         return
-    named = GoldenSet(
-        name.strip(), golden.kind, golden.items, golden.aspects, golden.ratings, golden.metrics, golden.given_split
-    )
+    named = replace(golden, name=name.strip())
     words = left_out_words(left_out) if left_out else ""
     golden_id = projects.add_golden(page.store, page.project.project_id, named, words)
     next_step = "Calibrate a judge on it next." if named.aspects else "Have people label it next."

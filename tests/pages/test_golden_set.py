@@ -209,6 +209,7 @@ def test_columns_whose_names_tell_nothing_are_guessed_and_each_guess_is_shown(pl
     assert screen.multiselect[0].value == ["stars_avg"]
     press(screen, "Freeze this golden set")
     assert list(frozen(place).aspects) == ["stars"]
+    assert {"target": "Kurz", "system_id": "Von", "source_id": "Quelle"}.items() <= frozen(place).columns.items()
 
 
 def test_an_aspect_is_proposed_by_a_plain_name_that_can_be_changed(place: Place) -> None:
