@@ -39,8 +39,8 @@ class AccessError(ConcordError):
 class GoldenError(ConcordError):
     """A golden set cannot be read or used.
 
-    `row` counts data rows from 1 (as a person would in a spreadsheet without its header line); `message` is the words
-    without the place.
+    `row` is the number that a spreadsheet shows (the header is row 1), or the line of JSON lines.  `message` is
+    the words without the place.
     """
 
     def __init__(

@@ -148,7 +148,7 @@ def plain_cell(cell: Any) -> Any:
 
 
 def xlsx_rows(file: IO[bytes], options: abc.Mapping[str, Any]) -> abc.Iterator[list[Any]]:
-    """Facts about the sheets, then the cells of each filled row of the first visible one; formulas stay text.
+    """Facts about the sheets, then number and cells of each filled row of the first visible one; formulas stay text.
 
     Hidden rows are left out.  A merged cell has its value in each of its rows.
 
@@ -210,8 +210,8 @@ def _hidden_and_merged(file: IO[bytes], path: str) -> tuple[set[int], dict[int, 
 
 def _seen(
     rows: abc.Iterable[abc.Sequence[Any]], hidden: abc.Set[int], merged: abc.Mapping[int, list[tuple[int, int]]]
-) -> abc.Iterator[abc.Sequence[Any]]:
-    """The rows that are not hidden, with the values of merged cells filled in."""
+) -> abc.Iterator[tuple[int, abc.Sequence[Any]]]:
+    """Number and cells of the rows that are not hidden, with the values of merged cells filled in."""
     held: dict[int, tuple[int, Any]] = {}
     width = 0
     for number, cells in enumerate(rows, start=1):
@@ -226,20 +226,22 @@ def _seen(
             for column, (_, value) in held.items():
                 if column < width and filled[column] is None:
                     filled[column] = value
-            yield filled
+            yield number, filled
         else:
-            yield cells
+            yield number, cells
 
 
-def _filled_rows(lines: abc.Iterable[abc.Sequence[Any]], options: abc.Mapping[str, Any]) -> abc.Iterator[list[Any]]:
+def _filled_rows(
+    lines: abc.Iterable[tuple[int, abc.Sequence[Any]]], options: abc.Mapping[str, Any]
+) -> abc.Iterator[list[Any]]:
     slots = 0
-    for count, cells in enumerate(lines):
+    for count, (number, cells) in enumerate(lines):
         _bound_rows(count, options)
         slots += len(cells)
         if slots > options["cells"]:
             raise GoldenError(f"The sheet spans too many cells; at most {options['cells']} are read.")
         if any(cell is not None and cell != "" for cell in cells):
-            yield [plain_cell(cell) for cell in cells]
+            yield [number, [plain_cell(cell) for cell in cells]]
 
 
 def _bound_workbook(file: IO[bytes], limit: int) -> None:
@@ -272,14 +274,14 @@ def _declares_entities(packed: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bool:
 
 
 def table_rows(file: IO[bytes], options: abc.Mapping[str, Any]) -> abc.Iterator[Any]:
-    """A text file (`options` are those of `read_table`) as a table: columns and findings, then the rows."""
+    """A text file (`options` are those of `read_table`) as a table: columns and findings, then numbered rows."""
     from dataclasses import asdict
 
     from core.data.tables import read_table
 
     table = read_table(file.read(), **options)
     yield {"columns": table.columns, "findings": [asdict(finding) for finding in table.findings]}
-    yield from table.rows
+    yield from table.numbered()
 
 
 def _prepare_parquet() -> None:

@@ -189,8 +189,8 @@ def _read_plain(table: TableFile, mapping: Columns, reading: _Reading) -> None:
     names = {folded(column): column for column in columns}
     time = next((names[name] for name in TIMES if name in names), "")
     label = mapping.roles.get(HUMAN + reading.name) or names.get(HUMAN + folded(reading.name), "")
-    for number, row in enumerate(table.rows(), start=1):
-        item = reader.read(number, row)
+    for place, row in enumerate(rows := table.rows(), start=1):
+        item = reader.read(place, rows.number, row)
         reading.add(item, row.get(time))
         if label and row.get(label) not in (None, ""):
             reading.label(item.item_id, "", row[label])

@@ -15,7 +15,7 @@ _ORDER: dict[Severity, int] = {"error": 0, "warning": 1, "note": 2}
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something a person should know about a golden file; `row` counts data rows from 1."""
+    """Something a person should know about a golden file; `row` is a number in the file, as `Rows.number`."""
 
     severity: Severity
     message: str

@@ -165,8 +165,8 @@ def build_golden(
     """Build and check a golden set.
 
     `mapping` None: as proposed.  `scales`: aspect → confirmed scale; the others are found from the values.
-    `labels_needed` False ignores label columns (for scoring new items).  `left_out`: numbers of rows (from 1) that
-    take no part.  AspectError for a scale of an unknown aspect,
+    `labels_needed` False ignores label columns (for scoring new items).  `left_out`: numbers of rows, as findings
+    have them, that take no part.  AspectError for a scale of an unknown aspect,
     GoldenError for more rows or labels than a golden set may have; everything else that is wrong comes back as
     findings.
     """
@@ -298,10 +298,11 @@ def _check_numbers(draft: GoldenSet, aspects: abc.Mapping[str, AspectCells], log
 
 def _without(table: Table, numbers: abc.Collection[int]) -> Table:
     """The table without the rows of these numbers; the others keep theirs."""
-    kept = [(number, row) for number, row in table.numbered() if number not in numbers]
+    kept = [(place, number, row) for place, number, row in table.placed() if number not in numbers]
     findings = tuple(finding for finding in table.findings if finding.row not in numbers)
-    rows, kept_numbers = tuple(row for _, row in kept), tuple(number for number, _ in kept)
-    return replace(table, rows=rows, findings=findings, numbers=kept_numbers)
+    rows = tuple(row for _, _, row in kept)
+    places, kept_numbers = tuple(place for place, _, _ in kept), tuple(number for _, number, _ in kept)
+    return replace(table, rows=rows, findings=findings, numbers=kept_numbers, places=places)
 
 
 def left_out_words(numbers: abc.Collection[int]) -> str:

@@ -28,7 +28,7 @@ _MOJIBAKE = re.compile("Ã[\x80-\xbf]|â€[™œ\x9d“”\x80-\xa0]|\ufffd")
 
 @dataclass
 class ItemRows:
-    """Items with the rows they came from: `item_of_row[i]` is the item of table row i, `row_of_item` counts from 1."""
+    """Items with the rows they came from: `item_of_row[i]` is the item of table row i, `row_of_item` its number."""
 
     items: list[Item] = field(default_factory=list)
     item_of_row: list[int] = field(default_factory=list)
@@ -38,10 +38,13 @@ class ItemRows:
 
 
 def read_items(table: Table, mapping: Mapping, log: FindingLog) -> ItemRows:
-    """The items of a file.  Missing ids are made from row numbers; a repeated id is an error in a wide file."""
+    """The items of a file.  A repeated id is an error in a wide file.
+
+    Missing ids are made from the places of the data rows, from 1, whatever their numbers in the file.
+    """
     builder = _Builder(mapping, log)
-    for number, row in table.numbered():
-        builder.add(number, row)
+    for place, number, row in table.placed():
+        builder.add(place, number, row)
     builder.name_groups()
     return builder.done
 
@@ -63,11 +66,14 @@ class RowReader:
         self.long = mapping.layout == "long"
         self.texts: dict[str, str] = {}
 
-    def read(self, number: int, row: abc.Mapping[str, Any]) -> Item:
-        """The item of row `number` (from 1); its `source_id` is empty where the row names none."""
+    def read(self, place: int, number: int, row: abc.Mapping[str, Any]) -> Item:
+        """The item of the data row at `place` (from 1), which messages call `number`, its number in the file.
+
+        Its `source_id` is empty where the row names none.
+        """
         item_id, target, source_id, system_id, source, context, references = map(row.get, self.columns)
         return Item(
-            item_id=self.item_id(number, item_id),
+            item_id=self.item_id(place, number, item_id),
             target=self.text(number, "target", target),
             source_id=self.name(number, "source_id", source_id),
             system_id=self.name(number, "system_id", system_id),
@@ -94,7 +100,7 @@ class RowReader:
                 self.examine(number, "references", text)
         return texts
 
-    def item_id(self, number: int, cell: Any) -> str:
+    def item_id(self, place: int, number: int, cell: Any) -> str:
         item_id = self.name(number, "item_id", cell)
         if item_id:
             return item_id
@@ -104,9 +110,9 @@ class RowReader:
         elif "item_id" not in self.roles:
             self.log.once("note", "There is no item_id column; ids were made from row numbers (row-1, row-2, …).")
         else:
-            message = f"The id is missing; row-{number} is used."
+            message = f"The id is missing; row-{place} is used."
             self.log.add("note", message, row=number, column=self.roles["item_id"], kind="id")
-        return f"row-{number}"
+        return f"row-{place}"
 
     def text(self, number: int, role: str, cell: Any) -> str:
         if cell is None or cell == "":
@@ -140,8 +146,8 @@ class _Builder(RowReader):
         super().__init__(mapping, log)
         self.done = ItemRows()
 
-    def add(self, number: int, row: abc.Mapping[str, Any]) -> None:
-        item, done = self.read(number, row), self.done
+    def add(self, place: int, number: int, row: abc.Mapping[str, Any]) -> None:
+        item, done = self.read(place, number, row), self.done
         position = done.positions.setdefault(item.item_id, len(done.items))
         if position == len(done.items):
             done.items.append(item)

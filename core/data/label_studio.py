@@ -24,17 +24,19 @@ def with_label_studio(table: Table) -> Table:
     columns = {column for column in table.columns if _holds_answers(table, column)}
     if not columns:
         return table
-    rows = [{name: _number(cell) if name in columns else cell for name, cell in row.items()} for row in table.rows]
-    return replace(table, rows=tuple(rows))
+    plain = [{name: _number(cell) if name in columns else cell for name, cell in row.items()} for row in table.rows]
+    return replace(table, rows=tuple(plain))
 
 
 def _of_tasks(table: Table) -> Table:
     """One row per rating; one per text where there are none."""
     rows: list[dict[str, Any]] = []
+    numbers: list[int] = []
     left_out = 0
-    for task in table.rows:
+    for number, task in table.numbered():
         ratings, others = _ratings(task)
         rows += ratings
+        numbers += [number] * len(ratings)
         left_out += others
     findings = table.findings
     if left_out:
@@ -46,8 +48,9 @@ def _of_tasks(table: Table) -> Table:
     if not rows:
         findings += (Finding("note", "No annotation of this Label Studio export holds a rating. Its texts were read."),)
         rows = [{"item_id": task.get("id")} | dict(task["data"]) for task in table.rows]
+        numbers = [number for number, _ in table.numbered()]
     columns = tuple(dict.fromkeys(name for row in rows for name in row))
-    return replace(table, rows=tuple(rows), columns=columns, findings=findings)
+    return replace(table, rows=tuple(rows), numbers=tuple(numbers), columns=columns, findings=findings)
 
 
 def _is_task(row: Row) -> bool:

@@ -154,9 +154,9 @@ def with_ranked_texts(table: Table, ranks: abc.Collection[str] | None = None) ->
     filled = [wide.renamed(name) for name in (wide.text, *wide.ranks)]
     rows: list[Row] = []
     numbers: list[int] = []
-    for number, row in table.numbered():
+    for place, number, row in table.placed():
         ids = [read_id(row.get(column)) for column in (*id_columns, *source_columns)]
-        item, source = next(filter(None, ids), f"row-{number}"), next(filter(None, reversed(ids)), f"row-{number}")
+        item, source = next(filter(None, ids), f"row-{place}"), next(filter(None, reversed(ids)), f"row-{place}")
         base = {column: row[column] for column in shared if column in row}
         for suffix, named in wide.by_text.items():
             cells = dict.fromkeys(filled) | {wide.renamed(name): row.get(column) for name, column in named.items()}

@@ -52,8 +52,10 @@ Row = abc.Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Table:
-    """Rows as they came: column → cell, absent where empty; `numbers` in the file, where rows were left out.
+    """Rows as they came: column → cell, absent where empty.
 
+    `numbers` are the rows' numbers in the file, as `Rows.number`; empty: from 1.  `places` count data rows from 1,
+    where some were left out or divided.
     `worded` are the columns in which words, now numbers from 1 to 3, say which of two texts is better.
     """
 
@@ -63,10 +65,16 @@ class Table:
     findings: tuple[Finding, ...] = ()
     numbers: tuple[int, ...] = ()
     worded: frozenset[str] = frozenset()
+    places: tuple[int, ...] = ()
 
     def numbered(self) -> abc.Iterator[tuple[int, Row]]:
-        """Every row with its number in the file, from 1."""
+        """Every row with its number in the file."""
         return zip(self.numbers or range(1, len(self.rows) + 1), self.rows, strict=True)
+
+    def placed(self) -> abc.Iterator[tuple[int, int, Row]]:
+        """Every row with its place among the data rows, from 1, and its number in the file."""
+        places = self.places or range(1, len(self.rows) + 1)
+        return ((place, number, row) for place, (number, row) in zip(places, self.numbered(), strict=True))
 
 
 @dataclass(frozen=True)
@@ -74,7 +82,7 @@ class TableFile:
     """A file whose rows can be read as often as wanted.  `most_rows`: how many at most; None for any number.
 
     `encoding` and `delimiter` are "" where the format has none; `document` holds the rows of a format without rows of
-    its own.  `findings` are those of the file as a whole.
+    its own, `numbers` their numbers in a workbook.  `findings` are those of the file as a whole.
     """
 
     source: Source
@@ -84,6 +92,7 @@ class TableFile:
     columns: tuple[str, ...] = ()
     document: tuple[Row, ...] | None = None
     findings: tuple[Finding, ...] = ()
+    numbers: tuple[int, ...] = ()
 
     def rows(self, start: int = 0, log: FindingLog | None = None) -> Rows:
         """One pass over the rows after the first `start`; `log` takes the findings on rows."""
@@ -97,11 +106,13 @@ class TableFile:
 class Rows:
     """One pass over the rows of a file, to be iterated once; `columns` and `findings` as far as it has come.
 
+    `number` is that of the row just given, for messages: a table's as a spreadsheet shows it, with a header in row 1,
+    the line of JSON lines, and the place of the row in JSON arrays and Parquet files.
     GoldenError, when it is reached, for a row that is broken or beyond a limit, and for a file without rows.
     """
 
     def __init__(self, file: TableFile, start: int = 0, log: FindingLog | None = None) -> None:
-        self.file, self.start = file, start
+        self.file, self.start, self.number = file, start, 0
         self._take(file.columns)
         self._log = FindingLog() if log is None else log
 
@@ -117,10 +128,11 @@ class Rows:
 
     def __iter__(self) -> abc.Iterator[Row]:
         source, most, count = self.file.source, self.file.most_rows, 0
-        number = self.start
+        place = self.start
         with closing(self._plain_rows()) as rows:
-            for number, row in enumerate(rows, start=self.start + 1):
-                if most is not None and number > most:
+            for place, (number, row) in enumerate(rows, start=self.start + 1):
+                self.number = number
+                if most is not None and place > most:
                     raise source.refuse(f"The file has too many rows; at most {most:,} are read. {MORE_ROWS}")
                 count += len(row) if self.file.delimiter else self._values_of(row, number)
                 if most is not None:
@@ -128,7 +140,7 @@ class Rows:
                 if self._blank:
                     self._blank -= {name for name in self._blank if row.get(name) not in (None, "")}
                 yield row
-        if not number:
+        if not place:
             raise source.refuse("The file holds no data rows.")
 
     def _values_of(self, row: Row, number: int) -> int:
@@ -139,16 +151,17 @@ class Rows:
             raise self.file.source.refuse(message, row=number)
         return count
 
-    def _plain_rows(self) -> abc.Generator[Row, None, None]:
+    def _plain_rows(self) -> abc.Generator[tuple[int, Row], None, None]:
         source, start = self.file.source, self.start
         if self.file.document is not None:
-            yield from itertools.islice(self.file.document, start, None)
+            numbers = self.file.numbers or range(1, len(self.file.document) + 1)
+            yield from itertools.islice(zip(numbers, self.file.document, strict=True), start, None)
         elif source.suffix == ".parquet":
             most = self.file.most_rows
             allowance = Allowance.of(source.size, streaming=most is None)
             unpacked = 0 if most is None else source.unpacked
             with closing(_decoded("parquet", source, {"rows": most, "start": start}, allowance, unpacked)) as cells:
-                yield from self._under_header(cells)
+                yield from self._under_header(enumerate(cells, start))
         elif self.file.delimiter:
             with closing(self.file.lines()) as lines:
                 yield from itertools.islice(
@@ -156,24 +169,24 @@ class Rows:
                 )
         else:
             with closing(self.file.lines()) as lines:
-                for row in jsonl_rows(lines, source, start):
+                for number, row in jsonl_rows(lines, source, start):
                     if not row.keys() <= self._columns.keys():
                         self._columns |= dict.fromkeys(row)
                         check_names(self._columns, source)
-                    yield row
+                    yield number, row
 
-    def _under_header(self, lines: abc.Iterator[list[Any]]) -> abc.Iterator[Row]:
-        """The rows after the first, which holds the names of their columns."""
-        columns = column_names(next(lines, []), self.file.source)
+    def _under_header(self, lines: abc.Iterator[tuple[int, list[Any]]]) -> abc.Iterator[tuple[int, Row]]:
+        """The numbered rows after the first, which holds the names of their columns."""
+        columns = column_names(next(lines, (0, []))[1], self.file.source)
         self._take(columns)
-        for number, cells in enumerate(lines, start=1):
+        for number, cells in lines:
             if len(cells) != len(columns):
                 came = f"{len(cells)} cells came where the header names {len(columns)};"
                 if len(cells) > len(columns):
                     raise self.file.source.refuse(f"{came} a text with the delimiter must be quoted.", row=number)
                 message = f"{came} the rest is read as empty."
                 self._log.add("warning", message, row=number, column=columns[len(cells)], kind="row")
-            yield dict(zip(columns, cells, strict=False))
+            yield number, dict(zip(columns, cells, strict=False))
 
     def _take(self, columns: tuple[str, ...]) -> None:
         self._columns = dict.fromkeys(columns)
@@ -207,7 +220,7 @@ def open_table(
         message = (
             f"The file is not UTF-8 (first at line {damaged}); it was read as Windows-1252. Check accented letters."
         )
-        findings = (Finding("warning", message, row=max(damaged - is_csv, 1)),)
+        findings = (Finding("warning", message, row=damaged),)
     if source.suffix == ".json" and (document := json_rows(source, encoding)) is not None:
         columns = tuple(dict.fromkeys(itertools.chain.from_iterable(document)))
         check_names(columns, source)
@@ -234,8 +247,10 @@ def read_table(
     formulas stay text.  GoldenError for anything that cannot be read.
     """
     with uncollected():
-        read = tuple(rows := open_table(file, name, suffix=suffix, max_mb=max_mb, max_rows=max_rows).rows())
-    return Table(rows.file.source.name, rows.columns, read, rows.findings)
+        rows = open_table(file, name, suffix=suffix, max_mb=max_mb, max_rows=max_rows).rows()
+        numbered = [(rows.number, row) for row in rows]
+    numbers = tuple(number for number, _ in numbered)
+    return Table(rows.file.source.name, rows.columns, tuple(row for _, row in numbered), rows.findings, numbers)
 
 
 def read_upload(
@@ -252,8 +267,10 @@ def read_upload(
     options = {"name": name, "suffix": suffix, "max_mb": max_mb, "max_rows": max_rows}
     with uncollected(), closing(_decoded("table", source, options, allowance)) as lines:
         head = next(lines)
-        rows = tuple(lines)
-    return Table(name, tuple(head["columns"]), rows, tuple(Finding(**finding) for finding in head["findings"]))
+        numbered = list(lines)
+    findings = tuple(Finding(**finding) for finding in head["findings"])
+    numbers, rows = (tuple(part[k] for part in numbered) for k in (0, 1))
+    return Table(name, tuple(head["columns"]), rows, findings, numbers)
 
 
 def _decoded(
@@ -273,16 +290,18 @@ def _workbook(source: Source, most_rows: int) -> TableFile:
     columns: tuple[str, ...] = ()
     rows: list[Row] = []
     titles = 0
+    numbers: list[int] = []
     with closing(_decoded("xlsx", source, options, Allowance.of(source.size), 2 * source.unpacked)) as lines:
         (facts,) = next(lines)
-        for cells in _without_questions(lines):
+        for number, cells in _without_questions(lines):
             if not columns:
                 columns = column_names(cells, source)
             elif not rows and _is_title(columns) and sum(cell not in (None, "") for cell in cells) > 1:
                 columns, titles = column_names(cells, source), titles + 1
             elif any(cell not in (None, "") for cell in cells[len(columns) :]):
-                raise source.refuse(f"A cell stands right of the {len(columns)} named columns.", row=len(rows) + 1)
+                raise source.refuse(f"A cell stands right of the {len(columns)} named columns.", row=number)
             else:
+                numbers.append(number)
                 rows.append(dict(zip(columns, cells, strict=False)))
     if not columns:
         raise source.refuse("The first visible sheet is empty.")
@@ -301,7 +320,9 @@ def _workbook(source: Source, most_rows: int) -> TableFile:
         notes.append(
             Finding("warning", f"{what} left out. Clear the filter or unhide rows in the workbook to use them.")
         )
-    return TableFile(source, most_rows, columns=columns, document=tuple(rows), findings=tuple(notes))
+    return TableFile(
+        source, most_rows, columns=columns, document=tuple(rows), findings=tuple(notes), numbers=tuple(numbers)
+    )
 
 
 # ── text: nothing is evaluated, everything is bounded ───────────────────────────────────────────────────────────
@@ -322,15 +343,19 @@ def column_names(cells: abc.Sequence[Any], source: Source) -> tuple[str, ...]:
     return tuple(names)
 
 
-def csv_cells(lines: abc.Iterable[str], delimiter: str, source: Source) -> abc.Iterator[list[str]]:
-    """The header of CSV text, then the cells of each row that is not blank.  GoldenError for a broken row."""
+def csv_cells(lines: abc.Iterable[str], delimiter: str, source: Source) -> abc.Iterator[tuple[int, list[str]]]:
+    """The header of CSV text, then the cells of each row that is not blank, with its number in the file from 1.
+
+    Blank rows and a first line ``sep=;`` count; a row is one, however many lines its texts have.  GoldenError for a
+    broken row.
+    """
     yield from _without_questions(_csv_rows(lines, delimiter, source))
 
 
-def _without_questions(rows: abc.Iterator[list[Any]]) -> abc.Iterator[list[Any]]:
+def _without_questions(rows: abc.Iterator[tuple[int, list[Any]]]) -> abc.Iterator[tuple[int, list[Any]]]:
     """The rows without those in which Qualtrics writes the questions and ids of the columns under their names."""
     start = list(itertools.islice(rows, 3))
-    if len(start) == 3 and all(_IMPORT_ID(str(cell)) for cell in start[2] if cell is not None):
+    if len(start) == 3 and all(_IMPORT_ID(str(cell)) for cell in start[2][1] if cell is not None):
         del start[1:]
     yield from start
     yield from rows
@@ -341,20 +366,19 @@ def _is_title(columns: abc.Sequence[str]) -> bool:
     return sum(not name.startswith("(column ") for name in columns) == 1
 
 
-def _csv_rows(lines: abc.Iterable[str], delimiter: str, source: Source) -> abc.Iterator[list[str]]:
+def _csv_rows(lines: abc.Iterable[str], delimiter: str, source: Source) -> abc.Iterator[tuple[int, list[str]]]:
     csv.field_size_limit(max(csv.field_size_limit(), source.longest_line))
     reader = csv.reader(lines, delimiter=delimiter, strict=True)
     width = row = 0
     try:
-        for cells in reader:
+        for row, cells in enumerate(reader, start=1):
             if not width and cells and _SEPARATOR.match(delimiter.join(cells)):
                 continue
             if width and cells and (len(cells) > 1 or cells[0].strip() or width == 1):
-                row += 1
-                yield [original_cell(cell) for cell in cells]
+                yield row, [original_cell(cell) for cell in cells]
             elif not width and any(cell.strip() for cell in cells):
                 width = len(cells)
-                yield [original_cell(cell) for cell in cells]
+                yield row, [original_cell(cell) for cell in cells]
     except csv.Error as problem:
         message = f"The CSV is broken at line {reader.line_num}: {problem}. A quotation mark may be missing."
         raise source.refuse(message, row=row + 1) from problem
@@ -381,8 +405,8 @@ def sniff_delimiter(text: str) -> str:
     return named[1] if named else max(_DELIMITERS, key=fitness)
 
 
-def jsonl_rows(lines: abc.Iterable[str], source: Source, start: int = 0) -> abc.Iterator[dict[str, Any]]:
-    """The object on each line that is not blank, after the first `start`.  GoldenError with line and row."""
+def jsonl_rows(lines: abc.Iterable[str], source: Source, start: int = 0) -> abc.Iterator[tuple[int, dict[str, Any]]]:
+    """The number and the object of each line that is not blank, after the first `start`.  GoldenError with the line."""
     row = 0
     for number, line in enumerate(lines, start=1):
         if line.isspace():
@@ -390,14 +414,14 @@ def jsonl_rows(lines: abc.Iterable[str], source: Source, start: int = 0) -> abc.
         row += 1
         if row <= start:
             continue
-        source.bound_values(_values_in(line), row=row)
+        source.bound_values(_values_in(line), row=number)
         try:
             value = json.loads(line)
         except (ValueError, RecursionError) as problem:
-            raise source.refuse(f"Line {number} is not JSON: {_reason(problem)}.", row=row) from problem
+            raise source.refuse(f"Line {number} is not JSON: {_reason(problem)}.", row=number) from problem
         if not isinstance(value, dict):
-            raise source.refuse(f"Line {number} must be a JSON object, a {type(value).__name__} came.", row=row)
-        yield _with_plain_names(value, row, source)
+            raise source.refuse(f"Line {number} must be a JSON object, a {type(value).__name__} came.", row=number)
+        yield number, _with_plain_names(value, number, source)
 
 
 def json_rows(source: Source, encoding: str) -> list[dict[str, Any]] | None:

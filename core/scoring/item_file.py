@@ -70,8 +70,8 @@ class ItemFile:
     def _read(self, start: int) -> abc.Iterator[Item]:
         assert self.table is not None and self.mapping is not None
         reader = RowReader(self.mapping, FindingLog())  # what the first look told is no news
-        for number, row in enumerate(self.table.rows(start), start=start + 1):
-            yield reader.read(number, row)
+        for place, row in enumerate(rows := self.table.rows(start), start=start + 1):
+            yield reader.read(place, rows.number, row)
 
 
 def file_digest(path: Path) -> str:
@@ -165,9 +165,9 @@ class _Look:
         rows = table.rows(log=self.log)
         reader, empty, ids = RowReader(mapping, self.log), EmptyTexts(mapping, self.log), bytearray()
         for self.n_rows, row in enumerate(rows, start=1):
-            item = reader.read(self.n_rows, row)
+            item = reader.read(self.n_rows, rows.number, row)
             self.filled.update(_filled(item))
-            empty.look(item, self.n_rows)
+            empty.look(item, rows.number)
             ids += _hash(item.item_id)
             if self.n_rows % _TOLD == 0:
                 on_rows(self.n_rows)
@@ -189,7 +189,11 @@ class _Look:
         firsts = order[np.searchsorted(ranked, ranked[again])]
         repeated = dict(zip((order[again] + 1).tolist(), (firsts + 1).tolist(), strict=True))
         reader, column = RowReader(self.mapping, FindingLog()), self.mapping.roles.get("item_id")
-        for row, cells in enumerate(self.table.rows(), start=1):
-            if row in repeated:
-                message = repeated_id(reader.read(row, cells).item_id, repeated[row], row)
-                self.log.add("error", message, row=row, column=column, kind="duplicate")
+        numbers = dict.fromkeys(repeated.values(), 0)
+        for place, cells in enumerate(rows := self.table.rows(), start=1):
+            if place in numbers:
+                numbers[place] = rows.number
+            if place in repeated:
+                item_id = reader.read(place, rows.number, cells).item_id
+                message = repeated_id(item_id, numbers[repeated[place]], rows.number)
+                self.log.add("error", message, row=rows.number, column=column, kind="duplicate")

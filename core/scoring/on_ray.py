@@ -260,7 +260,7 @@ class Looker:
         reader, problem = RowReader(self.mapping, log), ""
         try:
             for line in table["row"].to_pylist():
-                item = reader.read(0, _parsed(line))
+                item = reader.read(0, 0, _parsed(line))
                 ids += id_hash(item.item_id)
                 content += int.from_bytes(
                     hashlib.blake2b(line.encode("utf-8", "replace"), digest_size=8).digest(), "big"
@@ -368,7 +368,7 @@ class Scorer:
 
     def _score(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         reader = RowReader(self.plan.mapping, FindingLog())
-        items = [reader.read(0, row) for row in rows]
+        items = [reader.read(0, 0, row) for row in rows]
         hashes = np.array([int.from_bytes(id_hash(item.item_id), "little") for item in items], dtype=np.uint64)
         fresh = [k for k in range(len(items)) if not self._is_done(hashes[k])]
         if not fresh:

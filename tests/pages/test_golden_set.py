@@ -268,7 +268,7 @@ def test_an_out_of_scale_label_is_found_and_freezing_forbidden(place: Place) -> 
     screen = bring(place, "mine.csv", as_csv(listed))
     findings = frame_with(screen, "severity")
     error = findings[findings["severity"] == "error"].iloc[0]
-    assert (error["row"], error["column"]) == (7, "human_clarity")
+    assert (error["row"], error["column"]) == (8, "human_clarity")
     assert button(screen, "Freeze this golden set").disabled
     assert "This cannot be used yet. A number was expected, 'excellent' came" in texts(screen)
 
@@ -287,15 +287,15 @@ def test_broken_rows_are_left_out_in_one_press_and_the_set_says_so(place: Place)
     press(screen, "Leave out the 33 broken rows")
     press(screen, "Freeze this golden set")
     assert len(frozen(place).items) == 27
-    assert "Frozen without 33 rows (1, 2, 3, 4, 5, 6, …) of its file." in texts(screen)
+    assert "Frozen without 33 rows (2, 3, 4, 5, 6, 7, …) of its file." in texts(screen)
     words = projects.rows_left_out(place.store, place.project_id, frozen(place).digest)
-    assert words == "33 rows (1, 2, 3, 4, 5, 6, …)"
+    assert words == "33 rows (2, 3, 4, 5, 6, 7, …)"
 
 
 def test_the_broken_rows_as_a_file_run_no_formula() -> None:
     table = read_upload(b'target,human_x\n"=cmd()",bad\nb,2\n', "x.csv")
-    csv = projects.rows_csv(table, {1: "A number was expected"})
-    assert csv == "row,what is wrong,target,human_x\n1,A number was expected,'=cmd(),bad\n"
+    csv = projects.rows_csv(table, {2: "A number was expected"})
+    assert csv == "row,what is wrong,target,human_x\n2,A number was expected,'=cmd(),bad\n"
 
 
 @pytest.mark.parametrize(

@@ -25,26 +25,32 @@ Chunk = Mapping[str, Sequence[Any]]
 """Column → its cells in some rows that follow each other, None where a row has none."""
 
 
-def json_columns(table: TableFile, wanted: Sequence[str], number: str) -> Iterator[tuple[int, Chunk]]:
-    """The number of rows before, and the cells of `wanted` columns; that called `number` mostly holds numbers.
+def json_columns(table: TableFile, wanted: Sequence[str], number: str) -> Iterator[tuple[Sequence[int], Chunk]]:
+    """The rows' numbers in the file, and the cells of `wanted` columns; that called `number` mostly holds numbers.
 
     GoldenError, when it is reached, for a line that is no object.
     """
-    start = 0
+    start = line = 0
     if table.document is None and table.source.suffix in (".jsonl", ".ndjson") and table.encoding == "utf-8-sig":
         for block in table.source.blocks(_BLOCK):
             text = block.removeprefix(codecs.BOM_UTF8) if not start else block
-            cells = _by_column(text, wanted, number) or _by_line(text, wanted)
+            n_lines = text.count(b"\n") + (not text.endswith(b"\n"))
+            numbers: Sequence[int] = range(line + 1, line + 1 + n_lines)
+            cells = _by_column(text, wanted, number)
+            if cells is None:
+                filled = [k for k, one in enumerate(text.decode().split("\n")) if one and not one.isspace()]
+                numbers, cells = [line + 1 + k for k in filled], _by_line(text, wanted)
             if cells is None:
                 break
-            yield start, cells
-            start += len(cells[wanted[0]])
+            yield numbers, cells
+            start += len(numbers)
+            line += n_lines
         else:
             return
-    rows = iter(table.rows(start))
-    while some := list(islice(rows, ROWS)):
-        yield start, _cells(some, wanted)
-        start += len(some)
+    rows = table.rows(start)
+    numbered = ((rows.number, row) for row in rows)
+    while some := list(islice(numbered, ROWS)):
+        yield [number for number, _ in some], _cells([row for _, row in some], wanted)
 
 
 def _by_column(text: bytes, wanted: Sequence[str], number: str) -> Chunk | None:

@@ -22,7 +22,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -225,6 +225,13 @@ class Recording:
     rows: Iterable[Mapping[str, Any]] = field(repr=False)
     digest: str = ""
     findings: tuple[Finding, ...] = ()
+    numbers: Sequence[int] = field(default=(), repr=False)
+
+    def numbered(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
+        """Every row with its number in the file."""
+        if isinstance(self.rows, _RowsOfFile):
+            return self.rows.numbered()
+        return zip(self.numbers or count(1), self.rows, strict=False)
 
 
 def load_recording(
@@ -247,7 +254,9 @@ def load_recording(
     table = read(data, label, suffix=suffix, max_mb=max_mb, max_rows=max_rows)
     shape = shape_of(table.columns, table.rows[0])
     rows = tuple(_flat_rows(shape, table.rows))
-    return Recording(label, shape, _columns_of(rows, label), rows, hashlib.sha256(data).hexdigest(), table.findings)
+    return Recording(
+        label, shape, _columns_of(rows, label), rows, hashlib.sha256(data).hexdigest(), table.findings, table.numbers
+    )
 
 
 def open_recording(path: Path) -> Recording:
@@ -282,6 +291,11 @@ class _RowsOfFile:
     def __iter__(self) -> Iterator[Mapping[str, Any]]:
         return _flat_rows(self.shape, self.table.rows())
 
+    def numbered(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
+        rows = self.table.rows()
+        for row in _flat_rows(self.shape, rows):
+            yield rows.number, row
+
 
 def suffix_of_recording(label: str) -> str:
     """The format of a recording by its name; one of an unknown ending is taken for JSON lines."""
@@ -301,7 +315,7 @@ def _columns_of(rows: Iterable[Row], label: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One row: `row` counts data rows from 1; `replies` None where the row has no such cell; `score` as it came.
+    """One row: `row` is its number in the file; `replies` None where the row has no such cell; `score` as it came.
 
     `has_score` tells an empty score (unscored) from a missing cell.  `sample` "" where no column numbers samples.
     `calibrated` and `calibration_item` are what our own verdict files say beside a score.
@@ -340,7 +354,7 @@ def entries(recording: Recording, columns: Columns, aspect: str = "", *, any_id:
     id_column, reply_column, score_column = roles["item_id"], roles.get("replies", ""), roles.get("score", "")
     reason, sample, rated = roles.get("reason", ""), roles.get("sample", ""), roles.get("aspect", "")
     wanted = aspect_key(aspect)
-    for row, cells in enumerate(recording.rows, start=1):
+    for row, cells in recording.numbered():
         if rated and wanted and aspect_key(text_of(cells.get(rated))) != wanted:
             continue
         yield Entry(

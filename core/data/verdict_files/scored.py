@@ -73,9 +73,8 @@ def read_scored(path: Path, aspect: str = "") -> ScoredRows | None:
     marked: set[str] = set()
     columns = [name for name in dict.fromkeys((item, score, system, source, rated, mark)) if name]
     chunks = _chunks_of_csv(table, columns) if table.delimiter else json_columns(table, columns, score)
-    for start, chunk in chunks:
-        rows = range(start + 1, start + 1 + len(chunk[item]))
-        kept = [k for k, cell in enumerate(chunk[rated]) if aspect_key(text_of(cell)) == wanted] if rated else rows
+    for rows, chunk in chunks:
+        kept = [k for k, cell in enumerate(chunk[rated]) if aspect_key(text_of(cell)) == wanted] if rated else []
         cells = {name: [column[k] for k in kept] for name, column in chunk.items()} if rated else chunk
         numbers = [rows[k] for k in kept] if rated else rows
         own = _ids(cells[item], path.name, item, numbers)
@@ -113,18 +112,18 @@ def group_columns(columns: Sequence[str]) -> tuple[str, str]:
     return system, source
 
 
-def _chunks_of_csv(table: TableFile, wanted: Sequence[str]) -> Iterator[tuple[int, Chunk]]:
+def _chunks_of_csv(table: TableFile, wanted: Sequence[str]) -> Iterator[tuple[Sequence[int], Chunk]]:
     """As `json_columns`."""
     lines = csv_cells(table.lines(), table.delimiter, table.source)
-    columns = column_names(next(lines, []), table.source)
-    places, start = [columns.index(name) for name in wanted], 0
-    while rows := list(islice(lines, ROWS)):
-        for k, row in enumerate(rows):
+    columns = column_names(next(lines, (0, []))[1], table.source)
+    places = [columns.index(name) for name in wanted]
+    while some := list(islice(lines, ROWS)):
+        numbers, rows = zip(*some, strict=True)
+        for number, row in some:
             if len(row) != len(columns):
                 came = f"{len(row)} cells came where the header names {len(columns)}"
-                raise table.source.refuse(f"{came}; a text with the delimiter must be quoted.", row=start + k + 1)
-        yield start, {name: [row[place] for row in rows] for name, place in zip(wanted, places, strict=True)}
-        start += len(rows)
+                raise table.source.refuse(f"{came}; a text with the delimiter must be quoted.", row=number)
+        yield numbers, {name: [row[place] for row in rows] for name, place in zip(wanted, places, strict=True)}
 
 
 # ── cells ────────────────────────────────────────────────────────────────────────────────────────────────────

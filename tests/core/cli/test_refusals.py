@@ -28,7 +28,7 @@ REFUSED: list[tuple[str, tuple[int, str], str]] = [
     ("ceiling means.csv --aspect charm", ASPECT, "ann_charm"),
     (f"ceiling {ON} --panel crowd", ASPECT, "crowd"),
     (f"score {SUMMARIES} --judge-file none.yaml --out v.jsonl", JUDGE, "none.yaml"),
-    ("score items.csv --judge-file {judge} --out v.jsonl", GOLDEN, "items.csv, row 2: 4 cells came"),
+    ("score items.csv --judge-file {judge} --out v.jsonl", GOLDEN, "items.csv, row 3: 4 cells came"),
     (f"recheck {{judge}} {SUMMARIES} --aspect relevance --against none.yaml", GOLDEN, "no newer labels"),
     ("recheck {judge} newer.jsonl --aspect relevance --alpha 0.7", USAGE, "--alpha must lie between 0 and 0.5"),
     ("recheck {judge} newer.jsonl --aspect relevance --against none.yaml", JUDGE, "none.yaml"),

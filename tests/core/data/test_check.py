@@ -153,7 +153,7 @@ def test_check_json_tells_what_it_can_of_a_file_with_errors(tmp_path: Path) -> N
     body = check_file(path)
     assert not body["usable"]
     assert body["digest"] is None
-    assert [f["row"] for f in body["findings"] if f["severity"] == "error"] == [2, 3]
+    assert [f["row"] for f in body["findings"] if f["severity"] == "error"] == [3, 4]
     path.write_text("a,b\n1,2\n", encoding="utf-8")
     body = check_file(path)
     assert (body["n_items"], body["n_rows"], body["aspects"]) == (0, 1, {})

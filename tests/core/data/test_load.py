@@ -101,7 +101,7 @@ def test_load_golden_raises_the_first_error_with_its_place(csv_file: Path) -> No
     csv_file.write_text("item_id,target,human_x\n1,a,3\n2,b,bad\n3,c,worse\n", encoding="utf-8")
     with pytest.raises(GoldenError, match=r"'bad' came.*1 more errors") as caught:
         load_golden(csv_file)
-    assert (caught.value.file, caught.value.row, caught.value.column) == ("my set.v2.csv", 2, "human_x")
+    assert (caught.value.file, caught.value.row, caught.value.column) == ("my set.v2.csv", 3, "human_x")
 
 
 def test_load_golden_follows_a_mapping_and_a_limit(csv_file: Path) -> None:

@@ -217,9 +217,9 @@ def test_ranks_of_several_aspects_stand_side_by_side(tmp_path: Path) -> None:
 
 
 def test_what_is_wrong_in_a_wide_file_is_told_with_its_row(tmp_path: Path) -> None:
-    with pytest.raises(GoldenError, match=r"row 2.*4 is no rank: the source has 2 texts"):
+    with pytest.raises(GoldenError, match=r"row 3.*4 is no rank: the source has 2 texts"):
         load_golden(wide(tmp_path, LETTERS.replace("Ds.,m1,1", "Ds.,m1,4")))
-    with pytest.raises(GoldenError, match="row 2"):
+    with pytest.raises(GoldenError, match="row 3"):
         load_golden(wide(tmp_path, LETTERS.replace("q2,", "q1,")))
 
 

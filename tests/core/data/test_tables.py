@@ -54,7 +54,7 @@ def test_windows_1252_is_read_with_a_warning_that_names_the_line() -> None:
     table = read_table("item_id,target\n1,plain\n2,café – €\n".encode("cp1252"), "set.csv")
     assert table.rows[1]["target"] == "café – €"
     (finding,) = table.findings
-    assert (finding.severity, finding.row) == ("warning", 2)
+    assert (finding.severity, finding.row) == ("warning", 3)
     assert "line 3" in finding.message
 
 
@@ -73,7 +73,7 @@ def test_bytes_of_no_encoding_are_refused() -> None:
 
 
 BROKEN: list[tuple[str, bytes, str, int | None]] = [
-    ("a.jsonl", b'{"target": "x"}\n\n{"target": \n', "Line 3 is not JSON", 2),
+    ("a.jsonl", b'{"target": "x"}\n\n{"target": \n', "Line 3 is not JSON", 3),
     ("a.jsonl", b'{"target": "x"}\n[1]\n', "Line 2 must be a JSON object, a list came", 2),
     ("a.jsonl", b"[" * 100_000, "nested too deeply", 1),
     ("a.jsonl", b'{"human_a": ' + b"9" * 5000 + b"}", "number in it is too long", 1),
@@ -81,8 +81,8 @@ BROKEN: list[tuple[str, bytes, str, int | None]] = [
     ("a.json", b'["x"]', "JSON object was expected, a str came", 1),
     ("a.json", b'"x"', "array of objects was expected, a str came", None),
     ("a.json", b"[]", "no data rows", None),
-    ("a.csv", b"target,human_a\nx,1\ny,2,3\n", "3 cells came where the header names 2", 2),
-    ("a.csv", b'target,human_a\n"x,1\ny,2\n', "broken at line 3", 1),
+    ("a.csv", b"target,human_a\nx,1\ny,2,3\n", "3 cells came where the header names 2", 3),
+    ("a.csv", b'target,human_a\n"x,1\ny,2\n', "broken at line 3", 2),
     ("a.csv", b"target,target\nx,1\n", "Two columns have this name", None),
     ("a.csv", b"target,human_a\n", "no data rows", None),
     ("a.csv", b"\n\n", "empty", None),
@@ -130,7 +130,7 @@ def test_short_rows_are_filled_and_told_in_few_words() -> None:
     table = read_table(b"item_id,target,human_a\n1,x,3\n2,y\n" + b"1,x\n" * 999, "a.csv")
     assert table.rows[1] == {"item_id": "2", "target": "y"}
     first, *_, last = table.findings
-    assert (first.severity, first.row, first.column) == ("warning", 2, "human_a")
+    assert (first.severity, first.row, first.column) == ("warning", 3, "human_a")
     assert (len(table.findings), last.message) == (11, "990 more like this in this column.")
 
 
@@ -280,8 +280,8 @@ def test_blank_lines_before_and_between_are_skipped_and_stray_cells_refused() ->
     assert len(read_table(workbook([], ["target"], [None], ["x"]), "a.xlsx").rows) == 1
     with pytest.raises(GoldenError, match="right of the 1 named") as caught:
         read_table(workbook(["target"], ["x"], ["y", "note"]), "a.xlsx")
-    assert caught.value.row == 2
-    with pytest.raises(GoldenError, match="first visible sheet is empty"):
+    assert caught.value.row == 3
+    with pytest.raises(GoldenError, match="The sheet 'Sheet' is empty"):
         read_table(workbook(), "a.xlsx")
 
 
@@ -347,7 +347,7 @@ def test_a_broken_row_is_refused_when_it_is_reached(tmp_path: Path) -> None:
     path.write_bytes(b"item_id,target\na,b\nc,d,e\n")
     rows = iter(open_table(path, max_mb=None).rows())
     assert next(rows) == {"item_id": "a", "target": "b"}
-    with pytest.raises(GoldenError, match=r"^f.csv, row 2: 3 cells came where the header names 2"):
+    with pytest.raises(GoldenError, match=r"^f.csv, row 3: 3 cells came where the header names 2"):
         next(rows)
 
 

@@ -78,7 +78,7 @@ def test_one_slip_is_asked_about_with_its_row(slip: str, tmp_path: Path) -> None
     cells = ["5", "4", "3", "2", "1", "3", slip, "2", "1", "4"]
     path = written(tmp_path, "item_id,target,human_q", [f"{k},Text {k}.,{cell}" for k, cell in enumerate(cells)])
     (finding,) = [f for f in check_file(path)["findings"] if f["severity"] == "error"]
-    assert (finding["row"], finding["column"]) == (7, "human_q")
+    assert (finding["row"], finding["column"]) == (8, "human_q")
     table = read_table(path)
     built = build_golden(table, propose_mapping(table.columns, table.rows))
     assert [(q.kind, q.aspect, q.numbers) for q in built.questions] == [("missing", "q", (float(slip),))]

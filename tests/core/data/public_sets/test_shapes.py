@@ -57,7 +57,7 @@ EDITS = {  # set, file, text there, text in its place, what the message holds
         0,
         "3,5,2,4\n",
         "3,5\n",
-        "row 9, column 'InformativenessRating': 7 cells came where the header names 9.",
+        "row 10, column 'InformativenessRating': 7 cells came where the header names 9.",
     ),
     "other article text": ("newsroom", 0, "council of 17", "council of 18", "differs from that of row 1"),
     "rating is empty": ("newsroom", 0, "1,5,2,3", ",5,2,3", "column 'CoherenceRating': a number was expected"),
@@ -109,7 +109,7 @@ def read(path: Path, kind: str, columns: tuple[str, ...] = ("a",), max_bytes: in
 BODIES = {  # what any table is refused for, and beyond that: other columns, short rows, an encoding that is a guess
     "an object": ("json", b'{"rows": []}', "row 1, column 'a': the field is missing; there are: 'rows'"),
     "nothing": ("json", b"[]", "The file holds no data rows"),
-    "other encoding": ("csv", b"a\ncaf\xe9\n", "row 1: The file is not UTF-8 (first at line 2). Is this"),
+    "other encoding": ("csv", b"a\ncaf\xe9\n", "row 2: The file is not UTF-8 (first at line 2). Is this"),
     "too large": ("json", b" " * 10_001, "It is too large: at most 0.009537 MB are read"),
 }
 

@@ -86,8 +86,8 @@ def test_blocks_end_with_lines_whatever_their_size(tmp_path: Path, monkeypatch: 
     for size in (1, 60, 100):
         monkeypatch.setattr(module, "_BLOCK", size)
         assert cells_in(path) == whole
-    starts = [start for start, _ in json_columns(open_recorded(path), WANTED, "score")]
-    assert starts == [0, 2, 4, 6, 8]  # 100 bytes end within the second of lines of some 65
+    starts = [numbers[0] for numbers, _ in json_columns(open_recorded(path), WANTED, "score")]
+    assert starts == [1, 3, 5, 7, 9]  # 100 bytes end within the second of lines of some 65
 
 
 @pytest.mark.parametrize(

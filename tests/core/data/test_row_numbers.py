@@ -1,0 +1,120 @@
+"""Messages name rows by the numbers that a spreadsheet shows, and lines of JSON lines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import openpyxl
+import pytest
+
+from core.data import check_file, load_golden, load_items, read_upload
+from core.data.golden import build_golden, golden_table
+from core.data.verdict_files import load_recording
+from core.data.verdict_files.scored import read_scored
+from core.errors import GoldenError
+from core.scoring.item_file import validate_items
+
+HEADER = "item_id,target,human_quality\n"
+
+
+def rows_named(path: Path) -> list[int]:
+    return [f["row"] for f in check_file(path)["findings"] if f["severity"] == "error" and f["row"]]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "row"),
+    [
+        ("t.csv", f"{HEADER}a,one,1\nb,two,x\n", 3),
+        ("t.tsv", f"{HEADER}a,one,1\nb,two,x\n".replace(",", "\t"), 3),
+        ("t.csv", f"{HEADER}\na,one,1\n\n\nb,two,x\n", 6),
+        ("t.csv", f'{HEADER}a,"one\n\nline",1\nb,two,x\n', 3),
+        ("t.csv", f"sep=;\n{HEADER}a,one,1\nb,two,x\n".replace(",", ";"), 4),
+        (
+            "t.csv",
+            f'{HEADER}Id,Text,Score\n"{{""ImportId"":""a""}}","{{""ImportId"":""b""}}","{{""ImportId"":""c""}}"\n'
+            "a,one,1\nb,two,x\n",
+            5,
+        ),
+        ("t.jsonl", '{"target": "one", "human_quality": 1}\n\n{"target": "two", "human_quality": "x"}\n', 3),
+        ("t.json", '[{"target": "one", "human_quality": 1}, {"target": "two", "human_quality": "x"}]', 2),
+    ],
+)
+def test_a_bad_label(name: str, text: str, row: int, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_text(text, "utf-8")
+    assert rows_named(path) == [row]
+    with pytest.raises(GoldenError) as raised:
+        load_golden(path)
+    assert raised.value.row == row
+    built = build_golden(golden_table(read_upload(path.read_bytes(), name)))
+    assert list(built.broken) == [row]
+
+
+def test_rows_of_a_workbook(tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    sheet = book.active
+    for cells in (
+        [],
+        ["item_id", "target", "human_quality"],
+        ["a", "one", 1],
+        ["h", "hidden", 2],
+        [],
+        ["b", "two", "x"],
+    ):
+        sheet.append(cells)
+    sheet.row_dimensions[4].hidden = True
+    book.save(tmp_path / "book.xlsx")
+    assert rows_named(tmp_path / "book.xlsx") == [6]
+
+
+def test_a_large_upload_is_read_elsewhere_with_the_same_numbers() -> None:
+    text = HEADER + "".join(f"i{k},{'word ' * 300},{k % 5}\n" for k in range(900)) + "last,two,x\n"
+    built = build_golden(golden_table(read_upload(text.encode(), "t.csv")))
+    assert list(built.broken) == [902]
+
+
+def test_both_rows_of_a_repeated_id(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(f"{HEADER}a,one,1\n\nb,two,2\na,three,3\n", "utf-8")
+    for look in (load_golden, validate_items):
+        with pytest.raises(GoldenError, match="stands in row 2 and again in row 5"):
+            look(path)
+
+
+def test_ids_made_from_places_agree(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("target,human_quality\n\none,1\ntwo,2\n", "utf-8")
+    lines = tmp_path / "t.jsonl"
+    lines.write_text('\n{"target": "one"}\n{"target": "two"}\n', "utf-8")
+    for ids in (
+        load_golden(path).item_ids,
+        load_items(path).item_ids,
+        load_items(lines).item_ids,
+        *([item.item_id for batch in validate_items(file).batches(1) for item in batch] for file in (path, lines)),
+    ):
+        assert tuple(ids) == ("row-1", "row-2")
+    assert [item.item_id for (item,) in validate_items(path).batches(1, 1)] == ["row-2"]
+
+
+def test_rows_left_out_by_number_leave_the_other_ids() -> None:
+    table = golden_table(read_upload(b"target,human_quality\none,1\ntwo,x\nthree,2\n", "t.csv"))
+    golden = build_golden(table, left_out=(3,)).golden
+    assert golden is not None
+    assert golden.item_ids == ("row-1", "row-3")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "row"),
+    [
+        ("v.csv", "item_id,score\na,1\n\nb,x\n", 4),
+        ("v.jsonl", '{"item_id": "a", "score": 1}\n\n{"item_id": "b", "score": "x"}\n', 3),
+        ("v.jsonl", '{"item_id": "a", "score": 1}\n{"item_id": "b", "score": "x"}\n', 2),
+    ],
+)
+def test_a_verdict_file(name: str, text: str, row: int, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_text(text, "utf-8")
+    with pytest.raises(GoldenError) as raised:
+        read_scored(path)
+    assert raised.value.row == row
+    assert [number for number, _ in load_recording(path).numbered()] == [row - (1 if row == 2 else 2), row]
