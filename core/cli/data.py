@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from core.cli.options import Golden, JsonFlag, MapOption, RanksOption, ValuesOption, VerboseFlag, chosen_ranks
+from core.cli.options import (
+    Golden,
+    JsonFlag,
+    MapOption,
+    RanksOption,
+    SheetOption,
+    ValuesOption,
+    VerboseFlag,
+    chosen_ranks,
+)
 from core.cli.output import notes, place, progress_bar, tell
 from core.errors import UsageError
 from core.wording import counted
@@ -28,13 +37,14 @@ def check(
     ranks: RanksOption = None,
     values: ValuesOption = None,
     mapped: MapOption = None,
+    sheet: SheetOption = None,
     verbose: VerboseFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Validate a golden set: columns, scales, groups, ids and labels."""
     from core.data import check_file
 
-    report = check_file(golden, ranks=chosen_ranks(ranks), values=values, mapping=mapped)
+    report = check_file(golden, ranks=chosen_ranks(ranks), values=values, mapping=mapped, sheet=sheet)
     tell(report, _check_words(report, str(golden), verbose=verbose), as_json)
     if any(finding["severity"] == "error" for finding in report["findings"]):
         raise typer.Exit(1)

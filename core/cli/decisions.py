@@ -16,6 +16,7 @@ from core.cli.options import (
     JudgeFilesOption,
     MapOption,
     RanksOption,
+    SheetOption,
     ValuesOption,
     chosen_ranks,
     read_table,
@@ -39,6 +40,7 @@ def threshold(
     ranks: RanksOption = None,
     values: ValuesOption = None,
     mapped: MapOption = None,
+    sheet: SheetOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Find the score from which on to say yes, and how often that is right."""
@@ -46,7 +48,7 @@ def threshold(
     from core.data import load_golden
     from core.stats.threshold import yes_no_words
 
-    loaded = load_golden(golden, ranks=chosen_ranks(ranks), values=values, mapping=mapped)
+    loaded = load_golden(golden, ranks=chosen_ranks(ranks), values=values, mapping=mapped, sheet=sheet)
     table, _, off = read_table(loaded, verdicts, aspect, values)
     chosen = choose_threshold(
         loaded,
@@ -72,6 +74,7 @@ def preferences(
     all_items: AllItemsFlag = False,
     values: ValuesOption = None,
     mapped: MapOption = None,
+    sheet: SheetOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Rank systems from pairs of texts, by raters and by a judge."""
@@ -79,7 +82,7 @@ def preferences(
     from core.data import load_golden
     from core.stats.preferences import agreement_words, strength_lines
 
-    loaded, table, off = load_golden(golden, values=values, mapping=mapped), None, list[str]()
+    loaded, table, off = load_golden(golden, values=values, mapping=mapped, sheet=sheet), None, list[str]()
     if verdicts is not None:
         table, _, off = read_table(loaded, verdicts, aspect, values)
     outcome = preferred(loaded, aspect, table, judge_file=judge_file, all_items=all_items)

@@ -17,6 +17,7 @@ from core.cli.options import (
     JudgeFilesOption,
     MapOption,
     RanksOption,
+    SheetOption,
     StatisticOption,
     ValuesOption,
     chosen_ranks,
@@ -46,13 +47,14 @@ def examine(
     ranks: RanksOption = None,
     values: ValuesOption = None,
     mapped: MapOption = None,
+    sheet: SheetOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Find where a judge fails and what it leans on."""
     from core.api.examined import examine as examined
     from core.data import load_golden
 
-    loaded = load_golden(golden, ranks=chosen_ranks(ranks), values=values, mapping=mapped)
+    loaded = load_golden(golden, ranks=chosen_ranks(ranks), values=values, mapping=mapped, sheet=sheet)
     table, _, off = read_table(loaded, verdicts, aspect, values)
     examination = examined(
         loaded,

@@ -18,6 +18,7 @@ from core.cli.options import (
     MapOption,
     RanksOption,
     SeedOption,
+    SheetOption,
     ValuesOption,
     VerboseFlag,
     cache_for,
@@ -70,6 +71,7 @@ def recheck(
     ranks: RanksOption = None,
     values: ValuesOption = None,
     mapped: MapOption = None,
+    sheet: SheetOption = None,
     verbose: VerboseFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -91,7 +93,7 @@ def recheck(
 
     outcome = look_again(
         judge_file,
-        load_golden(golden, **how),
+        load_golden(golden, sheet=sheet, **how),
         aspect,
         verdicts=verdicts,
         before=before,

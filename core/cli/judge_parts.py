@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from core.cli.options import Golden, JsonFlag, MapOption, RanksOption, ValuesOption, chosen_ranks, reply_cache
+from core.cli.options import (
+    Golden,
+    JsonFlag,
+    MapOption,
+    RanksOption,
+    SheetOption,
+    ValuesOption,
+    chosen_ranks,
+    reply_cache,
+)
 from core.cli.output import (
     alignment_line,
     notes,
@@ -44,6 +53,7 @@ def ablate(
     ranks: RanksOption = None,
     values: ValuesOption = None,
     mapped: MapOption = None,
+    sheet: SheetOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Measure what each part of a calibration adds.
@@ -53,7 +63,10 @@ def ablate(
     from core.api.repeated import ablate as take_away
     from core.api.repeated import ablation_json, other_result, save_ablation
 
-    with stages_shown() as progress, _repeated(judge_file, golden, judge, (ranks, values, mapped), progress) as run:
+    with (
+        stages_shown() as progress,
+        _repeated(judge_file, golden, judge, (ranks, values, mapped, sheet), progress) as run,
+    ):
         result = take_away(run, with_steps=steps, progress=progress)
         said = other_result(judge_file, run)
     body = (ablation_json(result) if out is None else save_ablation(result, out)) | {"warnings": list(said)}
@@ -62,15 +75,20 @@ def ablate(
 
 @contextmanager
 def _repeated(
-    judge_file: Path, golden: Path, judge: str, said: tuple[RanksOption, ValuesOption, MapOption], progress: Progress
+    judge_file: Path,
+    golden: Path,
+    judge: str,
+    said: tuple[RanksOption, ValuesOption, MapOption, SheetOption],
+    progress: Progress,
 ) -> Iterator[CalibratedRun]:
     from core.api.repeated import repeated
     from core.data import load_golden
     from core.export.judge_reading import kind_of_file, open_file
 
     spec = str(open_file(judge_file).card["judge"]["spec"]) if kind_of_file(judge_file) == "judge" else ""
-    ranks, values, mapped = said
-    loaded, kept = load_golden(golden, ranks=chosen_ranks(ranks), values=values, mapping=mapped), reply_cache(spec)
+    ranks, values, mapped, sheet = said
+    loaded = load_golden(golden, ranks=chosen_ranks(ranks), values=values, mapping=mapped, sheet=sheet)
+    kept = reply_cache(spec)
     with repeated(judge_file, loaded, judge=judge, replies=kept, progress=progress) as run:
         yield run
 

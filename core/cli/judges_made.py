@@ -25,6 +25,7 @@ from core.cli.options import (
     SamplesOption,
     SeedOption,
     ShareOption,
+    SheetOption,
     SplitOption,
     StatisticOption,
     StepsOption,
@@ -134,6 +135,7 @@ def calibrate(
     ranks: RanksOption = None,
     values: ValuesOption = None,
     mapped: MapOption = None,
+    sheet: SheetOption = None,
     verbose: VerboseFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -159,6 +161,7 @@ def calibrate(
         ranks=chosen_ranks(ranks),
         values=values,
         mapping=mapped,
+        sheet=sheet,
     )
     asking = chosen_asking(judge, temperature, **style, **told)
     how: dict[str, Any] = {"settings": chosen, "definition": definition, "asking": asking}
@@ -206,6 +209,7 @@ def fuse(
     ranks: RanksOption = None,
     values: ValuesOption = None,
     mapped: MapOption = None,
+    sheet: SheetOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Join several judges and metrics into one, and measure it next to its parts."""
@@ -215,7 +219,7 @@ def fuse(
 
     with stages_shown() as progress:
         fused = join(
-            load_golden(golden, ranks=chosen_ranks(ranks), values=values, mapping=mapped),
+            load_golden(golden, ranks=chosen_ranks(ranks), values=values, mapping=mapped, sheet=sheet),
             aspect,
             [name.strip() for name in with_.split(",") if name.strip()],
             method=method,

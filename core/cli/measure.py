@@ -23,6 +23,7 @@ from core.cli.options import (
     MapOption,
     RanksOption,
     SeedOption,
+    SheetOption,
     StatisticOption,
     ValuesOption,
     chosen_level,
@@ -75,6 +76,7 @@ def align(
     ranks: RanksOption = None,
     values: ValuesOption = None,
     mapped: MapOption = None,
+    sheet: SheetOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Measure the agreement of verdicts with the raters."""
@@ -83,7 +85,7 @@ def align(
     from core.data import load_golden
     from core.stats.claims import backwards_words
 
-    loaded = load_golden(golden, ranks=chosen_ranks(ranks), values=values, mapping=mapped)
+    loaded = load_golden(golden, ranks=chosen_ranks(ranks), values=values, mapping=mapped, sheet=sheet)
     table, unknown, off = read_table(loaded, verdicts, aspect, values)
     body, lines = {"n_unknown": unknown} | noted(off), [*_unknown_words(unknown, len(table)), *off]
     common: Mapping[str, Any] = {
@@ -145,13 +147,14 @@ def compare(
     ranks: RanksOption = None,
     values: ValuesOption = None,
     mapped: MapOption = None,
+    sheet: SheetOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Test whether one judge agrees better with the raters than another."""
     from core.api.measures import compare as measure
     from core.data import load_golden
 
-    loaded = load_golden(golden, ranks=chosen_ranks(ranks), values=values, mapping=mapped)
+    loaded = load_golden(golden, ranks=chosen_ranks(ranks), values=values, mapping=mapped, sheet=sheet)
     a, _, off_a = read_table(loaded, verdicts_a, aspect, values)
     b, _, off_b = read_table(loaded, verdicts_b, aspect, values)
     comparison = measure(
@@ -200,6 +203,7 @@ def ceiling(
     ranks: RanksOption = None,
     values: ValuesOption = None,
     mapped: MapOption = None,
+    sheet: SheetOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Measure how well raters agree with each other, and compare a judge with them."""
@@ -208,7 +212,8 @@ def ceiling(
     from core.data import load_golden
     from core.stats import EPSILONS, annotator_test_words, beside_people_words
 
-    loaded, at = load_golden(golden, ranks=chosen_ranks(ranks), values=values, mapping=mapped), chosen_level(level)
+    loaded = load_golden(golden, ranks=chosen_ranks(ranks), values=values, mapping=mapped, sheet=sheet)
+    at = chosen_level(level)
     people = measure(loaded, aspect, statistic=statistic, level=at, panel=panel, bootstrap=bootstrap, seed=seed)
     body, lines = people.as_json(), _ceiling_words(people)
     if verdicts is not None:
@@ -261,6 +266,7 @@ def estimate_means(
     ranks: RanksOption = None,
     values: ValuesOption = None,
     mapped: MapOption = None,
+    sheet: SheetOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Estimate the mean of each system from many verdicts and few labels."""
@@ -268,7 +274,7 @@ def estimate_means(
     from core.data import load_golden
 
     estimated = estimate(
-        load_golden(golden, ranks=chosen_ranks(ranks), values=values, mapping=mapped),
+        load_golden(golden, ranks=chosen_ranks(ranks), values=values, mapping=mapped, sheet=sheet),
         verdicts,
         aspect,
         items=items,
@@ -302,6 +308,7 @@ def plan_labels(
     ranks: RanksOption = None,
     values: ValuesOption = None,
     mapped: MapOption = None,
+    sheet: SheetOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Plan how many labels to collect: what each number of them can show."""
@@ -314,7 +321,7 @@ def plan_labels(
         raise UsageError("A pilot takes --pilot GOLDEN, --verdicts FILE and --aspect NAME together.")
     known, off = None, list[str]()
     if pilot is not None and verdicts is not None:
-        loaded = load_golden(pilot, ranks=chosen_ranks(ranks), values=values, mapping=mapped)
+        loaded = load_golden(pilot, ranks=chosen_ranks(ranks), values=values, mapping=mapped, sheet=sheet)
         table, _, off = read_table(loaded, verdicts, aspect, values)
         known = label_pilot(loaded, table, aspect)
     plan = planned(items, sources or items, raters, pilot=known)

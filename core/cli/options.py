@@ -43,6 +43,9 @@ MapOption = Annotated[
         "--map", help="Which column plays which part: target=agent_answer,source=question,human_quality=stars."
     ),
 ]
+SheetOption = Annotated[
+    str | None, typer.Option("--sheet", help="Sheet of the golden set's workbook; by default the first visible one.")
+]
 JsonFlag = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
 VerboseFlag = Annotated[bool, typer.Option("--verbose", help="Print every detail and every caution.")]
 StatisticOption = Annotated[Literal["pearson", "spearman", "kendall"], typer.Option("--statistic")]

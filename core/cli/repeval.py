@@ -16,6 +16,7 @@ from core.cli.options import (
     MapOption,
     RanksOption,
     SeedOption,
+    SheetOption,
     StatisticOption,
     ValuesOption,
     chosen_level,
@@ -78,6 +79,7 @@ def repeval(
     ranks: RanksOption = None,
     values: ValuesOption = None,
     mapped: MapOption = None,
+    sheet: SheetOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Read text quality out of a model's hidden states, with a heat map."""
@@ -86,7 +88,7 @@ def repeval(
 
     with progress_bar("texts") as show:
         fitted = fit_repeval(
-            load_golden(golden, ranks=chosen_ranks(ranks), values=values, mapping=mapped),
+            load_golden(golden, ranks=chosen_ranks(ranks), values=values, mapping=mapped, sheet=sheet),
             aspect,
             model=model,
             revision=revision,

@@ -17,6 +17,7 @@ from core.cli.options import (
     RanksOption,
     ReferencesOption,
     SeedOption,
+    SheetOption,
     StatisticOption,
     StepsOption,
     ValuesOption,
@@ -62,6 +63,7 @@ def styles(
     ranks: RanksOption = None,
     values: ValuesOption = None,
     mapped: MapOption = None,
+    sheet: SheetOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Ask a language model in several styles and compare their agreement."""
@@ -72,7 +74,7 @@ def styles(
     from core.settings import Settings
 
     loaded, settings = (
-        load_golden(golden, ranks=chosen_ranks(ranks), values=values, mapping=mapped),
+        load_golden(golden, ranks=chosen_ranks(ranks), values=values, mapping=mapped, sheet=sheet),
         Settings.from_environment(),
     )
     common: dict[str, Any] = {"top_p": top_p, "persona": persona, "references": with_references}

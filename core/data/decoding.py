@@ -152,7 +152,8 @@ def xlsx_rows(file: IO[bytes], options: abc.Mapping[str, Any]) -> abc.Iterator[l
 
     Hidden rows are left out.  A merged cell has its value in each of its rows.
 
-    `options`: ``rows`` and ``cells`` that are read at most, ``unpacked`` bytes that the parts may have together.
+    `options`: ``rows`` and ``cells`` that are read at most, ``unpacked`` bytes that the parts may have together,
+    and ``sheet``, the name of the sheet to read instead.
     """
     _bound_workbook(file, options["unpacked"])
     file.seek(0)
@@ -165,11 +166,11 @@ def xlsx_rows(file: IO[bytes], options: abc.Mapping[str, Any]) -> abc.Iterator[l
             if not book.worksheets:
                 raise GoldenError("The workbook has no sheet with cells.")
             visible = [sheet for sheet in book.worksheets if sheet.sheet_state == "visible"] or book.worksheets
-            sheet = visible[0]
+            sheet = visible[0] if options["sheet"] is None else _named(book.worksheets, options["sheet"])
             hidden, merged = _hidden_and_merged(file, sheet._worksheet_path)
             yield [
                 {
-                    "visible": len(visible),
+                    "others": [other.title for other in visible if other is not sheet],
                     "name": sheet.title,
                     "hidden_before": sheet is not book.worksheets[0],
                     "hidden_rows": len(hidden),
@@ -181,6 +182,16 @@ def xlsx_rows(file: IO[bytes], options: abc.Mapping[str, Any]) -> abc.Iterator[l
         raise
     except Exception as problem:  # a hostile workbook can make the XML reader raise nearly anything
         raise GoldenError(f"The workbook cannot be read: {str(problem)[:200]}.") from problem
+
+
+def _named(sheets: abc.Sequence[Any], name: str) -> Any:
+    """The sheet of that name, however it is spelled with capitals.  GoldenError lists the sheets for an unknown one."""
+    alike = [sheet for sheet in sheets if sheet.title.strip().casefold() == name.strip().casefold()]
+    exact = [sheet for sheet in alike if sheet.title == name]
+    if not alike:
+        names = ", ".join(repr(sheet.title[:60]) for sheet in sheets[:20])
+        raise GoldenError(f"The workbook has no sheet {name[:60]!r}. It has: {names}.")
+    return (exact or alike)[0]
 
 
 def _hidden_and_merged(file: IO[bytes], path: str) -> tuple[set[int], dict[int, list[tuple[int, int]]]]:

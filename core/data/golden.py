@@ -66,6 +66,7 @@ def load_golden(
     ranks: abc.Collection[str] | None = None,
     values: Values | str | abc.Sequence[str] | None = None,
     name: str | None = None,
+    sheet: str | None = None,
     max_mb: float | None = None,
 ) -> GoldenSet:
     """Read, map, check and freeze a golden file (CSV, TSV, JSONL, JSON, Parquet, XLSX; text formats also .gz).
@@ -74,11 +75,12 @@ def load_golden(
     the part that `propose_mapping` proposes.  `kept`: role → column of an earlier file, such as `GoldenSet.columns`;
     used where this file has the column and none with the name of the role.  `scales`: aspect → confirmed scale;
     others are found.  `ranks`: aspects or columns that hold ranks within a source, 1 the best; None: those that are
-    called so.  `values`: what codes and choices mean, such as ``"missing=99"`` (`core.data.values`).  `max_mb` bounds
-    the file, packed and unpacked; None: 200 MB, more where more items are allowed.  GoldenError with file, row and
-    column for the first thing that forbids its use; `build_golden` gives all findings.
+    called so.  `values`: what codes and choices mean, such as ``"missing=99"`` (`core.data.values`).  `sheet`
+    names a workbook's sheet; None: the first visible one.  `max_mb` bounds the file, packed and unpacked; None:
+    200 MB, more where more items are allowed.  GoldenError with file, row and column for the first thing that
+    forbids its use; `build_golden` gives all findings.
     """
-    table = _table(path, max_mb)
+    table = _table(path, max_mb, sheet)
     mapping = _chosen(table, mapping, kept)
     table = golden_table(table, ranks, mapping)
     return _usable(build_golden(table, _answered(table, mapping, ranks, values), scales, name=name), path)
@@ -90,10 +92,11 @@ def load_items(
     mapping: Mapped | None = None,
     kept: abc.Mapping[str, str] | None = None,
     name: str | None = None,
+    sheet: str | None = None,
     max_mb: float | None = None,
 ) -> GoldenSet:
     """As `load_golden`, for items to be scored: labels are neither needed nor read; `aspects` is empty."""
-    table = _table(path, max_mb)
+    table = _table(path, max_mb, sheet)
     mapping = _chosen(table, mapping, kept)
     table = golden_table(table, mapping=mapping)
     return _usable(build_golden(table, _answered(table, mapping, None, None), name=name, labels_needed=False), path)
@@ -105,12 +108,13 @@ def check_file(
     mapping: Mapped | None = None,
     ranks: abc.Collection[str] | None = None,
     values: Values | str | abc.Sequence[str] | None = None,
+    sheet: str | None = None,
 ) -> dict[str, Any]:
-    """`as_check_json` of a file; `mapping`, `ranks` and `values` as `load_golden` takes them.
+    """`as_check_json` of a file; `mapping`, `ranks`, `values` and `sheet` as `load_golden` takes them.
 
     GoldenError only when it cannot be read at all, or has no such ranks; the rest are findings.
     """
-    table = golden_table(_table(path), ranks, mapping)
+    table = golden_table(_table(path, sheet=sheet), ranks, mapping)
     return as_check_json(build_golden(table, _answered(table, mapping, ranks, values)))
 
 
@@ -142,8 +146,8 @@ def _chosen(table: Table, mapped: Mapped | None, kept: abc.Mapping[str, str] | N
     return mapped if isinstance(mapped, Mapping) else chosen_roles(table.columns, read_map(mapped), kept or {})
 
 
-def _table(path: str | Path, max_mb: float | None = None) -> Table:
-    return read_table(path, max_mb=max_mb or LIMITS.mb, max_rows=LIMITS.items)
+def _table(path: str | Path, max_mb: float | None = None, sheet: str | None = None) -> Table:
+    return read_table(path, max_mb=max_mb or LIMITS.mb, max_rows=LIMITS.items, sheet=sheet)
 
 
 def _usable(built: BuiltGolden, path: str | Path) -> GoldenSet:

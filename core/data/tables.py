@@ -28,6 +28,7 @@ from core.data.cells import MAX_DEPTH, clean_text, folded, n_values
 from core.data.columns import is_role
 from core.data.files import MORE_ROWS, USUAL_MB, Source, check_names, open_source
 from core.data.findings import Finding, FindingLog
+from core.errors import UsageError
 from core.memory import uncollected
 from core.sandbox import Allowance, Reader, RefusedError
 from core.spreadsheets import original_cell
@@ -200,17 +201,21 @@ def open_table(
     suffix: str | None = None,
     max_mb: float | None = USUAL_MB,
     max_rows: int | None = None,
+    sheet: str | None = None,
 ) -> TableFile:
     """Look at a file: its format, encoding and delimiter.  `file`, `name`, `suffix`, `max_mb` as in `open_source`.
 
-    `max_mb` None reads a file of any length row by row; what has to be read whole is bounded all the same.
+    `max_mb` None reads a file of any length row by row; what has to be read whole is bounded all the same.  `sheet`
+    names a workbook's sheet, hidden or not; None: the first visible one.  UsageError for any other format.
     """
     source = open_source(file, name, suffix=suffix, max_mb=max_mb, max_rows=max_rows)
     if source.limit is None and source.suffix in (".json", ".xlsx"):
         source = open_source(file, name, suffix=suffix, max_rows=max_rows)
     most = None if source.limit is None else min(files.MAX_ROWS, max_rows or files.MAX_ROWS)
     if source.suffix == ".xlsx":
-        return _workbook(source, most or files.MAX_ROWS)
+        return _workbook(source, most or files.MAX_ROWS, sheet)
+    if sheet is not None:
+        raise UsageError(f"{source.name} has no sheets. Leave out --sheet, or give an XLSX workbook.")
     if source.suffix == ".parquet":
         return TableFile(source, most)
     encoding, damaged = source.encoding()
@@ -239,15 +244,16 @@ def read_table(
     suffix: str | None = None,
     max_mb: float = USUAL_MB,
     max_rows: int | None = None,
+    sheet: str | None = None,
 ) -> Table:
     """Read a CSV, TSV, JSONL, JSON, Parquet or XLSX file (text formats also ``.gz``) whole.
 
     `file` is a path or the bytes of an upload (then `name` gives the suffix).  `max_mb` bounds the file and what it
-    unpacks to; rows, columns and values are bounded too.  XLSX: the first visible sheet;
-    formulas stay text.  GoldenError for anything that cannot be read.
+    unpacks to; rows, columns and values are bounded too.  XLSX: `sheet`, or the
+    first visible one; formulas stay text.  GoldenError for anything that cannot be read.
     """
     with uncollected():
-        rows = open_table(file, name, suffix=suffix, max_mb=max_mb, max_rows=max_rows).rows()
+        rows = open_table(file, name, suffix=suffix, max_mb=max_mb, max_rows=max_rows, sheet=sheet).rows()
         numbered = [(rows.number, row) for row in rows]
     numbers = tuple(number for number, _ in numbered)
     return Table(rows.file.source.name, rows.columns, tuple(row for _, row in numbered), rows.findings, numbers)
@@ -284,9 +290,9 @@ def _decoded(
         raise source.refuse(refused.message, row=refused.row, column=refused.column) from refused
 
 
-def _workbook(source: Source, most_rows: int) -> TableFile:
-    """The first visible sheet of a workbook, its first filled row being the header; formulas stay text."""
-    options = {"rows": most_rows, "cells": MAX_CELLS, "unpacked": source.unpacked}
+def _workbook(source: Source, most_rows: int, sheet: str | None) -> TableFile:
+    """A sheet of a workbook, by default the first visible one, its first filled row the header; formulas stay text."""
+    options = {"rows": most_rows, "cells": MAX_CELLS, "unpacked": source.unpacked, "sheet": sheet}
     columns: tuple[str, ...] = ()
     rows: list[Row] = []
     titles = 0
@@ -304,16 +310,15 @@ def _workbook(source: Source, most_rows: int) -> TableFile:
                 numbers.append(number)
                 rows.append(dict(zip(columns, cells, strict=False)))
     if not columns:
-        raise source.refuse("The first visible sheet is empty.")
+        raise source.refuse(f"The sheet {facts['name'][:60]!r} is empty. Name another with --sheet.")
     notes: list[Finding] = []
     if titles:
         notes.append(Finding("note", "A title above the header was left out."))
-    if facts["visible"] > 1:
-        message = (
-            f"The workbook has {facts['visible']} visible sheets; the first one, {facts['name'][:60]!r}, was read."
-        )
-        notes.append(Finding("note", f"{message} To read another, move it to the front."))
-    if facts["hidden_before"]:
+    if facts["others"] and sheet is None:
+        others = ", ".join(repr(name[:60]) for name in facts["others"][:8])
+        message = f"The first of {len(facts['others']) + 1} visible sheets was read, {facts['name'][:60]!r}."
+        notes.append(Finding("note", f"{message} To read another, name it with --sheet: {others}."))
+    if facts["hidden_before"] and sheet is None:
         notes.append(Finding("note", f"Hidden sheets are skipped; {facts['name'][:60]!r} was read."))
     if n := facts["hidden_rows"]:
         what = "1 hidden row was" if n == 1 else f"{n:,} hidden rows were"

@@ -61,7 +61,7 @@ class ScoreRequest:
     together: bool = False
     check: Path | None = None
     of_pairs: bool = False
-    mapping: Mapping[str, str] = field(default_factory=dict)
+    mapping: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def settled(self, judge: RowJudge | FusedJudge) -> ScoreRequest:
         """With what the open judge says of it."""

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import core
+from core.cli.main import main
 from core.data import check_file, load_golden, read_upload
 from core.data.columns import propose_mapping
 from core.data.golden import build_golden, golden_table
@@ -136,7 +137,10 @@ def test_hidden_rows_are_left_out_and_merged_cells_fill_their_rows(tmp_path: Pat
     sheet.merge_cells("B2:B4")
     sheet.merge_cells("B5:B7")
     sheet.row_dimensions[6].hidden = True
-    book.create_sheet("other").append(["nothing"])
+    other = book.create_sheet("other")
+    other.append(["item_id", "target", "human_tone"])
+    other.append(["o1", "other text", 3])
+    other.append(["o2", "another text", 4])
     path = tmp_path / "book.xlsx"
     book.save(path)
     golden = load_golden(path)
@@ -145,7 +149,25 @@ def test_hidden_rows_are_left_out_and_merged_cells_fill_their_rows(tmp_path: Pat
         *((f"i{number}", "source 4") for number in (4, 6)),
     ]
     words = " ".join(finding["message"] for finding in check_file(path)["findings"])
-    assert "1 hidden row was left out" in words and "2 visible sheets" in words
+    assert "1 hidden row was left out" in words and "2 visible sheets" in words and "--sheet: 'other'" in words
+
+
+def test_a_sheet_is_read_by_its_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    book = openpyxl.Workbook()
+    book.active.append(["About this file"])
+    sheet = book.create_sheet("Ratings 2026")
+    for cells in (["item_id", "target", "human_tone"], ["o1", "other text", 3], ["o2", "another text", 4]):
+        sheet.append(cells)
+    path = tmp_path / "book.xlsx"
+    book.save(path)
+    assert load_golden(path, sheet="ratings 2026").item_ids == ("o1", "o2")
+    assert core.load_items(path, sheet="Ratings 2026").item_ids == ("o1", "o2")
+    assert check_file(path, sheet="Ratings 2026")["usable"]
+    assert main(["check", str(path), "--sheet", "Ratings 2026"]) == 0
+    assert main(["check", str(path), "--sheet", "Labels"]) == 1
+    assert "'Ratings 2026'" in capsys.readouterr().err
+    with pytest.raises(UsageError, match="no sheets"):
+        load_golden(SHEETS / "raters_wide.csv", sheet="Labels")
 
 
 def test_ids_in_the_index_of_a_parquet_file_are_read(tmp_path: Path) -> None:
