@@ -124,7 +124,7 @@ class Line(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         error = record.exc_info[1] if record.exc_info else None
         arguments = record.args if isinstance(record.args, tuple) else ()
-        said = record.msg % tuple(map(_bare, arguments)) if arguments else str(record.msg)
+        said = record.msg % tuple(map(_bare, arguments)) if arguments else str(_bare(record.msg))
         at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(record.created))
         where = [] if error is None else _frames(error)
         if self._form == "json":

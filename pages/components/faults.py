@@ -50,16 +50,18 @@ def log_no_messages() -> None:
 
     def record_without_message(*arguments: Any, **named: Any) -> logging.LogRecord:
         record = make(*arguments, **named)
+        record.msg = _without_message(record.msg)
+        if isinstance(record.args, tuple):
+            record.args = tuple(_without_message(argument) for argument in record.args)
         if isinstance(record.exc_info, tuple) and (error := record.exc_info[1]):
-            said = _without_errors(record) if record.args else str(record.msg)
-            record.msg, record.args = "%s\n%s", (said, trace_of(error).rstrip())
+            trace = trace_of(error).rstrip()
+            record.msg = f"{record.msg}\n{trace.replace('%', '%%') if record.args else trace}"
             record.exc_info = record.exc_text = None
         return record
 
     logging.setLogRecordFactory(record_without_message)
 
 
-def _without_errors(record: logging.LogRecord) -> str:
-    """The words of `record`, with the class of an error in place of its message."""
-    arguments = record.args if isinstance(record.args, tuple) else (record.args,)
-    return str(record.msg) % tuple(type(a).__name__ if isinstance(a, BaseException) else a for a in arguments)
+def _without_message(value: Any) -> Any:
+    foreign = isinstance(value, BaseException) and not isinstance(value, ConcordError)
+    return type(value).__name__ if foreign else value

@@ -81,10 +81,12 @@ def test_streamlit_logs_an_error_by_class_and_frames(caplog: pytest.LogCaptureFi
             raise ValueError("canary-header-4f1d9a")
         except ValueError as error:
             handle_user_script_exception(error, lambda _: True)
-            logging.getLogger("uvicorn").error("failed: %s", error, exc_info=True)
+            for words, *about in (("failed: %s", error), (error,), ("at %(x)s", {"x": 1}), ("plain %",)):
+                logging.getLogger("uvicorn").error(words, *about, exc_info=True)
+            logging.getLogger("uvicorn").error(error)
     finally:
         logging.setLogRecordFactory(usual)
         streamlits.removeHandler(caplog.handler)
-    assert caplog.text.count("builtins.ValueError") == 2
-    assert caplog.text.count(" in test_streamlit_logs_an_error") == 2
+    assert caplog.text.count("builtins.ValueError") == 5
+    assert caplog.text.count(" in test_streamlit_logs_an_error") == 5
     assert "canary" not in caplog.text
