@@ -21,9 +21,8 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from core.judging.parse import read_rating
+from core.judging.parse import plain, read_rating
 from core.judging.replies import reading_of, reasons_in
-from core.judging.reply_patterns import plain
 from core.judging.thoughts import without_thoughts
 from core.providers.base import Completion, Reply
 from core.records import Task
@@ -102,6 +101,8 @@ _NUMBERED = re.compile(rf"(?m)^{_MARKS}(?:\d{{1,2}}[.)][ \t]{{0,3}})?aspe[ck]t[o
 _QUOTED = re.compile(r"(?m)^[ \t]*>.*$")
 _GOES_ON = re.compile(r"[ \t\"')\].:|-]{0,8}")
 _RATED = re.compile(r"(?:(?:the |my |final |overall ){0,2}(?:score|rating)\b|-?\d|\{|\[)")
+_BRACKETED = re.compile(r"^[\s*_]*\((\d{1,3}(?:[.,]\d{1,2})?(?:\s*/\s*\d{1,3})?)\)[\s:.]*")
+"""The rating in brackets behind a heading: "Coherence (4/5): it flows"."""
 _NAME_ENDS = r"(?=[ \t\"')\]]{0,6}(?:$|[:=(\[|,;.]|-(?!\w)|(?:score|rating)\b))"
 
 
@@ -161,6 +162,7 @@ def _sections(answer: str, tasks: Sequence[Task], *, cut_off: bool) -> Iterator[
 def _rating(words: str, task: Task) -> Reading:
     """The rating in the words under a heading; what goes on in its line follows the word "Score"."""
     rest, _, below = _QUOTED.sub("", words).partition("\n")
+    rest = _BRACKETED.sub(r": \1.", rest)
     text = f"Score{rest}\n{below}" if re.search(r"\w", rest) else below
     reading = replace(read_rating(text, task.scale, task.aspect), span=None)
     if reading.reason == "out of range":

@@ -43,7 +43,7 @@ class Package:
 PACKAGES = {
     "stats": Package(("core/stats",), ("tests/core/stats",)),
     "reading": Package(
-        ("core/judging/parse.py", "core/judging/reply_patterns.py"),
+        ("core/judging/parse.py",),
         tuple(
             f"tests/core/judging/test_{name}.py" for name in "parse parse_forms hand_read mix_on_real_replies".split()
         ),

@@ -104,7 +104,9 @@ def _scores(data: Path, parser: Parser, mode: str, aspect: str) -> dict[str, flo
     scale = Scale(0, 1) if aspect == "groundedness" else Scale(1, 3)
     file = data / "topical_chat_responses" / f"{aspect}_{mode}.jsonl.gz"
     return {
-        reply.item_id: reply.score for reply in read_replies(file, reader(parser, scale)) if reply.score is not None
+        reply.item_id: reply.score
+        for reply in read_replies(file, reader(parser, scale, aspect))
+        if reply.score is not None
     }
 
 

@@ -39,7 +39,6 @@ STATED = [
     ("- Coherence: 4", 4),
     ("1. Coherence: 4", 4),
     ("(1-5): 4", 4),
-    ("Score (4): it is good", 4),
     ("4 out of 5", 4),
     ("I would give this a 4 out of 5.", 4),
     ("Four stars. The summary has two errors.", 4),
@@ -99,12 +98,10 @@ STARS = [
     ("3 (three) stars", 3),
     ("Two and a half (2.5) stars", 2.5),
     ("Three (3) out of five (5) stars", 3),
-    ("A solid four-star.", 4),
     ("⭐️⭐️⭐️⭐️", 4),
     ("★★★☆☆ and clear", 3),
     ("★★★ and clear", 3),
     ("Four—the text is clear.", 4),
-    ("4–the text is clear.", 4),
     ("I give three stars and half of the text is clear.", 3),
     ("3-sentence summary. Score: 4", 4),
 ]
@@ -161,10 +158,7 @@ OF_THE_ASPECT = [
     ("It loses its thread, which makes it a 2 on coherence.", 2),
     ("The parts hang together, making this text a solid four.", 4),
     ("I rate the coherence 4. Its structure rates a 5, its transitions rate a 2.", 4),
-    ("The coherence is a 4. Structure scores a 5 and transitions score a 2.", 4),
     ("The coherence of the text deserves a 4. Structure: 5. Transitions: 3.", 4),
-    ("Coherence 4/5. Structure 5/5, transitions 2/5.", 4),
-    ("I give it a 4 for coherence. I give it a 2 for transitions.", 4),
     ("The coherence score: 4. Breakdown: flow score: 5, logic score: 2.", 4),
     ("Coherence: 4\nScore: 5 for structure\nScore: 3 for transitions", 4),
     ("Structure rates a 5, transitions rate a 2. For coherence I give it a 4.", 4),
@@ -174,6 +168,14 @@ OF_THE_ASPECT = [
 ]
 
 NOT_STATED = [
+    "8/10",  # on another scale than the one that was asked for
+    "Score: 8/10",
+    "Score: 85%",
+    "Score: 2 3/4",
+    "Score (4): it is good",
+    "Coherence 4/5. Structure 5/5, transitions 2/5.",
+    "The coherence is a 4. Structure scores a 5 and transitions score a 2.",
+    "I give it a 4 for coherence. I give it a 2 for transitions.",
     "Better links would make it a perfect 5 in terms of coherence.",
     "Its gaps keep it from making it a perfect 5 in terms of coherence.",
     "It is clear, making it one of the best.",
@@ -195,15 +197,11 @@ NOT_STATED = [
 ]
 
 OUTSIDE = [
-    "Score: 2 3/4",
     "Rating: 7",
     "Score: 0",
-    "8/10",
-    "Score: 8/10",
     "Rating: -1",
     "Score: 11\nFar above.",
     "6",
-    "Score: 85%",
 ]
 
 REFUSED = [

@@ -1,4 +1,4 @@
-"""Other languages, JSON, letters, tags; names nobody told the reader; and replies made to be slow."""
+"""Other languages, JSON, letters and tags; and replies made to be slow."""
 
 from __future__ import annotations
 
@@ -81,7 +81,6 @@ MARKED = [
     ("It's a strong 4.", 4),
     ("The final answer is 4.", 4),
     ("I choose option 4.", 4),
-    ("Score: about 4", 4),
     ("Good work with 2 flaws. [RESULT] 4", 4),
     ("Score: 2\nOn reflection, revised score: 4", 4),
     ("Coherence: 4\nFluency: 2", 4),
@@ -90,15 +89,7 @@ MARKED = [
     ("It would be a 5 if it was shorter, so 4.", 4),
     ("Score: 4\n\nScore: 3", 3),
     ("Errors: 2\nRating: 3", 3),
-    ("Rationale: 3. It keeps to the topic.", 3),
     ("The text is somewhat dull (2).", 2),
-]
-UNNAMED = [
-    ("Coherence: 4", 4),
-    ("1. Engagingness: 2", 2),
-    ("Interest: 2. It repeats itself.", 2),
-    ("Style (1-5): 3", 3),
-    ("连贯性：4", 4),
 ]
 JSON_REPLIES = [
     ('{"evaluation": {"reason": "1 error", "score": 4}}', 4),
@@ -124,7 +115,11 @@ SILENT = [
     ('{"score": null}', "no verdict"),
     ('{"score": 9}', "out of range"),
     ('{"score": 1e400}', "out of range"),
-    ("Score: 4 out of 10", "out of range"),
+    ("Score: 4 out of 10", "no verdict"),
+    ("Score: about 4", "no verdict"),
+    ("Coherence: 4", "no verdict"),  # a name nobody told may be that of anything
+    ("Answer: D", "no verdict"),
+    ("Rationale: 3. It keeps to the topic.", "no verdict"),
     ("评分：8", "out of range"),
     ("Es tut mir leid, das kann ich nicht bewerten.", "refused"),
     ("Lo siento, no puedo evaluar esto.", "refused"),
@@ -141,11 +136,6 @@ SILENT = [
 def test_a_stated_rating_is_read(reply: str, value: float) -> None:
     reading = read_rating(reply, FIVE, "coherence")
     assert (reading.value, reading.reason) == (value, None)
-
-
-@pytest.mark.parametrize(("reply", "value"), UNNAMED)
-def test_a_name_nobody_told_may_be_the_label(reply: str, value: float) -> None:
-    assert read_rating(reply, FIVE).value == value
 
 
 @pytest.mark.parametrize(("reply", "reason"), SILENT)
@@ -191,7 +181,6 @@ def test_letters_count_from_the_low_end_where_they_were_offered(reply: str, valu
 
 def test_without_the_offer_a_number_goes_before_a_letter() -> None:
     assert read_rating("Option B has 2 errors. Score: 4", FIVE).value == 4
-    assert read_rating("Answer: D", FIVE).value == 4
 
 
 @given(value=st.integers(1, 5), depth=st.integers(0, 30), name=st.sampled_from(["score", "Final Rating", "coherence"]))
