@@ -57,7 +57,7 @@ def test_alias_columns_and_numbered_samples_are_read_too(tmp_path: Path) -> None
     table = _judge(tmp_path, "id,seed,reply\na,1,Score: 2\na,2,Score: 3\nb,1,Score: 4\n", "long.csv")
     np.testing.assert_array_equal(table.score(TASK, ITEMS, CRITERIA[:1]).values, [[2.5, 4, np.nan, np.nan]])
     assert table.notice.endswith("Columns were taken: id as item_id, reply as responses, seed as sample.")
-    with pytest.raises(UsageError, match="row 2: item 'a' stands twice"):
+    with pytest.raises(UsageError, match="row 3: item 'a' stands twice"):
         _judge(tmp_path, "id,seed,reply\na,1,Score: 2\na,1,Score: 3\n", "doubled.csv")
 
 
@@ -82,7 +82,7 @@ def test_it_cannot_write_criteria(tmp_path: Path) -> None:
     [
         ("", "The file is empty"),
         ('{"responses": ["x"]}\n', "row 1: there is no item_id"),
-        ('{"item_id": "a", "score": 1}\n{"item_id": "a", "score": 1}\n', "row 2: item 'a' stands twice"),
+        ('{"item_id": "a", "score": 1}\n{"item_id": "a", "score": 1}\n', "row 3: item 'a' stands twice"),
         ('{"item_id": "a"}\n', "row 1: expected responses"),
         ('{"item_id": "a", "responses": []}\n', "row 1: expected responses"),
         ('{"item_id": "a", "score": "high"}\n', "row 1: the score must be a number"),
