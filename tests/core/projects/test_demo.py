@@ -195,7 +195,7 @@ def test_the_rechecks_come_out_the_same_today(demo: Store) -> None:
 def test_the_drift_history_shows_what_it_is_for(demo: Store) -> None:
     found = [entry.outcome for entry in projects.list_rechecks(demo, DEMO_PROJECT, newsroom.ASPECT)]
     assert [one.decision for one in found] == ["cannot be told", "cannot be told"]  # 60 and 72 labels: too few
-    assert all("they tell a fall of" in one.words for one in found)
+    assert all("show only a fall of" in one.words for one in found)
 
 
 # ── coming and going ─────────────────────────────────────────────────────────────────────────────────────────
