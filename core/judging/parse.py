@@ -905,7 +905,8 @@ def _closing(text: str, scale: Scale) -> Statement | None:
     if closing is None:
         return None
     at = max(0, len(bare) - 40) + closing.start()
-    if not _ENDS_WITH.search(text[max(0, at - 24) : at]):
+    behind_quote = "/" in closing[0] and text[max(0, at - 4) : at] == "    "  # where a quotation was blanked
+    if not behind_quote and not _ENDS_WITH.search(text[max(0, at - 24) : at]):
         return None
     line = text[text.rfind("\n", 0, at) + 1 : at]
     if line.rstrip(" \t*_").endswith(":") and len(line.rsplit(".")[-1].split()) < 4:

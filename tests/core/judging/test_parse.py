@@ -79,6 +79,7 @@ STATED = [
     ("<think>Maybe a 2? Score: 2.</think>\nScore: 4", 4),
     ("Score: 5.0", 5),
     ("Rating:\n4", 4),
+    ('It has slips, such as "the bus is set to perform at awards." 3/5', 3),
     ("The rating is: 4", 4),
 ]
 
