@@ -43,8 +43,18 @@ def hide_patterns(text: str) -> str:
 
 
 def hide(text: str) -> str:
-    """Replace the remembered values in `text`, and whatever looks like a key."""
-    return hide_patterns(hide_sent(text))
+    """Replace the remembered values in `text`, and whatever looks like a key.
+
+    A remembered value may be the beginning of a longer key, or hold more than looks like one: what either finds goes.
+    """
+    found = [match.span() for match in _KEY.finditer(text)]
+    found += [match.span() for value in _sent.copy() for match in re.finditer(re.escape(value), text)]
+    parts, end = list[str](), 0
+    for start, stop in sorted(found):
+        if start >= end:
+            parts += [text[end:start], REMOVED]
+        end = max(end, stop)
+    return hide_patterns("".join([*parts, text[end:]]))
 
 
 def trace_of(error: BaseException) -> str:
