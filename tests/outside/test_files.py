@@ -183,7 +183,7 @@ def test_a_comma_that_can_mean_two_things_is_asked_about(concord: Concord, tmp_p
     answer = concord("check", labelled(tmp_path / "a.csv", ["1,234", "2", "3"]))
     errors = [finding for finding in answer.body["findings"] if finding["severity"] == "error"]
     assert not answer.body["usable"]
-    assert [(error["row"], error["column"]) for error in errors] == [(1, "human_wit")]
+    assert [(error["row"], error["column"]) for error in errors] == [(2, "human_wit")]
     assert "1.234 or 1234" in errors[0]["message"]
     assert "1.234 or 1234" in told(concord("ceiling", tmp_path / "a.csv", "--aspect", "wit"))
 
