@@ -245,7 +245,7 @@ class Scored:
 
     `low`, `high` are the ends of an interval on the human scale, `expected_error` what `calibrated` may lie off.
     `turned` is what a pair was given with text B first, read backwards; with text A first it was 2·value − turned.
-    `calibration_item`: the item's label chose or fitted the judge, so here its agreement flatters.
+    `calibration_item`: the item's label chose or fitted the judge, so here its alignment is optimistic.
     """
 
     item_id: str
@@ -322,7 +322,7 @@ class JudgeScores:
 
     `values` is (n_items,) float64 in the golden set's order, NaN = unscored; on the aspect's scale where `on_scale`,
     else on a scale of its own (a metric's, say).  `unscored` says why, for the items that were asked for.  `seen` are
-    the positions whose labels chose or fitted the judge: on those its alignment flatters, so nothing is reported
+    the positions whose labels chose or fitted the judge: on those its alignment is optimistic, so nothing is reported
     there.  `note` is one plain sentence on what it is; `run_id` the run that made it, "" for none; `calls_per_item`
     what one score costs, None where unknown; `turned` (n_items,) that of `Scored`, None of one not asked both ways.
     `mapped` (n_items,) are the scores mapped to the raters' scale (`Scored.calibrated`), None without such a map.

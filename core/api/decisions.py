@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
-from core.api.measures import NOTHING_UNSEEN, AnyVerdicts, JudgeFiles, calibration_items, in_records
+from core.api.measures import NOTHING_UNSEEN, AnyVerdicts, JudgeFiles, calibration_items, in_records, with_counts
 from core.comparison.preferred import Preferences, preferred
 from core.data.split import task_of
 from core.errors import UsageError
@@ -52,8 +50,7 @@ def choose_threshold(
             raise UsageError(NOTHING_UNSEEN.format(n=n_behind, whose=""))
     yes = np.where(np.isnan(labels), np.nan, labels >= limit - 1e-9)
     chosen = yes_no(scores, yes, golden.source_codes, miss_cost=miss_cost, alarm_cost=alarm_cost)
-    left_out, kept = (0, n_behind) if all_items else (n_behind, 0)
-    return replace(chosen, n_calibration_left_out=left_out, n_calibration_kept=kept)
+    return with_counts(chosen, n_behind, kept=all_items)
 
 
 def preferences(
@@ -83,5 +80,4 @@ def preferences(
     behind, scores = calibration_items(golden, records, judge_file), records.aligned(golden.item_ids)
     found = preferred(golden, aspect, scores, seen=() if all_items else behind.tolist())
     n_behind = int((~np.isnan(scores[behind]) & ~np.isnan(golden.labels(aspect)[behind])).sum())
-    left_out, kept = (0, n_behind) if all_items else (n_behind, 0)
-    return replace(found, n_calibration_left_out=left_out, n_calibration_kept=kept)
+    return with_counts(found, n_behind, kept=all_items)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from core.api.measures import NOTHING_UNSEEN, AnyVerdicts, JudgeFiles, calibration_items, in_records
+from core.api.measures import NOTHING_UNSEEN, AnyVerdicts, JudgeFiles, calibration_items, in_records, with_counts
 from core.comparison.examination import Examination
 from core.comparison.examination import examine as examined
 from core.data.split import task_of
@@ -48,9 +48,7 @@ def examine(
     seen, mapped = () if all_items else tuple(behind.tolist()), records.mapped_aligned(golden.item_ids)
     judge = JudgeScores("the judge", "imported", aspect, values, seen=seen, turned=turned, mapped=mapped)
     found = examined(golden, aspect, judge, statistic=statistic, model=model or _model_in(judge_file))
-    left_out, kept = (0, n_behind) if all_items else (n_behind, 0)
-    overall = replace(found.overall, n_calibration_left_out=left_out, n_calibration_kept=kept)
-    return replace(found, overall=overall)
+    return replace(found, overall=with_counts(found.overall, n_behind, kept=all_items))
 
 
 def _model_in(judge_file: JudgeFiles) -> str:

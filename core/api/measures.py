@@ -8,12 +8,13 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from numbers import Real
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
 from core.calibration.records import Calibration
 from core.calibration.settings import CalibrationSettings
+from core.comparison.preferred import Preferences
 from core.comparison.supervised import plain_regression
 from core.data import split_sources
 from core.data.known_texts import texts_behind
@@ -66,7 +67,10 @@ from core.stats.items import paired
 from core.stats.labels_needed import LabelPilot, LabelPlanning
 from core.stats.labels_needed import plan_labels as planned
 from core.stats.pilot import single_call_reliability
+from core.stats.threshold import YesNo
 from core.verdicts import Verdicts
+
+_Counted = TypeVar("_Counted", Alignment, YesNo, Preferences)
 
 AnyVerdicts = Path | str | Sequence[Verdict] | Mapping[str, float]
 """A file of verdicts or replies, `Verdicts` or other records, or scores by item id (a Mapping or a pandas Series)."""
@@ -121,11 +125,11 @@ def align(
     counts resamples at system level (0: no interval), `seed` draws them.
 
     Items that the judge was calibrated on are left out and counted (`n_calibration_left_out`).  The verdicts mark them,
-    and `judge_file` names them.  `all_items` keeps them, which flatters the judge (`n_calibration_kept`).
+    and `judge_file` names them.  `all_items` keeps them, which is optimistic (`n_calibration_kept`).
     """
     match = _match(golden, verdicts, aspect, judge_file, all_items=all_items)
     measure = Measure(statistic, level or match.items.usual_level)
-    return match.told(aligned(match.scores, match.items, measure, resamples=bootstrap, seed=seed))
+    return match.counted(aligned(match.scores, match.items, measure, resamples=bootstrap, seed=seed))
 
 
 def align_all(
@@ -148,7 +152,7 @@ def align_all(
     report = agreement_report(
         match.scores, match.items, scale=scale, seed=seed, resamples=bootstrap, mapped=match.mapped
     )
-    return replace(report, alignments=tuple(map(match.told, report.alignments)))
+    return replace(report, alignments=tuple(map(match.counted, report.alignments)))
 
 
 def compare(
@@ -188,7 +192,7 @@ def compare(
     measure = Measure(statistic, level or items.usual_level)
     of_a, of_b = (side.scores[np.searchsorted(side.items.positions, positions)] for side in (a, b))
     difference = paired_difference(of_a, of_b, items, measure, resamples=bootstrap, seed=seed)
-    difference = replace(difference, a=a.told(difference.a), b=b.told(difference.b))
+    difference = replace(difference, a=a.counted(difference.a), b=b.counted(difference.b))
     regression, bar = plain_regression(golden, aspect, seed=seed), None
     if not regression.reason:
         predicted, both = regression.values[positions], np.stack([of_a, of_b])
@@ -281,7 +285,7 @@ def beside_people(
     match = _match(golden, verdicts, aspect, judge_file, all_items=all_items)
     table, measure = rater_table(golden, aspect, panel), Measure(statistic, level or match.items.usual_level)
     found = paired_with_people(table.at(match.items.positions), match.scores, match.items, measure)
-    return replace(found, judge=match.told(found.judge))
+    return replace(found, judge=match.counted(found.judge))
 
 
 def annotator_test(
@@ -335,10 +339,8 @@ class _Match:
         """Positions in the golden set that have both a label and a score, ascending."""
         return self.items.positions[~np.isnan(self.scores)]
 
-    def told(self, alignment: Alignment) -> Alignment:
-        """`alignment` with how many items that the judge was calibrated on were left out or kept."""
-        left_out, kept = (0, self.n_calibration) if self.kept else (self.n_calibration, 0)
-        return replace(alignment, n_calibration_left_out=left_out, n_calibration_kept=kept)
+    def counted(self, alignment: Alignment) -> Alignment:
+        return with_counts(alignment, self.n_calibration, kept=self.kept)
 
 
 def _match(
@@ -375,17 +377,22 @@ def _match(
     )
 
 
+def with_counts(found: _Counted, n: int, *, kept: bool) -> _Counted:
+    """`found` with the number of items that the judge was calibrated on, as left out or as kept."""
+    return replace(found, n_calibration_left_out=0 if kept else n, n_calibration_kept=n if kept else 0)
+
+
 NOTHING_UNSEEN = (
     "Every labelled item that the verdicts{whose} name ({n}) chose or fitted a judge, so nothing independent is left "
-    "to measure on. Label other items. --all-items (all_items=True in Python) measures on these, which flatters the "
-    "judge."
+    "to measure on. Label other items. --all-items (all_items=True in Python) measures on these, with an "
+    "optimistic result."
 )
 
 
 def calibration_items(
     golden: GoldenSet, verdicts: Verdicts | Collection[str], judge_file: JudgeFiles = None, *, map_too: bool = True
 ) -> IntArray:
-    """Positions of the items whose labels chose or fitted a judge: there its agreement with people flatters.
+    """Positions of the items whose labels chose or fitted a judge: there its alignment is optimistic.
 
     These are the items that `verdicts` mark (or the ids given), and those whose texts the judge files name, including
     the judges inside a fused one.  Without `map_too` not those whose labels only fitted the map to the raters' scale.

@@ -67,7 +67,7 @@ def criteria_from(path: Path, golden: GoldenSet, aspects: Sequence[str]) -> File
         if not text:
             raise UsageError(f"--criteria: {path} is empty. Leave the option out to judge without criteria.")
         origin = "Where the criteria come from is not known: if their author saw labels of these items, alignment"
-        return FileCriteria({aspect: Criteria(text, aspect)}, notes=(f"{origin} flatters.",))
+        return FileCriteria({aspect: Criteria(text, aspect)}, notes=(f"{origin} is optimistic.",))
     card = read_card(path)
     try:
         own_aspect, digest = str(card["task"]["aspect"]), str(card["golden"]["digest"])
@@ -80,7 +80,7 @@ def criteria_from(path: Path, golden: GoldenSet, aspects: Sequence[str]) -> File
     several = f"{path.name} averages {len(card['criteria'])} criteria; here the best single one is used."
     notes = [several] if len(card["criteria"]) > 1 else []
     if digest != golden.digest:
-        notes.append("The criteria were calibrated on another golden set: if it shares items, alignment flatters.")
+        notes.append("The criteria were calibrated on another golden set: if it shares items, alignment is optimistic.")
         return FileCriteria(criteria, notes=tuple(notes))
     seen = split_for(golden, aspect, chosen).calibration
     notes.append(f"Measured without the {len(seen)} items that the criteria were calibrated on.")

@@ -83,7 +83,7 @@ def estimate_means(
     `golden` holds the labels; `verdicts` name its items and any number of others, whose system and source stand in
     columns of the verdict file or in `items` (a file or a loaded set of items).  Items
     whose labels chose or fitted the scores are left out: the verdicts mark them, and `judge_file` knows their texts
-    (`all_items` keeps them, which flatters).  `picked` are ids of items
+    (`all_items` keeps them, which is optimistic).  `picked` are ids of items
     whose labels are no random draw (triage): those labels are left out.  `planned` asks what so many labels a system
     would give; it is told anyway while no system has enough.  `seed` draws the items to label next.
 

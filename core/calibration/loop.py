@@ -171,7 +171,9 @@ def _start(judge: AskedJudge, split: Split, settings: CalibrationSettings, opene
     run = _Run(judge, split, pool, racing_order(items, settings, plan.share), held_out, plan)
     if cut := cut_words(plan, settings, items, held_out.n, fitting):
         run.cut.append(cut)
-    unseen = few_held_out(held_out.n) if opened else "Not measured on held-out items: calibration flatters."
+    unseen = (
+        few_held_out(held_out.n) if opened else "Not measured on held-out items: the calibration figure is optimistic."
+    )
     few = (few_labels(items.n, refining=plan.rounds > 0), unseen)
     run.warnings += [*(warning for warning in few if warning), *before.notes]
     if split.dropped:

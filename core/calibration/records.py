@@ -151,7 +151,7 @@ class Calibration:
     """The result.  `chosen` are the criteria of the final judge (one, or the members of the ensemble).
 
     `calibration` and `held_out` are alignments of the final judge on the two sides of the split: the first chose
-    it and flatters, the second did not.  `best_single` and `no_criteria` have the same two for the single best
+    it and is optimistic, the second did not.  `best_single` and `no_criteria` have the same two for the single best
     criteria and for the judge without criteria.  `gain` is the final judge minus the one without criteria on the
     held-out items that both scored: its test alone says whether the criteria bring anything.  `scores` are the final
     judge's (first row) and its members' on calibration, then held-out items.  `work` tells what was asked for and

@@ -43,7 +43,7 @@ class Row:
     `alignment` is on the items of the comparison; so is `on_scale`, empty but for its note where the judge's scores do
     not mean points of the labels' scale.  `people` sets the judge beside the people, both against the mean of the other
     raters; None without single ratings.  `n_seen_used` counts items used whose labels the judge has seen (mode `all`):
-    there its alignment flatters.
+    there its alignment is optimistic.
     """
 
     place: int
@@ -291,7 +291,7 @@ def items_of(board: Leaderboard) -> str:
 
 
 def _standing(board: Leaderboard, n_defined: int) -> list[str]:
-    """Than whom the highest judge is shown to be better, whom it cannot be told apart from, and what has no test."""
+    """Judges that the best one is significantly better than, does not differ from, or has no test with."""
     if board.pairwise is None or n_defined < 2:
         return []
     p = board.pairwise.p_holm[0]
@@ -302,7 +302,7 @@ def _standing(board: Leaderboard, n_defined: int) -> list[str]:
     if better:
         parts.append(f"significantly better than {in_short(better)}")
     if alike:
-        parts.append(f"not to be told apart from {in_short(alike)}")
+        parts.append(f"not significantly different from {in_short(alike)}")
     sentences = []
     if parts:
         sentences.append(
@@ -335,10 +335,10 @@ def cautions(board: Leaderboard, best: Row) -> list[str]:
         sentences.append(no_interval_words(best.alignment))
     elif interval.low <= 0.0 <= interval.high:
         sentences.append("Its interval holds 0, so even this judge may agree with people only by chance.")
-    flattered = [row.name for row in board.rows if row.n_seen_used]
-    if flattered:
+    optimistic = [row.name for row in board.rows if row.n_seen_used]
+    if optimistic:
         sentences.append(
-            f"These items include labels that chose or fitted {in_short(flattered)}, which flatters. "
+            f"These items include labels that chose or fitted {in_short(optimistic)}. Those figures are optimistic. "
             "Quote the unseen items."
         )
     if 2 <= board.n_sources < LEAST_SOURCES:

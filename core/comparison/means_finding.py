@@ -21,7 +21,7 @@ WORTH_AT = 0.005
 
 
 def means_finding(means: SystemMeans, aspect: str, left_out: Mapping[str, int] | None = None) -> Finding:
-    """The result of `means` on `aspect`: which system is better by how much, or that they cannot be told apart."""
+    """The result of `means` on `aspect`: which system is better by how much, or that there is no clear difference."""
     cautions = [
         f"{'Joined' if what == REPEATED else 'Left out'}: {n:,} {what}." for what, n in (left_out or {}).items()
     ]
@@ -114,7 +114,7 @@ def _headline(means: SystemMeans, aspect: str) -> str:
         return _pair_words(means.differences[0], aspect)
     shown = [difference for difference in means.differences if is_shown(difference)]
     if not shown:
-        return f"These {len(ranked)} systems cannot be told apart in {aspect}."
+        return f"No clear difference between these {len(ranked)} systems in {aspect}."
     beaten = [difference for difference in shown if difference.a == best.name]
     if len(beaten) == len(ranked) - 1:
         nearest = min(beaten, key=lambda difference: difference.value)
@@ -122,14 +122,14 @@ def _headline(means: SystemMeans, aspect: str) -> str:
     widest = max(shown, key=lambda difference: difference.value)
     return (
         f"{widest.a} is better than {widest.b} in {aspect} by {_by(widest)}; {len(shown)} of "
-        f"{len(means.differences)} pairs of systems can be told apart."
+        f"{len(means.differences)} pairs of systems differ significantly."
     )
 
 
 def _pair_words(difference: MeanDifference, aspect: str) -> str:
     if is_shown(difference):
         return f"{difference.a} is better than {difference.b} in {aspect} by {_by(difference)}."
-    names = f"{difference.a} and {difference.b} cannot be told apart in {aspect}"
+    names = f"No clear difference between {difference.a} and {difference.b} in {aspect}"
     ends = difference.tested or difference.interval
     wide = "" if ends is None else f" {signed_range(ends)}{_at_level(ends)}"
     return f"{names}: difference {signed(difference.value)}{wide}, {_p_words(difference)}."
@@ -153,7 +153,9 @@ def _details(means: SystemMeans) -> list[str]:
         best = ranked[0]
         alike = [d.b for d in means.differences if d.a == best.name and not is_shown(d)]
         if alike:
-            sentences.append(f"{best.name}, with the highest mean, cannot be told apart from {in_short(alike)}.")
+            sentences.append(
+                f"{best.name}, with the highest mean, does not differ significantly from {in_short(alike)}."
+            )
     return [*sentences, *filter(None, [worth_words(means)])]
 
 

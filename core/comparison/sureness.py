@@ -98,7 +98,7 @@ def _held_words(sure: Sureness) -> str:
 def _fifth_words(sure: Sureness) -> str:
     fifth = sure.fifth
     if fifth is None:
-        return "Sure and unsure verdicts cannot be told apart."
+        return "No clear difference between sure and unsure verdicts."
     p = f"no p ({fifth.reason})" if fifth.p is None else f"one-sided {p_figure(fifth.p)}"
     figures = f"by {change_figures(fifth.change, fifth.interval)} from {fifth.overall:.3f}, {p}"
     if fifth.helps:

@@ -108,7 +108,7 @@ def _gain(board: Leaderboard, at: int, baseline: int | None) -> str:
 
 
 def _others(board: Leaderboard, at: int) -> list[str]:
-    """Beside whom it is shown to be better or worse, and whom it cannot be told apart from."""
+    """Judges that it is significantly better or worse than, and those it does not differ from."""
     if board.pairwise is None:
         return []
     planned = set(board.planned or ())
@@ -121,7 +121,7 @@ def _others(board: Leaderboard, at: int) -> list[str]:
     said = {
         "better than": [k for k in others if p[k] <= ALPHA and k > at],
         "worse than": [k for k in others if p[k] <= ALPHA and k < at],
-        "not to be told apart from": [k for k in others if p[k] > ALPHA],
+        "not significantly different from": [k for k in others if p[k] > ALPHA],
     }
     parts = [f"{words} {in_short([board.rows[k].name for k in whom])}" for words, whom in said.items() if whom]
     but = "; beside no criteria was planned, so its p is its own" if planned else ""

@@ -28,8 +28,8 @@ _REPEATED: dict[str, tuple[Severity, str, str]] = {
     "source": (
         "warning",
         "under another source",
-        "What is calibrated on one may be measured on the other, which flatters; give both one source_id, or leave one "
-        "out.",
+        "A judge may be calibrated on one and measured on the other, which is optimistic. Give both one source_id, or "
+        "leave one out.",
     ),
     "both": (
         "warning",

@@ -57,7 +57,7 @@ def texts_behind(card: Mapping[str, Any]) -> list[KnownTexts]:
 
 
 def calibration_digests(card: Mapping[str, Any]) -> frozenset[str]:
-    """Digests of the texts whose labels chose or fitted the judge of a judge file: there its agreement flatters."""
+    """Digests of the texts whose labels chose or fitted a file's judge: there its alignment is optimistic."""
     return frozenset(digest for known in texts_behind(card) for digest in known.calibration)
 
 

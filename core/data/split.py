@@ -1,7 +1,7 @@
 """What of a golden set judges are calibrated and measured on: the aspect, the split, the labels it takes, texts seen.
 
 Split by source, or by source and system, so that nothing judged held out was seen before (METHODS §4: selecting and
-reporting on the same items flatters, so the split is made before anything is drafted).
+reporting on the same items is optimistic, so the split is made before anything is drafted).
 
 How many labels calibrating takes counts *calibration* labels, those that choose the criteria: where half of the
 sources are held out, about half of all labels.  Measured over 34 runs of the offline judge on public sets, with

@@ -182,7 +182,7 @@ class BothParts(Part):
 class AlignmentsEntry(Part):
     """How well the judge agreed with the people."""
 
-    calibration: AlignmentEntry = Field(description="On the items that chose the criteria: flatters.")
+    calibration: AlignmentEntry = Field(description="On the items that chose the criteria: optimistic.")
     held_out: AlignmentEntry = Field(description="On the items that no choice has seen: the figure to quote.")
     best_single: BothParts | None = Field(None, description="The best of the criteria alone.")
     no_criteria: BothParts | None = Field(

@@ -113,7 +113,7 @@ class RepEvalDocument(Document):
     isotonic: IsotonicEntry | None = Field(
         description="Strictly rising map from the score to the human scale. null: scores are used as they come."
     )
-    validation: AlignmentEntry = Field(description="On the items that chose layer and token: flatters.")
+    validation: AlignmentEntry = Field(description="On the items that chose layer and token: optimistic.")
     alignment: AlignmentEntry = Field(description="On items that neither directions nor choice have seen.")
     golden: GoldenEntry
     settings: dict[str, Scalar] = Field(description="How it was fitted, by name.")

@@ -1,7 +1,7 @@
 """The items of a fusion: fitted on, reported on, scored out of fold, and those on which the parts contradict.
 
-Items of a source that a part has seen are left aside: its scores flatter there.  A part that is fitted on these very
-items would flatter itself on all of them, and weights fitted on flattered scores are wrong: so each of its items is
+Items of a source that a part has seen are left out: its scores are optimistic there.  A part that is fitted on these
+very items would be optimistic on all of them, and weights fitted on its scores would be wrong.  So each of its items is
 scored by a fit without the item's source, and everything else by the fit on all of them.
 """
 

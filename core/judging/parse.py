@@ -568,9 +568,10 @@ _STRONG = (
     "答案|评分|得分|分数|评级|打分|評分|評価|スコア|点数|평가|점수|총점|평점|คะแนน|रेटिंग|अंक|likert|stars"
 )
 _WEAK = "verdict|overall|final|total|answer|result|label|category|assessment|evaluation|总体评价|总分|最终"
-_OWN = (
-    "final|overall|my|the|new|total|revised|updated|corrected|adjusted|our|a|an|and|so|thus|therefore|hence|numeric|"
-    "numerical|human-scale|likert|quality|assigned|resulting|corresponding|given|suggested|proposed|this|its|is|here"
+_OWN = frozenset(
+    "final overall my the new total revised updated corrected adjusted our a an and so thus therefore hence "
+    "numeric numerical human-scale likert quality assigned resulting corresponding given suggested proposed this "
+    "its is here".split()
 )
 _OTHERS = re.compile(
     r"(?:previous|prev|initial|draft|first|old|prior|earlier|original|human|rater'?s?|reference|expert|gold|maximum|max|"
@@ -614,11 +615,12 @@ def _from_text(text: str, scale: Scale, aspect: str, *, letters: bool = False) -
 
 def _labelled(text: str, scale: Scale, aspect: str) -> Iterator[Statement]:
     """Labels that begin a line or a sentence, with their values."""
+    own_words = {*_OWN, *plain(aspect).split()}
     for match in _last(_label(aspect), text):
         words = match["before"].split()
         if any(_OTHERS.fullmatch(word) for word in words):
             continue
-        if any(word not in _OWN.split("|") and not _is_own(word, aspect) for word in words):
+        if not own_words.issuperset(words):
             continue
         lead = text[max(0, match.start() - 40) : match.start()]
         leads = bool(_LEADS.search(lead)) or not lead.strip(" \t*_#>`'\"([<|•·-")
@@ -645,7 +647,7 @@ def _labelled(text: str, scale: Scale, aspect: str) -> Iterator[Statement]:
                 value = None
         if value is None:
             if match["strong"] and link in (":", "=") and (rest := text[at : at + 60].partition("\n")[0].strip(" *_`")):
-                if not _leads_to_level(rest):
+                if not rest.startswith("level "):
                     yield Statement(match.start(), at, None)
                 elif found := _value_at(rest, len("level "), scale):
                     yield Statement(match.start(), at + len(rest), found.value)
@@ -683,14 +685,6 @@ def _is_of_all(word: str, aspect: str) -> bool:
 _ASPECTS = frozenset(
     "coherence fluency relevance consistency naturalness engagingness groundedness informativeness quality".split()
 )
-
-
-def _leads_to_level(rest: str) -> bool:
-    return rest.startswith("level ")
-
-
-def _is_own(word: str, aspect: str) -> bool:
-    return word in plain(aspect).split()
 
 
 def _last(pattern: re.Pattern[str], text: str) -> list[re.Match[str]]:
@@ -810,9 +804,9 @@ _SAYS = re.compile(
     r"\b(?:i|we)(?:'d| would| will|'ll)?[ \t]{1,2}(?:(?:therefore|thus|finally|also|personally|have to|just)[ \t]{1,2})?"
     r"(?:rate|score|give|grade|assign|award|settle|go|choose|pick|select|say|gave|rated|scored)\b"
     r"(?:[ \t]{1,2}(?:it|this|that|the|with|on|for|at|as|a|an|its|their|of|response|summary|text|answer|reply|output|"
-    r"article|dialogue|item|option|solid|strong|perfect|score|rating|grade|mark|overall|quality|{own}|coherence|fluency|relevance|consistency|"
-    r"naturalness|engagingness|groundedness|informativeness))".replace("|{own}", "")
-    + r"{0,8}[ \t:]{1,3}"
+    r"article|dialogue|item|option|solid|strong|perfect|score|rating|grade|mark|overall|quality|coherence|fluency|relevance|consistency|"
+    r"naturalness|engagingness|groundedness|informativeness))"
+    r"{0,8}[ \t:]{1,3}"
 )
 _IS = re.compile(
     r"\b(?:score|rating|grade|mark|answer|verdict)(?:[ \t]{1,2}(?:here|for[ \t][\w \t]{1,30}?))?[ \t]{1,2}(?:is|of|would be)[ \t]{1,3}"

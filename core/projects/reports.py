@@ -183,8 +183,8 @@ def _measured(store: Store, run_id: str) -> Calibration:
     calibration = load_calibration(store, run_id)
     if not calibration.held_out.n:
         raise JobError(
-            "This version of the judge was not measured on held-out items, so there is nothing to report: calibration "
-            "flatters. Measure it on them first."
+            "This version of the judge was not measured on held-out items, so there is nothing to report. Figures "
+            "on the calibration set are optimistic. Measure the judge on held-out items first."
         )
     return calibration
 

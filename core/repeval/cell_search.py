@@ -276,7 +276,9 @@ def _warnings(
             f"Layer and token were chosen on {validation.labels.size} labels only; another draw may choose others."
         )
     if settings.method in ("paper-pca", "published", "paper-svm"):
-        warnings.append("One cell was chosen among many, so its validation alignment flatters: believe the test one.")
+        warnings.append(
+            "One cell was chosen among many, so its validation alignment is optimistic. Report the test alignment."
+        )
     return tuple(warnings)
 
 

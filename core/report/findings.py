@@ -35,7 +35,7 @@ LOW_ALPHA = 0.667
 """Krippendorff's own lower bound for tentative conclusions (2004, Content Analysis, chapter 11)."""
 SKEWED = 0.8
 MANY_OPENINGS = 3
-FLATTERED = 0.1
+OPTIMISM = 0.1
 
 
 @dataclass(frozen=True)
@@ -93,14 +93,14 @@ def headline(report: Report) -> Headline:
         return Headline(
             "alone",
             f"{judge} agrees with {whom} at {estimate(held)}.",
-            f"{basis} Nothing is claimed beside a person, because {people.withheld}.",
+            f"{basis} Nothing is claimed next to a rater, because {people.withheld}.",
             (*_beside(report, people), *details),
         )
     words = {
         "above": f"{judge} agrees with {whom} better than one of them agrees with the others",
         "level": f"{judge} agrees with {whom} as well as they agree with each other",
         "below": f"{judge} agrees with {whom} less well than they agree with each other",
-        "open": f"{judge} cannot be told apart from one of {whom}",
+        "open": f"{judge} does not differ significantly from one of {whom}",
     }[people.standing]
     return Headline(
         people.standing,
@@ -166,7 +166,11 @@ def beside_version(report: Report) -> str:
         return ""
     if gain.value is None:
         return f"Beside version {entry.beside} the difference is undefined: {gain.reason}."
-    claims = {"higher": "agrees better than", "lower": "agrees less well than", "open": "cannot be told apart from"}
+    claims = {
+        "higher": "agrees better than",
+        "lower": "agrees less well than",
+        "open": "does not differ significantly from",
+    }
     shown = claims.get(claim(gain.value, gain.interval, gain.p), "stands beside")
     tested = p_figure(gain.p) if gain.p is not None else f"no p, for {gain.p_reason or 'there is no test'}"
     basis = f"{signed(gain.value)} {signed_range(gain.interval)}, {tested}, on {counted(gain.n, 'held-out item')}"
@@ -224,14 +228,13 @@ def bar(report: Report) -> str:
 
 
 def _optimism(report: Report) -> str:
-    """How the judge stands on the items that chose it; that choosing flatters is said only where it stands higher."""
+    """How the judge stands on the items that chose it; called optimistic only where it is higher."""
     gap, chose = report.calibration.optimism, estimate(report.calibration.calibration)
     if gap is None:
         return ""
-    words = f"On the items that chose it the judge stands at {chose}, {signed(gap)} compared with the held-out items."
-    return f"{words} {'Choosing flatters, so' if round(gap, 2) > 0 else 'These are different items.'}" + (
-        " only held-out figures count." if round(gap, 2) > 0 else " Report the held-out figure."
-    )
+    words = f"On the items that chose it, the judge's alignment is {chose}, {signed(gap)} compared with held-out."
+    why = "That is optimistic." if round(gap, 2) > 0 else "These are different items."
+    return f"{words} {why} Report the held-out figure."
 
 
 # ── limits ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -298,7 +301,7 @@ def _of_judge(report: Report) -> Iterator[Limit]:
         yield Limit(
             "Replies that could not be read",
             f"{counted(n, 'held-out item')} ({percent(n / max(1, report.n_held_out))}) have no score. They are counted "
-            "and left out, never guessed; if they are the hard ones, the figure flatters.",
+            "and left out, never guessed; if they are the hard ones, the figure is optimistic.",
         )
 
 
@@ -314,7 +317,7 @@ def _of_sign_off(report: Report) -> Iterator[Limit]:
 
 def _of_figures(report: Report) -> Iterator[Limit]:
     optimism, interval = report.calibration.optimism, report.held_out.interval
-    if optimism is not None and optimism > FLATTERED:
+    if optimism is not None and optimism > OPTIMISM:
         yield Limit(
             "Chosen with luck",
             f"On the items that chose the judge it stands {number(optimism)} higher than on held-out ones.",
@@ -324,8 +327,8 @@ def _of_figures(report: Report) -> Iterator[Limit]:
     if len(report.openings) >= MANY_OPENINGS:
         yield Limit(
             "Held-out looked at often",
-            f"The held-out items were opened {len(report.openings)} times. Whoever chooses by what they saw there "
-            "makes the figures flatter; new labels would settle it.",
+            f"The held-out items were opened {len(report.openings)} times. If somebody chose by what they saw "
+            "there, the figures are optimistic. Measure on new labels.",
         )
     if report.golden.n_systems > 1 and report.calibration.split.kind == "sources":
         yield Limit(

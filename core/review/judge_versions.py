@@ -122,7 +122,7 @@ class VersionMeasured(VersionEntry):
 
     @property
     def evidence(self) -> Evidence:
-        """Held-out where it was measured, else calibration, which flatters."""
+        """Held-out where it was measured, else calibration (optimistic)."""
         if self.held_out is not None:
             return Evidence(self.run_id, "held-out", self.held_out)
         return Evidence(self.run_id, "calibration", self.calibration)

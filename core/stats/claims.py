@@ -44,7 +44,7 @@ SHORT_BELOW = 25
 """Below so many sources an interval at system level covers less than it says."""
 
 MARGIN = 0.05
-"""A judge that is less than this below a person, at the low end of the interval, agrees as well as a person."""
+"""A judge that is less than this below a rater, at the low end of the interval, agrees as well as a rater."""
 
 PASSES_AT = 0.5
 """Share of the raters whose place a judge may take, from which on it passes the Alternative Annotator Test."""
@@ -226,13 +226,13 @@ def gain_words(gain: Difference, where: str = "on held-out items") -> str:
     }[shown]
 
 
-# ── a judge beside people ────────────────────────────────────────────────────────────────────────────────────
+# ── a judge next to a rater ────────────────────────────────────────────────────────────────────────────────────
 
 STANDING_WORDS: dict[Standing, str] = {
-    "above": "above a person",
-    "level": "as good as a person",
-    "below": "below a person",
-    "open": "cannot be told apart",
+    "above": "better than a rater",
+    "level": "as good as a rater",
+    "below": "worse than a rater",
+    "open": "no clear difference",
 }
 
 
@@ -242,8 +242,8 @@ def beside_people_words(result: BesidePeople, measure: str, *, judge: str = "The
     >>> # The judge agrees with these raters better than one of them does with the others: 0.61 against 0.52, …
     """
     if result.difference is None or result.judge.value is None or result.person.value is None:
-        return f"{judge} cannot be set beside people here: {result.reason}."
-    figures = f"{number(result.judge.value)} against {number(result.person.value)} for a person"
+        return f"{judge} cannot be compared with a rater here: {result.reason}."
+    figures = f"{number(result.judge.value)} against {number(result.person.value)} for a rater"
     tested = "" if result.p is None else f", {p_figure(result.p)}"
     if result.n_judges > 1:
         tested += f", corrected for {result.n_judges} judges"
@@ -252,7 +252,7 @@ def beside_people_words(result: BesidePeople, measure: str, *, judge: str = "The
     basis = f"{counted(result.n_items, 'item')}, {counted(result.n_sources, 'source')}, {_raters(result)}"
     evidence = f"{figures}, each against the mean of the other raters ({apart}; {measure}, {basis})."
     if result.withheld:
-        return f"Nothing is claimed beside a rater, because {result.withheld}. {judge}: {evidence}"
+        return f"Nothing is claimed next to a rater, because {result.withheld}. {judge}: {evidence}"
     match result.standing:
         case "above":
             return f"{judge} agrees with these raters better than one of them does on average: {evidence}"
@@ -263,7 +263,7 @@ def beside_people_words(result: BesidePeople, measure: str, *, judge: str = "The
             return f"{judge} agrees with these raters as well as one of them does, at worst {least} less: {evidence}"
         case _:
             why = f" ({result.reason})" if result.reason else ""
-            return f"{judge} cannot be told apart from one of these raters{why}: {evidence}"
+            return f"{judge} does not differ significantly from one of these raters{why}: {evidence}"
 
 
 def annotator_test_words(result: AnnotatorTest) -> str:
@@ -288,7 +288,7 @@ def annotator_test_words(result: AnnotatorTest) -> str:
 
 
 def margin_words() -> str:
-    """What "as good as a person" asks for."""
+    """State what "as good as a rater" requires."""
     return f"“As good as” needs the whole interval above {signed(-MARGIN)}."
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from core.report.figures import Drawing
 
 COLUMNS = {
-    "calibration": Column(help="on the items that chose the criteria: it flatters"),
+    "calibration": Column(help="on the items that chose the criteria (optimistic)"),
     "held-out": Column(help="on items that chose nothing: the number to quote"),
     "n": Column(help="held-out items"),
     "unread": Column(help="items without a readable score, counted, never guessed"),

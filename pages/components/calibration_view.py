@@ -151,7 +151,7 @@ def _draw_file(page: Opened, view: RunDetail, result: Calibration) -> None:
 
 
 def draw_figures(page: Opened, view: RunDetail, result: Calibration) -> None:
-    """Every figure with its n, what flatters, what was left out, and what the run took."""
+    """Every figure with its n, what is optimistic, what was left out, and what the run took."""
     base, best = result.no_criteria, result.best_single
     rows = {"the judge": (result.held_out, result.calibration)}
     if len(result.chosen) > 1:
@@ -183,10 +183,10 @@ def draw_figures(page: Opened, view: RunDetail, result: Calibration) -> None:
 def _optimism_words(optimism: float) -> str:
     if optimism > 0:
         return (
-            f"Calibration stands {optimism:.2f} above held-out: the criteria were chosen on those items, which "
-            "flatters. The held-out number is the one to quote."
+            f"The calibration figure is {optimism:.2f} higher than the held-out one, and optimistic: those items chose "
+            "the criteria. Report the held-out figure."
         )
     return (
-        f"Held-out stands {-optimism:.2f} above calibration. The two sides hold other items, so this is no gain. "
-        "Quote held-out."
+        f"The held-out figure is {-optimism:.2f} higher than the calibration one. These are different items. "
+        "Report the held-out figure."
     )

@@ -41,7 +41,7 @@ MODES: dict[ItemsMode, str] = {
 MODE_HELP = (
     "Unseen: only items whose labels none of the judges has seen and that all of them scored; the honest comparison. "
     "Own: each judge on everything it may honestly be measured on; these numbers do not rank the judges. "
-    "All: seen labels too, which flatters judges that were calibrated on them."
+    "All: seen labels too, which is optimistic for judges that were calibrated on them."
 )
 
 

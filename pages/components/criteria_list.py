@@ -118,7 +118,7 @@ def measured_on(view: CriteriaEntry, *, scoring: bool) -> str:
             return "It is being scored now."
         return "Make it the judge to measure it, or save an edit of what is measured."
     measure = measure_name(newest.alignment.statistic, newest.alignment.level)
-    return f"{measure}, calibration items, which flatter, n = {newest.alignment.n:,}, 95 % interval"
+    return f"{measure}, calibration items (optimistic), n = {newest.alignment.n:,}, 95 % interval"
 
 
 def order_words(entries: Sequence[CriteriaEntry]) -> str:

@@ -107,9 +107,7 @@ def gain_words(page: Opened, version: JudgeVersion) -> str:
     if measured is None or not measured.beside:
         return ""
     on_held_out = measured.held_out_gain is not None
-    gain, where = (
-        (measured.held_out_gain, "held-out") if on_held_out else (measured.gain, "calibration, which flatters")
-    )
+    gain, where = (measured.held_out_gain, "held-out") if on_held_out else (measured.gain, "calibration (optimistic)")
     if gain is None or gain.value is None:
         return f"Beside version {measured.beside} the difference is undefined."
     figures = difference_figures(gain.value, gain.interval, gain.p, gain.p_reason)

@@ -41,7 +41,7 @@ COLUMNS = {
     "interval": Column("95 % interval"),
     "n": Column(help="items of the inner fold"),
     "p": Column("p (Holm)", digits=3, help="on the inner fold, corrected over the proposals; — is no test"),
-    "calibration": Column(digits=2, signed=True, help="proposal minus parent on all calibration items: it flatters"),
+    "calibration": Column(digits=2, signed=True, help="proposal minus parent on all calibration items (optimistic)"),
     NOW_ALIGNED: Column(help=CHANGED_HELP),
     NOW_MISALIGNED: Column(help=CHANGED_HELP),
 }
@@ -152,8 +152,8 @@ def _draw_gains(proposal: ListedProposal) -> None:
     st.text(f"All calibration items: {criteria_view.difference_words(proposal.calibration)}")
     st.caption(
         "The inner fold holds items that no proposal of this round was made from; all calibration items hold those "
-        "too, which flatters. 95 % intervals, paired over sources; p corrected after Holm over the proposals of the "
-        "round. Held-out items were not touched."
+        "too, which is optimistic. 95 % intervals, paired over sources; p corrected after Holm over the round's "
+        "proposals. Held-out items were not touched."
     )
 
 

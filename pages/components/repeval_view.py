@@ -172,7 +172,7 @@ def token_words(token: str) -> str:
 
 
 def _measured(result: RepEvalResult) -> str:
-    """What the figure is, what flatters, and how to read the map."""
+    """What the figure is, what is optimistic, and how to read the map."""
     n, test = len(result.members), result.test
     what = f"the mean of the {n} best cells" if n > 1 else "the best cell"
     words = (

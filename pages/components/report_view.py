@@ -123,7 +123,7 @@ def file_name(what: str, aspect: str, ending: str) -> str:
 def _draw_chart(report: Report) -> None:
     charts.place(plots.sides_plot(report), key="report_sides", alt="Held-out beside calibration")
     like = " Small dots: the judge against the other raters, as the band is." if report.raters.beside else ""
-    st.caption(f"Filled: held-out. Hollow: the items that chose the judge, which flatter. Lines: 95 % intervals.{like}")
+    st.caption(f"Filled: held-out. Hollow: the items that chose the judge (optimistic). Lines: 95 % intervals.{like}")
 
 
 def _draw_sign_off(page: Opened, report: Report) -> None:

@@ -113,7 +113,7 @@ def _draw_aspect(page: Opened, run: RunDetail, aspect: str, cells: Sequence[Styl
     )
     st.caption(
         plain(
-            f"{measure}; 95 % intervals{method}.{seen} Picking the best of several flatters it a little: test the "
+            f"{measure}; 95 % intervals{method}.{seen} Picking the best of several is a little optimistic: test the "
             "difference among the judges of Compare."
         )
     )

@@ -160,13 +160,13 @@ def test_own_items_and_the_matrix_say_that_they_do_not_compare(shelf: Place) -> 
 def test_judges_stand_beside_a_person_against_the_same_targets(shelf: Place) -> None:
     shelf.add_judge("good", 0.2)
     alone = grids(open_screen(SCREEN, **shelf.ids))[0].set_index("judge")["beside a person"]
-    assert alone["good"].startswith("above a person, +")
+    assert alone["good"].startswith("better than a rater, +")
     shelf.add_judge("poor", 6.0)
     shelf.add_judge("metric", 0.2, on_scale=False)
     screen = open_screen(SCREEN, **shelf.ids)
     board = grids(screen)[0].set_index("judge")["beside a person"]
-    assert board["good"].startswith("as good as a person, +")  # one of three: the interval is wider
-    assert board["poor"].startswith("below a person, −")
+    assert board["good"].startswith("as good as a rater, +")  # one of three: the interval is wider
+    assert board["poor"].startswith("worse than a rater, −")
     people = grids(choose_section(screen, "people"))[0].set_index("judge")
     assert "corrected for 3 judges" in texts(screen)
     golden = projects.load_golden_set(shelf.store, shelf.golden_id)

@@ -54,7 +54,7 @@ def test_it_says_first_which_system_is_better_with_interval(store: Store, settin
 
 
 def test_equal_systems_cannot_be_told_apart(store: Store, settings: Settings) -> None:
-    assert "cannot be told apart" in texts(opened(place_of(store, settings, gap=0.0)))
+    assert "No clear difference" in texts(opened(place_of(store, settings, gap=0.0)))
 
 
 def test_without_enough_labels_it_tells_what_labels_would_bring(store: Store, settings: Settings) -> None:

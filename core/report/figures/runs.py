@@ -43,7 +43,7 @@ class Race:
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """A judge on both sides of the split: calibration chose it and flatters, held-out did not."""
+    """A judge on both sides of the split: calibration chose it and is optimistic, held-out did not."""
 
     name: str
     calibration: Alignment
@@ -133,7 +133,7 @@ def sides_figure(
     like_person: Alignment | None = None,
     width: int = WIDE,
 ) -> Drawing:
-    """Held-out (filled) above calibration (hollow) for each judge: how far the second flatters.
+    """Held-out (filled) above calibration (hollow) for each judge: how optimistic the second is.
 
     `people` among themselves are a band; `like_person` is the first judge against the same target.
     """

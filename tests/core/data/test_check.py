@@ -173,7 +173,7 @@ def test_one_text_under_two_sources_is_warned_of(built: Build) -> None:
     assert (warned.severity, warned.row) == ("warning", 201)
     assert warned.message.startswith(
         "2 items repeat the text of an earlier item under another source, white space and case aside: 'x' (row 201) "
-        "that of '0-3' (row 4), 'y' (row 202) that of '1-3' (row 9). What is calibrated on one may be measured"
+        "that of '0-3' (row 4), 'y' (row 202) that of '1-3' (row 9). A judge may be calibrated on one"
     )
     assert "Their labels differ (x in 1)" in warned.message
 

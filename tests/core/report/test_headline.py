@@ -56,8 +56,8 @@ GOOD = aligned(0.6, 0.4, 0.8)
         (GOOD, beside(0.01, 0.2), "above", "better than one of them agrees with the others"),
         (GOOD, beside(-0.04, 0.1), "level", "as well as they agree with each other"),
         (GOOD, beside(-0.3, -0.01), "below", "less well than they agree with each other"),
-        (GOOD, beside(-0.06, 0.3), "open", "cannot be told apart from one of your people"),
-        (GOOD, beside(0.01, 0.2, None, 7), "open", "cannot be told apart from one of your people"),
+        (GOOD, beside(-0.06, 0.3), "open", "does not differ significantly from one of your people"),
+        (GOOD, beside(0.01, 0.2, None, 7), "open", "does not differ significantly from one of your people"),
         (aligned(0.2, -0.1, 0.5), beside(0.01, 0.2), "none", "is not shown"),
         (aligned(0.6), beside(0.01, 0.2), "open", "No interval"),
         (GOOD, None, "alone", "nothing can be said about the judge beside people"),
@@ -177,9 +177,9 @@ def test_after_a_choice_on_held_out_items_nothing_is_claimed_beside_a_person(rep
     assert all(gap is None or gap.p is None for gap in gaps)
 
 
-@pytest.mark.parametrize(("chose", "flatters"), [(0.7, True), (0.5, False), (0.6, False)])
-def test_choosing_is_said_to_flatter_only_where_calibration_stands_higher(report, chose, flatters):
+@pytest.mark.parametrize(("chose", "optimistic"), [(0.7, True), (0.5, False), (0.6, False)])
+def test_choosing_is_called_optimistic_only_where_calibration_is_higher(report, chose, optimistic):
     calibration = replace(report.calibration, calibration=aligned(chose, 0.4, 0.8), held_out=aligned(0.6, 0.4, 0.8))
     words = " ".join(headline(replace(report, calibration=calibration)).details)
-    assert ("flatters" in words) == flatters
-    assert "compared with the held-out items" in words
+    assert ("optimistic" in words) == optimistic
+    assert "compared with held-out" in words
