@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _OTHERS = 0o077
-KEPT = ("concord*.sqlite*", "worker.*", "errors.log", "states", "assistants", "benchmarks")
+KEPT = ("concord*.sqlite*", "worker.*", "errors.log", "states", "scored", "assistants", "benchmarks")
 """Everything Concord keeps in its home: a home may be a folder with other things in it, which are left alone."""
 
 

@@ -10,7 +10,7 @@ from core.review.judge_versions import JudgeVersion
 from pages.components import chosen, judge_view, overview_view, state
 from pages.components.page import Opened, finding, open_page, stop_with
 
-NOW, STORY, TWO, ALL = PARTS = ("Now", "How it came about", "Compare two versions", "All aspects")
+NOW, STORY, TWO, ALL = PARTS = ("Now", "History", "Compare two versions", "All aspects")
 
 
 def choose_version(now: Overview) -> JudgeVersion | None:

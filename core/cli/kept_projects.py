@@ -33,7 +33,7 @@ def report(
     out: Annotated[Path, typer.Option(help="Folder for report.html, appendix.html, both as .md, and figures.csv.")],
     golden: Annotated[str, typer.Option(help="Name or id; default: the newest with a finished calibration.")] = "",
     run: Annotated[
-        str, typer.Option(help="Id of the run that measured a version of the judge; default: the version in use.")
+        str, typer.Option(help="Id of the run that measured a version of the judge; default: the current version.")
     ] = "",
     verdicts: Annotated[
         Path | None,

@@ -103,7 +103,7 @@ def _gain(board: Leaderboard, at: int, baseline: int | None) -> str:
     says = p_figure(p)
     if claim(pair.value, pair.interval, p) == "open":
         why = alone_words(pair.interval, p)
-        says = f"not to be told from chance{f' ({says}{why})' if why else ''}"
+        says = f"not significant ({says}{why})"
     return f"; beside no criteria {signed(pair.value)}{ends}, {says}"
 
 

@@ -65,7 +65,7 @@ class MeasuredJudge:
 
     @property
     def words(self) -> str:
-        """E.g. "version 3 (in use)"; "calibration of 22 November 2026" where it is no version."""
+        """E.g. "version 3 (current)"; "calibration of 22 November 2026" where it is no version."""
         missing = "" if self.held_out else ", not measured on held-out items"
         if self.version is None:
             return f"calibration of {day(self.run.created_at)}{missing}"

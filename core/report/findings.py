@@ -165,7 +165,7 @@ def beside_version(report: Report) -> str:
     if entry is None or not entry.beside or gain is None:
         return ""
     if gain.value is None:
-        return f"Beside version {entry.beside} the difference is undefined: {gain.reason}."
+        return f"Compared with version {entry.beside}, the difference is undefined: {gain.reason}."
     claims = {
         "higher": "agrees better than",
         "lower": "agrees less well than",
@@ -194,7 +194,7 @@ def sign_off(report: Report) -> str:
     if evidence := approval.evidence:
         rests = f"{estimate(evidence.alignment)} on {evidence.side} items"
         words += f" The approval rests on {rests} ({measure(evidence.alignment)}, {basis_words(evidence.alignment)})."
-    return f"{words} It is the version in use." if version.state == "current" else words
+    return f"{words} It is the current version." if version.state == "current" else words
 
 
 def _beside(report: Report, people: BesidePeople) -> tuple[str, ...]:
@@ -311,7 +311,7 @@ def _of_sign_off(report: Report) -> Iterator[Limit]:
         yield Limit("Not signed off", sign_off(report))
     if current is not None and current != version:
         yield Limit(
-            "Another version is in use", f"This report is on {report.judge_name}; the one in use is {current.name}."
+            "Another version is current", f"This report is on {report.judge_name}; the current one is {current.name}."
         )
 
 

@@ -35,7 +35,7 @@ STATE_WORDS: dict[VersionState, str] = {
     "draft": "not measured yet",
     "proposed": "waits for sign-off",
     "approved": "approved",
-    "current": "in use",
+    "current": "current",
     "retired": "retired",
 }
 """What a state is called where people read of it."""
@@ -192,7 +192,7 @@ class JudgeVersion:
 
     @property
     def label(self) -> str:
-        """`version 2 (in use)`."""
+        """`version 2 (current)`."""
         return f"{self.name} ({STATE_WORDS[self.state]})"
 
     @property

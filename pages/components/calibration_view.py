@@ -12,7 +12,7 @@ from core.projects.kinds import RunDetail
 from core.report.figures import describe, measure_name
 from core.review.judge_versions import STATE_WORDS, JudgeVersion
 from core.stats import claim, difference_figures, gain_words
-from core.stats.claims import backwards_words, is_backwards, number
+from core.stats.claims import backwards_words, number
 from core.wording import judge_words
 from pages.components import charts, judge_view, review_view, run_view, state, tables
 from pages.components.page import Opened, finding, link_to
@@ -24,7 +24,7 @@ FOLLOWS, RANKING, SEARCH, FIGURES = SECTIONS = (
     "How the search went",
     "All figures",
 )
-DIFFER = "Where judge and people part"
+DIFFER = "Where judge and raters disagree"
 
 
 def draw(page: Opened, view: RunDetail, result: Calibration) -> None:
@@ -60,18 +60,24 @@ def draw(page: Opened, view: RunDetail, result: Calibration) -> None:
 
 
 def sentence(result: Calibration, version: JudgeVersion | None) -> str:
-    """Calibrated beside without criteria, on held-out items, and which version of the judge it is."""
-    held, bare = result.held_out, result.no_criteria.held_out.value
+    """State what calibration changed on held-out items, and which version of the judge came of it."""
+    held, gain, bare = result.held_out, result.gain, number(result.no_criteria.held_out.value)
     if asked := backwards_words(result.no_criteria.held_out, "Without criteria, the judge"):
         words = asked.removesuffix(".")
     elif held.value is None:
-        words = f"Calibrated, the judge has no defined agreement with people: {held.reason or 'too few items'}"
+        words = f"Agreement with raters is undefined: {held.reason or 'too few items'}"
     else:
-        words = f"Calibrated, the judge agrees with people at {describe(held)}, without criteria at "
-        words += number(bare)
+        after = number(held.value)
+        words = {
+            "higher": f"Calibration raised agreement with raters from {bare} to {after}",
+            "lower": f"Calibration lowered agreement with raters from {bare} to {after}",
+        }.get(
+            claim(gain.value, gain.interval, gain.p),
+            f"Agreement with raters: {after}. No significant gain over the baseline ({bare})",
+        )
     if version is None:
         return f"{words}."
-    return f"{words}; that is version {version.number} of the judge ({STATE_WORDS[version.state]})."
+    return f"{words}. Version {version.number}: {STATE_WORDS[version.state]}."
 
 
 def sides_kept(page: Opened, view: RunDetail) -> str:
@@ -105,16 +111,14 @@ def _draw_next(view: RunDetail, version: JudgeVersion | None) -> None:
 def _measured(view: RunDetail, result: Calibration) -> str:
     held, gain = result.held_out, result.gain
     beside = difference_figures(gain.value, gain.interval, gain.p, gain.p_reason)
-    says = {"higher": ", beyond chance", "lower": ", a loss beyond chance", "open": ", not to be told from chance"}
-    measure = f"{measure_name(held.statistic, held.level)}, held-out, n = {held.n:,}, 95 % intervals"
-    told = "" if is_backwards(gain.b) else says.get(claim(gain.value, gain.interval, gain.p), "")
-    gained = f"Gain: {beside}{told}"
-    return f"{result.task.aspect} of {result.golden_name}. {measure}. {gained}. {_judge_words(view.judge_spec)}."
+    measure = f"{measure_name(held.statistic, held.level)}, held-out items, n = {held.n:,}, 95 % intervals"
+    figures = f"Agreement {describe(held)}; gain {beside}"
+    return f"{result.task.aspect} of {result.golden_name}. {figures}. {measure}. {_judge_words(view.judge_spec)}."
 
 
 def _judge_words(spec: str) -> str:
     offline = spec == "offline"
-    return "The offline judge, which is no LLM" if offline else f"Judge: {judge_words(spec)}"
+    return "The offline judge, which is not an LLM" if offline else f"Judge: {judge_words(spec)}"
 
 
 def _draw_criteria(page: Opened, view: RunDetail, result: Calibration, version: JudgeVersion | None) -> None:

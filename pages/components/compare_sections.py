@@ -86,7 +86,7 @@ def _draw_sentences(leaderboard: Leaderboard, pairwise: PairwiseComparison) -> N
     pairs = [(i, j) for i in range(n) for j in range(i + 1, n)]
     real = [(i, j) for i, j in pairs if pairwise.p_holm[i, j] <= ALPHA]
     noun = "difference is" if len(pairs) == 1 else "differences are"
-    st.markdown(f"**{len(real)} of {len(pairs)} {noun} beyond chance**")
+    st.markdown(f"**{len(real)} of {len(pairs)} {noun} significant**")
     if real:
         with st.expander("In words", icon=":material/notes:"):
             st.text("\n".join(_pair_words(leaderboard, pairwise, i, j) for i, j in real))

@@ -40,15 +40,15 @@ class Effect:
 
 
 def difference_words(difference: PairedDifference) -> str:
-    """Whether the difference can be told from chance on these items, in words."""
+    """Say whether the difference is significant on these items."""
     figures = difference_figures(difference.value, difference.interval, difference.p)
     words = f"{figures}, n = {difference.n:,}"
     return {
         "undefined": "The difference is undefined on these items.",
         "untested": f"{words}.",
-        "higher": f"{words}: a gain beyond chance on these items.",
-        "lower": f"{words}: a loss beyond chance on these items.",
-        "open": f"{words}: not to be told from chance on these items.",
+        "higher": f"{words}: a significant gain on these items.",
+        "lower": f"{words}: a significant loss on these items.",
+        "open": f"{words}: not significant on these items.",
     }[claim(difference.value, difference.interval, difference.p)]
 
 

@@ -115,7 +115,7 @@ def _draw_make_form(
     cost = plain(tables.price_words(estimate.cost))
     st.caption(
         f"At most {estimate.calls:,} scores{cost}; what was asked before is not paid again. "
-        f"It is measured beside the judge in use, and you decide then."
+        f"It is measured next to the current judge. Then you decide."
     )
     st.text_input("What changed (optional)", max_chars=300, key=f"{name}_note")
     people.button(

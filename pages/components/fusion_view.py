@@ -13,9 +13,10 @@ from core import projects
 from core.fusion.stack import Fusion, FusionTable, StackSettings
 from core.project_records import GoldenSummary, JudgeEntry
 from core.records import Alignment, GoldenSet, JudgeKind
-from core.report.figures import describe, measure_name
+from core.report.figures import measure_name
 from core.report.figures.comparison import JudgeMark, leaderboard_figure
 from core.stats import NO_TEST, Difference, change_figures, claim, p_figure
+from core.stats.claims import number
 from pages.components import charts, compare_view, grid, metrics_view, tables
 from pages.components.fusion_choice import METHOD_WORDS, Choice, names_of
 from pages.components.grid import Column
@@ -157,15 +158,15 @@ def headline(fused: Fused) -> str:
         failed = f"There is no fusion by {METHOD_WORDS[asked]}: {fused.table.failed[asked].removesuffix('.')}. "
     if shown.fused.value is None or against is None or against.value is None:
         return f"{failed}Fused by {how}, the judges have no defined agreement: {shown.fused.reason or 'too few items'}."
-    beside = f"{shown.best_part} alone at {describe(shown.parts[shown.best_part])}"
+    best = number(shown.parts[shown.best_part].value)
     tested = claim(against.value, against.interval, against.p)
     said = {
-        "higher": "a gain beyond chance",
-        "lower": "a loss beyond chance",
+        "higher": "a significant gain",
+        "lower": "a significant loss",
         "untested": f"the difference is not tested: {against.p_reason or NO_TEST}",
-    }.get(tested, "the difference may be chance")
-    fused_at = describe(shown.fused)
-    return f"{failed}Fused by {how}, the judges agree with people at {fused_at}, the best part {beside}: {said}."
+    }.get(tested, "no significant difference")
+    words = f"Fused by {how}, agreement with raters is {number(shown.fused.value)}"
+    return f"{failed}{words}. The best part, {shown.best_part}, has {best}: {said}."
 
 
 def table_frame(fused: Fused) -> pd.DataFrame:

@@ -59,7 +59,7 @@ def draw_state(version: JudgeVersion) -> None:
 
 
 def state_words(version: JudgeVersion | None) -> str:
-    """E.g. "version 2, in use"; that there is none yet where no version follows the criteria."""
+    """E.g. "version 2, current"; that there is none yet where no version follows the criteria."""
     return "no version yet" if version is None else f"{version.name}, {STATE_WORDS[version.state]}"
 
 
@@ -109,12 +109,12 @@ def gain_words(page: Opened, version: JudgeVersion) -> str:
     on_held_out = measured.held_out_gain is not None
     gain, where = (measured.held_out_gain, "held-out") if on_held_out else (measured.gain, "calibration (optimistic)")
     if gain is None or gain.value is None:
-        return f"Beside version {measured.beside} the difference is undefined."
+        return f"Compared with version {measured.beside}, the difference is undefined."
     figures = difference_figures(gain.value, gain.interval, gain.p, gain.p_reason)
     says = {
-        "higher": "a gain beyond chance",
-        "lower": "a loss beyond chance",
-        "open": "not to be told from chance",
+        "higher": "a significant gain",
+        "lower": "a significant loss",
+        "open": "not significant",
         "untested": "untested",
         "undefined": "undefined",
     }[claim(gain.value, gain.interval, gain.p)]
@@ -122,7 +122,7 @@ def gain_words(page: Opened, version: JudgeVersion) -> str:
     if on_held_out:
         looks = projects.list_held_out_accesses(page.store, page.project.project_id, measured.golden_id, version.aspect)
         seen = f" The held-out items were seen {times(len(looks))}."
-    return f"Beside version {measured.beside}: {figures} on {where} (n = {gain.n:,}): {says}.{seen}"
+    return f"Compared with version {measured.beside}: {figures} on {where} (n = {gain.n:,}): {says}.{seen}"
 
 
 def _draw_effect(version: JudgeVersion) -> None:
@@ -201,7 +201,7 @@ def _use(page: Opened, line: JudgeLine, version: JudgeVersion) -> None:
     where = (page.store, page.project.project_id, line.aspect, version.number)
     _said(
         lambda: projects.use_version(*where, decided=line.decided),
-        f"{version.name} is the judge in use: Compare, Report and the judge file follow it.",
+        f"{version.name} is the current judge. Compare, Report and the judge file use it.",
     )
 
 

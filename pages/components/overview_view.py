@@ -104,7 +104,7 @@ def draw_next(page: Opened, now: Overview, shown: JudgeVersion | None) -> None:
 
 def draw_waiting(page: Opened, now: Overview, shown: JudgeVersion | None) -> None:
     """What waits for whoever looks, each with the way there; version `shown` is in view beside it."""
-    st.subheader("Waits for you", anchor=False)
+    st.subheader("To do", anchor=False)
     if not now.waiting:
         st.caption("Nothing. Edit criteria, look at misaligned items, or label more to make the judge better.")
     for waiting in now.waiting[:MOST_WAITING]:

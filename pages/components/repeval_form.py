@@ -137,7 +137,7 @@ def _more(page: Opened, request: RepEvalRequest) -> RepEvalRequest:
             index=STATISTICS.index(settings.statistic),
             format_func=lambda statistic: STATISTIC_NAMES[statistic],
             key=widget(f"repeval_statistic_{request.golden_id[-12:]}_{request.aspect}"),
-            help="At first that of the judge in use.",
+            help="Default: that of the current judge.",
         )
         level: Level = st.selectbox(
             "Level",

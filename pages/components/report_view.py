@@ -39,7 +39,7 @@ PARTS = {
     "limits": "What limits it",
     "judges": "Beside other judges",
     "criteria": "Criteria",
-    "history": "How it came about",
+    "history": "History",
 }
 _LONGEST_CRITERIA, _NAME = 20_000, 120
 
@@ -136,7 +136,7 @@ def _draw_sign_off(page: Opened, report: Report) -> None:
     st.markdown(plain(brings(report)))
     known, current = limits(report), report.line.current
     if current is not None and current != version:
-        st.markdown(plain(f"{current.name.capitalize()} is the one in use."))
+        st.markdown(plain(f"{current.name.capitalize()} is the current version."))
     if known:
         st.markdown(plain(f"Gravest limit: {known[0].title[:1].lower()}{known[0].title[1:]}."))
 

@@ -82,7 +82,7 @@ def visit(browser: Browser, served: Served) -> Visit:
     page.goto(served.url, wait_until="commit")
     expect(page.get_by_role("heading", name="Overview", exact=True)).to_be_visible(timeout=PATIENCE)
     heading = time.monotonic() - began
-    expect(page.get_by_text("labels simulated").first).to_be_visible(timeout=PATIENCE)
+    expect(page.get_by_text("simulated labels").first).to_be_visible(timeout=PATIENCE)
     page.wait_for_selector(f"{SETTLED} h2", timeout=PATIENCE)
     rest = time.monotonic() - began
     server, worker = processor_seconds(served.pid)

@@ -76,6 +76,8 @@ class Walk:
 
 def from_a_file_to_a_calibration(walk: Walk, settle: Settle, choose: Callable[..., None]) -> None:
     walk.button("Start with your own data")
+    walk.write(walk.page.get_by_role("dialog").get_by_role("textbox", name="Name of the project"), "Our texts")
+    walk.button("Create project")
     settle("no golden set yet")
     walk.drop("mine.csv", own_file())
     settle("96 items from 4 systems over 24 sources")
@@ -113,11 +115,11 @@ def make_it_the_judge(walk: Walk, settle: Settle) -> None:
     walk.button("Make this the judge")
     walk.write(walk.page.get_by_label("What changed (optional)"), "says nothing twice")
     walk.button("Measure it")
-    settle("Beside version 1:")
+    settle("Compared with version 1:")
     expect(walk.page.get_by_role("heading", name="Overview", level=1)).to_be_visible()
     expect(walk.page.get_by_text(RULE).first).to_be_visible()
     walk.button("Approve and use it")
-    settle("Version 2 is the judge in use")
+    settle("Version 2 is the current judge")
     settle(re.compile("^Agreement of version 2 with raters: "))
 
 
@@ -132,7 +134,7 @@ def test_an_edit_becomes_the_approved_judge_that_is_taken_away(
     page.set_viewport_size({"width": 1440, "height": 900})
     known_as(demo_url, "Ada")
     page.goto(demo_url)
-    settle("labels simulated")
+    settle("simulated labels")
     walk = Walk(page)
     from_a_file_to_a_calibration(walk, settle, choose)
     edited = edit_and_score(walk, settle)
@@ -158,7 +160,7 @@ def test_of_two_who_approve_at_once_the_second_is_told(
 ) -> None:
     known_as(demo_url, "Ada")
     page.goto(demo_url)
-    settle("labels simulated")
+    settle("simulated labels")
     with projects.open_store(Settings(home=home_of(demo_url), worker="external", worker_id="w")) as store:
         line = projects.judge_line(store, "demo", "house_style")
         ben = store.acting(Actor("Ben", "reviewer"))
@@ -174,11 +176,11 @@ def test_of_two_who_approve_at_once_the_second_is_told(
     for screen in (page, other):
         settle("waits for sign-off", screen)
     page.get_by_role("button", name="Approve and use it").click()
-    settle(f"Version {current.number} is the judge in use")
+    settle(f"Version {current.number} is the current judge")
     other.get_by_role("button", name="Approve and use it").click()
     settle("Nothing was changed", other)
     expect(other.get_by_role("button", name="Approve and use it")).to_have_count(0)
-    settle("in use", other)
+    settle("current", other)
 
 
 def test_of_two_who_make_the_next_version_at_once_the_second_sees_the_first(
@@ -186,7 +188,7 @@ def test_of_two_who_make_the_next_version_at_once_the_second_sees_the_first(
 ) -> None:
     known_as(demo_url, "Ada")
     page.goto(demo_url)
-    settle("labels simulated")
+    settle("simulated labels")
     with projects.open_store(Settings(home=home_of(demo_url), worker="external", worker_id="w")) as store:
         line = projects.judge_line(store, "demo", "house_style")
         taken = {criteria_id for version in line.versions for criteria_id in version.criteria_ids}

@@ -71,12 +71,12 @@ def test_four_assistants_one_left_out_kept_and_applied(
 ) -> None:
     page.set_viewport_size({"width": 1440, "height": 900})
     page.goto(opened)
-    settle("Fused by ridge, the judges agree with people at")
+    settle("Fused by ridge, agreement with raters is")
     page.get_by_text("All figures", exact=True).click()
     settle("Fused by ridge")
     for name in ("fusion, ridge", *PARTS):
         row = rows(page).filter(has_text=re.compile(rf"^{re.escape(name)}")).first
-        expect(row).to_contain_text(re.compile(r"-?\d\.\d{3}.*-?\d\.\d\d to -?\d\.\d\d"))
+        expect(row).to_contain_text(re.compile(r"[−-]?\d\.\d\d.*-?\d\.\d\d to -?\d\.\d\d"))
 
     page.get_by_role("button", name=PARTS[3], exact=True).click()
     expect(rows(page).filter(has_text=PARTS[3])).to_have_count(0, timeout=60_000)

@@ -35,7 +35,7 @@ def calibrate(page: Page, url: str, settle: Settle, choose: Callable[..., None])
     choose("Preset", "quick")
     settle("Held-out items")
     page.get_by_role("button", name="Start the calibration").click()
-    settle("Where judge and people part")
+    settle("Where judge and raters disagree")
 
 
 def mark(page: Page, row: int) -> None:
@@ -53,7 +53,7 @@ def test_triage_refine_and_accept(
 ) -> None:
     known_as(app_url, "Mia")  # Ann still rates in a pass of another test, and would be kept from labels
     calibrate(page, app_url, settle, choose)
-    page.get_by_text("Where judge and people part").click()
+    page.get_by_text("Where judge and raters disagree").click()
     settle("What moved the score")
     page.wait_for_url(re.compile("item="))
 

@@ -3,28 +3,37 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable
 
 import pytest
+from playwright.sync_api import Error as PlaywrightError
 from playwright.sync_api import Locator, Page, expect
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 Settle = Callable[..., None]
-RUN_MS = 240_000
+RUN_MS, STEP_SECONDS = 240_000, 60
 TOKENS = ("mean", "-1")
 MAP = "Validation alignment by layer and token"
 
 
 def take_token(page: Page, token: str) -> None:
-    """A token out of the list of the field, which opens first: letters typed before that are thrown away."""
-    page.get_by_role("combobox", name="Tokens").click()
-    page.get_by_role("option", name=token, exact=True).click()
-    expect(page.get_by_test_id("stMultiSelect").get_by_text(token, exact=True)).to_be_visible()
+    """Take a token from the field's list; open the list again where a rerun has closed it in between."""
+    taken = page.get_by_test_id("stMultiSelect").get_by_text(token, exact=True)
+    end = time.monotonic() + STEP_SECONDS
+    while not taken.count():
+        try:
+            page.get_by_role("combobox", name="Tokens").click(timeout=5000)
+            page.get_by_role("option", name=token, exact=True).click(timeout=5000)
+            taken.wait_for(timeout=5000)
+        except PlaywrightError:
+            if time.monotonic() > end:
+                raise
 
 
 def cell_of(page: Page, layer: int, token: int) -> Locator:
     cell = page.get_by_role("grid", name=MAP).get_by_role("gridcell", name=f"layer {layer}, token {TOKENS[token]}: ")
-    expect(cell).to_have_attribute("aria-label", re.compile(r"validation −?\d\.\d{3}|undefined"))
+    expect(cell).to_have_attribute("aria-label", re.compile(r"validation −?\d\.\d\d|undefined"))
     return cell
 
 
@@ -55,7 +64,7 @@ def test_a_cell_is_clicked_and_its_detail_read(page: Page, app_url: str, settle:
 
     cell_of(page, 3, 0).click(position={"x": 2, "y": 2})
     looked_into(page, 3, 0, settle)
-    expect(facts(page)).to_contain_text(re.compile(r"test.*-?\d\.\d{3} \[.+\], n = \d+"))
+    expect(facts(page)).to_contain_text(re.compile(r"test.*−?\d\.\d\d \[.+\], n = \d+"))
     expect(page.get_by_text("Highest test items")).to_be_visible()
     for key in ("ArrowRight", "ArrowRight", "ArrowDown", "ArrowDown", "Enter"):  # there is no third row
         page.keyboard.press(key)

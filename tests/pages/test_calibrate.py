@@ -229,9 +229,10 @@ def test_a_finished_run_opens_with_what_it_found(place: Place) -> None:
     kept = candidates(5, "kept")
     screen = shown(place.add_run("done", shown=standing(kept), outcome=calibration(kept)))
     page_text = texts(screen)
-    assert "Calibrated, the judge agrees with people at 0.52 [0.42, 0.62], without criteria at 0.21." in page_text
-    assert "Spearman rho, sample level, held-out, n = 72" in page_text
-    assert "offline judge, which is no LLM" in page_text
+    assert "Calibration raised agreement with raters from 0.21 to 0.52." in page_text
+    assert "Agreement 0.52 [0.42, 0.62]; gain " in page_text
+    assert "Spearman rho, sample level, held-out items, n = 72" in page_text
+    assert "offline judge, which is not an LLM" in page_text
     assert "Only 80 labels on calibration" in page_text
     assert not [widget for widget in screen.button if widget.label in ("Cancel", "Resume")]
     assert [widget.label for widget in screen.download_button] == ["Download judge.yaml (not approved)"]
@@ -256,13 +257,13 @@ def test_it_opens_on_the_newest_result_and_the_form_is_behind_a_press(place: Pla
     place.add_run("done", shown=standing(kept), outcome=calibration(kept))
     place.add_run("failed", error="The key was refused.")
     screen = open_screen(SCREEN, project=place.project_id)
-    assert "agrees with people at 0.52" in texts(screen)
+    assert "from 0.21 to 0.52" in texts(screen)
     labelled(screen.selectbox, "Result").set_value(older).run()
-    assert "agrees with people at 0.40" in texts(screen)
+    assert "from 0.21 to 0.40" in texts(screen)
     press(screen, "New calibration")
     assert has_button(screen, "Start the calibration")
     press(screen, "Back to the results")
-    assert "agrees with people at 0.52" in texts(screen)
+    assert "from 0.21 to 0.52" in texts(screen)
     press(press(screen, "New calibration"), "Start the calibration")
     assert "Waiting for a worker." in texts(screen)
 
@@ -282,7 +283,7 @@ def test_it_opens_on_the_calibration_behind_the_judge_in_use(place: Place) -> No
 def test_the_finding_names_the_version_and_the_next_step_is_its_sign_off(place: Place) -> None:
     run_id = calibrate(place, CalibrationSettings(preset="quick", rounds=0, resamples=50))
     screen = open_screen(SCREEN, project=place.project_id)
-    assert "that is version 1 of the judge (waits for sign-off)." in texts(screen)
+    assert "Version 1: waits for sign-off." in texts(screen)
     step = next(link for link in screen.get("link_button") if link.proto.label == "Sign off version 1")
     assert "version=1" in step.proto.url
     names = projects.criteria_names(place.store, place.project_id, "coherence")
@@ -309,7 +310,7 @@ def test_an_undefined_result_is_said_with_its_reason(place: Place) -> None:
     kept = candidates(2, "kept")
     undefined = replace(kept[0].alignment, value=None, interval=None, reason="all scores are equal")
     screen = shown(place.add_run("done", outcome=calibration(kept, held_out=undefined)))
-    assert "no defined agreement with people: all scores are equal." in texts(screen)
+    assert "Agreement with raters is undefined: all scores are equal." in texts(screen)
 
 
 def test_a_failed_run_says_why_and_can_be_resumed(place: Place) -> None:

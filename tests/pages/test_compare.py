@@ -194,7 +194,7 @@ def test_significant_pairs_stand_there_as_sentences(shelf: Place) -> None:
     shelf.add_judge("good", 0.3)
     shelf.add_judge("poor", 6.0)
     page_text = texts(open_screen(SCREEN, **shelf.ids, section="differences"))
-    assert "1 of 1 difference is beyond chance" in page_text
+    assert "1 of 1 difference is significant" in page_text
     assert "good is better than poor by +" in page_text
 
 

@@ -39,7 +39,7 @@ def test_the_version_in_use_is_what_the_screen_is_about(in_use: Store) -> None:
     assert "beside no criteria" in screen.header[0].value
     table = grids(screen)[0]
     named = [name for name in table["judge"] if "ersion" in name]
-    assert named == ["Version 2 (in use)"]
+    assert named == ["Version 2 (current)"]
     assert sum(name.endswith("no criteria") for name in table["judge"]) == 1
     assert "beside version 2" in table
     choose(screen, "Earlier versions", True)

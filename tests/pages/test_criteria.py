@@ -197,9 +197,9 @@ def test_a_conflict_shows_both_texts_and_loses_none(place: Place, run_id: str, b
 @pytest.mark.parametrize(
     ("low", "high", "words"),
     [
-        (0.01, 0.2, "a gain beyond chance"),
-        (-0.05, 0.2, "not to be told from chance"),
-        (-0.3, -0.1, "a loss beyond chance"),
+        (0.01, 0.2, "a significant gain"),
+        (-0.05, 0.2, "not significant"),
+        (-0.3, -0.1, "a significant loss"),
     ],
 )
 def test_an_edit_stands_beside_its_parent(

@@ -73,7 +73,7 @@ def test_the_finding_speaks_of_the_chosen_method(full: Place, method: str, word:
     frame = table(screen)
     value = frame.loc[frame["judge"].str.startswith(f"fusion, {word}"), frame.columns[1]].iloc[0]
     assert f"\nFused by {word}" in texts(screen)
-    assert re.search(rf"the judges agree with people at {value:.2f} \[.+\], the best part .+ alone at ", texts(screen))
+    assert re.search(rf"agreement with raters is {value:.2f}\. The best part, .+, has \d\.\d\d: ", texts(screen))
 
 
 def test_a_chosen_method_that_fails_is_said_before_another_is_shown(

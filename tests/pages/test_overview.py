@@ -46,18 +46,18 @@ def test_what_a_calibration_proposed_is_signed_off_and_in_use(store: Store, line
     assert current.number == 1
     assert current.approval is not None
     assert current.approval.actor == "Ann"
-    assert "Version 1 is the judge in use" in texts(screen)
+    assert "Version 1 is the current judge" in texts(screen)
     assert not has_button(screen, "Approve and use it")
 
 
 def test_an_edit_is_seen_beside_the_version_before(second: None, line: Callable[[], JudgeLine]) -> None:
     screen = open_screen("0_overview", aspect=ASPECT)
-    assert "Beside version 1:" in texts(screen)
+    assert "Compared with version 1:" in texts(screen)
     assert "| on | version 1 | version 2 | n |" in texts(screen)
     assert "What changed against" in texts(screen)
     press(screen, "Approve and use it")
     assert [version.state for version in line().versions] == ["proposed", "current"]
-    screen.segmented_control[0].set_value("How it came about").run()
+    screen.segmented_control[0].set_value("History").run()
     assert "Ann took version 2 of the judge into use" in texts(screen)
     assert "<img" not in as_sent(screen).replace("\\<img", "")
     screen.segmented_control[0].set_value("Compare two versions").run()

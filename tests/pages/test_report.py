@@ -110,9 +110,9 @@ def test_a_sign_off_is_there_at_once(
     assert "Not signed off" not in texts(whole(section="limits"))
     again = whole()
     assert "approved version 1 of the judge" in texts(again)
-    assert "It is the version in use." in texts(again)
+    assert "It is the current version." in texts(again)
     assert "<b>wit" not in as_sent(again)
-    assert labelled(again.selectbox, "Judge").options == ["version 1 (in use)"]
+    assert labelled(again.selectbox, "Judge").options == ["version 1 (current)"]
     assert "judge.yaml holds version 1, approved by" in texts(whole(section="judge"))
 
 
@@ -133,7 +133,7 @@ def test_the_version_in_use_is_shown_unless_another_is_chosen(
     projects.use_version(store, project.project_id, "coherence", 1, decided=line().decided)
     screen = whole(section="history")
     picker = labelled(screen.selectbox, "Judge")
-    assert picker.options == ["version 1 (in use)", "version 2 (waits for sign-off)"]
+    assert picker.options == ["version 1 (current)", "version 2 (waits for sign-off)"]
     assert "--seed 0" in texts(screen)
     picker.set_value(newest).run()
     assert "--seed 5" in texts(screen)

@@ -82,7 +82,7 @@ def test_it_cannot_write_criteria(tmp_path: Path) -> None:
     [
         ("", "The file is empty"),
         ('{"responses": ["x"]}\n', "row 1: there is no item_id"),
-        ('{"item_id": "a", "score": 1}\n{"item_id": "a", "score": 1}\n', "row 3: item 'a' stands twice"),
+        ('{"item_id": "a", "score": 1}\n{"item_id": "a", "score": 1}\n', "row 2: item 'a' stands twice"),
         ('{"item_id": "a"}\n', "row 1: expected responses"),
         ('{"item_id": "a", "responses": []}\n', "row 1: expected responses"),
         ('{"item_id": "a", "score": "high"}\n', "row 1: the score must be a number"),

@@ -353,7 +353,7 @@ def test_the_version_in_use_stands_for_all_versions(world: World) -> None:
     shown = projects.judges_shown(world.store, world.project_id, world.golden_id, ASPECT)
     names = {entry.judge_id: entry.name for entry in shown.entries}
     assert shown.version == world.line.current
-    assert names[shown.own] == "Version 2 (in use)"
+    assert names[shown.own] == "Version 2 (current)"
     assert names[shown.baseline].endswith("· no criteria")
     assert len(names) == 2
     assert [entry.name for entry in shown.aside] == ["Version 1 (waits for sign-off)"]
@@ -361,7 +361,9 @@ def test_the_version_in_use_stands_for_all_versions(world: World) -> None:
     projects.rename_judge(world.store, world.project_id, shown.own, "House judge")
     world.make(world.edit("Rate how relevant it is."))
     again = projects.judges_shown(world.store, world.project_id, world.golden_id, ASPECT)
-    assert [entry.name for entry in again.entries if entry.judge_id == again.own] == ["House judge, version 2 (in use)"]
+    assert [entry.name for entry in again.entries if entry.judge_id == again.own] == [
+        "House judge, version 2 (current)"
+    ]
     assert (again.seen.looks, again.seen.p_reason) == (3, "")  # what was compared later takes nothing from it
 
 

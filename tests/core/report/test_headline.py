@@ -111,7 +111,7 @@ def test_each_fact_brings_its_limit_and_takes_it_away(report):
         "Held-out looked at often": replace(report, openings=report.openings * 3),
         "Stopped early": with_calibration(report, work=replace(c.work, left_out=("The budget was used up.",))),
         "Not signed off": replace(report, line=replace(report.line, versions=(replace(version, state="proposed"),))),
-        "Another version is in use": replace(report, line=replace(report.line, versions=(version, in_use))),
+        "Another version is current": replace(report, line=replace(report.line, versions=(version, in_use))),
         "Chosen with luck": with_calibration(report, held_out=aligned(c.calibration.value - 0.3)),
     }
     calm = with_calibration(
