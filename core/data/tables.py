@@ -310,14 +310,14 @@ def _workbook(source: Source, most_rows: int, sheet: str | None) -> TableFile:
                 numbers.append(number)
                 rows.append(dict(zip(columns, cells, strict=False)))
     if not columns:
-        raise source.refuse(f"The sheet {facts['name'][:60]!r} is empty. Name another with --sheet.")
+        raise source.refuse(f"The sheet {facts['name'][:60]!r} is empty. Use --sheet, or save another sheet as a file.")
     notes: list[Finding] = []
     if titles:
         notes.append(Finding("note", "A title above the header was left out."))
     if facts["others"] and sheet is None:
-        others = ", ".join(repr(name[:60]) for name in facts["others"][:8])
+        others = " or ".join(repr(name[:60]) for name in facts["others"][:8])
         message = f"The first of {len(facts['others']) + 1} visible sheets was read, {facts['name'][:60]!r}."
-        notes.append(Finding("note", f"{message} To read another, name it with --sheet: {others}."))
+        notes.append(Finding("note", f"{message} To read {others}, use --sheet or save it as a file."))
     if facts["hidden_before"] and sheet is None:
         notes.append(Finding("note", f"Hidden sheets are skipped; {facts['name'][:60]!r} was read."))
     if n := facts["hidden_rows"]:
