@@ -36,6 +36,7 @@ def calibrate(page: Page, url: str, settle: Settle, choose: Callable[..., None])
     settle("Held-out items")
     page.get_by_role("button", name="Start the calibration").click()
     settle("Where judge and raters disagree")
+    rest(page)  # what follows below the ranking moves links while it is drawn
 
 
 def mark(page: Page, row: int) -> None:
