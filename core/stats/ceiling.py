@@ -14,7 +14,7 @@ averaged over the raters.  A judge that is one more rater like them could change
 anything, so its expected difference is 0 exactly.  It is a statement about *these* raters: another panel may be better
 or worse.  Intervals are from deleting one source at a time (jackknife; Efron and Stein 1981, "The jackknife estimate of
 variance"), with t on sources - 1 degrees of freedom: at sample level with the same raters everywhere this is the t
-interval over the sources' own paired differences.  `tests/bench/bench_people.py` simulates how often it is wrong.
+interval over the sources' own paired differences.
 """
 
 from __future__ import annotations

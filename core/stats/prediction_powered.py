@@ -8,7 +8,7 @@ takes both.  Over n labelled and N unlabelled items of a system, with labels Y a
     variance = var(Y − λf) / n + λ²·var(f) / N
     λ = cov(Y, f) / ((1 + n/N)·var f), clipped to [0, 1]
 
-Departures, each of which a simulation asked for (`tests/bench/bench_system_means.py`; figures in the README beside):
+Departures, each of which held its level better in simulation:
 
 - **by source**: var and cov are those of the sums of each source, var f is taken over all judged items, and quantiles
   are Student's with the smaller number of sources − 1 degrees of freedom, and one less for λ.  A source may hold
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 MOST_FOLDS = 30
 """Parts of the sources behind the maps to the human scale: up to so many sources each is one of its own, and nothing
-hangs on how they are dealt out; beyond, hardly anything does (figures in the README beside)."""
+hangs on how they are dealt out; beyond, hardly anything does."""
 
 
 class Correction(NamedTuple):

@@ -44,7 +44,7 @@ LOPSIDED_FROM = 0.6
 meet one of the rare others.  Intervals are then those of the labels and a part of one more at the far end."""
 
 FAR_LABEL = 0.5
-"""The part: in simulation a whole label was wider without need, a quarter too short (figures in the README beside)."""
+"""The part: in simulation a whole label was wider without need, a quarter too short."""
 
 SHOWN_AT = 0.015
 """The p, corrected over the pairs, up to which systems are said to differ: with all that is said of a judge itself

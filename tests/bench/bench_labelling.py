@@ -31,8 +31,7 @@ from urllib.parse import quote, urlencode
 
 import aiohttp
 import numpy as np
-from bench_first_page import processor_seconds, started
-from bench_rerun import golden_set
+from served import golden_set, started
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
@@ -45,10 +44,6 @@ from core.review.plan import LabelAspect
 from core.settings import Settings
 from core.store.store import Store
 from pages.components import remembered
-
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
-
 
 LIMIT_MS, PAUSE, FULL_SECONDS, ANSWER_SECONDS = 500.0, 2.0, 180.0, 60.0
 FINISHED = (ForwardMsg.FINISHED_SUCCESSFULLY, ForwardMsg.FINISHED_FRAGMENT_RUN_SUCCESSFULLY)
@@ -330,10 +325,9 @@ def main() -> int:
         settings = Settings.from_environment()
         store = projects.open_store(settings)
         work = start_work(store, settings, options)
-        with started(Path(home)) as served:
-            tally = asyncio.run(drive(served.url, work, options))
+        with started(Path(home)) as url:
+            tally = asyncio.run(drive(url, work, options))
             figures = told(tally, work)
-            figures["server CPU s"] = processor_seconds(served.pid)[0]
             figures["machine load"] = round(os.getloadavg()[0], 1)
     if options.json:
         print(json.dumps(figures))

@@ -21,8 +21,8 @@ from playwright.sync_api import Page, expect, sync_playwright
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "browser")]
 
-from bench_rerun import golden_set  # noqa: E402
 from conftest import SETTLED, serving  # noqa: E402
+from served import golden_set  # noqa: E402
 
 from core import projects  # noqa: E402
 from core.calibration.settings import CalibrationSettings  # noqa: E402

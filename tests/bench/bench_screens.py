@@ -23,15 +23,10 @@ from pathlib import Path
 from playwright.sync_api import Browser, Page, sync_playwright
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [
-    str(ROOT),
-    str(ROOT / "tests" / "browser"),
-    str(ROOT / "tests" / "bench"),
-    str(ROOT / "tests" / "screens"),
-]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "browser"), str(ROOT / "tests" / "screens")]
 
-from bench_first_page import FLAGS, PATIENCE, started  # noqa: E402
 from conftest import SETTLED, free_port, wait_until_healthy  # noqa: E402
+from served import FLAGS, PATIENCE, started  # noqa: E402
 from take import SCREENS, addresses  # noqa: E402
 
 AFTER_HEADING, WITH_CLICKABLE, TIMES_TRIVIAL = 1.0, 3.0, 2.5
@@ -142,10 +137,10 @@ def main() -> int:
         tempfile.TemporaryDirectory() as name,
         sync_playwright() as playwright,
         trivial(Path(name)) as plain,
-        started(Path(name) / "home") as served,
+        started(Path(name) / "home") as app,
     ):
         browser = playwright.chromium.launch(executable_path=options.chromium, args=FLAGS)
-        both(browser, f"{served.url}/golden_set?project=demo")  # the first screen brings in the demo
+        both(browser, f"{app}/golden_set?project=demo")  # the first screen brings in the demo
         base = statistics.median(both(browser, plain)[1].rest for _ in range(options.times))
         runs = addresses(Path(name) / "home")
         print(f"a trivial page, second visit: {base:.2f} s at rest", file=sys.stderr)
@@ -155,7 +150,7 @@ def main() -> int:
         )
         results = []
         for screen in options.only.split(","):
-            url = f"{served.url}/{screen}?project=demo{runs.get(screen, '')}"
+            url = f"{app}/{screen}?project=demo{runs.get(screen, '')}"
             results.append(measure(browser, screen, url, base, options.times))
             print(told(results[-1]), file=sys.stderr, flush=True)
         browser.close()

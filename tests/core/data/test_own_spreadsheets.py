@@ -149,7 +149,9 @@ def test_hidden_rows_are_left_out_and_merged_cells_fill_their_rows(tmp_path: Pat
         *((f"i{number}", "source 4") for number in (4, 6)),
     ]
     words = " ".join(finding["message"] for finding in check_file(path)["findings"])
-    assert "1 hidden row was left out" in words and "2 visible sheets" in words and "To read 'other', use --sheet" in words
+    assert (
+        "1 hidden row was left out" in words and "2 visible sheets" in words and "To read 'other', use --sheet" in words
+    )
 
 
 def test_a_sheet_is_read_by_its_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
