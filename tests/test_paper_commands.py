@@ -19,14 +19,7 @@ from tests.test_docs import PAPERS, command_line, table
 pytestmark = pytest.mark.slow  # the import of transformers
 
 SOURCES, SYSTEMS = 20, 3
-KINDS = {
-    "prism": "bart",
-    "bartscore": "bart",
-    "unieval": "t5",
-    "factcc": "classifier",
-    "gptscore": "decoder",
-    "prompted": "decoder",
-}
+KINDS = {"likelihood": "bart", "nli": "classifier", "regression": "regression"}
 """Metrics whose checkpoint is no encoder."""
 ON = ["--aspect", "quality"]
 GIVEN: dict[str, list[str]] = {
@@ -97,10 +90,10 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
         "encoder": ("BertModel", lambda: small_config("Bert")),
         "classifier": (
             "BertForSequenceClassification",
-            lambda: small_config("Bert", id2label={0: "CORRECT", 1: "INCORRECT"}),
+            lambda: small_config("Bert", id2label={0: "entailment", 1: "other"}),
         ),
+        "regression": ("BertForSequenceClassification", lambda: small_config("Bert", num_labels=1)),
         "bart": ("BartForConditionalGeneration", lambda: small_config("Bart")),
-        "t5": ("T5ForConditionalGeneration", lambda: small_config("T5")),
     }
 
     def folder(kind: str) -> str:
@@ -171,7 +164,7 @@ def test_a_command_of_the_table_runs_as_it_is_written(
         named = {name.strip() for name in words[words.index("--with") + 1].split(",")}
         lost = named - set(body["parts"])
         assert {name: body["left_out"][name] for name in lost if "wordnet" not in body["left_out"][name]} == {}
-        folders = [models(kind) for kind in ("encoder", "bart", "t5", "classifier", "decoder")]
+        folders = [models(kind) for kind in ("encoder", "bart", "regression", "classifier", "decoder")]
         monkeypatch.setenv("CONCORD_LOCAL_MODELS", ",".join(folders))  # a file alone brings no model in
         assert (
             main(["score", "golden.jsonl", "--judge-file", "fused/fused.yaml", "--out", "again.jsonl", "--again"]) == 0

@@ -165,7 +165,7 @@ def _maker(name: str) -> Callable[[FusionInput, Gathered], Part]:
             raise UsageError(f"{kind} needs its file: {kind}:FILE.")
         return partial(_judge_file if kind == "judge" else _replies_file, name=name, path=Path(file))
     if not name.startswith("metric_"):
-        make_metric(name, aspect="quality")
+        make_metric(name)
     return partial(_metric, name=name)
 
 
@@ -235,7 +235,7 @@ def _replies_file(inputs: FusionInput, _: Gathered, *, name: str, path: Path) ->
 
 
 def _metric(inputs: FusionInput, _: Gathered, *, name: str) -> Part:
-    metric = kept(make_metric(name, golden=inputs.golden, aspect=inputs.aspect), Folder(inputs.settings.home))
+    metric = kept(make_metric(name, golden=inputs.golden), Folder(inputs.settings.home))
     scores = score_or_reason(metric, inputs.golden.items)
     if isinstance(scores, str):
         raise UsageError(scores)

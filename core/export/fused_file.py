@@ -172,7 +172,7 @@ class FusedPart(Part):
         if self.assistant.startswith("metric_"):
             return f"a column {self.assistant}"
         if self.assistant:
-            needs = sorted(make_metric(self.assistant, aspect="quality").needs)
+            needs = sorted(make_metric(self.assistant).needs)
             return f"computed from the target{''.join(f', {one}' for one in needs)}"
         return f"a column {self.column} with its scores"
 

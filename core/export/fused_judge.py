@@ -286,7 +286,7 @@ class FusedJudge(LoadedJudge):
     def _metric(self, part: FusedPart, golden: GoldenSet) -> Metric:
         if part.repeval is None:
             self.require_model(part.assistant or part.column)
-            return make_metric(part.assistant or part.column, golden=golden, aspect=self.task.aspect)
+            return make_metric(part.assistant or part.column, golden=golden)
         if part.name not in self._fitted:
             self._fitted[part.name] = self.open_repeval(part.name, part.repeval)
         return self._fitted[part.name]

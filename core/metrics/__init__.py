@@ -6,10 +6,8 @@
     registry     names → metrics; columns, scores from elsewhere, RepEval    make_metric metrics_for
     scoring      scored or left out with a reason; numbers kept              score_or_reason kept Folder as_judge
     words        overlap with the source; ROUGE, BLEU, chrF, METEOR
-    embeddings   cosines of MiniLM; BERTScore, MoverScore
-    alignments   CTC by embeddings or by a token classifier
-    models       entailment, FactCC, learned regressors; BARTScore, PRISM, UniEval, SEAHORSE
-    causal       GPTScore's likelihood, the prompted baseline
+    embeddings   cosines of MiniLM; BERTScore
+    models       entailment, learned regression, likelihood (BARTScore, GPTScore)
     checkpoints  safe loading, batches of like length
 
 torch, transformers, rouge_score, nltk and bert_score are imported when a metric that needs them scores.
@@ -17,7 +15,6 @@ torch, transformers, rouge_score, nltk and bert_score are imported when a metric
 
 from core.metrics.base import Metric, MetricScores
 from core.metrics.registry import (
-    asks_about_one_aspect,
     fitted_repeval,
     given_scores,
     make_metric,
@@ -32,7 +29,6 @@ __all__ = [
     "Metric",
     "MetricScores",
     "as_judge",
-    "asks_about_one_aspect",
     "fitted_repeval",
     "given_scores",
     "kept",

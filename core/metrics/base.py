@@ -48,7 +48,7 @@ class Metric:
     `measures` is one plain sentence.  `low` and `high` end the range (None: open).  `needs` are the parts of an item it
     reads beside the target, and "model" when it loads one that is not part of the installation.  `cost` is in words.
     `scorer` computes; `problem` says in words why it cannot run here at all ("" when it can), without heavy imports.
-    `settings` tells apart what the name and the sentence do not (numbers handed in, words not stemmed).
+    `settings` tells apart what the name and the sentence do not (numbers handed in).
     """
 
     name: str
@@ -161,10 +161,8 @@ def text_by_text(
     needs: Iterable[Need],
     texts: Callable[[Item], Sequence[str]],
     rate: Callable[[list[tuple[str, str]]], FloatArray],
-    *,
-    mean: bool = False,
 ) -> MetricScores:
-    """The best number (or the mean) of each item over the texts beside its target.
+    """The best number of each item over the texts next to its target.
 
     `rate` gives (n_pairs,) numbers for all pairs of a text and a target at once.
     """
@@ -176,12 +174,8 @@ def text_by_text(
             beside = texts(item)
             owners += [k] * len(beside)
             pairs += [(text, item.target) for text in beside]
-    numbers, values = rate(pairs), np.full(len(items), np.nan)
-    if mean:
-        counts = np.bincount(owners, minlength=len(items))
-        values[counts > 0] = (np.bincount(owners, numbers, len(items)) / np.maximum(counts, 1))[counts > 0]
-    else:
-        np.fmax.at(values, owners, numbers)
+    values = np.full(len(items), np.nan)
+    np.fmax.at(values, owners, rate(pairs))
     return scores_of(items, values, reasons)
 
 

@@ -21,9 +21,8 @@ from core.repeval.architectures import called, is_decoder, is_encoder, other_hea
 from core.repeval.model import LONGEST, choose_device, folder_of, loading, place_of, position_offset, token_batches
 from core.repeval.weight_files import require_config_fits, require_model_fits
 
-Head = Literal["classification", "tokens", "seq2seq", "answers", "encoder", "states"]
-"""What is read: labels of a text or of its tokens, a text as an encoder-decoder writes it, the first word of a T5's
-answer, states that see both sides of a token, states of any model of text."""
+Head = Literal["classification", "likelihood", "states"]
+"""What is read: the outputs of a text classifier, how likely a written text is, or the states of any model of text."""
 Row = dict[str, list[int]]
 
 DEFAULT_LIMIT = 1024
@@ -81,17 +80,6 @@ class Checkpoint:
             if name in taken
         }
 
-    def beginning(self, text: str, limit: int) -> str:
-        """`text` up to its first `limit` tokens; JudgeError for a tokenizer that does not say where they stand."""
-        if not self.tokenizer.is_fast:
-            raise JudgeError(
-                f"The tokenizer of {self.name} does not say where its tokens stand in a text (a slow one)."
-            )
-        spans = self.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
-        ends = [end for _, end in spans["offset_mapping"]]
-        self.n_cut += len(ends) > limit
-        return text if len(ends) <= limit else text[: ends[limit - 1]]
-
     def noted(self, scores: MetricScores, more: str = "") -> MetricScores:
         """`scores` with what there is to say about cut inputs, and `more`."""
         return replace(scores, note=" ".join(filter(None, (self.note, more))))
@@ -132,16 +120,12 @@ def in_batches(
 # ── loading ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-CALLED: dict[Head, tuple[str, str]] = {
-    "classification": ("text classifier", "ForSequenceClassification"),
-    "tokens": ("token classifier", "ForTokenClassification"),
-    "seq2seq": ("encoder-decoder that writes text, such as BART", "ForConditionalGeneration"),
-    "answers": ("T5 that answers a question", "ForConditionalGeneration"),
-    "encoder": ("encoder, nor an encoder-decoder whose encoder is read, such as BERT, RoBERTa, BART or T5", ""),
-    "states": ("encoder, encoder-decoder or decoder of text", ""),
+CALLED: dict[Head, str] = {
+    "classification": "text classifier",
+    "likelihood": "language model that writes text, such as BART, T5 or Llama",
+    "states": "encoder, encoder-decoder or decoder of text",
 }
-"""By head, the kind of checkpoint in words, and the end of its architecture's name."""
-T5_KIN = ("t5", "mt5", "umt5", "longt5", "switch_transformers")
+"""By head, the kind of checkpoint in words."""
 
 
 def load(name: str, head: Head) -> Checkpoint:
@@ -151,22 +135,30 @@ def load(name: str, head: Head) -> Checkpoint:
     another use, has pickled weights only, lacks weights (they would be random), or needs code of its own.
     """
     import transformers
+    from transformers.models.auto import modeling_auto as known
 
-    place, called_kind = place_of(name), CALLED[head][0]
+    place, called_kind = place_of(name), CALLED[head]
     require_config_fits(name, folder_of(name))
     with loading(name, called_kind):
         config = transformers.AutoConfig.from_pretrained(place, trust_remote_code=False)
-    if not _is_of_kind(config, head):
+    writes_from = config.model_type in known.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES  # from a source, as BART does
+    if head == "classification":
+        classifies = config.model_type in known.MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES
+        fits = classifies and not other_head(config, "ForSequenceClassification")
+    elif head == "likelihood":
+        fits = (writes_from or is_decoder(config)) and not other_head(config)
+    else:
+        fits = is_encoder(config) or writes_from or is_decoder(config)
+    if not fits:
         raise JudgeError(
-            f"The model {name} ({called(config)}) is no {called_kind}, which this metric reads. Choose a checkpoint of "
-            "that kind."
+            f"The model {name} ({called(config)}) is not of the kind that this metric reads. Choose one of "
+            f"this kind: {called_kind}."
         )
-    auto = {
+    auto: Any = {
         "classification": transformers.AutoModelForSequenceClassification,
-        "tokens": transformers.AutoModelForTokenClassification,
-        "seq2seq": transformers.AutoModelForSeq2SeqLM,
-        "answers": transformers.AutoModelForSeq2SeqLM,
-    }.get(head, transformers.AutoModel)
+        "likelihood": transformers.AutoModelForSeq2SeqLM if writes_from else transformers.AutoModelForCausalLM,
+        "states": transformers.AutoModel,
+    }[head]
     with loading(name, called_kind):
         require_model_fits(name, folder_of(name), config, auto)
         tokenizer = transformers.AutoTokenizer.from_pretrained(place, trust_remote_code=False)
@@ -174,7 +166,7 @@ def load(name: str, head: Head) -> Checkpoint:
             place, trust_remote_code=False, use_safetensors=True, dtype="float32", output_loading_info=True
         )
     missing = sorted(report["missing_keys"])
-    if head in ("encoder", "states"):
+    if head == "states":
         require_read(name, model, missing)
     elif missing:
         raise JudgeError(
@@ -187,23 +179,6 @@ def load(name: str, head: Head) -> Checkpoint:
         model.config.pad_token_id = tokenizer.pad_token_id
     device = choose_device("auto")
     return Checkpoint(name, model.to(device).eval(), tokenizer, device, _limit(tokenizer, model.config))
-
-
-def _is_of_kind(config: Any, head: Head) -> bool:
-    """Whether a checkpoint with this configuration can have been trained for `head`."""
-    from transformers.models.auto import modeling_auto as known
-
-    kind = config.model_type
-    writes = kind in known.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES
-    if head in ("encoder", "states"):
-        return is_encoder(config) or writes or (head == "states" and is_decoder(config))
-    of_kind = {
-        "classification": kind in known.MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES,
-        "tokens": kind in known.MODEL_FOR_TOKEN_CLASSIFICATION_MAPPING_NAMES,
-        "seq2seq": writes,
-        "answers": kind in T5_KIN,
-    }[head]
-    return of_kind and not other_head(config, CALLED[head][1])
 
 
 def _limit(tokenizer: Any, config: Any) -> int:

@@ -1,5 +1,4 @@
-"""Texts compared as vectors: the cosine of two texts (MiniLM), BERTScore (Zhang et al. 2020) token by token, and
-MoverScore (Zhao et al. 2019), the least work that moves the tokens of one text to those of the other.
+"""Texts compared as vectors: the cosine of two texts (MiniLM), and BERTScore (Zhang et al. 2020) token by token.
 
 BERTScore is computed here over the model's hidden states, and equal to the bert-score package where that one works: it
 shares the definition (special tokens can be matched but carry no weight, no idf, no rescaling, best of several
@@ -9,7 +8,7 @@ length limit, and with transformers 5 no longer puts the space before the first 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -92,7 +91,7 @@ def sentence_vectors(texts: Sequence[str], on_progress: OnProgress = lambda done
 @cache
 def _embedded() -> Checkpoint:
     """The embedded encoder, kept in memory (90 MB) once loaded."""
-    return load(EMBEDDED, "encoder")
+    return load(EMBEDDED, "states")
 
 
 # ── BERTScore ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -107,7 +106,22 @@ def bertscore(name: str, model: str, *, against: Beside = "references") -> Metri
 
     def scorer(items: Sequence[Item], on_progress: OnProgress) -> MetricScores:
         place, layer = split_layer(model)
-        return _matched(Encoder(load(place, "states"), layer), items, against, f1, on_progress)
+        encoder = Encoder(load(place, "states"), layer)
+        reasons = lacking(items, [against])
+        usable = sorted(
+            (k for k in range(len(items)) if k not in reasons), key=lambda k: texts_of(items[k], against)
+        )  # equal references and sources next to each other, so that a block shares them
+        values = np.full(len(items), np.nan)
+        for start in range(0, len(usable), BLOCK):
+            block = usable[start : start + BLOCK]
+            states = encoder.states(
+                [items[k].target for k in block] + [text for k in block for text in texts_of(items[k], against)]
+            )
+            for k in block:
+                target = states[items[k].target]
+                values[k] = max(f1(target, states[text]) for text in texts_of(items[k], against))
+            on_progress(len(reasons) + start + len(block), len(items))
+        return scores_of(items, values, reasons, encoder.checkpoint.note)
 
     return Metric(
         name=name,
@@ -135,87 +149,12 @@ def split_layer(model: str) -> tuple[str, int | None]:
     return model, model2layers.get(model)
 
 
-def _matched(
-    encoder: Encoder,
-    items: Sequence[Item],
-    against: Beside,
-    compare: Callable[[Any, Any], float],
-    on_progress: OnProgress,
-) -> MetricScores:
-    """The best that `compare` gives to the encoded target and one of the encoded texts of `against`."""
-    reasons = lacking(items, [against])
-    usable = sorted(
-        (k for k in range(len(items)) if k not in reasons), key=lambda k: texts_of(items[k], against)
-    )  # equal references and sources side by side, so that a block shares them
-    values = np.full(len(items), np.nan)
-    for start in range(0, len(usable), BLOCK):
-        block = usable[start : start + BLOCK]
-        states = encoder.states(
-            [items[k].target for k in block] + [text for k in block for text in texts_of(items[k], against)]
-        )
-        for k in block:
-            target = states[items[k].target]
-            values[k] = max(compare(target, states[text]) for text in texts_of(items[k], against))
-        on_progress(len(reasons) + start + len(block), len(items))
-    return scores_of(items, values, reasons, encoder.checkpoint.note)
-
-
 def f1(target: Any, other: Any) -> float:
     """BERTScore F1 of two texts, each (unit states (tokens, dim), weights (tokens,) that sum to 1)."""
     similarities = target[0] @ other[0].T
     precision = float((similarities.max(dim=1).values * target[1]).sum())
     recall = float((similarities.max(dim=0).values * other[1]).sum())
     return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
-
-
-# ── MoverScore ───────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def moverscore(name: str, model: str, *, against: Beside = "references") -> Metric:
-    """MoverScore of the target against the best reference (or the source), as 1 / (1 + the work).
-
-    `model` is an id or a folder, with ``@LAYER`` for another layer than the last.  Unigrams, as in the authors' second
-    version; every token weighs the same, where theirs may weigh by rarity among the texts scored together, so that an
-    item's score depends on nothing but the item.
-    """
-
-    def scorer(items: Sequence[Item], on_progress: OnProgress) -> MetricScores:
-        place, layer = split_layer(model) if "@" in model else (model, None)
-        return _matched(Encoder(load(place, "encoder"), layer), items, against, moved, on_progress)
-
-    return Metric(
-        name=name,
-        measures=f"MoverScore: how little work turns the tokens of the target into those of the {against}, by meaning.",
-        low=0.0,
-        high=1.0,
-        needs=frozenset({against, "model"}),
-        cost="one model run for each distinct text and a linear program for each pair; slow on long texts",
-        scorer=scorer,
-    )
-
-
-def moved(target: Any, other: Any) -> float:
-    """1 / (1 + W) of two texts, each (unit states (tokens, dim), weights (tokens,) that sum to 1).
-
-    W is the least sum of weight × Euclidean distance that carries the one's weights to the other's.
-    """
-    import torch
-    from scipy.optimize import linprog
-    from scipy.sparse import eye, kron, vstack
-
-    (states, weights), (states_other, weights_other) = (
-        (each[0][each[1] > 0].double().cpu(), each[1][each[1] > 0].double().cpu().numpy()) for each in (target, other)
-    )
-    n, m = len(weights), len(weights_other)
-    # float32 weights sum to 1 only nearly, and a program without equal sums has no answer
-    marginals = np.concatenate([weights / weights.sum(), weights_other / weights_other.sum()])
-    sums: Any = vstack([kron(eye(n), np.ones((1, m))), kron(np.ones((1, n)), eye(m))]).tocsr()
-    distances = torch.cdist(states, states_other, compute_mode="donot_use_mm_for_euclid_dist").numpy()
-    # the last equation follows from the others
-    program: Any = linprog(distances.ravel(), A_eq=sums[:-1], b_eq=marginals[:-1], method="highs")
-    if not program.success:
-        raise JudgeError(f"MoverScore found no way between two texts of {n} and {m} tokens: {program.message[:200]}")
-    return 1 / (1 + max(float(program.fun), 0.0))
 
 
 # ── encoding ─────────────────────────────────────────────────────────────────────────────────────────────────

@@ -9,19 +9,10 @@
 ``bleu`` ``chrf`` ``meteor``                   against the references
 ``similarity``                                 MiniLM cosine with the source; ``_reference``, ``_context``
 ``metric_<name>``                              a column of the upload
-``nli:MODEL`` ``nli_mean:MODEL``               entailment of the target by the source, best chunk or mean over chunks
-``regressor:MODEL`` ``regressor_reference:…``  a trained score beside the source (SumBLEURT) or reference (BLEURT)
+``nli:MODEL``                                  entailment of the target by the source, best chunk of a long source
+``regression:MODEL`` ``…_reference:MODEL``     a trained score next to the source (SumBLEURT) or the reference (BLEURT)
 ``bertscore:MODEL[@LAYER]`` ``…_source:…``     BERTScore F1 against the best reference, or the source
-``moverscore:MODEL[@LAYER]`` ``…_source:…``    MoverScore (unigrams) against the best reference, or the source
-``ctc:MODEL[@LAYER]`` ``ctc_relevance:…``      how far the source backs the target; times how far that backs references
-``ctc_trained:MODEL`` ``…_relevance:…``        the same by a token classifier with a label "aligned"
-``prism:MODEL`` ``prism_source:MODEL``         log-likelihood as paraphrase: both ways, best reference; of the source
-``factcc:MODEL``                               probability of "correct", mean over the target's sentences
-``bartscore:MODEL`` ``bartscore_reference:…``  mean log-likelihood of the target given the source or a reference
-``unieval:MODEL``                              yes/no probability of a question
-``seahorse:MODEL``                             1/0 probability of a SEAHORSE checkpoint
-``gptscore:MODEL`` ``gptscore_reference:…``    mean log-likelihood of the target by a causal model, asked for the aspect
-``prompted:MODEL``                             the number from 1 to 5 that a causal model gives for the aspect
+``likelihood:MODEL`` ``…_reference:MODEL``     mean log-likelihood of the target given the source or a reference
 ===============================================  =======================================================================
 
 MODEL is a Hugging Face id or a folder; ``hf:`` may stand before such a name.  Scores that come from elsewhere (a
@@ -38,11 +29,9 @@ import numpy as np
 
 from core.errors import UsageError
 from core.judging.base import OnProgress
-from core.metrics.alignments import ctc, ctc_trained
 from core.metrics.base import FIELDS, Metric, MetricScores, Need, scores_of
-from core.metrics.causal import gptscore, gptscore_reference, prompted
-from core.metrics.embeddings import bertscore, moverscore, similarity
-from core.metrics.models import bartscore, factcc, nli, prism, prism_source, regressor, seahorse, unieval
+from core.metrics.embeddings import bertscore, similarity
+from core.metrics.models import likelihood, nli, regression
 from core.metrics.words import ROUGE_NAME, bleu, chrf, meteor, overlap, rouge
 from core.records import GoldenSet, Item, Unscored, content_digest
 
@@ -67,28 +56,12 @@ _PLAIN: dict[str, Callable[[str], Metric]] = {
 }
 _WITH_MODEL: dict[str, Callable[[str, str], Metric]] = {
     "nli": nli,
-    "nli_mean": lambda name, model: nli(name, model, mean=True),
-    "regressor": regressor,
-    "regressor_reference": lambda name, model: regressor(name, model, against="references"),
+    "regression": regression,
+    "regression_reference": lambda name, model: regression(name, model, against="references"),
     "bertscore": bertscore,
     "bertscore_source": lambda name, model: bertscore(name, model, against="source"),
-    "moverscore": moverscore,
-    "moverscore_source": lambda name, model: moverscore(name, model, against="source"),
-    "ctc": ctc,
-    "ctc_relevance": lambda name, model: ctc(name, model, relevance=True),
-    "ctc_trained": ctc_trained,
-    "ctc_trained_relevance": lambda name, model: ctc_trained(name, model, relevance=True),
-    "prism": prism,
-    "prism_source": prism_source,
-    "factcc": factcc,
-    "bartscore": bartscore,
-    "bartscore_reference": lambda name, model: bartscore(name, model, against="references"),
-    "seahorse": seahorse,
-}
-_ABOUT_ASPECT: dict[str, Callable[[str, str, str], Metric]] = {
-    "gptscore": gptscore,
-    "gptscore_reference": gptscore_reference,
-    "prompted": prompted,
+    "likelihood": likelihood,
+    "likelihood_reference": lambda name, model: likelihood(name, model, against="references"),
 }
 _ROUGES = "rouge1 rouge2 rougeL rouge1_best rouge2_best rougeL_best rouge1_source_p rouge2_source_p rougeL_source_p"
 WITHOUT_MODEL = (
@@ -97,22 +70,15 @@ WITHOUT_MODEL = (
 )
 """Names that need no checkpoint, in the order in which they are offered."""
 
-ASPECT_KINDS = (*_ABOUT_ASPECT, "unieval")
-"""Those of them that ask about one aspect: their numbers for another are others."""
-
-MODEL_KINDS = (*_WITH_MODEL, *ASPECT_KINDS)
+MODEL_KINDS = tuple(_WITH_MODEL)
 """What may stand before ``:MODEL``."""
 
 
-def make_metric(
-    name: str, *, golden: GoldenSet | None = None, aspect: str = "", question: str = "", stemmed: bool = True
-) -> Metric:
+def make_metric(name: str, *, golden: GoldenSet | None = None) -> Metric:
     """The metric that `name` means (the table above).
 
-    `golden` is needed for ``metric_`` columns; an `aspect` to ask about for ``gptscore:``, ``prompted:`` and (or a
-    `question`) ``unieval:``; `stemmed` is for ROUGE.  Loads nothing: a missing model shows when it scores.
-    UsageError for a name that means nothing, a
-    column that is not there, or a question that is missing.
+    `golden` is needed for ``metric_`` columns.  Loads nothing: a missing model shows when it scores.  UsageError for a
+    name that means nothing, or a column that is not there.
     """
     given = name.strip()
     if given.startswith(PREFIX):
@@ -124,15 +90,17 @@ def make_metric(
     if given in _PLAIN:
         return _PLAIN[given](given)
     if given == "rouge" or ROUGE_NAME.fullmatch(given):
-        return rouge(given, stemmed=stemmed)
+        return rouge(given)
     kind, colon, model = given.removeprefix("hf:").partition(":")
-    if colon and model.strip() and kind in MODEL_KINDS:
-        if kind == "unieval":
-            return unieval(given, model.strip(), question=_question(aspect, question))
-        if kind in _ABOUT_ASPECT:
-            return _ABOUT_ASPECT[kind](given, model.strip(), _named(aspect, kind))
+    if colon and model.strip() and kind in _WITH_MODEL:
         return _WITH_MODEL[kind](given, model.strip())
-    raise UsageError(_unknown(given))
+    if given.partition(":")[0] in ("offline", "repeval", "judge", "replies"):
+        raise UsageError(f"The scores of {given[:60]!r} are computed elsewhere; hand them in with given_scores.")
+    kinds = ", ".join(f"{kind}:MODEL" for kind in MODEL_KINDS)
+    raise UsageError(
+        f"No assistant is called {given[:60]!r}. Known: {', '.join(WITHOUT_MODEL)}, metric_<column>; with a model: "
+        f"{kinds} (MODEL is a Hugging Face id or a folder)."
+    )
 
 
 def metrics_for(golden: GoldenSet) -> list[Metric]:
@@ -151,36 +119,6 @@ def model_of(name: str) -> str:
     """The MODEL (id or folder) that the metric of that name runs; "" for one that runs none of a person's choice."""
     kind, _, model = name.strip().removeprefix("hf:").partition(":")
     return model.strip() if kind in MODEL_KINDS else ""
-
-
-def asks_about_one_aspect(name: str) -> bool:
-    """Whether the numbers of the metric of that name hold for the aspect alone that it was made for."""
-    return name.removeprefix("hf:").partition(":")[0] in ASPECT_KINDS
-
-
-def _named(aspect: str, kind: str) -> str:
-    if not aspect.strip():
-        raise UsageError(f"{kind} needs the aspect to ask about.")
-    return " ".join(aspect.split())
-
-
-def _question(aspect: str, question: str) -> str:
-    if question.strip():
-        return " ".join(question.split())
-    if not aspect.strip():
-        raise UsageError("unieval needs a question with the answer yes or no, or the aspect to ask about.")
-    return f"Would a careful reader rate the {' '.join(aspect.split())} of this text highly?"
-
-
-def _unknown(name: str) -> str:
-    kinds = ", ".join(f"{kind}:MODEL" for kind in MODEL_KINDS)
-    elsewhere = ("offline", "repeval", "judge", "replies")
-    if name.partition(":")[0] in elsewhere:
-        return f"The scores of {name[:60]!r} are computed elsewhere; hand them in with given_scores."
-    return (
-        f"No assistant is called {name[:60]!r}. Known: {', '.join(WITHOUT_MODEL)}, metric_<column>; with a model: "
-        f"{kinds} (MODEL is a Hugging Face id or a folder)."
-    )
 
 
 # ── numbers made elsewhere: columns of the upload, scores by item id, a fitted RepEval score ─────────────────────

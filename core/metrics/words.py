@@ -5,7 +5,7 @@ ROUGE-N and ROUGE-L (Lin 2004) have rouge_score's tokens, stems and counts; ever
 Several references: the *mean* of the scores by default, which is what ROUGE-1.5.5 does and the papers' SummEval rows
 (11 references) show, or the *best* one by F (``_best``), as rouge_score's `score_multi`.  Neither wins everywhere: the
 mean on SummEval's ROUGE-2, the best where references are short and differ much (SFRES, ASSET).  Words are stemmed
-(Porter) by default, as `ROUGE-1.5.5 -m`.  The original tokenizer keeps a-z and 0-9 only.  Here
+(Porter), as `ROUGE-1.5.5 -m`.  The original tokenizer keeps a-z and 0-9 only.  Here
 words of other scripts count too, and each character of a script without spaces is a word.
 
 ROUGE-L is that of the whole text.  (ROUGE-1.5.5 on texts split into sentences unites the matches of each sentence,
@@ -190,7 +190,7 @@ def _meteor() -> Callable[[Item], float | str]:
 # ── ROUGE ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def rouge(name: str, *, stemmed: bool = True) -> Metric:
+def rouge(name: str) -> Metric:
     """The metric of that name: ``rouge1``, ``rouge2``, … ``rougeL``, with ``_source``, ``_p``/``_r``, ``_best``.
 
     ``rouge2`` is F1 against the references, ``rouge2_p`` precision; ``rouge2_source_p`` is the share of the target's
@@ -214,15 +214,14 @@ def rouge(name: str, *, stemmed: bool = True) -> Metric:
         high=1.0,
         needs=needs,
         cost="free; about a second for 1,000 items with one reference",
-        settings="" if stemmed else "words not stemmed",
-        scorer=item_by_item(needs, lambda: _rouge(kind, part, against, several, stemmed)),  # type: ignore[arg-type]
+        scorer=item_by_item(needs, lambda: _rouge(kind, part, against, several)),  # type: ignore[arg-type]
     )
 
 
-def _rouge(kind: str, part: Part, against: Beside, several: Several, stemmed: bool) -> Callable[[Item], float | str]:
+def _rouge(kind: str, part: Part, against: Beside, several: Several) -> Callable[[Item], float | str]:
     from rouge_score.rouge_scorer import RougeScorer
 
-    tokens = Tokens(stemmed)
+    tokens = Tokens()
     scorer = None if kind == "L" else RougeScorer([f"rouge{kind}"], tokenizer=tokens)
     attribute = {"f": "fmeasure", "p": "precision", "r": "recall"}[part]
 
@@ -248,10 +247,10 @@ def _rouge(kind: str, part: Part, against: Beside, several: Several, stemmed: bo
 class Tokens:
     """ROUGE's tokenizer for any script, with a memory for texts (sources and references are shared by many items)."""
 
-    def __init__(self, stemmed: bool) -> None:
+    def __init__(self) -> None:
         from rouge_score import tokenize
 
-        self._stemmer = _Stemmer() if stemmed else None
+        self._stemmer = _Stemmer()
         self._cut = tokenize.tokenize
         self._known: dict[str, list[str]] = {}
 
@@ -269,7 +268,7 @@ class Tokens:
         return self._known[text]
 
     def _stem(self, word: str) -> str:
-        return self._stemmer.stem(word) if self._stemmer and word.isascii() and len(word) > 3 else word
+        return self._stemmer.stem(word) if word.isascii() and len(word) > 3 else word
 
 
 class _Stemmer:

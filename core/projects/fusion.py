@@ -202,7 +202,7 @@ def _recipe(store: Store, project_id: str, part: Mapping[str, Any]) -> FusedPart
             recipe.repeval = _out_of_a_file(store, project_id, str(part.get("judge_id", "")))
         elif kind == "metric":
             if not name.startswith("metric_"):
-                make_metric(name, aspect="quality")
+                make_metric(name)
             recipe.assistant = name
     return recipe
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from core.data.split import text_digest
 from core.errors import UsageError
-from core.metrics import MetricScores, as_judge, asks_about_one_aspect, kept, make_metric, score_or_reason
+from core.metrics import MetricScores, as_judge, kept, make_metric, score_or_reason
 from core.progress import Stage
 from core.project_records import JudgeEntry
 from core.projects.judge_files import JudgeFile
@@ -213,7 +213,7 @@ def start_metrics(store: Store, settings: Settings, request: MetricsRequest) -> 
         file.opened(settings)
     golden = store.goldens.load(request.golden_id)
     for name in request.names:
-        make_metric(name, golden=golden, aspect=request.aspect)
+        make_metric(name, golden=golden)
     shown = ", ".join(names[:_TITLED]) + (" …" if len(names) > _TITLED else "")
     return start_run(store, settings, "metrics", request, title=f"metrics · {summary.name} · {shown}", judge_spec=shown)
 
@@ -233,7 +233,7 @@ def run_metrics(work: RunWork) -> MetricsResult:
     labelled = [name for name, labels in work.golden.aspects.items() if labels.n_labelled and request.every_aspect]
     aspects = tuple(dict.fromkeys((request.aspect, *labelled)))
     files = {file.name: file.opened(work.settings) for file in request.files}
-    metrics = {name: make_metric(name, golden=work.golden, aspect=request.aspect) for name in request.names}
+    metrics = {name: make_metric(name, golden=work.golden) for name in request.names}
     metrics |= {name: file.metric for name, file in files.items()}
     scored: dict[str, MetricScores] = {}
     left_out: dict[str, str] = {}
@@ -245,7 +245,7 @@ def run_metrics(work: RunWork) -> MetricsResult:
         else:
             scored[name] = scores
     work.progress.publish(Stage("done", "done", expected, expected))
-    of_one = tuple(name for name in scored if name in files or asks_about_one_aspect(name))
+    of_one = tuple(name for name in scored if name in files)
     entered = {}
     for name, scores in scored.items():
         for aspect in (request.aspect,) if name in of_one else aspects:

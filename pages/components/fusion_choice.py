@@ -158,7 +158,7 @@ def _needs(entry: JudgeEntry) -> str:
     if entry.name.startswith("metric_"):
         return "the column"
     try:
-        needs = make_metric(entry.name, aspect="quality").needs
+        needs = make_metric(entry.name).needs
     except ConcordError:  # renamed meanwhile: nothing tells how it came about
         return tables.DASH
     return ", ".join(sorted(needs)) or "nothing"

@@ -69,16 +69,15 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
             "Others, parted by commas",
             key=widget(f"{prefix}_models"),
             placeholder="bertscore:MODEL, nli:FOLDER",
-            help="A Hugging Face id or a folder on the worker's machine, after nli:, regressor:, bertscore:, "
-            "moverscore:, ctc:, prism:, bartscore:, unieval:, seahorse:, factcc:, gptscore: or prompted: (a causal "
-            "model's likelihood, its rating).",
+            help="A Hugging Face id or a folder on the worker's machine, after bertscore:, nli:, regression: or "
+            "likelihood:.",
         )
     chosen += [name.strip() for name in typed.split(",") if name.strip()]
     n_labelled = sum(1 for labelled in golden.aspects if labelled.n_labelled)
     every = n_labelled < 2 or st.toggle(
         f"For all {n_labelled} labelled aspects", value=True, key=widget(f"{prefix}_every")
     )
-    problem = _problem(chosen, aspect)
+    problem = _problem(chosen)
     if problem:
         st.warning(plain(problem), icon=":material/edit:")
     label = f"Compute {counted(len(chosen), 'metric')}" if chosen else "Compute"
@@ -139,14 +138,14 @@ def _offered(offer: Offer, there: bool, prefix: str) -> bool:
     return picked
 
 
-def _problem(chosen: Sequence[str], aspect: str) -> str:
+def _problem(chosen: Sequence[str]) -> str:
     """Why the choice cannot be computed, in words."""
     if len(set(chosen)) < len(chosen):
         return "A metric was named twice."
     try:
         for name in chosen:
             if not name.startswith(COLUMN_PREFIX):
-                make_metric(name, aspect=aspect)
+                make_metric(name)
     except ConcordError as error:
         return str(error)
     return ""

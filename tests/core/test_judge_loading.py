@@ -349,7 +349,7 @@ def test_a_text_that_was_cut_anywhere_is_told(tmp_path: Path) -> None:
     check()
 
 
-@pytest.mark.parametrize("name", ["nli:/no/model", "hf:gptscore:org/model", "bertscore:org/model@5"])
+@pytest.mark.parametrize("name", ["nli:/no/model", "hf:likelihood:org/model", "bertscore:org/model@5"])
 def test_a_metric_in_a_file_brings_no_model_unless_the_installation_lists_it(name: str) -> None:
     model = name.removeprefix("hf:").partition(":")[2]
     with pytest.raises(ConsentError, match=r"nothing was read or downloaded.*CONCORD_LOCAL_MODELS"):

@@ -10,8 +10,8 @@ import pytest
 from core.records import AspectLabels, GoldenSet, Item, Scale
 
 WORDS = (
-    "the a cat dog sat ran on under mat house and then it was seen by people . , ? : yes no Yes No 1 0 question "
-    "summary document response fact premise hypothesis is this good text dialogue history"
+    "the a cat dog sat ran on under mat house and then it was seen by people . , ? : good yes no Yes No 1 0 question "
+    "summary document response fact is this text"
 ).split()
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
 SIZES = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
@@ -83,12 +83,6 @@ def save(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
 def nli_model(save: Callable[..., str]) -> str:
     labels = {0: "contradiction", 1: "neutral", 2: "ENTAILMENT"}
     return save(1, "BertForSequenceClassification", small_config("Bert", id2label=labels))
-
-
-@pytest.fixture(scope="session")
-def factcc_model(save: Callable[..., str]) -> str:
-    labels = {0: "INCORRECT", 1: "CORRECT"}
-    return save(6, "BertForSequenceClassification", small_config("Bert", id2label=labels))
 
 
 @pytest.fixture(scope="session")

@@ -54,14 +54,13 @@ def test_identity_tells_apart_what_gives_other_numbers() -> None:
     assert len(same) == 1
     others = [
         make_metric("rouge2"),
-        make_metric("rouge1", stemmed=False),
-        make_metric("unieval:some/model", question="Is it short?"),
-        make_metric("unieval:some/model", question="Is it long?"),
+        make_metric("nli:some/model"),
+        make_metric("nli:another/model"),
         given_scores("judge", "Verdicts.", {"a": 1.0, "b": None}),
         given_scores("judge", "Verdicts.", {"a": 1.0, "b": 2.0}),
     ]
-    assert len(same | {other.identity for other in others}) == 7
-    assert given_scores("judge", "Verdicts.", {"a": 1.0, "b": float("nan")}).identity == others[4].identity
+    assert len(same | {other.identity for other in others}) == 6
+    assert given_scores("judge", "Verdicts.", {"a": 1.0, "b": float("nan")}).identity == others[3].identity
 
 
 def test_listing_and_asking_imports_nothing_heavy(repository: Path) -> None:
@@ -118,8 +117,5 @@ def test_what_unknown_names_are_told() -> None:
         make_metric("judge:judge.yaml")
     with pytest.raises(UsageError, match=r"Known: overlap, .*nli:MODEL"):
         make_metric("magic")
-    with pytest.raises(UsageError, match="needs a question"):
-        make_metric("unieval:some/model")
-    assert "rate the coherence of" in make_metric("unieval:some/model", aspect="coherence").measures
     assert make_metric("hf:nli:some/model").name == "hf:nli:some/model"
     assert "model" in make_metric("nli:some/model").needs

@@ -227,16 +227,6 @@ def test_what_stops_the_run_is_no_failure_of_the_metric(
     assert judges(store, request_, "wit") == {}
 
 
-def test_unieval_is_entered_for_the_aspect_it_asks_about(
-    store: Store, request_: MetricsRequest, monkeypatch: pytest.MonkeyPatch, compute: Compute
-) -> None:
-    name = "unieval:somewhere/model"
-    standing_in(monkeypatch, failing(name, ValueError(), at="nobody"))
-    compute(replace(request_, names=(name,)))
-    assert set(judges(store, request_, "wit")) == {name}
-    assert judges(store, request_, "charm") == {}
-
-
 @pytest.mark.parametrize(
     ("names", "aspect", "error", "says"),
     [
