@@ -154,14 +154,3 @@ class CancelledRunError(JobError):
 
 class LostRunError(JobError):
     """The run is another worker's now; this one stops without a word in the store."""
-
-
-class CallAgainError(JobError):
-    """A run has nothing to do for a while (a batch is at an endpoint): call it again in `seconds`.
-
-    What it was answered so far is kept; meanwhile it holds no place at a worker.
-    """
-
-    def __init__(self, message: str, *, seconds: float) -> None:
-        super().__init__(message)
-        self.seconds = seconds

@@ -197,7 +197,7 @@ class Run:
 
     `request_json` is what was asked for (`core.projects.kinds` reads it); `error` a message for people, empty unless it
     failed; `calls_expected` 0 means not known yet.  `attempt` counts how often it was taken up, `snapshots` what it has
-    published; no worker takes it before `not_before`; `begun_by` is the version of Concord that took it up first.
+    published; `begun_by` is the version of Concord that took it up first.
     `beat_at` is the last sign of life of its worker and `capability` what that one computes on (cuda, mps, gpu or cpu);
     None and "" without a worker.  `placement` says why a queued run waits, or what is to be said of the worker that has
     it; "" for nothing.
@@ -228,7 +228,6 @@ class Run:
     now: datetime
     created_at: datetime
     updated_at: datetime
-    not_before: datetime
     started_at: datetime | None
     finished_at: datetime | None
     beat_at: datetime | None

@@ -70,7 +70,7 @@ def show_form(page: Opened) -> None:
         st.warning(plain(choice.missing), icon=":material/edit:")
         st.stop()
     st.subheader("Before the start", anchor=False)
-    request = forms.choose_batch(choice.request)
+    request = choice.request
     try:
         forms.show_estimate(projects.estimate(page.store, page.settings, request))
         kept = projects.keeping_sides(page.store, request).split_from

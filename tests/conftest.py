@@ -45,7 +45,6 @@ MARKER_OF_FIXTURE = {
     "context": "browser",
     "page": "browser",
     "lone_namespace": "ray",
-    "haproxy": "proxy",
 }
 BROWSER = "tests/browser/"
 SECOND_ROW = "tests/browser/test_lab"
@@ -207,12 +206,6 @@ def chromium() -> str:
         if path := shutil.which(name):
             return path
     pytest.skip(f"no Chromium on the path (looked for {', '.join(CHROMIUM_NAMES)})")
-
-
-@pytest.fixture(scope="session")
-def haproxy() -> str:
-    """Path of the proxy that the files for teams start."""
-    return shutil.which("haproxy") or pytest.skip("haproxy is not on the path")
 
 
 @pytest.fixture(scope="session")

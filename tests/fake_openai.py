@@ -10,7 +10,6 @@ word, `--choke` answers 500, `--hang` does not answer.  `--thinks 2000` spends s
 limit of the request; `--per-second 3` answers 429 to more than that, with `--retry-after 1` or without.  Faults: html,
 garbage (200, no JSON), no-choices, filter, no-number, out-of-scale, truncated, strict (refuses `seed` and
 `max_tokens`), quota (429), long (400, prompt too long), hang, or any status from 400 to 599.
-Batches end at the second look at them (`tests/fake_batches.py`).
 """
 
 from __future__ import annotations
@@ -34,7 +33,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from core.providers.base import Completion, Failure, Message, Request
 from core.providers.scripted import ScriptedProvider
-from tests.fake_batches import FakeBatches
 
 MODEL = "fake-judge"
 REFUSABLE = frozenset({"n", "logprobs", "response_format", "temperature", "top_p", "seed", "max_tokens"})
@@ -78,7 +76,6 @@ class FakeOpenAI:
     too_fast: int = 0
     admitted: deque[float] = field(default_factory=deque)
     repeats: Counter[str] = field(default_factory=Counter)
-    batches: FakeBatches = field(default_factory=FakeBatches)
     redirect: str = ""
     seen: list[web.Request] = field(default_factory=list)
     ready: Callable[[], bool] = lambda: True
@@ -90,10 +87,8 @@ class FakeOpenAI:
     def application(self) -> web.Application:
         app = web.Application(client_max_size=64 * 2**20)
         app.router.add_post("/v1/chat/completions", self._complete)
-        app.router.add_post("/openai/deployments/{name}/chat/completions", self._complete)
         app.router.add_get("/v1/models", self._models)
         app.router.add_get("/stats", self._stats)
-        self.batches.add_routes(app, self)
         return app
 
     async def _models(self, _request: web.Request) -> web.Response:

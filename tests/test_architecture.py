@@ -115,8 +115,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "core.export",
         "core.data",
         "core.judging",
-        "core.providers.base",
-        "core.providers.loop_thread",
+        "core.providers",
         "core.spreadsheets",
     ),
     "core.drift": (
@@ -193,7 +192,6 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "core.judging": ("core.data.verdict_files", "core.providers.base"),
     "core.judging.offline.strengths": ("core.judging.offline", "core.stats"),
     "core.judging.local": ("core.judging", "core.providers", "core.repeval.question"),
-    "core.judging.by_batch": ("core.judging", "core.providers"),
     "core.judging.registry": ("core.judging", "core.providers", "core.repeval.model", "core.settings"),
     "core.calibration": (
         "core.judging",

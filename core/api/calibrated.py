@@ -29,7 +29,6 @@ from core.errors import UsageError
 from core.export import CalibratedJudge, final_verdicts, judge_card, summary, write_run
 from core.judging.asking import MODEL_WRITES, Asking
 from core.judging.base import Judge
-from core.judging.by_batch import BatchAsker, NotesFile, sleeping
 from core.judging.ready import made_ready
 from core.judging.registry import NAMED, make_judge, restore_judge
 from core.progress import SILENT, Progress
@@ -114,8 +113,7 @@ def calibrate(
     with _opened(judge, replies, asking) as opened:
         items = [golden.items[p] for p in split.calibration]
         ready, task, prepared = made_ready(opened, task, items, asking, define=define)
-        batches = _batches(replies, progress) if chosen.batch else None
-        asked = AskedJudge(ready, golden, task, progress, batches, prepared=prepared)
+        asked = AskedJudge(ready, golden, task, progress, prepared=prepared)
         result = calibration(asked, split, chosen, judge_state=judge_state(ready))
     return CalibratedRun(
         **{part.name: getattr(result, part.name) for part in fields(result)},
@@ -124,14 +122,6 @@ def calibrate(
         own_judge=None if isinstance(judge, str) else ready,
         replies=replies,
     )
-
-
-def _batches(replies: ReplyStore | None, progress: Progress) -> BatchAsker:
-    """Waits here for batches; what is under way outlives this process beside what else is kept."""
-    if replies is None:
-        raise UsageError("What comes by batch is kept in a reply cache: give one as `replies`.")
-    folder = Settings.from_environment().home / "batches"
-    return BatchAsker(replies, lambda name: NotesFile(folder / f"{name}.json"), sleeping(progress))
 
 
 def estimate(

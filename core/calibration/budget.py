@@ -27,7 +27,6 @@ from core.data.split import ENOUGH, LEAST, few_labels
 from core.errors import AspectError
 from core.judging.asking import STEPS_LIKE, Asking
 from core.judging.base import DraftRequest, Judge, RefineRequest
-from core.judging.by_batch import HALF, require_batches
 from core.judging.llm import LLMJudge
 from core.judging.ready import references_words, require_references
 from core.records import GoldenSet, Split, Task
@@ -224,15 +223,11 @@ def estimate(
     require_usable(golden, task, items)
     n_held_out, fitting = len(split.held_out), fitting_calls(judge, settings, items)
     plan = plan_work(settings, items, n_held_out, fitting)
-    by_batch = _by_batch(settings, plan, items, judge) if settings.batch else None
     once = judge.estimate(task, shown, CRITERIA_WORDS)
     cut = cut_words(plan, settings, items, n_held_out, fitting)
     prompt, completion, cost = once.scaled(plan.calls / max(1, once.calls))
-    if by_batch is not None and cost is not None:
-        cost *= 1 - HALF * by_batch.calls / max(1, plan.calls)
-    ahead = "" if by_batch is None else by_batch.words(plan.calls)
     references = references_words(judge, task, shown, plan.calls) if isinstance(judge, LLMJudge) else ""
-    notes = (judge.notice, unheeded(judge, settings), _several(judge, plan.calls), references, ahead, cut)
+    notes = (judge.notice, unheeded(judge, settings), _several(judge, plan.calls), references, cut)
     return Estimate(
         plan.calls + before,
         *(prompt, completion, cost),
@@ -257,29 +252,3 @@ def _several(judge: Judge, calls: int) -> str:
     """A sentence where one call is several replies."""
     samples = judge.sampling.samples if isinstance(judge, LLMJudge) else 1
     return "" if samples == 1 else f"Each score is the mean of {samples} replies: up to {samples * calls:,} in all."
-
-
-@dataclass(frozen=True, slots=True)
-class _ByBatch:
-    """What of a calibration goes by batch, held-out too: so many calls, in so many batches one after the other."""
-
-    calls: int
-    batches: int
-
-    def words(self, calls: int) -> str:
-        first = f"By batch: {self.calls:,} of the {calls:,} calls at half the price, in"
-        if self.batches == 1:
-            return f"{first} one batch that may take 24 hours."
-        return (
-            f"{first} {self.batches} batches, one after the other. Each may take 24 hours: {self.batches} days at most."
-        )
-
-
-def _by_batch(settings: CalibrationSettings, plan: WorkPlan, items: LabelledItems, judge: Judge) -> _ByBatch:
-    """UsageError for a judge without an endpoint."""
-    require_batches(judge)
-    order = racing_order(items, settings, plan.share)
-    drafts = schedule(settings, plan.drafts, order, plan.share) if plan.drafts else ()
-    refined = schedule(settings, plan.refined, order) if plan.refined else ()
-    calls = rung_calls(drafts, 1) + plan.rounds * rung_calls(refined) + plan.reserve
-    return _ByBatch(calls, len(drafts) + plan.rounds * len(refined) + (plan.reserve > 0))

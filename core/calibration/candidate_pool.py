@@ -10,7 +10,6 @@ import numpy as np
 from core.calibration.records import BestSoFar, Candidate, LeaderboardSnapshot, Phase, Status, TracePoint
 from core.calibration.settings import CalibrationSettings
 from core.judging.base import DraftBatch, DraftRequest, Judge, RefineRequest
-from core.judging.by_batch import BatchAsker
 from core.judging.ready import Prepared
 from core.progress import SILENT, Progress
 from core.records import Alignment, Criteria, FloatArray, GoldenSet, Level, Measure, ScoreMatrix, Task, Unscored, Usage
@@ -24,15 +23,13 @@ INTERIM_RESAMPLES = 200  # for whiskers that are redrawn with the next batch
 class AskedJudge:
     """What calibrations, rounds and ablations ask; a worker's own kind keeps the answers too.
 
-    With `batches` items are scored by the endpoint's batches, and what those leave directly.  `prepared` is what
-    its model wrote before; a calibration counts it.
+    `prepared` is what its model wrote before; a calibration counts it.
     """
 
     judge: Judge
     golden: GoldenSet
     task: Task
     progress: Progress = SILENT
-    batches: BatchAsker | None = None
     prepared: Prepared = field(default_factory=Prepared, kw_only=True)
 
     def draft(self, requests: Sequence[DraftRequest]) -> DraftBatch:
@@ -47,12 +44,6 @@ class AskedJudge:
         """Scores of all `criteria` on the items at `positions` (into `GoldenSet.items`)."""
         items = [self.golden.items[position] for position in positions]
         return self.judge.score(self.task, items, criteria, on_progress=self.progress.advance)
-
-    def ask_ahead(self, criteria: Sequence[Criteria], positions: Sequence[int]) -> None:
-        """With `batches`: have all of it answered in one, so that `score` finds it; raises what its waiting raises."""
-        if self.batches is not None:
-            items = [self.golden.items[position] for position in positions]
-            self.batches.ask_scores(self.judge, self.task, items, criteria)
 
 
 @dataclass

@@ -241,9 +241,6 @@ def _report(run: _Run, judge_state: Mapping[str, Any]) -> Calibration:
     held_out = affordable_held_out(pool, run.held_out, len(criteria))
     if held_out.n < run.held_out.n:
         run.out_of_budget(f"when {held_out.n:,} of {run.held_out.n:,} held-out items were scored")
-    if held_out.n and run.judge.batches is not None:
-        run.publish("held-out", pool.rounds_done, f"{held_out.n} held-out items go by batch")
-        run.judge.ask_ahead(criteria, [int(p) for p in held_out.positions])
     size = step_items(held_out.n, len(criteria))
     for start in range(0, held_out.n, size):
         positions = tuple(int(p) for p in held_out.positions[start : start + size])

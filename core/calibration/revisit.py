@@ -136,9 +136,6 @@ def revisit(
         pool.mark([i for i in alive if i not in survivors], "stopped")
         alive = survivors
         running = (*(by_id[i] for i in alive), *baseline)
-        if judge.batches is not None:
-            judge.progress.publish(pool.snapshot(phase, round_, f"{len(alive)} criteria go by batch"))
-        judge.ask_ahead(running, [int(p) for p in pool.items.positions[order.items[done : rung.items]]])
         for batch in batches(order, done, rung.items, len(running)):
             positions = tuple(int(p) for p in pool.items.positions[batch])
             pool.score(judge, running, positions)

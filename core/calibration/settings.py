@@ -70,8 +70,6 @@ class CalibrationSettings:
     `keep` is 001's K.  `budget` bounds the calls (one per set of criteria and item, draft or refinement); `ensemble`
     averages that many of the best criteria (1 = the paper's argmax).  `misaligned` is how many of a parent's
     most misaligned calibration items a refinement may be shown; `min_gap` the least standardised gap among them.
-    `batch` has all scores asked by the endpoint's batches: one for `full`, one a rung for `racing`, in every round, and
-    one for the held-out items.
     With `fit_strengths` a judge that can (the offline one) writes the final criteria with strengths fitted to all
     calibration labels; without, the best of its short drafts and refinements make the final judge.
     Without `refine_gate` every refinement joins the pool, as in 001, which takes the argmax over all of it.
@@ -96,7 +94,6 @@ class CalibrationSettings:
     refine_temperature: float = 1.0
     resamples: int = 1000
     seed: int = 0
-    batch: bool = False
     fit_strengths: bool = True
     max_words: int | None = None
 
@@ -159,8 +156,8 @@ class CalibrationSettings:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """By name; `batch`, which changes no result, `fit_strengths` and `max_words` where they are not as usual."""
-        usual = {"batch": False, "fit_strengths": True, "max_words": None}
+        """By name; `fit_strengths` and `max_words` where they are not as usual."""
+        usual = {"fit_strengths": True, "max_words": None}
         return {name: value for name, value in asdict(self).items() if name not in usual or value != usual[name]}
 
     @classmethod

@@ -88,9 +88,6 @@ AsInPaper = Annotated[
     typer.Option("--as-in-paper", help="--revisit full --no-gate --ensemble 1 --form score_only, as in the paper."),
 ]
 Judge = Annotated[str, typer.Option(help="offline, openai:MODEL, openai:MODEL@URL, hf:ID_OR_PATH, scripted[:SEED].")]
-ByBatch = Annotated[
-    bool, typer.Option("--batch", help="Ask for scores by the endpoint's batches: half the price, in days.")
-]
 Definition = Annotated[
     str, typer.Option(help="The aspect in a sentence, for the judge; 'model' lets the judge write it.")
 ]
@@ -104,7 +101,6 @@ def calibrate(
     judge: Judge = "offline",
     preset: Annotated[str, typer.Option(help="summarisation, data-to-text, hallucination, quick.")] = "summarisation",
     revisit: Annotated[Literal["racing", "full"], typer.Option()] = "racing",
-    batch: ByBatch = False,
     rounds: Annotated[int, typer.Option(help="Refinement rounds.")] = 1,
     keep: Annotated[int, typer.Option(help="Criteria refined in each round (K).")] = 4,
     misaligned: Misaligned = 24,
@@ -151,7 +147,7 @@ def calibrate(
     style["references"] = with_references or None
     told = {"steps": steps, "max_tokens": max_tokens, "effort": effort, "extra": extra_body}
     search: dict[str, Any] = {"preset": preset, "revisit": revisit, "rounds": rounds, "keep": keep, "budget": budget}
-    search |= {"misaligned": misaligned, "min_gap": min_gap, "refine_gate": gate, "batch": batch, "ensemble": ensemble}
+    search |= {"misaligned": misaligned, "min_gap": min_gap, "refine_gate": gate, "ensemble": ensemble}
     search |= _letter_of_001(max_words) if as_in_paper else {"max_words": max_words}
     measure: dict[str, Any] = {"statistic": statistic, "level": chosen_level(level)}
     chosen = CalibrationSettings(**search, **measure, split=split, calibration_share=share, seed=seed)

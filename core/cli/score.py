@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -42,12 +42,6 @@ Coverage = Annotated[float, typer.Option(min=0.5, max=0.99, help="Share of peopl
 AbstainOver = Annotated[
     float | None,
     typer.Option(min=0, help="Mark the least sure verdicts, so that the others err by so much at most."),
-]
-BatchFlag = Annotated[
-    bool, typer.Option("--batch", help="Ask the endpoint's batches first: half the price, up to 24 h.")
-]
-BatchRest = Annotated[
-    Literal["batch", "direct"], typer.Option(help="Where a batch ends early, ask the rest in another, or directly.")
 ]
 BatchWrite = Annotated[
     Path | None, typer.Option(help="Only write the requests into a batch file, as `vllm run-batch` takes it.")
@@ -105,8 +99,6 @@ def score(
     workers: Workers = None,
     keep_unread: KeepUnread = False,
     most_unread: MostUnread = 0.5,
-    batch: BatchFlag = False,
-    batch_rest: BatchRest = "batch",
     batch_write: BatchWrite = None,
     batch_read: BatchRead = None,
     intervals: Intervals = False,
@@ -128,11 +120,11 @@ def score(
 
     items, out, judge_file = Path(source), Path(target), judge_files[0]
     fused_file = len(judge_files) == 1 and kind_of_file(judge_file) == "fusion"
-    if sum((batch, batch_write is not None, bool(batch_read))) > (0 if fused_file else 1):
-        raise UsageError("Take one of --batch, --batch-write and --batch-read, and none with a fused judge.")
+    if (batch_write is not None) + bool(batch_read) > (0 if fused_file else 1):
+        raise UsageError("Take either --batch-write or --batch-read, and neither with a fused judge.")
     request = ScoreRequest(
         *(items, judge_file, out, judge, accept_edited, explain, budget, again, workers, keep_unread, most_unread),
-        *(batch, batch_rest, tuple(batch_read or ())),
+        batch_read=tuple(batch_read or ()),
         coverage=coverage if intervals or abstain_over is not None else None,
         abstain_over=abstain_over,
         more_judges=tuple(judge_files[1:]),

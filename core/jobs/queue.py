@@ -37,7 +37,7 @@ from types import TracebackType
 from typing import Literal, Self, TypeVar
 
 from core import telemetry
-from core.errors import CallAgainError, CancelledRunError, ConcordError, LostRunError
+from core.errors import CancelledRunError, ConcordError, LostRunError
 from core.progress import Snapshot, Stage
 from core.project_records import ALIVE_SECONDS, HELD_BACK, WITH_RESULT, Run, Worker
 from core.store.results import SNAPSHOT
@@ -62,14 +62,14 @@ def takes(capability: str, wants: Wants, workers: Sequence[Worker]) -> bool:
 
 
 def in_turn(active: Sequence[Run]) -> list[Run]:
-    """The queued runs that are due, of `active` (newest first), in the order in which workers take them.
+    """The queued runs of `active` (newest first), in the order in which workers take them.
 
     The project with the fewest runs at work comes first, then the next of each; within a project the oldest run.
     """
     ahead = Counter(run.project_id for run in active if run.status == "running")
     turns: list[tuple[int, Run]] = []
     for run in reversed(active):
-        if run.status == "queued" and run.not_before <= run.now:
+        if run.status == "queued":
             turns.append((ahead[run.project_id], run))
             ahead[run.project_id] += 1
     return [run for _, run in sorted(turns, key=lambda turn: turn[0])]
@@ -85,8 +85,6 @@ def placement(run: Run, wants: Wants, workers: Sequence[Worker]) -> str:
     if run.status != "queued":
         without = wants == "gpu" and run.capability and not has_gpu(run.capability)
         return "on a worker without a GPU, because none with a GPU was there" if without else ""
-    if run.not_before > run.now:
-        return run.message
     if run.held_back_by:
         return run.message
     if alive := _heard_within(ALIVE_SECONDS, workers) if wants == "gpu" else []:
@@ -357,9 +355,6 @@ class Queue:
             with RunProgress(self._store, run, self._stopping) as progress:
                 return progress.wait_for(pool.submit(self._work, run, progress)), ""
         except LostRunError:
-            return "", ""
-        except CallAgainError as later:
-            self._store.runs.pass_on(run.run_id, run.attempt, str(later), after=later.seconds)
             return "", ""
         except CancelledRunError as error:
             return "cancelled", str(error)

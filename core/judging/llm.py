@@ -408,8 +408,8 @@ class LLMJudge(Judge):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What of the sampling the endpoint did not take, and which of its URLs were away, a sentence each."""
-        return (*sent_otherwise(self._without, self.sampling), *getattr(self.provider, "remarks", ()))
+        """What of the sampling the endpoint did not take, a sentence each."""
+        return sent_otherwise(self._without, self.sampling)
 
     def as_state(self) -> Mapping[str, Any]:
         """What `judging.registry.restore_judge` needs, and what was not sent; the key is not among it."""

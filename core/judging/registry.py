@@ -30,11 +30,10 @@ from core.judging.llm import LLMJudge
 from core.judging.recorded import RecordedJudge
 from core.judging.styles import Sampling
 from core.providers import newsroom
-from core.providers.access import endpoint_name
 from core.providers.base import Provider, ReplyStore
 from core.providers.cached import with_cache
 from core.providers.closed import ClosedProvider
-from core.providers.endpoints import OPENAI_URL, checked_base_url, trusted_with_the_key
+from core.providers.endpoints import OPENAI_URL, checked_base_url, endpoint_name, trusted_with_the_key
 from core.providers.installation import Installation
 from core.providers.prices import Price
 from core.providers.recorded import RecordedProvider, read_recording
@@ -307,8 +306,8 @@ def _provider(model: str, base_url: str, here: Installation, gate: Gate, price: 
     except ConsentError as error:
         return ClosedProvider(endpoint_name(base_url, here.extra_body(base_url)), error)
     api_key = here.key(base_url) if key_goes else None
-    access = here.access(base_url, with_secrets=key_goes)
-    if base_url == OPENAI_URL and api_key is None and not access.headers:
+    headers = here.headers(base_url) if key_goes else {}
+    if base_url == OPENAI_URL and api_key is None and not headers:
         raise AuthError(
             f"The judge openai:{model} asks OpenAI's own endpoint, and there is no key.",
             hint="Set OPENAI_API_KEY, or name another endpoint: openai:MODEL@http://127.0.0.1:8000/v1.",
@@ -316,10 +315,11 @@ def _provider(model: str, base_url: str, here: Installation, gate: Gate, price: 
     return openai_provider(
         base_url,
         api_key=api_key,
-        access=access,
+        headers=headers,
+        extra_body=here.extra_body(base_url),
         key_name=here.key_name(base_url),
         prices={model: price} if price else {},
-        **here.limits(base_url),
+        limits=here.limits(base_url),
     )
 
 

@@ -94,7 +94,7 @@ def run_calibration(work: RunWork) -> Calibration:
     task, split = request.task(golden), _asked_split(work.store, request, golden)
     made = work.prepared(request.judge_spec, task, split.calibration, request.asking, define=request.define)
     task = replace(task, definition=made.prepared.definition or task.definition)
-    with work.asking(made.state, task, made.prepared, batch=request.settings.batch) as judge:
+    with work.asking(made.state, task, made.prepared) as judge:
         return calibration(judge, split, request.settings, judge_state=made.state)
 
 

@@ -28,7 +28,6 @@ from core.projects.analyses import (
     start_ablation,
     start_recheck,
 )
-from core.projects.by_batch import BATCHES, BatchSteps
 from core.projects.calibration import CalibrationRequest, enter_calibration, run_calibration, start_calibration
 from core.projects.consent import require_consent
 from core.projects.fusion_by_model import run_fusion, start_fusion
@@ -75,7 +74,7 @@ KINDS: dict[str, Kind] = {
         Calibration,
         run_calibration,
         start_calibration,
-        {SNAPSHOT: LeaderboardSnapshot, BATCHES: BatchSteps},
+        {SNAPSHOT: LeaderboardSnapshot},
         enter=enter_calibration,
     ),
     "version": Kind(

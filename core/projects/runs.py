@@ -27,7 +27,6 @@ from core.judging.base import DraftBatch, DraftRequest, RefineRequest
 from core.judging.ready import Prepared, made_ready
 from core.judging.registry import Gate, make_judge, restore_judge
 from core.project_records import JUDGES, CriteriaAlignment, Run, RunKind, RunRequest, Side, Worker
-from core.projects.by_batch import batches_of
 from core.projects.consent import allow_named, gate_of, require_consent
 from core.projects.roles import requires
 from core.records import Alignment, Criteria, GoldenSet, JudgeScores, ScoreMatrix, Task
@@ -253,17 +252,12 @@ class RunWork:
     # ── judges ───────────────────────────────────────────────────────────────────────────────────────────────
 
     @contextmanager
-    def asking(
-        self, state: Mapping[str, Any], task: Task, prepared: Prepared | None = None, *, batch: bool = False
-    ) -> Iterator[AskedJudge]:
-        """The judge of `state`, made again; its criteria and scores are kept with the run as they come.
-
-        With `batch` candidates are scored by batches: CallAgainError while one is under way.
-        """
-        batches, known = batches_of(self, self.replies) if batch else None, prepared or Prepared()
+    def asking(self, state: Mapping[str, Any], task: Task, prepared: Prepared | None = None) -> Iterator[AskedJudge]:
+        """The judge of `state`, made again; its criteria and scores are kept with the run as they come."""
+        known = prepared or Prepared()
         with closing(restore_judge(state, self.settings, self.replies, gate=self.gate)) as judge:
             self.progress.remarks = lambda: judge.remarks
-            yield _KeptJudge(judge, self.golden, task, self.progress, batches, prepared=known, work=self)
+            yield _KeptJudge(judge, self.golden, task, self.progress, prepared=known, work=self)
 
     def prepared(
         self, spec: str, task: Task, positions: Sequence[int], asking: Asking, *, define: bool = False

@@ -53,11 +53,6 @@ class CachedProvider:
     def endpoint(self) -> str:
         return self.inner.endpoint
 
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """As `inner` has them."""
-        return tuple(getattr(self.inner, "remarks", ()))
-
     def complete(self, requests: Sequence[Request], *, on_reply: OnReply | None = None) -> list[Reply]:
         """As `Provider.complete`; a cached reply has `cached` set, `Usage.requests` 0 and `Usage.cached` 1.
 

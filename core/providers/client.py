@@ -6,14 +6,13 @@ what was meant for the one is not sent to the other, neither the key nor the tex
 
 from __future__ import annotations
 
-from base64 import b64encode
+from collections.abc import Mapping
 from typing import Any
 
 import httpx2
 from openai import AsyncOpenAI, DefaultAioHttpClient
 
 from core.errors import UsageError
-from core.providers.access import Access
 from core.providers.endpoints import place_of
 from core.providers.transport import CODINGS, BoundedTransport
 from core.secret_values import remember
@@ -42,9 +41,12 @@ class _Client(DefaultAioHttpClient):
         return BoundedTransport(super()._init_proxy_transport(*arguments, **named))
 
 
-def client_of(base_url: str, api_key: str | None, access: Access, timeout: float) -> AsyncOpenAI:
+def client_of(base_url: str, api_key: str | None, headers: Mapping[str, str], timeout: float) -> AsyncOpenAI:
     """A client for `base_url`; its own retries are off."""
-    own, proxy = _own_headers(api_key, access), _proxy(access.proxy) if access.proxy else None
+    own = httpx2.Headers({"Authorization": f"Bearer {api_key or _NO_KEY}"})
+    own.update(headers)
+    for value in (api_key, *headers.values()):
+        remember(value)
 
     async def send_ours(request: httpx2.Request) -> None:
         """The SDK reads further keys and headers from the environment, which only Settings does here."""
@@ -52,8 +54,6 @@ def client_of(base_url: str, api_key: str | None, access: Access, timeout: float
             del request.headers[name]
         request.headers.update(own)
         request.headers["accept-encoding"] = CODINGS
-        if proxy is not None and request.url.scheme == "http":  # aiohttp tells them to a proxy of https alone
-            request.headers.update(proxy.headers)
 
     limits = httpx2.Timeout(timeout, connect=min(_CONNECT_SECONDS, timeout))
     return AsyncOpenAI(
@@ -61,38 +61,11 @@ def client_of(base_url: str, api_key: str | None, access: Access, timeout: float
         base_url=base_url,
         timeout=limits,
         max_retries=0,
-        default_query={"api-version": access.api_version} if access.api_version else None,
         http_client=_Client(
             timeout=limits,
-            proxy=proxy,
             event_hooks={"request": [send_ours], "response": [_refuse_redirect_elsewhere]},
         ),
     )
-
-
-def _proxy(url: str) -> httpx2.Proxy:
-    """The user name and password in `url` become a header, as aiohttp wants it."""
-    proxy = httpx2.URL(url)
-    if not proxy.userinfo:
-        return httpx2.Proxy(proxy)
-    remember(proxy.password)
-    login = b64encode(f"{proxy.username}:{proxy.password}".encode()).decode()
-    bare = proxy.copy_with(username=None, password=None)
-    return httpx2.Proxy(bare, headers={"Proxy-Authorization": f"Basic {login}"})
-
-
-def _own_headers(api_key: str | None, access: Access) -> httpx2.Headers:
-    bearer = {} if access.api_version else {"Authorization": f"Bearer {api_key or _NO_KEY}"}
-    named = {
-        "api-key": api_key if access.api_version else None,
-        "OpenAI-Organization": access.organization,
-        "OpenAI-Project": access.project,
-    }
-    headers = httpx2.Headers(bearer | {name: value for name, value in named.items() if value})
-    headers.update(access.headers)
-    for value in (api_key, *access.headers.values()):
-        remember(value)
-    return headers
 
 
 async def _refuse_redirect_elsewhere(response: httpx2.Response) -> None:

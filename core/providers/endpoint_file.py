@@ -17,7 +17,6 @@ import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from core.errors import UsageError
-from core.providers.access import Balance
 from core.providers.endpoints import checked_base_url
 from core.providers.prices import Price
 
@@ -29,7 +28,7 @@ _OF_THE_JUDGE = {"model", "messages", "stream", "n", "logprobs", "top_logprobs"}
 _SECRET_NAME = re.compile(r"authori[sz]ation|cookie|key|token|secret|passw|credential|signature", re.IGNORECASE)
 _SECRET_FIELD = re.compile(r"authori[sz]ation|api.?key|access.?token|secret|passw|credential", re.IGNORECASE)
 _SECRET_VALUE = re.compile(r"\bsk-|\beyJ|\b(?:bearer|basic)\s+[^$\s]", re.IGNORECASE)
-_SHOWN = {"timeout", "retries", "concurrency", "requests_per_minute", "tokens_per_minute", "balance", "api_version"}
+_SHOWN = {"timeout", "retries", "concurrency", "requests_per_minute", "tokens_per_minute"}
 _PRICES = {"prompt", "cached", "completion"}
 
 
@@ -57,15 +56,6 @@ def _headers(headers: dict[str, str]) -> dict[str, str]:
     return headers
 
 
-def _proxy(url: str) -> str:
-    if not _VARIABLE.fullmatch(url):
-        try:
-            checked_base_url(url)
-        except UsageError:
-            raise ValueError("must be http://HOST:PORT, or $NAME where it holds a user name and password") from None
-    return url
-
-
 def _extra_body(body: dict[str, Any]) -> dict[str, Any]:
     try:
         json.dumps(body, allow_nan=False)
@@ -90,18 +80,8 @@ def _names(value: object) -> Iterator[str]:
 
 BaseUrl = Annotated[str, AfterValidator(_base_url)]
 Variable = Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]{0,99}$")]
-Words = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[ -~]+$")]
 Whole = Annotated[int, Field(ge=1)]
 _STRICT = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-
-class Azure(BaseModel):
-    """Azure's own way: its query, its header, and the name of the deployment where it is not the model's."""
-
-    model_config = _STRICT
-
-    api_version: Annotated[str, Field(pattern=r"^[\w.-]{1,40}$")]
-    deployment: Annotated[str, Field(max_length=100)] = ""
 
 
 class Entry(BaseModel):
@@ -117,12 +97,6 @@ class Entry(BaseModel):
     concurrency: Whole | None = None
     requests_per_minute: Whole | None = None
     tokens_per_minute: Whole | None = None
-    organization: Words | None = None
-    project: Words | None = None
-    proxy: Annotated[str, AfterValidator(_proxy)] | None = None
-    also: Annotated[list[BaseUrl], Field(max_length=64)] = []
-    balance: Balance = "least busy"
-    azure: Azure | None = None
     prices: dict[str, Price] = {}
 
 
@@ -192,7 +166,7 @@ def _first_fault(error: ValidationError, lines: Mapping[tuple[str | int, ...], i
     line = f", line {lines[known[0]]}" if known else ""
     words = fault["msg"].removeprefix("Value error, ").removesuffix(".")
     if fault["type"] == "extra_forbidden":
-        fields = Entry if len(place) == 3 else Azure if "azure" in place else EndpointFile
+        fields = Entry if len(place) == 3 else EndpointFile
         names = sorted(_PRICES) if "prices" in place else sorted(fields.model_fields)
         words = f"is not known here; known are {', '.join(names)}"
     elif fault["type"] == "string_pattern_mismatch" and place[-1] == "key":

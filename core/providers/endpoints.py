@@ -7,8 +7,11 @@ outside ASCII, ``%`` in the host) is refused, so that the place that was judged 
 from __future__ import annotations
 
 import ipaddress
+import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import urlsplit
 
 from core.errors import UsageError
@@ -48,6 +51,12 @@ def checked_base_url(url: str) -> str:
     host = f"[{place.host}]" if ":" in place.host else place.host
     port = "" if place.port == _PORTS[place.scheme] else f":{place.port}"
     return f"{place.scheme}://{host}{port}{path}"
+
+
+def endpoint_name(base_url: str, extra_body: Mapping[str, Any]) -> str:
+    """What replies of the endpoint are kept under: its URL, and what every request says beside its own words."""
+    name = base_url.rstrip("/")
+    return f"{name} with {json.dumps(extra_body, sort_keys=True)}" if extra_body else name
 
 
 def place_of(url: str) -> Place:

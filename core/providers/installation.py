@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from core.errors import AuthError, UsageError
-from core.providers.access import Access
 from core.providers.endpoints import OPENAI_URL, place_of, trusted_with_the_key
+from core.providers.pace import Limits
 from core.providers.prices import Price, list_price, load_prices
 from core.secret_values import remember
 from core.settings import Settings, variable
@@ -75,40 +75,27 @@ class Installation:
             return None
         return self._values([name], base_url)[name]
 
-    def access(self, base_url: str, *, with_secrets: bool = True) -> Access:
-        """How `base_url` is reached; without secrets none of the headers, and nobody's name.  AuthError as `key`."""
+    def headers(self, base_url: str) -> Mapping[str, str]:
+        """The headers that every request to `base_url` has, filled with their variables.  AuthError as `key`."""
         named = self.entry(base_url)
         if named is None:
-            return Access()
+            return {}
         from core.providers.endpoint_file import filled, variables_in
 
-        url, entry = named
-        own = {"organization": entry.organization or "", "project": entry.project or ""} if with_secrets else {}
-        headers = entry.headers if with_secrets else {}
-        texts = [*own.values(), *headers.values(), entry.proxy or ""]
-        values = self._values([name for text in texts for name in variables_in(text)], base_url)
-        azure = {} if entry.azure is None else entry.azure.model_dump()
-        return Access(
-            headers={name: filled(text, values) for name, text in headers.items()},
-            **{name: filled(text, values) for name, text in own.items()},
-            proxy=filled(entry.proxy or "", values),
-            extra_body=self.extra_body(base_url),
-            also=tuple(other + base_url.removeprefix(url) for other in entry.also),
-            balance=entry.balance,
-            **azure,
-        )
+        headers = named[1].headers
+        values = self._values([name for text in headers.values() for name in variables_in(text)], base_url)
+        return {name: filled(text, values) for name, text in headers.items()}
 
     def extra_body(self, base_url: str) -> Mapping[str, Any]:
         """What every request to `base_url` says beside its own words."""
         named = self.entry(base_url)
         return named[1].extra_body if named else {}
 
-    def limits(self, base_url: str) -> dict[str, Any]:
-        """Time, retries and pace for `base_url`, as `OpenAIProvider` takes them."""
+    def limits(self, base_url: str) -> Limits:
+        """Time, retries and pace for `base_url`."""
         named, usual = self.entry(base_url), self.settings
         own = named[1].model_dump(include=_LIMITS, exclude_none=True) if named else {}
-        limits: dict[str, Any] = {name: getattr(usual, name) for name in _OF_SETTINGS} | own
-        return {"max_retries" if name == "retries" else name: value for name, value in limits.items()}
+        return Limits(**{name: getattr(usual, name) for name in _OF_SETTINGS} | own)
 
     def price(self, base_url: str, model: str) -> Price | None:
         """What `model` costs at `base_url`; None where nobody says."""

@@ -14,53 +14,48 @@ import logging
 import queue
 import random
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import httpx2
 import openai
 from openai import AsyncOpenAI
 
-from core import telemetry
-from core.providers.access import Access, endpoint_name
 from core.providers.base import Completion, Failure, OnReply, Reply, Request
 from core.providers.client import client_of
-from core.providers.endpoints import place_of
+from core.providers.endpoints import endpoint_name, place_of
 from core.providers.loop_thread import LoopThread
 from core.providers.openai_errors import (
     as_provider_error,
     concerns_everything,
     concerns_one_request,
-    first_error,
     foreign_errors_hidden,
     may_be_about_extras,
     refuses_parameter,
     used_up_quota,
     worth_another_try,
 )
-from core.providers.pace import FIRST_WAIT, Pace, wait_asked_for
+from core.providers.pace import FIRST_WAIT, Limits, Pace, wait_asked_for
 from core.providers.prices import Price
-from core.providers.routes import Route, Routes, TooFastError
-from core.providers.serving import why_not_served
-from core.providers.together import UNANSWERED, Arriving, Prompt, prompts_of
 from core.providers.transport import TooLargeError
 from core.providers.wire import (
     ROOM_TO_THINK,
     Capabilities,
     NotACompletionError,
+    Prompt,
     better_reply,
     came_empty,
     charged,
     cut_off_thinking,
     left_out,
+    prompts_of,
     read_completions,
     request_body,
 )
 from core.records import Usage
 
 log = logging.getLogger(__name__)
-T = TypeVar("T")
 
 FAILURES_IN_A_ROW = 8
 """So many failed requests with no answer between them mean that the endpoint is down, not that one reply is bad."""
@@ -69,14 +64,13 @@ _NEWER_LIMIT = "max_completion_tokens"
 _LONGEST_BACKOFF = 8.0
 
 
+_UNANSWERED = Failure("The request was not answered.")
+
+
 class OpenAIProvider:
     """Asks the chat completions of `base_url`; thread-safe; connections live until `close`.
 
-    `concurrency` bounds the requests in flight over all threads, `timeout` is in seconds for one attempt.  After
-    408, 409, 5xx, a lost connection or a reply that is no completion a request is sent again `max_retries` times with
-    growing waits; after 429 as often as it takes, unless nothing else comes for `patience` seconds.  `access` says how
-    the endpoint is reached; of several base URLs each is allowed as much as the one.  `key_name` is the environment
-    variable of the key, for messages.
+    `headers` and `extra_body` go with every request.  `key_name` is the environment variable of the key, for messages.
     """
 
     def __init__(
@@ -84,38 +78,23 @@ class OpenAIProvider:
         base_url: str,
         *,
         api_key: str | None = None,
-        concurrency: int = 64,
-        timeout: float = 120.0,
-        max_retries: int = 5,
-        patience: float = 600.0,
-        requests_per_minute: float | None = None,
-        tokens_per_minute: float | None = None,
-        prices: Mapping[str, Price] | None = None,
-        access: Access | None = None,
         key_name: str = "OPENAI_API_KEY",
+        headers: Mapping[str, str] | None = None,
+        extra_body: Mapping[str, Any] | None = None,
+        limits: Limits | None = None,
+        prices: Mapping[str, Price] | None = None,
     ) -> None:
         self.base_url = base_url.rstrip("/")
-        self.access = access or Access()
-        self.endpoint = endpoint_name(base_url, self.access.extra_body)
+        self.extra_body = extra_body or {}
+        self.endpoint = endpoint_name(base_url, self.extra_body)
+        self.headers = headers or {}
         self._api_key = api_key
-        self.has_key = api_key is not None
         self.key_name = key_name
-        self.concurrency = concurrency
-        self.timeout = timeout
-        self.max_retries = max_retries
-        self.patience = patience
-        self.requests_per_minute = requests_per_minute
-        self.tokens_per_minute = tokens_per_minute
+        self.limits = limits or Limits()
         self.prices = prices or {}
         self._capabilities: dict[str, Capabilities] = {}
         self._loop = LoopThread("concord-openai")
         self._session: _Session | None = None
-        self._remarks: dict[str, str] = {}
-
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """What people should know of how the replies came, in sentences: base URLs that could not be reached."""
-        return tuple(self._remarks.values())
 
     def __repr__(self) -> str:
         return f"OpenAIProvider({self.endpoint!r})"
@@ -123,19 +102,7 @@ class OpenAIProvider:
     @property
     def on_this_host(self) -> bool:
         """Whether whoever is asked runs on this machine."""
-        return all(place_of(url).loopback for url in (self.base_url, *self.access.also))
-
-    def share(self, n: int) -> None:
-        """Take the n-th part of what the endpoint allows, before the first request: `n` hosts ask it."""
-        if self.on_this_host:  # each asks its own
-            return
-        self.concurrency = max(1, self.concurrency // n)
-        if self.requests_per_minute:
-            self.requests_per_minute /= n
-        if self.tokens_per_minute:
-            self.tokens_per_minute /= n
-
-    why_not_served = why_not_served
+        return place_of(self.base_url).loopback
 
     def capabilities(self, model: str) -> Capabilities:
         """What has been learnt of `model` at this endpoint."""
@@ -168,59 +135,40 @@ class OpenAIProvider:
         """
         return await asyncio.wrap_future(self._loop.submit(self._run(requests, on_reply)))
 
-    def call(self, do: Callable[[AsyncOpenAI], Coroutine[Any, Any, T]]) -> T:
-        """What `do` makes of this endpoint's client, whose own retries are off; raises what the SDK raises."""
-
-        async def done() -> T:
-            with foreign_errors_hidden(self.base_url):
-                return await do(self._opened().routes.client)
-
-        return self._loop.submit(done()).result()
-
     def close(self) -> None:
         """Close the connections and end the thread.  Safe to call twice; a later `complete` opens fresh ones."""
-        if self._loop.started:
-            self._loop.submit(self._close_session()).result()
-            self._loop.stop()
-
-    async def _close_session(self) -> None:
-        if self._session is not None:
-            await self._session.routes.close()
-            self._session = None
+        if not self._loop.started:
+            return
+        session, self._session = self._session, None
+        if session is not None:
+            self._loop.submit(session.client.close()).result()
+        self._loop.stop()
 
     async def _run(self, requests: Sequence[Request], on_reply: OnReply | None) -> list[Reply]:
         """The replies; raises what ended the batch, without the task group around it."""
-        session = self._opened()
-        batch, waiting = Arriving([UNANSWERED] * len(requests), on_reply), deque(prompts_of(requests))
+        if self._session is None:
+            client = client_of(self.base_url, self._api_key, self.headers, self.limits.timeout)
+            self._session = _Session(client, Pace(self.limits))
+        batch, waiting = _Arriving([_UNANSWERED] * len(requests), on_reply), deque(prompts_of(requests))
         try:
             async with asyncio.TaskGroup() as group:
-                self._start(group, session, waiting, batch)
+                self._start(group, self._session, waiting, batch)
         except BaseExceptionGroup as errors:
-            raise first_error(errors) from None
+            cause: BaseException = errors
+            while isinstance(cause, BaseExceptionGroup):
+                cause = cause.exceptions[0]
+            raise cause from None
         return batch.replies
 
-    def _opened(self) -> _Session:
-        if self._session is None:
-            routes = [self._route(url) for url in (self.base_url, *self.access.also)]
-            self._session = _Session(Routes(routes, self.access.balance, self._remarks))
-        return self._session
-
-    def _route(self, url: str) -> Route:
-        pace = Pace(
-            self.concurrency,
-            requests_per_minute=self.requests_per_minute,
-            tokens_per_minute=self.tokens_per_minute,
-            patience=self.patience,
-        )
-        return Route(url, client_of(url, self._api_key, self.access, self.timeout), pace)
-
-    def _start(self, group: asyncio.TaskGroup, session: _Session, waiting: deque[Prompt], batch: Arriving) -> None:
-        more = min(self.concurrency * (1 + len(self.access.also)) - batch.workers, len(waiting))
+    def _start(self, group: asyncio.TaskGroup, session: _Session, waiting: deque[Prompt], batch: _Arriving) -> None:
+        more = min(self.limits.concurrency - batch.workers, len(waiting))
         batch.workers += max(0, more)
         for _ in range(more):
             group.create_task(self._work(group, session, waiting, batch))
 
-    async def _work(self, group: asyncio.TaskGroup, session: _Session, waiting: deque[Prompt], batch: Arriving) -> None:
+    async def _work(
+        self, group: asyncio.TaskGroup, session: _Session, waiting: deque[Prompt], batch: _Arriving
+    ) -> None:
         while waiting:
             prompt = waiting.popleft()
             replies = await self._answer(session, prompt, batch)
@@ -233,7 +181,7 @@ class OpenAIProvider:
                 self._start(group, session, waiting, batch)
         batch.workers -= 1
 
-    async def _answer(self, session: _Session, prompt: Prompt, batch: Arriving) -> list[Reply] | None:
+    async def _answer(self, session: _Session, prompt: Prompt, batch: _Arriving) -> list[Reply] | None:
         """Replies to the first samples of `prompt`, at least one; None when the batch is over."""
         if self._shape(prompt) in session.probed:
             return await self._judged(session, prompt, batch)
@@ -255,7 +203,7 @@ class OpenAIProvider:
         roles = {message["role"] for message in body["messages"]}
         return prompt.request.model, frozenset(body), frozenset(roles), body.get("top_logprobs", 0)
 
-    async def _judged(self, session: _Session, prompt: Prompt, batch: Arriving) -> list[Reply]:
+    async def _judged(self, session: _Session, prompt: Prompt, batch: _Arriving) -> list[Reply]:
         """The replies, or a `Failure` each for an error that leaves the rest worth asking; raises for the others."""
         try:
             replies = await self._send(session, prompt)
@@ -264,7 +212,7 @@ class OpenAIProvider:
                 error,
                 endpoint=self.endpoint,
                 request=prompt.request,
-                has_key=self.has_key,
+                has_key=self._api_key is not None,
                 key_name=self.key_name,
             )
             if session.is_fatal(error):
@@ -337,51 +285,46 @@ class OpenAIProvider:
 
     async def _post(self, session: _Session, body: dict[str, Any]) -> list[Reply]:
         """The replies to `body`, sent again where that may help; raises what the last attempt came to."""
-        failed, sent, for_nothing = 0, 0, Usage()
+        failed, for_nothing = 0, Usage()
         while True:
-            telemetry.count("concord.retries", min(sent, 1), model=body["model"])
-            sent += 1
-            route = session.routes.choose()
             try:
-                replies = await self._once(route, body)
-                if not came_empty(replies) or failed >= self.max_retries:
+                replies = await self._once(session, body)
+                if not came_empty(replies) or failed >= self.limits.retries:
                     self.capabilities(body["model"]).learn_from_answer(body, replies)
                     return charged(replies[: body.get("n", 1)], for_nothing)
                 for_nothing, asked = for_nothing + replies[0].usage, None
-            except TooFastError:
+            except _TooFastError:
                 continue
             except (openai.APIStatusError, openai.APIConnectionError, NotACompletionError) as error:
-                if session.routes.leave_out(route, error):
-                    continue
-                if failed >= self.max_retries or not worth_another_try(error, known=session.ever_answered):
+                if failed >= self.limits.retries or not worth_another_try(error, known=session.ever_answered):
                     raise
                 asked = wait_asked_for(error.response.headers) if isinstance(error, openai.APIStatusError) else None
             await asyncio.sleep(asked or min(_LONGEST_BACKOFF, FIRST_WAIT * 2.0**failed) * random.uniform(0.75, 1.0))
             failed += 1
 
-    async def _once(self, route: Route, body: dict[str, Any]) -> list[Reply]:
-        """TooFastError for a 429 after which the same may be asked again."""
-        async with route.turn() as begun:
-            path, sent = self.access.path(body["model"]), {**self.access.extra_body, **body}
-            try:
-                with foreign_errors_hidden(route.url):
-                    response = await route.client.post(path, body=sent, cast_to=httpx2.Response)
-            except openai.RateLimitError as error:
-                if used_up_quota(error) or not route.pace.refused(begun, wait_asked_for(error.response.headers)):
-                    raise
-                raise TooFastError from None
-            except openai.APIConnectionError as error:
-                if isinstance(error.__cause__, TooLargeError):
-                    raise NotACompletionError(str(error.__cause__)) from None
+    async def _once(self, session: _Session, body: dict[str, Any]) -> list[Reply]:
+        """_TooFastError for a 429 after which the same may be asked again."""
+        begun = await session.pace.begin()
+        try:
+            with foreign_errors_hidden(self.base_url):
+                response = await session.client.post(
+                    "/chat/completions", body={**self.extra_body, **body}, cast_to=httpx2.Response
+                )
+        except openai.RateLimitError as error:
+            if used_up_quota(error) or not session.pace.refused(begun, wait_asked_for(error.response.headers)):
                 raise
+            raise _TooFastError from None
+        except openai.APIConnectionError as error:
+            if isinstance(error.__cause__, TooLargeError):
+                raise NotACompletionError(str(error.__cause__)) from None
+            raise
+        else:
             replies = read_completions(response.content, self.prices.get(body["model"]))
-            prompt = sum(reply.usage.prompt_tokens for reply in replies)
-            written = sum(reply.usage.completion_tokens for reply in replies)
-            telemetry.count("concord.calls", model=body["model"])
-            telemetry.count("concord.tokens", prompt, model=body["model"], of="prompt")
-            telemetry.count("concord.tokens", written, model=body["model"], of="completion")
-            route.pace.answered(begun, response.headers, prompt + written)
+            tokens = sum(reply.usage.prompt_tokens + reply.usage.completion_tokens for reply in replies)
+            session.pace.answered(begun, response.headers, tokens)
             return replies
+        finally:
+            session.pace.end()
 
     def _go_on_without(self, model: str, names: set[str]) -> None:
         if names - self.capabilities(model).refused:
@@ -389,11 +332,31 @@ class OpenAIProvider:
             log.warning("%s does not take %s; going on without", self.endpoint, ", ".join(sorted(names)))
 
 
+class _TooFastError(Exception):
+    """The endpoint wants requests to come more slowly, which its pace has taken note of: ask again."""
+
+
+@dataclass
+class _Arriving:
+    """The replies so far, in the event loop's thread; `over` once an error has ended the batch."""
+
+    replies: list[Reply]
+    on_reply: OnReply | None
+    over: bool = False
+    workers: int = 0
+
+    def arrived(self, index: int, reply: Reply) -> None:
+        self.replies[index] = reply
+        if self.on_reply is not None:
+            self.on_reply(index, reply)
+
+
 @dataclass
 class _Session:
-    """What lives in the event loop: the ways to the endpoint, and what has been tried out there."""
+    """What lives in the event loop: the connections to the endpoint, and what has been tried out there."""
 
-    routes: Routes
+    client: AsyncOpenAI
+    pace: Pace
     probing: asyncio.Lock = field(default_factory=asyncio.Lock)
     probed: set[tuple[object, ...]] = field(default_factory=set)
     failed_in_a_row: int = 0

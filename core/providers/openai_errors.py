@@ -172,14 +172,6 @@ def _detail(error: openai.APIStatusError, request: Request) -> str:
     return "" if echoed else f" It says: {hide(message)}"
 
 
-def first_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """What ended a task group."""
-    cause: BaseException = group
-    while isinstance(cause, BaseExceptionGroup):
-        cause = cause.exceptions[0]
-    return cause
-
-
 @contextmanager
 def foreign_errors_hidden(url: str) -> Iterator[None]:
     """Turn whatever the SDK lets through, which may hold headers, into a connection error that says none of it."""

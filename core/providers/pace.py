@@ -16,6 +16,7 @@ import random
 import re
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 log = logging.getLogger(__name__)
@@ -34,22 +35,31 @@ _LEAST_GAP, _MOST_GAP = 0.02, 60.0
 _DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?")
 
 
-class Pace:
-    """Lives in one event loop.  `most` bounds the requests in flight; the rates are settings, None for no bound."""
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How an endpoint is asked; `timeout` is in seconds for one attempt.
 
-    def __init__(
-        self,
-        most: int,
-        *,
-        requests_per_minute: float | None = None,
-        tokens_per_minute: float | None = None,
-        patience: float = 600.0,
-    ) -> None:
-        self.most = self.limit = most
-        self.patience = patience
+    After 408, 409, 5xx, a lost connection or a reply that is no completion a request is sent again `retries` times with
+    growing waits; after 429 as often as it takes, unless nothing else comes for `patience` seconds.
+    """
+
+    concurrency: int = 64
+    timeout: float = 120.0
+    retries: int = 5
+    patience: float = 600.0
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+
+
+class Pace:
+    """Lives in one event loop."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.most = self.limit = limits.concurrency
+        self.patience = limits.patience
         self.in_flight = 0
-        self._tokens_per_minute = tokens_per_minute
-        self._least_gap = self._gap = 60.0 / requests_per_minute if requests_per_minute else 0.0
+        self._tokens_per_minute = limits.tokens_per_minute
+        self._least_gap = self._gap = 60.0 / limits.requests_per_minute if limits.requests_per_minute else 0.0
         self._open_at = 0.0
         self._turn = asyncio.Lock()
         self._freed = asyncio.Event()

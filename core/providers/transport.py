@@ -45,9 +45,8 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
             problem = in_our_words(error)
         else:
             coding = response.headers.pop("content-encoding", "identity").strip().lower()
-            most = None if request.url.path.endswith("/content") else MOST_BYTES  # results of a batch go into a file
             response.headers.pop("content-length", None)
-            body = _Body(response.stream, coding, most)
+            body = _Body(response.stream, coding)
             return httpx2.Response(
                 response.status_code, headers=response.headers, stream=body, extensions=response.extensions
             )
@@ -58,9 +57,9 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
 
 
 class _Body(httpx2.AsyncByteStream):
-    def __init__(self, stream: object, coding: str, most: int | None) -> None:
+    def __init__(self, stream: object, coding: str) -> None:
         assert isinstance(stream, httpx2.AsyncByteStream)
-        self._stream, self._coding, self._most = stream, coding, most
+        self._stream, self._coding = stream, coding
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         problem: Exception | None = None
@@ -95,7 +94,7 @@ class _Body(httpx2.AsyncByteStream):
                     if unpack.eof and unpack.unused_data and self._coding != "deflate":  # a further member
                         rest, unpack = unpack.unused_data, zlib.decompressobj(wbits=47)
                 total += len(chunk)
-                if self._most is not None and total > self._most:
+                if total > MOST_BYTES:
                     raise TooLargeError(f"a body of more than {MOST_BYTES >> 20} MB")
                 if chunk:
                     yield chunk

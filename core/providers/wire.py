@@ -45,6 +45,30 @@ LOGPROB_PLACES = 16
 NO_CHOICES = "The endpoint sent a completion without choices."
 
 
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A request and the places in its batch that wait for a sample of it."""
+
+    request: Request
+    places: tuple[int, ...]
+
+
+def prompts_of(requests: Sequence[Request], *, several: bool = True) -> list[Prompt]:
+    """The requests in order of first appearance, samples of one prompt together.
+
+    `MOST_AT_ONCE` at most.  One by one where an endpoint does not take `several`, and at temperature 0, where several
+    are all the same and some servers refuse.
+    """
+    places: dict[Request, list[int]] = {}
+    for index, request in enumerate(requests):
+        places.setdefault(request.prompt, []).append(index)
+    prompts = []
+    for request, own in places.items():
+        size = MOST_AT_ONCE if several and request.temperature != 0 else 1
+        prompts += [Prompt(request, tuple(own[start : start + size])) for start in range(0, len(own), size)]
+    return prompts
+
+
 class NotACompletionError(ValueError):
     """The body of a 200 reply is not the JSON of a chat completion (a proxy's HTML page, say)."""
 

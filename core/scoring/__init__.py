@@ -7,7 +7,7 @@
 
     item_file   a first look at all rows: findings, unique ids, how many      validate_items(path) -> ItemFile
     output      lines, and what is done so far, kept beside the output; resumed, and finished by a rename
-    by_batch    requests that a batch endpoint answers first, or files that somebody else takes there
+    by_batch    requests written for a batch endpoint, and its results read back
     mending     what an earlier call left unread, among the lines that are kept
     estimate    calls, tokens and price of a scoring before it starts
     sizes       how many items are scored together

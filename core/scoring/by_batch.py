@@ -1,23 +1,20 @@
-"""A scoring whose requests go by batch: asked ahead, written into files, or read back out of files.
-
-::
-
-    verdicts.jsonl.batch.json       the batches under way, until the scoring is finished
-"""
+"""Write the requests of a scoring for a batch endpoint, and read its results back."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from core.errors import JobError, UsageError
 from core.export import CalibratedJudge
 from core.export.aspect_judges import AspectJudges
-from core.judging.by_batch import BatchAsker, NotesFile, require_batches, sleeping
+from core.judging.base import Judge
 from core.judging.llm import LLMJudge
-from core.progress import SILENT, Progress
 from core.providers.base import ReplyStore, Request
+from core.providers.batch_file import BatchResults, request_lines, write_lines
+from core.providers.cached import CachedProvider
+from core.providers.wire import Capabilities
 from core.scoring.item_file import ItemFile
 from core.scoring.request import BatchWritten, RowJudge, ScoreRequest
 
@@ -25,70 +22,71 @@ WALKED = 400
 """Items looked at together."""
 
 
-def ask_ahead(
+def write_requests(judge: RowJudge, items: ItemFile, path: Path, replies: ReplyStore | None) -> BatchWritten:
+    """Write what the reply cache does not answer about `items` into files in the batch form, `path` the first.
+
+    Asks nobody.  Leaves out what the endpoint refused when the judge was calibrated.
+    """
+    asked, llm, cache = _asked(judge, replies)
+    known = Capabilities(set(llm.refused_before))
+    files, n = write_lines(
+        request_lines(_requests(asked, items, 0, None), llm.provider.endpoint, known, cache),
+        path,
+    )
+    return BatchWritten(items.n_items, n, tuple(files))
+
+
+def read_results(
     request: ScoreRequest,
     judge: RowJudge,
     items: ItemFile,
     *,
     start: int,
     most: int | None,
-    identity: Any,
     replies: ReplyStore | None,
-    progress: Progress,
-) -> dict[str, Any]:
-    """Have the requests about the items after `start`, at most `most` of them, answered as `request` says.
+) -> Mapping[str, Any]:
+    """Let the judge answer from the files of results alone; returns counts of their lines.
 
-    Counts of the lines that were asked and came; {} where nothing goes by batch.
+    JobError where no line answers a request about the items after `start`, at most `most` of them.
     """
-    notes = NotesFile(request.out.with_name(f"{request.out.name}.batch.json"), identity)
-    if request.again:
-        notes.drop()
-    if not request.batch and not request.batch_read:
-        if (kept := notes.load()) is not None and not kept.settled and kept.parts:
-            raise JobError(
-                f"{notes.path}: a batch is under way for this scoring, and asking directly would ask it twice. Add "
-                "--batch to go on with it, or --again to leave it alone."
-            )
-        return {}
-    asked, model = _asked(judge)
-    asker, walk = _asker(notes, replies, request, progress), lambda: _requests(asked, items, start, most)
-    if request.batch_read:
-        return asker.read(model, walk, request.batch_read).as_json()
-    outcome = asker.ask(model, walk, request.out.name)
-    return {"asked": outcome.asked} | outcome.came.as_json()
+    asked, llm, cache = _asked(judge, replies)
+    inner = llm.provider.inner if isinstance(llm.provider, CachedProvider) else llm.provider
+    endpoint = inner.endpoint
+    wanted = {each.key(endpoint) for requests in _requests(asked, items, start, most) for each in requests}
+    price = getattr(inner, "prices", {}).get(llm.model)
+    results = BatchResults(endpoint, price, tuple(sorted(llm.refused_before)))
+    for path in request.batch_read:
+        results.add(path, wanted)
+    counts = results.counts
+    if not counts["answered"] and (n_others := results.foreign + results.unusable):
+        raise JobError(
+            f"None of the {n_others:,} lines answers a request of this judge about these items: the results are of "
+            "another judge, of other items, or of another endpoint. Score with the judge file, --judge and items that "
+            "the requests were written with."
+        )
+    llm.provider = CachedProvider(results, cache)
+    return counts
 
 
-def drop_notes(request: ScoreRequest) -> None:
-    """The scoring is finished: its batches are done with."""
-    NotesFile(request.out.with_name(f"{request.out.name}.batch.json")).drop()
-
-
-def write_ahead(
-    request: ScoreRequest, judge: RowJudge, items: ItemFile, path: Path, replies: ReplyStore | None
-) -> BatchWritten:
-    """Write what the reply cache does not answer about `items` into files in the batch form, `path` the first."""
-    asked, model = _asked(judge)
-    files, n = _asker(NotesFile(path), replies, request, SILENT).write(
-        model, lambda: _requests(asked, items, 0, None), path
-    )
-    return BatchWritten(items.n_items, n, tuple(files))
-
-
-def _asked(judge: RowJudge) -> tuple[CalibratedJudge | AspectJudges, LLMJudge]:
-    """The judge and the model behind it.  UsageError for what no batch can be asked."""
+def _asked(judge: RowJudge, replies: ReplyStore | None) -> tuple[CalibratedJudge | AspectJudges, LLMJudge, ReplyStore]:
+    """The judge, the model behind it, and the cache.  UsageError for what no batch can be asked."""
+    llm: Judge
     if isinstance(judge, AspectJudges):
         if judge.together is None:
             raise UsageError("By batch several aspects are asked together (--together); else score with each alone.")
-        return judge, require_batches(judge.together.llm)
-    if not isinstance(judge, CalibratedJudge):
+        llm = judge.together.llm
+    elif isinstance(judge, CalibratedJudge):
+        llm = judge.judge
+    else:
         raise UsageError("Only a judge behind an endpoint can be asked by batch; this one reads hidden states.")
-    return judge, require_batches(judge.judge)
-
-
-def _asker(notes: NotesFile, replies: ReplyStore | None, request: ScoreRequest, progress: Progress) -> BatchAsker:
+    if not isinstance(llm, LLMJudge) or not llm.spec.startswith("openai:"):
+        raise UsageError(
+            f"The judge {llm.spec} asks no endpoint, and batches are for endpoints: name openai:MODEL[@BASE_URL], or "
+            "leave out the batch."
+        )
     if replies is None:
         raise UsageError("What comes by batch is kept in a reply cache: give one as `replies`.")
-    return BatchAsker(replies, lambda name: notes, sleeping(progress), request.batch_rest)
+    return judge, llm, replies
 
 
 def _requests(

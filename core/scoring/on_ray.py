@@ -83,7 +83,7 @@ def score_on_ray(
     cannot be used; GoldenError for items; JudgeError as the judge raises it on a node.  Finished parts stay.
     """
     started = time.perf_counter()
-    if request.budget is not None or request.workers or request.batch or request.batch_read or request.by_aspect:
+    if request.budget is not None or request.workers or request.batch_read or request.by_aspect:
         raise UsageError("--ray takes one --judge-file, and no --budget, --workers or batch options.")
     files, folder = input_files(source), Folder(out)
     ray = connected(address)
@@ -164,7 +164,7 @@ def _actors(ray: Any, judge: AnyJudge) -> tuple[dict[str, Any], int]:
         with_gpu = sum(node.get("GPU", 0) >= 1 for node in nodes)
         if served_here and with_gpu:
             return {"num_gpus": 0.01, "num_cpus": 0}, with_gpu
-        most = min((n for each in asked if (n := getattr(each, "concurrency", None))), default=len(nodes))
+        most = min((each.limits.concurrency for each in asked if hasattr(each, "limits")), default=len(nodes))
         return {"num_cpus": 0.5}, min(len(nodes), most)
     return {"num_cpus": 0.8}, cpus
 

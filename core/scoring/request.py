@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from core.data.findings import Finding
 from core.errors import UsageError
@@ -29,9 +29,7 @@ class ScoreRequest:
     computes.  What an earlier call left unread is asked again at the end, unless `keep_unread`; a judge that asks an
     endpoint stops when more than `most_unread` of the items of this call, a share from 0 to 1, came back unread.
 
-    `batch` asks a batch endpoint first for all that is not in the reply cache, and waits; what batches end without
-    is asked in a new batch, or directly (`batch_rest`), and what fails by itself directly.  `batch_read` reads the
-    results of such requests out of files, and asks nobody.
+    `batch_read` reads the results of requests that `write_batch` wrote out of files, and asks nobody.
     `coverage` puts an interval around every verdict that holds so large a share of people's labels; `abstain_over`
     marks the least sure verdicts, so that by the calibration the others err by so many points at most.
 
@@ -52,8 +50,6 @@ class ScoreRequest:
     workers: int | None = None
     keep_unread: bool = False
     most_unread: float = 0.5
-    batch: bool = False
-    batch_rest: Literal["batch", "direct"] = "batch"
     batch_read: tuple[Path, ...] = ()
     coverage: float | None = None
     abstain_over: float | None = None
@@ -112,11 +108,12 @@ class SureScores:
 class ScoredFile:
     """What a scoring came to.  `finished` False: the budget ended it, and `out` is not there yet.
 
-    `n_before` items were scored by earlier calls, `n_again` of them were unread and asked again by this one; `reasons`
-    count why items are unscored.  `batch` counts what came by batch (`core.providers.batch_file.Came`), `usage` is what
-    the replies of this call have cost, `remarks` what of the endpoint has to be known.  With the judges of several
-    aspects `n_scored` and `reasons` count verdicts, `n_aspects` for an item; `aspects` has those of a finished output,
-    and `calls_alone` says what as many items cost where the aspects were asked together, `measured` what that changes.
+    `n_before` items were scored by earlier calls, `n_again` of them were unread and asked again by this one;
+    `reasons` count why items are unscored. `batch` counts the lines of `batch_read`
+    (`core.providers.batch_file.BatchResults`), `usage` is what the replies of this call have cost, `remarks` what of
+    the endpoint has to be known. With the judges of several aspects `n_scored` and `reasons` count verdicts,
+    `n_aspects` for an item; `aspects` has those of a finished output, and `calls_alone` says what as many items cost
+    where the aspects were asked together, `measured` what that changes.
     """
 
     n_items: int

@@ -9,7 +9,7 @@ import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing, contextmanager
@@ -33,7 +33,7 @@ from core.providers.loop_thread import LoopThread
 from core.records import Item
 from core.scoring import sizes
 from core.scoring.by_aspect import check_parts, judged_batch, n_aspects_of, open_judges, sureness_told, told_by_aspect
-from core.scoring.by_batch import ask_ahead, drop_notes, write_ahead
+from core.scoring.by_batch import read_results, write_requests
 from core.scoring.identity import identity_of
 from core.scoring.item_file import ItemFile, file_digest, items_of
 from core.scoring.mending import UNREAD, Mended, Row, check_unread, grouped, model_behind, rows_of, unread_items
@@ -73,14 +73,9 @@ def score_file(request: ScoreRequest, *, replies: ReplyStore | None = None, prog
         identity = identity_of(request, items, judge)
         with closing(Checkpoint(request.out, identity, header(request), again=request.again)) as checkpoint:
             before = checkpoint.done.items
-            batch = ask_ahead(
-                *(request, judge, items),
-                start=before,
-                most=affordable,
-                identity=identity,
-                replies=replies,
-                progress=progress,
-            )
+            batch: Mapping[str, Any] = {}
+            if request.batch_read:
+                batch = read_results(request, judge, items, start=before, most=affordable, replies=replies)
             _score_rest(request, judge, items, checkpoint, affordable, progress=progress)
             done, mended = checkpoint.done, Mended(n_scored=checkpoint.done.n_scored, reasons=checkpoint.done.reasons)
             if finished := done.items >= items.n_items:
@@ -92,7 +87,6 @@ def score_file(request: ScoreRequest, *, replies: ReplyStore | None = None, prog
                     checkpoint.drop()
                 else:
                     checkpoint.finish()
-                drop_notes(request)
     return ScoredFile(
         items.n_items,
         done.items,
@@ -121,7 +115,7 @@ def write_batch(request: ScoreRequest, path: Path, *, replies: ReplyStore | None
     with closing(open_judge(replace(request, check=None), replies)) as judge:
         items = items_of(request, judge)
         check_parts(items, judge)
-        return write_ahead(request, judge, items, path, replies)
+        return write_requests(judge, items, path, replies)
 
 
 def ask_again(request: ScoreRequest, *, replies: ReplyStore | None = None) -> ScoredFile:

@@ -226,10 +226,10 @@ def upgrade(connection: sa.Connection, to: str = "head") -> None:
         command.upgrade(config, to)
     except CommandError as error:
         version = _version(connection) or "none"
-        if re.fullmatch(r"000\d", version):
+        if re.fullmatch(r"000\d|1", version):
             raise StoreError(
                 f"The database has version {version!r}: it was written by a Concord in development, before the first "
-                "release, and cannot be read any more. Use another CONCORD_HOME, or move this one away."
+                "release. Export its projects with that Concord, and import them into another CONCORD_HOME."
             ) from error
         raise StoreError(
             f"The database has version {version!r} and this Concord knows up to {HEAD!r}: "

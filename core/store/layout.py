@@ -37,7 +37,6 @@ OF_THE_WORKER: Row = {
     "worker_id": "",
     "version": 1,
     "snapshots": 0,
-    "not_before": 0.0,
     "begun_by": "",
     "cancel_requested": False,
 }

@@ -40,7 +40,7 @@ class Runs(Part):
                 **{"aspect": aspect, "judge_spec": judge_spec, "request": request},
                 **{"status": "queued", "phase": "", "message": WAITING, "error": ""},
                 **{"calls": 0, "calls_expected": 0, "usage": pack(Usage()).body},
-                **{"attempt": 1, "snapshots": 0, "not_before": 0.0, "begun_by": ""},
+                **{"attempt": 1, "snapshots": 0, "begun_by": ""},
                 **{"cancel_requested": False, "worker_id": "", "version": 1, "created_at": now, "updated_at": now},
             }
             connection.execute(sa.insert(runs), row)
@@ -89,7 +89,7 @@ class Runs(Part):
         status = self.get(run_id).status
         again = {
             **{"status": "queued", "attempt": runs.c.attempt + 1, "cancel_requested": False, "worker_id": ""},
-            **{"error": "", "message": WAITING, "not_before": 0.0},
+            **{"error": "", "message": WAITING},
             **{"started_at": None, "finished_at": None},
         }
         with self._db.write() as connection:
@@ -111,7 +111,7 @@ class Runs(Part):
             if most is not None:
                 free = sa.and_(free, sa.literal(self._n_at_work_beside(connection, run_id) < most))
             taken = {
-                **{"status": "running", "worker_id": worker_id, "message": message, "not_before": 0.0},
+                **{"status": "running", "worker_id": worker_id, "message": message},
                 "started_at": sa.func.coalesce(runs.c.started_at, self._db.now(connection)),
                 "begun_by": sa.case((runs.c.begun_by == "", VERSION), else_=runs.c.begun_by),
             }
@@ -122,16 +122,10 @@ class Runs(Part):
         with self._db.write() as connection:
             return self._update(connection, run_id, _waiting(attempt), message=message)
 
-    def pass_on(
-        self, run_id: str, attempt: int, message: str = "passed on from a lost worker", *, after: float = 0.0
-    ) -> bool:
-        """Queue a running run again as a new attempt, to be taken up `after` so many seconds.
-
-        False when somebody was faster.
-        """
+    def pass_on(self, run_id: str, attempt: int, message: str = "passed on from a lost worker") -> bool:
+        """Queue a running run again as a new attempt; False when somebody was faster."""
         with self._db.write() as connection:
-            not_before = self._db.now(connection) + after
-            again = {"status": "queued", "attempt": attempt + 1, "worker_id": "", "not_before": not_before}
+            again = {"status": "queued", "attempt": attempt + 1, "worker_id": ""}
             return self._update(connection, run_id, _at_work(attempt), **again, message=message)
 
     def progress(self, run_id: str, attempt: int, snapshot: Snapshot, snapshots: int) -> bool:
@@ -182,7 +176,7 @@ class Runs(Part):
 
 
 def _run(row: sa.Row[Any], now: datetime) -> Run:
-    parsed = {"request_json": row.request, "usage": unpack(Usage, row.usage), "not_before": moment(row.not_before)}
+    parsed = {"request_json": row.request, "usage": unpack(Usage, row.usage)}
     return record_of(Run, row, now=now, **parsed)
 
 

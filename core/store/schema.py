@@ -11,7 +11,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-HEAD = "1"
+HEAD = "2"
 
 
 class SafeText(sa.types.TypeDecorator[str]):
@@ -106,7 +106,6 @@ runs = _table(
     _column("usage", sa.Text),
     _column("attempt", sa.Integer),
     _column("snapshots", sa.Integer),
-    _column("not_before", _time),
     _column("begun_by", sa.String(40)),
     _column("cancel_requested", sa.Boolean),
     _column("worker_id", SafeText),

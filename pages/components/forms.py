@@ -107,18 +107,6 @@ def choose_calibration(
     )
 
 
-def choose_batch(request: CalibrationRequest) -> CalibrationRequest:
-    """The request, by batch where a person wants it so; there is no choice for a judge without an endpoint."""
-    if not request.judge_spec.startswith("openai:"):
-        return request
-    batch = st.checkbox(
-        "By batch: half the price, up to 24 h a step",
-        key=widget("batch"),
-        help="For endpoints that have batches, as OpenAI's own. Drafts are asked directly, all scores by batch.",
-    )
-    return replace(request, settings=replace(request.settings, batch=batch))
-
-
 def show_estimate(estimate: Estimate) -> None:
     """What the run will ask for and cost, before it starts; "—" where it cannot be known."""
     tokens = None if estimate.prompt_tokens is None else estimate.prompt_tokens + (estimate.completion_tokens or 0)

@@ -139,9 +139,6 @@ def _so_far(page: Opened, view: RunDetail) -> str:
         return f"The calibration of {view.aspect} {ENDED_WITHOUT[view.status]} before it had a result."
     candidates = () if view.standing is None else view.standing.candidates
     best = next((c for c in candidates if value_of(c.alignment) is not None), None)
-    drafted = sum(bool(candidate.criteria.text) for candidate in candidates)
-    if best is None and drafted and view.not_before > view.now:
-        return f"Calibrating {view.aspect}: the scores of {counted(drafted, 'draft')} come by batch."
     if best is None:
         return f"Calibrating {view.aspect}: criteria are being drafted and have no figures yet."
     name = tables.name_of(best.criteria, names_of(page, view, candidates))

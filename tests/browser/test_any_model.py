@@ -125,8 +125,6 @@ def test_a_reasoning_model_is_calibrated_from_the_form_and_scores_the_same_each_
     reasoning.fake.repeats.clear()
     direct = scored(items, judge, tmp_path / "direct.jsonl", tmp_path / "direct")
     assert len(direct) == 24
-    reasoning.fake.repeats.clear()
-    assert scored(items, judge, tmp_path / "batch.jsonl", tmp_path / "batch", "--batch") == direct
 
 
 def test_one_question_about_the_attribute_and_the_letter_of_the_search_reach_the_run_and_its_file(

@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from core.errors import ProviderError
-from core.providers.access import Access
 from core.providers.base import Completion, Failure, Message, Request
 from core.providers.openai_api import OpenAIProvider
+from core.providers.pace import Limits
 from core.providers.transport import MOST_BYTES
 
 KEY, GATEWAY = "canary-key-4f1d9a", "canary-gateway-77b2"
@@ -85,9 +85,9 @@ def answering(*answers: bytes, endless: bytes = b"") -> Iterator[tuple[int, list
 
 
 def provider(port: int, retries: int = 0) -> OpenAIProvider:
-    access = Access({"x-gateway": GATEWAY})
+    limits = Limits(1, timeout=5, retries=retries)
     url = f"http://127.0.0.1:{port}/v1"
-    return OpenAIProvider(url, api_key=KEY, access=access, timeout=5, max_retries=retries, concurrency=1)
+    return OpenAIProvider(url, api_key=KEY, headers={"x-gateway": GATEWAY}, limits=limits)
 
 
 def asked(n: int = 1) -> list[Request]:

@@ -137,30 +137,6 @@ def test_an_endpoint_needs_a_model_and_never_asks_for_a_key(place: Place, form: 
     assert spec == "openai:small-model@http://127.0.0.1:8000/v1"
 
 
-def test_an_endpoint_may_be_asked_by_batch(place: Place, form: AppTest) -> None:
-    assert not [box for box in form.checkbox if "batch" in box.label]
-    form.radio(key="form_judge").set_value("openai").run()
-    form.text_input(key="form_model").set_value("small-model")
-    form.text_input(key="form_base_url").set_value("http://127.0.0.1:8000/v1").run()
-    assert "at half the price" not in texts(form)
-    form.checkbox(key="form_batch").check().run()
-    assert "at half the price, in 7 batches, one after the other. Each may take 24 hours: 7 days" in texts(form)
-    press(form, "Start the calibration")
-    assert place.request_of(place.newest("calibration")).settings.batch
-
-
-def test_a_run_that_waits_for_a_batch_says_how_far_it_is(place: Place) -> None:
-    undefined = tuple(replace(candidate, alignment=None) for candidate in candidates(3))
-    run_id = place.add_run("running", shown=standing(undefined))
-    run = place.store.runs.get(run_id)
-    place.store.runs.pass_on(run_id, run.attempt, "waiting for a batch, 120 of 400 done", after=600.0)
-    screen = shown(run_id)
-    assert "the scores of 3 drafts come by batch" in texts(screen)
-    assert "Waiting for a batch, 120 of 400 done." in texts(screen)
-    press(screen, "Cancel")
-    assert place.store.runs.get(run_id).status == "cancelled"
-
-
 def test_a_key_in_the_environment_is_told_but_not_shown(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
     screen = open_screen(SCREEN, project=place.project_id)

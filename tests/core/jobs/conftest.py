@@ -27,7 +27,7 @@ from core.jobs.queue import PATIENCE
 from core.project_records import Run
 from core.records import GoldenSet, Item
 from core.settings import Settings
-from core.store.schema import runs, workers
+from core.store.schema import workers
 from core.store.store import Store
 
 TOY_WORKER = Path(__file__).with_name("toy_worker.py")
@@ -112,11 +112,6 @@ class Toys:
     def wait_for(self, run_id: str, *statuses: str, seconds: float = 120.0) -> Run:
         self.until(lambda: self.get(run_id).status in statuses, seconds)
         return self.get(run_id)
-
-    def call_now(self, *run_ids: str) -> None:
-        """As if the time had come at which these runs asked to be called again."""
-        with self.store.workers._db.write() as connection:
-            connection.execute(sa.update(runs).where(runs.c.run_id.in_(run_ids)).values(not_before=0.0))
 
     def let_go(self, name: str = "go") -> None:
         """What waits `until` this goes on."""

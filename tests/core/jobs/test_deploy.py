@@ -111,18 +111,13 @@ def test_compose_brings_what_its_parts_ask_for(compose: Mapping[str, Any], deplo
     assert images == {"concord", "postgres:16", "haproxy:2.8"}
 
 
-def test_the_proxy_sends_to_the_web_processes_that_there_are(
-    compose: Mapping[str, Any], deploy: Path, haproxy: str
-) -> None:
+def test_the_proxy_sends_to_the_web_processes_that_there_are(compose: Mapping[str, Any], deploy: Path) -> None:
     text = (deploy / "haproxy.cfg").read_text("utf-8")
     given = compose["services"]["proxy"]["environment"]
     asked = set(re.findall(r'"\$\{(\w+)\}"', text))
     assert asked == set(given) == {"CONCORD_BIND", "CONCORD_WEB_1", "CONCORD_WEB_2"}
     ports = {part.split("=")[1] for part in compose["services"]["web-1"]["command"] if "server.port" in part}
     assert {given["CONCORD_WEB_1"], given["CONCORD_WEB_2"]} == {f"web-{k}:{port}" for k in (1, 2) for port in ports}
-    here = {"CONCORD_BIND": "127.0.0.1:1", "CONCORD_WEB_1": "127.0.0.1:2", "CONCORD_WEB_2": "127.0.0.1:3"}
-    command = [haproxy, "-c", "-f", str(deploy / "haproxy.cfg")]
-    assert subprocess.run(command, env=here, check=False, capture_output=True).returncode == 0
 
 
 def test_what_people_put_beside_the_compose_file_gets_into_no_image_and_no_commit(

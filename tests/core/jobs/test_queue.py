@@ -288,22 +288,6 @@ def test_runs_run_side_by_side(toys: Any) -> None:
         toys.wait_for(run_id, "done")
 
 
-@pytest.mark.slow
-def test_a_run_that_asks_to_be_called_later_holds_no_place(toys: Any, until: Callable[..., None]) -> None:
-    waiting = [toys.add_run(steps=2, later=3600.0) for _ in range(4)]
-    toys.start_worker()
-    until(lambda: all(toys.get(run_id).attempt == 2 for run_id in waiting))
-    assert {toys.get(run_id).message for run_id in waiting} == {"the batch is at the endpoint"}
-    other = toys.add_run(steps=1)
-    toys.wait_for(other, "done")
-    assert {toys.get(run_id).status for run_id in waiting} == {"queued"}
-    toys.call_now(*waiting)
-    for run_id in waiting:
-        run = toys.wait_for(run_id, "done")
-        assert (run.attempt, toys.result(run_id)) == (2, total(2))
-    assert all(toys.times_done(run_id) == {0: 1, 1: 1} for run_id in waiting)
-
-
 def test_the_worker_is_quiet_and_listens_on_nothing(toys: Any) -> None:
     run_id = toys.add_run(steps=2, until="go")
     process = toys.start_worker()

@@ -6,10 +6,10 @@ starts none yet: it imports what a worker takes, once, and forks one for each li
 FOLDER, CAPABILITY, PATIENCE] on standard input, answering with its process id; ["poll", PID] is answered with its exit
 code, null while it works.
 
-A run has `steps` steps that take `seconds` each and add up numbers; what a step gave is kept with the run.  Each
-finished piece of work is a line "run step" in FOLDER/done.txt, so a test sees what was done twice.  With `later`, the
-run asks once to be called again in so many seconds.  With `until`, no step from number `held` on ends before FOLDER has
-a file of that name; with `paced`, no part k of a step begins before FOLDER has the file "part k".
+A run has `steps` steps that take `seconds` each and add up numbers; what a step gave is kept with the run. Each
+finished piece of work is a line "run step" in FOLDER/done.txt, so a test sees what was done twice. With `until`, no
+step from number `held` on ends before FOLDER has a file of that name; with `paced`, no part k of a step begins before
+FOLDER has the file "part k".
 It runs until it is killed.
 """
 
@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from core.errors import CallAgainError, JobError, StoreError
+from core.errors import JobError, StoreError
 from core.jobs import queue as queues
 from core.jobs.queue import Queue, RunProgress
 from core.progress import Stage
@@ -64,8 +64,6 @@ class Toy:
             progress.publish(Total("toy", f"step {k}", 10 * k, 10 * request["steps"], Usage(), total))
             kept = self.store.results.document(run.run_id, f"kept {k}")
             total += self.step(run, request, k, progress) if kept is None else int(kept.body)
-            if k == 0 and request.get("later") and run.attempt == 1:
-                raise CallAgainError("the batch is at the endpoint", seconds=request["later"])
         progress.publish(Stage("toy", "done", 10 * request["steps"], 10 * request["steps"]))
         self.store.results.put_document(run.run_id, "result", Packed(str(total)), attempt=run.attempt)
         return "done"

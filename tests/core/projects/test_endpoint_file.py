@@ -8,7 +8,6 @@ import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -21,13 +20,12 @@ from core.settings import Settings
 from core.store.store import Store
 from tests.fake_openai import RunningServer
 
-SECRETS = ("sk-the-key-of-the-host", "the-token-of-the-team", "the-word-of-the-proxy")
+SECRETS = ("sk-the-key-of-the-host", "the-token-of-the-team", "the-name-of-the-organisation")
 ENTRY = """
 endpoints:
   {base_url}:
     key: HOST_KEY
-    headers: {{x-team-token: $TEAM_TOKEN}}
-    organization: $OUR_ORG
+    headers: {{x-team-token: $TEAM_TOKEN, OpenAI-Organization: $OUR_ORG}}
     extra_body: {{service_tier: flex}}
     prices: {{fake-judge: {{prompt: 100, cached: 10, completion: 200}}}}
 """
@@ -105,29 +103,3 @@ def test_a_run_is_priced_and_no_secret_is_anywhere(
     assert len(files) > 5
     for name, data in files:
         assert not any(secret.encode() in data for secret in (*SECRETS, "sk-of-the-environment")), name
-
-
-def test_a_url_of_several_that_is_dead_is_told_while_it_runs_and_in_the_result(
-    store: Store,
-    settings: Settings,
-    golden: GoldenSet,
-    server: RunningServer,
-    work_off: Callable[..., None],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    dead, messages = "http://127.0.0.1:9/v1", []
-    also = f"    also: [{dead}]\n    balance: round robin\n"
-    (settings.home / "endpoints.yaml").write_text(ENTRY.format(base_url=server.base_url) + also, "utf-8")
-    progress = type(store.runs).progress
-
-    def noted(self: object, run_id: str, attempt: int, snapshot: Any, snapshots: int) -> bool:
-        messages.append(snapshot.message)
-        return bool(progress(store.runs, run_id, attempt, snapshot, snapshots))
-
-    monkeypatch.setattr(type(store.runs), "progress", noted)
-    server.fake.latency = 0.02
-    run_id = projects.start_calibration(store, settings, request(store, golden, f"openai:fake-judge@{server.base_url}"))
-    work_off(store, settings)
-    words = f"{dead} cannot be reached"
-    assert any(words in message for message in messages)
-    assert any(words in warning for warning in projects.load_calibration(store, run_id).warnings)

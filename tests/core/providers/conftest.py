@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import fields
 from typing import Any
 
 import pytest
 
 from core.providers.base import Message, Request
 from core.providers.openai_api import OpenAIProvider
+from core.providers.pace import Limits
 from tests.fake_openai import RunningServer
 from tests.replies import MemoryReplies
 
@@ -21,8 +23,9 @@ def make(server: RunningServer) -> Iterator[Make]:
     made: list[OpenAIProvider] = []
 
     def make_one(**changes: Any) -> OpenAIProvider:
-        settings = {"concurrency": 8, "timeout": 10.0, "max_retries": 0, "patience": 0.0} | changes
-        made.append(OpenAIProvider(settings.pop("base_url", server.base_url), **settings))
+        named = {"concurrency": 8, "timeout": 10.0, "retries": 0, "patience": 0.0} | changes
+        limits = Limits(**{field.name: named.pop(field.name) for field in fields(Limits) if field.name in named})
+        made.append(OpenAIProvider(named.pop("base_url", server.base_url), limits=limits, **named))
         return made[-1]
 
     yield make_one

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from core.errors import AuthError, ConsentError, UsageError
-from core.judging.registry import CAREFUL, NAMED, SILENT, make_judge
-from core.providers.access import Access
+from core.judging.registry import CAREFUL, NAMED, SILENT, Gate, make_judge
 from core.providers.cached import CachedProvider
 from core.providers.installation import Installation
 from core.providers.openai_api import OpenAIProvider
+from core.providers.pace import Limits
 from core.providers.prices import Price
 from core.settings import Settings
 from tests.fake_openai import RunningServer
@@ -28,7 +28,6 @@ endpoints:
     headers:
       x-team: judges
       x-token: token ${TEAM_TOKEN}
-    organization: $OUR_ORG
     extra_body: {service_tier: flex}
     timeout: 300
     retries: 9
@@ -39,26 +38,18 @@ endpoints:
       m: {prompt: 1, cached: 0.1, completion: 4}
   https://models.example.org/v1/inner:
     key: INNER_KEY
-  https://name.openai.azure.com:
-    key: AZURE_KEY
-    azure: {api_version: 2024-10-21, deployment: judge}
-  http://10.0.0.5:8000:
-    also: [http://10.0.0.6:8000, http://10.0.0.7:8000/]
-    balance: round robin
-    proxy: $PROXY
+  http://10.0.0.5:8000: {}
 prices:
   m: {prompt: 7, completion: 8}
 """
-HOST, AZURE, OPENAI = "https://models.example.org/v1", "https://name.openai.azure.com", "https://api.openai.com/v1"
+HOST, OPENAI = "https://models.example.org/v1", "https://api.openai.com/v1"
 Here = Callable[..., Installation]
 
 
 @pytest.fixture(autouse=True)
 def variables(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("EXAMPLE_KEY", "TEAM_TOKEN", "INNER_KEY", "AZURE_KEY"):
+    for name in ("EXAMPLE_KEY", "TEAM_TOKEN", "INNER_KEY"):
         monkeypatch.setenv(name, f"{SECRET}-{name.lower()}")
-    monkeypatch.setenv("OUR_ORG", "org-7")
-    monkeypatch.setenv("PROXY", "http://user:word@127.0.0.1:3128")
 
 
 @pytest.fixture
@@ -76,30 +67,24 @@ def test_without_a_file_all_is_as_the_environment_says(tmp_path: Path) -> None:
     plain = Installation.of(Settings(home=tmp_path, openai_api_key=SECRET, openai_base_url=HOST))
     for url in (HOST, OPENAI, "https://elsewhere.org/v1"):
         assert plain.key(url) == SECRET
-        assert plain.access(url) == Access()
+        assert (plain.headers(url), plain.extra_body(url)) == ({}, {})
     assert plain.trusts(HOST)
     assert not plain.trusts("https://elsewhere.org/v1")
-    assert plain.limits(HOST) == {"concurrency": 64, "requests_per_minute": None, "tokens_per_minute": None}
+    assert plain.limits(HOST) == Limits()
 
 
 def test_a_host_is_sent_what_the_file_names_for_it(here: Here) -> None:
     installed = here(openai_api_key="sk-usual")
-    access = installed.access(HOST)
     assert installed.key(HOST) == f"{SECRET}-example_key"
-    assert dict(access.headers) == {"x-team": "judges", "x-token": f"token {SECRET}-team_token"}
-    assert (access.organization, access.extra_body) == ("org-7", {"service_tier": "flex"})
-    pace = {"concurrency": 3, "requests_per_minute": 60, "tokens_per_minute": 90_000}
-    assert installed.limits(HOST) == pace | {"timeout": 300.0, "max_retries": 9}
+    assert installed.headers(HOST) == {"x-team": "judges", "x-token": f"token {SECRET}-team_token"}
+    assert installed.extra_body(HOST) == {"service_tier": "flex"}
+    assert installed.limits(HOST) == Limits(
+        3, timeout=300.0, retries=9, requests_per_minute=60, tokens_per_minute=90_000
+    )
     assert installed.key(f"{HOST}/inner/deeper") == f"{SECRET}-inner_key", "the longest base URL counts"
     assert installed.key("https://models.example.org/v11") == "sk-usual", "beneath, not beginning alike"
-    azure = installed.access(AZURE)
-    assert (azure.api_version, azure.deployment) == ("2024-10-21", "judge")
-    farm = installed.access("http://10.0.0.5:8000/v1")
-    assert farm.also == ("http://10.0.0.6:8000/v1", "http://10.0.0.7:8000/v1")
-    assert (farm.balance, farm.proxy) == ("round robin", "http://user:word@127.0.0.1:3128")
     assert installed.key("http://10.0.0.5:8000/v1") is None, "the file names no key for it"
-    assert SECRET not in f"{installed!r}{access!r}"
-    assert "word" not in repr(farm)
+    assert SECRET not in repr(installed)
 
 
 def test_a_key_that_the_file_gives_to_a_host_goes_nowhere_else(here: Here) -> None:
@@ -112,7 +97,7 @@ def test_a_key_that_the_file_gives_to_a_host_goes_nowhere_else(here: Here) -> No
 def test_a_variable_that_is_not_set_is_named(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TEAM_TOKEN")
     with pytest.raises(AuthError, match=r"names the environment variable TEAM_TOKEN for https://models\.example\.org"):
-        here().access(HOST)
+        here().headers(HOST)
     monkeypatch.setenv("EXAMPLE_KEY", f"{SECRET}\nx-other: 1")
     with pytest.raises(UsageError, match="EXAMPLE_KEY holds what no header may") as caught:
         here().key(HOST)
@@ -139,8 +124,8 @@ def test_a_judge_is_made_with_what_the_file_says(here: Here) -> None:
     settings = here().settings
     judge: Any = make_judge(f"openai:m@{HOST}", settings, MemoryReplies(), gate=CAREFUL)
     provider = inner(judge)
-    assert (provider.timeout, provider.max_retries, provider.concurrency) == (300.0, 9, 3)
-    assert provider.access.headers["x-token"] == f"token {SECRET}-team_token"
+    assert provider.limits == here().limits(HOST)
+    assert provider.headers["x-token"] == f"token {SECRET}-team_token"
     assert judge.cost_of(1_000_000, 1_000_000) == 5.0
     assert judge.provider.endpoint == f'{HOST} with {{"service_tier": "flex"}}'
     for said in (judge.notice, str(judge.as_state()), repr(provider)):
@@ -153,10 +138,10 @@ def test_a_judge_is_made_with_what_the_file_says(here: Here) -> None:
 
 
 def test_where_keys_may_not_go_no_header_of_ours_goes_either(here: Here) -> None:
-    access = here().access(HOST, with_secrets=False)
-    assert not access.headers
-    assert not access.organization
-    assert access.extra_body
+    gate = Gate(lambda _url, _settings: False)
+    provider = inner(make_judge(f"openai:m@{HOST}", here().settings, MemoryReplies(), gate=gate))
+    assert not provider.headers
+    assert provider.extra_body
 
 
 def test_the_named_file_is_read_instead_of_the_one_at_home(here: Here, tmp_path: Path) -> None:
@@ -185,7 +170,7 @@ ENTRY = f"endpoints:\n  {HOST}:\n    "
         ("endpoints: 3", "line 1: endpoints: "),
         ("- 1", "the file: "),
         ("colour: blue", "line 1: colour: is not known here; known are endpoints, prices"),
-        (ENTRY + "colour: blue", "line 3: .*colour: is not known here; known are also, azure, balance, .*key"),
+        (ENTRY + "colour: blue", "line 3: .*colour: is not known here; known are concurrency, .*key"),
         (ENTRY + f"key: {SECRET}", "line 3: .*key: must be the name of an environment variable"),
         (ENTRY + f"headers: {{Authorization: Bearer {SECRET}}}", "line 3: .*Authorization looks like a secret"),
         (ENTRY + f"headers: {{x-note: {SECRET}}}", "line 3: .*x-note looks like a secret"),
@@ -195,14 +180,11 @@ ENTRY = f"endpoints:\n  {HOST}:\n    "
         (ENTRY + f"extra_body: {{nested: [{{api_key: {SECRET}}}]}}", "line 3: .*no secret may stand in it"),
         (ENTRY + "extra_body: {stream: true}", "line 3: .*stream belongs to the judge"),
         (ENTRY + "extra_body: {x: .nan}", "line 3: .*must be what JSON can say"),
-        (ENTRY + f"proxy: http://user:{SECRET}@proxy:3128", "line 3: .*proxy: must be http://HOST:PORT, or .NAME"),
         (ENTRY + "timeout: soon", "line 3: .*timeout: .*number; 'soon' came"),
         (ENTRY + "timeout: -1", "line 3: .*timeout: .*greater than 0; '-1' came"),
         (ENTRY + "retries: 2.5", "line 3: .*retries: .*'2.5' came"),
         (ENTRY + "concurrency: 0", "line 3: .*concurrency: .*'0' came"),
         (ENTRY + "concurrency: yes", "line 3: .*concurrency: .*'True' came"),
-        (ENTRY + "balance: fair", "line 3: .*'least busy' or 'round robin'; 'fair' came"),
-        (ENTRY + "azure: {deployment: d}", "line 3: .*api_version: Field required"),
         (ENTRY + "key: A_KEY\n    key: B_KEY", "line 4: .*twice"),
         (f"endpoints:\n  https://user:{SECRET}@models.example.org/v1: {{}}", "line 2: endpoints: .*user name or pass"),
         (f"endpoints:\n  https://models.example.org/v1?key={SECRET}: {{}}", "line 2: endpoints: "),
@@ -243,12 +225,12 @@ def test_the_example_of_the_readme_is_read(
     here: Here, repository: Path, monkeypatch: pytest.MonkeyPatch, server: RunningServer
 ) -> None:
     example = (repository / "core/providers/README.md").read_text("utf-8").split("```yaml\n", 1)[1].split("```", 1)[0]
-    for name in ("EXAMPLE_API_KEY", "GATEWAY_TOKEN", "OUR_PROJECT", "PROXY_URL", "AZURE_OPENAI_KEY"):
+    for name in ("EXAMPLE_API_KEY", "GATEWAY_TOKEN"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     installed = here(example)
     assert installed.file is not None
     for url in installed.file.endpoints:
         installed.key(url)
-        installed.access(url)
+        installed.headers(url)
     assert installed.price(HOST, "judge-large") == Price(2.0, 8.0, 0.2)
     assert installed.price(server.base_url, "judge-small") == Price(0.2, 0.8, 0.02)

@@ -11,6 +11,7 @@ from core.judging.llm import LLMJudge
 from core.judging.styles import WRITTEN_FORMS, Style, sampling_of
 from core.providers.cached import CachedProvider
 from core.providers.openai_api import OpenAIProvider
+from core.providers.pace import Limits
 from core.records import Criteria, Item, Scale, ScoreMatrix, Task
 
 TASK = Task("coherence", "source_target", Scale(1, 5))
@@ -30,7 +31,7 @@ def score(server: Any, memory: Any) -> Iterator[Any]:
     judges: list[LLMJudge] = []
 
     def _score(style: Style) -> tuple[ScoreMatrix, LLMJudge]:
-        provider = OpenAIProvider(server.base_url, concurrency=4, max_retries=0)
+        provider = OpenAIProvider(server.base_url, limits=Limits(4, retries=0))
         judge = LLMJudge(CachedProvider(provider, memory), "m", spec="openai:m", sampling=sampling_of(style))
         judges.append(judge)
         return judge.score(TASK, ITEMS, CRITERIA), judge

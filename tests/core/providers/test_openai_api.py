@@ -132,7 +132,7 @@ def test_an_endpoint_that_wants_a_key_is_down_hangs_or_fails_still(
         make(timeout=0.2).complete(requests)
     server.fake.fault, server.fake.requests = "500", 0
     with pytest.raises(EndpointDownError):
-        make(max_retries=1).complete(requests)
+        make(retries=1).complete(requests)
     assert server.fake.requests == 2, "the SDK retries and nothing else does"
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from core.errors import RateLimitError
 from core.providers.base import Completion, Failure, Message, Request
-from core.providers.pace import LONGEST_WAIT, Pace, used_up, wait_asked_for
+from core.providers.pace import LONGEST_WAIT, Limits, Pace, used_up, wait_asked_for
 from tests.awaiting import awaited
 from tests.core.providers.conftest import Make
 from tests.fake_openai import RunningServer
@@ -54,7 +54,7 @@ def test_places_are_taken_by_refusals_and_given_back_by_answers(at_once: int) ->
             pace.end()
 
     async def run() -> list[int]:
-        pace, limits = Pace(64), []
+        pace, limits = Pace(Limits(64)), []
         await burst(pace, 64)
         limits.append(pace.limit)
         for _ in range(3000):
@@ -69,7 +69,7 @@ def test_places_are_taken_by_refusals_and_given_back_by_answers(at_once: int) ->
 def test_a_quota_that_is_used_up_is_told_at_once(make: Make, server: RunningServer) -> None:
     server.fake.fault = "quota"
     with pytest.raises(RateLimitError, match=r"quota of this key is used up.*Add credit"):
-        make(max_retries=5, patience=60.0).complete(asked(5))
+        make(retries=5, patience=60.0).complete(asked(5))
     assert server.fake.requests == 1
 
 
@@ -81,7 +81,7 @@ def test_a_longer_wait_than_an_hour_is_told_and_not_slept_through(make: Make, se
 
 def test_waits_over_two_minutes_are_kept() -> None:
     async def run() -> float:
-        pace = Pace(4)
+        pace = Pace(Limits(4))
         assert pace.refused(await pace.begin(), 130.0)
         pace.end()
         with pytest.raises(TimeoutError):
@@ -93,7 +93,7 @@ def test_waits_over_two_minutes_are_kept() -> None:
 
 def test_an_endpoint_that_says_nothing_but_429_ends_the_run_after_its_patience() -> None:
     async def run() -> bool:
-        pace = Pace(4, patience=0.8)
+        pace = Pace(Limits(4, patience=0.8))
         first = pace.refused(await pace.begin(), None)
         pace.end()
         assert first
@@ -121,14 +121,14 @@ def test_headers_that_nothing_is_left_are_waited_for(make: Make, server: Running
 @pytest.mark.parametrize("fault", ["garbage", "no-choices", "503", "html"])
 def test_a_bad_reply_now_and_then_is_asked_for_again(make: Make, server: RunningServer, fault: str) -> None:
     server.fake.fault, server.fake.fault_every = fault, 4
-    replies = make(max_retries=3, concurrency=4).complete(asked(10))
+    replies = make(retries=3, concurrency=4).complete(asked(10))
     assert all(isinstance(reply, Completion) for reply in replies)
     assert server.fake.requests <= 15
 
 
 def test_no_choices_for_good_is_a_failure_of_that_request(make: Make, server: RunningServer) -> None:
     server.fake.fault = "no-choices"
-    (reply,) = make(max_retries=1).complete(asked(1))
+    (reply,) = make(retries=1).complete(asked(1))
     assert isinstance(reply, Failure)
     assert server.fake.requests == 2
 

@@ -83,7 +83,7 @@ def test_empty_choices_are_paid_for_however_often_they_come(
     make: Make, server: RunningServer, requests: list[Request]
 ) -> None:
     server.fake.fault, server.fake.fault_after = "no-choices", 0
-    (failed,) = make(prices={"fake-judge": Price(2.0, 10.0)}, max_retries=1).complete(requests[:1])
+    (failed,) = make(prices={"fake-judge": Price(2.0, 10.0)}, retries=1).complete(requests[:1])
     assert isinstance(failed, Failure)
     assert failed.usage.requests == server.fake.requests == 2
 

@@ -19,6 +19,7 @@ from core.judging.thoughts import without_thoughts
 from core.providers.base import Completion, Message, Request
 from core.providers.cached import reply_from_json, reply_to_json
 from core.providers.openai_api import OpenAIProvider
+from core.providers.pace import Limits
 from core.providers.prices import Price
 from core.providers.wire import read_completions
 from core.records import Criteria, Item, Scale, Task, Unscored, Usage
@@ -34,7 +35,7 @@ FAULTS = ("no-number", "out-of-scale", "filter", "truncated")
 
 @pytest.fixture
 def judge(server: RunningServer) -> Iterator[LLMJudge]:
-    provider = OpenAIProvider(server.base_url, concurrency=4, max_retries=0)
+    provider = OpenAIProvider(server.base_url, limits=Limits(4, retries=0))
     made = LLMJudge(provider, "m", spec="openai:m")
     yield made
     made.close()
@@ -52,7 +53,7 @@ def test_a_thinking_model_that_refuses_temperature_scores_every_item(
     fake.repeats.clear()
     fake.thinks, fake.thinks_in = 2000, place
     fake.requests = fake.answered = 0
-    thinking = LLMJudge(OpenAIProvider(server.base_url, concurrency=4, max_retries=0), "m", spec="openai:m")
+    thinking = LLMJudge(OpenAIProvider(server.base_url, limits=Limits(4, retries=0)), "m", spec="openai:m")
     scores = thinking.score(TASK, ITEMS, CRITERIA)
     thinking.close()
     assert (scores.values == plain).all(), "thoughts hold other numbers, which are never the verdict"

@@ -217,7 +217,7 @@ def test_the_key_is_neither_in_the_job_settings_nor_in_what_nodes_are_sent(
     monkeypatch.setitem(sys.modules, "ray.data", context)
     connected("h:1")
     judged = replace(plan, request=replace(plan.request, judge="openai:m@http://127.0.0.1:9/v1"))
-    assert open_judge(judged.request).judge.provider.has_key  # type: ignore[union-attr]
+    assert open_judge(judged.request).judge.provider._api_key == "sk-never-in-ray-4711"  # type: ignore[union-attr]
     assert list(settings["runtime_env"]) == ["py_modules"]
     for sent in (settings, judged, Scorer):
         assert b"sk-never-in-ray" not in cloudpickle.dumps(sent)

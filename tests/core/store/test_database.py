@@ -71,7 +71,6 @@ OLDEST = {  # rows as the first schema held them, written out by hand; never cha
         "usage": '{"requests":5}',
         "attempt": 1,
         "snapshots": 3,
-        "not_before": 0.0,
         "begun_by": "0.1.0",
         "cancel_requested": False,
         "worker_id": '"w"',
@@ -96,7 +95,7 @@ def test_data_of_the_oldest_schema_is_read(url: str) -> None:
     if engine.dialect.name == "sqlite":
         Path(str(engine.url.database)).parent.mkdir()
     with engine.begin() as connection:
-        database.upgrade(connection, "1")
+        database.upgrade(connection, "2")
     old = sa.MetaData()
     old.reflect(engine)
     with engine.begin() as connection:

@@ -176,14 +176,6 @@ def test_what_an_older_attempt_writes_is_refused(store: Store, run_id: str) -> N
     assert store.results.scores(run_id, ["a"] * 4).criteria_ids == ()
 
 
-def test_a_run_that_waits_says_from_when(store: Store, run_id: str) -> None:
-    store.runs.claim(run_id, 1, "w")
-    assert store.runs.pass_on(run_id, 1, "the batch is at the endpoint", after=60.0)
-    run = store.runs.get(run_id)
-    assert (run.status, run.attempt, run.message) == ("queued", 2, "the batch is at the endpoint")
-    assert 50 < (run.not_before - run.now).total_seconds() <= 60
-
-
 def test_documents_are_overwritten(store: Store, run_id: str) -> None:
     assert store.results.document(run_id, "standing") is None
     store.results.put_document(run_id, "standing", Packed("1"))

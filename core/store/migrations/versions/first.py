@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from alembic import op
 
-revision = "1"
+revision = "2"
 down_revision = None
 
 _IN_POSTGRES = {"DOUBLE": "DOUBLE PRECISION", "BLOB": "BYTEA", "number INTEGER": "number SERIAL"}
@@ -38,7 +38,7 @@ CREATE TABLE runs (
     kind VARCHAR(40) NOT NULL, title TEXT NOT NULL, aspect TEXT NOT NULL, judge_spec TEXT NOT NULL,
     request TEXT NOT NULL, status VARCHAR(20) NOT NULL, phase TEXT NOT NULL, message TEXT NOT NULL,
     error TEXT NOT NULL, calls INTEGER NOT NULL, calls_expected INTEGER NOT NULL, usage TEXT NOT NULL,
-    attempt INTEGER NOT NULL, snapshots INTEGER NOT NULL, not_before DOUBLE NOT NULL, begun_by VARCHAR(40) NOT NULL,
+    attempt INTEGER NOT NULL, snapshots INTEGER NOT NULL, begun_by VARCHAR(40) NOT NULL,
     cancel_requested BOOLEAN NOT NULL, worker_id TEXT NOT NULL, version INTEGER NOT NULL,
     created_at DOUBLE NOT NULL, updated_at DOUBLE NOT NULL, started_at DOUBLE, finished_at DOUBLE,
     PRIMARY KEY (run_id), FOREIGN KEY (project_id) REFERENCES projects (project_id),
