@@ -52,9 +52,10 @@ if TYPE_CHECKING:
     from core.calibration.ablate import Ablation
     from core.calibration.records import Calibration
     from core.calibration.settings import CalibrationSettings
+    from core.comparison.monitor import Monitored, MonitorSettings, monitor
     from core.comparison.preferred import Preferences
+    from core.comparison.recheck import RecheckSettings, recheck
     from core.data import load_golden, load_items
-    from core.drift.recheck import recheck
     from core.errors import (
         AspectError,
         AuthError,
@@ -73,8 +74,6 @@ if TYPE_CHECKING:
     from core.export.judge_reading import judge_schema
     from core.judging.asking import Asking
     from core.judging.styles import Style
-    from core.monitoring.outcome import Monitored
-    from core.monitoring.watching import monitor
     from core.records import Alignment, Criteria, GoldenSet, Interval, Item, Scored, ScoreMatrix, Unscored, Verdict
     from core.stats.labels_needed import LabelPlanning
     from core.verdicts import Verdicts
@@ -106,11 +105,13 @@ __all__ = [
     "JudgeError",
     "LabelPlanning",
     "ModelNotFoundError",
+    "MonitorSettings",
     "Monitored",
     "Preferences",
     "Project",
     "ProviderError",
     "RateLimitError",
+    "RecheckSettings",
     "ScoreMatrix",
     "Scored",
     "Style",
@@ -163,9 +164,8 @@ _NAMES = {
     "core.calibration.settings": "CalibrationSettings",
     "core.calibration.records": "Calibration",
     "core.data": "load_golden load_items",
-    "core.drift.recheck": "recheck",
-    "core.monitoring.outcome": "Monitored",
-    "core.monitoring.watching": "monitor",
+    "core.comparison.monitor": "Monitored MonitorSettings monitor",
+    "core.comparison.recheck": "RecheckSettings recheck",
     "core.stats.labels_needed": "LabelPlanning",
     "core.errors": (
         "AspectError AuthError BadReplyError ConcordError ConsentError CriteriaError EndpointDownError "

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from core.cli.options import (
     AcceptEdited,
     AspectOption,
-    BootstrapOption,
     ForceFlag,
     Golden,
     JsonFlag,
     JudgeSpec,
     MapOption,
     RanksOption,
-    SeedOption,
     SheetOption,
     ValuesOption,
     VerboseFlag,
@@ -35,7 +34,7 @@ from core.errors import UsageError
 from core.wording import percent
 
 if TYPE_CHECKING:
-    from core.drift.outcome import Recheck
+    from core.comparison.recheck import Recheck
     from core.export.adapters import Adapter
 
 commands = typer.Typer(add_completion=False)
@@ -54,17 +53,11 @@ def recheck(
         Path | None, typer.Option(help="Its earlier verdicts: a paired test on the common items.")
     ] = None,
     old: Annotated[Path | None, typer.Option(help="The golden set it was calibrated on: labels beside labels.")] = None,
-    against: Annotated[
-        str, typer.Option(help="Compare on the new items with 'no criteria', or with another judge file.")
-    ] = "nothing",
-    statistic: Annotated[
-        Literal["pearson", "spearman", "kendall"] | None, typer.Option(help="By default the file's own.")
-    ] = None,
-    level: Annotated[Literal["dataset", "sample", "system"] | None, typer.Option(help="By default the file's.")] = None,
+    no_criteria: Annotated[
+        bool, typer.Option("--no-criteria", help="Also score the new items without criteria, one more call per item.")
+    ] = False,
     alpha: Annotated[float, typer.Option(help="Accepted chance of a false alarm.")] = 0.05,
     fall: Annotated[float, typer.Option(help="The fall that matters: 'holds' rules it out.")] = 0.1,
-    bootstrap: BootstrapOption = 1000,
-    seed: SeedOption = 0,
     judge: JudgeSpec = "",
     accept_edited: AcceptEdited = False,
     strict: Annotated[bool, typer.Option("--strict", help="Exit 1 if it is inconclusive, too.")] = False,
@@ -79,9 +72,10 @@ def recheck(
 
     Newer labels are those of texts that the judge was neither calibrated with nor evaluated on, whatever ids say.
     """
+    from core.api.loading import load_judge
+    from core.comparison.recheck import RecheckSettings
+    from core.comparison.recheck import recheck as look_again
     from core.data import load_golden
-    from core.drift.recheck import RecheckSettings
-    from core.drift.recheck import recheck as look_again
     from core.export.judge_reading import columns_of_file
 
     how: dict[str, Any] = {
@@ -90,20 +84,18 @@ def recheck(
         "mapping": mapped,
         "kept": columns_of_file(judge_file, accept_edited=accept_edited),
     }
-
-    outcome = look_again(
-        judge_file,
-        load_golden(golden, sheet=sheet, **how),
-        aspect,
-        verdicts=verdicts,
-        before=before,
-        old=None if old is None else load_golden(old, **how),
-        against=against,
-        settings=RecheckSettings(statistic, level, alpha, fall, bootstrap, seed),
-        model=judge or None,
-        accept_edited=accept_edited,
-        replies=None if verdicts is not None else cache_for(judge_file, judge, accept_edited=accept_edited),
-    )
+    newer = load_golden(golden, sheet=sheet, **how)
+    replies = None if verdicts is not None else cache_for(judge_file, judge, accept_edited=accept_edited)
+    with closing(load_judge(judge_file, judge=judge or None, replies=replies, accept_edited=accept_edited)) as loaded:
+        outcome = look_again(
+            loaded,
+            newer,
+            aspect,
+            settings=RecheckSettings(alpha, fall, no_criteria),
+            verdicts=verdicts,
+            before=before,
+            old=None if old is None else load_golden(old, **how),
+        )
     tell(outcome.as_json(), _recheck_words(outcome, verbose=verbose), as_json)
     if outcome.decision == "fallen" or (strict and outcome.decision == "cannot be told"):
         raise typer.Exit(1)

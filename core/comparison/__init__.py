@@ -11,6 +11,8 @@
     examination   where a judge fails, its biases                  (imported by name)
     curve         scores in points of the human scale              calibration_curve
     published     numbers printed in the papers                    published_for departure
+    recheck       does an exported judge still agree       (imported by name)
+    periods, monitor  newer texts by day or version, alarms, anchors   (imported by name)
     styles        one language model asked in several ways         (imported by name; `styles_run` asks)
 
 Pure: judges are `core.records.JudgeScores`, whoever made them.

@@ -25,6 +25,8 @@ _COMMA = re.compile(r"[+-]?\d+,\d{1,4}", re.ASCII)
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?", re.ASCII)
 _WORDS = {"true": 1.0, "false": 0.0}
 _NO_VALUE = frozenset("n/a na nan null none nil #n/a #na <na> #null! - -- – —".split())
+_PATH = re.compile(r"[^.\[\]]+(?:\[\d{1,6}\]|\.[^.\[\]]+)+")
+_STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 _SURROGATES = re.compile("[\ud800-\udfff\x00]")
 
 
@@ -139,6 +141,24 @@ def parse_json(text: str) -> Any:
     except (ValueError, RecursionError):
         return None
     return None if n_values(value) is None else value
+
+
+def cell_at(row: abc.Mapping[str, Any], path: str) -> Any:
+    """The cell at a path into nested JSON, such as ``output.choices[0].text``; None where the row has none.
+
+    A column with that very name comes first.  JSON text on the way is parsed.
+    """
+    if path in row or not _PATH.fullmatch(path):
+        return row.get(path)
+    cell: Any = row
+    for name, place in _STEP.findall(path):
+        if isinstance(cell, str) and cell.lstrip()[:1] in ("{", "["):
+            cell = parse_json(cell)
+        if name:
+            cell = cell.get(name) if isinstance(cell, abc.Mapping) else None
+        else:
+            cell = cell[int(place)] if isinstance(cell, list) and int(place) < len(cell) else None
+    return cell
 
 
 def n_values(value: Any) -> int | None:

@@ -71,8 +71,9 @@ def load_golden(
 ) -> GoldenSet:
     """Read, map, check and freeze a golden file (CSV, TSV, JSONL, JSON, Parquet, XLSX; text formats also .gz).
 
-    `mapping`: role → column, as a dict or ``"target=agent_answer,human_quality=stars"``; other columns play
-    the part that `propose_mapping` proposes.  `kept`: role → column of an earlier file, such as `GoldenSet.columns`;
+    `mapping`: role → column, as a dict or ``"target=agent_answer,human_quality=stars"``; a column within nested JSON
+    is named by its path, such as ``output.choices[0].text``.  Other columns play the part that `propose_mapping`
+    proposes.  `kept`: role → column of an earlier file, such as `GoldenSet.columns`;
     used where this file has the column and none with the name of the role.  `scales`: aspect → confirmed scale;
     others are found.  `ranks`: aspects or columns that hold ranks within a source, 1 the best; None: those that are
     called so.  `values`: what codes and choices mean, such as ``"missing=99"`` (`core.data.values`).  `sheet`
@@ -80,7 +81,7 @@ def load_golden(
     200 MB, more where more items are allowed.  GoldenError with file, row and column for the first thing that
     forbids its use; `build_golden` gives all findings.
     """
-    table = _table(path, max_mb, sheet)
+    table = _table(path, max_mb, sheet, mapping, kept)
     mapping = _chosen(table, mapping, kept)
     table = golden_table(table, ranks, mapping)
     return _usable(build_golden(table, _answered(table, mapping, ranks, values), scales, name=name), path)
@@ -96,7 +97,7 @@ def load_items(
     max_mb: float | None = None,
 ) -> GoldenSet:
     """As `load_golden`, for items to be scored: labels are neither needed nor read; `aspects` is empty."""
-    table = _table(path, max_mb, sheet)
+    table = _table(path, max_mb, sheet, mapping, kept)
     mapping = _chosen(table, mapping, kept)
     table = golden_table(table, mapping=mapping)
     return _usable(build_golden(table, _answered(table, mapping, None, None), name=name, labels_needed=False), path)
@@ -114,7 +115,7 @@ def check_file(
 
     GoldenError only when it cannot be read at all, or has no such ranks; the rest are findings.
     """
-    table = golden_table(_table(path, sheet=sheet), ranks, mapping)
+    table = golden_table(_table(path, None, sheet, mapping), ranks, mapping)
     return as_check_json(build_golden(table, _answered(table, mapping, ranks, values)))
 
 
@@ -146,8 +147,16 @@ def _chosen(table: Table, mapped: Mapped | None, kept: abc.Mapping[str, str] | N
     return mapped if isinstance(mapped, Mapping) else chosen_roles(table.columns, read_map(mapped), kept or {})
 
 
-def _table(path: str | Path, max_mb: float | None = None, sheet: str | None = None) -> Table:
-    return read_table(path, max_mb=max_mb or LIMITS.mb, max_rows=LIMITS.items, sheet=sheet)
+def _table(
+    path: str | Path,
+    max_mb: float | None,
+    sheet: str | None,
+    mapped: Mapped | None,
+    kept: abc.Mapping[str, str] | None = None,
+) -> Table:
+    named = mapped.roles if isinstance(mapped, Mapping) else read_map(mapped)
+    paths = {*named.values(), *(kept or {}).values()}
+    return read_table(path, max_mb=max_mb or LIMITS.mb, max_rows=LIMITS.items, sheet=sheet, paths=paths)
 
 
 def _usable(built: BuiltGolden, path: str | Path) -> GoldenSet:

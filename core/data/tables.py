@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from core.data import files
-from core.data.cells import MAX_DEPTH, clean_text, folded, n_values
+from core.data.cells import MAX_DEPTH, cell_at, clean_text, folded, n_values
 from core.data.columns import is_role
 from core.data.files import MORE_ROWS, USUAL_MB, Source, check_names, open_source
 from core.data.findings import Finding, FindingLog
@@ -83,7 +83,8 @@ class TableFile:
     """A file whose rows can be read as often as wanted.  `most_rows`: how many at most; None for any number.
 
     `encoding` and `delimiter` are "" where the format has none; `document` holds the rows of a format without rows of
-    its own, `numbers` their numbers in a workbook.  `findings` are those of the file as a whole.
+    its own, `numbers` their numbers in a workbook.  `findings` are those of the file as a whole.  `paths` into nested
+    JSON, such as ``output.choices[0].text``, are columns too where a row has such a cell.
     """
 
     source: Source
@@ -94,6 +95,7 @@ class TableFile:
     document: tuple[Row, ...] | None = None
     findings: tuple[Finding, ...] = ()
     numbers: tuple[int, ...] = ()
+    paths: tuple[str, ...] = ()
 
     def rows(self, start: int = 0, log: FindingLog | None = None) -> Rows:
         """One pass over the rows after the first `start`; `log` takes the findings on rows."""
@@ -140,7 +142,9 @@ class Rows:
                     source.bound_values(count, row=None if self.file.delimiter else number)
                 if self._blank:
                     self._blank -= {name for name in self._blank if row.get(name) not in (None, "")}
-                yield row
+                found = {path: cell for path in self.file.paths if (cell := cell_at(row, path)) is not None}
+                self._columns |= dict.fromkeys(found)
+                yield {**row, **found} if found else row
         if not place:
             raise source.refuse("The file holds no data rows.")
 
@@ -202,12 +206,15 @@ def open_table(
     max_mb: float | None = USUAL_MB,
     max_rows: int | None = None,
     sheet: str | None = None,
+    paths: abc.Collection[str] = (),
 ) -> TableFile:
     """Look at a file: its format, encoding and delimiter.  `file`, `name`, `suffix`, `max_mb` as in `open_source`.
 
     `max_mb` None reads a file of any length row by row; what has to be read whole is bounded all the same.  `sheet`
-    names a workbook's sheet, hidden or not; None: the first visible one.  UsageError for any other format.
+    names a workbook's sheet, hidden or not; None: the first visible one.  `paths` are columns within nested JSON, as
+    `TableFile` has them.  UsageError for any other format.
     """
+    nested = tuple(path for path in dict.fromkeys(paths) if "." in path or "[" in path)
     source = open_source(file, name, suffix=suffix, max_mb=max_mb, max_rows=max_rows)
     if source.limit is None and source.suffix in (".json", ".xlsx"):
         source = open_source(file, name, suffix=suffix, max_rows=max_rows)
@@ -217,7 +224,7 @@ def open_table(
     if sheet is not None:
         raise UsageError(f"{source.name} has no sheets. Leave out --sheet, or give an XLSX workbook.")
     if source.suffix == ".parquet":
-        return TableFile(source, most)
+        return TableFile(source, most, paths=nested)
     encoding, damaged = source.encoding()
     is_csv = source.suffix in (".csv", ".tsv")
     findings: tuple[Finding, ...] = ()
@@ -229,12 +236,14 @@ def open_table(
     if source.suffix == ".json" and (document := json_rows(source, encoding)) is not None:
         columns = tuple(dict.fromkeys(itertools.chain.from_iterable(document)))
         check_names(columns, source)
-        return TableFile(source, most, encoding, columns=columns, document=tuple(document), findings=findings)
+        return TableFile(
+            source, most, encoding, columns=columns, document=tuple(document), findings=findings, paths=nested
+        )
     if not is_csv:
-        return TableFile(source, most, encoding, findings=findings)
+        return TableFile(source, most, encoding, findings=findings, paths=nested)
     with source.reading() as text:
         delimiter = sniff_delimiter(text.read(files.HEAD).decode(encoding, "replace"))
-    return TableFile(source, most, encoding, delimiter, findings=findings)
+    return TableFile(source, most, encoding, delimiter, findings=findings, paths=nested)
 
 
 def read_table(
@@ -245,15 +254,16 @@ def read_table(
     max_mb: float = USUAL_MB,
     max_rows: int | None = None,
     sheet: str | None = None,
+    paths: abc.Collection[str] = (),
 ) -> Table:
     """Read a CSV, TSV, JSONL, JSON, Parquet or XLSX file (text formats also ``.gz``) whole.
 
     `file` is a path or the bytes of an upload (then `name` gives the suffix).  `max_mb` bounds the file and what it
     unpacks to; rows, columns and values are bounded too.  XLSX: `sheet`, or the
-    first visible one; formulas stay text.  GoldenError for anything that cannot be read.
+    first visible one; formulas stay text.  `paths` as `open_table`.  GoldenError for anything that cannot be read.
     """
     with uncollected():
-        rows = open_table(file, name, suffix=suffix, max_mb=max_mb, max_rows=max_rows, sheet=sheet).rows()
+        rows = open_table(file, name, suffix=suffix, max_mb=max_mb, max_rows=max_rows, sheet=sheet, paths=paths).rows()
         numbered = [(rows.number, row) for row in rows]
     numbers = tuple(number for number, _ in numbered)
     return Table(rows.file.source.name, rows.columns, tuple(row for _, row in numbered), rows.findings, numbers)

@@ -13,7 +13,7 @@ from datetime import datetime
 from core.calibration.ablate import Ablation, AblationRow
 from core.calibration.analyse import Analyses, ByPattern, Line, Place, Scope, Trend
 from core.calibration.records import Estimate
-from core.drift.outcome import Recheck
+from core.comparison.recheck import Recheck, RecheckSettings, newer_items, recheck
 from core.errors import JobError, UsageError
 from core.project_records import WITH_RESULT, Run
 from core.projects.consent import gate_of
@@ -229,7 +229,6 @@ def start_recheck(store: Store, settings: Settings, request: RecheckRequest) -> 
     another project, a golden set without labels on the aspect, or a `fall` or `alpha` that is no such number,
     GoldenError where none of the labels is newer than the judge.
     """
-    from core.drift.recheck import newer_items
     from core.export import judge_card
 
     run = store.runs.get(request.run_id)
@@ -256,7 +255,6 @@ def start_recheck(store: Store, settings: Settings, request: RecheckRequest) -> 
 def run_recheck(work: RunWork) -> Recheck:
     """Open the judge as its file would be, score, and compare; nothing enters the project's judges."""
     from core.api.loading import restored
-    from core.drift.recheck import NO_CRITERIA, NOTHING, RecheckSettings, recheck
     from core.export import final_verdicts, judge_card
 
     request = work.request(RecheckRequest)
@@ -269,7 +267,6 @@ def run_recheck(work: RunWork) -> Recheck:
             request.aspect,
             before=final_verdicts(calibration, old),
             old=old,
-            against=NO_CRITERIA if request.no_criteria else NOTHING,
-            settings=RecheckSettings(alpha=request.alpha, fall=request.fall),
+            settings=RecheckSettings(request.alpha, request.fall, request.no_criteria),
             progress=work.progress,
         )

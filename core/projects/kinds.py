@@ -14,8 +14,8 @@ from typing import Any
 from core.calibration.ablate import Ablation
 from core.calibration.records import Calibration, LeaderboardSnapshot
 from core.calibration.rounds import RoundResult
+from core.comparison.recheck import Recheck
 from core.comparison.styles import GridSnapshot, StylesRequest, StylesView
-from core.drift.outcome import Recheck
 from core.errors import ConcordError, JobError
 from core.fusion.request import FusionRequest, FusionRunView
 from core.jobs.queue import RunProgress, Wants, placement

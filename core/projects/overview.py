@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from core.drift.outcome import Decision
+from core.comparison.recheck import Decision
 from core.people import Role
 from core.project_records import GoldenSummary, Run
 from core.projects.analyses import DatedRecheck, list_rechecks

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from core.monitoring.outcome import Monitored, anchor_words, mean_words, movement_words, read_words, unsure_words
+from core.comparison.monitor import Monitored, mean_words, movement_words
 from core.report.figures.periods import periods_figure
 from core.report.page import document
 from core.report.words import bounded
 from core.spreadsheets import csv_text
 
 _COLUMNS = (
-    *("period", "baseline", "texts", "unread", "unsure", "labels", "mean_verdict", "corrected", "corrected_low"),
+    *("period", "baseline", "texts", "unread", "labels", "mean_verdict", "corrected", "corrected_low"),
     *("corrected_high", "change", "change_reach", "moved"),
 )
 
@@ -28,26 +27,23 @@ def monitor_page(monitored: Monitored) -> str:
         made_at=datetime.now(UTC),
         movement=movement_words,
         mean=mean_words,
-        unsure=unsure_words,
-        files=read_words(monitored.tools),
-        anchors=None if monitored.look is None else anchor_words(monitored.look),
-        asked=any(period.n_unsure is not None for period in monitored.watched.periods),
+        anchors=None if monitored.look is None else monitored.look.words,
     )
 
 
 def periods_csv(monitored: Monitored) -> str:
-    """A row a period, under names that say what each figure is; what is undefined is an empty cell."""
-    return csv_text(_COLUMNS, _rows(monitored))
-
-
-def _rows(monitored: Monitored) -> Iterator[tuple[str | float | None, ...]]:
+    """One row per period; what is undefined is an empty cell."""
+    rows = []
     for period in monitored.watched.periods:
         corrected, change = period.corrected, period.change
         interval = None if corrected is None else corrected.interval
-        yield (
-            *(period.name, period.in_baseline, period.n, period.n_unread, period.n_unsure, period.n_labelled),
-            None if period.judged is None else period.judged.value,
-            None if corrected is None else corrected.value,
-            *((interval.low, interval.high) if interval else (None, None)),
-            *((change.value, change.reach, change.moved) if change else (None, None, None)),
+        rows.append(
+            (
+                *(period.name, period.in_baseline, period.n, period.n_unread, period.n_labelled),
+                None if period.judged is None else period.judged.value,
+                None if corrected is None else corrected.value,
+                *((interval.low, interval.high) if interval else (None, None)),
+                *((change.value, change.reach, change.moved) if change else (None, None, None)),
+            )
         )
+    return csv_text(_COLUMNS, rows)

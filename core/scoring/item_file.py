@@ -103,7 +103,7 @@ def validate_items(
 
     `given` and `kept`: role → column, as `load_golden` takes them.
     """
-    table = open_table(path, max_mb=None, max_rows=LIMITS.items)
+    table = open_table(path, max_mb=None, max_rows=LIMITS.items, paths={*given.values(), *kept.values()})
     digest, first = file_digest(path), table.rows()
     head = list(itertools.islice(first, HEAD_ROWS))
     mapping = mapping_of(first.columns, head, given, kept)

@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from core import projects
-from core.drift.outcome import Recheck
+from core.comparison.recheck import Recheck
 from core.errors import ConcordError
 from core.project_records import GoldenSummary, Run
 from core.projects.analyses import DatedRecheck, RecheckRequest

@@ -11,7 +11,7 @@ from core.report.figures.style import AMBER, BLUE, QUIET, TEAL
 from core.report.figures.svg import Drawing, drawing, line, shortened
 
 if TYPE_CHECKING:
-    from core.monitoring.periods import Watched
+    from core.comparison.periods import Watched
 
 _HEIGHT, _MOST_TICKS = 340, 14
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")

@@ -71,7 +71,7 @@ def test_the_exit_code_of_a_recheck(
 def test_a_recheck_from_verdicts_in_words(judge_file: Path, say: Say) -> None:
     golden = newer_file(shuffled=False)
     assert say("score", golden, "--judge-file", judge_file, "--out", "v.jsonl").code == 0
-    more = ("--verdicts", "v.jsonl", "--before", "v.jsonl", "--old", SUMMARIES, "--against", "no criteria", "--verbose")
+    more = ("--verdicts", "v.jsonl", "--before", "v.jsonl", "--old", SUMMARIES, "--no-criteria", "--verbose")
     reply = say("recheck", judge_file, golden, "--aspect", ASPECT, *more)
     assert reply.code in (0, 1)
     for words in (

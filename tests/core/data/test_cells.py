@@ -13,6 +13,7 @@ from core.data.cells import (
     AmbiguousCommaError,
     CellError,
     Comma,
+    cell_at,
     clean_text,
     comma_in,
     comma_meanings,
@@ -143,3 +144,23 @@ def test_other_numbers_show_what_commas_mean() -> None:
     assert comma_in(["1,234", "2,5"]) == "decimal"
     assert comma_in(["1,234", "2.5"]) == "thousands"
     assert comma_in(["1,234", "2,5", "2.5"]) is comma_in(["1,234", "7", 2.5, None]) is None
+
+
+@pytest.mark.parametrize(
+    ("path", "cell"),
+    [
+        ("plain", 1),
+        ("a.b[0].c", "deep"),
+        ("a.b[1]", "second"),
+        ("a.b[2]", None),
+        ("a.none.c", None),
+        ("plain.b", None),
+        ("text.k[1]", 8),
+        ("own.name", "a column"),
+        ("a..b", None),
+        ("[0]", None),
+    ],
+)
+def test_a_path_names_a_cell_within_nested_json(path: str, cell: object) -> None:
+    row = {"plain": 1, "a": {"b": [{"c": "deep"}, "second"]}, "text": '{"k": [7, 8]}', "own.name": "a column"}
+    assert cell_at(row, path) == cell

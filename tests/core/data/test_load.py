@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from core.__main__ import main
 from core.data import Table, build_golden, files, load_golden, load_items, propose_mapping, read_table
-from core.errors import GoldenError
+from core.errors import GoldenError, UsageError
 from core.records import Scale
 
 # What every format can hold: no control characters (XLSX has none), no lone surrogates; numbers of 15 digits at most
@@ -152,3 +152,21 @@ def test_labels_values_and_the_size_of_the_file_go_with_the_items() -> None:
     assert (usual.labels, usual.mb, large.labels, large.mb) == (1_000_000, 200, 4_000_000, 800)
     assert files.open_source(b"a\n1\n", "a.csv", max_rows=usual.items).values == 5_000_000
     assert files.open_source(b"a\n1\n", "a.csv", max_rows=large.items).values == 12_000_000
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "json"])
+def test_columns_within_nested_json_are_mapped_by_their_paths(tmp_path: Path, ending: str) -> None:
+    rows = [
+        {"meta": {"id": f"i{k}"}, "output": {"choices": [{"text": f"Text {k}."}]}, "marks": {"clear": [k % 5 + 1]}}
+        for k in range(10)
+    ]
+    path = tmp_path / f"nested.{ending}"
+    path.write_text(json.dumps(rows) if ending == "json" else "\n".join(map(json.dumps, rows)), "utf-8")
+    mapping = "item_id=meta.id,target=output.choices[0].text,human_clear=marks.clear[0]"
+    golden = load_golden(path, mapping=mapping)
+    assert golden.item_ids == tuple(f"i{k}" for k in range(10))
+    assert [item.target for item in golden.items] == [f"Text {k}." for k in range(10)]
+    assert golden.labels("clear").tolist() == [k % 5 + 1.0 for k in range(10)]
+    assert load_golden(path, kept=golden.columns).digest == golden.digest
+    with pytest.raises(UsageError, match=r"no column 'output\.text'"):
+        load_golden(path, mapping="target=output.text")

@@ -14,10 +14,10 @@ from core.api.loading import restored
 from core.api.measures import ceiling
 from core.calibration.records import Calibration
 from core.calibration.settings import CalibrationSettings
+from core.comparison.recheck import recheck
 from core.data import load_golden
 from core.demo import build, newsroom
 from core.demo.recorded import FOLDER, SAMPLES
-from core.drift.recheck import recheck
 from core.errors import AccessError, ArchiveError, NotFoundError
 from core.export import judge_card
 from core.fusion.stack import StackSettings

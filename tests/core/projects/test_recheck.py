@@ -12,8 +12,7 @@ import pytest
 import core
 from core import projects
 from core.calibration.settings import CalibrationSettings
-from core.drift.outcome import Recheck
-from core.drift.recheck import NO_CRITERIA
+from core.comparison.recheck import Recheck, RecheckSettings
 from core.errors import GoldenError, JobError, NotFoundError, UsageError
 from core.projects.analyses import RecheckRequest
 from core.projects.calibration import CalibrationRequest
@@ -72,7 +71,7 @@ def test_a_recheck_equals_the_command_and_enters_the_history(world: World, drive
     assert found.decision == "fallen"
     file = tmp_path / "judge.yaml"
     file.write_text(projects.judge_file(world.store, world.run_id), "utf-8")
-    inline = core.recheck(file, fresh, ASPECT, old=world.golden, against=NO_CRITERIA)
+    inline = core.recheck(file, fresh, ASPECT, old=world.golden, settings=RecheckSettings(no_criteria=True))
     assert (found.now, found.then, found.change, found.against) == (
         inline.now,
         inline.then,

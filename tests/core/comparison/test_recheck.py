@@ -12,18 +12,40 @@ import numpy as np
 import pytest
 
 import core
+from core.comparison.recheck import BATCH, Recheck, RecheckSettings, exported_alignment
 from core.data.known_texts import KnownTexts
 from core.data.split import text_digest
-from core.drift.outcome import Recheck
-from core.drift.recheck import BATCH, NO_CRITERIA, RecheckSettings, exported_alignment, recheck_scores
 from core.errors import JudgeError
 from core.export import read_card
 from core.progress import Shown, Stage
-from core.records import GoldenSet
+from core.records import AspectLabels, GoldenSet
 from core.store.codec import pack, unpack
 
 ASPECT = "relevance"
+BARE = RecheckSettings(no_criteria=True)
 Newer = Callable[..., GoldenSet]
+
+
+@pytest.fixture(scope="module")
+def golden(repository: Path) -> GoldenSet:
+    return core.load_golden(repository / "sample_data" / "summaries.jsonl")
+
+
+@pytest.fixture(scope="module")
+def newer(golden: GoldenSet) -> Newer:
+    """`newer(noise)`: the same sources with other targets and labels; with `noise` 1 the labels mean nothing."""
+
+    def make(noise: float = 0.0) -> GoldenSet:
+        rng = np.random.default_rng(0)
+        items = tuple(
+            replace(item, item_id=f"new-{item.item_id}", target=f"{item.target} That was all.") for item in golden.items
+        )
+        labels = golden.labels(ASPECT)
+        mixed = np.where(rng.random(labels.size) < noise, rng.permutation(labels), labels)
+        aspect = AspectLabels(ASPECT, golden.aspects[ASPECT].scale, tuple(mixed.tolist()))
+        return GoldenSet("newer", golden.kind, items, {ASPECT: aspect})
+
+    return make
 
 
 @pytest.fixture(scope="module")
@@ -99,28 +121,25 @@ def test_paired_with_earlier_verdicts(judge_file: Path, newer: Newer, scores: di
 
 
 def test_an_id_that_has_another_text_in_the_older_set_is_no_pair(
-    card: dict[str, Any], newer: Newer, scores: dict[str, float]
+    judge_file: Path, newer: Newer, scores: dict[str, float]
 ) -> None:
     fresh = newer()
     now = {item_id: scores[item_id] for item_id in fresh.item_ids}
     same_ids = replace(fresh, items=tuple(replace(item, target=f"Once: {item.target}") for item in fresh.items))
-    assert recheck_scores(card, fresh, ASPECT, now, before=now).paired is not None
-    assert recheck_scores(card, fresh, ASPECT, now, before=now, old=same_ids).paired is None
+    assert core.recheck(judge_file, fresh, ASPECT, verdicts=now, before=now).paired is not None
+    assert core.recheck(judge_file, fresh, ASPECT, verdicts=now, before=now, old=same_ids).paired is None
 
 
-def test_against_other_judges(judge_file: Path, newer: Newer) -> None:
-    bare = core.recheck(judge_file, newer(), ASPECT, against=NO_CRITERIA)
+def test_against_the_judge_without_criteria(judge_file: Path, newer: Newer) -> None:
+    bare = core.recheck(judge_file, newer(), ASPECT, settings=BARE)
     assert bare.against is not None
     assert bare.against_name == "the judge without criteria"
-    itself = core.recheck(judge_file, newer(), ASPECT, against=judge_file)
-    assert itself.against is not None
-    assert (itself.against.value, itself.against_name) == (0.0, "judge.yaml")
 
 
 def test_whoever_watches_is_shown_both_passes_batch_by_batch(judge_file: Path, newer: Newer) -> None:
     stages: list[Stage] = []
-    watched = core.recheck(judge_file, newer(), ASPECT, against=NO_CRITERIA, progress=Shown(stages.append))
-    assert watched == core.recheck(judge_file, newer(), ASPECT, against=NO_CRITERIA)
+    watched = core.recheck(judge_file, newer(), ASPECT, settings=BARE, progress=Shown(stages.append))
+    assert watched == core.recheck(judge_file, newer(), ASPECT, settings=BARE)
     n, each = len(newer().items), len(core.load_judge(judge_file).card["criteria"])
     criteria = [k * each for k in range(0, n, BATCH)]
     assert len(criteria) > 1
@@ -131,26 +150,19 @@ def test_whoever_watches_is_shown_both_passes_batch_by_batch(judge_file: Path, n
     assert [stage.phase for stage in stages] == ["recheck"] * (len(stages) - 1) + ["done"]
 
 
-def test_unscored_items_are_counted(card: dict[str, Any], newer: Newer) -> None:
+def test_unscored_items_are_counted(judge_file: Path, newer: Newer) -> None:
     fresh = newer()
     half = dict(zip(fresh.item_ids, np.linspace(1, 5, len(fresh.items)).tolist(), strict=True))
     half |= dict.fromkeys(fresh.item_ids[:36], float("nan"))
-    recheck = recheck_scores(card, fresh, ASPECT, half)
+    recheck = core.recheck(judge_file, fresh, ASPECT, verdicts=half)
     assert recheck.now.n_unscored == 36
     assert recheck.unread_share == pytest.approx(36 / len(fresh.items))
 
 
-def test_constant_scores_cannot_be_told(card: dict[str, Any], newer: Newer) -> None:
-    recheck = recheck_scores(card, newer(), ASPECT, dict.fromkeys(newer().item_ids, 3.0))
+def test_constant_scores_cannot_be_told(judge_file: Path, newer: Newer) -> None:
+    recheck = core.recheck(judge_file, newer(), ASPECT, verdicts=dict.fromkeys(newer().item_ids, 3.0))
     assert (recheck.decision, recheck.now.value) == ("cannot be told", None)
     assert "Inconclusive: now:" in recheck.words
-
-
-def test_another_statistic_than_the_file_tells(card: dict[str, Any], newer: Newer, scores: dict[str, float]) -> None:
-    recheck = recheck_scores(card, newer(), ASPECT, scores, settings=RecheckSettings(statistic="kendall"))
-    assert recheck.now.statistic == "kendall"
-    assert recheck.decision == "cannot be told"
-    assert "the judge file tells spearman" in recheck.words
 
 
 @pytest.mark.parametrize("body", [{}, {"alignment": None}, {"alignment": {"held_out": {"statistic": "pearson"}}}])

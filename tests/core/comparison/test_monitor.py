@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import core
 from core.cli.main import main
+from core.comparison.monitor import ANCHORS, VERDICTS, Monitored, MonitorSettings, mean_words, read_traffic
 from core.data import load_golden
 from core.errors import GoldenError, JobError, UsageError
-from core.monitoring.outcome import Monitored, mean_words, read_words, unsure_words
-from core.monitoring.periods import Period
-from core.monitoring.run import ANCHORS, VERDICTS, MonitorRequest, look_at
 from core.records import Interval
 from core.report.monitor_page import monitor_page, periods_csv
 from core.stats.mean_records import MeanEstimate
@@ -46,8 +45,13 @@ def traffic(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> list[
     return files
 
 
+def write(path: Path, rows: list[dict[str, Any]]) -> Path:
+    path.write_text("\n".join(map(json.dumps, rows)))
+    return path
+
+
 def look(traffic: list[Path], judge_file: Path, out: Path, **more: object) -> Monitored:
-    return look_at(MonitorRequest(tuple(traffic), judge_file, out, **more))  # type: ignore[arg-type]
+    return core.monitor(traffic, judge_file, out, MonitorSettings(**more))  # type: ignore[arg-type]
 
 
 def test_a_day_later_only_the_new_texts_are_scored(
@@ -111,26 +115,15 @@ def test_page_table_and_exit_codes(
     body = json.loads(capsys.readouterr().out)
     assert [period["name"] for period in body["periods"]] == ["old", "new"]
     assert body["alarm"] is True
-    quiet = ["monitor", *map(str, traffic[:6]), *command[-5:]]
-    assert main([*quiet, "--baseline", "2026-11-01"]) == 0
+    assert main(["monitor", *map(str, traffic[:6]), *command[-5:]]) == 0
     page = (tmp_path / "monitor.html").read_text()
     assert "nothing has moved beyond chance" in page
     assert "<script" not in page
     table = (tmp_path / "periods.csv").read_text()
     assert table.startswith("period,baseline,texts")
-    direct = core.monitor(traffic[:6], judge_file, tmp_path, baseline=["2026-11-01"])
+    direct = core.monitor(traffic[:6], judge_file, tmp_path)
     assert (direct.n_new, direct.alarm) == (0, False)
     assert (tmp_path / "periods.csv").read_text() == table
-
-
-def test_the_share_of_unsure_verdicts_and_the_files_in_words() -> None:
-    # 8 of the 40 verdicts that could be read of 50 texts
-    period = Period("p", 50, 10, 8, 0, None, None, in_baseline=False)
-    assert unsure_words(period) == "8 (20 %)"
-    assert unsure_words(replace(period, n_unsure=None)) == "—"
-    assert unsure_words(replace(period, n_unread=50, n_unsure=0)) == "0"
-    assert read_words({"a": "plain", "b": "Langfuse", "c": "plain"}) == ["tables: a, c", "Langfuse: b"]
-    assert read_words({f"f{k}": "plain" for k in range(6)}) == ["tables: f0, f1, f2, f3 and 2 others"]
 
 
 def test_hostile_names_stay_words(judge_file: Path, tmp_path: Path) -> None:
@@ -138,8 +131,7 @@ def test_hostile_names_stay_words(judge_file: Path, tmp_path: Path) -> None:
         {"id": f"x{k}", "target": f"Text {k}.", "source": f"Source {k}.", "model": "=1+1<script>alert(1)</script>"}
         for k in range(40)
     ]
-    (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    monitored = look([tmp_path / "t.jsonl"], judge_file, tmp_path / "out", by="version")
+    monitored = look([write(tmp_path / "t.jsonl", rows)], judge_file, tmp_path / "out", by="version")
     assert "<script" not in monitor_page(monitored)
     assert "\n'=1+1" in periods_csv(monitored)
 
@@ -180,7 +172,51 @@ def test_anchors_of_a_few_sources_rule_no_judge_out(
     assert "do not rule the judge out" in seen.finding
 
 
-def test_nothing_is_scored_for_what_cannot_be_watched(traffic: list[Path], judge_file: Path, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no period 'monday'"):
-        look(traffic[:1], judge_file, tmp_path, baseline=("monday",))
-    assert not (tmp_path / VERDICTS).exists()
+def test_nothing_is_scored_for_what_cannot_be_watched(judge_file: Path, tmp_path: Path) -> None:
+    (tmp_path / "timeless.jsonl").write_text(json.dumps({"id": "a", "target": "Text.", "source": "Source."}))
+    with pytest.raises(UsageError, match="no time that can be read"):
+        look([tmp_path / "timeless.jsonl"], judge_file, tmp_path / "out")
+    assert not (tmp_path / "out" / VERDICTS).exists()
+
+
+def test_columns_are_found_by_their_paths_in_logged_json(judge_file: Path, tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = [
+        {
+            "trace": {"id": f"t{k}", "at": 1_795_000_000_000 + k, "model": "m1"},
+            "request": json.dumps({"article": f"Article {k}."}),
+            "response": {"choices": [{"message": {"content": f"Summary {k}." if k else " "}}]},
+            "feedback": [{"value": 3}] if k == 1 else [],
+        }
+        for k in range(3)
+    ]
+    log = write(tmp_path / "log.jsonl", [*rows, rows[1]])
+    paths = {
+        "item_id": "trace.id",
+        "time": "trace.at",
+        "system_id": "trace.model",
+        "source": "request.article",
+        "target": "response.choices[0].message.content",
+        f"human_{ASPECT}": "feedback[0].value",
+    }
+    monitored = look([log], judge_file, tmp_path / "out", mapping=paths)
+    (period,) = monitored.watched.periods
+    assert (period.name, period.n, period.n_labelled, period.n_unread) == ("2026-11-18", 2, 1, 0)
+    assert monitored.left_out == {"rows without a text": 1, "rows whose id came before": 1}
+    assert monitored.n_new == 2
+    with pytest.raises(UsageError, match=r"No file has a column 'trace\.when'"):
+        look([log], judge_file, tmp_path / "more", mapping=paths | {"time": "trace.when"})
+    with pytest.raises(GoldenError, match="No column holds the text to judge"):
+        look([write(tmp_path / "odd.jsonl", [{"x": 1}])], judge_file, tmp_path / "bare")
+
+
+def test_labels_that_come_later_join_their_text(tmp_path: Path) -> None:
+    head = "id,text,model,timestamp,human_clarity\n"
+    (tmp_path / "day.csv").write_text(f"{head}a,One,v1,2026-11-20,\nb,Two,v2,soon,good\n")
+    (tmp_path / "late.csv").write_text(f"{head}a,One,v1,2026-11-20,3\n")
+    rows, labels, left_out = read_traffic([tmp_path / "day.csv", tmp_path / "late.csv"], "clarity", {}, {})
+    assert [(row.item.item_id, row.item.system_id, row.at is None) for row in rows] == [
+        ("a", "v1", False),
+        ("b", "v2", True),
+    ]
+    assert labels == {"a": 3.0}
+    assert left_out == {"rows whose id came before": 1, "labels that are no numbers": 1}

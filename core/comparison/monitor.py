@@ -1,0 +1,462 @@
+"""Monitor what systems write in use: read the texts, score the new ones, score the anchors again, say what moved.
+
+Next to its page and table, the output folder keeps::
+
+    verdicts.jsonl   the verdict on every text scored so far, by the hash of the text: no text is paid for twice
+    anchors.jsonl    one line per look: when, and the score of every anchor
+    monitor.json     the judge file that all of it belongs to
+
+A killed call loses nothing that was read: the new texts are scored with a checkpoint (`core.scoring`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from core.comparison.periods import AnchorLook, By, Movement, Watched, Written, look_again, periods_of, watch
+from core.data.cells import CellError, folded, read_number
+from core.data.columns import HUMAN, mapping_of, read_map
+from core.data.files import LIMITS
+from core.data.findings import FindingLog, first_error, has_errors
+from core.data.items import ITEM_ROLES, RowReader
+from core.data.known_texts import calibration_digests
+from core.data.split import text_digest
+from core.data.tables import open_table
+from core.errors import GoldenError, JobError, UsageError
+from core.files import json_lines, replacing, write_json, write_text
+from core.progress import SILENT, Progress
+from core.providers.base import ReplyStore
+from core.records import FloatArray, GoldenSet, Item, Scale, Scored, content_digest
+from core.stats.mean_records import MeanEstimate
+from core.texts import is_blank
+from core.wording import counted
+
+if TYPE_CHECKING:
+    from core.export.loaded import LoadedJudge
+
+VERDICTS, ANCHORS, STATE, PAGE, TABLE = "verdicts.jsonl", "anchors.jsonl", "monitor.json", "monitor.html", "periods.csv"
+
+ALPHA = 0.05
+"""Chance of any false alarm, ever; half of it goes to the anchors where there are any."""
+
+TIMES = ("timestamp", "time", "start_time", "created_at", "request_time", "timestamp_ms", "date", "day", "at")
+"""Columns that say when a text was written, the likeliest first."""
+
+_MILLISECONDS_FROM = 1e11
+_HEAD = 500
+
+Who = Literal["nobody", "systems", "judge", "cannot be told apart", "too few texts"]
+
+
+@dataclass(frozen=True, slots=True)
+class MonitorSettings:
+    """How to monitor.
+
+    `by` names the periods.  `anchors` is a golden set that is scored anew at every look.  `mapping` is role → column of
+    the texts, with the role ``time`` for when they were written.  `judge` scores with another model than the file's;
+    `accept_edited` takes a judge file that was changed after its export.
+    """
+
+    by: By = "day"
+    anchors: Path | str | None = None
+    mapping: Mapping[str, str] | str | Sequence[str] | None = None
+    judge: str = ""
+    accept_edited: bool = False
+
+
+@dataclass(frozen=True)
+class Monitored:
+    """The periods, what the anchors say (None without anchors), and what was read.
+
+    `left_out` maps what was not read → how many; `n_new` texts were scored now, `n_known` had been before; `notes` are
+    for whoever reads the figures.
+    """
+
+    aspect: str
+    judge: str
+    by: By
+    scale: Scale
+    watched: Watched
+    look: AnchorLook | None
+    n_new: int
+    n_known: int
+    n_labelled: int
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def who(self) -> Who:
+        """Who has moved beyond chance."""
+        if self.look is not None and self.look.moved:
+            return "judge"
+        changes = [period.change for period in self.watched.periods if period.change] + [self.watched.since]
+        moves = [abs(change.value) for change in changes if change.moved and change.value is not None]
+        if moves:
+            reach = None if self.look is None else self.look.most
+            return "systems" if reach is not None and reach < min(moves) else "cannot be told apart"
+        return "nobody" if any(change.reach is not None for change in changes) else "too few texts"
+
+    @property
+    def alarm(self) -> bool:
+        """Whether anything has moved."""
+        return self.who in ("systems", "judge", "cannot be told apart")
+
+    @property
+    def finding(self) -> str:
+        """The result in a sentence or two."""
+        watched, what = self.watched, f"Judged {self.aspect} by {self.by}"
+        baseline = [period for period in watched.periods if period.in_baseline]
+        ends = f"{baseline[0].name}{f' to {baseline[-1].name}' if len(baseline) > 1 else ''}"
+        since = f"since the baseline ({ends})"
+        if self.who == "too few texts":
+            why = f"After the baseline: {watched.since.reason or 'no period has enough texts'}."
+            if watched.since.reason == "no verdicts":
+                why = "All texts lie in the baseline: what comes later is held against it."
+            return f"{what}: whether anything has moved cannot be told yet. {why}"
+        if self.who == "nobody":
+            changes = [("all that came after it", watched.since)]
+            changes += [(period.name, period.change) for period in reversed(watched.periods) if period.change]
+            seen = (
+                f" A change of {change.detectable:.2f} in {name} would have been seen in 8 of 10 cases."
+                for name, change in changes
+                if change.detectable is not None
+            )
+            return f"{what}: nothing has moved beyond chance {since}.{next(seen, '')}"
+        moved = watched.moved
+        if self.who == "judge":
+            assert self.look is not None
+            after = " What has moved on the traffic cannot be put down to the systems."
+            return f"The judge itself has moved: {self.look.words}{after if moved or watched.since.moved else ''}"
+        moves, people = f"all that came after it is {movement_words(watched.since)}", ""
+        if moved:
+            others = f" ({counted(len(moved) - 1, 'other period')} too)" if len(moved) > 1 else ""
+            moves = f"{moved[-1].name} is {movement_words(moved[-1].change)}{others}"
+            corrected = moved[-1].corrected
+            if corrected is not None and corrected.interval is not None:
+                then = baseline[0].corrected if len(baseline) == 1 else None
+                beside = f", the baseline {mean_words(then)}" if then and then.interval else ""
+                people = f" Corrected by people's labels it stands at {mean_words(corrected)}{beside}."
+        if self.who == "systems":
+            still = "has not" if self.look is not None and self.look.most == 0.0 else "has not moved as much"
+            return f"What is judged has moved, and by its anchors the judge {still}: {moves} {since}.{people}"
+        apart = "Whether the systems or the judge moved cannot be told without anchors that were scored before and now."
+        if self.look is not None and self.look.n > 1:
+            apart = "Whether the systems or the judge moved cannot be told: the anchors do not rule the judge out."
+        return f"{what}: {moves} {since}.{people} {apart}"
+
+    def as_json(self) -> dict[str, Any]:
+        """The JSON answer of `monitor`."""
+        return {
+            "aspect": self.aspect,
+            "judge": self.judge,
+            "by": self.by,
+            "scale": [self.scale.low, self.scale.high],
+            "finding": self.finding,
+            "moved": self.who,
+            "alarm": self.alarm,
+            "alpha": self.watched.alpha,
+            "since_baseline": self.watched.since.as_json(),
+            "periods": [period.as_json() for period in self.watched.periods],
+            "anchors": None if self.look is None else self.look.as_json(),
+            "n_new": self.n_new,
+            "n_known": self.n_known,
+            "n_labelled": self.n_labelled,
+            "left_out": dict(self.left_out),
+            "notes": list(self.notes),
+        }
+
+
+def movement_words(change: Movement | None) -> str:
+    """E.g. "down by 0.31, ±0.12"; "" for the baseline."""
+    if change is None:
+        return ""
+    if change.value is None:
+        return f"— ({change.reason})"
+    way = f"{'down' if change.value < 0 else 'up'} by {abs(change.value):.2f}"
+    return f"{way}, ±{change.reach:.2f}" if change.reach is not None else f"{way} ({change.reason})"
+
+
+def mean_words(estimate: MeanEstimate | None) -> str:
+    """A corrected mean with its interval, or why there is none."""
+    if estimate is None:
+        return "—"
+    if estimate.value is None:
+        return f"— ({estimate.reason})"
+    ends = "" if estimate.interval is None else f" [{estimate.interval.low:.2f}, {estimate.interval.high:.2f}]"
+    return f"{estimate.value:.2f}{ends}"
+
+
+def monitor(
+    traffic: Path | str | Sequence[Path | str],
+    judge_file: Path | str,
+    out: Path | str,
+    settings: MonitorSettings | None = None,
+    *,
+    replies: ReplyStore | None = None,
+    progress: Progress = SILENT,
+) -> Monitored:
+    """Test whether quality moved in use, and whether the systems or the judge moved.
+
+    Look as often as you like: the chance of any false alarm, ever, is 5 %.  `traffic` are tables of texts, some with
+    raters' labels in the column ``human_<aspect>``; no text is scored twice with the same `out`, which gets
+    `monitor.html` and `periods.csv`.  `replies` answers requests on texts; anchors are always asked anew.
+
+    Raises:
+        GoldenError: A file cannot be read, or its labels are off the judge's scale.
+        JobError: The folder belongs to another judge.
+        UsageError: Texts without times where periods are days or weeks.
+        JudgeError, ProviderError: As the judge raises them; everything read until then is kept.
+    """
+    from core.api.loading import load_judge
+    from core.data import load_golden
+    from core.export.judge_reading import kept_columns
+    from core.report.monitor_page import monitor_page, periods_csv
+
+    how, file, folder = settings or MonitorSettings(), Path(judge_file), Path(out)
+    paths = [Path(path) for path in ([traffic] if isinstance(traffic, str | Path) else traffic)]
+    with closing(load_judge(file, judge=how.judge or None, accept_edited=how.accept_edited)) as judge:
+        task, kept, given = judge.task, kept_columns(judge.card), read_map(how.mapping)
+        _claim(folder, file, how.judge)
+        rows, labelled, left_out = read_traffic(paths, task.aspect, given, kept)
+        periods_of(rows, how.by)  # before anything is paid
+        labels = np.array([labelled.get(row.item.item_id, np.nan) for row in rows], dtype=np.float64)
+        seen = calibration_digests(judge.card)
+        labels[[k for k, row in enumerate(rows) if text_digest(row.item) in seen]] = np.nan
+        off = labels[~np.isnan(labels) & ((labels < task.scale.low) | (labels > task.scale.high))]
+        if off.size:
+            raise GoldenError(
+                f"{off.size:,} of {np.count_nonzero(~np.isnan(labels)):,} labels lie off the judge's scale of "
+                f"{task.scale.low:g} to {task.scale.high:g}, the first at {off[0]:g}. Name the right column with "
+                f"--map {HUMAN}{task.aspect}=COLUMN."
+            )
+        n_known, verdicts = _verdicts(rows, paths, file, folder, how, replies=replies, progress=progress)
+        look = None
+        if how.anchors is not None:
+            mapping = {role: column for role, column in given.items() if role != "time"}
+            look = _look(judge, load_golden(how.anchors, kept=kept | mapping), folder)
+        marks, spec = judge.marks, judge.spec
+    scores = np.array([_on_scale(verdicts.get(text_key(row.item), {})) for row in rows], dtype=np.float64)
+    monitored = Monitored(
+        task.aspect,
+        spec,
+        how.by,
+        task.scale,
+        watch(rows, scores, labels, task.scale, by=how.by, alpha=ALPHA if look is None else ALPHA / 2),
+        look,
+        n_new=len(verdicts) - n_known,
+        n_known=n_known,
+        n_labelled=int((~np.isnan(labels)).sum()),
+        left_out=left_out,
+        notes=marks,
+    )
+    write_text(folder / PAGE, monitor_page(monitored))
+    write_text(folder / TABLE, periods_csv(monitored))
+    return monitored
+
+
+def text_key(item: Item) -> str:
+    """What a text is known by: what it says, whoever wrote it."""
+    texts = [item.source, item.context, item.target, list(item.references)]
+    return content_digest("text", texts).partition(":")[2]
+
+
+def _on_scale(line: Mapping[str, Any]) -> float:
+    """The score on the human scale where the judge has a map to it."""
+    score = line.get("score") if line.get("calibrated") is None else line["calibrated"]
+    return np.nan if score is None else float(score)
+
+
+# ── the texts ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def read_traffic(
+    paths: Sequence[Path], aspect: str, given: Mapping[str, str], kept: Mapping[str, str]
+) -> tuple[list[Written], dict[str, float], dict[str, int]]:
+    """The texts of all `paths` in their order, the mean label by item id, and what was left out → how many.
+
+    `given`: role → column; each file has some of these columns.  `kept`: as `load_golden` takes it.  UsageError for a
+    given column that is in no file.  GoldenError for a file that cannot be read, or where no file holds a text.
+    """
+    rows: dict[str, Written] = {}
+    labels: dict[str, list[float]] = defaultdict(list)
+    left_out, all_columns = Counter[str](), dict[str, None]()
+    kept = {role: column for role, column in kept.items() if role in ITEM_ROLES or role.startswith(HUMAN)}
+    for path in paths:
+        table = open_table(path, max_mb=None, max_rows=LIMITS.items, paths={*given.values(), *kept.values()})
+        looked = table.rows()
+        head = list(islice(looked, _HEAD))
+        columns = looked.columns
+        all_columns |= dict.fromkeys(columns)
+        own = {role: column for role, column in given.items() if column in columns and role != "time"}
+        mapping = mapping_of(columns, head, own, kept)
+        if "target" not in mapping.roles or mapping.layout == "long":
+            raise GoldenError(
+                f"No column holds the text to judge. There are: {', '.join(columns)[:300]}. Name it with --map "
+                "target=COLUMN; --map target=output.text names a field within an object.",
+                file=path.name,
+            )
+        log = FindingLog()
+        reader, names = RowReader(mapping, log), {folded(column): column for column in columns}
+        time = given.get("time") or next((names[name] for name in TIMES if name in names), "")
+        label = mapping.roles.get(HUMAN + aspect) or names.get(HUMAN + folded(aspect), "")
+        for place, row in enumerate(cells := table.rows(), start=1):
+            item = reader.read(place, cells.number, row)
+            if is_blank(item.target):
+                left_out["rows without a text"] += 1
+                continue
+            if item.item_id in rows:
+                left_out["rows whose id came before"] += 1
+            else:
+                rows[item.item_id] = Written(item, time_in(row.get(time)))
+            try:
+                if label and (number := read_number(row.get(label))) is not None:
+                    labels[item.item_id].append(number)
+            except CellError:
+                left_out["labels that are no numbers"] += 1
+        if has_errors(findings := log.sorted()):
+            raise first_error(findings, path.name)
+    if lacking := [column for column in given.values() if column not in all_columns]:
+        raise UsageError(f"No file has a column {lacking[0][:60]!r}. There are: {', '.join(all_columns)[:400]}.")
+    if not rows:
+        raise GoldenError(f"There is no text to judge in {', '.join(path.name for path in paths)}.")
+    return list(rows.values()), {item_id: fmean(given) for item_id, given in labels.items()}, dict(left_out)
+
+
+def time_in(cell: Any) -> datetime | None:
+    """A moment in UTC: ISO text, seconds or milliseconds since 1970, a day; None for anything else."""
+    try:
+        if isinstance(cell, datetime):
+            moment = cell
+        elif isinstance(cell, int | float) and not isinstance(cell, bool):
+            moment = datetime.fromtimestamp(cell / 1000 if cell > _MILLISECONDS_FROM else cell, UTC)
+        else:
+            moment = datetime.fromisoformat(str(cell).strip())
+    except (OverflowError, OSError, ValueError):
+        return None
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+# ── the folder ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _claim(folder: Path, judge_file: Path, model: str) -> None:
+    """Note which judge the folder is of; JobError where it is of another one."""
+    from core.scoring.item_file import file_digest
+
+    own = {"judge": file_digest(judge_file), "model": model}
+    state = folder / STATE
+    if not state.exists():
+        try:
+            write_json(state, own)
+        except OSError as error:
+            raise UsageError(f"{folder}: cannot be written ({error.strerror}). Choose another --out.") from error
+        return
+    try:
+        known = json.loads(state.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise JobError(f"{state}: cannot be read ({error}). Give another --out.") from error
+    if known != own:
+        raise JobError(
+            f"{folder} holds verdicts of another judge file or model, which cannot be compared with those of "
+            f"{judge_file.name}. Give another --out, or the judge that it was started with."
+        )
+
+
+def _kept(path: Path) -> Iterator[dict[str, Any]]:
+    """The lines of a file of the folder; JobError for what is none."""
+    if not path.exists():
+        return
+    with path.open(encoding="utf-8") as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                body = json.loads(line)
+            except ValueError:
+                body = None
+            if not isinstance(body, dict):
+                raise JobError(f"{path}: line {number} is damaged. Take the line out, or give another --out.")
+            yield body
+
+
+def _verdicts(
+    rows: Sequence[Written],
+    paths: Sequence[Path],
+    judge_file: Path,
+    folder: Path,
+    how: MonitorSettings,
+    *,
+    replies: ReplyStore | None,
+    progress: Progress,
+) -> tuple[int, dict[str, dict[str, Any]]]:
+    """How many texts had a score before, and the lines of all, by their keys; what was unread is asked again.
+
+    The file of the new texts is named by what is in it: the same call resumes it.
+    """
+    from core.export.judge_reading import kind_of_file
+    from core.scoring import ScoreRequest, score_file, score_fused
+
+    known = {line["item_id"]: line for line in _kept(folder / VERDICTS) if line.get("score") is not None}
+    n_known = len(known)
+    fresh: dict[str, Item] = {}
+    for row in rows:
+        if (key := text_key(row.item)) not in known:
+            fresh.setdefault(key, row.item)
+    if not fresh:
+        return n_known, known
+    name = content_digest("texts", sorted(fresh)).partition(":")[2][:12]
+    texts, out = folder / f"new-{name}.jsonl", folder / f"new-{name}.verdicts.jsonl"
+    parts = ("system_id", "source_id", "source", "context", "target", "references")
+    lines = (
+        {part: cell for part in parts if (cell := getattr(item, part))} | {"item_id": key}
+        for key, item in fresh.items()
+    )
+    write_text(texts, json_lines(lines))
+    request = ScoreRequest(texts, judge_file, out, how.judge, how.accept_edited)
+    try:
+        if kind_of_file(judge_file) == "fusion":
+            score_fused(request, replies=replies)
+        else:
+            score_file(request, replies=replies, progress=progress)
+    except GoldenError as error:  # of a file that nobody but this command knows
+        raise GoldenError(error.message, file=", ".join(path.name for path in paths)) from error
+    known |= {line["item_id"]: line for line in _kept(out)}
+    with replacing(folder / VERDICTS) as place:
+        write_text(place, json_lines(known.values()))
+    for left in folder.glob("new-*"):
+        left.unlink(missing_ok=True)
+    return n_known, known
+
+
+def _look(judge: LoadedJudge, golden: GoldenSet, folder: Path) -> AnchorLook:
+    """Score the anchors anew, note the look, and compare it with the first one."""
+    aspect = judge.task.aspect
+    labels: FloatArray = golden.labels(aspect) if aspect in golden.aspects else np.full(len(golden.items), np.nan)
+    places = {text_key(item): k for k, item in enumerate(golden.items)}
+    positions = list(places.values())
+    metrics = {name: tuple(column[k] for k in positions) for name, column in golden.metrics.items()}
+    verdicts = judge.score([golden.items[k] for k in positions], metrics=metrics)
+    now = {
+        key: verdict.value if verdict.calibrated is None else verdict.calibrated
+        for key, verdict in zip(places, verdicts, strict=True)
+        if isinstance(verdict, Scored)
+    }
+    path = folder / ANCHORS
+    lines = [*_kept(path), {"at": datetime.now(UTC).isoformat(timespec="seconds"), "scores": now}]
+    with replacing(path) as place:
+        write_text(place, json_lines(lines))
+    looks = [{key: score for key, score in line["scores"].items() if key in places} for line in lines]
+    if not looks[0]:
+        raise JobError(f"None of the anchors was among those of the first look in {folder}. Give the same --anchors.")
+    known = {key: float(labels[k]) for key, k in places.items() if not np.isnan(labels[k])}
+    sources = {key: golden.items[k].source_id or key for key, k in places.items()}
+    return look_again(looks, known, sources, ALPHA / 2)
