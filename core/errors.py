@@ -60,11 +60,7 @@ class AspectError(GoldenError):
 
 
 class DownloadError(ConcordError):
-    """A file cannot be fetched; the message names the address.  `offline`: no server could be reached at all."""
-
-    def __init__(self, message: str, *, address: str, offline: bool = False) -> None:
-        super().__init__(message)
-        self.address, self.offline = address, offline
+    """A file cannot be fetched; the message names the address."""
 
 
 class ArchiveError(ConcordError):

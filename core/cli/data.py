@@ -18,7 +18,7 @@ from core.cli.options import (
     VerboseFlag,
     chosen_ranks,
 )
-from core.cli.output import notes, place, progress_bar, tell
+from core.cli.output import notes, place, tell
 from core.errors import UsageError
 from core.wording import counted
 
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from core.data.public_sets import Benchmark
 
 commands = typer.Typer(add_completion=False)
-
-_COMPARED = {"catalogue": "equal to the catalogue's", "earlier fetch": "equal to that of the earlier fetch"}
 
 
 @commands.command(rich_help_panel="Judge")
@@ -58,13 +56,12 @@ def fetch(
     files: Annotated[
         list[Path] | None, typer.Option("--from", help="Convert a file downloaded by hand; once for each file.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite, and accept what changed at its home.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite, and accept a set of another size.")] = False,
     show: Annotated[bool, typer.Option("--list", help="The sets, their licences and addresses.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Download a public set of human ratings and convert it to a golden set."""
     from core.data.public_sets import CATALOGUE, fetch_benchmark, find_benchmark
-    from core.settings import Settings
 
     if show:
         tell({"benchmarks": [benchmark.as_json() for benchmark in CATALOGUE]}, _catalogue_words(CATALOGUE), as_json)
@@ -73,17 +70,7 @@ def fetch(
         known = ", ".join(benchmark.name for benchmark in CATALOGUE)
         raise UsageError(f"Name the set to fetch: {known}. --list tells more.")
     benchmark = find_benchmark(name)
-    record = Settings.from_environment().home / "benchmarks" / f"{benchmark.name}.json"
-    with progress_bar("MB") as bar:
-        fetched = fetch_benchmark(
-            benchmark,
-            out or Path(f"{benchmark.name}.jsonl"),
-            record=record,
-            files=files or (),
-            force=force,
-            progress=lambda file, done, of: bar(file, done / 1e6, None if of is None else of / 1e6),
-        )
-    body = fetched.as_json()
+    body = fetch_benchmark(benchmark, out or Path(f"{benchmark.name}.jsonl"), files=files or (), force=force).as_json()
     tell(body, _fetched_words(body), as_json)
 
 
@@ -109,7 +96,7 @@ def _fetched_words(body: dict[str, Any]) -> list[str]:
         lines.append(f"  {aspect}: {counted(facts['n_labelled'], 'label')} on {low:g} to {high:g}, {raters}")
     for file in body["files"]:
         size = f"{file['n_bytes'] / 1e6:,.2f} MB, sha256 {file['sha256'][:12]}…"
-        compared = _COMPARED.get(file["checked"], "with nothing to compare it with")
+        compared = "equal to the catalogue's" if file["checked"] == "catalogue" else "with nothing to compare it with"
         pinned = "; the address names a commit" if file["pinned"] else ""
         lines.append(f"{file['file']}: {size} {compared}{pinned} ({file['address']})")
     lines += notes(*body["notes"])

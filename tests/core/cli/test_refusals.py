@@ -67,11 +67,11 @@ REFUSED: list[tuple[str, tuple[int, str], str]] = [
     (f"{STYLES} --aspect fluency --criteria plan.txt", USAGE, "--criteria is for one --aspect"),
     ("fetch", USAGE, "Name the set to fetch: summeval, newsroom,"),
     ("fetch sumeval", USAGE, "There is no benchmark 'sumeval'; known are summeval,"),
-    ("fetch asset --from nowhere.csv", USAGE, "nowhere.csv: there is no such file"),
-    ("fetch asset --from a --from b", USAGE, "is made from human_ratings.csv; 2"),
-    ("fetch asset --out x.csv", USAGE, "ending in .jsonl; 'x.csv' came"),
+    ("fetch newsroom --from nowhere.csv", USAGE, "nowhere.csv: there is no such file"),
+    ("fetch newsroom --from a --from b", USAGE, "is made from newsroom-human-eval.csv; 2"),
+    ("fetch newsroom --out x.csv", USAGE, "ending in .jsonl; 'x.csv' came"),
     ("fetch summeval --from model_annotations.aligned.jsonl", USAGE, "SummEval needs summeval.json as well"),
-    ("fetch asset --from model_annotations.aligned.jsonl", GOLDEN, "'original'"),
+    ("fetch newsroom --from model_annotations.aligned.jsonl", GOLDEN, "column 'ArticleID': the field is missing"),
 ]
 
 

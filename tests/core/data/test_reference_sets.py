@@ -161,12 +161,11 @@ def test_summeval_panels_and_extra_columns(shared_data: Path) -> None:
 
 
 def test_the_catalogue_states_the_size_aspects_and_scales_of_the_sets() -> None:
-    other_names = {"persona-chat": "usr_persona_chat", "asset": "asset_ratings"}
     for benchmark in CATALOGUE:
-        name = other_names.get(benchmark.name, benchmark.name.replace("-", "_"))
+        name = benchmark.name.replace("-", "_")
         assert (benchmark.n_items, benchmark.n_sources) == (SETS[name].n_items, SETS[name].n_sources)
         scales = {labels.aspect: labels.scale for labels in LABELS if labels.name == name}
-        ends = {aspect: (low, high) for aspect, (_, low, high) in benchmark.convert.keywords["aspects"].items()}
+        ends = {aspect: (low, high) for aspect, (_, low, high) in benchmark.aspects.items()}
         assert ends == {aspect: (scale.low, scale.high) for aspect, scale in scales.items()}
 
 

@@ -13,7 +13,6 @@ from core.data.public_sets import find_benchmark
 from tests.core.data.conftest import as_csv, as_jsonl
 
 Table = list[dict[str, Any]]
-METRICS = find_benchmark("sfres").parts[1].columns[4:-3]  # between the names and the labels
 
 
 def as_json(rows: Table) -> bytes:
@@ -63,20 +62,6 @@ def newsroom_ratings() -> Table:
     ]
 
 
-def qags_votes() -> Table:
-    def sentence(text: str, votes: dict[int, str]) -> dict[str, Any]:
-        return {"sentence": text, "responses": [of("worker_id response", *vote) for vote in votes.items()]}
-
-    first = sentence("A train stopped.", {0: "yes", 3: "yes", 7: "no"})
-    second = sentence("Ten were hurt.", {7: "no", 0: "no", 3: "no"})
-    third = sentence("Rain fell.", {0: "yes", 1: "yes", 2: "yes"})
-    fourth = sentence("On the town.", {0: "yes", 1: "yes", 9: "no"})
-    return [
-        of("article summary_sentences", "A train stopped. Nobody was hurt.", [first, second]),
-        of("article summary_sentences", "Rain fell on the town.", [third, fourth]),
-    ]
-
-
 def dialogues() -> Table:
     def dialogue(
         context: str, fact: str, raters: str, *natural_and_overall: tuple[list[int], list[int]]
@@ -104,37 +89,6 @@ def dialogues() -> Table:
     ]
 
 
-PHRASES = [  # data, text, informativeness, naturalness, quality, system
-    ("inform(name='blue inn',area=north)", "Blue inn , is in the north .", 5, 4.5, 4, "LOLS"),
-    ("confirm(area=dont_care)", "You do not care ?", 1, 1, 1.5, "LOLS"),
-    ("inform(name='blue inn',area=north)", "Blue inn is up north .", 6, 6, 6, "RNNLG"),
-    ("inform(name='blue inn',area=north)", "Blue inn is up north .", 6, 6, 6, "RNNLG"),
-    ("confirm(area=dont_care)", "So any area will do ?", 4, 5, 5.5, "RNNLG"),
-]
-
-
-def data_to_text_texts() -> Table:
-    return [
-        {"doc_id": row, "source": data, "reference": "Any area ?", "system_output": text}
-        | {"scores": of("informativeness naturalness overall", *labels)}
-        for row, (data, text, *labels, _) in enumerate(PHRASES)
-    ]
-
-
-def data_to_text_metrics() -> Table:
-    def row(dataset: str, phrase: tuple[Any, ...], bleu: float) -> dict[str, Any]:
-        data, text, *labels, system = phrase
-        metrics = dict.fromkeys(METRICS, 0.5) | {"Bleu_1": bleu, "TER": "NA"}
-        spaced = text.lower().replace(" ,", ",").replace(" .", ".")
-        names = of("dataset system mr_type mr sys_ref", dataset, system, "inform", data, spaced)
-        return names | metrics | of("informativeness naturalness quality", *labels)
-
-    other = ("inform(name=x)", "x.", 3, 3, 3, "Dusek")
-    return [row("BAGEL", other, 0.1)] + [
-        row(dataset, phrase, (2 + slot) / 10) for dataset in ("SFHOT", "SFRES") for slot, phrase in enumerate(PHRASES)
-    ]
-
-
 def webnlg_ratings() -> Table:
     names = "X_unit_id X_worker_id fluency grammaticality semantic_adequacy mr team text category type bleu meteor ter "
     texts = {"webnlg": "lagos is in nigeria .\n", "melbourne": "lagos, nigeria.", "tilburg-pipe": ""}
@@ -150,30 +104,13 @@ def webnlg_ratings() -> Table:
     return rows
 
 
-def asset_ratings() -> Table:
-    columns = "original simplification original_sentence_id aspect worker_id rating"
-    texts = "The man, who was tall, left house {}.", "The tall man left house {}."
-    return [
-        of(columns, *(text.format(sentence) for text in texts), sentence, aspect, worker, worker + sentence)
-        for sentence in (7, 8)
-        for worker in (12, 3, 5)
-        for aspect in ("meaning", "fluency", "simplicity")
-    ]
-
-
 def raw_files(name: str) -> dict[str, bytes]:
     """File name → content of a set."""
     bodies: dict[str, list[bytes]] = {
         "summeval": [as_json(summeval_texts()), as_jsonl(summeval_ratings())],
         "newsroom": [as_csv(newsroom_ratings())],
-        "qags-cnndm": [as_jsonl(qags_votes())],
-        "qags-xsum": [as_jsonl(qags_votes())],
-        "sfres": [as_json(data_to_text_texts()), as_csv(data_to_text_metrics())],
-        "sfhot": [as_json(data_to_text_texts()), as_csv(data_to_text_metrics())],
         "topical-chat": [as_json(dialogues())],
-        "persona-chat": [as_json(dialogues())],
         "webnlg": [as_csv(webnlg_ratings())],
-        "asset": [as_csv(asset_ratings())],
     }
     return dict(zip((part.file for part in find_benchmark(name).parts), bodies[name], strict=True))
 
