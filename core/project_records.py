@@ -66,6 +66,10 @@ class ProjectSummary:
     def imported(self) -> bool:
         return self.imported_at is not None
 
+    def came_with(self, run: Run) -> bool:
+        """Whether a run came with this imported project; such a run is read-only."""
+        return self.imported_at is not None and run.created_at <= self.imported_at
+
 
 @dataclass(frozen=True, slots=True)
 class AspectSummary:

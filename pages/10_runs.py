@@ -5,7 +5,7 @@ import streamlit as st
 from core import projects
 from core.project_records import Run
 from core.projects.analyses import RecheckRequest
-from pages.components import consent, grid, live, log_view, people_view, run_view, runs_table, state
+from pages.components import grid, live, log_view, people_view, run_view, runs_table, state
 from pages.components.log_view import pages_of
 from pages.components.page import Opened, finding, link_to, open_page
 from pages.components.screens import plain
@@ -71,12 +71,11 @@ def draw_picked(page: Opened, run: Run) -> None:
         st.markdown(f"**{plain(run.title)}**")
         if run.status == "done":
             st.markdown(f":green-badge[done] {plain(runs_table.ended_words(run))}")
+            run_view.note_imported(page, run)
         else:
             run_view.draw_status(page, run)
         if run.status in ("done", "budget"):
             run_view.draw_unread(page, run)
-        if run.finished and not run.resumable:
-            consent.ask(page, run.run_id)
         if run.kind == "calibration":
             link_to("calibrate", "Open in Calibrate", icon=":material/tune:", run=run.run_id)
         if run.kind == "round":

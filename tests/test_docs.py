@@ -23,7 +23,7 @@ BROUGHT = {"node_modules", ".venv"}  # tools that adapters are run in
 OURS = (file for part in PARTS for file in sorted((ROOT / part).rglob("README.md")) if not BROUGHT & {*file.parts})
 AT_THE_TOP = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "llms.txt")
 DOCUMENTS = {path.relative_to(ROOT): path.read_text("utf-8") for path in (*AT_THE_TOP, *OURS)}
-LEAVING = {"allow-endpoint", "backup", "health", "prune", "restore"}
+LEAVING = {"backup", "health", "prune", "restore"}
 """Commands that are about to be removed, and so are not documented."""
 
 CELLS = {

@@ -1,4 +1,4 @@
-"""The commands about kept projects: report, export-project, import-project, allow-endpoint, demo."""
+"""The commands about kept projects: report, export-project, import-project, demo."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from core.errors import UsageError
 
 if TYPE_CHECKING:
     from core.calibration.records import LeaderboardSnapshot
-    from core.projects.consent import AskedEndpoint
 
 commands = typer.Typer(add_completion=False)
 _ROOT = Path(__file__).parents[2]
@@ -149,38 +148,14 @@ def import_project(
         "holds": asdict(imported.holds),
         "runs_renamed": imported.runs_renamed,
         "home": str(settings.home),
-        "endpoints": [{"endpoint": named.endpoint, "models": list(named.models)} for named in imported.endpoints],
     }
     lines = [f"{imported.project.name}: {imported.holds.words}."]
     if imported.renamed:
         lines.append("Its name was taken here, so it got another.")
     if imported.runs_renamed:
         lines.append(f"Runs that have a new id, since theirs is taken here: {imported.runs_renamed}.")
-    if imported.endpoints:
-        lines.append("Its runs and judges name these endpoints; nothing is sent there before allow-endpoint says so:")
-        lines += [f"  {e.endpoint or 'the usual one here'}: {', '.join(e.models)}" for e in imported.endpoints]
-    tell(body, lines, as_json)
-
-
-@commands.command("allow-endpoint", rich_help_panel="Projects")
-def allow_endpoint(
-    project: Annotated[str, typer.Argument(help="The imported project's name, or its id.")],
-    endpoint: Annotated[str, typer.Argument(help="A base URL; without one, those that its runs ask are listed.")] = "",
-    with_key: Annotated[
-        bool, typer.Option("--with-key", help="Send OPENAI_API_KEY there too, though it is no usual endpoint here.")
-    ] = False,
-    as_json: JsonFlag = False,
-) -> None:
-    """Let an imported project send the texts of its items to an endpoint, or list the endpoints that its runs ask."""
-    from core import projects
-
-    settings, store = settings_and_store()
-    project_id = projects.find_project(store, project).project_id
-    if endpoint:
-        projects.allow_endpoint(store, settings, project_id, endpoint, with_key=with_key)
-    listed = projects.endpoints_of_project(store, settings, project_id)
-    body = {"project": project_id, "endpoints": [_endpoint_json(endpoint) for endpoint in listed]}
-    lines = [_endpoint_words(endpoint) for endpoint in listed] or ["Nothing in this project waits for a word."]
+    if imported.holds.runs:
+        lines.append("Its runs are read-only. To run anything, start a calibration with a judge that you choose.")
     tell(body, lines, as_json)
 
 
@@ -264,16 +239,3 @@ def _ranking(now: LeaderboardSnapshot) -> Any:
         words = " ".join(candidate.criteria.text.split()) or "(no criteria)"
         table.add_row(number(value), candidate.status, words[:_WIDTH])
     return table
-
-
-def _endpoint_json(endpoint: AskedEndpoint) -> dict[str, Any]:
-    body = asdict(endpoint) | {"models": list(endpoint.models)}
-    at = None if endpoint.at is None else endpoint.at.isoformat(timespec="seconds")
-    return {name: body[name] for name in ("endpoint", "models", "allowed", "with_key", "by")} | {"at": at}
-
-
-def _endpoint_words(endpoint: AskedEndpoint) -> str:
-    models = f" ({', '.join(endpoint.models)})" if endpoint.models else ""
-    if not endpoint.allowed:
-        return f"not allowed  {endpoint.endpoint}{models}"
-    return f"allowed {'with' if endpoint.with_key else 'without'} the key  {endpoint.endpoint}{models}"

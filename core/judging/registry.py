@@ -9,9 +9,9 @@
 `scripted:newsroom`            the simulated reader of the demo's notifications
 =============================  =====================================================================================
 
-A judge that a person names here and now gets the key.  One that a file names gets it only where it may go anyway; what
-came with a project asks nobody until a person says so (`core.projects.consent`).  Whoever makes a judge and says
-nothing gets the careful gate.
+A judge that a person names here and now gets the key.  One that a file names gets it only where it may go anyway; one
+that came with an imported project asks nobody (`core.projects.runs.require_made_here`).  Whoever makes a judge and
+says nothing gets the careful gate.
 """
 
 from __future__ import annotations

@@ -24,9 +24,9 @@ from core.projects.calibration import (
     judge_file,
     judge_runs,
     keeping_sides,
+    key_named,
     start_calibration,
 )
-from core.projects.consent import allow_endpoint, endpoints_of_project, endpoints_of_run, key_named
 from core.projects.criteria import (
     add_comment,
     copy_criteria,
@@ -168,7 +168,7 @@ from core.projects.runs import (
 )
 from core.projects.styles import estimate_styles, find_steps, run_steps, save_steps, start_styles, styles_so_far
 from core.projects.together import estimate_together, start_together, together_files, together_offer
-from core.projects.transfer import export_project, import_project, preview_project, preview_upload
+from core.projects.transfer import export_project, import_project, preview_project
 from core.projects.triage import list_triage, save_triage, triage_items, undo_triage
 from core.projects.trial import start_trial, trial_items
 

@@ -16,7 +16,6 @@ from core.calibration.records import Estimate
 from core.comparison.recheck import Recheck, RecheckSettings, newer_items, recheck
 from core.errors import JobError, UsageError
 from core.project_records import WITH_RESULT, Run
-from core.projects.consent import gate_of
 from core.projects.judge_line import judge_line
 from core.projects.project_list import require_aspect
 from core.projects.roles import requires
@@ -72,14 +71,13 @@ def estimate_ablation(store: Store, settings: Settings, request: AblationRequest
     """
     from core.calibration.ablate import steps_in_force
     from core.calibration.variants import known_scores, plan_of
-    from core.judging.registry import restore_judge
+    from core.judging.registry import SILENT, restore_judge
 
     _require_calibration(store, request)
     calibration = load_calibration(store, request.run_id)
     golden = store.goldens.load(request.golden_id)
-    gate = gate_of(store, store.runs.get(request.run_id), sends=False)
     state = require_judge(store, request.run_id)
-    with closing(restore_judge(state, settings, store.replies, gate=gate)) as judge:
+    with closing(restore_judge(state, settings, store.replies, gate=SILENT)) as judge:
         plan = plan_of(calibration, golden, steps_in_force(judge), with_steps=request.with_steps)
         calls = plan.calls(known_scores(golden, calibration, load_scores(store, request.run_id)))
         words = sum(text_length(criteria.text) for criteria in calibration.chosen) // max(1, len(calibration.chosen))
@@ -256,11 +254,12 @@ def run_recheck(work: RunWork) -> Recheck:
     """Open the judge as its file would be, score, and compare; nothing enters the project's judges."""
     from core.api.loading import restored
     from core.export import final_verdicts, judge_card
+    from core.judging.registry import NAMED
 
     request = work.request(RecheckRequest)
     calibration = load_calibration(work.store, request.run_id)
     old = work.store.goldens.load(work.store.runs.get(request.run_id).golden_id)
-    with closing(restored(judge_card(calibration), work.settings, work.replies, gate=work.gate)) as judge:
+    with closing(restored(judge_card(calibration), work.settings, work.replies, gate=NAMED)) as judge:
         return recheck(
             judge,
             work.golden,

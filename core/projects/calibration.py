@@ -70,6 +70,17 @@ def estimate(store: Store, settings: Settings, request: CalibrationRequest) -> E
         return estimate_of(golden, task, split, request.settings, judge, asking=request.asking, define=request.define)
 
 
+def key_named(settings: Settings, base_url: str) -> str:
+    """The environment variable whose key goes to `base_url` ("": the usual endpoint); "" for none.
+
+    UsageError for what is no base URL, or for a faulty endpoint file.
+    """
+    from core.judging.registry import JudgeSpec, endpoint_of
+    from core.providers.installation import Installation
+
+    return Installation.of(settings).key_name(endpoint_of(JudgeSpec("openai", base_url=base_url), settings))
+
+
 @requires("reviewer", "started a calibration")
 def start_calibration(store: Store, settings: Settings, request: CalibrationRequest) -> str:
     """Start a calibration (`start_run`).  NotFoundError for an unknown golden set, or one without that aspect."""

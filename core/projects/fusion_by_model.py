@@ -236,13 +236,13 @@ def run_fusion(work: RunWork) -> FusionRunView:
     from core.fusion.model_result import Rated
     from core.fusion.plan import PlanError
     from core.judging.asking import Asking
-    from core.judging.registry import language_model
+    from core.judging.registry import NAMED, language_model
 
     request = work.request(FusionRequest)
     fusion = model_fusion(work.store, request)
     criteria = fusion.criteria(request.criteria, request.criteria_origins)
     asking = Asking.of(request.judge_spec, references=request.references)
-    opened = language_model(request.judge_spec, work.settings, work.replies, asking=asking, gate=work.gate)
+    opened = language_model(request.judge_spec, work.settings, work.replies, asking=asking, gate=NAMED)
     with closing(opened) as model:
         try:
             ratings = rate_by_model(

@@ -17,11 +17,10 @@ from core.projects.calibration import (
     final_judge,
     sides_of,
 )
-from core.projects.consent import gate_of, require_consent
 from core.projects.judge_line import VersionRequest, enter_measurement, judge_line, version_asked
 from core.projects.project_list import require_aspect
 from core.projects.roles import requires
-from core.projects.runs import JudgeState, RunWork, require_judge, start_run
+from core.projects.runs import JudgeState, RunWork, is_imported, require_judge, start_run
 from core.review.judge_versions import JudgeLine, VersionMade, VersionOrigin
 from core.settings import Settings
 from core.store.results import JUDGE
@@ -63,7 +62,6 @@ def make_version(
     made = VersionMade(base, ids, origin, parent, note.strip(), subject=aspect)
     request = _request(store, project_id, line, made, golden_id=golden_id, held_out=held_out)
     require_judge(store, base)
-    require_consent(store, settings, base)
     entered = store.events.add(project_id, made, store.actor, expected=line.seen if seen is None else seen)
     made_as = [each.made.number for each in judge_line(store, project_id, aspect).versions].index(entered) + 1
     return start_version(store, settings, replace(request, version=made_as))
@@ -109,7 +107,7 @@ def estimate_version(
     from core.calibration.budget import CRITERIA_WORDS
     from core.calibration.fitting import crossing_calls
     from core.data.split import few_labels
-    from core.judging.registry import restore_judge
+    from core.judging.registry import NAMED, restore_judge
     from core.stats import LabelledItems
 
     line = judge_line(store, project_id, aspect)
@@ -121,8 +119,7 @@ def estimate_version(
     split = carried_split(store, request.split_from or base, golden)
     n_held_out = len(split.held_out) if held_out else 0
     calls = (len(ids) + 1) * (len(split.calibration) + n_held_out)
-    state, gate = require_judge(store, base), gate_of(store, store.runs.get(base))
-    with closing(restore_judge(state, settings, store.replies, gate=gate)) as judge:
+    with closing(restore_judge(require_judge(store, base), settings, store.replies, gate=NAMED)) as judge:
         if len(ids) == 1:
             calls += crossing_calls(judge, asked.settings, LabelledItems.of(golden, asked.aspect, split.calibration))
         once = judge.estimate(asked.task(golden), [golden.items[p] for p in split.calibration], CRITERIA_WORDS)
@@ -226,10 +223,12 @@ def _checked(store: Store, project_id: str, aspect: str, criteria_ids: Sequence[
 
 def _base(store: Store, project_id: str, line: JudgeLine) -> str:
     """The calibration whose model, prompt and sampling the next version keeps."""
-    if line.default is not None:
+    if line.default is not None and not is_imported(store, line.default.made.base_run):
         return line.default.made.base_run
+    project = store.projects.get(project_id)
     for run in store.runs.all(project_id):
-        if run.kind == "calibration" and run.aspect == line.aspect and store.results.document(run.run_id, JUDGE):
+        own = run.kind == "calibration" and run.aspect == line.aspect and not project.came_with(run)
+        if own and store.results.document(run.run_id, JUDGE):
             return run.run_id
     raise JobError(f"No calibration of {line.aspect} has come to a judge yet. Start one; it need not be finished.")
 

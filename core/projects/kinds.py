@@ -29,7 +29,6 @@ from core.projects.analyses import (
     start_recheck,
 )
 from core.projects.calibration import CalibrationRequest, enter_calibration, run_calibration, start_calibration
-from core.projects.consent import require_consent
 from core.projects.fusion_by_model import run_fusion, start_fusion
 from core.projects.judge_line import VersionRequest
 from core.projects.judge_versions import enter_version, run_version_measurement, start_version
@@ -38,7 +37,7 @@ from core.projects.repeval import DOCUMENTS, RepEvalOutcome, RepEvalRequest, rea
 from core.projects.rescore import RescoreRequest, RescoreResult, run_rescore, start_rescore
 from core.projects.roles import requires
 from core.projects.rounds import RoundRequest, run_round, start_round
-from core.projects.runs import RunWork, unread_replies
+from core.projects.runs import RunWork, require_made_here, unread_replies
 from core.projects.styles import run_styles, start_styles
 from core.projects.together import TogetherRequest, TogetherResult, run_together, start_together
 from core.projects.trial import TrialRequest, TrialResult, run_trial, start_trial
@@ -187,13 +186,12 @@ def ask_again(store: Store, settings: Settings, run_id: str) -> str:
     """Start a finished run anew, as it was asked for; returns the new run's id.
 
     What could be read is found and costs nothing, so that only the rest is asked again; the finished run keeps its
-    result and its replies.  JobError for a run that goes on, or in which everything was read; ConsentError as
-    `resume_run`.
+    result and its replies.  JobError for a run that goes on, was imported, or in which everything was read.
     """
     run = run_view(store, run_id)
     if not run.finished or not unread_replies(store, run_id):
         raise JobError(f"Run {run_id} ({run.status}) has no unread replies to ask again.")
-    require_consent(store, settings, run_id)
+    require_made_here(store, run_id)
     return KINDS[run.kind].start(store, settings, run.request)
 
 

@@ -25,9 +25,8 @@ from core.jobs.queue import RunProgress
 from core.judging.asking import Asking
 from core.judging.base import DraftBatch, DraftRequest, RefineRequest
 from core.judging.ready import Prepared, made_ready
-from core.judging.registry import Gate, make_judge, restore_judge
+from core.judging.registry import NAMED, make_judge, restore_judge
 from core.project_records import JUDGES, CriteriaAlignment, Run, RunKind, RunRequest, Side, Worker
-from core.projects.consent import allow_named, gate_of, require_consent
 from core.projects.roles import requires
 from core.records import Alignment, Criteria, GoldenSet, JudgeScores, ScoreMatrix, Task
 from core.review.triage import HeldOutAccess
@@ -65,16 +64,14 @@ def start_run(
 
     `run_view(...).outcome` is then the result that `core.projects.kinds.KINDS` names for the kind.  `opens` says why it
     looks at held-out items, if it does, which is written down (`list_held_out_accesses`).  NotFoundError for an unknown
-    project, UsageError for a judge whose URL holds a password, for specs are stored and shown; ConsentError where it
-    would score with the judge of an imported run at an endpoint that nobody here has allowed.
+    project, UsageError for a judge whose URL holds a password, for specs are stored and shown; JobError where it would
+    ask the judge of an imported run.
     """
     if re.search(r"://[^/\s]*@", judge_spec):
         raise UsageError("The judge's URL holds a user name or password. Leave it out; the key goes in OPENAI_API_KEY.")
     store.projects.get(request.project_id)
-    if spec := getattr(request, "judge_spec", ""):
-        allow_named(store, settings, request.project_id, spec)
-    elif judge_run_id := getattr(request, "run_id", ""):
-        require_consent(store, settings, judge_run_id)
+    if judge_run_id := getattr(request, "run_id", ""):
+        require_made_here(store, judge_run_id)
 
     def enter() -> str:
         run_id = store.runs.add(
@@ -111,14 +108,29 @@ def resume_run(store: Store, settings: Settings, run_id: str) -> None:
 
     A failed one asks again what got no reply, or none that can be read, for it may have failed over that.
 
-    JobError for any other run; ConsentError where it was imported and asks an endpoint that nobody here has allowed.
+    JobError for any other run, and for one that was imported.
     """
-    require_consent(store, settings, run_id)
+    require_made_here(store, run_id)
     run = store.runs.get(run_id)
     store.runs.requeue(run_id)
     if run.status == "failed":
         store.replies.of_run(run_id, run.project_id).forget_unread()
     ensure_worker(settings)
+
+
+def is_imported(store: Store, run_id: str) -> bool:
+    """Whether a run came with an imported project."""
+    run = store.runs.get(run_id)
+    return store.projects.get(run.project_id).came_with(run)
+
+
+def require_made_here(store: Store, run_id: str) -> None:
+    """JobError for an imported run: the endpoints, files and models that it names are never used."""
+    if is_imported(store, run_id):
+        raise JobError(
+            f"Run {run_id} was imported and is read-only. To run anything in this project, start a calibration with a "
+            "judge that you choose here."
+        )
 
 
 def unread_replies(store: Store, run_id: str) -> int:
@@ -165,7 +177,11 @@ def kept_judge(store: Store, run_id: str) -> Mapping[str, Any] | None:
 
 
 def require_judge(store: Store, run_id: str) -> Mapping[str, Any]:
-    """The state of the judge that the calibration `run_id` made ready.  JobError while there is none."""
+    """The state of the judge that the calibration `run_id` made ready, to ask it.
+
+    JobError while there is none, and for an imported run.
+    """
+    require_made_here(store, run_id)
     state = kept_judge(store, run_id)
     if state is None:
         raise JobError(f"Run {run_id} has not come to its judge yet; wait for its first candidates.")
@@ -214,10 +230,6 @@ class RunWork:
         """What the run was answered so far, and where new answers go."""
         return self.store.replies.of_run(self.run.run_id, self.run.project_id)
 
-    @cached_property
-    def gate(self) -> Gate:
-        return gate_of(self.store, self.run)
-
     # ── what is kept ─────────────────────────────────────────────────────────────────────────────────────────
 
     def kept(self, name: str, kind: type[T]) -> T | None:
@@ -255,7 +267,7 @@ class RunWork:
     def asking(self, state: Mapping[str, Any], task: Task, prepared: Prepared | None = None) -> Iterator[AskedJudge]:
         """The judge of `state`, made again; its criteria and scores are kept with the run as they come."""
         known = prepared or Prepared()
-        with closing(restore_judge(state, self.settings, self.replies, gate=self.gate)) as judge:
+        with closing(restore_judge(state, self.settings, self.replies, gate=NAMED)) as judge:
             self.progress.remarks = lambda: judge.remarks
             yield _KeptJudge(judge, self.golden, task, self.progress, prepared=known, work=self)
 
@@ -266,7 +278,7 @@ class RunWork:
         if (kept := self.kept(JUDGE, JudgeState)) is not None:
             return kept
         items = [self.golden.items[position] for position in positions]
-        with closing(make_judge(spec, self.settings, self.replies, asking=asking, gate=self.gate)) as judge:
+        with closing(make_judge(spec, self.settings, self.replies, asking=asking, gate=NAMED)) as judge:
             ready, _, prepared = made_ready(judge, task, items, asking, define=define)
             made = JudgeState(judge_state(ready), prepared)
         self.keep(JUDGE, made)

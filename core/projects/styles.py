@@ -68,7 +68,6 @@ def run_styles(work: RunWork) -> StylesView:
         grid_of(work.store, work.golden, work.request(StylesRequest)),
         work.settings,
         work.replies,
-        gate=work.gate,
         enter=work.add_judge,
         steps_of=partial(_steps, work),
         run_id=work.run.run_id,

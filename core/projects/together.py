@@ -205,7 +205,9 @@ def run_together(work: RunWork) -> TogetherResult:
     request, golden = work.request(TogetherRequest), work.golden
     made = _judges_of(work.store, request)
     positions = held_out_of(made)
-    with closing(asked_together(made, work.settings, work.replies, work.gate)) as judges:
+    from core.judging.registry import NAMED
+
+    with closing(asked_together(made, work.settings, work.replies, NAMED)) as judges:
         work.progress.remarks = lambda: judges.remarks
         verdicts = _asked(work, judges, positions)
         usage = judges.spent

@@ -1,16 +1,16 @@
 """A project as one file, and back: exported from one moment of the store, checked whole before it is imported.
 
 An import never changes what is there.  It makes a project with a new id and, where the name is taken, the next free
-one; golden sets are the same under their hash everywhere and are shared; replies that came along serve this project's
-runs alone.  Entries of its log keep who did what and when, and are marked as imported by their role.
+one; golden sets are the same under their hash everywhere and are shared.  Golden sets, labels and criteria can be used
+like any other.  Runs that came along are read-only (`core.projects.runs.require_made_here`): no endpoint, file or model
+that they name is used.  Entries of the log keep who did what and when, and are marked as imported by their role.
 """
 
 from __future__ import annotations
 
-import io
 import os
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,19 +18,15 @@ from pathlib import Path
 from typing import IO, Any
 
 from core.errors import ArchiveError, UsageError
-from core.export.archive.checking import Contents, Shapes, check_archive
-from core.export.archive.container import Archive, Limits, Manifest, Writer
 from core.files import saving
 from core.project_records import ProjectSummary, moment
-from core.projects.consent import NamedEndpoint
+from core.projects.archive import Archive, Contents, Manifest, Shapes, Writer, check_rows
 from core.projects.kinds import KINDS
 from core.projects.project_list import LONGEST_NAME
 from core.projects.roles import requires
 from core.projects.runs import JudgeState
 from core.review.log import Action
-from core.sandbox import Allowance, Job, Reader, RefusedError
 from core.settings import Settings
-from core.store.codec import Packed, pack, unpack
 from core.store.results import JUDGE, RESULT
 from core.store.schema import HEAD
 from core.store.store import Store
@@ -38,12 +34,6 @@ from core.store.transfer import UNFINISHED, Arrival
 from core.texts import visible_name
 from core.version import VERSION
 from core.wording import counted
-
-_FILE = "recorded:"
-_SMALL = 10_000_000
-"""Bytes of rows that are checked where they are."""
-
-_READER = Reader("core.projects.transfer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +91,7 @@ class Exported:
 
 @dataclass(frozen=True, slots=True)
 class Arriving:
-    """What a project's file says and holds, all of it checked, before anything is made of it.
-
-    `endpoints` are all endpoints that occur in it, with the models asked there ("" is this installation's usual one):
-    nothing is sent to any of them before a person here allows it.  `files` are files of this machine that its judges
-    name, which are not read, `models` what its RepEval runs and metrics load.
-    """
+    """What a project's file says and holds, every row of it checked, before anything is made of it."""
 
     project: str
     exported: str
@@ -115,10 +100,6 @@ class Arriving:
     digest: str
     holds: Holdings
     golden_names: tuple[str, ...]
-    endpoints: tuple[NamedEndpoint, ...]
-    files: tuple[str, ...]
-    models: tuple[str, ...]
-    people: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +111,6 @@ class Imported:
     renamed: bool
     runs_renamed: int
     digest: str
-    endpoints: tuple[NamedEndpoint, ...]
 
     @property
     def project_id(self) -> str:
@@ -147,8 +127,7 @@ def export_project(store: Store, settings: Settings, project_id: str, path: Path
     project = store.projects.get(project_id)
     unfinished = sum(row.status in UNFINISHED for row in store.runs.all(project_id))
     exported = datetime.now(UTC).isoformat(timespec="seconds")
-    limits = Limits.of(settings.max_upload_mb)
-    with saving(path, ArchiveError) as part, part.open("wb") as file, Writer(file, limits) as writer:
+    with saving(path, ArchiveError) as part, part.open("wb") as file, Writer(file) as writer:
         with closing(store.transfers.dump(project_id, replies=replies)) as tables:
             for table, rows in tables:
                 writer.add(table, rows)
@@ -167,39 +146,12 @@ def preview_project(store: Store, settings: Settings, file: Path | IO[bytes]) ->
 
     ArchiveError for a file that is damaged, too large, of a newer Concord, or built to do harm.
     """
-    return _arriving(file, settings.max_upload_mb)
-
-
-@requires("admin", reads=True)
-def preview_upload(store: Store, settings: Settings, data: bytes) -> Arriving:
-    """As `preview_project`, for a file that somebody sent: unless it is small it is checked in a confined process."""
-    with _opened(io.BytesIO(data), settings.max_upload_mb) as archive:
-        small = sum(entry.bytes for entry in archive.manifest.files) <= _SMALL
-    if small:
-        return _arriving(io.BytesIO(data), settings.max_upload_mb)
-    options = {"max_mb": settings.max_upload_mb}
-    try:
-        with closing(_READER.ask("project", data, options, Allowance.of(len(data)))) as answers:
-            return unpack(Arriving, Packed(next(answers)))
-    except RefusedError as refused:
-        raise ArchiveError(refused.message) from refused
-
-
-def _preview_job(file: IO[bytes], options: Mapping[str, Any]) -> Iterator[str]:
-    """What runs in the confined process."""
-    yield pack(_arriving(file, options["max_mb"])).body
-
-
-def _arriving(file: Path | IO[bytes], max_mb: int) -> Arriving:
-    with _opened(file, max_mb) as archive:
+    with _opened(file, settings.max_upload_mb) as archive:
         return _checked(archive)[0]
 
 
 def _checked(archive: Archive) -> tuple[Arriving, Contents]:
-    """What an archive says and holds, every row of it checked."""
-    from core.judging.registry import specs_in
-
-    contents, manifest = check_archive(archive, _shapes(), specs_in), archive.manifest
+    contents, manifest = check_rows(archive, _shapes()), archive.manifest
     arriving = Arriving(
         project=manifest.project,
         exported=manifest.exported,
@@ -207,11 +159,7 @@ def _checked(archive: Archive) -> tuple[Arriving, Contents]:
         size=archive.size,
         digest=manifest.digest,
         holds=Holdings.of(manifest),
-        golden_names=tuple(contents.goldens.values()),
-        endpoints=_endpoints(contents.judges_asked),
-        files=tuple(sorted(spec.removeprefix(_FILE) for spec in contents.judges_asked if spec.startswith(_FILE))),
-        models=tuple(sorted(contents.models)),
-        people=tuple(sorted(contents.people - {""})),
+        golden_names=tuple(contents.names.values()),
     )
     return arriving, contents
 
@@ -233,7 +181,7 @@ def import_project(
         manifest = archive.manifest
         wanted = wanted or " ".join(manifest.project.split())[:LONGEST_NAME] or "Imported project"
         chosen = _free_name(wanted, {row.name for row in store.projects.all()})
-        taken = sorted(store.transfers.taken(contents.run_ids))
+        taken = sorted(store.transfers.taken(contents.runs))
         runs = {run_id: f"r{uuid.uuid4().hex[:12]}" for run_id in taken}
         about = {
             "made": moment(manifest.created_at).isoformat(timespec="seconds"),
@@ -246,21 +194,20 @@ def import_project(
         tables = ((file.table, (row for _, row in archive.rows(file.table))) for file in manifest.files)
         project_id = store.transfers.restore(arrival, tables)
     view = store.projects.get(project_id)
-    return Imported(view, arriving.holds, chosen != wanted, len(runs), arriving.digest, arriving.endpoints)
+    return Imported(view, arriving.holds, chosen != wanted, len(runs), arriving.digest)
 
 
 @contextmanager
 def _opened(file: Path | IO[bytes], max_mb: int) -> Iterator[Archive]:
-    limits = Limits.of(max_mb)
     if not isinstance(file, str | os.PathLike):
-        with Archive(file, limits) as archive:
+        with Archive(file, max_mb) as archive:
             yield archive
         return
     try:
         opened = Path(file).open("rb")  # noqa: SIM115
     except OSError as error:
         raise ArchiveError(f"{file}: cannot be read ({error.strerror}).") from error
-    with opened, Archive(opened, limits) as archive:
+    with opened, Archive(opened, max_mb) as archive:
         yield archive
 
 
@@ -273,30 +220,7 @@ def _shapes() -> Shapes:
     return shapes
 
 
-def _endpoints(specs: Iterable[str]) -> tuple[NamedEndpoint, ...]:
-    """Endpoints by the URL as it stands in the file ("" where none does), with the models asked there.
-
-    A spec that cannot be read stands there whole, as if it were an endpoint: nothing in the file is left unsaid.
-    """
-    from core.judging.registry import parse_spec
-
-    models: dict[str, set[str]] = {}
-    for spec in specs:
-        if spec.startswith(_FILE):
-            continue
-        try:
-            parsed = parse_spec(spec)
-            models.setdefault(parsed.base_url, set()).add(parsed.model)
-        except UsageError:
-            models.setdefault(spec, set())
-    return tuple(NamedEndpoint(endpoint, tuple(sorted(names))) for endpoint, names in sorted(models.items()))
-
-
 def _free_name(wanted: str, taken: set[str]) -> str:
     """`wanted`, or the first of "wanted (2)", "wanted (3)", … that no project has."""
     names = (wanted, *(f"{wanted} ({k})" for k in range(2, len(taken) + 3)))
     return next(name for name in names if name not in taken)
-
-
-JOBS = {"project": Job(_preview_job)}
-"""For `core.sandbox.Reader`."""

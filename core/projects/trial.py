@@ -88,7 +88,7 @@ def trial_items(store: Store, run_id: str) -> tuple[str, ...]:
 def run_trial(work: RunWork) -> TrialResult:
     """Ask for one score, with reasons; it is entered nowhere."""
     from core.judging.llm import LLMJudge
-    from core.judging.registry import restore_judge
+    from core.judging.registry import NAMED, restore_judge
 
     request, golden = work.request(TrialRequest), work.golden
     task = calibration_asked(work.store, request.run_id).task(golden)
@@ -96,7 +96,7 @@ def run_trial(work: RunWork) -> TrialResult:
     criteria = Criteria(request.text, request.aspect, Provenance("given" if request.text else "none"))
     state = require_judge(work.store, request.run_id)
     work.progress.publish(Stage("trial", "asking the judge", 0, 1))
-    with closing(restore_judge(state, work.settings, work.replies, gate=work.gate)) as judge:
+    with closing(restore_judge(state, work.settings, work.replies, gate=NAMED)) as judge:
         prompts = judge.prompts(task, item, criteria) if isinstance(judge, LLMJudge) else ()
         scores = judge.score(task, [item], [criteria], explain=True, on_progress=work.progress.advance)
         notice = judge.notice

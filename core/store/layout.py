@@ -81,7 +81,6 @@ LAYOUT: dict[str, tuple[Column, ...]] = {
 """Every table of a project with its columns in order, each table after those that it refers to.
 
 `drafts` is none of them: what somebody has typed and not saved is theirs, and no part of what a project hands on.
-`consents` is none either: what people here allowed holds here, and no file may say that they did.
 """
 
 

@@ -1,8 +1,8 @@
-"""The log of what people did, and the endpoints they allow.
+"""The log of what people did.
 
 The *log* holds entries (`core.review.log`), and none is ever changed.  The state of a thing (an approval, a lock, a
 comment that was settled) is what its entries add up to, so who did what, when and why is never lost, and undoing
-something is one more entry.  *Consents* do not leave with a project.
+something is one more entry.
 """
 
 from __future__ import annotations
@@ -22,22 +22,11 @@ from core.project_records import moment
 from core.review import KINDS
 from core.review.log import Entry, LogPage
 from core.store.codec import pack, unpack
-from core.store.database import record_of
 from core.store.reconnecting import Part
-from core.store.schema import consents, events, projects
+from core.store.schema import events, projects
 from core.store.unchanged import read_once
 
 E = TypeVar("E", bound=Entry)
-
-
-@dataclass(frozen=True, slots=True)
-class Consent:
-    """`actor` allowed an imported project to ask `endpoint` (a base URL), with the key or without it."""
-
-    endpoint: str
-    with_key: bool
-    actor: str
-    created_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,22 +37,6 @@ class Participation:
     role: str
     n_actions: int
     last_at: datetime
-
-
-class Consents(Part):
-    def give(self, project_id: str, endpoint: str, actor: Actor, *, with_key: bool) -> None:
-        """Note that `actor` allows the project to ask `endpoint`; the newest word on an endpoint counts."""
-        row = {"project_id": project_id, "endpoint": endpoint, "with_key": with_key}
-        row |= {"actor": actor.name, "role": actor.role}
-        with self._db.write() as connection:
-            row["created_at"] = self._db.now(connection)
-            connection.execute(self._db.insert_or_replace(consents), row)
-
-    def all(self, project_id: str) -> dict[str, Consent]:
-        """Endpoint → what was said of it in this project."""
-        query = sa.select(consents).where(consents.c.project_id == project_id)
-        with self._db.read() as connection:
-            return {row.endpoint: record_of(Consent, row) for row in connection.execute(query)}
 
 
 class Events(Part):

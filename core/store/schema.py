@@ -48,16 +48,6 @@ projects = _table(
     _column("imported_at", _time, nullable=True),
 )
 
-consents = _table(
-    "consents",
-    _column("project_id", _key, sa.ForeignKey("projects.project_id"), primary_key=True),
-    _column("endpoint", SafeText, primary_key=True),
-    _column("with_key", sa.Boolean),
-    _column("actor", SafeText),
-    _column("role", sa.String(20)),
-    _column("created_at", _time),
-)
-
 goldens = _table(
     "goldens",
     _column("golden_id", _key, primary_key=True),

@@ -12,7 +12,6 @@ part           holds                                                   module
 ``blocks``     numbers of metrics by the content of their items        `core.store.replies`
 ``judges``     scores of the judges of a project, with replies         `core.store.judges`
 ``labels``     labels that people give in the app                      `core.store.labels`
-``consents``   endpoints that imported projects may ask                `core.store.log`
 ``drafts``     texts that people type and have not saved yet           `core.store.labels`
 ``events``     the log of what people did                              `core.store.log`
 ``transfers``  a project whole: out as rows, in as rows                `core.store.transfer`
@@ -36,7 +35,7 @@ from core.people import LOCAL, Actor
 from core.store.database import Database
 from core.store.judges import Judges, KeptCriteria
 from core.store.labels import Drafts, Labels
-from core.store.log import Consents, Events
+from core.store.log import Events
 from core.store.projects import Goldens, Projects
 from core.store.reconnecting import Together
 from core.store.replies import Blocks, Replies
@@ -63,7 +62,6 @@ class Store:
         self.blocks = Blocks(self._database)
         self.judges = Judges(self._database)
         self.labels = Labels(self._database)
-        self.consents = Consents(self._database)
         self.drafts = Drafts(self._database)
         self.events = Events(self._database)
         self.transfers = Transfers(self._database)

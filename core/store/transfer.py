@@ -1,7 +1,7 @@
 """A project whole: its rows out of one moment of the store, and into another store in one transaction.
 
 Out come the rows of `core.store.layout`, table after table, never more than a few hundred in memory.  In go rows that
-somebody has checked (`core.export.archive`): a new project is made, nothing that is there is changed, and either
+somebody has checked (`core.projects.archive`): a new project is made, nothing that is there is changed, and either
 everything is kept or nothing.
 
 Numbers of events are handed out anew by the store that takes them in, as are ids of runs that are taken there; what
@@ -95,7 +95,7 @@ class Transfers(Part):
             row["imported_at"] = None if arrival.project_id else now
             try:
                 connection.execute(sa.insert(schema.projects), row)
-                taking = _Taking(connection, self._db, project_id, arrival.runs)
+                taking = _Taking(connection, self._db, project_id, arrival.runs, now)
                 for name, rows in tables:
                     taking.take(name, rows)
                 taking.log(arrival)
@@ -196,8 +196,11 @@ def _renumbered(row: dict[str, Any], numbers: Mapping[int, int]) -> dict[str, An
 class _Taking:
     """Rows going into one project within a transaction."""
 
-    def __init__(self, connection: sa.Connection, database: Database, project_id: str, runs: Mapping[str, str]) -> None:
+    def __init__(
+        self, connection: sa.Connection, database: Database, project_id: str, runs: Mapping[str, str], now: float
+    ) -> None:
         self._connection, self._db, self._project_id, self._runs = connection, database, project_id, runs
+        self._now = now
         self._numbers: dict[int, int] = {}
 
     def take(self, name: str, rows: Iterable[Row]) -> None:
@@ -224,8 +227,8 @@ class _Taking:
         stored = decode(name, whole)
         if self._runs and name not in (*_SHARED, "replies"):
             stored = {column: self._renamed(value) for column, value in stored.items()}
-        if name == "runs":
-            stored |= OF_THE_WORKER
+        if name == "runs":  # whatever the file says: runs of a time after the import were made here
+            stored |= {**OF_THE_WORKER, "created_at": min(float(stored["created_at"]), self._now)}
         if "project_id" in schema.metadata.tables[name].c or name == "replies":
             stored["project_id"] = self._project_id
         return stored

@@ -18,7 +18,7 @@ from core.report.figures import describe, measure_name
 from core.report.figures.analyses import ablation_figure, variant_name
 from core.stats import claim, difference_figures
 from core.wording import counted
-from pages.components import charts, consent, forms, grid, live, people, run_view, state, tables
+from pages.components import charts, forms, grid, live, people, run_view, state, tables
 from pages.components.grid import Column
 from pages.components.page import Opened
 from pages.components.screens import plain
@@ -80,7 +80,6 @@ def _offer(page: Opened, run: Run) -> None:
         "This opens the held-out items: variants are measured on them that were not before. The result says so, and "
         "the openings are counted."
     )
-    consent.ask(page, run.run_id)
     people.button(
         page,
         "reviewer",

@@ -12,6 +12,7 @@ from core.errors import ConcordError, ConflictError
 from core.project_records import CriteriaEntry
 from core.projects.judge_line import VersionRequest
 from core.review.judge_versions import JudgeLine, JudgeVersion, VersionOrigin
+from core.review.log import IMPORTED
 from core.wording import counted
 from pages.components import judge_view, people, state, tables
 from pages.components.page import Opened, link_to, opens
@@ -53,7 +54,8 @@ def draw_make(
             state.put_in_url(**made)
     line, name = judge_view.line_of(page, aspect), state.widget(f"make_{key or '_'.join(criteria_ids)}")
     ways = _ways(page, aspect, criteria_ids)
-    known = next((version for version in reversed(line.versions) if _is_made_of(line, version, criteria_ids)), None)
+    own = [version for version in line.versions if not (page.project.imported and version.made.role.endswith(IMPORTED))]
+    known = next((version for version in reversed(own) if _is_made_of(line, version, criteria_ids)), None)
     if known is not None:
         _link_to_version(known, f"Version {known.number} of the judge")
         return

@@ -13,7 +13,7 @@ from core.projects.kinds import RunDetail
 from core.projects.trial import TrialRequest, TrialResult
 from core.review.criteria import LONGEST_TEXT
 from core.stats.claims import number
-from pages.components import consent, criteria_effect, label_item, live, people, run_view, state
+from pages.components import criteria_effect, label_item, live, people, run_view, state
 from pages.components.page import Opened, link_to
 from pages.components.screens import plain
 
@@ -60,7 +60,6 @@ def draw(page: Opened, view: CriteriaEntry, name: str, run_id: str | None) -> No
             args=(page, view, judge_run, item_id, text or ""),
             help="One question to the judge; it may cost what one reply costs.",
         )
-        consent.ask(page, judge_run)
         _draw_item(page, view, item_id)
     with right:
         _draw_trial(page, view)
@@ -69,7 +68,7 @@ def draw(page: Opened, view: CriteriaEntry, name: str, run_id: str | None) -> No
 def _judge_of(page: Opened, view: CriteriaEntry, run_id: str | None) -> str | None:
     """The calibration whose judge is asked: that of the list, else one that scored the criteria, else the newest."""
     runs = projects.calibrations_of(page.store, page.project.project_id, view.golden_id, view.aspect)
-    ids = [run.run_id for run in runs if run.status in ("done", "budget")]
+    ids = [run.run_id for run in runs if run.status in ("done", "budget") and not page.project.came_with(run)]
     return next((wanted for wanted in (run_id, *view.runs) if wanted in ids), next(iter(ids), None))
 
 

@@ -21,7 +21,7 @@ from core.report.figures.trends import Point, history_figure
 from core.stats import change_figures, difference_figures, p_figure
 from core.stats.claims import number, p_cell
 from core.wording import percent
-from pages.components import charts, consent, grid, live, people, run_view, state, tables
+from pages.components import charts, grid, live, people, run_view, state, tables
 from pages.components.page import Opened, finding, link_to
 from pages.components.screens import plain
 from pages.components.state import widget
@@ -72,6 +72,8 @@ def _of(judge: MeasuredJudge, history: Sequence[DatedRecheck]) -> list[DatedRech
 
 def _draw_form(page: Opened, golden: GoldenSummary, aspect: str, run: Run) -> None:
     """Which newer golden set, which fall matters; "Recheck"."""
+    if run_view.note_imported(page, run):
+        return
     newer = [
         summary
         for summary in projects.list_goldens(page.store, page.project.project_id)
@@ -113,7 +115,6 @@ def _draw_form(page: Opened, golden: GoldenSummary, aspect: str, run: Run) -> No
         key=widget("drift_without"),
         help="The same judge without criteria scores the items too: one more call an item.",
     )
-    consent.ask(page, run.run_id)
     if people.button(page, "reviewer", "Recheck", type="primary", icon=":material/monitoring:"):
         request = RecheckRequest(
             page.project.project_id,

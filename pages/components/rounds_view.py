@@ -13,7 +13,7 @@ from core.errors import ConcordError
 from core.project_records import CriteriaEntry, Run
 from core.projects.rounds import RoundRequest, RoundResult
 from core.wording import counted, judge_words
-from pages.components import consent, grid, live, people, proposals_view, run_view, runs_table, state, tables
+from pages.components import grid, live, people, proposals_view, run_view, runs_table, state, tables
 from pages.components.chosen import distinct
 from pages.components.criteria_list import run_words
 from pages.components.misaligned_selection import Selection, criteria_words
@@ -93,6 +93,8 @@ def _draw_done(selection: Selection, run: Run) -> None:
 
 def draw_start(selection: Selection) -> None:
     """What a round learns from, whom it refines, what it may do, what it costs at most."""
+    if run_view.note_imported(selection.page, run_view.read_run(selection.page, selection.calibration_id)):
+        return
     _warn_few(selection)
     left, right = st.columns(2, gap="large")
     with left:
@@ -111,7 +113,6 @@ def draw_start(selection: Selection) -> None:
 
 def _offer(selection: Selection, request: RoundRequest) -> None:
     """What it will cost, and the button."""
-    consent.ask(selection.page, selection.calibration_id)
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
         people.button(
             selection.page,

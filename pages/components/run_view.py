@@ -16,7 +16,7 @@ from core.projects.kinds import RunDetail
 from core.report.figures import describe, measure_name
 from core.stats import change_figures
 from core.wording import counted
-from pages.components import charts, consent, grid, people, runs_table, state, tables
+from pages.components import charts, grid, people, runs_table, state, tables
 from pages.components.page import Opened, finding, link_to
 from pages.components.screens import draw_notice, plain
 from pages.components.tables import value_of
@@ -78,7 +78,7 @@ def draw_state(page: Opened, view: Run, message: str, *, kept: str) -> None:
                 args=(page, view.run_id),
                 disabled=view.cancelling,
             )
-        elif view.resumable:
+        elif view.resumable and not page.project.came_with(view):
             people.button(
                 page,
                 "reviewer",
@@ -90,8 +90,19 @@ def draw_state(page: Opened, view: Run, message: str, *, kept: str) -> None:
                 args=(page, view.run_id),
                 help=f"Goes on where it stopped; {kept}.",
             )
-    if view.resumable:
-        consent.ask(page, view.run_id)
+    note_imported(page, view)
+
+
+def note_imported(page: Opened, run: Run) -> bool:
+    """Say that an imported run is read-only; whether it is one."""
+    if not page.project.came_with(run):
+        return False
+    st.info(
+        "This run was imported and is read-only. To run anything here, start a calibration with a judge that you "
+        "choose.",
+        icon=":material/inventory_2:",
+    )
+    return True
 
 
 def draw_status(page: Opened, view: Run) -> None:
@@ -221,7 +232,7 @@ def _resume(page: Opened, run_id: str) -> None:
 
 def draw_unread(page: Opened, run: Run) -> None:
     """The way to ask again what could not be read, where there is such."""
-    if not (n := projects.unread_replies(page.store, run.run_id)):
+    if page.project.came_with(run) or not (n := projects.unread_replies(page.store, run.run_id)):
         return
     with st.container(horizontal=True, vertical_alignment="center"):
         st.text(f"{counted(n, 'reply', 'replies')} could not be read. Asked again, only these cost anything.")

@@ -12,11 +12,11 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError
 from core.projects.transfer import Arriving, Exported
-from pages.components import grid, people, state
+from pages.components import people, state
 from pages.components.page import Opened, stop_with
 from pages.components.screens import plain
 
-MOST_NAMES = 12  # of golden sets, people and judges; the rest is counted
+MOST_NAMES = 12  # of golden sets; the rest is counted
 
 
 def draw_transfer(page: Opened) -> None:
@@ -41,7 +41,7 @@ def _export(page: Opened) -> None:
         "With the replies that were paid for",
         value=True,
         key=state.widget("transfer_replies"),
-        help="With them a run that is resumed or repeated elsewhere pays nothing again. They can be large.",
+        help="With them the judge's own words on each item can be read elsewhere. They can be large.",
     )
     why = "The log is part of it, so only an admin takes a project away."
     key = state.widget("transfer_prepare")
@@ -67,9 +67,7 @@ def _offer(page: Opened, path: Path, exported: Exported) -> None:
     st.success(f"Ready: {size_words(exported.size)}.", icon=":material/check:")
     st.text(exported.holds.words)
     if exported.unfinished:
-        st.warning(
-            f"{exported.unfinished} of its runs are not over: in the file they are cancelled, and can be resumed."
-        )
+        st.warning(f"{exported.unfinished} of its runs are not over: in the file they are cancelled.")
     if exported.replies_without_run:
         st.caption(
             f"{exported.replies_without_run:,} replies of this installation belong to no run (asked on the command "
@@ -120,7 +118,7 @@ def bring_in_project(page: Opened) -> None:
 
 @st.cache_resource(max_entries=2, show_spinner="Looking into the file …")
 def _looked_into(digest: str, _page: Opened, _data: bytes) -> Arriving:
-    return projects.preview_upload(_page.store, _page.settings, _data)
+    return projects.preview_project(_page.store, _page.settings, io.BytesIO(_data))
 
 
 def _show(arriving: Arriving) -> None:
@@ -129,23 +127,8 @@ def _show(arriving: Arriving) -> None:
     st.text(arriving.holds.words)
     if arriving.golden_names:
         st.text(f"Golden sets: {_listed(arriving.golden_names)}")
-    if arriving.people:
-        st.text(f"People in its log and labels: {_listed(arriving.people)}")
-    if arriving.endpoints:
-        st.warning(
-            "Its runs and judges name these endpoints. Nothing is sent there, neither texts nor a key, before "
-            "somebody here allows it: resuming such a run asks first.",
-            icon=":material/key:",
-        )
-        endpoints = {
-            "endpoint": [endpoint.endpoint or "the usual one of this installation" for endpoint in arriving.endpoints],
-            "models": [", ".join(endpoint.models) for endpoint in arriving.endpoints],
-        }
-        grid.draw(endpoints, alt="Endpoints that the project names")
-    if arriving.files:
-        st.text(f"Files of this machine that its judges name, which are not read: {_listed(arriving.files)}")
-    if arriving.models:
-        st.text(f"Models that its RepEval runs and metrics load: {_listed(arriving.models)}")
+    if arriving.holds.runs:
+        st.caption("Its runs will be read-only. Golden sets, labels and criteria can be used.")
 
 
 def _listed(names: tuple[str, ...]) -> str:

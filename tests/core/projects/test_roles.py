@@ -42,7 +42,6 @@ READING = """
     estimate_fusion list_plans propose_plan calibrated_criteria fusion_result
     judge_adapters
     criteria_names draft_of others_drafting
-    endpoints_of_project endpoints_of_run
     rows_left_out usual_measure measured_judges judges_shown keeping_sides as_compared calibration_behind
     earlier_labels still_rating trial_items team_progress get_anchors my_highlights passes_to_merge picked_labels
     seen_labels rated_in label_planning planning_curve repeval_file
@@ -52,7 +51,7 @@ SPEAKING = """
     stop_rating triage_items undo_triage undo_label mark_words unmark_words
 """
 CHANGING = """
-    add_golden add_judge add_sample adjudicate allow_endpoint ask_again
+    add_golden add_judge add_sample adjudicate ask_again
     cancel_run close_meeting copy_criteria decide decide_proposal edit_proposal
     freeze_labels pass_summary replaced_labels
     merge_criteria remove_judge rename_criteria
@@ -73,9 +72,7 @@ LEAST: dict[str, Role] = {
     **dict.fromkeys(READING.split(), "viewer"),
     **dict.fromkeys(SPEAKING.split(), "annotator"),
     **dict.fromkeys(CHANGING.split(), "reviewer"),
-    **dict.fromkeys(
-        ["create_project", "log_csv", "export_project", "preview_project", "preview_upload", "import_project"], "admin"
-    ),
+    **dict.fromkeys(["create_project", "log_csv", "export_project", "preview_project", "import_project"], "admin"),
     "reset_demo": "admin",
 }
 

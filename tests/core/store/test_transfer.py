@@ -1,4 +1,4 @@
-"""Replies of runs and the rows of a project, on both kinds of stores; the rest is in tests/core/export/archive."""
+"""Replies of runs and the rows of a project, on both kinds of stores; the rest is in tests/core/projects/archive."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from core.records import AspectLabels, GoldenSet, Item, Scale
 from core.settings import Settings
 from core.store.store import Store
 from tests.pages.making import Place, golden_of
-from tests.pages.screen import HOSTILE, button, draw, grids, press, texts, upload
+from tests.pages.screen import HOSTILE, button, draw, press, texts, upload
 
 
 @pytest.fixture
@@ -75,10 +75,8 @@ def test_what_is_in_a_file_is_told_before_it_is_imported(store: Store, settings:
     assert len(projects.list_projects(store)) == 1
     page_text = texts(screen)
     assert HOSTILE in [text.value for text in screen.text]
-    for words in ("Golden sets: their set", "People in its log and labels: Eve", "1 run", "Exported 20"):
+    for words in ("Golden sets: their set", "1 run", "Exported 20"):
         assert words in page_text
-    (shown,) = grids(screen)
-    assert shown.to_dict("list") == {"endpoint": ["http://evil.example/v1"], "models": ["m"]}
     assert all("onerror" not in str(one.value) for one in [*screen.markdown, *screen.warning, *screen.caption])
 
 

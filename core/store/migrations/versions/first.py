@@ -13,11 +13,6 @@ CREATE TABLE projects (
     project_id VARCHAR(80) NOT NULL, name TEXT NOT NULL, created_at DOUBLE NOT NULL, imported_at DOUBLE,
     PRIMARY KEY (project_id)
 );
-CREATE TABLE consents (
-    project_id VARCHAR(80) NOT NULL, endpoint TEXT NOT NULL, with_key BOOLEAN NOT NULL, actor TEXT NOT NULL,
-    role VARCHAR(20) NOT NULL, created_at DOUBLE NOT NULL,
-    PRIMARY KEY (project_id, endpoint), FOREIGN KEY (project_id) REFERENCES projects (project_id)
-);
 CREATE TABLE goldens (
     golden_id VARCHAR(80) NOT NULL, kind VARCHAR(40) NOT NULL, n_items INTEGER NOT NULL, n_sources INTEGER NOT NULL,
     n_systems INTEGER NOT NULL, n_ratings INTEGER NOT NULL, aspects TEXT NOT NULL, body TEXT NOT NULL,

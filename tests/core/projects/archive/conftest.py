@@ -15,9 +15,9 @@ import pytest
 
 from core import projects
 from core.calibration.settings import CalibrationSettings
-from core.export.archive.container import Archive, Writer
 from core.people import Actor
 from core.project_records import CriteriaAlignment
+from core.projects.archive import Archive, Writer
 from core.projects.calibration import CalibrationRequest
 from core.records import (
     Alignment,

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from core import projects
-from core.export.archive.container import VERSION
 from core.people import Actor
+from core.projects.archive import VERSION
 from core.providers.cached import reply_from_json
 from core.records import Criteria, content_digest
 from core.review.criteria import Comment
