@@ -41,12 +41,6 @@ ROLE_WORDS: dict[Role, str] = {
     "sample": "sample number",
     "aspect": "aspect of each row",
 }
-SHAPE_WORDS = {
-    "table": "a table",
-    "batch output": "the output of a batch endpoint",
-    "eval output items": "the output items of an eval run",
-    "eval dataset": "an annotated dataset of an evals platform",
-}
 HOW_WORDS = {"exact": "by its name", "alias": "by another usual name", "corrected": "chosen here"}
 MOST_NAMED = 30
 AS_ASPECT, MAPPED, OWN = "the scale of the aspect", "another, mapped to it", "another, taken as they are"
@@ -84,8 +78,7 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
         type=UPLOAD_TYPES,
         key=_uploader(),
         max_upload_size=page.settings.max_upload_mb,
-        help="JSONL, JSON, CSV (also .gz), XLSX or Parquet; the output of a batch endpoint; output items or annotated "
-        "datasets of OpenAI's Evals platform.",
+        help="JSONL, JSON, CSV (also .gz), XLSX or Parquet, or the output of a batch endpoint.",
     )
     if upload is None:
         st.caption(
@@ -181,7 +174,8 @@ def _choose_scale(golden: GoldenSummary, aspect: str, key: str) -> tuple[Scale |
 
 def _show(preview: ImportPreview, also: Sequence[str]) -> None:
     """The columns `also` are used beside those that have a part."""
-    st.markdown(f"**What was understood**: {SHAPE_WORDS[preview.shape]}, of which the {preview.use} are taken")
+    what = "the output of a batch endpoint" if preview.recording.of_batch else "a table"
+    st.markdown(f"**What was understood**: {what}, of which the {preview.use} are taken")
     roles = preview.columns.roles
     grid.draw(
         pd.DataFrame(

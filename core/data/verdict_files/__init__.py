@@ -6,9 +6,9 @@
                                 └──────────────┬────────────────────────────────────┘
     match(recording, golden, aspect, choices) ── ImportPreview ── as_judge(name) ── JudgeScores, replies by item id
 
-Formats: whatever `core.data.read_table` reads; besides, the output files of batch endpoints, and the output items
-and annotated datasets of OpenAI's Evals platform (`shapes`).  Which column plays which part is proposed by name or
-alias, told, and can be corrected; a score on another scale is counted and asked about, never clipped or guessed.
+Formats: whatever `core.data.read_table` reads, and the output files of batch endpoints.  Which column plays which part
+is proposed by name or alias, told, and can be corrected; a score on another scale is counted and asked about, never
+clipped or guessed.
 """
 
 from core.data.verdict_files.columns import BY_ORDER, ROLES, Columns, Role, propose_columns

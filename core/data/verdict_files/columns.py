@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from core.data.cells import folded
 from core.data.columns import ALIASES as GOLDEN_ALIASES
 from core.data.columns import KNOWN_ASPECTS, ColumnRoles, How, by_name
-from core.data.verdict_files.recording import GRADER, REPLY_OF_BATCH, REPLY_OF_SAMPLE
+from core.data.verdict_files.recording import REPLY_OF_BATCH
 from core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -24,9 +24,7 @@ ROLES: tuple[Role, ...] = get_args(Role)
 
 OWN_NAMES: Mapping[str, str] = {role: role for role in ROLES} | {"replies": "responses"}
 ALIASES: Mapping[Role, tuple[str, ...]] = {
-    "item_id": tuple(
-        "id custom_id example_id instance_id uid item key sample_id row_id idx index datasource_item_id".split()
-    ),
+    "item_id": tuple("id custom_id example_id instance_id uid item key sample_id row_id idx index".split()),
     "replies": tuple(
         "response replies reply judge_response judge_reply judge_output raw_response raw_responses raw_output raw "
         "completions completion outputs output output_text generations generation answer text content message".split()
@@ -34,9 +32,7 @@ ALIASES: Mapping[Role, tuple[str, ...]] = {
     "score": tuple(
         "rating value judge_score judge_rating llm_score scores grade points stars mark verdict prediction".split()
     ),
-    "reason": tuple(
-        "explanation output_feedback feedback rationale justification critique comment reasoning analysis".split()
-    ),
+    "reason": tuple("explanation feedback rationale justification critique comment reasoning analysis".split()),
     "sample": tuple(
         "seed sample_index sample_number sample_no sample_idx repetition repeat trial draw run_index".split()
     ),
@@ -94,8 +90,6 @@ def propose_columns(recording: Recording, aspect: str = "", aspects: Collection[
         free = [column for column in candidates[role] if column not in roles.values()]
         if free and not (role == "replies" and candidates["score"] and not _plain(free[0])):
             roles[role] = free[0]
-    if (own := f"{roles.get('score')}.reason") in names:
-        roles["reason"] = own
     if "replies" in roles and "score" not in roles and "reason" in roles:
         del roles["reason"]  # a reason explains a score; without one it may be the reply itself
     how_named: dict[str, How] = {
@@ -112,20 +106,10 @@ def _plain(column: str) -> bool:
 def _candidates(role: Role, recording: Recording) -> list[str]:
     """Columns that could play `role`, best first: by name, a shallow one before a nested one of the same name."""
     columns = recording.columns
-    of_shape = {
-        ("eval output items", "score"): [c for c in columns if _is_grader(c)],
-        ("eval output items", "reason"): [c for c in columns if c.endswith(".reason")],
-        ("eval output items", "replies"): [c for c in columns if c == REPLY_OF_SAMPLE],
-        ("batch output", "replies"): [c for c in columns if c == REPLY_OF_BATCH],
-    }.get((recording.shape, role))
-    if of_shape is not None:
-        return of_shape
+    if recording.of_batch and role == "replies":
+        return [column for column in columns if column == REPLY_OF_BATCH]
     shallow = sorted(columns, key=lambda column: column.count("."))
     return by_name(shallow, (OWN_NAMES[role], *ALIASES[role]), _last)
-
-
-def _is_grader(column: str) -> bool:
-    return column.startswith(GRADER) and not column.endswith((".passed", ".reason"))
 
 
 def _last(column: str) -> str:
@@ -133,17 +117,14 @@ def _last(column: str) -> str:
 
 
 def _score_columns(columns: Sequence[str], aspects: Sequence[str]) -> dict[str, str]:
-    """Aspect → the column of its scores: ``coherence``, ``score_coherence``, ``scores.coherence``, a grader's name.
+    """Aspect → the column of its scores: ``coherence``, ``score_coherence``, ``scores.coherence``.
 
     Of two aspects that differ in spelling only, the later one counts.
     """
     wanted = {folded(aspect): aspect for aspect in aspects if folded(aspect)}
     column_of: dict[str, str] = {}
     for column in columns:
-        if column.startswith(GRADER):
-            stem = _grader_aspect(column, wanted) if _is_grader(column) else ""
-        else:
-            stem = "" if _holds_replies(column) else _without_score_words(_last(column))
+        stem = "" if _holds_replies(column) else _without_score_words(_last(column))
         if stem in wanted:
             column_of.setdefault(wanted[stem], column)
     return column_of
@@ -158,10 +139,3 @@ def _without_score_words(name: str) -> str:
     for word in _SCORE_WORDS:
         name = re.sub(f"^{word}_|_{word}$", "", name)
     return name.removeprefix("judge_").removeprefix("llm_")
-
-
-def _grader_aspect(column: str, wanted: Collection[str]) -> str:
-    """The aspect that a grader's name holds as a word, if it holds exactly one."""
-    words = f"_{folded(column.removeprefix(GRADER))}_"
-    named = [name for name in wanted if f"_{name}_" in words]
-    return named[0] if len(named) == 1 else ""

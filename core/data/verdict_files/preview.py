@@ -13,7 +13,7 @@ import numpy as np
 from core.data.cells import folded
 from core.data.findings import Finding
 from core.data.verdict_files.columns import OWN_NAMES, Columns, Role
-from core.data.verdict_files.recording import Entry, Recording, Shape
+from core.data.verdict_files.recording import Entry, Recording
 from core.errors import UsageError
 from core.records import FloatArray, JudgeScores, Scale, UnscoredReason
 from core.verdicts import Verdicts
@@ -122,10 +122,6 @@ class ImportPreview:
     @property
     def file(self) -> str:
         return self.recording.name
-
-    @property
-    def shape(self) -> Shape:
-        return self.recording.shape
 
     @cached_property
     def values(self) -> FloatArray:
@@ -269,10 +265,6 @@ def _nothing_to_read(preview: ImportPreview) -> str:
             )
         wanted = "replies (responses, reply, output …)" if role == "replies" else "scores (score, rating, value …)"
         return f"No column holds {wanted}. Choose one; the file has {_listed(preview.columns.columns)}."
-    graders = preview.columns.also.get("score", ())
-    chosen = preview.columns.found[role] == "corrected" or aspect in preview.columns.of_aspect
-    if preview.shape == "eval output items" and role == "score" and graders and not chosen:
-        return f"The file holds the scores of {1 + len(graders)} graders and none is named {aspect}; choose one."
     return "" if preview.n_rows else f"The file holds rows about {_listed(preview.aspects)}, and none about {aspect}."
 
 

@@ -1,19 +1,8 @@
-"""A file → a recording: its rows flattened, its shape recognised, its content hashed; what a row says of an item.
+"""Read a file of recorded replies or scores: its rows flattened, its content hashed; what a row says of an item.
 
-The shapes that are known:
-
-``batch output``     a line of a batch endpoint's output or error file: ``{"id", "custom_id", "response":
-                     {"status_code", "body"}, "error"}``; the body is that of a chat completion, a completion or a
-                     response of the Responses API
-``eval output items``  what the Evals platform's API lists for a run: ``{"object": "eval.run.output_item",
-                     "datasource_item", "datasource_item_id", "results": [{"name", "score", "passed", "sample"}],
-                     "sample": {"output": [{"role", "content"}], "finish_reason", "error"}}``
-``eval dataset``     an annotated dataset of that platform: a table with the annotations ``rating`` (Good or Bad) and
-                     ``output_feedback`` beside the columns of the data
-``table``            anything else: a row an item, or an item and sample
-
-Sources: the published API reference and its typed client (openai-python, `types/evals/runs`), and the platform's
-guides to datasets and the prompt optimiser.  Nested objects become columns with dotted names.
+Nested objects become columns with dotted names.  The output or error file of a batch endpoint is known by its lines:
+``{"id", "custom_id", "response": {"status_code", "body"}, "error"}``, where the body is that of a chat completion, a
+completion or a response of the Responses API.  Anything else is a table: one row per item, or per item and sample.
 """
 
 from __future__ import annotations
@@ -26,7 +15,7 @@ from itertools import count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from core.data.cells import aspect_key, clean_text, folded, read_id, read_list, shown
+from core.data.cells import aspect_key, clean_text, read_id, read_list, shown
 from core.data.files import MAX_COLUMNS, USUAL_MB, open_source, suffix_of
 from core.data.findings import Finding
 from core.data.tables import Table, TableFile, open_table, read_table
@@ -36,9 +25,8 @@ if TYPE_CHECKING:
     from core.data.verdict_files.columns import Columns
 
 Row = Mapping[str, Any]
-Shape = Literal["table", "batch output", "eval output items", "eval dataset"]
 
-REPLY_OF_BATCH, REPLY_OF_SAMPLE, GRADER = "response.body", "sample.output", "results."
+REPLY_OF_BATCH = "response.body"
 CALIBRATED, CALIBRATION_ITEM = "calibrated", "calibration_item"
 """Columns of our own verdict files: the score on the raters' scale, and whether the label chose or fitted the judge."""
 _DEEPEST = 4
@@ -92,16 +80,11 @@ def text_of(value: Any, depth: int = 0) -> str:
         return _TOO_DEEP if isinstance(value, list | Mapping) else clean_text(str(value))
 
 
-def shape_of(columns: Sequence[str], first: Row) -> Shape:
-    """Which shape the file has, by its column names and first row."""
-    if first.get("object") == "eval.run.output_item" or {"datasource_item", "results"} <= set(columns):
-        return "eval output items"
+def _of_batch(columns: Sequence[str], first: Row) -> bool:
+    """Whether a file is the output of a batch endpoint, by its column names and first row."""
     answered = first.get("response")
-    if "custom_id" in columns and (first.get("error") or (isinstance(answered, Mapping) and "body" in answered)):
-        return "batch output"
-    if any(folded(column.rsplit(".", 1)[-1]) == "output_feedback" for column in columns):
-        return "eval dataset"
-    return "table"
+    answer = isinstance(answered, Mapping) and "body" in answered
+    return "custom_id" in columns and (answer or bool(first.get("error")))
 
 
 def flattened(row: Row, prefix: str = "", depth: int = 0) -> dict[str, Any]:
@@ -159,48 +142,6 @@ def _failed(failure: Any, status: Any) -> Reply:
     return Reply(words, "error")
 
 
-def _output_item(row: Row) -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    item = row.get("datasource_item")
-    if isinstance(item, Mapping):
-        flat |= flattened(item, "datasource_item.")
-    flat["datasource_item_id"] = row.get("datasource_item_id")
-    for place, result in enumerate(row.get("results") or (), start=1):
-        if isinstance(result, Mapping):
-            flat |= _result(result, f"{GRADER}{result.get('name') or place}")
-    sample = row.get("sample")
-    if isinstance(sample, Mapping):
-        flat[REPLY_OF_SAMPLE] = _sample_replies(sample)
-    return flat
-
-
-def _result(result: Row, name: str) -> dict[str, Any]:
-    flat: dict[str, Any] = {name: result.get("score")}
-    if result.get("passed") is not None:
-        flat[f"{name}.passed"] = result["passed"]
-    own = result.get("sample")
-    words = result.get("reason") or (_words_of(own.get("output")) if isinstance(own, Mapping) else "")
-    if words:
-        flat[f"{name}.reason"] = text_of(words)
-    return flat
-
-
-def _sample_replies(sample: Row) -> tuple[Reply, ...]:
-    failure = sample.get("error")
-    if isinstance(failure, Mapping) and (failure.get("code") or failure.get("message")):
-        return (_failed(failure, None),)
-    finish = _FINISHES.get(str(sample.get("finish_reason")), "stop")
-    output = sample.get("output")
-    if isinstance(output, list):
-        messages = [part for part in output if not isinstance(part, Mapping) or part.get("role") in (None, "assistant")]
-        return tuple(Reply(text_of(message), finish) for message in messages)
-    return (Reply(text_of(output), finish),)
-
-
-def _words_of(output: Any) -> str:
-    return " ".join(text_of(part) for part in output) if isinstance(output, list) else text_of(output)
-
-
 MAX_ROWS = 400_000
 """Rows of a recording: one an item, or one an item and sample."""
 
@@ -216,11 +157,12 @@ ReadTable = Callable[..., Table]
 class Recording:
     """What the file holds: flat rows (column → cell, an absent key is an empty cell) and the columns in their order.
 
+    `of_batch`: it is the output of a batch endpoint.
     `digest` is the hash of the bytes that were read; `findings` tell of the reading itself.
     """
 
     name: str
-    shape: Shape
+    of_batch: bool
     columns: tuple[str, ...]
     rows: Iterable[Mapping[str, Any]] = field(repr=False)
     digest: str = ""
@@ -252,58 +194,43 @@ def load_recording(
     suffix = suffix_of_recording(label)
     data = file if isinstance(file, bytes) else open_source(file, suffix=suffix, max_mb=max_mb).data()
     table = read(data, label, suffix=suffix, max_mb=max_mb, max_rows=max_rows)
-    shape = shape_of(table.columns, table.rows[0])
-    rows = tuple(_flat_rows(shape, table.rows))
-    return Recording(
-        label, shape, _columns_of(rows, label), rows, hashlib.sha256(data).hexdigest(), table.findings, table.numbers
-    )
+    of_batch = _of_batch(table.columns, table.rows[0])
+    rows = tuple(map(_batch_row if of_batch else flattened, table.rows))
+    digest = hashlib.sha256(data).hexdigest()
+    return Recording(label, of_batch, _columns_of(rows, label), rows, digest, table.findings, table.numbers)
 
 
 def open_recording(path: Path) -> Recording:
     """As `load_recording`, for a file of any length: its rows are read anew each time that somebody goes through them.
 
-    The columns are those of the first `HEAD_ROWS` rows.
+    The columns are those of the first `HEAD_ROWS` rows.  An encoding is not guessed: text has to be UTF-8 or UTF-16.
     """
-    return recording_in(open_recorded(path))
-
-
-def open_recorded(path: Path) -> TableFile:
-    """Look at a file of any length.  An encoding is not guessed: text has to be UTF-8 or UTF-16."""
     table = open_table(path, suffix=suffix_of_recording(path.name), max_mb=None)
     if table.encoding == "cp1252":
         raise table.source.refuse("The text is not UTF-8; save the file as UTF-8.")
-    return table
-
-
-def recording_in(table: TableFile) -> Recording:
-    """What `open_recording` gives, of a file that was looked at."""
     rows, name = table.rows(), table.source.name
     head = list(islice(rows, HEAD_ROWS))
-    shape = shape_of(rows.columns, head[0])
-    return Recording(name, shape, _columns_of(_flat_rows(shape, head), name), _RowsOfFile(table, shape))
+    of_batch = _of_batch(rows.columns, head[0])
+    flat = _batch_row if of_batch else flattened
+    return Recording(name, of_batch, _columns_of(map(flat, head), name), _RowsOfFile(table, flat))
 
 
 @dataclass(frozen=True)
 class _RowsOfFile:
     table: TableFile
-    shape: Shape
+    flat: Callable[[Row], dict[str, Any]]
 
     def __iter__(self) -> Iterator[Mapping[str, Any]]:
-        return _flat_rows(self.shape, self.table.rows())
+        return (row for _, row in self.numbered())
 
     def numbered(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
-        rows = self.table.rows()
-        for row in _flat_rows(self.shape, rows):
-            yield rows.number, row
+        for row in (rows := self.table.rows()):
+            yield rows.number, self.flat(row)
 
 
 def suffix_of_recording(label: str) -> str:
     """The format of a recording by its name; one of an unknown ending is taken for JSON lines."""
     return (suffix_of(label) or ".jsonl").removesuffix(".gz")
-
-
-def _flat_rows(shape: Shape, rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
-    return map({"batch output": _batch_row, "eval output items": _output_item}.get(shape, flattened), rows)
 
 
 def _columns_of(rows: Iterable[Row], label: str) -> tuple[str, ...]:

@@ -150,9 +150,8 @@ def test_choices_are_followed_and_stand_in_the_note() -> None:
 
 
 def test_good_and_bad_are_the_ends_of_the_scale() -> None:
-    text = "item_id,input,output,rating,output_feedback\na,i,o,Good,Clear.\nb,i,o,bad,\nc,i,o,,\nd,i,o,Good,\n"
+    text = "item_id,input,output,rating,feedback\na,i,o,Good,Clear.\nb,i,o,bad,\nc,i,o,,\nd,i,o,Good,\n"
     result = preview(text)
-    assert result.shape == "eval dataset"
     np.testing.assert_array_equal(result.values, [5, 1, NAN, 5])
     assert "3 words of judgement were taken as numbers: Good and its like 5, Bad 1." in words(result, "note")
     assert result.replies == {"a": ("Clear.",)}
@@ -220,13 +219,6 @@ def test_several_aspects_in_rows() -> None:
 def test_the_aspect_is_the_label_in_a_reply() -> None:
     result = preview([{"item_id": "a", "reply": "Fluency: 2. Coherence: 4."}])
     assert result.values[0] == 4
-
-
-def test_graders_of_an_eval_run_must_be_chosen() -> None:
-    results = [{"name": "tone", "score": 4}, {"name": "length", "score": 2}]
-    rows = [{"object": "eval.run.output_item", "datasource_item": {"item_id": "a"}, "results": results}]
-    assert "2 graders and none is named coherence" in preview(rows).problems[0]
-    assert preview(rows, ImportChoices(columns={"score": "results.length"})).values[0] == 2
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Export files of endpoints and platforms → flat rows.  Made-up files are checked against the client's own types."""
+"""Output files of batch endpoints, nested objects and formats → flat rows."""
 
 from __future__ import annotations
 
@@ -40,46 +40,10 @@ def batch_line(custom_id: str, body: Any, status: int = 200, error: Any = None) 
     return {"id": f"batch_req_{custom_id}", "custom_id": custom_id, "response": response, "error": error}
 
 
-def output_item(item: dict[str, Any], number: int, results: list[dict[str, Any]], reply: str) -> dict[str, Any]:
-    return {
-        "object": "eval.run.output_item",
-        "id": f"outputitem_{number}",
-        "created_at": 1,
-        "run_id": "evalrun_1",
-        "eval_id": "eval_1",
-        "status": "pass",
-        "datasource_item_id": number,
-        "datasource_item": item,
-        "results": results,
-        "sample": {
-            "error": {"code": "", "message": ""},
-            "finish_reason": "stop",
-            "input": [{"role": "user", "content": "Rate it."}],
-            "output": [{"role": "assistant", "content": reply}],
-            "max_completion_tokens": 10,
-            "model": "m",
-            "seed": 42,
-            "temperature": 1.0,
-            "top_p": 1.0,
-            "usage": {"cached_tokens": 0, "completion_tokens": 1, "prompt_tokens": 1, "total_tokens": 2},
-        },
-    }
-
-
 def told(data: bytes, name: str = "f.jsonl", aspect: str = "coherence") -> list[tuple[str, Any, Any]]:
     recording = load_recording(data, name)
     found = entries(recording, propose_columns(recording, aspect), aspect)
     return [(entry.item_id, entry.replies, entry.score) for entry in found]
-
-
-def test_the_made_up_files_are_of_the_published_shapes() -> None:
-    from openai.types.chat import ChatCompletion
-    from openai.types.evals.runs import OutputItemListResponse
-
-    ChatCompletion.model_validate(chat_body("Score: 4"), strict=True)
-    result = {"name": "coherence grader", "passed": True, "score": 4.0, "type": "score_model"}
-    item = OutputItemListResponse.model_validate(output_item({"item_id": "a"}, 0, [result], "fine"))
-    assert item.results[0].score == 4.0
 
 
 def test_batch_output_of_chat_completions() -> None:
@@ -91,7 +55,7 @@ def test_batch_output_of_chat_completions() -> None:
         {"id": "e", "custom_id": "e", "response": None, "error": {"code": "batch_expired", "message": "too late"}},
         batch_line("f", {"choices": [{"text": "Score: 1", "finish_reason": "stop"}, {"text": "Score: 2"}]}),
     ]
-    assert load_recording(lines(rows), "f.jsonl").shape == "batch output"
+    assert load_recording(lines(rows), "f.jsonl").of_batch
     assert [(item_id, replies) for item_id, replies, _ in told(lines(rows))] == [
         ("a", (Reply("Score: 4"),)),
         ("b", (Reply("It is", "length"),)),
@@ -111,37 +75,6 @@ def test_batch_output_of_the_responses_api() -> None:
         ("a", (Reply("Score: 3"),), None),
         ("b", (Reply("Score: 3", "length"),), None),
     ]
-
-
-def test_output_items_of_an_eval_run() -> None:
-    results = [
-        {"name": "Coherence grader-1f", "passed": True, "score": 4.0, "sample": {"output": [{"content": "Clear."}]}},
-        {"name": "Fluency", "passed": False, "score": 2.0, "reason": "Stilted."},
-    ]
-    rows = [output_item({"item_id": "a", "text": "x"}, 0, results, "the text that was judged")]
-    for aspect, score, reason in (("coherence", 4.0, "Clear."), ("fluency", 2.0, "Stilted.")):
-        recording = load_recording(lines(rows), "f.jsonl")
-        columns = propose_columns(recording, aspect)
-        (entry,) = entries(recording, columns, aspect)
-        assert (recording.shape, entry.item_id, entry.score) == ("eval output items", "a", score)
-        assert entry.replies is None, "the sample is what was graded, so it is not taken for the judge's words"
-        assert "sample.output" in columns.also["replies"]
-        assert entry.reason == reason
-
-
-def test_a_page_of_the_list_call_is_unwrapped_and_ids_fall_back_to_the_position() -> None:
-    page = {"object": "list", "has_more": False, "data": [output_item({"question": "?"}, 7, [], "Score: 5")]}
-    for text in (json.dumps(page), json.dumps(page, indent=2)):
-        assert told(text.encode(), "page.json") == [("7", (Reply("Score: 5"),), None)]
-
-
-def test_an_annotated_dataset() -> None:
-    text = "item_id,input,output,rating,output_feedback\na,in,out,Good,Clear.\nb,in,out,Bad,Muddled.\n"
-    recording = load_recording(text.encode(), "dataset.csv")
-    columns = propose_columns(recording, "coherence")
-    assert recording.shape == "eval dataset"
-    assert columns.roles == {"item_id": "item_id", "score": "rating", "reason": "output_feedback"}
-    assert columns.also["replies"] == ("output",), "the output is what was judged"
 
 
 def test_nested_objects_become_dotted_columns() -> None:
