@@ -21,7 +21,6 @@
 | `CONCORD_MAX_UPLOAD_MB` | `200` | largest golden set file; archives may unpack to 32 MB plus 100 times their size |
 | `CONCORD_MAX_GOLDEN_ITEMS` | `250000` | most items of a golden set, at 5 KB of memory each |
 | `CONCORD_LOG` | `text` | log format of the worker: `text` or `json`; logs hold no keys and no texts |
-| `CONCORD_TELEMETRY` | none | `otlp`: send traces and counts to where the `OTEL_…` variables point |
 | `CONCORD_DEMO` | `on` | `on`: a new database starts with the demo project |
 | `CONCORD_ROLES` | none | JSON file: e-mail address → viewer, annotator, reviewer or admin; `*` for all others |
 | `OPENAI_API_KEY` | none | key for OpenAI-compatible endpoints; never stored, logged or shown |
@@ -72,7 +71,6 @@ class Settings:
     max_golden_items: int = USUAL_GOLDEN_ITEMS
     demo: bool = False
     log_form: Literal["text", "json"] = "text"
-    telemetry: Literal["", "otlp"] = ""
     roles: Mapping[str, Role] = field(default_factory=dict)
     roles_file: str = ""
     openai_api_key: str | None = field(default=None, repr=False)
@@ -108,7 +106,6 @@ class Settings:
             max_golden_items=golden_items(env),
             demo=_switch(env, "CONCORD_DEMO"),
             log_form="json" if _one_of(env, "CONCORD_LOG", ("text", "json")) == "json" else "text",
-            telemetry="otlp" if _one_of(env, "CONCORD_TELEMETRY", ("", "otlp")) else "",
             roles=_roles(env.get("CONCORD_ROLES")),
             roles_file=env.get("CONCORD_ROLES") or "",
             openai_api_key=env.get("OPENAI_API_KEY") or None,

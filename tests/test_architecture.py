@@ -53,10 +53,9 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
         ),
     ),
     "ray": ("core.cluster", "core.scoring.on_ray", "core.repeval.cluster"),
-    "opentelemetry": ("core.telemetry",),
     **dict.fromkeys(("pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib"), ()),
 }
-HEAVY = {"opentelemetry", "torch", "transformers", "ray", "nltk", "rouge_score", "bert_score", "sentence_transformers"}
+HEAVY = {"torch", "transformers", "ray", "nltk", "rouge_score", "bert_score", "sentence_transformers"}
 NAMES_THAT_SAY_NOTHING = {"utils", "util", "helpers", "helper", "common", "misc", "manager"}
 
 

@@ -23,8 +23,6 @@ BROUGHT = {"node_modules", ".venv"}  # tools that adapters are run in
 OURS = (file for part in PARTS for file in sorted((ROOT / part).rglob("README.md")) if not BROUGHT & {*file.parts})
 AT_THE_TOP = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "llms.txt")
 DOCUMENTS = {path.relative_to(ROOT): path.read_text("utf-8") for path in (*AT_THE_TOP, *OURS)}
-LEAVING = {"backup", "health", "prune", "restore"}
-"""Commands that are about to be removed, and so are not documented."""
 
 CELLS = {
     "human_fluency": 3.5,
@@ -98,7 +96,7 @@ def test_commands_name_files_that_exist() -> None:
 
 def test_every_command_is_documented() -> None:
     said = "\n".join(DOCUMENTS.values())
-    assert {name for name in command_line().commands if f"python -m core {name}" not in said} <= LEAVING
+    assert {name for name in command_line().commands if f"python -m core {name}" not in said} == set()
 
 
 def test_options_named_in_a_sentence_exist() -> None:

@@ -28,8 +28,8 @@ from core.cli import (
     monitor,
     repeval,
     score,
+    storage,
     styles,
-    upkeep,
 )
 from core.cli.options import JsonFlag
 from core.cli.output import tell
@@ -69,7 +69,7 @@ app = typer.Typer(
 
 groups = (
     *(data, judges_made, judge_parts, repeval, score, judge_files, monitor, measure, examine, decisions, styles),
-    *(kept_projects, upkeep),
+    *(kept_projects, storage),
 )
 for group in groups:
     app.add_typer(group.commands)

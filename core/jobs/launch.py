@@ -16,7 +16,9 @@ import threading
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import IO, ClassVar
+from typing import ClassVar
+
+from filelock import FileLock, Timeout
 
 from core.errors import JobError
 from core.owner_only import make_private
@@ -63,10 +65,12 @@ def ensure_worker(settings: Settings, *, after: float = 0.0) -> None:
         return
     if _just_started(settings):
         return
-    lock = FileLock(lock_file(settings))
-    if lock.acquire():
-        lock.release()
-        _start(settings)
+    try:
+        with FileLock(lock_file(settings), timeout=0):
+            pass
+    except Timeout:  # a worker lives
+        return
+    _start(settings)
 
 
 def _put_off(settings: Settings, seconds: float) -> bool:
@@ -144,52 +148,3 @@ def settings_from_json(text: str) -> Settings:
     body |= {name: tuple(body[name]) for name in ("remote_code", "local_models")}
     body["home"] = Path(body["home"])
     return Settings(**body)
-
-
-# ── a lock that the operating system lets go when its holder dies, however it dies ───────────────────────────────
-
-
-class FileLock:
-    """Whole-file lock, one holder among all processes of this machine.  Not inherited by child processes."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._file: IO[bytes] | None = None
-
-    def acquire(self) -> bool:
-        """Take the lock now; False when another process has it."""
-        make_private(self._path.parent)
-        file = self._path.open("a+b")
-        if not _lock(file):
-            file.close()
-            return False
-        self._file = file
-        return True
-
-    def release(self) -> None:
-        """Let go.  Safe to call without holding it."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
-
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def _lock(file: IO[bytes]) -> bool:
-        file.seek(0)
-        try:
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-        except OSError:
-            return False
-        return True
-
-else:
-    import fcntl
-
-    def _lock(file: IO[bytes]) -> bool:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True

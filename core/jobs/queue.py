@@ -36,7 +36,6 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Literal, Self, TypeVar
 
-from core import telemetry
 from core.errors import CancelledRunError, ConcordError, LostRunError
 from core.progress import Snapshot, Stage
 from core.project_records import ALIVE_SECONDS, HELD_BACK, WITH_RESULT, Run, Worker
@@ -250,7 +249,6 @@ class Queue:
         self._active: dict[str, Wants] = {}
         self._changed = threading.Condition()
         self._stopping = threading.Event()
-        self._said: Counter[str] | None = None
 
     def launch(self) -> None:
         """Queue again what this worker left unfinished when it was killed."""
@@ -269,7 +267,6 @@ class Queue:
         """Queue again what lost workers left, and take queued runs in fair order between projects."""
         active = self._store.runs.active()
         workers = self._store.workers.all() if active else []
-        self._say_how_many(active)
         for run in active:
             if run.status == "running":
                 self._pass_on_if_lost(run)
@@ -277,13 +274,6 @@ class Queue:
         for run in in_turn(active):
             if not self._is_held(run, at_work[run.project_id]) and self._has_room_for(run, workers):
                 at_work[run.project_id] += self._take(run)
-
-    def _say_how_many(self, active: Sequence[Run]) -> None:
-        counts = Counter(str(run.status) for run in active)
-        if counts != self._said:
-            for status in ("queued", "running"):
-                telemetry.level("concord.runs.now", counts[status], status=status)
-            self._said = counts
 
     @property
     def idle(self) -> bool:
@@ -335,9 +325,7 @@ class Queue:
     def _do(self, run: Run) -> None:
         """Do a run to its end and write down how it ended, unless it is another worker's by now."""
         try:
-            with telemetry.span("run", run=run.run_id, kind=run.kind, attempt=run.attempt):
-                status, error = self._to_the_end(run)
-            telemetry.count("concord.runs", kind=run.kind, status=status or "passed on")
+            status, error = self._to_the_end(run)
             if status:
                 message = "done" if status in WITH_RESULT else status
                 self._store.runs.finish(run.run_id, run.attempt, status, message=message, error=error)

@@ -21,12 +21,14 @@ import time
 from pathlib import Path
 from types import FrameType
 
-from core import telemetry
+from filelock import FileLock, Timeout
+
 from core.errors import ConcordError, JobError
-from core.jobs.launch import FileLock, lock_file, settings_from_json, watch_file
+from core.jobs.launch import lock_file, settings_from_json, watch_file
+from core.jobs.log_lines import log_to_stderr
 from core.jobs.queue import Queue
 from core.memory import collect_seldom
-from core.owner_only import owner_only, secure_home
+from core.owner_only import make_private, owner_only, secure_home
 from core.projects.kinds import do_run, wants_of
 from core.projects.project_list import open_store
 from core.settings import Settings
@@ -50,20 +52,19 @@ def run_worker(settings: Settings, *, linger: float | None = None) -> None:
 
     JobError when this `CONCORD_HOME` or this worker id has a live worker already.
     """
-    telemetry.log_to_stderr(settings.log_form)
+    log_to_stderr(settings.log_form)
     _rank_session()
-    if settings.telemetry:
-        telemetry.watch("concord-worker")
-    lock = FileLock(lock_file(settings))
-    if not lock.acquire():
-        raise JobError(f"A worker already runs on {settings.home}; one is enough, it runs several jobs at once.")
+    make_private(settings.home.absolute())
     try:
+        lock = FileLock(lock_file(settings)).acquire(timeout=0)
+    except Timeout:
+        raise JobError(
+            f"A worker already runs on {settings.home}; one is enough, it runs several jobs at once."
+        ) from None
+    with lock, owner_only():
         secure_home(settings.home)
-        with owner_only(), open_store(settings) as store:
+        with open_store(settings) as store:
             _Worker(settings, store, linger).run()
-    finally:
-        telemetry.send_off()
-        lock.release()
 
 
 def capability_of(settings: Settings) -> str:

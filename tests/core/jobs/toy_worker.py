@@ -30,13 +30,13 @@ from typing import Any
 
 from core.errors import JobError, StoreError
 from core.jobs import queue as queues
+from core.jobs.log_lines import log_to_stderr
 from core.jobs.queue import Queue, RunProgress
 from core.progress import Stage
 from core.project_records import Run
 from core.records import Usage
 from core.store.codec import Packed
 from core.store.store import Store
-from core.telemetry import log_to_stderr
 
 SECRET = "Bearer canary-key-4f1d9a27c3"
 

@@ -1,0 +1,43 @@
+"""Log lines of the worker never say what a run works on."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from typing import Any
+
+import pytest
+
+from core.errors import GoldenError, StoreError
+from core.jobs.log_lines import Line
+
+SECRET = "the judged text itself"
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_a_line_names_errors_by_class_and_place(form: Any) -> None:
+    try:
+        raise GoldenError(SECRET)
+    except GoldenError as error:
+        record = logging.LogRecord("concord.jobs", 30, "f", 1, "run %s failed: %s", ("r1", error), sys.exc_info())
+    line = Line(form).format(record)
+    assert SECRET not in line
+    assert "run r1 failed: GoldenError" in line
+    assert "tests/core/jobs/test_log_lines.py" in line
+    if form == "json":
+        fields = json.loads(line)
+        assert (fields["level"], fields["error"], fields["logger"]) == ("WARNING", "GoldenError", "concord.jobs")
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_an_error_that_is_logged_as_the_message_is_named_by_its_class(form: Any) -> None:
+    record = logging.LogRecord("asyncio", 40, "f", 1, ValueError(SECRET), (), None)  # type: ignore[arg-type]
+    line = Line(form).format(record)
+    assert "ValueError" in line
+    assert SECRET not in line
+
+
+def test_what_the_store_says_of_itself_stays() -> None:
+    record = logging.LogRecord("concord", 30, "f", 1, "trying again: %s", (StoreError("The disk is full."),), None)
+    assert Line("text").format(record).endswith("trying again: The disk is full.")
