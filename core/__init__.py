@@ -10,9 +10,6 @@
     result.judge.score(golden.items)      # the same judge, without its file
     judge = core.load_judge("judge.yaml")
     judge.score(items)                    # Verdicts (Scored | Unscored); judge.marks must stand beside them
-    judges = core.load_judges(["coherence/judge.yaml", "fluency/judge.yaml"], together=True)
-    judges.score(items)["fluency"]        # one call an item for all aspects, Verdicts for each
-    core.check_together(golden, files).measured   # what that changes, beside each judge asked alone
     core.align(golden, "verdicts.jsonl", "coherence")
     core.compare(golden, "verdicts.jsonl", "others.jsonl", "coherence")
     core.ceiling(golden, "coherence")     # how well the people agree with each other
@@ -44,11 +41,10 @@ if TYPE_CHECKING:
     from core.api.examined import examine
     from core.api.fitted import FittedRepEval, fit_repeval
     from core.api.fused import FusedByModel, FusedRun, fuse
-    from core.api.loading import load_judge, load_judges
+    from core.api.loading import load_judge
     from core.api.measures import align, align_all, annotator_test, beside_people, ceiling, compare, plan_labels
     from core.api.project import Project, WrittenReport, open_project, write_report
     from core.api.system_means import EstimatedMeans, estimate_means
-    from core.api.together import check_together
     from core.calibration.ablate import Ablation
     from core.calibration.records import Calibration
     from core.calibration.settings import CalibrationSettings
@@ -127,7 +123,6 @@ __all__ = [
     "beside_people",
     "calibrate",
     "ceiling",
-    "check_together",
     "choose_threshold",
     "compare",
     "estimate",
@@ -139,7 +134,6 @@ __all__ = [
     "load_golden",
     "load_items",
     "load_judge",
-    "load_judges",
     "monitor",
     "open_project",
     "plan_labels",
@@ -151,11 +145,10 @@ __all__ = [
 _NAMES = {
     "core.api.calibrated": "CalibratedRun ablate calibrate estimate",
     "core.api.decisions": "choose_threshold preferences",
-    "core.api.together": "check_together",
     "core.comparison.preferred": "Preferences",
     "core.api.examined": "examine",
     "core.api.fused": "FusedByModel FusedRun fuse",
-    "core.api.loading": "load_judge load_judges",
+    "core.api.loading": "load_judge",
     "core.api.measures": "align align_all annotator_test beside_people ceiling compare plan_labels",
     "core.api.project": "Project WrittenReport open_project write_report",
     "core.api.system_means": "EstimatedMeans estimate_means",

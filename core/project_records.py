@@ -18,7 +18,6 @@ RunKind = Literal[
     "rescore",
     "round",
     "styles",
-    "together",
     "ablation",
     "metrics",
     "repeval",

@@ -20,7 +20,6 @@ ELSEWHERE: dict[RunKind, tuple[str, Screen, tuple[str, ...]]] = {
     "ablation": ("took a calibration's parts away", "compare", ("golden", "aspect")),
     "metrics": ("computed metrics", "compare", ("golden", "aspect")),
     "styles": ("asked a judge in several styles", "compare", ("golden", "aspect")),
-    "together": ("asked several aspects in one call", "compare", ("golden", "aspect")),
     "repeval": ("read quality out of hidden states", "repeval", ("run",)),
     "fusion": ("fused judges", "fusion", ("run",)),
     "recheck": ("rechecked a judge on newer labels", "runs", ("run",)),

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import ConsentError, JudgeError, UsageError
-from core.export.aspect_judges import AspectJudges
 from core.export.calibrated_judge import CalibratedJudge
 from core.export.fused_judge import FusedJudge
 from core.export.judge_reading import kind_of_file, open_file
@@ -40,7 +39,7 @@ from core.repeval import EMBEDDED
 from core.settings import Settings
 from core.stats.conformal import VerdictIntervals
 
-__all__ = ["EDITED", "allowed_repeval", "load_judge", "load_judges", "repeval_judge", "restored"]
+__all__ = ["EDITED", "allowed_repeval", "load_judge", "repeval_judge", "restored"]
 
 EDITED = "The file of this judge was changed after its export, and whoever loaded it accepted that."
 OTHER = (
@@ -101,37 +100,6 @@ def load_judge(
     if isinstance(judge, str):
         judge = _named(judge, file.card["judge"], settings, replies)
     return _calibrated(file.card, judge, str(path), marks)
-
-
-def load_judges(
-    paths: Sequence[Path | str],
-    *,
-    together: bool = False,
-    judge: str | None = None,
-    replies: ReplyStore | None = None,
-    accept_edited: bool = False,
-) -> AspectJudges:
-    """The calibrated judges of several aspects, one file each; `score(items)` gives verdicts by aspect.
-
-    `together` asks them all in one call an item: they must be of one language model that is asked in one way.  Other
-    options as `load_judge`.  UsageError for two judges of one aspect, for judges that cannot be asked together (it
-    says what differs), and for a fused judge or a RepEval score, which goes alone.
-    """
-    names, loaded = list(map(str, paths)), list[CalibratedJudge]()
-    if not names:
-        raise UsageError("No judge file came. Give one for each aspect.")
-    try:
-        for path in paths:
-            one = load_judge(path, judge=judge, replies=replies, accept_edited=accept_edited)
-            if not isinstance(one, CalibratedJudge):
-                one.close()
-                raise UsageError(f"{path}: is no judge that was calibrated on one aspect; score with it alone.")
-            loaded.append(one)
-        return AspectJudges.of(loaded, names, together=together)
-    except BaseException:
-        for one in loaded:
-            one.close()
-        raise
 
 
 def require_metric_model(name: str, settings: Settings) -> None:

@@ -183,12 +183,6 @@ def settings_and_store() -> tuple[Settings, Store]:
     return settings, projects.open_store(settings)
 
 
-def cache_for_all(judge_files: Sequence[Path], judge: str, *, accept_edited: bool) -> ReplyStore | None:
-    """The reply cache where any of the judges asks somebody."""
-    caches = (cache_for(file, judge, accept_edited=accept_edited) for file in judge_files)
-    return next((cache for cache in caches if cache is not None), None)
-
-
 def cache_for(judge_file: Path, judge: str, *, accept_edited: bool) -> ReplyStore | None:
     """The reply cache for the judge of a file, or for the model of a fused one; None where nobody is asked."""
     from core.export.judge_reading import kind_of_file, open_file

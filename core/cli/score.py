@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from core.cli.options import AcceptEdited, JsonFlag, JudgeSpec, MapOption, cache_for, cache_for_all
+from core.cli.options import AcceptEdited, JsonFlag, JudgeSpec, MapOption, cache_for
 from core.cli.output import notes, place, price, spent, stages_shown, tell, written_to
 from core.errors import ConcordError, UsageError
 from core.files import require_new
@@ -49,19 +49,7 @@ BatchWrite = Annotated[
 BatchRead = Annotated[
     list[Path] | None, typer.Option(help="Score from this file of results, and ask nobody; may be repeated.")
 ]
-JudgeFiles = Annotated[
-    list[Path],
-    typer.Option(
-        "--judge-file", help="A judge.yaml, fused.yaml or repeval.yaml; a judge.yaml for each of several aspects."
-    ),
-]
-TogetherFlag = Annotated[
-    bool, typer.Option("--together", help="Ask the judges of several aspects in one call an item.")
-]
-CheckOption = Annotated[
-    Path | None,
-    typer.Option("--check", help="Golden set: measure --together beside each judge alone; maps are fitted anew on it."),
-]
+JudgeFile = Annotated[Path, typer.Option(help="A judge.yaml, fused.yaml or repeval.yaml.")]
 ItemsArgument = Annotated[
     str, typer.Argument(metavar="ITEMS", help="CSV, JSONL (.gz), Parquet or XLSX; labels are not needed.")
 ]
@@ -88,7 +76,7 @@ NOTHING_READ = (
 @commands.command(rich_help_panel="Judge")
 def score(
     source: ItemsArgument,
-    judge_files: JudgeFiles,
+    judge_file: JudgeFile,
     target: OutOption,
     *,
     explain: Explain = False,
@@ -104,22 +92,17 @@ def score(
     intervals: Intervals = False,
     coverage: Coverage = 0.9,
     abstain_over: AbstainOver = None,
-    together: TogetherFlag = False,
-    check: CheckOption = None,
     ray: RayAddress = "",
     mapped: MapOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Rate texts with a judge file; a stopped run resumes.
-
-    With several judge files, one an aspect, the output has a line for each item and aspect.
-    """
+    """Rate texts with a judge file; a stopped run resumes."""
     from core.data.columns import read_map
     from core.export.judge_reading import kind_of_file
     from core.scoring import ScoreRequest, score_fused, write_batch
 
-    items, out, judge_file = Path(source), Path(target), judge_files[0]
-    fused_file = len(judge_files) == 1 and kind_of_file(judge_file) == "fusion"
+    items, out = Path(source), Path(target)
+    fused_file = kind_of_file(judge_file) == "fusion"
     if (batch_write is not None) + bool(batch_read) > (0 if fused_file else 1):
         raise UsageError("Take either --batch-write or --batch-read, and neither with a fused judge.")
     request = ScoreRequest(
@@ -127,9 +110,6 @@ def score(
         batch_read=tuple(batch_read or ()),
         coverage=coverage if intervals or abstain_over is not None else None,
         abstain_over=abstain_over,
-        more_judges=tuple(judge_files[1:]),
-        together=together,
-        check=check,
         mapping=read_map(mapped),
     )
     if ray:
@@ -140,7 +120,7 @@ def score(
             fused = score_fused(request, replies=cache_for(judge_file, "", accept_edited=accept_edited))
         tell(*_fused_scores(fused, out), as_json)
         return
-    cache = cache_for_all(judge_files, judge, accept_edited=accept_edited)
+    cache = cache_for(judge_file, judge, accept_edited=accept_edited)
     if batch_write is not None:
         tell(*_batch_written(write_batch(request, batch_write, replies=cache)), as_json)
         return
@@ -153,16 +133,15 @@ def score(
 def _own_output(request: ScoreRequest) -> Iterator[None]:
     """Replace no file but what this very command began or wrote; UsageError for any other, unless --again is given.
 
-    A note in CONCORD_HOME tells which command wrote a file: the same judge files, judge, items and columns.
+    A note in CONCORD_HOME tells which command wrote a file: the same judge file, judge, items and columns.
     """
     from core.settings import Settings
 
     out = request.out.resolve()
     digest = hashlib.sha256(f"{request.judge}\0{request.items.resolve()}{request.mapping or ''}".encode())
-    for file in (request.judge_file, *request.more_judges):
-        if file.is_file():
-            with file.open("rb") as opened:
-                digest.update(hashlib.file_digest(opened, "sha256").digest())
+    if request.judge_file.is_file():
+        with request.judge_file.open("rb") as opened:
+            digest.update(hashlib.file_digest(opened, "sha256").digest())
     note = Settings.from_environment().home / "scored" / hashlib.sha256(str(out).encode()).hexdigest()[:32]
     begun = out.with_name(f"{out.name}.progress.json").exists()
     own = note.is_file() and note.read_text(encoding="ascii") == digest.hexdigest()
@@ -233,26 +212,6 @@ def _score_body(scored: ScoredFile, out: str) -> dict[str, Any]:
         "out": out,
         **({"batch": dict(scored.batch)} if scored.batch else {}),
         **({} if scored.sure is None else _sure_body(scored.sure)),
-        **_aspects_body(scored),
-    }
-
-
-def _aspects_body(scored: ScoredFile) -> dict[str, Any]:
-    """Counts by aspect, once the output is there; nothing where there is one aspect."""
-    if scored.n_aspects == 1:
-        return {}
-    return {
-        "calls_alone": scored.calls_alone,
-        "aspects": {
-            aspect: {
-                "n_scored": counts.n_scored,
-                "n_unscored": sum(counts.reasons.values()),
-                "reasons": dict(counts.reasons),
-                **({} if counts.sure is None else _sure_body(counts.sure)),
-                **({"measured": scored.measured[aspect].as_json()} if aspect in scored.measured else {}),
-            }
-            for aspect, counts in scored.aspects.items()
-        },
     }
 
 
@@ -343,9 +302,6 @@ def _score_words(body: dict[str, Any]) -> list[str]:
         *_sure_words(body),
     ]
     scored = f"Rated {body['n_scored']:,} of {counted(body['n_items'], 'item')}"
-    if "aspects" in body:
-        scored = f"{body['n_scored']:,} verdicts on {counted(body['n_items'], 'item')}"
-        lines = [*_aspect_words(body), *lines]
     if body["finished"]:
         return [f"{scored}{unscored}{pace}.", *lines, *written_to(body["out"])]
     return [
@@ -353,19 +309,6 @@ def _score_words(body: dict[str, Any]) -> list[str]:
         *lines,
         f"The verdicts are in {body['out']}.part. Run the same command again to resume.",
     ]
-
-
-def _aspect_words(body: dict[str, Any]) -> list[str]:
-    """What became of each aspect, and what asking them together saved."""
-    lines = []
-    for aspect, counts in body["aspects"].items():
-        reasons = ", ".join(f"{n:,} {reason}" for reason, n in counts["reasons"].items())
-        unscored = f", {counts['n_unscored']} unscored{f' ({reasons})' if reasons else ''}"
-        lines.append(f"  {aspect}: {counts['n_scored']} of {body['n_items']} items scored{unscored}")
-        lines += [f"    {words}" for words in _sure_words(counts)]
-    if body["calls_alone"]:
-        lines.append(f"{body['calls']:,} calls for all aspects together; each alone takes {body['calls_alone']:,}.")
-    return lines
 
 
 def _finding_words(findings: tuple[Finding, ...]) -> list[str]:

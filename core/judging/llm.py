@@ -63,6 +63,7 @@ DEFINITION_TOKENS, MOST_DEFINITION = 256, 2_000
 NO_REFERENCES = "The item has no reference, and this judge was made with references."
 Example = TypeVar("Example", Exemplar, Misaligned)
 
+Requests = Iterator[Sequence[Request]]
 CostOf = Callable[[int, int], float]
 """(prompt tokens, completion tokens) → dollars."""
 
@@ -201,7 +202,7 @@ class LLMJudge(Judge):
         if cells:
             yield cells, requests
 
-    def requests(self, task: Task, items: Iterable[Item], criteria: Sequence[Criteria]) -> Iterator[Sequence[Request]]:
+    def requests(self, task: Task, items: Iterable[Item], criteria: Sequence[Criteria]) -> Requests:
         """What `score` asks for, some at a time."""
         return (requests for _, requests in self._chunks(task, items, criteria))
 

@@ -34,8 +34,6 @@ CHOSEN_REFINE_PROMPT = "refine.v4"
 STEPS_PROMPT = "steps.v1"
 DEFINITION_PROMPT = "definition.v1"
 
-TOGETHER_BLOCK = "together_aspect.v1"
-
 MOST_NUMBERS = 21
 """Ratings that a prompt lists one by one, such as those from -10 to 10."""
 
@@ -121,51 +119,6 @@ def score_frame(task: Task, item: Item, prompt: str, *, steps: str = "", persona
     values = {**_task_values(task), "item": item_block(task.kind, item, SCORING), "steps": neutral(steps)}
     before, after = _fill(prompt, {**values, "criteria": _CRITERIA_HERE}).split(_CRITERIA_HERE)
     return ScoreFrame(before, after, _fill(prompt, {**values, "criteria": ""}), persona_messages(persona))
-
-
-def together_prompt(form: OutputForm, *, structured: bool = False) -> str:
-    """Name of the prompt that asks for several aspects at once in an output form."""
-    return f"together_{form}_json.v1" if structured else f"together_{form}.v1"
-
-
-def together_heading(number: int, task: Task) -> str:
-    """How a reply begins what it says on the aspect of `task`, the `number`-th of those asked for."""
-    return f"Aspect {number}: {_task_values(task)['aspect']}"
-
-
-@dataclass(frozen=True, slots=True)
-class AspectBlock:
-    """What a prompt for several aspects says of one of them; empty criteria and steps leave no section."""
-
-    task: Task
-    criteria: str
-    steps: str = ""
-
-
-def together_messages(
-    blocks: Sequence[AspectBlock], item: Item, prompt: str, persona: Persona = "none"
-) -> tuple[Message, ...]:
-    """The prompt named `prompt` (see `together_prompt`) for all `blocks`, the item in it once; all are of one kind."""
-    told = [
-        _fill(
-            TOGETHER_BLOCK,
-            _task_values(block.task)
-            | {"number": str(number), "criteria": neutral(block.criteria), "steps": neutral(block.steps)},
-        )
-        for number, block in enumerate(blocks, 1)
-    ]
-    kind = blocks[0].task.kind
-    values = {
-        "thing": KINDS[kind].thing,
-        "count": str(len(blocks)),
-        "item": item_block(kind, item, SCORING),
-        "aspects": "\n\n".join(told),
-        "headings": "\n".join(together_heading(number, block.task) for number, block in enumerate(blocks, 1)),
-        "fields": "\n".join(
-            f'- "aspect_{number}": {_task_values(block.task)["aspect"]}' for number, block in enumerate(blocks, 1)
-        ),
-    }
-    return (*persona_messages(persona), Message("user", _fill(prompt, values)))
 
 
 def persona_messages(persona: Persona) -> tuple[Message, ...]:

@@ -167,7 +167,6 @@ from core.projects.runs import (
     worker_alive,
 )
 from core.projects.styles import estimate_styles, find_steps, run_steps, save_steps, start_styles, styles_so_far
-from core.projects.together import estimate_together, start_together, together_files, together_offer
 from core.projects.transfer import export_project, import_project, preview_project
 from core.projects.triage import list_triage, save_triage, triage_items, undo_triage
 from core.projects.trial import start_trial, trial_items

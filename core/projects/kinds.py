@@ -39,7 +39,6 @@ from core.projects.roles import requires
 from core.projects.rounds import RoundRequest, run_round, start_round
 from core.projects.runs import RunWork, require_made_here, unread_replies
 from core.projects.styles import run_styles, start_styles
-from core.projects.together import TogetherRequest, TogetherResult, run_together, start_together
 from core.projects.trial import TrialRequest, TrialResult, run_trial, start_trial
 from core.settings import Settings
 from core.store.codec import unpack
@@ -92,7 +91,6 @@ KINDS: dict[str, Kind] = {
     "recheck": Kind(RecheckRequest, Recheck, run_recheck, start_recheck),
     "repeval": Kind(RepEvalRequest, RepEvalOutcome, run_repeval, start_repeval, DOCUMENTS, reads_a_model),
     "styles": Kind(StylesRequest, StylesView, run_styles, start_styles, {SNAPSHOT: GridSnapshot}),
-    "together": Kind(TogetherRequest, TogetherResult, run_together, start_together),
     "trial": Kind(TrialRequest, TrialResult, run_trial, start_trial, quick=True),
 }
 

@@ -25,7 +25,6 @@ RUN_WORDS: Mapping[str, str] = {
     "rescore": "scoring of an edit",
     "round": "refinement round",
     "styles": "judging styles",
-    "together": "several aspects in one call",
     "ablation": "ablation",
     "metrics": "metrics",
     "repeval": "RepEval",

@@ -55,9 +55,7 @@ def reply_to(request: Request, seed: int = 0) -> Completion:
     sections = sections_in(prompt)
     logprobs: tuple[TokenLogprobs, ...] = ()
     written = next((write for heading, write in _WRITERS.items() if heading in sections), None)
-    if "Aspect" in sections:
-        text = _rate_together(prompt, sections, chance)
-    elif written is not None:
+    if written is not None:
         text = written(sections, chance)
     else:
         text, logprobs = _rate(sections, chance, request.logprobs)
@@ -81,7 +79,6 @@ _RANGE = re.compile(
 _FIELD = re.compile(r'(?m)^- "(\w+)":')
 _LISTED = re.compile(r"(?m)^- ([^:\n]+):")
 _FORM = re.compile(r"(?m)^Aspect: (?P<name>.+)\nExplanation: .*\n(?P<form>Score: .*)$")
-_ASPECT = re.compile(r"(?m)^## (?P<heading>Aspect (?P<number>\d+): .*)\n(?P<body>(?:.*\n)*?)(?=## A)")
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 _TOKEN = re.compile(r"\d|[^\W\d_]+|\s+|[\W_]")
 
@@ -260,24 +257,6 @@ def _opinion(texts: _Texts, rules: str, scale: Scale, chance: random.Random) -> 
     share += chance.gauss(0.0, 0.06 if called_for else 0.3)
     reasons = " ".join(f"On {prop.name} it stands at {prop.measure(texts):.2f} of 1." for prop in called_for)
     return scale.at(share), reasons or "Without criteria this is little more than a guess."
-
-
-def _rate_together(prompt: str, sections: Sections, chance: random.Random) -> str:
-    """A reply on every aspect that a prompt has a block for, each by its own criteria and steps."""
-    texts, answer, blocks = _texts(sections), sections.get("Answer", ""), {}
-    for match in _ASPECT.finditer(prompt):
-        scale, rules = scale_in(match["body"]), match["body"].partition("\n## Criteria")[2]
-        value, reasons = _opinion(texts, rules, scale, chance)
-        blocks[f"aspect_{match['number']}"] = (match["heading"], scale.written(value), reasons)
-    if "JSON" in answer:
-        return json.dumps({name: json.loads(in_form(answer, *said[1:])) for name, said in blocks.items()})
-    return "\n\n".join(f"{heading}\n{_in_block(answer, *said)}" for heading, *said in blocks.values())
-
-
-def _in_block(answer: str, number: str, reasons: str) -> str:
-    if "number alone" in answer:
-        return f"Score: {number}"
-    return f"Analysis: {reasons}\nScore: {number}" if "Analysis:" in answer else f"Score: {number}\nReasons: {reasons}"
 
 
 def in_form(answer: str, number: str, reasons: str) -> str:

@@ -31,7 +31,6 @@ RUN_WORDS = {
     "rescore": "scoring of edits",
     "round": "refinement rounds",
     "styles": "judging styles",
-    "together": "several aspects in one call",
     "ablation": "ablations",
     "metrics": "baseline metrics",
     "repeval": "RepEval",

@@ -8,8 +8,6 @@ from typing import Any
 
 from core.errors import JobError, UsageError
 from core.export import CalibratedJudge
-from core.export.aspect_judges import AspectJudges
-from core.judging.base import Judge
 from core.judging.llm import LLMJudge
 from core.providers.base import ReplyStore, Request
 from core.providers.batch_file import BatchResults, request_lines, write_lines
@@ -68,17 +66,11 @@ def read_results(
     return counts
 
 
-def _asked(judge: RowJudge, replies: ReplyStore | None) -> tuple[CalibratedJudge | AspectJudges, LLMJudge, ReplyStore]:
+def _asked(judge: RowJudge, replies: ReplyStore | None) -> tuple[CalibratedJudge, LLMJudge, ReplyStore]:
     """The judge, the model behind it, and the cache.  UsageError for what no batch can be asked."""
-    llm: Judge
-    if isinstance(judge, AspectJudges):
-        if judge.together is None:
-            raise UsageError("By batch several aspects are asked together (--together); else score with each alone.")
-        llm = judge.together.llm
-    elif isinstance(judge, CalibratedJudge):
-        llm = judge.judge
-    else:
+    if not isinstance(judge, CalibratedJudge):
         raise UsageError("Only a judge behind an endpoint can be asked by batch; this one reads hidden states.")
+    llm = judge.judge
     if not isinstance(llm, LLMJudge) or not llm.spec.startswith("openai:"):
         raise UsageError(
             f"The judge {llm.spec} asks no endpoint, and batches are for endpoints: name openai:MODEL[@BASE_URL], or "
@@ -89,9 +81,7 @@ def _asked(judge: RowJudge, replies: ReplyStore | None) -> tuple[CalibratedJudge
     return judge, llm, replies
 
 
-def _requests(
-    judge: CalibratedJudge | AspectJudges, items: ItemFile, start: int, most: int | None
-) -> Iterator[Sequence[Request]]:
+def _requests(judge: CalibratedJudge, items: ItemFile, start: int, most: int | None) -> Iterator[Sequence[Request]]:
     left = most
     for batch in items.batches(WALKED, start):
         yield from judge.requests(batch[:left])

@@ -6,7 +6,6 @@ from contextlib import suppress
 from typing import Any
 
 from core.errors import ConcordError
-from core.export.aspect_judges import AspectJudges
 from core.export.fused_judge import FusedJudge
 from core.scoring.item_file import ItemFile, file_digest
 from core.scoring.mending import models_behind
@@ -19,7 +18,6 @@ def identity_of(request: ScoreRequest, items: ItemFile, judge: RowJudge | FusedJ
     return {
         "input": {"digest": items.digest, "n_items": items.n_items},
         "judge": {"digest": file_digest(request.judge_file)},
-        **_aspects_identity(request, judge),
         **_weights_identity(judge),
         "options": {
             "judge": judge.spec,
@@ -33,17 +31,7 @@ def identity_of(request: ScoreRequest, items: ItemFile, judge: RowJudge | FusedJ
     }
 
 
-def _aspects_identity(request: ScoreRequest, judge: RowJudge | FusedJudge) -> dict[str, Any]:
-    """The files of further judges, and how all of them are asked in one call; nothing where there is one."""
-    if not isinstance(judge, AspectJudges):
-        return {}
-    asked = judge.together
-    prompts = sorted({place.prompt for place in asked.places}) if asked else []
-    check = None if request.check is None else file_digest(request.check)
-    return {"more_judges": [*map(file_digest, request.more_judges)], "together": prompts, "check": check}
-
-
-def _weights_identity(judge: RowJudge | FusedJudge | AspectJudges) -> dict[str, Any]:
+def _weights_identity(judge: RowJudge | FusedJudge) -> dict[str, Any]:
     """The weights of models in the process, as far as they can be seen from here; nothing where there are none."""
     found = []
     for asked in models_behind(judge):

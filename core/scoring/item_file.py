@@ -24,14 +24,12 @@ from core.data.items import RowReader, repeated_id
 from core.data.ranks import ranks_in_rows
 from core.data.tables import TableFile, open_table
 from core.errors import GoldenError
-from core.export.aspect_judges import AspectJudges
 from core.export.judge_reading import kept_columns
 from core.export.loaded import LoadedJudge
 from core.records import Item
 from core.scoring.request import ScoreRequest
 from core.texts import is_blank
 
-AnyJudge = LoadedJudge | AspectJudges
 OnRows = abc.Callable[[int], None]
 """Called with the number of rows looked at so far."""
 
@@ -80,16 +78,14 @@ def file_digest(path: Path) -> str:
         return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
 
 
-def items_of(request: ScoreRequest, judge: AnyJudge, on_rows: OnRows = lambda n: None) -> ItemFile:
+def items_of(request: ScoreRequest, judge: LoadedJudge, on_rows: OnRows = lambda n: None) -> ItemFile:
     """As `validate_items`, of the items of `request`, with the columns that it names or that the judge's file keeps."""
     return validate_items(request.items, on_rows, request.mapping, columns_behind(judge))
 
 
-def columns_behind(judge: AnyJudge) -> dict[str, str]:
-    """Role → column of texts and metrics, as the judge's file keeps it; of several judges, the first."""
-    kept: dict[str, str] = {}
-    for one in judge.judges if isinstance(judge, AspectJudges) else (judge,):
-        kept = kept_columns(one.card) | kept
+def columns_behind(judge: LoadedJudge) -> dict[str, str]:
+    """Role → column of texts and metrics, as the judge's file keeps it."""
+    kept = kept_columns(judge.card)
     return {role: column for role, column in kept.items() if role in _TEXTS or role.startswith(METRIC)}
 
 
@@ -123,13 +119,13 @@ def validate_items(
     return ItemFile(path, digest, look.n_rows, look.filled, findings, table, look.mapping, hashes=look.hashes)
 
 
-def check_needs(items: ItemFile, needs: abc.Sequence[str], who: str = "The judge") -> None:
+def check_needs(items: ItemFile, needs: abc.Sequence[str]) -> None:
     """GoldenError when not one item has a part (source, context, references) that the judge needs."""
     lacking = [part for part in needs if not items.filled.get(part)]
     if lacking:
         columns = "" if items.mapping is None else f" The file has: {', '.join(items.mapping.columns)[:500]}."
         raise GoldenError(
-            f"{who} rates each item beside its {' and '.join(lacking)}, and no item has one.{columns} Add a column "
+            f"The judge rates each item beside its {' and '.join(lacking)}, and no item has one.{columns} Add a column "
             f"{lacking[0]!r}, or name the one that holds it so.",
             file=items.path.name,
         )

@@ -10,12 +10,10 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import NamedTuple
 
 from core.errors import JobError, JudgeError
 from core.export import CalibratedJudge
-from core.export.aspect_judges import AspectJudges
 from core.export.fused_judge import FusedJudge
 from core.export.loaded import LoadedJudge
 from core.judging.llm import LLMJudge
@@ -50,13 +48,9 @@ class Mended:
     n_scored: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
 
-    def count(self, rows: Sequence[Row]) -> None:
-        """One more item, by its rows."""
+    def count(self, row: Row) -> None:
+        """One more item, by its row."""
         self.n_items += 1
-        for row in rows:
-            self._count(row)
-
-    def _count(self, row: Row) -> None:
         self.n_scored += not row.reason
         self.reasons.update([row.reason] if row.reason else ())
 
@@ -78,33 +72,24 @@ def rows_of(lines: Iterable[str], *, as_csv: bool, more: Sequence[str] = ()) -> 
         raise JobError(f"The output holds a line that is no verdict ({error}). Add --again to score anew.") from error
 
 
-def grouped(rows: Iterable[Row], size: int) -> Iterator[tuple[Row, ...]]:
-    """The rows of one item after the other, one for each of its `size` aspects."""
-    left = iter(rows)
-    while some := tuple(islice(left, size)):
-        yield some
-
-
-def unread_items(items: Iterable[Item], rows: Iterable[tuple[Row, ...]]) -> Iterator[Item]:
-    """The items with an unread row.  JobError where an item and the rows in its place are not the same."""
-    for item, own in zip(items, rows, strict=False):
-        if row := next((row for row in own if row.item_id != item.item_id), None):
+def unread_items(items: Iterable[Item], rows: Iterable[Row]) -> Iterator[Item]:
+    """The items with an unread row.  JobError where an item and the row in its place are not the same."""
+    for item, row in zip(items, rows, strict=False):
+        if row.item_id != item.item_id:
             raise JobError(
                 f"The output has item {row.item_id!r} where the input has {item.item_id!r}: it was made of other "
                 "items. Add --again to score anew."
             )
-        if any(row.reason in UNREAD for row in own):
+        if row.reason in UNREAD:
             yield item
 
 
-def model_behind(judge: LoadedJudge | AspectJudges) -> LLMJudge | None:
+def model_behind(judge: LoadedJudge) -> LLMJudge | None:
     """The language model that the judge asks, None for one that computes."""
-    if isinstance(judge, AspectJudges):
-        return judge.model
     return judge.judge if isinstance(judge, CalibratedJudge) and isinstance(judge.judge, LLMJudge) else None
 
 
-def models_behind(judge: LoadedJudge | AspectJudges) -> tuple[LLMJudge, ...]:
+def models_behind(judge: LoadedJudge) -> tuple[LLMJudge, ...]:
     """All language models that the judge asks."""
     if isinstance(judge, FusedJudge):
         return judge.models
@@ -112,17 +97,15 @@ def models_behind(judge: LoadedJudge | AspectJudges) -> tuple[LLMJudge, ...]:
     return () if asked is None else (asked,)
 
 
-def check_unread(request: ScoreRequest, judge: LoadedJudge | AspectJudges, first: Done, now: Done) -> None:
-    """JudgeError when too many of the items (of several aspects: verdicts) since `first` came back unread."""
-    several = len(judge.aspects) if isinstance(judge, AspectJudges) else 0
-    n, reasons = (now.items - first.items) * max(1, several), now.reasons - first.reasons
+def check_unread(request: ScoreRequest, judge: LoadedJudge, first: Done, now: Done) -> None:
+    """JudgeError when too many of the items since `first` came back unread."""
+    n, reasons = now.items - first.items, now.reasons - first.reasons
     unread = sum(count for reason, count in reasons.items() if reason in UNREAD)
     if not models_behind(judge) or n < ENOUGH_ITEMS or unread <= request.most_unread * n:
         return
-    what = "verdicts" if several else "items"
     words = ", ".join(f"{count:,} {reason}" for reason, count in reasons.most_common() if reason in UNREAD)
     raise JudgeError(
-        f"{judge.spec}: {unread:,} of the first {n:,} {what} came back unread ({words}); at most "
+        f"{judge.spec}: {unread:,} of the first {n:,} items came back unread ({words}); at most "
         f'{percent(request.most_unread)} may. Look at the replies ("raw" in the output), mend the endpoint or the '
         "judge's settings, and run the same command again: it asks those again at the end. --most-unread sets the "
         "limit."

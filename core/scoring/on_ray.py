@@ -41,9 +41,8 @@ from core.export.fused_judge import FusedJudge
 from core.progress import SILENT, Progress, Stage
 from core.records import Item
 from core.scoring import output
-from core.scoring.by_aspect import check_parts
 from core.scoring.identity import identity_of
-from core.scoring.item_file import ItemFile, columns_behind
+from core.scoring.item_file import ItemFile, check_needs, columns_behind
 from core.scoring.mending import UNREAD, check_unread, models_behind
 from core.scoring.output import Done, verdict_batch
 from core.scoring.places import Folder, input_files
@@ -83,8 +82,8 @@ def score_on_ray(
     cannot be used; GoldenError for items; JudgeError as the judge raises it on a node.  Finished parts stay.
     """
     started = time.perf_counter()
-    if request.budget is not None or request.workers or request.batch_read or request.by_aspect:
-        raise UsageError("--ray takes one --judge-file, and no --budget, --workers or batch options.")
+    if request.budget is not None or request.workers or request.batch_read:
+        raise UsageError("--ray takes no --budget, --workers or batch options.")
     files, folder = input_files(source), Folder(out)
     ray = connected(address)
     progress.publish(Stage("reading", "reading", 0, 0))
@@ -92,7 +91,7 @@ def score_on_ray(
         rows = _rows(files)
         mapping, items = _look(rows, files[0], request.mapping, columns_behind(judge))
         if not isinstance(judge, FusedJudge):
-            check_parts(items, judge)
+            check_needs(items, judge.needs)
         identity = identity_of(request, items, judge)
         before, n_again = _begin(folder, identity, request)
         needs, n_actors = _actors(ray, judge)

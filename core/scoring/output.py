@@ -34,8 +34,6 @@ from core.scoring.request import ScoreRequest, SureScores
 from core.spreadsheets import csv_line, original_cell
 
 _ORIGIN = ("system_id", "source_id")
-ASPECT, TOGETHER = "aspect", "together"
-"""Columns of an output of several aspects."""
 COLUMNS = (
     *(
         "item_id",
@@ -76,7 +74,7 @@ def columns(more: Sequence[str] = ()) -> tuple[str, ...]:
 
 def more_columns(request: ScoreRequest) -> tuple[str, ...]:
     """The columns of a CSV output that a request adds to the usual ones."""
-    told = (*(BY_ORDER if request.of_pairs else ()), *((ASPECT, TOGETHER) if request.by_aspect else ()))
+    told = BY_ORDER if request.of_pairs else ()
     if request.coverage is None:
         return told
     return (*told, *INTERVAL_COLUMNS, *(() if request.abstain_over is None else (ABSTAINED,)))
@@ -98,31 +96,18 @@ def verdict_batch(
 
     `marks` stand in each, under "mark", and what `sure` tells of each.
     """
-    return batch_of(len(items), verdict_rows(items, verdicts, marks, sure), verdicts, request)
-
-
-def verdict_rows(
-    items: Sequence[Item], verdicts: Sequence[Verdict], marks: Sequence[str], sure: Sureness | None
-) -> list[dict[str, Any]]:
-    """A row for each of `items`, as it stands in an output of one aspect."""
     mark = {"mark": "; ".join(marks)} if marks else {}
-    return [
+    rows = [
         verdict_row(verdict) | mark | (sure.tell(verdict) if sure else {}) | _origin(item)
         for item, verdict in zip(items, verdicts, strict=True)
     ]
-
-
-def batch_of(
-    n_items: int, rows: Sequence[Mapping[str, Any]], verdicts: Sequence[Verdict], request: ScoreRequest
-) -> Batch:
-    """`rows` about `n_items` items as lines; `verdicts` are theirs, to be counted."""
     reasons: Counter[str] = Counter(verdict.reason for verdict in verdicts if isinstance(verdict, Unscored))
     if is_csv(request.out):
         names = columns(more_columns(request))
         text = "".join(csv_line(row.get(name) for name in names) for row in rows)
     else:
         text = json_lines(rows)
-    return Batch(text, n_items, len(rows) - reasons.total(), dict(reasons))
+    return Batch(text, len(items), len(rows) - reasons.total(), dict(reasons))
 
 
 def _origin(item: Item) -> dict[str, str]:
@@ -162,9 +147,6 @@ _FROM_THE_START = "Add --again to score from the start."
 CHANGED = {
     "input": "the input file has changed since, or is another one",
     "judge": "the judge file has changed since, or is another one",
-    "more_judges": "a judge file of another aspect has changed since, or they are other ones",
-    "together": "the aspects were asked in another way, together or each alone",
-    "check": "the golden set of --check has changed since, or is another one",
     "weights": "the model of that name has other weights by now",
     "options": "it was started with other options",
 }

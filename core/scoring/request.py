@@ -10,13 +10,12 @@ from typing import Any
 from core.data.findings import Finding
 from core.errors import UsageError
 from core.export import Abstention, CalibratedJudge
-from core.export.aspect_judges import AspectJudges, MeasuredTogether
 from core.export.fused_judge import FusedJudge
 from core.export.repeval_judge import RepEvalJudge
 from core.records import Usage
 
-RowJudge = CalibratedJudge | RepEvalJudge | AspectJudges
-"""A judge that scores row by row, or those of several aspects."""
+RowJudge = CalibratedJudge | RepEvalJudge
+"""A judge that scores row by row."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +32,6 @@ class ScoreRequest:
     `coverage` puts an interval around every verdict that holds so large a share of people's labels; `abstain_over`
     marks the least sure verdicts, so that by the calibration the others err by so many points at most.
 
-    `more_judges` are the files of the judges of further aspects: `out` then has a line for each item and aspect, which
-    it names.  `together` asks all aspects in one call an item; `check` is a golden set to measure on what that changes.
     `mapping` is role → column of `items`; the columns that the judge files keep are used where they fit.
     `of_pairs` is settled when the judge is open: its lines tell the score of each order.
     """
@@ -53,35 +50,12 @@ class ScoreRequest:
     batch_read: tuple[Path, ...] = ()
     coverage: float | None = None
     abstain_over: float | None = None
-    more_judges: tuple[Path, ...] = ()
-    together: bool = False
-    check: Path | None = None
     of_pairs: bool = False
     mapping: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def settled(self, judge: RowJudge | FusedJudge) -> ScoreRequest:
         """With what the open judge says of it."""
-        rated = judge.judges[0] if isinstance(judge, AspectJudges) else judge
-        return replace(self, of_pairs=rated.task.kind == "pair")
-
-    @property
-    def judge_files(self) -> tuple[Path, ...]:
-        """The files of the judges, one an aspect."""
-        return (self.judge_file, *self.more_judges)
-
-    @property
-    def by_aspect(self) -> bool:
-        """Whether the lines of `out` name their aspect."""
-        return bool(self.more_judges) or self.together or self.check is not None
-
-
-@dataclass(frozen=True)
-class AspectCounts:
-    """What the lines of one aspect come to; `sure` as of a scoring by one judge."""
-
-    n_scored: int
-    reasons: Mapping[str, int]
-    sure: SureScores | None = None
+        return replace(self, of_pairs=judge.task.kind == "pair")
 
 
 @dataclass(frozen=True)
@@ -111,9 +85,7 @@ class ScoredFile:
     `n_before` items were scored by earlier calls, `n_again` of them were unread and asked again by this one;
     `reasons` count why items are unscored. `batch` counts the lines of `batch_read`
     (`core.providers.batch_file.BatchResults`), `usage` is what the replies of this call have cost, `remarks` what of
-    the endpoint has to be known. With the judges of several aspects `n_scored` and `reasons` count verdicts,
-    `n_aspects` for an item; `aspects` has those of a finished output, and `calls_alone` says what as many items cost
-    where the aspects were asked together, `measured` what that changes.
+    the endpoint has to be known.
     """
 
     n_items: int
@@ -131,14 +103,10 @@ class ScoredFile:
     usage: Usage = field(default_factory=Usage)
     sure: SureScores | None = None
     remarks: tuple[str, ...] = ()
-    aspects: Mapping[str, AspectCounts] = field(default_factory=dict)
-    n_aspects: int = 1
-    calls_alone: int | None = None
-    measured: Mapping[str, MeasuredTogether] = field(default_factory=dict)
 
     @property
     def n_unscored(self) -> int:
-        return self.n_done * self.n_aspects - self.n_scored
+        return self.n_done - self.n_scored
 
     @property
     def nothing_read(self) -> bool:

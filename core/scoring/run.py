@@ -13,7 +13,6 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from functools import cache
 from itertools import chain, islice
 from pathlib import Path
@@ -22,9 +21,9 @@ from typing import Any
 from core.api.loading import load_judge
 from core.errors import ConcordError, JobError, JudgeError, UsageError
 from core.export import CalibratedJudge
-from core.export.aspect_judges import AspectJudges
 from core.export.fused_judge import FusedJudge
 from core.export.repeval_judge import RepEvalJudge
+from core.export.sureness import sureness_of
 from core.files import replacing
 from core.judging.offline.features import forget_items
 from core.progress import SILENT, Progress, Stage
@@ -32,12 +31,11 @@ from core.providers.base import ReplyStore
 from core.providers.loop_thread import LoopThread
 from core.records import Item
 from core.scoring import sizes
-from core.scoring.by_aspect import check_parts, judged_batch, n_aspects_of, open_judges, sureness_told, told_by_aspect
 from core.scoring.by_batch import read_results, write_requests
 from core.scoring.identity import identity_of
-from core.scoring.item_file import ItemFile, file_digest, items_of
-from core.scoring.mending import UNREAD, Mended, Row, check_unread, grouped, model_behind, rows_of, unread_items
-from core.scoring.output import Batch, Checkpoint, header, is_csv, lines_of, more_columns, sure_scores
+from core.scoring.item_file import ItemFile, check_needs, file_digest, items_of
+from core.scoring.mending import UNREAD, Mended, Row, check_unread, model_behind, rows_of, unread_items
+from core.scoring.output import Batch, Checkpoint, header, is_csv, lines_of, more_columns, sure_scores, verdict_batch
 from core.scoring.request import BatchWritten, RowJudge, ScoredFile, ScoreRequest, affordable_items
 from core.scoring.sizes import batch_size, calls_an_item
 
@@ -64,11 +62,11 @@ def score_file(request: ScoreRequest, *, replies: ReplyStore | None = None, prog
     started = time.perf_counter()
     with closing(open_judge(request, replies)) as judge:
         request = request.settled(judge)
-        sure = sureness_told(judge, request)
+        sure = sureness_of(judge, request.coverage, request.abstain_over)
         if _may_want_processes(request, judge):
             _start_fork_server()
         items = items_of(request, judge, lambda n: progress.publish(Stage("reading", "reading", n, 0)))
-        check_parts(items, judge)
+        check_needs(items, judge.needs)
         affordable = affordable_items(request.budget, judge.calls_an_item)
         identity = identity_of(request, items, judge)
         with closing(Checkpoint(request.out, identity, header(request), again=request.again)) as checkpoint:
@@ -103,7 +101,6 @@ def score_file(request: ScoreRequest, *, replies: ReplyStore | None = None, prog
         judge.spent,
         None if sure is None or not finished else sure_scores(lines_of(request.out), sure),
         judge.remarks,
-        **told_by_aspect(request, judge, done.items + mended.n_asked, finished=finished),
     )
 
 
@@ -112,9 +109,9 @@ def write_batch(request: ScoreRequest, path: Path, *, replies: ReplyStore | None
 
     UsageError for a judge without an endpoint, or a place that cannot be written; GoldenError as `score_file`.
     """
-    with closing(open_judge(replace(request, check=None), replies)) as judge:
+    with closing(open_judge(request, replies)) as judge:
         items = items_of(request, judge)
-        check_parts(items, judge)
+        check_needs(items, judge.needs)
         return write_requests(judge, items, path, replies)
 
 
@@ -129,7 +126,7 @@ def ask_again(request: ScoreRequest, *, replies: ReplyStore | None = None) -> Sc
     started = time.perf_counter()
     with closing(open_judge(request, replies)) as judge:
         items, request = items_of(request, judge), request.settled(judge)
-        check_parts(items, judge)
+        check_needs(items, judge.needs)
         most = affordable_items(request.budget, judge.calls_an_item)
         with replacing(request.out) as place:
             mended = _mend(request, judge, items, request.out, place, n_rows=items.n_items, most=most)
@@ -143,7 +140,6 @@ def ask_again(request: ScoreRequest, *, replies: ReplyStore | None = None) -> Sc
         n_again=mended.n_asked,
         usage=judge.spent,
         remarks=judge.remarks,
-        **told_by_aspect(request, judge, mended.n_asked, finished=True),
     )
 
 
@@ -160,8 +156,8 @@ def _mend(
     """Write the lines of `old` to `new`, of the first `n_rows` at most `most` that are unread asked again."""
     as_csv, head, mended = is_csv(request.out), header(request), Mended()
 
-    def read(lines: Iterable[str]) -> Iterator[tuple[Row, ...]]:
-        return grouped(rows_of(lines, as_csv=as_csv, more=more_columns(request)), n_aspects_of(judge))
+    def read(lines: Iterable[str]) -> Iterator[Row]:
+        return rows_of(lines, as_csv=as_csv, more=more_columns(request))
 
     with (
         old.open(encoding="utf-8", newline="\n") as looked,
@@ -176,22 +172,19 @@ def _mend(
         with closing(scored_batches(request, judge, batches, 0)) as scored:
             fresh = chain.from_iterable(read(io.StringIO(b.text, newline="\n")) for b in scored)
             file.write(head)
-            for place, rows in enumerate(read(lines)):
-                now = rows
-                if place < n_rows and mended.n_asked != most and any(row.reason in UNREAD for row in rows):
+            for place, row in enumerate(read(lines)):
+                now = row
+                if place < n_rows and mended.n_asked != most and row.reason in UNREAD:
                     mended.n_asked += 1
-                    pairs = zip(rows, next(fresh), strict=True)
-                    now = tuple(new if row.reason in UNREAD else row for row, new in pairs)
+                    now = next(fresh)
                 mended.count(now)
-                file.write("".join(row.text for row in now))
+                file.write(now.text)
             deque(fresh, maxlen=0)  # looks at the items after the last unread one, too
     return mended
 
 
 def open_judge(request: ScoreRequest, replies: ReplyStore | None = None) -> RowJudge:
-    """The judge that a request asks for, or those of several aspects.  UsageError for a fused one."""
-    if request.by_aspect:
-        return open_judges(request, replies)
+    """The judge that a request asks for.  UsageError for a fused one."""
     judge = load_judge(
         request.judge_file, judge=request.judge or None, replies=replies, accept_edited=request.accept_edited
     )
@@ -205,7 +198,8 @@ def score_batch(judge: RowJudge, items: Sequence[Item], request: ScoreRequest) -
     """Score `items` and put them in lines.  An item's line is the same in whatever batch it comes."""
     told: dict[str, Any] = {} if isinstance(judge, RepEvalJudge) else {"coverage": request.coverage}
     verdicts = judge.score(items, explain=request.explain, of_more=True, **told)
-    batch = judged_batch(items, verdicts, judge, request)
+    sure = sureness_of(judge, request.coverage, request.abstain_over)
+    batch = verdict_batch(items, verdicts, judge.marks, request, sure)
     forget_items()  # each item comes once: kept features would only fill the memory
     return batch
 
@@ -288,13 +282,14 @@ def _in_order(batches: Iterator[Sequence[Item]], submit: _Submit, ahead: int) ->
 
 
 @contextmanager
-def _loop(request: ScoreRequest, judge: CalibratedJudge | AspectJudges) -> Iterator[_Submit]:
+def _loop(request: ScoreRequest, judge: CalibratedJudge) -> Iterator[_Submit]:
     """An event loop in a thread of its own, whatever the caller's does; what is under way at the end is cancelled."""
     loop = LoopThread("concord-score")
 
     async def score(items: Sequence[Item]) -> Batch | str:
         verdicts = await judge.score_async(items, explain=request.explain, of_more=True, coverage=request.coverage)
-        return judged_batch(items, verdicts, judge, request)
+        sure = sureness_of(judge, request.coverage, request.abstain_over)
+        return verdict_batch(items, verdicts, judge.marks, request, sure)
 
     try:
         yield lambda batch: loop.submit(score(batch))

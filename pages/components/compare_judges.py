@@ -18,7 +18,6 @@ from pages.components import (
     state,
     styles_view,
     tables,
-    together_view,
 )
 from pages.components.compare_view import Compared
 from pages.components.page import Opened, link_to
@@ -35,8 +34,8 @@ KINDS = {
 }
 
 HERE, REPLIES, METRICS, STYLES = "The judges", "A judge's replies or scores", "Classical metrics", "Judging styles"
-FILE, TOGETHER = "A RepEval file", "Several aspects in one call"
-WAYS = (REPLIES, METRICS, STYLES, TOGETHER, FILE)
+FILE = "A RepEval file"
+WAYS = (REPLIES, METRICS, STYLES, FILE)
 
 
 def draw_empty(golden: GoldenSummary, aspect: str) -> None:
@@ -104,8 +103,6 @@ def _draw_way(page: Opened, golden: GoldenSummary, aspect: str, way: str) -> Non
         import_view.draw(page, golden, aspect)
     elif way == METRICS:
         metrics_view.draw(page, golden, aspect)
-    elif way == TOGETHER:
-        together_view.draw(page, golden, aspect)
     elif way == FILE:
         judge_file_view.draw(page, golden, aspect)
     else:

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -76,32 +76,6 @@ def judge_file(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Pa
     drafts = core.CalibrationSettings(preset="quick", rounds=0, fit_strengths=False)
     path.write_text(judge_yaml(core.calibrate(golden, "relevance", settings=drafts)), encoding="utf-8")
     return path
-
-
-@pytest.fixture
-def aspect_file(tmp_path: Path, repository: Path) -> Callable[..., Path]:
-    """`aspect_file("fluency", how=…, task=…, judge=…)` writes the file of a scripted judge of an aspect, so changed.
-
-    `how` goes into its sampling, `criteria` are texts.
-    """
-    import yaml
-
-    from core.export.judge_writing import sealed
-
-    text = (repository / "tests" / "core" / "export" / "files" / "judge_scripted.yaml").read_text("utf-8")
-
-    def write(aspect: str, name: str = "", *, criteria: Sequence[str] = (), **changes: dict[str, Any]) -> Path:
-        card = yaml.load(text, Loader=yaml.CSafeLoader)
-        card["task"] |= {"aspect": aspect} | changes.get("task", {})
-        card["judge"] |= changes.get("judge", {})
-        card["judge"]["sampling"] |= changes.get("how", {})
-        if criteria:
-            card["criteria"] = [{"id": f"c{k:012d}", "text": text} for k, text in enumerate(criteria)]
-        path = tmp_path / (name or f"{aspect}.yaml")
-        path.write_text(json.dumps(sealed(card)), encoding="utf-8")
-        return path
-
-    return write
 
 
 APART = ["unshare", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]

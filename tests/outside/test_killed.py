@@ -135,11 +135,6 @@ def start_styles(project: Project) -> dict[str, str]:
     return {**project.asked, "section": "judges"}
 
 
-def start_together(project: Project) -> dict[str, str]:
-    press(open_judges(project, "Several aspects in one call"), "Ask them together")
-    return {**project.asked, "section": "judges"}
-
-
 def start_fusion(project: Project) -> dict[str, str]:
     """Of metrics alone, on an aspect that nothing was calibrated on: a fusion needs 40 items that no part has seen."""
     address = {"golden": project.golden, "aspect": OTHER_ASPECT}
@@ -173,10 +168,6 @@ def open_styles(project: Project, address: dict[str, str]) -> AppTest:
     return open_judges(project, "Judging styles")
 
 
-def open_together(project: Project, address: dict[str, str]) -> AppTest:
-    return open_judges(project, "Several aspects in one call")
-
-
 def open_model_fusion(project: Project, address: dict[str, str]) -> AppTest:
     screen = project.place.screen("fusion", **address)
     return labelled(screen.segmented_control, "More").set_value("Let a model fuse").run()
@@ -205,7 +196,6 @@ KINDS = {
     "ablation": Kind(start_ablation, "compare"),
     "metrics": Kind(start_metrics, "compare", asks_a_model=False),
     "styles": Kind(start_styles, open_styles),
-    "together": Kind(start_together, open_together),
     "fusion": Kind(start_fusion, open_model_fusion, after="metrics"),
     "repeval": Kind(start_repeval, "repeval", asks_a_model=False),
     "recheck": Kind(start_recheck, "report"),

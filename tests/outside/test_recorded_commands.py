@@ -86,12 +86,6 @@ COMMANDS: dict[str, Command] = {
     "calibrate-fluency": Command(
         "calibrate {sample}/summaries.jsonl --aspect fluency --preset quick --rounds 0 --ensemble 1 --out {out}/fluency"
     ),
-    "score-together": Command(
-        "score {sample}/newer/summaries_second_batch.jsonl --judge-file {out}/coherence/judge.yaml --judge-file "
-        "{out}/fluency/judge.yaml --judge scripted --together --check {sample}/summaries.jsonl --out "
-        "{out}/aspects.jsonl",
-        ("aspects.jsonl",),
-    ),
     "align": Command("align {sample}/summaries.jsonl {out}/all.jsonl --aspect coherence"),
     "align-all": Command("align {sample}/summaries.jsonl {out}/all.jsonl --aspect coherence --all"),
     "align-system": Command(

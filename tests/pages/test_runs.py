@@ -18,7 +18,6 @@ from core.projects.calibration import CalibrationRequest
 from core.projects.judges import MetricsRequest
 from core.projects.repeval import RepEvalRequest
 from core.projects.rescore import RescoreRequest
-from core.projects.together import TogetherRequest
 from core.records import Usage
 from core.repeval import ModelSpec
 from core.review.log import Action
@@ -168,7 +167,6 @@ def test_the_marked_run_can_be_cancelled_or_resumed(place: Place) -> None:
         ("metrics", "done", ["Compare its judges"]),
         ("styles", "budget", ["Compare its judges"]),
         ("styles", "failed", []),
-        ("together", "done", ["Compare its judges"]),
     ],
 )
 def test_a_run_leads_to_where_its_result_stands(place: Place, kind: str, status: str, labels: list[str]) -> None:
@@ -177,7 +175,6 @@ def test_a_run_leads_to_where_its_result_stands(place: Place, kind: str, status:
         "calibration": CalibrationRequest(*where, "coherence"),
         "rescore": RescoreRequest(*where, "coherence", "c1", "c0", "r0"),
         "metrics": MetricsRequest(*where, "coherence", ("overlap",)),
-        "together": TogetherRequest(*where, "coherence", "r0", ("coherence", "fluency"), ("r0", "r1")),
         "styles": StylesRequest(
             *where, aspect="coherence", aspects=("coherence",), judge_spec="scripted", styles=(Style("score_only"),)
         ),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -141,50 +140,3 @@ def test_intervals_are_never_those_of_another_text_or_judge(judge_file: Path, sa
         "score", SUMMARIES, "--judge-file", judge_file, "--judge", "scripted:3", "--intervals", "--out", "w.jsonl"
     )
     assert "and these verdicts come from another judge, or one asked in another way" in " ".join(other.split())
-
-
-def test_several_aspects_in_one_call(say: Say, run: Run, aspect_file: Callable[..., Path]) -> None:
-    files = [aspect_file("coherence"), aspect_file("fluency")]
-    named = [part for file in files for part in ("--judge-file", file)]
-    reply = say("score", SUMMARIES, *named, "--together", "--out", "v.jsonl")
-    assert reply.code == 0
-    for words in (
-        "288 verdicts on 144 items",
-        "  fluency: 144 of 144 items scored",
-        "144 calls for all aspects together; each alone takes 288.",
-        "Note: fluency: Asked in one call with coherence; calibrated and measured alone",
-    ):
-        assert words in reply
-    code, body = run("align", SUMMARIES, "v.jsonl", "--aspect", "fluency", "--all-items")
-    assert (code, body["n"], body["n_unscored"]) == (0, 144, 0)
-    code, body = run("score", SUMMARIES, *named, "--together", "--out", "v.csv")
-    assert (code, body["calls"], body["calls_alone"]) == (0, 144, 288)
-    assert body["aspects"]["coherence"] == {"n_scored": 144, "n_unscored": 0, "reasons": {}}
-    other = aspect_file("style", how={"samples": 3, "temperature": 1.0})
-    refused = say("score", SUMMARIES, *named, "--judge-file", other, "--together", "--out", "w.jsonl")
-    assert (refused.code, "style.yaml: cannot be asked together with" in refused.err) == (2, True)
-    twice = say("score", SUMMARIES, *named, "--judge-file", files[0], "--out", "w.jsonl")
-    assert (twice.code, "is a judge of 'coherence', and so is" in twice.err) == (2, True)
-
-
-def test_what_asking_together_changes_is_measured_and_told(
-    say: Say, run: Run, aspect_file: Callable[..., Path]
-) -> None:
-    named = [part for aspect in ("coherence", "fluency") for part in ("--judge-file", aspect_file(aspect))]
-    items = write_rows("items.jsonl", read_rows(SUMMARIES)[:5])
-    together = ("score", items, *named, "--together", "--check", SUMMARIES)
-    code, body = run(*together, "--intervals", "--out", "v.jsonl")
-    assert (code, body["calls"], body["requests"]) == (0, 5, 144 + 2 * 72 + 5)
-    found = body["aspects"]["fluency"]["measured"]
-    assert (found["difference"]["n"], found["n_fitted"], found["no_map"]) == (72, 72, None)
-    assert body["aspects"]["fluency"]["intervals"]["n"] == 5
-    assert found["words"] in body["marks"][1]
-    assert all(json.loads(line)["calibrated"] for line in Path("v.jsonl").read_text("utf-8").splitlines())
-    assert "Note: coherence: Asked in one call with fluency; " in say(*together, "--out", "w.jsonl")
-    for refused, words in (
-        (("score", items, *named, "--check", SUMMARIES), "--check measures what asking together changes"),
-        ((*together, "--budget", "3"), "--check asks beyond a --budget"),
-        ((*together, "--batch-read", items), "leave it out with --batch-read"),
-    ):
-        reply = say(*refused, "--out", "x.jsonl")
-        assert (reply.code, words in reply.err) == (2, True)

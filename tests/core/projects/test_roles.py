@@ -36,7 +36,6 @@ READING = """
     list_rechecks
     suggest_agenda losing_changes decided_criteria log_lines run_starters list_participants
     estimate_repeval
-    estimate_together together_files together_offer
     measured_judges report
     compare_fusions fuse_judges fused_file kept_fusion
     estimate_fusion list_plans propose_plan calibrated_criteria fusion_result
@@ -60,7 +59,7 @@ CHANGING = """
     save_steps start_styles
     start_ablation
     import_judge preview_import read_recording read_upload start_metrics
-    start_repeval start_recheck start_together
+    start_repeval start_recheck
     set_current_point set_participants
     keep_fusion save_plan start_fusion
     decide_version make_version measure_version use_version
