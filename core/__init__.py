@@ -19,6 +19,7 @@
     core.estimate_means(golden, "verdicts.jsonl", "coherence")  # how good is each system: verdicts corrected by labels
     core.choose_threshold(golden, "verdicts.jsonl", "coherence", yes_from=4)    # from which score on to say yes
     core.preferences(pairs, "preference", "verdicts.jsonl")     # which of two: strengths of systems, agreement
+    core.styles(golden, "openai:m", core.StylesSettings(("coherence",), (core.Style("score_only"),))).view.cells
     core.ablate(result)                   # what each part of the judge brings
     core.fit_repeval(golden, "coherence").score(items)    # text quality out of a model's hidden states
     core.fuse(golden, "coherence", ["offline", "overlap"], out="out/fused")   # several judges and metrics as one
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from core.comparison.monitor import Monitored, MonitorSettings, monitor
     from core.comparison.preferred import Preferences
     from core.comparison.recheck import RecheckSettings, recheck
+    from core.comparison.styles import StylesSettings, styles
     from core.data import load_golden, load_items
     from core.errors import (
         AspectError,
@@ -111,6 +113,7 @@ __all__ = [
     "ScoreMatrix",
     "Scored",
     "Style",
+    "StylesSettings",
     "Unscored",
     "UsageError",
     "Verdict",
@@ -139,6 +142,7 @@ __all__ = [
     "plan_labels",
     "preferences",
     "recheck",
+    "styles",
     "write_report",
 ]
 
@@ -154,6 +158,7 @@ _NAMES = {
     "core.api.system_means": "EstimatedMeans estimate_means",
     "core.export.judge_reading": "judge_schema",
     "core.calibration.ablate": "Ablation",
+    "core.comparison.styles": "StylesSettings styles",
     "core.calibration.settings": "CalibrationSettings",
     "core.calibration.records": "Calibration",
     "core.data": "load_golden load_items",

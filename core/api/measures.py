@@ -63,10 +63,9 @@ from core.stats import align as aligned
 from core.stats import annotator_test as tested_annotator
 from core.stats import beside_people as paired_with_people
 from core.stats.bar import bar_beside
-from core.stats.items import paired
 from core.stats.labels_needed import LabelPilot, LabelPlanning
 from core.stats.labels_needed import plan_labels as planned
-from core.stats.pilot import single_call_reliability
+from core.stats.reliability import single_call_reliability
 from core.stats.threshold import YesNo
 from core.verdicts import Verdicts
 
@@ -215,8 +214,7 @@ def label_pilot(golden: GoldenSet, verdicts: AnyVerdicts, aspect: str) -> LabelP
     except AspectError:
         return LabelPilot(found, found.n, n_sources, 1.0)
     counts = table.rated.sum(axis=0)
-    every = LabelledItems.from_arrays(np.zeros(len(golden.items)))
-    reliability = single_call_reliability(paired(table.values, every), "dataset")
+    reliability = single_call_reliability(table.values.T)
     return LabelPilot(found, found.n, n_sources, float(counts[counts > 0].mean()), reliability)
 
 

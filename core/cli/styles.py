@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -26,12 +30,14 @@ from core.cli.options import (
     chosen_ranks,
     reply_cache,
 )
-from core.cli.output import alignment_words, interval_words, notes, number, price, spent, stages_shown, tell, written_to
+from core.cli.output import alignment_words, notes, price, spent, stages_shown, tell, written_to
+from core.errors import JudgeError, UsageError
+from core.files import small_text, write_json, write_text
 
 if TYPE_CHECKING:
-    from core.comparison.styles import StylesEstimate
-    from core.comparison.styles_run import GridResult
-    from core.stats.pilot import Forecast
+    from core.comparison.styles import ComparedStyles, FinishedStyle, GivenCriteria, StylesEstimate, StylesView
+    from core.judging.styles import Style
+    from core.records import GoldenSet
 
 
 commands = typer.Typer(add_completion=False)
@@ -67,25 +73,17 @@ def styles(
     as_json: JsonFlag = False,
 ) -> None:
     """Ask a language model in several styles and compare their agreement."""
-    from core.api.styles import FileCriteria, criteria_from, save_styles, styles_of
-    from core.comparison.styles import StyleGrid, StylesRequest, estimate_grid
-    from core.comparison.styles_run import run_grid
+    from core.comparison.styles import GivenCriteria, StylesSettings, estimate_of_styles
+    from core.comparison.styles import styles as compared_styles
     from core.data import load_golden
+    from core.judging.registry import NAMED, language_model
     from core.settings import Settings
 
-    loaded, settings = (
-        load_golden(golden, ranks=chosen_ranks(ranks), values=values, mapping=mapped, sheet=sheet),
-        Settings.from_environment(),
-    )
+    loaded = load_golden(golden, ranks=chosen_ranks(ranks), values=values, mapping=mapped, sheet=sheet)
     common: dict[str, Any] = {"top_p": top_p, "persona": persona, "references": with_references}
-    chosen = styles_of(forms or ["rate_explain"], samples, temperature, weighted=weighted, **common)
-    request = StylesRequest(
-        project_id="",
-        golden_id=loaded.digest,
-        aspect=aspects[0],
-        aspects=tuple(aspects),
-        judge_spec=judge,
-        styles=chosen,
+    settings = StylesSettings(
+        tuple(aspects),
+        _styles_of(forms or ["rate_explain"], samples, temperature, weighted=weighted, **common),
         auto_steps=steps,
         n_items=pilot,
         budget=budget,
@@ -94,13 +92,13 @@ def styles(
         level=chosen_level(level),
         resamples=bootstrap,
     )
-    own = FileCriteria() if criteria is None else criteria_from(criteria, loaded, aspects)
-    grid = StyleGrid(loaded, request, own.criteria, own.seen, own.notes)
-    typer.echo("\n".join(_estimate_words(estimate_grid(grid, settings))), err=True)
-    with stages_shown() as progress:
-        result = run_grid(grid, settings, reply_cache(judge), keep_finished=True, progress=progress)
-    body = save_styles(grid, result, out)
-    tell(body, [*_words(result), *written_to(body["out"])], as_json)
+    given = GivenCriteria() if criteria is None else _criteria_from(criteria, loaded, aspects)
+    with closing(language_model(judge, Settings.from_environment(), reply_cache(judge), gate=NAMED)) as model:
+        typer.echo("\n".join(_estimate_words(estimate_of_styles(loaded, model, settings, given))), err=True)
+        with stages_shown() as progress:
+            result = compared_styles(loaded, model, settings, given, keep_finished=True, progress=progress)
+    body = _saved(judge, loaded, result, out)
+    tell(body, [*_words(result.view), *written_to(body["out"])], as_json)
     if not result.view.cells:
         raise typer.Exit(1)
 
@@ -114,26 +112,147 @@ def _estimate_words(estimate: StylesEstimate) -> list[str]:
     return [*lines, f"About {estimate.calls:,} calls{tokens}{price(estimate.cost)}.", *estimate.notes]
 
 
-def _words(result: GridResult) -> list[str]:
+def _words(view: StylesView) -> list[str]:
     lines = []
-    for cell in result.view.cells:
+    for cell in view.cells:
         seen = f", {cell.n_seen} seen by the criteria left out" if cell.n_seen else ""
         unread = f"{cell.n_unread:,} of {cell.n_replies:,} replies unread"
         lines += [
             f"{cell.aspect}, {cell.name}",
             f"  {alignment_words(cell.alignment)}{seen}",
             f"  {unread}, {cell.calls:,} calls{spent(asdict(cell.usage))}",
-            *([] if cell.forecast is None else _forecast_words(cell.forecast)),
         ]
-    lines += [f"not run: {style.aspect}, {style.name}: {style.reason}" for style in result.view.unfinished]
-    return [*lines, *notes(*result.view.notes)]
+    lines += [f"not run: {style.aspect}, {style.name}: {style.reason}" for style in view.unfinished]
+    return [*lines, *notes(*view.notes)]
 
 
-def _forecast_words(forecast: Forecast) -> list[str]:
-    if forecast.reason:
-        return [f"  no forecast: {forecast.reason}"]
-    lines = [f"  forecast from {forecast.n_items} items, {forecast.statistic}, {forecast.level} level:"]
-    for point in forecast.points:
-        calls = f"{point.calls:,} calls on {forecast.n_labelled:,} items{price(point.cost)}"
-        lines.append(f"    {point.n:>3} calls an item: {number(point.value)}{interval_words(point.interval)}, {calls}")
-    return lines
+def _styles_of(
+    forms: Sequence[str], samples: int = 1, temperature: float | None = None, *, weighted: bool = False, **others: Any
+) -> tuple[Style, ...]:
+    """A style for each of `forms`; `temperature` None is 0 for one sample and 1 for several.
+
+    `others` are fields of `Style` that all have in common; a likelihood is read once, whatever `samples` says.
+    UsageError for a form that is none, and for `weighted` without the form score_only, which alone is weighted.
+    """
+    from core.judging.styles import Style
+
+    if weighted and "score_only" not in forms:
+        raise UsageError("--weighted needs --form score_only: the other forms hold no bare number to weigh.")
+    if temperature is None:
+        temperature = 1.0 if samples > 1 else 0.0
+    common = {"samples": samples, "temperature": temperature, **others}
+    return tuple(
+        Style.from_json(
+            common
+            | {"form": form, "weighted": weighted and form == "score_only"}
+            | ({"samples": 1, "temperature": 0.0} if form == "likelihood" else {})
+        )
+        for form in forms
+    )
+
+
+def _criteria_from(path: Path, golden: GoldenSet, aspects: Sequence[str]) -> GivenCriteria:
+    """The criteria of a text file, or the best single criteria of a judge file, for the only one of `aspects`.
+
+    What criteria of a judge file saw follows from its split, on the same golden set.
+    """
+    from core.api.measures import split_for
+    from core.calibration.settings import CalibrationSettings
+    from core.comparison.styles import GivenCriteria
+    from core.export import read_card
+    from core.records import Criteria
+
+    if len(aspects) > 1:
+        raise UsageError("--criteria is for one --aspect: criteria belong to the aspect they were written for.")
+    aspect = aspects[0]
+    if path.suffix not in (".yaml", ".yml"):
+        text = small_text(path, "--criteria").strip()
+        if not text:
+            raise UsageError(f"--criteria: {path} is empty. Leave the option out to judge without criteria.")
+        origin = "Where the criteria come from is not known: if their author saw labels of these items, alignment"
+        return GivenCriteria({aspect: Criteria(text, aspect)}, notes=(f"{origin} is optimistic.",))
+    card = read_card(path)
+    try:
+        own_aspect, digest = str(card["task"]["aspect"]), str(card["golden"]["digest"])
+        criteria = {aspect: Criteria(str(card["criteria"][0]["text"]), own_aspect)}
+        chosen = CalibrationSettings.from_json(card["settings"])
+    except (KeyError, TypeError, IndexError) as error:
+        raise JudgeError(f"{path}: a part is missing or damaged ({error!r}). Export it again.") from error
+    if own_aspect != aspect:
+        raise UsageError(f"--criteria: {path} was calibrated on {own_aspect!r} and cannot judge {aspect!r}.")
+    several = f"{path.name} averages {len(card['criteria'])} criteria; here the best single one is used."
+    notes = [several] if len(card["criteria"]) > 1 else []
+    if digest != golden.digest:
+        notes.append("The criteria were calibrated on another golden set: if it shares items, alignment is optimistic.")
+        return GivenCriteria(criteria, notes=tuple(notes))
+    seen = split_for(golden, aspect, chosen).calibration
+    notes.append(f"Measured without the {len(seen)} items that the criteria were calibrated on.")
+    return GivenCriteria(criteria, {aspect: seen}, tuple(notes))
+
+
+def _saved(judge: str, golden: GoldenSet, result: ComparedStyles, out: Path | None) -> dict[str, Any]:
+    """What `styles --json` prints; with `out` the verdicts, a file a style, and `styles.json` are written there."""
+    view = result.view
+    names = _file_names([f"{cell.aspect} {cell.name}" for cell in view.cells])
+    body = {
+        "judge": judge,
+        "golden": golden.name,
+        "styles": [
+            {
+                "aspect": cell.aspect,
+                "style": cell.name,
+                "settings": cell.style.as_json(),
+                "criteria": cell.criteria_id or None,
+                "alignment": cell.alignment.as_json(),
+                "n_items": cell.n_asked,
+                "n_seen": cell.n_seen,
+                "n_replies": cell.n_replies,
+                "n_unread": cell.n_unread,
+                "n_unweighted": cell.n_unweighted,
+                "calls": cell.calls,
+                "requests": cell.usage.requests,
+                "cost": cell.usage.cost,
+                "out": None if out is None else str(_write(out / name, finished, golden)),
+            }
+            for cell, name, finished in zip(view.cells, names, result.finished, strict=True)
+        ],
+        "unfinished": [{"aspect": cell.aspect, "style": cell.name, "reason": cell.reason} for cell in view.unfinished],
+        "steps": dict(view.steps),
+        "calls": view.calls,
+        "requests": view.usage.requests,
+        "cached": view.usage.cached,
+        "cost": view.usage.cost,
+        "stopped_early": view.stopped_early or None,
+        "notes": list(view.notes),
+        "out": None if out is None else str(out),
+    }
+    if out is not None:
+        write_json(out / "styles.json", body, indent=2)
+    return body
+
+
+def _file_names(titles: Sequence[str]) -> list[str]:
+    """A file name for each title, none twice; short enough for any disk in any script (255 bytes)."""
+    names: list[str] = []
+    for title in titles:
+        stem = re.sub(r"[^\w.]+", "-", title).strip("-.")
+        stem = stem.encode("utf-8")[:150].decode("utf-8", "ignore") or "style"
+        tries = (stem, *(f"{stem}-{n}" for n in range(2, len(titles) + 2)))
+        taken = {name.casefold() for name in names}
+        names.append(next(f"{one}.jsonl" for one in tries if f"{one}.jsonl".casefold() not in taken))
+    return names
+
+
+def _write(file: Path, finished: FinishedStyle, golden: GoldenSet) -> Path:
+    """The verdicts of one style: a line an item that was asked, null where there is no score, with its replies."""
+    unscored = {verdict.item_id: verdict for verdict in finished.judge.unscored}
+    lines = []
+    for item_id, value in zip(golden.item_ids, finished.judge.values.tolist(), strict=True):
+        row: dict[str, Any] = {"item_id": item_id, "score": value, "replies": finished.replies.get(item_id, ())}
+        if verdict := unscored.get(item_id):
+            row |= {"score": None, "reason": verdict.reason, "detail": verdict.detail}
+        elif item_id not in finished.replies:
+            continue
+        lines.append(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n")
+    write_text(file, "".join(lines))
+    return file

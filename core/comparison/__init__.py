@@ -13,7 +13,7 @@
     published     numbers printed in the papers                    published_for departure
     recheck       does an exported judge still agree       (imported by name)
     periods, monitor  newer texts by day or version, alarms, anchors   (imported by name)
-    styles        one language model asked in several ways         (imported by name; `styles_run` asks)
+    styles        one language model asked in several ways         (imported by name)
 
 Pure: judges are `core.records.JudgeScores`, whoever made them.
 """

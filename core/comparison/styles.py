@@ -1,56 +1,68 @@
-"""A grid of judging styles: one language model asked in several ways, each aligned with the people.
+"""One language model asked in several styles, each aligned with the raters (A Closer Look, section 3).
 
-What a person asks for (`StylesRequest`), what that means on a golden set (`StyleGrid`), what it will cost
-(`estimate_grid`), and the records of what came of it; `core.comparison.styles_run` asks.
+`styles` asks, `estimate_of_styles` says what that will cost.  They go aspect by aspect and style by style; a style is
+asked about all items of an aspect or not at all, so that what a budget bought is comparable.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar
+from functools import partial
+from textwrap import shorten
+from typing import TypeVar
 
 import numpy as np
 
 from core.data.split import task_of, whole_sources
-from core.errors import AspectError, UsageError
+from core.errors import AspectError, JudgeError, UsageError
 from core.judging.asking import STEPS_LIKE
 from core.judging.base import CallEstimate
+from core.judging.llm import LLMJudge, Written
+from core.judging.ready import references_words, require_references
+from core.judging.registry import NAMED, language_model
 from core.judging.styles import Style, sampling_of
-from core.records import Alignment, Criteria, GoldenSet, Level, Provenance, Statistic, Task, Usage
+from core.progress import SILENT, Progress
+from core.records import (
+    Alignment,
+    Criteria,
+    GoldenSet,
+    JudgeScores,
+    Level,
+    Measure,
+    Provenance,
+    Scored,
+    Statistic,
+    Task,
+    Usage,
+    Verdict,
+)
 from core.settings import Settings
-from core.stats import LabelledItems
-from core.stats.pilot import Forecast
-
-if TYPE_CHECKING:
-    from core.judging.llm import LLMJudge
-
+from core.stats import LabelledItems, align
+from core.verdicts import Verdicts
 
 MOST_STYLES = 40
 RENDERED = 200
 """Items, drawn at random, whose prompts are rendered for an estimate; the others count as much on average."""
+BATCH = 40
+"""Items of a step."""
+_LONGEST_NAME = 120
 Number = TypeVar("Number", int, float)
 
 
 @dataclass(frozen=True, slots=True)
-class StylesRequest:
-    """Every style on every aspect, with one judge.  `aspect` is the first of `aspects`, for lists of runs.
+class StylesSettings:
+    """Every one of `styles` on every one of `aspects`.
 
-    `criteria` maps an aspect to the id of criteria of the project ("" or absent: none).  `steps` maps an aspect to
-    evaluation steps that a person gave; with `auto_steps` the judge's model writes those that are not given, once
-    for each aspect.  A style's own steps win over both.  `n_items` None takes all labelled items; a number makes a
-    pilot of whole sources, drawn by `seed`, until that many items are in.  `budget` is in calls, one reply each;
+    `steps` maps an aspect to evaluation steps that a person gave; with `auto_steps` the judge's model writes those that
+    are not given, once for each aspect.  A style's own steps win over both.  `n_items` None takes all labelled items; a
+    number takes whole sources, drawn by `seed`, until that many items are in.  `budget` is in calls, one reply each;
     `level` None takes sample level where the groups allow it, else dataset.
     """
 
-    project_id: str
-    golden_id: str
-    aspect: str
     aspects: tuple[str, ...]
-    judge_spec: str
-    styles: tuple[Style, ...]
-    criteria: Mapping[str, str] = field(default_factory=dict)
+    styles: tuple[Style, ...] = (Style(),)
     steps: Mapping[str, str] = field(default_factory=dict)
     auto_steps: bool = False
     n_items: int | None = None
@@ -70,24 +82,29 @@ class StylesRequest:
                 raise UsageError(f"The {what} of a grid must differ; one of them came twice.")
         if (self.auto_steps or any(self.steps.values())) and any(style.form == "likelihood" for style in self.styles):
             raise UsageError("A likelihood takes no evaluation steps, since nothing is written: leave one of them out.")
-        if self.aspect != self.aspects[0]:
-            raise UsageError(f"The grid's aspect must be the first of its aspects, {self.aspects[0]!r}.")
         for name, value, least in (("n_items", self.n_items, 2), ("budget", self.budget, 1)):
             if value is not None and value < least:
                 raise UsageError(f"The grid's {name} must be at least {least} (or left out), not {value}.")
 
-    @property
-    def is_pilot(self) -> bool:
-        """Whether it asks a part of the labelled items only."""
-        return self.n_items is not None
+
+@dataclass(frozen=True)
+class GivenCriteria:
+    """Criteria by aspect, the positions whose labels they saw, and what there is to say about that."""
+
+    criteria: Mapping[str, Criteria] = field(default_factory=dict)
+    seen: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+NO_CRITERIA = GivenCriteria()
 
 
 @dataclass(frozen=True)
-class Column:
-    """One aspect of a grid: the items to ask, the criteria in force and the positions whose labels they saw.
+class StyledAspect:
+    """An aspect on which styles are compared: what is asked, and the positions whose labels the criteria saw.
 
-    `reported` are the asked positions that the criteria did not see: the only ones to measure on.  `n_labelled` counts
-    all labelled items; `steps` are a person's, "" for none; `writes_steps` says that the model has to write them.
+    `reported` are the asked positions that the criteria did not see: the only ones to measure on.  `steps` are a
+    person's, "" for none; `writes_steps` says that the model has to write them.
     """
 
     task: Task
@@ -98,32 +115,20 @@ class Column:
     steps: str
     writes_steps: bool
     level: Level
-    n_labelled: int
 
     def calls(self, style: Style) -> int:
-        """Calls that a style takes: a reply for each sample of each item."""
-        return len(self.positions) * style.samples
+        """Calls that a style takes: a reply for each sample of each item, of a pair in both orders."""
+        return len(self.positions) * style.samples * (2 if self.task.kind == "pair" else 1)
 
 
-@dataclass(frozen=True)
-class StyleGrid:
-    """What a request means on a golden set: criteria by aspect where there are any, and the positions that they saw."""
+def aspects_of(golden: GoldenSet, settings: StylesSettings, given: GivenCriteria = NO_CRITERIA) -> list[StyledAspect]:
+    """The aspects of `settings` on `golden`; AspectError for one that is absent or has too few labels to measure on.
 
-    golden: GoldenSet
-    request: StylesRequest
-    criteria: Mapping[str, Criteria] = field(default_factory=dict)
-    seen: Mapping[str, Sequence[int]] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-
-    @cached_property
-    def columns(self) -> tuple[Column, ...]:
-        """The aspects of the grid; AspectError for one that is absent or has too few labels left to measure on."""
-        return tuple(self._column(aspect) for aspect in self.request.aspects)
-
-    def _column(self, aspect: str) -> Column:
-        """A pilot draws its sources among those that the criteria did not see, so that all it pays for is reported."""
-        golden, request, task = self.golden, self.request, task_of(self.golden, aspect)
-        seen = sorted(self.seen.get(aspect, ()))
+    A part of the sources is drawn among those that the criteria did not see, so that all that is paid for is reported.
+    """
+    found = []
+    for aspect in settings.aspects:
+        task, seen = task_of(golden, aspect), sorted(given.seen.get(aspect, ()))
         labelled = np.flatnonzero(~np.isnan(golden.labels(aspect)))
         unseen = labelled[~np.isin(labelled, seen)]
         if unseen.size < 2:
@@ -133,28 +138,42 @@ class StyleGrid:
                 "Label more items, or choose no criteria.",
                 file=golden.name,
             )
-        positions = labelled
-        if request.n_items is not None and request.n_items < unseen.size:
-            positions = whole_sources(golden.source_codes, unseen, request.n_items, np.random.default_rng(request.seed))
+        positions, n_items = labelled, settings.n_items
+        if n_items is not None and n_items < unseen.size:
+            positions = whole_sources(golden.source_codes, unseen, n_items, np.random.default_rng(settings.seed))
         reported = positions[np.isin(positions, unseen)]
-        steps = request.steps.get(aspect, "").strip()
-        return Column(
-            task=task,
-            positions=tuple(positions.tolist()),
-            reported=tuple(reported.tolist()),
-            seen=tuple(seen),
-            criteria=self.criteria.get(aspect, Criteria("", aspect, Provenance("none"))),
-            steps=steps,
-            writes_steps=request.auto_steps and not steps and any(not style.steps.strip() for style in request.styles),
-            level=request.level or LabelledItems.of(golden, aspect, reported).usual_level,
-            n_labelled=int(labelled.size),
+        steps = settings.steps.get(aspect, "").strip()
+        found.append(
+            StyledAspect(
+                task=task,
+                positions=tuple(positions.tolist()),
+                reported=tuple(reported.tolist()),
+                seen=tuple(seen),
+                criteria=given.criteria.get(aspect, Criteria("", aspect, Provenance("none"))),
+                steps=steps,
+                writes_steps=settings.auto_steps and not steps and not all(s.steps.strip() for s in settings.styles),
+                level=settings.level or LabelledItems.of(golden, aspect, reported).usual_level,
+            )
         )
+    return found
 
-    def styles(self, steps: str) -> tuple[Style, ...]:
-        """The styles in force on an aspect: with `steps` where a style brings none of its own."""
-        if not steps:
-            return self.request.styles
-        return tuple(style if style.steps.strip() else replace(style, steps=steps) for style in self.request.styles)
+
+def _in_force(style: Style, steps: str) -> Style:
+    """`style` with the `steps` of an aspect where it brings none of its own."""
+    return style if not steps or style.steps.strip() else replace(style, steps=steps)
+
+
+@contextmanager
+def _opened(judge: LLMJudge | str) -> Iterator[LLMJudge]:
+    """The language model; one that is named is made with the settings of the environment, and closed."""
+    if isinstance(judge, LLMJudge):
+        yield judge
+        return
+    made = language_model(judge, Settings.from_environment(), gate=NAMED)
+    try:
+        yield made
+    finally:
+        made.close()
 
 
 # ── before it starts ───────────────────────────────────────────────────────────────────────────────────────────
@@ -169,48 +188,60 @@ class CellEstimate(CallEstimate):
     n_items: int
     affordable: bool = True
 
-    @property
-    def call_cost(self) -> float | None:
-        """The price of one call; None where it is unknown."""
-        return None if self.cost is None or not self.calls else self.cost / self.calls
-
 
 @dataclass(frozen=True, slots=True)
 class StylesEstimate(CallEstimate):
-    """A grid before it starts: cell by cell, and in total (what the budget leaves out is not in the total)."""
+    """All styles before they start: cell by cell, and in total (what the budget leaves out is not in the total)."""
 
     cells: tuple[CellEstimate, ...]
     notes: tuple[str, ...] = ()
 
 
-def estimate_grid(grid: StyleGrid, settings: Settings) -> StylesEstimate:
+def estimate_of_styles(
+    golden: GoldenSet, judge: LLMJudge | str, settings: StylesSettings, given: GivenCriteria = NO_CRITERIA
+) -> StylesEstimate:
     """Calls, tokens and price of every cell, and of those together that the budget reaches; asks no endpoint.
 
     UsageError for a judge that is no language model, or a weighted style on a scale without whole ratings; AuthError
     without a key; AspectError when too few labels are left to measure on.
     """
-    from core.judging.ready import references_words, require_references
-    from core.judging.registry import language_model
-
-    budget, spent = grid.request.budget, 0
-    cells: list[CellEstimate] = []
-    model = language_model(grid.request.judge_spec, settings)
-    try:
-        for column in grid.columns:
+    spent, cells, notes, shown_calls = 0, list[CellEstimate](), list[str](), 0
+    columns = aspects_of(golden, settings, given)
+    with _opened(judge) as model:
+        for column in columns:
             spent += column.writes_steps
-            for style in grid.styles(column.steps or (STEPS_LIKE if column.writes_steps else "")):
-                require_references(style, column.task, [grid.golden.items[p] for p in column.positions])
-                affordable = budget is None or spent + column.calls(style) <= budget
-                spent += column.calls(style) if affordable else 0
-                cells.append(_cell(grid, column, style, model, affordable=affordable))
-        seeing = [(column, style) for column in grid.columns for style in grid.request.styles if style.references]
-        notes = []
-        if seeing:
-            column, style = seeing[0]
-            shown, calls = model.with_sampling(sampling_of(style)), sum(column.calls(each) for column, each in seeing)
-            notes = [references_words(shown, column.task, [grid.golden.items[p] for p in column.positions], calls)]
-    finally:
-        model.close()
+            items = [golden.items[position] for position in column.positions]
+            drawn = np.random.default_rng(0).permutation(len(items))[:RENDERED]
+            words = len(column.criteria.text.split())
+            for each in settings.styles:
+                style = _in_force(each, column.steps or (STEPS_LIKE if column.writes_steps else ""))
+                require_references(style, column.task, items)
+                some = model.with_sampling(sampling_of(style)).estimate(column.task, [items[k] for k in drawn], words)
+                calls = column.calls(style)
+                affordable = settings.budget is None or spent + calls <= settings.budget
+                spent += calls if affordable else 0
+                shown_calls += calls if style.references else 0
+                cells.append(
+                    CellEstimate(
+                        calls,
+                        *some.scaled(len(items) / len(drawn)),
+                        column.task.aspect,
+                        style.name,
+                        len(items),
+                        affordable,
+                    )
+                )
+        if any(column.writes_steps for column in columns):
+            notes.append("One call an aspect writes its evaluation steps first; here they count as 120 words.")
+        if left_out := sum(not cell.affordable for cell in cells):
+            notes.append(
+                f"The budget of {settings.budget:,} calls leaves out {left_out} of {len(cells)} cells: each is asked "
+                "whole or not at all."
+            )
+        if seeing := next((style for style in settings.styles if style.references), None):
+            items = [golden.items[position] for position in columns[0].positions]
+            shown = model.with_sampling(sampling_of(seeing))
+            notes.append(references_words(shown, columns[0].task, items, shown_calls))
     reached = [cell for cell in cells if cell.affordable]
     return StylesEstimate(
         spent if reached else 0,
@@ -218,34 +249,8 @@ def estimate_grid(grid: StyleGrid, settings: Settings) -> StylesEstimate:
         _total([cell.completion_tokens for cell in reached]),
         _total([cell.cost for cell in reached]),
         tuple(cells),
-        (*_notes(grid, cells), *notes),
+        tuple(notes),
     )
-
-
-def _cell(grid: StyleGrid, column: Column, style: Style, model: LLMJudge, *, affordable: bool) -> CellEstimate:
-    drawn = np.random.default_rng(0).permutation(np.asarray(column.positions))[:RENDERED]
-    items, words = [grid.golden.items[position] for position in drawn], len(column.criteria.text.split())
-    some = model.with_sampling(sampling_of(style)).estimate(column.task, items, words)
-    return CellEstimate(
-        column.calls(style),
-        *some.scaled(len(column.positions) / len(drawn)),
-        column.task.aspect,
-        style.name,
-        len(column.positions),
-        affordable,
-    )
-
-
-def _notes(grid: StyleGrid, cells: Sequence[CellEstimate]) -> tuple[str, ...]:
-    notes = []
-    if any(column.writes_steps for column in grid.columns):
-        notes.append("One call an aspect writes its evaluation steps first; here they count as 120 words.")
-    if left_out := sum(not cell.affordable for cell in cells):
-        notes.append(
-            f"The budget of {grid.request.budget:,} calls leaves out {left_out} of {len(cells)} cells: each is asked "
-            "whole or not at all."
-        )
-    return tuple(notes)
 
 
 def _total(parts: Sequence[Number | None]) -> Number | None:
@@ -263,7 +268,7 @@ class StyleCell:
 
     `n_asked` items were asked for `n_replies` replies, of which `n_unread` held no verdict and `n_unweighted` came
     without the probabilities that a weighted style wants.  `judge_id` is its place in the judge registry ("" off the
-    store).  `forecast` is None where more calls cannot differ (temperature 0).
+    store).
     """
 
     aspect: str
@@ -279,7 +284,6 @@ class StyleCell:
     calls: int
     usage: Usage
     judge_id: str = ""
-    forecast: Forecast | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,7 +297,7 @@ class Unfinished:
 
 @dataclass(frozen=True, slots=True)
 class StylesView:
-    """What came of a grid, or has come of it so far; `steps` are the evaluation steps in force, by aspect."""
+    """What came of the styles, or has come so far; `steps` are the evaluation steps in force, by aspect."""
 
     cells: tuple[StyleCell, ...]
     unfinished: tuple[Unfinished, ...]
@@ -304,19 +308,9 @@ class StylesView:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class StepsView:
-    """Evaluation steps for an aspect: `edited` by a person, or as the model wrote them in run `run_id`."""
-
-    aspect: str
-    text: str
-    edited: bool
-    run_id: str
-
-
 @dataclass(frozen=True)
 class GridSnapshot:
-    """Where the grid stands, for whoever watches."""
+    """Where the styles stand, for whoever watches."""
 
     phase: str
     message: str
@@ -333,12 +327,199 @@ class GridSnapshot:
 
 
 @dataclass(frozen=True)
-class StepsAnswer:
-    """Evaluation steps of an aspect as a grid took them: no `text` is a `problem` in words; `edited` by a person, at no
-    call.
-    """
+class FinishedStyle:
+    """A finished style's scores as a judge, with its replies by item."""
 
-    text: str
-    problem: str = ""
-    edited: bool = False
+    judge: JudgeScores
+    replies: Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class ComparedStyles:
+    """What came out; `finished` are the styles' scores in the order of `view.cells`."""
+
+    view: StylesView
+    finished: tuple[FinishedStyle, ...]
+
+
+Enter = Callable[[FinishedStyle], str]
+"""Takes a finished style; returns the id that its scores have from then on."""
+StepsOf = Callable[[str, Callable[[], Written]], Written]
+"""(aspect, how the model writes them) → the evaluation steps to take: the model's, or what was kept of them."""
+
+
+@dataclass
+class _SoFar:
+    """What has come of the styles so far, and what it has cost."""
+
+    model: LLMJudge
+    settings: StylesSettings
+    given_notes: tuple[str, ...]
+    expected: int
+    keep_finished: bool
+    progress: Progress
+    errors: list[JudgeError] = field(default_factory=list)
+    cells: list[StyleCell] = field(default_factory=list)
+    unfinished: list[Unfinished] = field(default_factory=list)
+    steps: dict[str, str] = field(default_factory=dict)
+    calls: int = 0
     usage: Usage = field(default_factory=Usage)
+
+    @property
+    def too_dear(self) -> str:
+        return f"the budget of {self.settings.budget:,} calls did not reach for it"
+
+    def affords(self, calls: int) -> bool:
+        return self.settings.budget is None or self.calls + calls <= self.settings.budget
+
+    def spend(self, calls: int, usage: Usage) -> None:
+        self.calls += calls
+        self.usage += usage
+
+    def leave_out(self, aspect: str, styles: Sequence[Style], reason: str) -> None:
+        self.unfinished += [Unfinished(aspect, style.name, reason) for style in styles]
+
+    def fail(self, aspect: str, styles: Sequence[Style], error: JudgeError) -> None:
+        if not self.keep_finished:
+            raise error
+        self.errors.append(error)
+        self.leave_out(aspect, styles, str(error))
+
+    def view(self) -> StylesView:
+        budget = self.settings.budget
+        dear = sum(left_out.reason == self.too_dear for left_out in self.unfinished) if budget else 0
+        early = f"The budget of {budget:,} calls left out {dear} of the styles." if dear else ""
+        notes = self.given_notes if self.model.is_llm else (*self.given_notes, self.model.notice)
+        return StylesView(
+            tuple(self.cells), tuple(self.unfinished), dict(self.steps), self.calls, self.usage, early, notes
+        )
+
+    def publish(self, phase: str, message: str) -> None:
+        self.progress.publish(GridSnapshot(phase, message, self.expected, self.view()))
+
+
+def styles(
+    golden: GoldenSet,
+    judge: LLMJudge | str,
+    settings: StylesSettings,
+    given: GivenCriteria = NO_CRITERIA,
+    *,
+    enter: Enter = lambda finished: "",
+    steps_of: StepsOf = lambda aspect, write: write(),
+    keep_finished: bool = False,
+    progress: Progress = SILENT,
+) -> ComparedStyles:
+    """Ask the language model `judge` (a SPEC or a judge) in every style, as far as the budget reaches.
+
+    Errors of the endpoint pass through.  With `keep_finished` a style that fails is left out with its reason, and its
+    error passes through only if no style has a result.  A judge with a reply cache pays nothing twice: an interrupted
+    call starts again where it stopped.  UsageError for a judge that is no language model or cannot be asked so.
+    """
+    columns, finished = aspects_of(golden, settings, given), list[FinishedStyle]()
+    expected = sum(sum(map(column.calls, settings.styles)) + column.writes_steps for column in columns)
+    expected = expected if settings.budget is None else min(expected, settings.budget)
+    with _opened(judge) as model:
+        so_far = _SoFar(model, settings, given.notes, expected, keep_finished, progress)
+        for column in columns:  # what cannot be asked is refused before anything is
+            for style in settings.styles:
+                require_references(style, column.task, [golden.items[k] for k in column.positions])
+                model.with_sampling(sampling_of(style)).require_askable(column.task)
+        for column in columns:
+            aspect, steps, left = column.task.aspect, column.steps, settings.styles
+            if column.writes_steps:
+                if not so_far.affords(1 + min(map(column.calls, left))):
+                    so_far.leave_out(aspect, left, so_far.too_dear)
+                    continue
+                so_far.publish("steps", f"writing the evaluation steps for {aspect}")
+                try:
+                    answer = steps_of(aspect, partial(model.write_steps, column.task, column.criteria.text))
+                except JudgeError as error:
+                    so_far.fail(aspect, left, error)
+                    continue
+                so_far.spend(answer.usage.requests + answer.usage.cached, answer.usage)
+                steps = answer.text
+                if not steps:
+                    without = [style for style in left if not style.steps.strip()]
+                    so_far.leave_out(aspect, without, f"no evaluation steps came back: {answer.problem}")
+                    left = tuple(style for style in left if style.steps.strip())
+            if steps:
+                so_far.steps[aspect] = steps
+            for style in (_in_force(each, steps) for each in left):
+                if not so_far.affords(column.calls(style)):
+                    so_far.leave_out(aspect, [style], so_far.too_dear)
+                    continue
+                try:
+                    cell, done = _ask(golden, column, style, so_far)
+                except JudgeError as error:
+                    so_far.fail(aspect, [style], error)
+                    continue
+                finished.append(done)
+                so_far.cells.append(replace(cell, judge_id=enter(done)))
+                so_far.publish("asking", f"{aspect}, {style.name}")
+        if so_far.errors and not so_far.cells:
+            raise so_far.errors[0]
+        so_far.publish("done", "done")
+        return ComparedStyles(so_far.view(), tuple(finished))
+
+
+def _ask(golden: GoldenSet, column: StyledAspect, style: Style, so_far: _SoFar) -> tuple[StyleCell, FinishedStyle]:
+    """One style on one aspect: asked some items at a time, and measured."""
+    model, settings, name = so_far.model, so_far.settings, f"{column.task.aspect}, {style.name}"
+    task, criteria, shown = column.task, column.criteria, model.with_sampling(sampling_of(style))
+    per_item = column.calls(style) // len(column.positions)
+    verdicts, replies, usage, n_unread = list[Verdict](), dict[str, tuple[str, ...]](), Usage(), 0
+    for start in range(0, len(column.positions), BATCH):
+        so_far.publish("asking", name)
+        items = [golden.items[k] for k in column.positions[start : start + BATCH]]
+        came = shown.score(
+            *(task, items, [criteria]),
+            explain=True,
+            on_progress=lambda done, of: so_far.progress.advance(done * per_item, of * per_item),
+        )
+        asked = {item.item_id for item in items if not shown.lacking(task, item)}
+        for verdict in came.explained:
+            verdicts.append(verdict)
+            if verdict.item_id in asked:
+                replies[verdict.item_id] = verdict.raw
+                n_unread += verdict.n_unread if isinstance(verdict, Scored) else per_item
+        usage += came.usage
+        so_far.spend(len(asked) * per_item, came.usage)
+    so_far.publish("measuring", name)
+    scores, n_replies = Verdicts(verdicts), len(replies) * per_item
+    items_reported = LabelledItems.of(golden, task.aspect, np.asarray(column.reported))
+    cell = StyleCell(
+        aspect=task.aspect,
+        style=style,
+        name=style.name,
+        criteria_id=criteria.criteria_id if criteria.text else "",
+        alignment=align(
+            scores.values[np.isin(column.positions, column.reported)],
+            items_reported,
+            Measure(settings.statistic, column.level),
+            resamples=settings.resamples,
+            seed=settings.seed,
+        ),
+        n_asked=len(column.positions),
+        n_seen=len(column.positions) - len(column.reported),
+        n_replies=n_replies,
+        n_unread=n_unread,
+        n_unweighted=shown.n_unweighted,
+        calls=n_replies,
+        usage=usage,
+    )
+    values = np.full(len(golden.items), np.nan)
+    values[list(column.positions)] = scores.values
+    pilot = settings.n_items is not None
+    under = f"under criteria {criteria.criteria_id}" if criteria.text else "without criteria"
+    parts = [model.spec, style.name, *(["criteria"] * bool(criteria.text)), *(["pilot"] * pilot)]
+    judge = JudgeScores(
+        name=shorten(" · ".join(parts), _LONGEST_NAME, placeholder="…"),
+        kind="style",
+        aspect=task.aspect,
+        values=values,
+        unscored=scores.unscored,
+        seen=column.seen,
+        note=f"The judge {model.spec}, {style.name}, {under}{f'; a pilot on {len(column.positions)} items' * pilot}.",
+        calls_per_item=float(per_item),
+    )
+    return cell, FinishedStyle(judge, replies)

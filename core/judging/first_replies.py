@@ -21,7 +21,7 @@ CUT_OFF = "cut off at the token limit. Raise max_tokens (--max-tokens, or CONCOR
 
 
 class FirstReplies:
-    """Counts why replies could not be read until the first that could; shared by all styles of one judge."""
+    """Counts why replies could not be read until the first that could."""
 
     def __init__(self, who: str) -> None:
         self._who = who

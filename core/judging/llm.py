@@ -182,7 +182,7 @@ class LLMJudge(Judge):
         self, task: Task, items: Iterable[Item], criteria: Sequence[Criteria]
     ) -> Iterator[tuple[list[Cell], list[Request]]]:
         """Every item with all criteria, item by item, and what is asked for them; nothing is asked about no text."""
-        self._check(task)
+        self.require_askable(task)
 
         def reads(reply: Completion) -> bool:
             return reading_of(reply, task).value is not None
@@ -211,7 +211,8 @@ class LLMJudge(Judge):
         asked = [request.messages for _, requests in self._chunks(task, [item], [criteria]) for request in requests]
         return tuple(dict.fromkeys(asked))
 
-    def _check(self, task: Task) -> None:
+    def require_askable(self, task: Task) -> None:
+        """UsageError where this judge cannot be asked about `task` in its style."""
         require_askable(self.sampling, self.spec, task.scale)
 
     def _frame(self, task: Task, item: Item, prompt: str) -> ScoreFrame:
@@ -376,7 +377,7 @@ class LLMJudge(Judge):
         Every sample is counted with its prompt, the steps and the persona in it; an endpoint that gives several samples
         a request charges the prompt once for all of them, and comes out cheaper.
         """
-        self._check(task)
+        self.require_askable(task)
         criteria = "x" * (criteria_words * CHARACTERS_PER_WORD)
         judged = [shown for item in items if not self.lacking(task, item) for shown in orders_of(task, item)]
         characters = completion = 0
@@ -398,6 +399,7 @@ class LLMJudge(Judge):
         """The same model asked in another way, over the same connections; what the endpoint can do stays known."""
         other = copy.copy(self)
         other.sampling, other.n_unweighted, other._without = sampling, 0, set()
+        other.first = FirstReplies(f"{self.model} at {self.provider.endpoint}")
         return other
 
     def note_sent(self, replies: Sequence[Reply]) -> None:

@@ -49,7 +49,7 @@ class LocalJudge(LLMJudge):
 
         return on_gpu()
 
-    def _check(self, task: Task) -> None:
+    def require_askable(self, task: Task) -> None:
         scale = task.scale
         if self._reads_likelihood and task.kind == "pair":
             raise UsageError("A likelihood is that of one text; for pairs of texts take a form that asks for a rating.")

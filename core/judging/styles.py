@@ -145,11 +145,6 @@ class Style:
         parts += [f"up to {self.max_tokens} tokens"] * (self.max_tokens != usual_tokens(self.form))
         return " · ".join(parts)
 
-    @property
-    def varies(self) -> bool:
-        """Whether samples of one score can differ."""
-        return self.temperature != 0.0
-
     def as_json(self) -> dict[str, Any]:
         """All fields by name, JSON-able; `from_json` takes them back."""
         return {field.name: getattr(self, field.name) for field in fields(self)}

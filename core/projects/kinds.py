@@ -15,7 +15,7 @@ from core.calibration.ablate import Ablation
 from core.calibration.records import Calibration, LeaderboardSnapshot
 from core.calibration.rounds import RoundResult
 from core.comparison.recheck import Recheck
-from core.comparison.styles import GridSnapshot, StylesRequest, StylesView
+from core.comparison.styles import GridSnapshot, StylesView
 from core.errors import ConcordError, JobError
 from core.fusion.request import FusionRequest, FusionRunView
 from core.jobs.queue import RunProgress, Wants, placement
@@ -38,7 +38,7 @@ from core.projects.rescore import RescoreRequest, RescoreResult, run_rescore, st
 from core.projects.roles import requires
 from core.projects.rounds import RoundRequest, run_round, start_round
 from core.projects.runs import RunWork, require_made_here, unread_replies
-from core.projects.styles import run_styles, start_styles
+from core.projects.styles import StylesRequest, run_styles, start_styles
 from core.projects.trial import TrialRequest, TrialResult, run_trial, start_trial
 from core.settings import Settings
 from core.store.codec import unpack

@@ -2,31 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
 
 from core.comparison.styles import (
+    FinishedStyle,
+    GivenCriteria,
     GridSnapshot,
-    StepsAnswer,
-    StepsView,
-    StyleGrid,
     StylesEstimate,
-    StylesRequest,
+    StylesSettings,
     StylesView,
+    estimate_of_styles,
 )
+from core.comparison.styles import styles as compared_styles
 from core.errors import NotFoundError, UsageError
+from core.judging.llm import Written
+from core.judging.registry import NAMED, language_model
 from core.judging.styles import MOST_STEPS
 from core.project_records import JUDGES
 from core.projects.calibration import sides_of
 from core.projects.project_list import require_aspect
 from core.projects.roles import requires
 from core.projects.runs import RunWork, start_run
-from core.records import Criteria, GoldenSet, Provenance, content_digest
+from core.records import Criteria, GoldenSet, Provenance, Usage, content_digest
 from core.settings import Settings
 from core.store.codec import pack, unpack
 from core.store.results import RESULT, SNAPSHOT
 from core.store.store import Store
 from core.wording import judge_words
+
+
+@dataclass(frozen=True, slots=True)
+class StylesRequest:
+    """Ask the judge `judge_spec` in styles; `criteria` maps an aspect to the id of criteria of the project ("": none).
+
+    `aspect` is the first of those of `settings`, for lists of runs.
+    """
+
+    project_id: str
+    golden_id: str
+    aspect: str
+    judge_spec: str
+    settings: StylesSettings
+    criteria: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.aspect != self.settings.aspects[0]:
+            raise UsageError(f"The grid's aspect must be the first of its aspects, {self.settings.aspects[0]!r}.")
+
+
+@dataclass(frozen=True, slots=True)
+class StepsView:
+    """Evaluation steps for an aspect: `edited` by a person, or as the model wrote them in run `run_id`."""
+
+    aspect: str
+    text: str
+    edited: bool
+    run_id: str
 
 
 def estimate_styles(store: Store, settings: Settings, request: StylesRequest) -> StylesEstimate:
@@ -35,9 +68,9 @@ def estimate_styles(store: Store, settings: Settings, request: StylesRequest) ->
     Raises what the start would: UsageError for a judge that is no language model or criteria of another aspect,
     AuthError without a key, AspectError when too few labels are left to measure on, NotFoundError for unknown ids.
     """
-    from core.comparison.styles import estimate_grid
-
-    return estimate_grid(grid_of(store, store.goldens.load(request.golden_id), request), settings)
+    golden = store.goldens.load(request.golden_id)
+    with closing(language_model(request.judge_spec, settings)) as judge:
+        return estimate_of_styles(golden, judge, request.settings, _given(store, golden, request))
 
 
 @requires("reviewer", "started a grid of styles")
@@ -51,44 +84,42 @@ def start_styles(store: Store, settings: Settings, request: StylesRequest) -> st
             "The offline judge cannot be asked in styles: it is no language model. Choose openai:MODEL@BASE_URL, "
             "hf:ID_OR_PATH, or scripted, the stand-in for demonstrations."
         )
-    for aspect in request.aspects:
+    for aspect in request.settings.aspects:
         golden, _ = require_aspect(store, request.golden_id, aspect)
         _criteria_of(store, request, aspect)
-    what = "pilot of styles" if request.is_pilot else "styles"
-    about = f"{len(request.styles)} × {', '.join(request.aspects)} · {golden.name}"
+    what = "styles" if request.settings.n_items is None else "pilot of styles"
+    about = f"{len(request.settings.styles)} × {', '.join(request.settings.aspects)} · {golden.name}"
     title = f"{what}: {about} · {judge_words(request.judge_spec)}"
     return start_run(store, settings, "styles", request, title=title, judge_spec=request.judge_spec)
 
 
 def run_styles(work: RunWork) -> StylesView:
-    """Ask the whole grid, cell by cell, as far as the budget reaches; every finished style is entered as a judge."""
-    from core.comparison.styles_run import run_grid
+    """Ask in all styles, as far as the budget reaches; every finished style is entered as a judge."""
+    request = work.request(StylesRequest)
 
-    return run_grid(
-        grid_of(work.store, work.golden, work.request(StylesRequest)),
-        work.settings,
-        work.replies,
-        enter=work.add_judge,
-        steps_of=partial(_steps, work),
-        run_id=work.run.run_id,
-        progress=work.progress,
-    ).view
+    def enter(finished: FinishedStyle) -> str:
+        return work.add_judge(replace(finished.judge, run_id=work.run.run_id), finished.replies)
 
+    def steps_of(aspect: str, write: Callable[[], Written]) -> Written:
+        """Steps as they were when this was first asked: a person's version where one was saved by then, which costs no
+        call, else the model's, kept with the run for people to see and edit.
+        """
+        document = steps_document(aspect, edited=False)
+        answer = work.kept(f"asked {document}", Written)
+        if answer is None:
+            saved = run_steps(work.store, work.run.run_id, aspect)
+            answer = Written(saved.text, "") if saved is not None and saved.edited else write()
+            work.keep(f"asked {document}", answer)
+        if answer.text and answer.usage != Usage():
+            work.keep(document, StepsView(aspect, answer.text, edited=False, run_id=work.run.run_id))
+        return answer
 
-def _steps(work: RunWork, aspect: str, write: Callable[[], StepsAnswer]) -> StepsAnswer:
-    """Evaluation steps as they were when this was first asked, kept with the run for people to see and edit.
-
-    A person's version where one was saved by then, else the model's.
-    """
-    written = steps_document(aspect, edited=False)
-    answer = work.kept(f"asked {written}", StepsAnswer)
-    if answer is None:
-        saved = run_steps(work.store, work.run.run_id, aspect)
-        answer = StepsAnswer(saved.text, edited=True) if saved is not None and saved.edited else write()
-        work.keep(f"asked {written}", answer)
-    if answer.text and not answer.edited:
-        work.keep(written, StepsView(aspect, answer.text, edited=False, run_id=work.run.run_id))
-    return answer
+    with closing(language_model(request.judge_spec, work.settings, work.replies, gate=NAMED)) as judge:
+        given = _given(work.store, work.golden, request)
+        chosen = request.settings
+        return compared_styles(
+            work.golden, judge, chosen, given, enter=enter, steps_of=steps_of, progress=work.progress
+        ).view
 
 
 def styles_so_far(store: Store, run_id: str) -> StylesView | None:
@@ -111,8 +142,8 @@ def save_steps(store: Store, run_id: str, aspect: str, text: str) -> None:
     if run.kind != "styles":
         raise NotFoundError(f"Run {run_id} is no grid of styles.")
     request = unpack(StylesRequest, run.request_json)
-    if aspect not in request.aspects:
-        raise NotFoundError(f"Run {run_id} has no aspect {aspect!r}; it has {', '.join(request.aspects)}.")
+    if aspect not in request.settings.aspects:
+        raise NotFoundError(f"Run {run_id} has no aspect {aspect!r}; it has {', '.join(request.settings.aspects)}.")
     if len(text) > MOST_STEPS:
         raise UsageError(f"Evaluation steps may have {MOST_STEPS:,} characters; these have {len(text):,}.")
     edited = StepsView(aspect, text.strip(), edited=True, run_id=run_id)
@@ -142,11 +173,10 @@ def steps_document(aspect: str, *, edited: bool) -> str:
 # ── what a request means on the store ────────────────────────────────────────────────────────────────────────
 
 
-def grid_of(store: Store, golden: GoldenSet, request: StylesRequest) -> StyleGrid:
-    """The grid that `request` asks for, with the criteria of the project and what they saw."""
-    criteria = {aspect: _criteria_of(store, request, aspect) for aspect in request.aspects}
-    seen = {aspect: criteria_saw(store, golden, text) for aspect, text in criteria.items()}
-    return StyleGrid(golden, request, criteria, seen)
+def _given(store: Store, golden: GoldenSet, request: StylesRequest) -> GivenCriteria:
+    """The criteria of the project that `request` names, and what they saw."""
+    criteria = {aspect: _criteria_of(store, request, aspect) for aspect in request.settings.aspects}
+    return GivenCriteria(criteria, {aspect: criteria_saw(store, golden, text) for aspect, text in criteria.items()})
 
 
 def _criteria_of(store: Store, request: StylesRequest, aspect: str) -> Criteria:

@@ -18,7 +18,6 @@ Every one takes scores, the items they are about, and what agreement is measured
     expected_error  the error to expect of a verdict                   fit_expected_error
     selective       leaving the least sure out                         kept_shares abstain_over left_out
     labels_needed   what so many labels would tell                     plan_labels
-    pilot           a pilot's forecast for other numbers of samples    pilot_forecast
     prediction_powered  means from many verdicts and few labels    corrected_mean powered_means
     system_means    corrected means of systems, their differences  (imported by name; `label_worth` plans them)
     claims          how much a claim takes, why there is none          claim gain_words
@@ -77,7 +76,6 @@ from core.stats.on_scale import (
     fit_isotonic,
     on_scale,
 )
-from core.stats.pilot import pilot_forecast
 from core.stats.raters import (
     Alpha,
     RaterTable,

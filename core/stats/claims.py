@@ -85,7 +85,6 @@ NO_RATER_RANKED = (
 )
 NO_COMMON_RATERS = "fewer than two raters share items with the judge and another rater"
 NO_SINGLE_RATINGS = "so nothing can be said about the judge beside people"
-NO_REPEATED_SAMPLES = "fewer than 2 items (or systems) have two read samples, or all samples gave the same score"
 COLLINEAR = "the two judges' scores are the same up to a linear map"
 
 

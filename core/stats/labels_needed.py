@@ -6,8 +6,8 @@ sources are worth as much more, each of the two on its own no more than that.  W
 `USUAL_ALIGNMENT` is assumed, as judges reach, and that items of a source are alike with an intraclass correlation of
 `USUAL_ICC`, so that n items, m a source, are worth n / (1 + (m − 1)·ICC).
 
-More raters make labels more reliable, and the alignment with their mean higher (`core.stats.pilot`); a fall is one
-between two measurements of this size, seen with 80 % power by a one-sided test at 5 %.
+More raters make labels more reliable, and the alignment with their mean higher (`core.stats.reliability`); a fall is
+one between two measurements of this size, seen with 80 % power by a one-sided test at 5 %.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from core.errors import UsageError
 from core.json_form import json_fields
 from core.records import Alignment, FloatArray, Interval
 from core.stats.claims import LEAST_SOURCES, SAME_EVERYWHERE
-from core.stats.pilot import expected_alignment
+from core.stats.reliability import expected_alignment
 from core.wording import counted
 
 USUAL_ALIGNMENT, USUAL_RATERS = 0.5, 3.0

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import streamlit as st
 
 from core import projects
-from core.comparison.styles import StepsView, StylesRequest
+from core.comparison.styles import StylesSettings
 from core.errors import ConcordError
 from core.judging.styles import MOST_STEPS, PERSONAS, STYLE_FORMS, WRITTEN_FORMS, Style, StyleForm
 from core.project_records import CriteriaEntry, GoldenSummary
+from core.projects.styles import StepsView, StylesRequest
 from core.records import LEVELS, Level, Statistic
 from core.report.figures import LEVEL_NAMES, STATISTIC_NAMES
 from core.settings import Settings
@@ -30,17 +31,6 @@ class StylesChoice:
 
     request: StylesRequest | None
     missing: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class _Extent:
-    """How much is asked: `n_items` None is all labelled items, `budget` None no limit."""
-
-    n_items: int | None
-    budget: int | None
-    seed: int
-    statistic: Statistic
-    level: Level | None
 
 
 def choose_styles(page: Opened, golden: GoldenSummary, aspect: str) -> StylesChoice:
@@ -70,7 +60,7 @@ def choose_styles(page: Opened, golden: GoldenSummary, aspect: str) -> StylesCho
         with middle:
             styles, problem = _choose_styles(forms_chosen, samples, heat)
         with right:
-            extent = _choose_extent(n_items)
+            statistic, level, budget, seed = _choose_extent()
         with_steps, steps = _choose_steps(page, golden, aspects)
     if not spec:
         return StylesChoice(None, "Name the model that the endpoint serves.")
@@ -81,17 +71,19 @@ def choose_styles(page: Opened, golden: GoldenSummary, aspect: str) -> StylesCho
             page.project.project_id,
             golden.golden_id,
             aspects[0],
-            tuple(aspects),
             spec,
-            styles,
-            criteria=criteria,
-            steps=steps,
-            auto_steps=with_steps,
-            n_items=extent.n_items,
-            budget=extent.budget,
-            seed=extent.seed,
-            statistic=extent.statistic,
-            level=extent.level,
+            StylesSettings(
+                tuple(aspects),
+                styles,
+                steps,
+                with_steps,
+                n_items,
+                budget,
+                seed,
+                statistic,
+                level,
+            ),
+            criteria,
         )
     except ConcordError as error:
         return StylesChoice(None, str(error))
@@ -227,12 +219,13 @@ def _choose_items(golden: GoldenSummary, aspect: str) -> int | None:
             max(2, min(50, n_labelled)),
             key=_key(golden, "items"),
             persist_state="session",
-            help="Whole sources are drawn until so many items are in. With several samples it forecasts the rest.",
+            help="Whole sources are drawn until so many items are in.",
         )
     )
 
 
-def _choose_extent(n_items: int | None) -> _Extent:
+def _choose_extent() -> tuple[Statistic, Level | None, int | None, int]:
+    """Statistic, level, budget in calls and seed."""
     statistic: Statistic = st.selectbox(
         "Statistic",
         ["spearman", "pearson", "kendall"],
@@ -258,7 +251,7 @@ def _choose_extent(n_items: int | None) -> _Extent:
         placeholder="no limit",
     )
     seed = right.number_input("Seed", 0, 2**31 - 1, 0, key=state.widget("styles_seed"), persist_state="session")
-    return _Extent(n_items, None if budget is None else int(budget), int(seed), statistic, level)
+    return statistic, level, None if budget is None else int(budget), int(seed)
 
 
 def _choose_steps(page: Opened, golden: GoldenSummary, aspects: Sequence[str]) -> tuple[bool, dict[str, str]]:

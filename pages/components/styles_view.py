@@ -1,4 +1,4 @@
-"""The grid of judging styles on screen: its cost, its progress, where each style stands, what more samples would bring.
+"""The grid of judging styles on screen: its cost, its progress, where each style stands.
 
 `draw` is a part of the Compare screen; every finished style stands among its judges as well.
 """
@@ -12,13 +12,13 @@ import pandas as pd
 import streamlit as st
 
 from core import projects
-from core.comparison.styles import StyleCell, StylesEstimate, StylesRequest, StylesView
+from core.comparison.styles import StyleCell, StylesEstimate, StylesView
 from core.errors import ConcordError
 from core.project_records import GoldenSummary, Run
 from core.projects.kinds import RunDetail
+from core.projects.styles import StylesRequest
 from core.report.figures import Mark, describe, measure_name
-from core.report.figures.trends import forecast_figure, styles_figure
-from core.stats.pilot import Forecast
+from core.report.figures.trends import styles_figure
 from core.wording import counted
 from pages.components import charts, criteria_names, grid, live, people, run_view, state, tables
 from pages.components.grid import Column
@@ -28,10 +28,6 @@ from pages.components.styles_form import choose_styles
 
 if TYPE_CHECKING:
     from core.report.figures import Drawing
-
-
-NEARLY = 0.98
-"""Share of the most that counts as nearly all of it."""
 
 
 def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
@@ -121,24 +117,6 @@ def _draw_aspect(page: Opened, run: RunDetail, aspect: str, cells: Sequence[Styl
     grid.draw(frame, {measure: Column(digits=2)}, alt=f"Styles on {aspect}")
     key = f"styles_{run.run_id}_{aspect}"
     charts.place(_styles_figure(key, run.version, cells, measure), key=f"{key}_marks", alt="Styles with intervals")
-    forecasted = [cell for cell in cells if cell.forecast is not None]
-    for cell in forecasted:
-        if cell.forecast is not None and cell.forecast.reason:
-            st.text(f"No forecast for {cell.name}: {cell.forecast.reason}.")
-    forecasts = forecasts_of(forecasted)
-    if forecasts:
-        n_items = max(cell.forecast.n_items for cell in forecasted if cell.forecast is not None)
-        st.markdown("**What more samples would bring**, and the calls it would take")
-        st.caption(
-            f"Forecast from {n_items:,} items with 95 % intervals. The curve flattens where more calls stop paying; "
-            "exact for Pearson at dataset level, rough for ranks."
-        )
-        charts.place(
-            _forecast_figure(key, run.version, forecasts, measure),
-            key=f"{key}_forecast",
-            alt="Alignment against samples",
-        )
-        st.text("\n".join(words for name, forecast in forecasts if (words := enough_words(name, forecast))))
 
 
 def highest_words(aspect: str, cells: Sequence[StyleCell]) -> str:
@@ -158,32 +136,6 @@ def highest_words(aspect: str, cells: Sequence[StyleCell]) -> str:
 def _styles_figure(key: str, version: int, _cells: Sequence[StyleCell], measure: str) -> Drawing:
     marks = [Mark(cell.name, cell.alignment, detail=f"{cell.calls:,} calls") for cell in _cells]
     return styles_figure(marks, measure=measure)
-
-
-@st.cache_resource(max_entries=32, show_spinner=False)
-def _forecast_figure(key: str, version: int, _forecasts: Sequence[tuple[str, Forecast]], measure: str) -> Drawing:
-    return forecast_figure(_forecasts, measure=measure)
-
-
-def forecasts_of(cells: Sequence[StyleCell]) -> list[tuple[str, Forecast]]:
-    """The name of each style with a forecast that says something, and the forecast."""
-    return [(cell.name, cell.forecast) for cell in cells if cell.forecast is not None and not cell.forecast.reason]
-
-
-def enough_words(name: str, forecast: Forecast) -> str:
-    """The fewest samples that reach nearly all (`NEARLY`) of what the most would bring; empty where none is above 0."""
-    most = forecast.points[-1]
-    if most.value is None or most.value <= 0:
-        return ""
-    least = next(point for point in forecast.points if point.value is not None and point.value >= NEARLY * most.value)
-    if least is most:
-        where = f"{most.n} samples ({most.calls:,} calls)"
-        return f"{name}: {most.value:.3f} at {where}, where the forecast still rises."
-    samples = "1 sample" if least.n == 1 else f"{least.n} samples"
-    return (
-        f"{name}: {samples} ({least.calls:,} calls) would reach {least.value:.3f} of the {most.value:.3f} that "
-        f"{most.n} samples ({most.calls:,} calls) would."
-    )
 
 
 def cells_frame(cells: Sequence[StyleCell], measure: str, names: Mapping[str, str]) -> pd.DataFrame:

@@ -10,7 +10,7 @@ import pytest
 import streamlit as st
 
 from core import projects
-from core.comparison.styles import StylesRequest
+from core.comparison.styles import StylesSettings
 from core.jobs.queue import Queue
 from core.judging.styles import Style
 from core.people import Actor
@@ -18,6 +18,7 @@ from core.projects.calibration import CalibrationRequest
 from core.projects.judges import MetricsRequest
 from core.projects.repeval import RepEvalRequest
 from core.projects.rescore import RescoreRequest
+from core.projects.styles import StylesRequest
 from core.records import Usage
 from core.repeval import ModelSpec
 from core.review.log import Action
@@ -176,7 +177,7 @@ def test_a_run_leads_to_where_its_result_stands(place: Place, kind: str, status:
         "rescore": RescoreRequest(*where, "coherence", "c1", "c0", "r0"),
         "metrics": MetricsRequest(*where, "coherence", ("overlap",)),
         "styles": StylesRequest(
-            *where, aspect="coherence", aspects=("coherence",), judge_spec="scripted", styles=(Style("score_only"),)
+            *where, "coherence", "scripted", StylesSettings(("coherence",), (Style("score_only"),))
         ),
     }
     run_id = place.add_run(status, requests[kind])

@@ -10,14 +10,12 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core import projects
-from core.comparison.styles import GridSnapshot, StepsView, StyleGrid, StylesRequest, StylesView, Unfinished
-from core.comparison.styles_run import run_grid
+from core.comparison.styles import GridSnapshot, StylesSettings, StylesView, Unfinished, styles
 from core.data import load_golden
 from core.judging.styles import Style
-from core.projects.styles import steps_document
+from core.projects.styles import StepsView, StylesRequest, steps_document
 from core.records import AspectLabels, Criteria, GoldenSet, Provenance, Scale
 from core.settings import Settings
-from core.stats.pilot import Forecast, ForecastPoint
 from core.store.store import Store
 from pages.components import styles_view
 from tests.pages.making import Place
@@ -29,12 +27,12 @@ SEVERAL = Style("score_only", samples=3, temperature=1.0)
 class Grids(Place):
     """A place for grids of styles, and the component drawn on it."""
 
-    def request(self, *styles: Style, **choices: Any) -> StylesRequest:
-        usual = {"aspect": "coherence", "aspects": ("coherence",), "judge_spec": "scripted", "n_items": 24}
-        return StylesRequest(self.project_id, self.golden_id, styles=styles, resamples=20, **{**usual, **choices})
+    def request(self, *asked: Style, **choices: Any) -> StylesRequest:
+        chosen = StylesSettings(("coherence",), asked, n_items=24, resamples=20, **choices)
+        return StylesRequest(self.project_id, self.golden_id, "coherence", "scripted", chosen)
 
     def result(self, request: StylesRequest) -> StylesView:
-        return run_grid(StyleGrid(self.golden, request), self.settings, None).view
+        return styles(self.golden, "scripted", request.settings).view
 
     def show(self, aspect: str = "coherence") -> AppTest:
         return draw(self.settings, "styles_view", aspect, golden=self.golden.name)
@@ -86,9 +84,10 @@ def test_the_estimate_follows_the_form_and_the_grid_starts(place: Grids) -> None
     assert frame["budget"].tolist() == ["within", "left out"]  # the steps are a call, 289 and 288 exceed 400
     assert any(line.value.startswith("At most 289 calls") for line in page.text)
     request = place.started(page)
-    assert [style.form for style in request.styles] == ["analyze_rate", "mix"]
-    assert (request.auto_steps, request.n_items, request.budget, request.judge_spec) == (True, None, 400, "scripted")
-    assert (request.statistic, request.level) == ("kendall", "dataset")
+    chosen = request.settings
+    assert [style.form for style in chosen.styles] == ["analyze_rate", "mix"]
+    assert (chosen.auto_steps, chosen.n_items, chosen.budget, request.judge_spec) == (True, None, 400, "scripted")
+    assert (chosen.statistic, chosen.level) == ("kendall", "dataset")
     assert "Styles appear here one by one" in texts(page)  # it is followed now, and no second one is offered
     assert not has_button(page, "Start the grid")
 
@@ -108,7 +107,7 @@ def test_forms_that_do_not_fit_are_explained(place: Grids) -> None:
     assert "at least 2 samples" in texts(page)
 
 
-def test_the_result_shows_table_forecast_and_what_was_not_run(place: Grids) -> None:
+def test_the_result_shows_a_table_and_what_was_not_run(place: Grids) -> None:
     request = place.request(SEVERAL, Style("score_only", weighted=True), auto_steps=True)
     result = place.result(request)
     left = Unfinished("coherence", "mix", "the budget of 5 calls did not reach for it")
@@ -123,7 +122,6 @@ def test_the_result_shows_table_forecast_and_what_was_not_run(place: Grids) -> N
     page_text = texts(page)
     assert measure in page_text
     assert "95 % intervals by jackknife of the mean over 4 sources" in page_text
-    assert "What more samples would bring" in page_text or "No forecast for" in page_text
     assert "mix on coherence" in page_text.replace("\\", "")
     assert "stand" in page_text
     best = max(result.cells, key=lambda cell: cell.alignment.value or 0.0)
@@ -154,7 +152,7 @@ def test_steps_of_the_last_grid_are_offered_and_edits_kept(place: Grids) -> None
     kept = projects.run_steps(place.store, run_id, "coherence")
     assert kept is not None
     assert (kept.text, kept.edited) == ("1. Mine.", True)
-    assert place.started(page).steps == {"coherence": "1. Mine."}
+    assert place.started(page).settings.steps == {"coherence": "1. Mine."}
 
 
 def test_criteria_of_the_project_can_be_chosen(place: Grids) -> None:
@@ -171,19 +169,6 @@ def test_a_golden_set_without_labels(place: Grids) -> None:
     place.add_golden(GoldenSet("bare", place.golden.kind, place.golden.items, {"coherence": labels}))
     page = place.show()
     assert "has no labels" in texts(page)
-
-
-def test_the_fewest_samples_that_are_enough_are_named() -> None:
-    """98 % of .50 is .49: two samples fall short of it with .48, five reach it with .495."""
-
-    def words(*values: float) -> str:
-        points = map(ForecastPoint, (1, 2, 5, 40), values, (None,) * 4, (10, 20, 50, 400))
-        return styles_view.enough_words("s", Forecast("pearson", "dataset", 96, 10, tuple(points)))
-
-    enough = "s: 5 samples (50 calls) would reach 0.495 of the 0.500 that 40 samples (400 calls) would."
-    assert words(0.4, 0.48, 0.495, 0.5) == enough
-    assert words(0.1, 0.2, 0.3, 0.5) == "s: 0.500 at 40 samples (400 calls), where the forecast still rises."
-    assert words(-0.1, -0.1, -0.1, -0.1) == ""
 
 
 def test_an_undefined_alignment_is_no_zero(place: Grids) -> None:

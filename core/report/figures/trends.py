@@ -28,11 +28,8 @@ from core.stats.claims import estimate, number
 if TYPE_CHECKING:
     from core.review.agreement import AspectAgreement
     from core.stats.labels_needed import LabelPlanning
-    from core.stats.pilot import Forecast
 
 DECISIONS = {"holds": TEAL, "fallen": AMBER, "cannot be told": QUIET}
-_SPREAD = 0.36
-"""How far apart, at most, the lines of several styles stand around one number of samples."""
 
 
 def growth_figure(agreement: AspectAgreement, *, n_expected: int) -> Drawing:
@@ -83,34 +80,6 @@ def _shrinking(plans: Sequence[LabelPlanning], n_now: int, width: int) -> Drawin
     said = [f"{plan.n_items:,} items: {number(plan.interval.low)} to {number(plan.interval.high)}" for plan in plans]
     good = "".join(f" Enough from {plans[k].n_items:,} on for {name}." for name, k in enough.items())
     return drawing("shrinking", "How well an alignment is known", f"{'; '.join(said)}.{good}", (width, height), parts)
-
-
-def forecast_figure(forecasts: Sequence[tuple[str, Forecast]], *, measure: str) -> Drawing:
-    """Expected alignment against the samples of a score, with intervals; the calls stand under the samples.
-
-    `forecasts` come with the names of their styles and share samples and calls; numbers of samples are evenly spaced,
-    whatever lies between them.
-    """
-    points = [point for _, forecast in forecasts for point in forecast.points if point.value is not None]
-    ends = [point.value for point in points if point.value is not None]
-    ends += [end for point in points if point.interval for end in (point.interval.low, point.interval.high)]
-    ticks = [(float(k), (f"{p.n}", f"{p.calls:,}")) for k, p in enumerate(forecasts[0][1].points if forecasts else ())]
-    signs = [Sign(shortened(name, 60), LINES[k % len(LINES)]) for k, (name, _) in enumerate(forecasts)]
-    across = (-0.5, max(1, len(ticks)) - 0.5)
-    panel = Panel.sized(WIDE, 360 + 20 * len(signs) // 3, across, snapped(ends), signs=signs, below=2)
-    parts = list(panel.ground("samples a score · calls for the whole golden set", measure, x_ticks=ticks))
-    said = []
-    for number_, (name, forecast) in enumerate(forecasts):
-        shift = _SPREAD * (number_ - (len(forecasts) - 1) / 2) / max(1, len(forecasts) - 1)
-        known = [(k + shift, point, point.value) for k, point in enumerate(forecast.points) if point.value is not None]
-        colour = LINES[number_ % len(LINES)]
-        parts += path([panel.at(x, value) for x, _, value in known], colour)
-        for x, point, value in known:
-            parts += [*panel.whisker(x, point.interval, colour), *panel.marks([(x, value)], colour)]
-        told = ", ".join(f"{number(value)} with {point.n}" for _, point, value in known)
-        said.append(f"{shortened(name, 60)}: {told or 'nothing can be predicted'}")
-    size = (WIDE, 360 + 20 * len(signs) // 3)
-    return drawing("forecast", "Alignment to expect from more samples", f"{'; '.join(said)}.", size, parts)
 
 
 def styles_figure(marks: Sequence[Mark], *, measure: str) -> Drawing:

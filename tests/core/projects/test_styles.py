@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,14 +16,13 @@ import pytest
 from core import projects
 from core.api.measures import split_for
 from core.calibration.settings import CalibrationSettings
-from core.comparison.styles import StyleCell, StyleGrid, StylesRequest, StylesView
-from core.comparison.styles_run import run_grid
+from core.comparison.styles import StyleCell, StylesSettings, StylesView, styles
 from core.errors import NotFoundError, UsageError
 from core.judging.styles import Style
 from core.project_records import CriteriaAlignment
 from core.projects.calibration import CalibrationRequest
 from core.projects.kinds import RunDetail
-from core.projects.styles import criteria_saw, steps_document
+from core.projects.styles import StylesRequest, criteria_saw, steps_document
 from core.records import Alignment, Criteria, GoldenSet, Provenance, Usage
 from core.settings import Settings
 from core.store.codec import pack
@@ -45,7 +45,12 @@ def request_(store: Store, golden: GoldenSet) -> StylesRequest:
     """Three styles on two aspects, on 24 of the 144 items: 144 calls."""
     project = projects.create_project(store, "p").project_id
     golden_id = projects.add_golden(store, project, golden)
-    return StylesRequest(project, golden_id, ASPECTS[0], ASPECTS, "scripted", STYLES, n_items=N, resamples=20)
+    chosen = StylesSettings(ASPECTS, STYLES, n_items=N, resamples=20)
+    return StylesRequest(project, golden_id, ASPECTS[0], "scripted", chosen)
+
+
+def _with(request: StylesRequest, **settings: Any) -> StylesRequest:
+    return replace(request, settings=replace(request.settings, **settings))
 
 
 def _sent(server: RunningServer) -> Counter[str]:
@@ -78,7 +83,7 @@ def test_cancelled_half_way_and_resumed_nothing_is_paid_twice(
     The cancel may lose what was in flight (8 at a time) and what arrived just before the next commit, another 8.
     """
     server.fake.latency = 0.1
-    request = replace(request_, judge_spec=f"openai:fake-judge@{server.base_url}", auto_steps=True)
+    request = _with(replace(request_, judge_spec=f"openai:fake-judge@{server.base_url}"), auto_steps=True)
     run_id = projects.start_styles(store, settings, request)
     work_off(store, settings, wait=False)
     until(lambda: (seen := projects.styles_so_far(store, run_id)) is not None and len(seen.cells) >= 1, 60)
@@ -113,11 +118,11 @@ def test_cancelled_half_way_and_resumed_nothing_is_paid_twice(
 def test_a_run_gives_what_the_inline_grid_gives_and_fills_the_shelf(
     store: Store, settings: Settings, request_: StylesRequest, golden: GoldenSet, work_off: WorkOff
 ) -> None:
-    styles = (Style("score_only", samples=3, temperature=1.0), Style("score_only", weighted=True))
-    request = replace(request_, styles=styles, auto_steps=True, budget=2 * N * 4)  # one call short: the steps cost 2
+    asked = (Style("score_only", samples=3, temperature=1.0), Style("score_only", weighted=True))
+    request = _with(request_, styles=asked, auto_steps=True, budget=2 * N * 4)  # one call short: the steps cost 2
     view = _done(store, settings, request, work_off)
     assert (view.status, view.error) == ("budget", "")
-    inline = run_grid(StyleGrid(golden, request), settings, None)
+    inline = styles(golden, "scripted", request.settings)
     assert isinstance(view.outcome, StylesView)
     assert _measured(view.outcome) == _measured(inline.view)
     assert [(judge.aspect, judge.name) for judge in view.outcome.unfinished] == [
@@ -147,7 +152,7 @@ def test_a_run_gives_what_the_inline_grid_gives_and_fills_the_shelf(
 def test_steps_saved_before_the_model_is_asked_are_taken(
     store: Store, settings: Settings, request_: StylesRequest, work_off: WorkOff
 ) -> None:
-    request = replace(request_, styles=STYLES[:1], auto_steps=True)
+    request = _with(request_, styles=STYLES[:1], auto_steps=True)
     run_id = projects.start_styles(store, settings, request)
     projects.save_steps(store, run_id, "coherence", "1. Mine.")
     work_off(store, settings)
@@ -202,7 +207,7 @@ def test_a_grid_with_criteria_tells_what_it_will_cost(
     store: Store, settings: Settings, request_: StylesRequest, golden: GoldenSet
 ) -> None:
     edit = _calibrated(store, request_, golden, CalibrationSettings())
-    request = replace(request_, criteria={"coherence": edit}, aspects=("coherence",), n_items=None)
+    request = replace(_with(request_, aspects=("coherence",), n_items=None), criteria={"coherence": edit})
     estimate, bare = (
         projects.estimate_styles(store, settings, one) for one in (request, replace(request, criteria={}))
     )
@@ -217,7 +222,7 @@ def test_a_grid_with_criteria_tells_what_it_will_cost(
     [
         ({"judge_spec": "offline"}, UsageError, "no language model"),
         ({"judge_spec": "openai:m@http://ann:secret@host/v1"}, UsageError, "password"),
-        ({"aspect": "charm", "aspects": ("charm",)}, NotFoundError, "coherence"),
+        ({"aspect": "charm", "settings": StylesSettings(("charm",))}, NotFoundError, "coherence"),
         ({"project_id": "none"}, NotFoundError, "none"),
         ({"criteria": {"coherence": "c000000000000"}}, NotFoundError, "c000000000000"),
     ],

@@ -6,8 +6,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from core.stats import LabelledItems, RaterTable
-from core.stats.items import paired
-from core.stats.pilot import single_call_reliability
 
 items = LabelledItems.from_arrays
 
@@ -21,9 +19,3 @@ def raters(ratings: ArrayLike, names: tuple[str, ...] = ()) -> RaterTable:
 def rated(ratings: ArrayLike, sources: ArrayLike | None = None, systems: ArrayLike | None = None) -> LabelledItems:
     """The items of (n_raters, n_items) ratings, without labels of their own."""
     return items(np.full(np.shape(ratings)[1], np.nan), sources, systems)
-
-
-def reliability(calls: ArrayLike) -> float:
-    """ICC(1) of (n_items, n_calls) scores between all items."""
-    scores = np.asarray(calls, dtype=np.float64)
-    return single_call_reliability(paired(scores.T, items(np.zeros(len(scores)))), "dataset")

@@ -22,8 +22,7 @@ from core.errors import AspectError, UsageError
 from core.records import AspectLabels, GoldenSet, Item, Rating, Scale
 from core.stats import alpha_metric, alphas_of, krippendorff_alpha, pairwise_spearman, pearson, rater_table, raters
 from core.stats.claims import MOST_RATERS
-from core.stats.pilot import expected_alignment
-from tests.core.stats.arrays import reliability
+from core.stats.reliability import expected_alignment, single_call_reliability
 
 NAN = np.nan
 LIKERT, BINARY, SLIDER = Scale(1, 5, 1.0), Scale(0, 1, 1.0), Scale(0, 100, None)
@@ -283,7 +282,7 @@ def test_averaging_brings_what_is_predicted(shared_data, aspect):
         calls = np.array([json.loads(line)[f"metric_gpt4_batcheval_{aspect}"] for line in lines], dtype=float)
     labels = golden.labels(aspect)
     of_five = pearson(calls.mean(axis=1), labels)[None]
-    predicted = expected_alignment(of_five, 5, np.array([reliability(calls)]), [1])
+    predicted = expected_alignment(of_five, 5, np.array([single_call_reliability(calls)]), [1])
     assert predicted.item() == pytest.approx(pearson(calls.T, labels).mean(), abs=0.004)
 
 

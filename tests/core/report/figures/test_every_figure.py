@@ -55,16 +55,14 @@ from core.report.figures.style import (
     WORSE,
     snapped,
 )
-from core.report.figures.trends import Point, forecast_figure, history_figure, shrinking_figure, styles_figure
+from core.report.figures.trends import Point, history_figure, shrinking_figure, styles_figure
 from core.stats.labels_needed import plan_labels
-from core.stats.pilot import Forecast, ForecastPoint
 from core.stats.selective import kept_shares
 from tests.core.report.figures.conftest import NOW, SVG, aligned
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 GOOD, ENDS, ONE = aligned(0.5, 0.4, 0.6), Interval(0.4, 0.6), np.array([1.0])
 POOL = Pool("complete", "spearman", "sample", 8, 1, (Place("c", "draft", 0, 4, 9, HOSTILE, 0.1),))
-FORECAST = Forecast("pearson", "dataset", 9, 9, (ForecastPoint(1, 0.3, None, 9),))
 HEAT = Heat((0,), (HOSTILE,), np.array([[0.1]]), (0, HOSTILE))
 SPOTS = [Spot(HOSTILE, 5.0, 2.0, "too strict")]
 FIGURES = {
@@ -89,7 +87,6 @@ FIGURES = {
     "candidates": lambda: figures.candidates_figure([Mark(HOSTILE, GOOD, "kept", HOSTILE)], None, measure="m"),
     "race": lambda: figures.race_figure([Race(HOSTILE, "chosen", (TracePoint(24, 0.3),))], None, measure="m"),
     "sides": lambda: figures.sides_figure([Sides(HOSTILE, GOOD, GOOD)], measure="m"),
-    "forecast": lambda: forecast_figure([(HOSTILE, FORECAST)], measure="m"),
     "styles": lambda: styles_figure([Mark(HOSTILE, GOOD, detail=HOSTILE)], measure="m"),
     "shrinking": lambda: shrinking_figure([plan_labels(n, n) for n in (20, 50)], n_now=20),
     "history": lambda: history_figure([Point(NOW, HOSTILE, GOOD, "holds")], GOOD),

@@ -8,10 +8,9 @@ import pytest
 
 from core.records import Interval
 from core.report.figures import Mark
-from core.report.figures.style import AMBER, BLUE, LINES, QUIET, TEAL
+from core.report.figures.style import AMBER, BLUE, QUIET, TEAL
 from core.report.figures.trends import (
     Point,
-    forecast_figure,
     growth_figure,
     history_figure,
     shrinking_figure,
@@ -20,16 +19,9 @@ from core.report.figures.trends import (
 from core.report.figures.whiskers import NARROW
 from core.review.agreement import AspectAgreement, GrowthPoint
 from core.stats.labels_needed import plan_labels
-from core.stats.pilot import Forecast, ForecastPoint
 from tests.core.report.figures.conftest import NOW, Drawn, aligned
 
 NEAR = {"abs": 0.004}
-
-
-def line(name: str = "a", values: tuple[float | None, ...] = (0.3, 0.4, 0.45)) -> tuple[str, Forecast]:
-    ends = [None if value is None else Interval(value - 0.1, value + 0.05) for value in values]
-    points = map(ForecastPoint, (1, 5, 20), values, ends, (1600, 8000, 32000), (1.5, 7.5, None))
-    return name, Forecast("pearson", "dataset", 96, 1600, tuple(points))
 
 
 def growth(points: Mapping[int, float | None], interval: Interval | None, metric: str) -> AspectAgreement:
@@ -40,32 +32,6 @@ def heights(drawn: Drawn, colour: str) -> list[tuple[float, float]]:
     """The ends of the upright lines of a colour."""
     upright = [node for node in drawn.all("line", stroke=colour) if node.get("x1") == node.get("x2")]
     return [(drawn.y(float(node.get("y1"))), drawn.y(float(node.get("y2")))) for node in upright]
-
-
-def test_calls_stand_under_the_samples():
-    drawn = Drawn(forecast_figure([line()], measure="Pearson r, dataset level"))
-    assert drawn.texts[0] == "Pearson r, dataset level"
-    for text in ("1", "5", "20", "1,600", "8,000", "32,000"):
-        assert text in drawn.texts
-    ends = [pytest.approx((value - 0.1, value + 0.05), **NEAR) for value in (0.3, 0.4, 0.45)]
-    assert heights(drawn, BLUE) == ends
-    assert drawn.says == "a: 0.30 with 1, 0.40 with 5, 0.45 with 20."
-
-
-def test_what_is_unknown_is_not_drawn():
-    assert (
-        len(Drawn(forecast_figure([line(values=(0.3, None, 0.45))], measure="m")).all("circle", r="5")) == 3
-    )  # a sign
-    assert not Drawn(forecast_figure([], measure="m")).all("circle")
-
-
-def test_lines_stand_beside_each_other_in_the_order_given():
-    drawn = Drawn(forecast_figure([line("a"), line("b"), line("c")], measure="m"))
-    paths = [drawn.all("polyline", stroke=colour)[0].get("points").split() for colour in LINES[:3]]
-    first, second, third = (float(path[1].split(",")[0]) for path in paths)
-    step = float(paths[0][1].split(",")[0]) - float(paths[0][0].split(",")[0])
-    assert first < second < third
-    assert third - first < step / 2  # nearer to their own number of samples than to the next
 
 
 def test_styles_stand_in_the_order_given_from_the_top_and_the_undefined_keeps_its_place():
