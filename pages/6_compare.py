@@ -34,7 +34,6 @@ SECTIONS = {
     "items": "Item by item",
     "curve": "Human scale",
     "brought": "Parts",
-    "papers": "Papers",
     "judges": "Add, rename",
 }
 
@@ -112,11 +111,6 @@ def show_section(page: Opened, compared: Compared, section: str, columns: Sequen
             compare_sections.draw_curve(page, compared)
         case "brought":
             analyses_view.draw(page, compared.view, compared.aspect)
-        case "papers":
-            if printed := compare_sections.choose_published(compared):
-                compare_leaderboard.draw_table(compared, printed)
-                compare_leaderboard.draw_whiskers(compared, printed)
-                compare_sections.draw_published(compared, printed)
         case _:
             compare_judges.draw_judges(page, compared)
 

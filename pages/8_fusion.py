@@ -10,14 +10,13 @@ from pages.components.fusion_view import Fused
 from pages.components.page import Opened, finding, open_page
 from pages.components.screens import plain
 
-CHART, BRINGS, TABLE, ALIKE, CONTRADICT, LLM, PAPER, MORE = SECTIONS = (
+CHART, BRINGS, TABLE, ALIKE, CONTRADICT, LLM, MORE = SECTIONS = (
     "Fusion",
     "Without each part",
     "All figures",
     "How alike",
     "Contradictions",
     "Let a model fuse",
-    "Papers",
     "More parts",
 )
 
@@ -69,8 +68,6 @@ def show_fusion(page: Opened, fused: Fused, choice: Choice) -> None:
         fusion_sections.draw_contradictions(fused)
     elif section == LLM:
         fusion_llm.draw(page, fused)
-    elif section == PAPER:
-        fusion_sections.draw_published(fused)
     else:
         fusion_choice.draw_kinds(choice)
         fusion_view.draw_ways(page, fused.view, fused.aspect)

@@ -10,7 +10,6 @@
     sureness      intervals and abstaining, on unseen items        judge_sureness
     examination   where a judge fails, its biases                  (imported by name)
     curve         scores in points of the human scale              calibration_curve
-    published     numbers printed in the papers                    published_for departure
     recheck       does an exported judge still agree       (imported by name)
     periods, monitor  newer texts by day or version, alarms, anchors   (imported by name)
     styles        one language model asked in several ways         (imported by name)
@@ -22,13 +21,4 @@ from core.comparison.common_items import ItemsMode, costly, item_pool, unique_na
 from core.comparison.compare import annotator_tests, compare_table, human_ceiling
 from core.comparison.curve import CalibrationCurve, calibration_curve
 from core.comparison.leaderboard import Finding, Leaderboard, Row, finding, leaderboard_csv
-from core.comparison.published import (
-    Published,
-    departure,
-    likely_dataset,
-    published_aspects,
-    published_beside,
-    published_datasets,
-    published_for,
-)
 from core.comparison.version_finding import version_finding, with_planned, without_p

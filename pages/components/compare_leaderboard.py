@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import streamlit as st
 
-from core.comparison import Leaderboard, Published, Row, departure, leaderboard_csv, published_beside
+from core.comparison import Leaderboard, Row, leaderboard_csv
 from core.records import Alignment
 from core.report.figures import measure_name
 from core.report.figures.comparison import JudgeMark, leaderboard_figure
 from core.stats import ALPHA, LEAST_SOURCES, STANDING_WORDS, BesidePeople, p_figure
 from core.stats.alignment import Difference
 from core.stats.bar import Bar
-from core.stats.claims import number
 from pages.components import charts, compare_view, grid, state, tables
 from pages.components.compare_view import Compared, items_words
 from pages.components.grid import Column
@@ -38,10 +37,10 @@ FURTHER = frozenset(
 """Columns that stand in the table when asked for."""
 
 
-def draw_table(compared: Compared, published_figures: Sequence[Published] = (), *, columns: Sequence[str] = ()) -> None:
+def draw_table(compared: Compared, *, columns: Sequence[str]) -> None:
     """One row a judge, at one statistic and level, which the column's heading names; `columns` beside the usual."""
     leaderboard = compared.leaderboard
-    frame = _kept_frame(compared.key, tuple(published_figures), compared)
+    frame = _kept_frame(compared.key, compared)
     optional = set(_optional(frame, leaderboard))
     shown = [name for name in frame.columns if name not in optional or name in columns]
     grid.draw(
@@ -55,14 +54,14 @@ def draw_table(compared: Compared, published_figures: Sequence[Published] = (), 
 
 def choose_columns(compared: Compared) -> tuple[str, ...]:
     """Which of the further columns that have anything to tell a person wants to see."""
-    frame = _kept_frame(compared.key, (), compared)
+    frame = _kept_frame(compared.key, compared)
     return compare_view.choose_columns(_optional(frame, compared.leaderboard))
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
-def _kept_frame(key: Hashable, published_figures: tuple[Published, ...], _compared: Compared) -> pd.DataFrame:
+def _kept_frame(key: Hashable, _compared: Compared) -> pd.DataFrame:
     leaderboard = _compared.leaderboard
-    return judges_frame(leaderboard, heading_of(leaderboard), published_figures, **_beside(_compared))
+    return judges_frame(leaderboard, heading_of(leaderboard), **_beside(_compared))
 
 
 def _optional(frame: pd.DataFrame, leaderboard: Leaderboard) -> list[str]:
@@ -111,7 +110,6 @@ def _reading(leaderboard: Leaderboard) -> str:
 def judges_frame(
     leaderboard: Leaderboard,
     heading: str,
-    published_figures: Sequence[Published] = (),
     *,
     subject: int = 0,
     beside: str = HIGHEST,
@@ -122,7 +120,6 @@ def judges_frame(
         "judge": [row.name for row in rows],
         heading: pd.Series([row.alignment.value for row in rows], dtype="float64"),
         "interval": [tables.interval_of(row.alignment) for row in rows],
-        "printed": [_printed_words(row, leaderboard, published_figures) for row in rows] if published_figures else [],
         beside: _beside_subject(leaderboard, subject),
         "beside a person": [beside_person(row.people) for row in rows],
         "n": [row.alignment.n for row in rows],
@@ -234,15 +231,6 @@ def _difference_words(difference: Difference) -> str:
     return f"{_signed(difference.value)}{limits}, no p"
 
 
-def _printed_words(row: Row, leaderboard: Leaderboard, published_figures: Sequence[Published]) -> str:
-    same = [published for published in published_figures if not departure(published, leaderboard.measure)]
-    figure = published_beside(row.name, same) or published_beside(row.name, published_figures)
-    if figure is None:
-        return ""
-    flag = departure(figure, leaderboard.measure)
-    return number(figure.value, 3) + (f" ({flag})" if flag else "")
-
-
 def _interval_help(leaderboard: Leaderboard) -> str:
     """How the first interval of the table was made."""
     intervals = (row.alignment.interval for row in leaderboard.rows)
@@ -272,22 +260,18 @@ def _columns(heading: str, leaderboard: Leaderboard, beside: str) -> dict[str, C
         **{name: Column(digits=2) for name in ("quadratic kappa", "precision", "recall", "F1", "kappa")},
         "calls": Column(help="calls that one score costs"),
         "labels seen": Column(help="labels that chose or fitted this judge; never measured on them"),
-        "printed": Column("printed in a paper"),
     }
 
 
-def draw_whiskers(compared: Compared, published_figures: Sequence[Published] = ()) -> None:
+def draw_whiskers(compared: Compared) -> None:
     """Every judge with its interval and the people among themselves, on one axis."""
     if compared.leaderboard.problem:
         return
-    same = tuple(published for published in published_figures if not departure(published, compared.leaderboard.measure))
-    reading = [] if _band(compared.leaderboard) is None else [BAND]
-    reading += ["Diamonds: printed in a paper, on all items of its data set."] if same else []
-    if reading:
-        st.caption(" ".join(reading))
+    if _band(compared.leaderboard) is not None:
+        st.caption(BAND)
     charts.place(
-        _whisker_figure(compared.key, same, compared),
-        key=f"compare_whiskers_{bool(same)}",  # drawn anew with the printed ones, not morphed
+        _whisker_figure(compared.key, compared),
+        key="compare_whiskers",
         alt=f"{compared.measure} of every judge with its interval, and of one person against the other raters",
     )
 
@@ -299,23 +283,14 @@ def _band(leaderboard: Leaderboard) -> Alignment | None:
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
-def _whisker_figure(key: Hashable, published_figures: tuple[Published, ...], _compared: Compared) -> Drawing:
+def _whisker_figure(key: Hashable, _compared: Compared) -> Drawing:
     leaderboard = _compared.leaderboard
     band = _band(leaderboard)
     marks = [
-        JudgeMark(row.name, row.kind, row.alignment, row.note, row.people.judge if band and row.people else None)
+        JudgeMark(row.name, row.kind, row.alignment, row.people.judge if band and row.people else None)
         for row in leaderboard.rows
     ]
     if (bar := leaderboard.bar) is not None:
         marks.append(JudgeMark(bar.name, "metric", bar.alignment))
         marks.sort(key=lambda mark: -(mark.alignment.value if mark.alignment.value is not None else -2.0))
-    marks += [
-        JudgeMark(
-            published.judge,
-            None,
-            Alignment(published.measure.statistic, published.measure.level, published.value, 0),
-            f"{published.source}. {published.note}",
-        )
-        for published in sorted(published_figures, key=lambda published: -published.value)
-    ]
     return leaderboard_figure(marks, band, measure=_compared.measure)

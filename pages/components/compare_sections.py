@@ -1,27 +1,16 @@
-"""Below the leaderboard: which differences are real, what scores mean, and what the papers print."""
+"""Below the leaderboard: which differences are real, and what scores mean."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 import streamlit as st
 
 from core import projects
-from core.comparison import (
-    CalibrationCurve,
-    Leaderboard,
-    Published,
-    calibration_curve,
-    departure,
-    likely_dataset,
-    published_aspects,
-    published_datasets,
-    published_for,
-)
+from core.comparison import CalibrationCurve, Leaderboard, calibration_curve
 from core.comparison.sureness import Sureness, calibrated_sureness, judge_sureness
 from core.errors import ConcordError
 from core.project_records import JudgeEntry
@@ -40,9 +29,8 @@ from core.stats import (
 )
 from core.stats.claims import alone_words, level_words, signed
 from core.wording import percent
-from pages.components import charts, grid, state, tables
+from pages.components import charts, state, tables
 from pages.components.compare_view import SEED, Compared
-from pages.components.grid import Column
 from pages.components.page import Opened
 from pages.components.screens import plain
 
@@ -225,56 +213,3 @@ def _curve_words(curve: CalibrationCurve) -> str:
             f"As they come, its scores are too {'generous' if curve.before.bias > 0 else 'strict'} on average."
         )
     return "\n\n".join(sentences)
-
-
-def choose_published(compared: Compared) -> tuple[Published, ...]:
-    """The printed numbers that a person chose to lay beside these judges; none until they switch them on."""
-    with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
-        datasets = published_datasets()
-        likely = likely_dataset(compared.golden.name)
-        dataset = st.selectbox(
-            "Data set of the papers",
-            datasets,
-            index=None if likely is None else datasets.index(likely),
-            placeholder="choose one",
-            key=state.widget(f"compare_printed_{compared.view.golden_id[-12:]}"),
-        )
-        if dataset is None:
-            st.caption("Four papers print numbers for these data sets. Choose one if this golden set holds its items.")
-            return ()
-        aspects = published_aspects(dataset)
-        aspect = st.selectbox(
-            "Aspect there",
-            aspects,
-            index=aspects.index(compared.aspect) if compared.aspect in aspects else 0,
-            key=state.widget(f"compare_printed_aspect_{dataset}_{compared.aspect}"),
-        )
-    return published_for(dataset, aspect)
-
-
-def draw_published(compared: Compared, published_figures: Sequence[Published]) -> None:
-    """What four papers print about a data set, flagged where they measured otherwise."""
-    leaderboard = compared.leaderboard
-    same = sorted(
-        (published for published in published_figures if not departure(published, leaderboard.measure)),
-        key=lambda published: -published.value,
-    )
-    other = [published for published in published_figures if departure(published, leaderboard.measure)]
-    st.markdown(
-        f"{len(same)} values at **{plain(compared.measure)}**, {len(other)} measured otherwise (flagged: not to be "
-        "held against this table). The papers tell them on all items of the data set and without intervals."
-    )
-    frame = pd.DataFrame(
-        {
-            "judge in the paper": [published.judge for published in (*same, *other)],
-            "value": [published.value for published in (*same, *other)],
-            "measured": [
-                f"{published.measure.statistic.capitalize()}, {published.measure.level}"
-                for published in (*same, *other)
-            ],
-            "flag": [departure(published, leaderboard.measure) for published in (*same, *other)],
-            "source": [published.source for published in (*same, *other)],
-            "note": [published.note for published in (*same, *other)],
-        }
-    )
-    grid.draw(frame, {"value": Column(digits=3)}, alt="Numbers printed in the papers", rows=12)

@@ -1,4 +1,4 @@
-"""Beneath the table of fusions: what each part brings, how alike the parts are, where they contradict, the paper."""
+"""Beneath the table of fusions: what each part brings, how alike the parts are, where they contradict."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from core.comparison import likely_dataset, published_for
 from core.fusion.items import contradictions
 from core.fusion.stack import Weight, Without
 from core.report.figures.comparison import Bar, between_figure, lost_figure, weights_figure
@@ -141,42 +140,3 @@ def _draw_item(fused: Fused, position: int) -> None:
             scores = [part.judge.values[position] for part in fused.parts]
             parts = pd.DataFrame({"part": names, "score": pd.Series(scores, dtype="float64")})
             grid.draw(parts, {"score": Column(digits=2)}, alt="Every part's score of this item")
-
-
-def draw_published(fused: Fused) -> None:
-    """What the paper on Fusion-Eval prints, each value with the level it really has."""
-    dataset = likely_dataset(fused.golden.name)
-    datasets = ("SummEval", "Topical-Chat")
-    key = state.widget(f"fusion_paper_{fused.view.golden_id[-12:]}")
-    chosen = st.selectbox(
-        "Data set of the paper", datasets, index=datasets.index(dataset) if dataset in datasets else None, key=key,
-        placeholder="choose the one that this golden set holds",
-    )  # fmt: skip
-    numbers = (
-        [published for published in published_for(chosen, fused.aspect) if published.paper == "004"] if chosen else []
-    )
-    if not numbers:
-        st.info(
-            "Fusion-Eval prints numbers for aspects of SummEval (coherence, consistency, fluency, relevance) and "
-            "Topical-Chat; choose one if this golden set holds its items.",
-            icon=":material/menu_book:",
-        )
-        return
-    st.markdown(
-        "Each level has a table of its own: values at system level (over a dozen systems) are no match for values at "
-        "sample level, though the paper's caption calls them alike. Without intervals, on all items of the data set."
-    )
-    for level in dict.fromkeys(number.measure.level for number in numbers):
-        rows = [number for number in numbers if number.measure.level == level]
-        same = "the level chosen here" if level == fused.settings.level else "not the level chosen here"
-        st.markdown(f"**{level.capitalize()} level** ({same})")
-        frame = pd.DataFrame(
-            {
-                "judge in the paper": [row.judge for row in rows],
-                "statistic": [row.measure.statistic.capitalize() for row in rows],
-                "value": [row.value for row in rows],
-                "source": [row.source for row in rows],
-                "note": [row.note for row in rows],
-            }
-        )
-        grid.draw(frame, {"value": Column(digits=3)}, alt=f"Printed, {level} level", rows=10)

@@ -19,7 +19,7 @@ from core.projects.judges import MetricsRequest
 from core.records import JudgeScores, Measure, Rating
 from core.settings import Settings
 from core.store.store import Store
-from pages.components import compare_leaderboard, compare_sections
+from pages.components import compare_leaderboard
 from tests.pages.making import Place, golden_of
 from tests.pages.screen import HOSTILE, button, choose, choose_section, grids, open_screen, press, texts
 
@@ -218,27 +218,6 @@ def test_a_scale_of_its_own_is_mapped(shelf: Place) -> None:
     assert before == "—"
     assert float(after.split()[0]) < 1.0
     assert "by cross-fitting over sources" in texts(screen)
-
-
-def test_printed_numbers_stand_beside_a_judge_of_that_name_and_are_flagged(shelf: Place) -> None:
-    shelf.add_judge("rouge1", 2.0, kind="metric", on_scale=False)
-    screen = choose_section(open_screen(SCREEN, **shelf.ids), "Papers")
-    assert judges_in(screen)["printed in a paper"].iloc[0] == "0.167"  # SummEval coherence, Spearman, sample level
-    listed = grids(screen)[1]
-    fusion = listed[listed["judge in the paper"].str.startswith("Fusion-Eval") & (listed["value"] == 0.791)]
-    assert fusion["flag"].iloc[0] == "system level, not sample"
-    choose(screen, "Level", "dataset")
-    assert judges_in(screen)["printed in a paper"].iloc[0] == "0.167 (sample level, not dataset)"
-
-
-def test_papers_do_not_repeat_the_leaderboard_where_nothing_printed_is_beside_it(
-    shelf: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(compare_sections, "likely_dataset", lambda name: None)
-    shelf.add_judge("rouge1", 2.0, kind="metric", on_scale=False)
-    screen = choose_section(open_screen(SCREEN, **shelf.ids), "Papers")
-    assert "Choose one if this golden set holds its items" in texts(screen)
-    assert grids(screen) == []
 
 
 def test_a_judge_is_renamed_and_removed(shelf: Place) -> None:

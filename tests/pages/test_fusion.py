@@ -17,7 +17,7 @@ from core.fusion.request import FusionRequest
 from core.settings import Settings
 from core.store.store import Store
 from tests.pages.making import Place, golden_of
-from tests.pages.screen import HOSTILE, choose, choose_section, frame_with, grids, labelled, open_screen, press, texts
+from tests.pages.screen import HOSTILE, choose, choose_section, frame_with, labelled, open_screen, press, texts
 
 SCREEN = "8_fusion"
 
@@ -102,24 +102,12 @@ def test_a_part_is_left_out_by_a_press_and_the_figures_follow(full: Place) -> No
 
 def test_every_section_draws_and_shows_markup_as_letters(full: Place) -> None:
     screen = open_screen(SCREEN, **full.ids)
-    for section in ("How alike", "Contradictions", "Let a model fuse", "Papers"):
+    for section in ("How alike", "Contradictions", "Let a model fuse"):
         choose_section(screen, section)
     choose_section(screen, "Contradictions")
     assert any(HOSTILE in text.value for text in screen.text)
     assert not [block for block in screen.markdown if HOSTILE in block.value]
     assert "whose labels neither a part nor the weights have seen" in texts(screen)
-
-
-def test_the_papers_levels_stand_in_tables_of_their_own(full: Place) -> None:
-    screen = choose_section(open_screen(SCREEN, **full.ids), "Papers")
-    printed = [frame for frame in grids(screen) if "judge in the paper" in frame.columns]
-    assert len(printed) == 2
-    assert all("level" not in frame.columns for frame in printed)
-    page_text = texts(screen)
-    assert "System level" in page_text
-    assert "Sample level" in page_text
-    system = next(frame for frame in printed if (frame["judge in the paper"].str.startswith("Fusion-Eval")).any())
-    assert not system["judge in the paper"].str.startswith("G-Eval").any()
 
 
 def test_a_fusion_is_kept_as_a_judge(full: Place) -> None:

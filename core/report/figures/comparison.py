@@ -55,16 +55,15 @@ JITTER = 0.12  # of a step, so that equal labels do not hide each other
 
 @dataclass(frozen=True, slots=True)
 class JudgeMark:
-    """One line of the leaderboard; `kind` None is a printed number of somebody else's, drawn hollow.
+    """One line of the leaderboard.
 
     `like_person` is the judge measured as a person is, against the mean of the other raters: what stands on the same
     footing as the people's band.
     """
 
     name: str
-    kind: JudgeKind | None
+    kind: JudgeKind
     alignment: Alignment
-    detail: str = ""
     like_person: Alignment | None = None
 
 
@@ -97,13 +96,10 @@ def leaderboard_figure(
     width: int = WIDE,
 ) -> Drawing:
     """Every judge with its interval on one axis, best on top, people among themselves as a band behind."""
-    rows = []
-    for own in marks:
-        if own.kind is None:
-            rows.append(Row.of(own.name, own.alignment, QUIET, "open diamond"))
-        else:
-            like, colour = own.like_person, KIND_COLOURS[own.kind]
-            rows.append(Row.of(own.name, own.alignment, colour, kind=own.kind, like_person=like))
+    rows = [
+        Row.of(own.name, own.alignment, KIND_COLOURS[own.kind], kind=own.kind, like_person=own.like_person)
+        for own in marks
+    ]
     return whiskers("leaderboard", title, rows, measure=measure, people=ceiling, width=width)
 
 

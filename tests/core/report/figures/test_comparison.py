@@ -68,14 +68,6 @@ def test_a_judge_measured_as_a_person_is_stands_under_its_own_mark():
     assert "Judges against that same target: a: 0.40 [0.30, 0.99]." in drawn.says
 
 
-def test_printed_numbers_are_hollow_and_without_an_interval():
-    marks = [JudgeMark("mine", "imported", aligned(0.6, 0.5, 0.7)), JudgeMark("GPT-4", None, aligned(0.5))]
-    drawn = Drawn(leaderboard_figure(marks, None, measure="rho"))
-    (printed,) = drawn.all("polygon")
-    assert printed.get("stroke") == QUIET
-    assert "0.50 (no interval)" in drawn.texts
-
-
 def test_the_matrix_colours_what_is_significant_and_leaves_the_rest_open():
     difference = np.array([[0.0, 0.2, 0.1], [-0.2, 0.0, np.nan], [-0.1, np.nan, 0.0]])
     p = np.array([[np.nan, 0.01, 0.3], [0.01, np.nan, np.nan], [0.3, np.nan, np.nan]])

@@ -71,7 +71,7 @@ FIGURES = {
     "length": lambda: length_figure(POOL, Line(0, None, None)),
     "pattern": lambda: pattern_figure(POOL, [PatternGroup(HOSTILE, 1, 0.1, None)]),
     "leaderboard": lambda: leaderboard_figure(
-        [JudgeMark(HOSTILE, "imported", aligned(None, reason=HOSTILE), HOSTILE, GOOD)], GOOD, measure="m"
+        [JudgeMark(HOSTILE, "imported", aligned(None, reason=HOSTILE), GOOD)], GOOD, measure="m"
     ),
     "significance": lambda: significance_figure(
         PairCells((HOSTILE, "b"), np.zeros((2, 2)), np.ones((2, 2)), ((HOSTILE,) * 2,) * 2), alpha=0.05, measure="m"

@@ -1,0 +1,63 @@
+"""A Closer Look, Tables 1 to 6, next to the paper's own replies on Topical-Chat, read and aligned here.
+
+    python tests/papers/closer_look.py [--data ../shared/data] [--sets Topical-Chat]
+
+Ratings are read twice: with the paper's parser (lower-case, the first digit after the last "rating:") and with ours.
+There are no replies for SummEval, for the runs without evaluation steps that only score, and for free text.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from functools import cache
+from math import nan
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+import core
+from core.export.verdict_files import Parser, read_replies, reader
+from core.records import GoldenSet, Measure, Scale
+from core.stats import LabelledItems, align
+from tests.papers.printed import FILES, Column, Ours, run
+
+REPLIES = {
+    "ChatGPT score only, auto-CoT": "geval",
+    "ChatGPT rate-explain": "rate_explain",
+    "ChatGPT analyze-rate": "analyze_rate",
+}
+"""Name of a row in Tables 2 and 4 → files with its replies."""
+
+
+@cache
+def scores(data: Path, parser: Parser, replies: str, aspect: str) -> dict[str, float]:
+    """Mean of each item's readable replies."""
+    file = data / "topical_chat_responses" / f"{aspect}_{replies}.jsonl.gz"
+    read = reader(parser, Scale(0, 1) if aspect == "groundedness" else Scale(1, 3), aspect)
+    return {item.item_id: item.score for item in read_replies(file, read) if item.score is not None}
+
+
+def aligned(data: Path, golden: GoldenSet, parser: Parser, replies: str, column: Column) -> float | None:
+    """Alignment of the means, also of those off the scale, which the paper's parser lets through."""
+    own = scores(data, parser, replies, column.aspect)
+    values = [own.get(item_id, nan) for item_id in golden.item_ids]
+    statistic, level = column.measure.split()
+    measure = Measure(statistic, level)  # type: ignore[arg-type]
+    return align(values, LabelledItems.of(golden, column.aspect), measure, resamples=0).value
+
+
+def ours(data: Path, dataset: str, columns: list[Column], _: argparse.Namespace) -> Ours:
+    if dataset != "Topical-Chat":
+        return {}
+    golden = core.load_golden(data / f"{FILES[dataset]}.jsonl.gz")
+    parsers: tuple[Parser, ...] = ("paper", "concord")
+    return {
+        f"{judge}, {parser} parser": {column: aligned(data, golden, parser, replies, column) for column in columns}
+        for judge, replies in REPLIES.items()
+        for parser in parsers
+    }
+
+
+if __name__ == "__main__":
+    run("A Closer Look", __doc__, ours)
