@@ -59,7 +59,7 @@ def show_compared(page: Opened, golden: GoldenSummary, aspect: str, shown: Judge
         compare_view.draw_measure(measured)
         offered = compare_view.choose_versions(shown)
         judges = compare_view.choose_judges(golden, aspect, offered, shown.own)
-        choice = Choice(judges, measured.statistic.value, measured.level.value, measured.items.value)
+        choice = Choice(judges, measured.statistic.value, measured.level.value)
         compared = compare_view.compare(page, golden, aspect, choice, shown)
         columns: tuple[str, ...] = ()
         if held.value == "table":

@@ -17,7 +17,7 @@
 Pure: judges are `core.records.JudgeScores`, whoever made them.
 """
 
-from core.comparison.common_items import ItemsMode, costly, item_pool, unique_names, usual_level
+from core.comparison.common_items import costly, item_pool, unique_names, usual_level
 from core.comparison.compare import annotator_tests, compare_table, human_ceiling
 from core.comparison.curve import CalibrationCurve, calibration_curve
 from core.comparison.leaderboard import Finding, Leaderboard, Row, finding, leaderboard_csv

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
@@ -13,14 +12,8 @@ from core.errors import AspectError, UsageError
 from core.records import GoldenSet, IntArray, JudgeScores, Level
 from core.stats import LabelledItems
 
-ItemsMode = Literal["unseen", "own", "all"]
-"""`unseen`: the same items for every judge, whose labels none of them has seen.  `own`: each judge on all that it
-scored and has not seen, so on items of its own.  `all`: the same items for every judge, seen labels among them."""
-
 MOST_TAKEN = 1 / 3
 """Share of another judge's items that a judge may take away from the comparison before it stands aside."""
-
-ITEMS_MODES: tuple[ItemsMode, ...] = ("unseen", "own", "all")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +38,10 @@ class ItemPool:
     """`positions` (n_common,) into `GoldenSet.items`, ascending: what every judge is compared on.
 
     Of `n_labelled` items `n_seen` fell away because some judge has seen the label, and `n_unscored` more because some
-    judge has no score there.  `costs` has one entry a judge.  `own` (one array a judge) is what each judge is measured
-    on: the common items, or in mode `own` its own.
+    judge has no score there.  `costs` has one entry per judge.
     """
 
-    mode: ItemsMode
     positions: IntArray
-    own: tuple[IntArray, ...]
     n_labelled: int
     n_seen: int
     n_unscored: int
@@ -62,34 +52,45 @@ class ItemPool:
         return int(self.positions.size)
 
 
-def item_pool(golden: GoldenSet, aspect: str, judges: Sequence[JudgeScores], mode: ItemsMode = "unseen") -> ItemPool:
-    """The items that `judges` are compared on under `mode`, and what each of them costs.
+def item_pool(golden: GoldenSet, aspect: str, judges: Sequence[JudgeScores]) -> ItemPool:
+    """The items that `judges` are compared on, and what each of them costs.
 
-    AspectError for an unknown aspect; UsageError without a judge, for a judge of another aspect or golden set, or an
-    unknown mode.  No common item is no error: `positions` is empty then.
+    AspectError for an unknown aspect; UsageError without a judge, and for a judge of another aspect or golden set.  No
+    common item is no error: `positions` is empty then.
     """
-    _require_comparable(golden, aspect, judges, mode)
+    if aspect not in golden.aspects:
+        known = ", ".join(golden.aspects) or "none"
+        raise AspectError(f"there is no aspect {aspect!r}; it has {known}. Name one of them.", file=golden.name)
+    if not judges:
+        raise UsageError("There is no judge to compare. Calibrate one, bring in replies, or compute a metric.")
+    n = len(golden.items)
+    for judge in judges:
+        if judge.values.shape != (n,):
+            raise UsageError(
+                f"The judge {judge.name!r} has {judge.values.size} scores and {golden.name} has {n} items: it belongs "
+                "to another golden set."
+            )
+        if judge.aspect != aspect:
+            raise UsageError(f"The judge {judge.name!r} judges {judge.aspect!r}, the comparison is about {aspect!r}.")
     labelled = ~np.isnan(golden.labels(aspect))
     seen = np.array([np.isin(np.arange(labelled.size), list(judge.seen)) for judge in judges])
     scored = ~np.isnan(np.stack([judge.values for judge in judges]))
-    anybody_saw = seen.any(axis=0) & (mode == "unseen")
-    blocked = (~scored | (seen & (mode == "unseen"))) & labelled
-    common = labelled & ~blocked.any(axis=0)
+    in_reach = labelled & ~seen.any(axis=0)
+    blocked = (~scored | seen) & labelled
     blockers = blocked.sum(axis=0)
-    costs, own = [], []
+    common = labelled & (blockers == 0)
+    costs = []
     for k, judge in enumerate(judges):
-        in_reach = labelled & ~(seen[k] if mode == "own" else anybody_saw)
-        reasons = _reasons(golden, judge, np.flatnonzero(in_reach & ~scored[k]))
-        alone = int((blocked[k] & (blockers == 1)).sum()) if mode != "own" else 0
-        costs.append(JudgeCost(int((seen[k] & labelled).sum()), reasons, alone))
-        own.append(np.flatnonzero(in_reach & scored[k] if mode == "own" else common))
+        known_reasons = {lost.item_id: lost.reason for lost in judge.unscored}
+        lost = np.flatnonzero(in_reach & ~scored[k])
+        reasons = Counter(known_reasons.get(golden.item_ids[at], "not asked for") for at in lost)
+        alone = int((blocked[k] & (blockers == 1)).sum())
+        costs.append(JudgeCost(int((seen[k] & labelled).sum()), dict(reasons.most_common()), alone))
     return ItemPool(
-        mode,
         np.flatnonzero(common),
-        tuple(own),
         n_labelled=int(labelled.sum()),
-        n_seen=int((labelled & anybody_saw).sum()),
-        n_unscored=int((labelled & ~anybody_saw & ~common).sum()),
+        n_seen=int((labelled & ~in_reach).sum()),
+        n_unscored=int((in_reach & ~common).sum()),
         costs=tuple(costs),
     )
 
@@ -121,28 +122,3 @@ def unique_names(judges: Sequence[JudgeScores]) -> tuple[str, ...]:
         times[judge.name] += 1
         names.append(judge.name if times[judge.name] == 1 else f"{judge.name} ({times[judge.name]})")
     return tuple(names)
-
-
-def _require_comparable(golden: GoldenSet, aspect: str, judges: Sequence[JudgeScores], mode: ItemsMode) -> None:
-    if aspect not in golden.aspects:
-        known = ", ".join(golden.aspects) or "none"
-        raise AspectError(f"there is no aspect {aspect!r}; it has {known}. Name one of them.", file=golden.name)
-    if mode not in ITEMS_MODES:
-        raise UsageError(f"The items must be one of {', '.join(ITEMS_MODES)}, not {mode!r}.")
-    if not judges:
-        raise UsageError("There is no judge to compare. Calibrate one, bring in replies, or compute a metric.")
-    n = len(golden.items)
-    for judge in judges:
-        if judge.values.shape != (n,):
-            raise UsageError(
-                f"The judge {judge.name!r} has {judge.values.size} scores and {golden.name} has {n} items: it belongs "
-                "to another golden set."
-            )
-        if judge.aspect != aspect:
-            raise UsageError(f"The judge {judge.name!r} judges {judge.aspect!r}, the comparison is about {aspect!r}.")
-
-
-def _reasons(golden: GoldenSet, judge: JudgeScores, positions: IntArray) -> dict[str, int]:
-    """Reason → count over `positions`, most frequent first; items that nobody asked the judge about by that name."""
-    known = {lost.item_id: lost.reason for lost in judge.unscored}
-    return dict(Counter(known.get(golden.item_ids[k], "not asked for") for k in positions).most_common())

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from core.comparison.common_items import ItemPool, ItemsMode, item_pool, unique_names
+from core.comparison.common_items import ItemPool, item_pool, unique_names
 from core.comparison.leaderboard import HumanCeiling, Leaderboard, Row
 from core.errors import AspectError
 from core.records import Alignment, FloatArray, GoldenSet, IntArray, JudgeScores, Measure, Scale
@@ -21,7 +21,6 @@ from core.stats import (
     LabelledItems,
     OnScale,
     RaterTable,
-    align,
     alignment_values,
     among_judges,
     annotator_test,
@@ -31,7 +30,7 @@ from core.stats import (
     on_scale,
     rater_table,
 )
-from core.stats.bar import Bar, bar_beside
+from core.stats.bar import bar_beside
 
 if TYPE_CHECKING:
     from core.comparison.supervised import PlainRegression
@@ -46,49 +45,53 @@ def compare_table(
     judges: Sequence[JudgeScores],
     measure: Measure,
     *,
-    items: ItemsMode = "unseen",
     regression: PlainRegression | None = None,
     seed: int = 0,
     resamples: int = RESAMPLES,
 ) -> Leaderboard:
     """Set `judges` beside the people on `aspect` and beside each other.
 
-    With `items` "unseen" all are compared on the labelled items that none has seen and all scored; "all" lets seen
-    labels in (rows count them); "own" gives each judge its own unseen items, and no comparison.  Scores are turned so
-    that more is better.  A `regression` on the same labels is the bar.  Each interval draws from `seed` alone.  Errors
-    as in `item_pool`; where nothing is left to compare on, all is undefined and `problem` says which judge costs what.
+    All are compared on the labelled items that none has seen and all scored.  Scores are turned so that more is better.
+    A `regression` on the same labels is the bar.  Each interval draws from `seed` alone.  Errors as in `item_pool`;
+    where nothing is left to compare on, all is undefined and `problem` says which judge costs what.
     """
-    pool = item_pool(golden, aspect, judges, items)
-    everything = LabelledItems.of(golden, aspect)
+    pool = item_pool(golden, aspect, judges)
+    everything, at = LabelledItems.of(golden, aspect), pool.positions
     drawn: dict[str, Any] = {"resamples": resamples, "seed": seed}
-    pairwise = None
-    if items == "own":
-        measured = [
-            align(judge.upward[at], everything.take(at), measure, **drawn)
-            if at.size
-            else _undefined(measure, "it scored no labelled item that it has not seen")
-            for judge, at in zip(judges, pool.own, strict=True)
-        ]
-        order = _best_first([np.nan if own.value is None else own.value for own in measured])
-        alignments = [measured[k] for k in order]
-    elif pool.n_common:
-        scores, common = np.stack([judge.upward[pool.positions] for judge in judges]), everything.take(pool.positions)
-        order = _best_first(alignment_values(scores, common, measure).tolist())
+    names, scale, common = unique_names(judges), golden.aspects[aspect].scale, everything.take(at)
+    scores = np.stack([judge.upward[at] for judge in judges])
+    pairwise, bar = None, None
+    if pool.n_common:
+        values = alignment_values(scores, common, measure).tolist()  # best first, the undefined (NaN) last
+        order = sorted(range(len(values)), key=lambda k: (bool(np.isnan(values[k])), -np.nan_to_num(values[k])))
         pairwise = compare_judges(scores[order], common, measure, **drawn)
         alignments = list(pairwise.alignments)
+        if regression is not None and not regression.reason:
+            bar = bar_beside(regression.values[at], regression.n_labels, scores[order], common, measure, **drawn)
+            bar = bar if bar.alignment.value is not None else None
     else:
         order = list(range(len(judges)))
-        alignments = [_undefined(measure, "no labelled item is common to the judges") for _ in judges]
-    names, scale = unique_names(judges), golden.aspects[aspect].scale
-    ground: dict[str, Any] = {"pool": pool, "everything": everything, "raters": _raters(golden, aspect), "scale": scale}
+        none = "no labelled item is common to the judges"
+        alignments = [Alignment(measure.statistic, measure.level, None, 0, reason=none)] * len(judges)
+    raters = _raters(golden, aspect)
     rows = [
-        _row(judges[k], alignment, place=k, name=names[k], **ground)
+        Row(
+            place=k,
+            name=names[k],
+            kind=judges[k].kind,
+            note=judges[k].note,
+            alignment=alignment,
+            n_sources=int(np.unique(common.sources).size),
+            cost=pool.costs[k],
+            calls_per_item=judges[k].calls_per_item,
+            on_scale=_points(judges[k], at, common.labels, scale),
+            people=None if raters is None else beside_people(raters.at(at), scores[k], common, alignment.measure),
+        )
         for k, alignment in zip(order, alignments, strict=True)
     ]
     people = among_judges([row.people for row in rows if row.people is not None])
     if people:  # whoever reads the table picks the best of them
         rows = [replace(row, people=own) for row, own in zip(rows, people, strict=True)]
-    used = pool.positions if items != "own" else np.unique(np.concatenate(pool.own))
     return Leaderboard(
         golden=golden.name,
         aspect=aspect,
@@ -96,31 +99,13 @@ def compare_table(
         measure=measure,
         rows=tuple(rows),
         pairwise=pairwise if len(rows) > 1 else None,
-        ceiling=human_ceiling(golden, aspect, used, measure, **drawn),
+        ceiling=human_ceiling(golden, aspect, at, measure, **drawn),
         pool=pool,
-        n_sources=int(np.unique(golden.source_codes[used]).size),
-        n_systems=len({golden.items[position].system_id for position in used} - {""}),
-        problem="" if used.size else _nothing_left(judges, names, everything.labels, pool),
-        bar=_bar([judges[k] for k in order], everything, pool, measure, regression=regression, **drawn),
+        n_sources=int(np.unique(common.sources).size),
+        n_systems=len({golden.items[position].system_id for position in at} - {""}),
+        problem="" if at.size else _nothing_left(judges, names, everything.labels, pool),
+        bar=bar,
     )
-
-
-def _bar(
-    judges: Sequence[JudgeScores],
-    everything: LabelledItems,
-    pool: ItemPool,
-    measure: Measure,
-    *,
-    regression: PlainRegression | None,
-    **drawn: Any,
-) -> Bar | None:
-    """The bar beside `judges`, in their order, on the items common to all; None where it is undefined."""
-    if regression is None or regression.reason or pool.mode == "own" or not pool.n_common:
-        return None
-    at = pool.positions
-    scores = np.stack([judge.upward[at] for judge in judges])
-    bar = bar_beside(regression.values[at], regression.n_labels, scores, everything.take(at), measure, **drawn)
-    return bar if bar.alignment.value is not None else None
 
 
 def human_ceiling(
@@ -162,21 +147,15 @@ def annotator_tests(
     table = _raters(golden, board.aspect)
     if table is None:
         return ()
-    items = LabelledItems.of(golden, board.aspect)
-
-    def tested(judge: JudgeScores, at: IntArray) -> AnnotatorTest | None:
-        if not standardise and not judge.means_labels:
-            return None
-        return annotator_test(
-            table.at(at),
-            judge.on_raters_scale[at],
-            items.take(at),
-            epsilon=epsilon,
-            clustered=clustered,
-            standardise=standardise,
-        )
-
-    return tuple(tested(judges[row.place], board.pool.own[row.place]) for row in board.rows)
+    at = board.pool.positions
+    here, items = table.at(at), LabelledItems.of(golden, board.aspect, at)
+    how: dict[str, Any] = {"epsilon": epsilon, "clustered": clustered, "standardise": standardise}
+    return tuple(
+        annotator_test(here, judges[row.place].on_raters_scale[at], items, **how)
+        if standardise or judges[row.place].means_labels
+        else None
+        for row in board.rows
+    )
 
 
 def _raters(golden: GoldenSet, aspect: str) -> RaterTable | None:
@@ -186,39 +165,6 @@ def _raters(golden: GoldenSet, aspect: str) -> RaterTable | None:
         return None
 
 
-def _undefined(measure: Measure, reason: str) -> Alignment:
-    return Alignment(measure.statistic, measure.level, None, 0, reason=reason)
-
-
-def _row(
-    judge: JudgeScores,
-    alignment: Alignment,
-    *,
-    place: int,
-    name: str,
-    pool: ItemPool,
-    everything: LabelledItems,
-    raters: RaterTable | None,
-    scale: Scale,
-) -> Row:
-    """The row of the judge at `place`; `everything` are all items, `raters` None where there are no single ratings."""
-    at = pool.own[place]
-    items = everything.take(at)
-    return Row(
-        place=place,
-        name=name,
-        kind=judge.kind,
-        note=judge.note,
-        alignment=alignment,
-        n_sources=int(np.unique(items.sources).size),
-        cost=pool.costs[place],
-        n_seen_used=int(np.isin(at, list(judge.seen)).sum()),
-        calls_per_item=judge.calls_per_item,
-        on_scale=_points(judge, at, items.labels, scale),
-        people=None if raters is None else beside_people(raters.at(at), judge.upward[at], items, alignment.measure),
-    )
-
-
 def _points(judge: JudgeScores, at: IntArray, labels: FloatArray, scale: Scale) -> OnScale:
     """Errors and agreement in points of the labels' scale; only a note where they have no meaning for this judge."""
     if not judge.means_labels:
@@ -226,11 +172,6 @@ def _points(judge: JudgeScores, at: IntArray, labels: FloatArray, scale: Scale) 
     mapped = None if judge.mapped is None else judge.mapped[at]
     points = on_scale(judge.values[at], labels, scale, mapped=mapped)
     return replace(points, note=f"its {points.note}") if points.note else points
-
-
-def _best_first(values: Sequence[float]) -> list[int]:
-    """Places by falling value, the undefined (NaN) last; equal ones as they came."""
-    return sorted(range(len(values)), key=lambda k: (bool(np.isnan(values[k])), -np.nan_to_num(values[k])))
 
 
 def _nothing_left(judges: Sequence[JudgeScores], names: Sequence[str], labels: FloatArray, pool: ItemPool) -> str:

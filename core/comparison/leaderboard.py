@@ -42,8 +42,7 @@ class Row:
 
     `alignment` is on the items of the comparison; so is `on_scale`, empty but for its note where the judge's scores do
     not mean points of the labels' scale.  `people` sets the judge beside the people, both against the mean of the other
-    raters; None without single ratings.  `n_seen_used` counts items used whose labels the judge has seen (mode `all`):
-    there its alignment is optimistic.
+    raters; None without single ratings.
     """
 
     place: int
@@ -53,7 +52,6 @@ class Row:
     alignment: Alignment
     n_sources: int
     cost: JudgeCost
-    n_seen_used: int
     calls_per_item: float | None
     on_scale: OnScale
     people: BesidePeople | None = None
@@ -67,7 +65,6 @@ class Row:
             "alignment": self.alignment.as_json(),
             "n_sources": self.n_sources,
             "n_seen": self.cost.n_seen,
-            "n_seen_used": self.n_seen_used,
             "unscored": self.cost.unscored,
             "calls_per_item": self.calls_per_item,
             **json_fields(self.on_scale, but=("note",)),
@@ -99,10 +96,10 @@ class HumanCeiling:
 class Leaderboard:
     """Judges best first, the undefined last.
 
-    `pairwise` is in the order of `rows`; None where nothing is common to them (mode `own`, no common item, one
-    judge).  `problem` says why there is nothing to compare on; empty otherwise.  `planned` are the places of the two
-    judges whose comparison was decided on beforehand: its p is its own, not corrected over the table.  `bar` is what a
-    plain regression reaches on the same items, beside each row; None where none could be fitted.
+    `pairwise` is in the order of `rows`; None without a common item, and for one judge alone.  `problem` says
+    why there is nothing to compare on; empty otherwise.  `planned` are the places of the two judges whose comparison
+    was decided on beforehand: its p is its own, not corrected over the table.  `bar` is what a plain regression reaches
+    on the same items, beside each row; None where none could be fitted.
     """
 
     golden: str
@@ -118,11 +115,6 @@ class Leaderboard:
     problem: str = ""
     planned: tuple[int, int] | None = None
     bar: Bar | None = None
-
-    @property
-    def comparable(self) -> bool:
-        """Whether all rows rest on the same items."""
-        return self.pool.mode != "own" and not self.problem
 
     @property
     def binary(self) -> bool:
@@ -141,7 +133,6 @@ class Leaderboard:
             "aspect": self.aspect,
             "statistic": self.measure.statistic,
             "level": self.measure.level,
-            "items": self.pool.mode,
             "n_labelled": self.pool.n_labelled,
             "n_common": self.pool.n_common,
             "n_lost_to_seen_labels": self.pool.n_seen,
@@ -207,7 +198,6 @@ def _cells(board: Leaderboard, row: Row) -> dict[str, Cell]:
         "n_unscored": cost.n_unscored,
         "unscored": "; ".join(f"{count} {reason}" for reason, count in cost.unscored.items()),
         "n_seen": cost.n_seen,
-        "n_seen_used": row.n_seen_used,
         "calls_per_item": row.calls_per_item,
         **{name: getattr(points.errors, name, None) for name in ("mae", "bias")},
         **{name: getattr(points.steps, name, None) for name in ("exact", "adjacent", "quadratic_kappa")},
@@ -253,15 +243,6 @@ def finding(board: Leaderboard, measure: str) -> Finding:
     if not defined:
         reasons = tuple(f"{row.name}: {row.alignment.reason}." for row in board.rows)
         return Finding(f"No judge has a defined {measure} here.", reasons, ())
-    if board.pool.mode == "own":
-        return Finding(
-            f"Each judge on items of its own ({measure}): the numbers do not rank the judges.",
-            (
-                "Every judge is measured on all labelled items that it scored and has not seen. To compare them, "
-                "choose the items common to all.",
-            ),
-            tuple(_undefined(board)),
-        )
     best = defined[0]
     verb = "stands highest in agreement with people" if len(board.rows) > 1 else "agrees with people"
     return Finding(
@@ -284,8 +265,6 @@ def items_of(board: Leaderboard) -> str:
     """`on 60 items from 10 sources whose labels none of these judges has seen`."""
     pool = board.pool
     whole = f"on {pool.n_common:,} items from {board.n_sources:,} source{'' if board.n_sources == 1 else 's'}"
-    if pool.mode == "all":
-        return whole
     whom = "none of these judges has seen" if len(board.rows) > 1 else "it has not seen"
     return f"{whole} whose labels {whom}"
 
@@ -335,12 +314,6 @@ def cautions(board: Leaderboard, best: Row) -> list[str]:
         sentences.append(no_interval_words(best.alignment))
     elif interval.low <= 0.0 <= interval.high:
         sentences.append("Its interval holds 0, so even this judge may agree with people only by chance.")
-    optimistic = [row.name for row in board.rows if row.n_seen_used]
-    if optimistic:
-        sentences.append(
-            f"These items include labels that chose or fitted {in_short(optimistic)}. Those figures are optimistic. "
-            "Quote the unseen items."
-        )
     if 2 <= board.n_sources < LEAST_SOURCES:
         sentences.append(
             f"Only {board.n_sources} sources: intervals are wide, and no difference is tested ({TOO_FEW})."

@@ -29,7 +29,7 @@ def version_finding(
     the judge is not among the rows, or has no alignment, it is the finding of the whole table.
     """
     at = next((k for k, row in enumerate(board.rows) if row.place == place), None)
-    if at is None or board.problem or board.pool.mode == "own" or board.rows[at].alignment.value is None:
+    if at is None or board.problem or board.rows[at].alignment.value is None:
         return finding(board, measure)
     row = board.rows[at]
     headline = f"{name} {_verb(board, at)} {estimate(row.alignment)}{_gain(board, at, baseline)}"

@@ -63,7 +63,7 @@ def draw(page: Opened, compared: Compared) -> None:
 
 @st.cache_resource(max_entries=64, show_spinner=False)
 def _gaps(key: Hashable, _compared: Compared, _row: Row, _judge: JudgeScores) -> Gaps:
-    at = _compared.leaderboard.pool.own[_row.place]
+    at = _compared.leaderboard.pool.positions
     labels, scores = _compared.golden.labels(_compared.aspect)[at], _judge.values[at]
     gaps = _standardised(_judge.upward[at]) - _standardised(labels)
     order = np.argsort(-np.abs(gaps), kind="stable")

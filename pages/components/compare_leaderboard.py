@@ -277,9 +277,9 @@ def draw_whiskers(compared: Compared) -> None:
 
 
 def _band(leaderboard: Leaderboard) -> Alignment | None:
-    """The people among themselves; None where undefined, and where each judge stands on items of its own."""
+    """The people among themselves; None where undefined."""
     people = leaderboard.ceiling.alignment
-    return None if people is None or people.value is None or leaderboard.pool.mode == "own" else people
+    return None if people is None or people.value is None else people
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)

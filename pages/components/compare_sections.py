@@ -46,11 +46,7 @@ def draw_differences(compared: Compared) -> None:
     """Every judge against every other."""
     leaderboard = compared.leaderboard
     if leaderboard.pairwise is None:
-        why = (
-            "Judges on items of their own cannot be tested against each other: choose the same items for all."
-            if leaderboard.pool.mode == "own"
-            else "It takes two judges with common items to compare. Add one under “Add, rename”."
-        )
+        why = "It takes two judges with common items to compare. Add one under “Add, rename”."
         st.info(why, icon=":material/compare_arrows:")
         return
     st.markdown(

@@ -11,7 +11,6 @@ import streamlit as st
 from core import projects
 from core.comparison import (
     Finding,
-    ItemsMode,
     Leaderboard,
     Row,
     compare_table,
@@ -33,16 +32,6 @@ from pages.components.page import Opened, link_to
 
 SEED = 0
 MOST_NAMED = 4
-MODES: dict[ItemsMode, str] = {
-    "unseen": "same unseen items for all",
-    "own": "each judge's own unseen items",
-    "all": "all items, seen ones too",
-}
-MODE_HELP = (
-    "Unseen: only items whose labels none of the judges has seen and that all of them scored; the honest comparison. "
-    "Own: each judge on everything it may honestly be measured on; these numbers do not rank the judges. "
-    "All: seen labels too, which is optimistic for judges that were calibrated on them."
-)
 
 
 @dataclass(frozen=True)
@@ -52,7 +41,6 @@ class Choice:
     judges: tuple[JudgeEntry, ...]
     statistic: Statistic
     level: Level
-    items: ItemsMode
 
 
 @dataclass(frozen=True)
@@ -94,34 +82,23 @@ def kept_golden(golden_id: str, _page: Opened) -> GoldenSet:
 
 
 def choose_measure(page: Opened, view: GoldenSummary, aspect: str, shown: JudgesShown) -> Chosen:
-    """Statistic, level and items: those in the URL, else what the judge in use was measured by, else the usual."""
+    """Statistic and level: those in the URL, else what the judge in use was measured by, else the usual."""
     levels, own = _levels(view), shown.measure
     level = own.level if own is not None else usual_level(kept_golden(view.golden_id, page), aspect)
     return Chosen(
         hold("statistic", STATISTICS, own.statistic if own is not None else "spearman"),
         hold("level", levels, level if level in levels else "dataset"),
-        hold("items", list(MODES), "unseen"),
         levels,
     )
 
 
 def draw_measure(chosen: Chosen) -> None:
-    """What the table is measured by and on, to be changed."""
+    """What the table is measured by, to be changed."""
     with st.popover(measure_name(chosen.statistic.value, chosen.level.value), icon=":material/tune:"):
         _draw_segments("Statistic", chosen.statistic, STATISTICS, STATISTIC_NAMES)
         names = {level: LEVEL_NAMES[level].removesuffix(" level") for level in chosen.levels}
         said = "Dataset: one coefficient over all items. Sample: one a source, averaged. System: over system means."
         _draw_segments("Level", chosen.level, chosen.levels, names, said=said)
-        st.selectbox(
-            "Items",
-            list(MODES),
-            format_func=lambda mode: MODES[mode],
-            key=chosen.items.key,
-            on_change=keep,
-            args=(chosen.items,),
-            help=MODE_HELP,
-            width=270,
-        )
 
 
 def _draw_segments(
@@ -151,11 +128,10 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What the table is measured by and on, as it stands."""
+    """What the table is measured by, as it stands."""
 
     statistic: Held
     level: Held
-    items: Held
     levels: Sequence[Level]
 
 
@@ -309,7 +285,6 @@ def compare(page: Opened, view: GoldenSummary, aspect: str, choice: Choice, show
         tuple((entry.judge_id, entry.name) for entry in choice.judges),
         choice.statistic,
         choice.level,
-        choice.items,
         shown.own,
         shown.seen,
         SEED,
@@ -329,7 +304,6 @@ def _kept_board(
         _shown.line.aspect,
         judges,
         Measure(_choice.statistic, _choice.level),
-        items=_choice.items,
         regression=_kept_regression((_golden.digest, _shown.line.aspect), _golden),
         seed=SEED,
     )
@@ -382,8 +356,6 @@ def draw_next(compared: Compared) -> None:
 def items_words(leaderboard: Leaderboard) -> str:
     """How the items came about, and which judge costs most of what is missing."""
     pool = leaderboard.pool
-    if pool.mode == "own":
-        return ""
     parts = [f"{pool.n_common:,} of {pool.n_labelled:,} labelled items"]
     if pool.n_seen:
         parts.append(f"{pool.n_seen:,} left out because a judge has seen their labels")

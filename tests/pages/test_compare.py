@@ -146,16 +146,6 @@ def test_a_constant_judge_alone_stands_below_the_bar_in_every_section(shelf: Pla
         assert not screen.exception, section
 
 
-def test_own_items_and_the_matrix_say_that_they_do_not_compare(shelf: Place) -> None:
-    shelf.add_judge("a", 1.0)
-    shelf.add_judge("b", 1.0, unread=10)
-    screen = open_screen(SCREEN, **shelf.ids)
-    choose(screen, "Items", "own")
-    assert "do not rank the judges" in headline(screen)
-    assert sorted(grids(screen)[0]["n"]) == [70, 80]
-    assert "choose the same items for all" in texts(choose_section(screen, "differences"))
-
-
 @pytest.mark.parametrize("shelf", [3], indirect=True, ids=["three raters"])
 def test_judges_stand_beside_a_person_against_the_same_targets(shelf: Place) -> None:
     shelf.add_judge("good", 0.2)
@@ -281,10 +271,10 @@ def test_the_downloads_are_the_table(shelf: Place) -> None:
     assert json.loads(json.dumps(board.as_json()))["judges"][0]["alignment"]["value"] == float(line["alignment"])
 
 
-def test_a_link_holds_statistic_level_items_and_section(shelf: Place) -> None:
+def test_a_link_holds_statistic_level_and_section(shelf: Place) -> None:
     shelf.add_judge("good", 0.6)
     shelf.add_judge("poor", 3.0)
-    asked = {"statistic": "pearson", "level": "system", "items": "all", "section": "curve"}
+    asked = {"statistic": "pearson", "level": "system", "section": "curve"}
     screen = open_screen(SCREEN, **(shelf.ids | asked))
     assert "Pearson r, system level, on" in texts(screen)
     assert "after the map" in [metric.label for metric in screen.metric]

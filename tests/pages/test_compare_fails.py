@@ -26,6 +26,6 @@ def test_nothing_is_claimed_of_a_judge_that_is_as_good_everywhere(shelf: Place) 
 @pytest.mark.parametrize("seen", [80])
 def test_a_judge_without_unseen_items_is_told_in_words(shelf: Place, seen: int) -> None:
     shelf.add_judge("fitted", 0.6, seen=tuple(range(seen)))
-    screen = choose_section(open_screen(SCREEN, **(shelf.ids | {"items": "all"})), "fails")
+    screen = choose_section(open_screen(SCREEN, **shelf.ids), "fails")
     assert not screen.exception
     assert "no labelled item that it has not seen" in texts(screen)

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from core.comparison import costly, item_pool, unique_names, usual_level
-from core.comparison.common_items import ITEMS_MODES
 from core.errors import AspectError, UsageError
 from core.records import Unscored
 
@@ -30,7 +29,6 @@ def both(judge_of: Any) -> Any:
 def test_common_items_are_labelled_unseen_and_scored_by_all(eight, both):
     pool = item_pool(eight, ASPECT, both)
     assert pool.positions.tolist() == [5, 6]
-    assert [own.tolist() for own in pool.own] == [[5, 6], [5, 6]]
     assert (pool.n_labelled, pool.n_seen, pool.n_unscored) == (7, 3, 2)  # 7 = 2 common + 3 seen + 2 without a score
 
 
@@ -38,23 +36,6 @@ def test_each_judge_is_told_its_cost(eight, both):
     a, b = item_pool(eight, ASPECT, both).costs
     assert (a.n_seen, a.n_unscored, a.alone) == (3, 0, 2)  # 0 and 1 come back without a; 4 is blocked by b as well
     assert (b.n_seen, b.unscored, b.alone) == (0, {"no verdict": 1, "not asked for": 1}, 2)
-
-
-def test_all_items_keep_the_seen_ones(eight, both):
-    pool = item_pool(eight, ASPECT, both, "all")
-    assert pool.positions.tolist() == [0, 1, 5, 6]
-    assert (pool.n_seen, pool.n_unscored) == (0, 3)
-
-
-def test_own_items_are_each_judges_own(eight, both):
-    pool = item_pool(eight, ASPECT, both, "own")
-    assert [own.tolist() for own in pool.own] == [[2, 3, 5, 6], [0, 1, 5, 6]]
-    assert pool.costs[1].unscored == {"not asked for": 2, "no verdict": 1}
-
-
-@pytest.mark.parametrize("mode", ITEMS_MODES)
-def test_no_mode_uses_unlabelled_items(eight, both, mode):
-    assert all(7 not in own for own in item_pool(eight, ASPECT, both, mode).own)
 
 
 def test_what_cannot_be_compared_is_said(eight, judge_of):
@@ -65,8 +46,6 @@ def test_what_cannot_be_compared_is_said(eight, judge_of):
         item_pool(eight, ASPECT, [])
     with pytest.raises(UsageError, match="3 scores and small has 8 items"):
         item_pool(eight, ASPECT, [judge_of("short", [1, 2, 3])])
-    with pytest.raises(UsageError, match="unseen, own, all"):
-        item_pool(eight, ASPECT, [one], "best")
 
 
 def test_repeated_names_are_numbered(judge_of):

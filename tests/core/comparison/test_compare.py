@@ -61,18 +61,6 @@ def test_a_judge_that_saw_labels_is_told_on_the_others_only(noisy, judge_of):
     expected = spearmanr(judges[0].values[60:], labels[60:]).statistic
     assert [row.alignment.value for row in board.rows] == pytest.approx([expected, expected], abs=1e-12)
     assert (board.pool.n_common, board.n_sources) == (60, 15)
-    whole = board_of(golden, [judges[0], cheat], items="all")
-    assert whole.rows[0].name == "cheat"
-    assert [row.n_seen_used for row in whole.rows] == [60, 0]
-
-
-def test_own_items_give_no_comparison(noisy, judge_of):
-    golden, judges = noisy(1.0)
-    half = judge_of("half", [*judges[0].values[:40], *[None] * 80])
-    board = board_of(golden, [judges[0], half], items="own")
-    assert {row.name: row.alignment.n for row in board.rows} == {"noise 1": 120, "half": 40}
-    assert board.pairwise is None
-    assert not board.comparable
 
 
 def test_less_can_be_better(noisy, judge_of):

@@ -52,20 +52,6 @@ def test_chance_is_called_chance(golden_of, judge_of):
     assert any("holds 0" in caution for caution in stated.cautions)
 
 
-def test_seen_labels_are_called_optimistic(noisy, judge_of):
-    golden, judges = noisy(1.0)
-    saw = judge_of("saw", list(judges[0].values), seen=(0, 1))
-    assert any(
-        "fitted saw. Those figures are optimistic" in caution
-        for caution in finding_of(golden, [saw], items="all").cautions
-    )
-
-
-def test_own_items_do_not_rank(noisy):
-    golden, judges = noisy(0.5, 1.0)
-    assert "do not rank the judges" in finding_of(golden, judges, items="own").headline
-
-
 def test_the_judge_is_set_beside_one_person(golden_of, judge_of):
     rng = np.random.default_rng(4)
     truth = np.tile([1.0, 2.0, 3.0, 4.0], 150)

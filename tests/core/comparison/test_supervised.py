@@ -106,5 +106,3 @@ def test_the_bar_stands_on_the_table_in_json_and_spreadsheet():
     assert any("plain regression on 96 labels" in detail for detail in finding(board, "Spearman rho").details)
     seen = without_p(board, board.rows[0].place, "held-out was seen")
     assert seen.bar is not None and seen.bar.minus[0].p is None and seen.bar.minus[1].p is not None
-    own = compare_table(golden, ASPECT, judges, measure, items="own", regression=plain_regression(golden, ASPECT))
-    assert own.bar is None
