@@ -116,13 +116,10 @@ def export_project(
         "digest": exported.digest,
         "holds": asdict(exported.holds),
         "unfinished_runs": exported.unfinished,
-        "replies_without_run": exported.replies_without_run,
     }
     lines = [f"{exported.project}: {exported.holds.words}.", f"Written to {path}, {exported.size / 1e3:,.1f} kB."]
     if exported.unfinished:
         lines += notes(f"runs that are not over leave as cancelled: {exported.unfinished}.")
-    if exported.replies_without_run:
-        lines += notes(f"replies that belong to no run stay here: {exported.replies_without_run:,}.")
     tell(body, lines, as_json)
 
 

@@ -331,7 +331,6 @@ _HOLDS: Mapping[tuple[str, str], Any] = {
     ("judges", "replies"): dict[str, tuple[str, ...]],
     ("events", "body"): dict[str, Any],
     ("run_replies", "body"): KeptReply | FailedReply,
-    ("replies", "body"): KeptReply,
 }
 """(table, column) → what stands in it, where that is always the same; any other column goes by its kind."""
 

@@ -197,7 +197,7 @@ def explain_item(store: Store, settings: Settings, run_id: str, criteria_id: str
     item = golden.items[golden.item_ids.index(item_id)]
     project_id = store.runs.get(run_id).project_id
     criteria = store.criteria.get(project_id, criteria_id).criteria
-    replies = store.replies.of_run(run_id, project_id)
+    replies = store.replies.of_run(run_id)
     gate = replace(SILENT, files=not is_imported(store, of))  # an imported judge reads no file of this machine
     try:
         with closing(restore_judge(state, settings, replies, gate=gate)) as judge:

@@ -114,7 +114,7 @@ def resume_run(store: Store, settings: Settings, run_id: str) -> None:
     run = store.runs.get(run_id)
     store.runs.requeue(run_id)
     if run.status == "failed":
-        store.replies.of_run(run_id, run.project_id).forget_unread()
+        store.replies.of_run(run_id).forget_unread()
     ensure_worker(settings)
 
 
@@ -135,7 +135,7 @@ def require_made_here(store: Store, run_id: str) -> None:
 
 def unread_replies(store: Store, run_id: str) -> int:
     """How many replies to the run could not be read: what `ask_again` asks again."""
-    return len(store.replies.of_run(run_id, store.runs.get(run_id).project_id).unread())
+    return len(store.replies.of_run(run_id).unread())
 
 
 def run_version(store: Store, run_id: str) -> int:
@@ -228,7 +228,7 @@ class RunWork:
     @cached_property
     def replies(self) -> RunReplies:
         """What the run was answered so far, and where new answers go."""
-        return self.store.replies.of_run(self.run.run_id, self.run.project_id)
+        return self.store.replies.of_run(self.run.run_id)
 
     # ── what is kept ─────────────────────────────────────────────────────────────────────────────────────────
 

@@ -53,7 +53,7 @@ class Holdings:
     def of(cls, manifest: Manifest) -> Holdings:
         rows = {file.table: file.rows for file in manifest.files}
         same = {table: rows[table] for table in ("runs", "criteria", "judges", "labels")}
-        replies = rows["replies"] if manifest.replies else None
+        replies = rows["run_replies"] if manifest.replies else None
         return cls(
             goldens=rows["project_goldens"], items=rows["golden_items"], log=rows["events"], replies=replies, **same
         )
@@ -77,8 +77,7 @@ class Holdings:
 class Exported:
     """A file that was written: its size in bytes, the digest of its content, and what could not come along.
 
-    `unfinished` runs were queued or running and leave as cancelled; `replies_without_run` counts replies of this
-    installation that no run is noted for (asked on the command line, or before runs were noted), which stay here.
+    `unfinished` runs were queued or running and leave as cancelled.
     """
 
     project: str
@@ -86,7 +85,6 @@ class Exported:
     digest: str
     holds: Holdings
     unfinished: int
-    replies_without_run: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +134,7 @@ def export_project(store: Store, settings: Settings, project_id: str, path: Path
         )
         writer.finish(manifest)
         size = file.tell()
-    without = store.transfers.without_run() if replies else 0
-    return Exported(project.name, size, manifest.digest, Holdings.of(manifest), unfinished, without)
+    return Exported(project.name, size, manifest.digest, Holdings.of(manifest), unfinished)
 
 
 @requires("admin", reads=True)

@@ -46,7 +46,7 @@ OF_THE_WORKER: Row = {
 _STAYING = {"project_id", *OF_THE_WORKER}
 _NUMBERED = ("criteria_edits", "labels")
 """Tables whose numbers nothing refers to, so that they stay too."""
-_JSON = {("events", "body"), ("replies", "body"), ("run_replies", "body")}
+_JSON = {("events", "body"), ("run_replies", "body")}
 """Columns of SafeText that hold JSON."""
 
 
@@ -75,7 +75,7 @@ LAYOUT: dict[str, tuple[Column, ...]] = {
         *(schema.goldens, schema.golden_items, schema.project_goldens),
         *(schema.runs, schema.documents, schema.scores),
         *(schema.criteria, schema.edits, schema.alignments, schema.judges),
-        *(schema.labels, schema.events, schema.run_replies, schema.replies),
+        *(schema.labels, schema.events, schema.run_replies),
     )
 }
 """Every table of a project with its columns in order, each table after those that it refers to.

@@ -1,9 +1,9 @@
 """What was paid for or computed once, by key: replies of endpoints, numbers of metrics.
 
 Replies lie under the key of their request, which makes a repeated request cost nothing (`ReplyStore`).  Those that this
-installation paid for serve everybody, unless they cannot be read: a new run asks those again.  Replies
-that came with an imported project are anybody's claim, since a key is a hash of the request and says nothing of the
-reply: they serve that project's runs alone.
+installation paid for serve everybody, unless they cannot be read: a new run asks those again.  Replies that came with
+an imported project are anybody's claim, since a key is a hash of the request and says nothing of the reply: they stay
+with the imported runs that were answered so, which never run again.
 
 What a run was answered belongs to the run: `of_run` keeps each answer with whether it was paid for, failures and
 unusable replies among them, so that a run that goes on takes the same way to the same result, calls and cost.
@@ -19,7 +19,7 @@ import sqlalchemy as sa
 
 from core.store.database import Database
 from core.store.reconnecting import Part
-from core.store.schema import blocks, project_replies, replies, run_replies
+from core.store.schema import blocks, replies, run_replies
 
 _CHUNK = 500  # keys in one IN (…): SQLite takes 32,766 parameters, older builds 999
 
@@ -41,27 +41,22 @@ class Replies(Part):
         with self._db.write() as connection:
             _keep_shared(self._db, connection, new)
 
-    def of_run(self, run_id: str, project_id: str) -> RunReplies:
+    def of_run(self, run_id: str) -> RunReplies:
         """The replies that a run may use, and those that are its own."""
-        return RunReplies(self._db, run_id, project_id)
+        return RunReplies(self._db, run_id)
 
 
 class RunReplies(Part):
     """A `ReplyStore` in the hands of one run, and its `RunAnswers` (`core.providers.cached`)."""
 
-    def __init__(self, database: Database, run_id: str, project_id: str) -> None:
-        self._db, self._run_id, self._project_id = database, run_id, project_id
+    def __init__(self, database: Database, run_id: str) -> None:
+        self._db, self._run_id = database, run_id
         self.counted: set[str] = set()
 
     def get_replies(self, keys: Sequence[str]) -> dict[str, str]:
-        """Key → stored text, everybody's before those that came with the project; they become the run's own."""
+        """Key → stored text, of those that serve everybody; they become the run's own."""
         with self._db.read() as connection:
             texts = _shared(connection, keys)
-            came = project_replies.c
-            query = sa.select(came.reply_key, came.body).where(came.project_id == self._project_id)
-            missing = [key for key in keys if key not in texts]
-            brought = _chosen(connection, query, came.reply_key, missing)
-            texts |= {row.reply_key: row.body for row in brought if _serves_everybody(row.body)}
         if texts:
             with self._db.write() as connection:
                 self._note(connection, dict.fromkeys(texts), paid=False)

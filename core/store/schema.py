@@ -229,14 +229,6 @@ run_replies = _table(
     _column("body", SafeText, nullable=True),
 )
 
-project_replies = _table(
-    "project_replies",
-    _column("project_id", _key, sa.ForeignKey("projects.project_id"), primary_key=True),
-    _column("reply_key", _key, primary_key=True),
-    _column("body", SafeText),
-    _column("created_at", _time),
-)
-
 blocks = _table(
     "blocks",
     _column("block_key", _key, primary_key=True),

@@ -56,21 +56,14 @@ class Transfers(Part):
     ) -> Generator[tuple[str, Iterator[dict[str, Any]]], None, None]:
         """(table, its rows) for every table of `core.store.layout`, all of one moment; read them in this order.
 
-        Runs that are not over come as cancelled; without `replies` the tables of replies are empty.
+        Runs that are not over come as cancelled; without `replies` the table of replies is empty.
         """
         with self._db.snapshot() as connection:
             numbers: dict[int, int] = {}
             for table in LAYOUT:
-                left_out = not replies and table in ("run_replies", "replies")
+                left_out = not replies and table == "run_replies"
                 query = None if left_out else _rows_of(table, project_id)
                 yield table, _leaving(table, _streamed(connection, query), numbers)
-
-    def without_run(self) -> int:
-        """How many replies of this store no run is noted for, and which therefore leave with no project."""
-        own = schema.replies
-        unknown = own.c.reply_key.not_in(sa.select(schema.run_replies.c.reply_key))
-        with self._db.read() as connection:
-            return int(connection.scalar(sa.select(sa.func.count()).select_from(own).where(unknown)) or 0)
 
     def taken(self, run_ids: Iterable[str]) -> set[str]:
         """Those of the ids that runs of this store have."""
@@ -110,14 +103,20 @@ class Transfers(Part):
 
 def _rows_of(name: str, project_id: str) -> sa.Select[Any]:
     """The rows of table `name` that belong to a project, in an order that depends on no id where time tells one."""
-    if name == "replies":
-        return _replies(project_id)
     table, runs = schema.metadata.tables[name], schema.runs.c
     columns, query = table.c, sa.select(table)
     ids = [key for key in table.primary_key.columns if key.name != "project_id"]
     if "project_id" in columns:
         first = () if "number" in columns else (columns.created_at,)
         return query.where(columns.project_id == project_id).order_by(*first, *ids)
+    if name == "run_replies":  # with its text, which may be that of a reply that serves everybody
+        own, shared = schema.run_replies, schema.replies
+        text = sa.func.coalesce(own.c.body, shared.c.body).label("body")
+        both = own.outerjoin(shared, shared.c.reply_key == own.c.reply_key).join(
+            schema.runs, runs.run_id == own.c.run_id
+        )
+        query = sa.select(own.c.run_id, own.c.reply_key, own.c.paid, text).select_from(both)
+        return query.where(runs.project_id == project_id).order_by(runs.created_at, *ids)
     if "run_id" in columns:
         query = query.join(schema.runs, runs.run_id == columns.run_id).where(runs.project_id == project_id)
         return query.order_by(runs.created_at, *ids)
@@ -128,18 +127,6 @@ def _used(project_id: str) -> Any:
     """Golden sets that the project has, or that something in it is about."""
     tables = [table for table in schema.metadata.sorted_tables if {"project_id", "golden_id"} <= set(table.c.keys())]
     return sa.union(*(sa.select(table.c.golden_id).where(table.c.project_id == project_id) for table in tables))
-
-
-def _replies(project_id: str) -> sa.Select[Any]:
-    """What the project's runs asked for, and what came with the project; the installation's own where both are."""
-    paid, own, runs = schema.replies, schema.project_replies.c, schema.runs.c
-    keys = sa.select(schema.run_replies.c.reply_key).join(schema.runs, runs.run_id == schema.run_replies.c.run_id)
-    paid_here = sa.select(paid).where(paid.c.reply_key.in_(keys.where(runs.project_id == project_id)))
-    came = sa.select(own.reply_key, own.body, own.created_at).where(
-        own.project_id == project_id, own.reply_key.not_in(paid_here.with_only_columns(paid.c.reply_key))
-    )
-    both = sa.union_all(paid_here, came).subquery()
-    return sa.select(both).order_by(both.c.created_at, both.c.reply_key)
 
 
 def _streamed(connection: sa.Connection, query: sa.Select[Any] | None) -> Iterator[dict[str, Any]]:
@@ -208,7 +195,7 @@ class _Taking:
             for row in rows:
                 self._event(dict(row))
             return
-        table = schema.metadata.tables["project_replies" if name == "replies" else name]
+        table = schema.metadata.tables[name]
         shared = name in _SHARED
         insert = self._db.insert_new(table) if shared else sa.insert(table)
         for chunk in _chunks(self._stored(name, row) for row in rows):
@@ -225,11 +212,11 @@ class _Taking:
     def _stored(self, name: str, row: Row) -> dict[str, Any]:
         whole = _of_project(dict(row), self._project_id) if name in _OF_RUNS else dict(row)
         stored = decode(name, whole)
-        if self._runs and name not in (*_SHARED, "replies"):
+        if self._runs and name not in _SHARED:
             stored = {column: self._renamed(value) for column, value in stored.items()}
         if name == "runs":  # whatever the file says: runs of a time after the import were made here
             stored |= {**OF_THE_WORKER, "created_at": min(float(stored["created_at"]), self._now)}
-        if "project_id" in schema.metadata.tables[name].c or name == "replies":
+        if "project_id" in schema.metadata.tables[name].c:
             stored["project_id"] = self._project_id
         return stored
 

@@ -11,11 +11,11 @@ import sqlalchemy as sa
 from core.project_records import FINISHED, RESUMABLE
 from core.store.database import in_our_words
 from core.store.reconnecting import Part
-from core.store.schema import blocks, documents, metadata, project_replies, replies, run_replies, runs, scores
+from core.store.schema import blocks, documents, metadata, replies, run_replies, runs, scores
 
 _CHUNK = 500
 _HELD: dict[str, tuple[sa.Table, ...]] = {
-    "replies": (replies, project_replies, run_replies),
+    "replies": (replies, run_replies),
     "results of runs": (documents, scores),
     "metric values": (blocks,),
 }
@@ -62,23 +62,22 @@ class Upkeep(Part):
         unfinished = sa.select(runs.c.run_id).where(runs.c.status.not_in(over))
         needed = sa.select(run_replies.c.reply_key).where(run_replies.c.run_id.in_(unfinished))
         with self._db.write() as connection:
-            for table in (replies, project_replies):
-                key = table.c.reply_key
-                old = sa.select(key).distinct().where(key.not_in(needed), table.c.created_at < before)
-                keys = list(connection.execute(old).scalars())
-                for start in range(0, len(keys), _CHUNK):
-                    some = keys[start : start + _CHUNK]
-                    for text in connection.execute(sa.select(table.c.body).where(key.in_(some))).scalars():
-                        usage = json.loads(text).get("usage") or {}
-                        removed = Pruned(
-                            removed.n + 1,
-                            removed.n_bytes + len(text),
-                            removed.prompt_tokens + int(usage.get("prompt_tokens", 0)),
-                            removed.completion_tokens + int(usage.get("completion_tokens", 0)),
-                        )
-                    if delete:
-                        connection.execute(sa.delete(table).where(key.in_(some)))
-                        connection.execute(sa.delete(run_replies).where(run_replies.c.reply_key.in_(some)))
+            key = replies.c.reply_key
+            old = sa.select(key).where(key.not_in(needed), replies.c.created_at < before)
+            keys = list(connection.execute(old).scalars())
+            for start in range(0, len(keys), _CHUNK):
+                some = keys[start : start + _CHUNK]
+                for text in connection.execute(sa.select(replies.c.body).where(key.in_(some))).scalars():
+                    usage = json.loads(text).get("usage") or {}
+                    removed = Pruned(
+                        removed.n + 1,
+                        removed.n_bytes + len(text),
+                        removed.prompt_tokens + int(usage.get("prompt_tokens", 0)),
+                        removed.completion_tokens + int(usage.get("completion_tokens", 0)),
+                    )
+                if delete:
+                    connection.execute(sa.delete(replies).where(key.in_(some)))
+                    connection.execute(sa.delete(run_replies).where(run_replies.c.reply_key.in_(some)))
         return removed
 
     def shrink(self) -> None:

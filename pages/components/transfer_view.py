@@ -68,11 +68,6 @@ def _offer(page: Opened, path: Path, exported: Exported) -> None:
     st.text(exported.holds.words)
     if exported.unfinished:
         st.warning(f"{exported.unfinished} of its runs are not over: in the file they are cancelled.")
-    if exported.replies_without_run:
-        st.caption(
-            f"{exported.replies_without_run:,} replies of this installation belong to no run (asked on the command "
-            "line, or before runs kept count) and stay here."
-        )
     st.download_button(
         "Download the project",
         data=path.read_bytes,

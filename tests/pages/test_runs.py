@@ -274,7 +274,7 @@ def test_what_could_not_be_read_is_asked_again_by_one_press(place: Place) -> Non
     place.store.runs.finish(run_id, 1, "done")
     assert "could not be read" not in texts(open_screen(SCREEN, run=run_id))
     cut_off = '{"text": "Sc", "finish": "length"}'
-    place.store.replies.of_run(run_id, place.project_id).put_replies([("reply:1", cut_off), ("reply:2", cut_off)])
+    place.store.replies.of_run(run_id).put_replies([("reply:1", cut_off), ("reply:2", cut_off)])
     screen = open_screen(SCREEN, run=run_id)
     assert "2 replies could not be read." in texts(screen)
     press(screen, "Ask again")

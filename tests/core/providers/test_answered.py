@@ -58,7 +58,7 @@ def new_run(store: Store) -> tuple[str, str]:
 
 def work(store: Store, run: tuple[str, str], endpoint: Endpoint) -> tuple[list[str], Usage]:
     """What one run does: some requests, all of them and some others, then the first again."""
-    provider = with_cache(endpoint, store.replies.of_run(*run))
+    provider = with_cache(endpoint, store.replies.of_run(run[0]))
     texts, usage = [], Usage()
     for batch in (range(15), range(5, 30), range(3)):
         for reply in provider.complete([request(number) for number in batch]):

@@ -68,13 +68,13 @@ def test_what_a_filter_withheld_is_paid_for_and_told_again_by_a_run_that_goes_on
     make: Make, server: RunningServer, requests: list[Request], store: Store
 ) -> None:
     server.fake.fault, run = "filter", new_run(store)
-    provider = CachedProvider(make(prices={"fake-judge": Price(2.0, 10.0)}), store.replies.of_run(*run))
+    provider = CachedProvider(make(prices={"fake-judge": Price(2.0, 10.0)}), store.replies.of_run(run[0]))
     (withheld,) = provider.complete(requests[:1])
     assert isinstance(withheld, Failure)
     assert withheld.usage.requests == 1
     assert withheld.usage.cost is not None
     assert withheld.usage.cost > 0
-    (resumed,) = CachedProvider(make(), store.replies.of_run(*run)).complete(requests[:1])
+    (resumed,) = CachedProvider(make(), store.replies.of_run(run[0])).complete(requests[:1])
     assert resumed == withheld
     assert server.fake.requests == 1
 

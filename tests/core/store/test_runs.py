@@ -224,12 +224,12 @@ def test_replies_keep_the_first_and_take_many_keys(store: Store) -> None:
 def test_what_a_run_was_answered_is_its_own(store: Store, project: str, run_id: str) -> None:
     """Paid, found and failed answers, each as it counted; what no other run may have serves this one."""
     store.replies.put_replies([("found", reply("before"))])
-    own = store.replies.of_run(run_id, project)
+    own = store.replies.of_run(run_id)
     assert set(own.get_replies(["found", "none"])) == {"found"}
     cut, failed = reply("cut o", "length"), json.dumps({"failure": "filtered"})
     own.put_replies([("paid", reply("good")), ("cut", cut), ("found", reply("later"))])
     own.put_failures([("failed", failed)])
-    again = store.replies.of_run(run_id, project).answered(["paid", "cut", "failed", "found", "none"])
+    again = store.replies.of_run(run_id).answered(["paid", "cut", "failed", "found", "none"])
     assert again == {
         "paid": (reply("good"), True),
         "cut": (cut, True),
@@ -239,7 +239,7 @@ def test_what_a_run_was_answered_is_its_own(store: Store, project: str, run_id: 
     assert set(store.replies.get_replies(["paid", "cut", "failed"])) == {"paid"}
     own.put_replies([("beside the point", beside := json.dumps({"text": "Well.", "finish": "stop", "unread": True}))])
     assert set(own.unread()) == {"cut", "failed", "beside the point"}
-    assert store.replies.of_run("r-another", project).get_replies(["beside the point", "cut"]) == {}
+    assert store.replies.of_run("r-another").get_replies(["beside the point", "cut"]) == {}
     assert own.answered(["beside the point"]) == {"beside the point": (beside, True)}
     own.forget_unread()
     assert set(own.answered(["paid", "cut", "failed", "found", "beside the point"])) == {"paid", "found"}

@@ -31,7 +31,7 @@ def runs(store: Store, golden: GoldenSet) -> dict[str, str]:
         "theirs": [("k-theirs", reply("t"))],
     }
     for name, run_id in made.items():
-        replies = store.replies.of_run(run_id, store.runs.get(run_id).project_id)
+        replies = store.replies.of_run(run_id)
         replies.put_replies(answers[name])
         if name == "theirs":
             replies.get_replies(["k-shared"])
@@ -81,4 +81,4 @@ def test_replies_stay_with_a_run_that_can_be_resumed(store: Store, runs: dict[st
     assert "k-mine" not in keys(store)
     if resumable:
         store.runs.requeue(runs["open"])
-        assert set(store.replies.of_run(runs["open"], "p-one").answered(["k-open"])) == {"k-open"}
+        assert set(store.replies.of_run(runs["open"]).answered(["k-open"])) == {"k-open"}

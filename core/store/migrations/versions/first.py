@@ -106,10 +106,6 @@ CREATE TABLE run_replies (
     run_id VARCHAR(80) NOT NULL, reply_key VARCHAR(80) NOT NULL, paid BOOLEAN NOT NULL, body TEXT,
     PRIMARY KEY (run_id, reply_key), FOREIGN KEY (run_id) REFERENCES runs (run_id)
 );
-CREATE TABLE project_replies (
-    project_id VARCHAR(80) NOT NULL, reply_key VARCHAR(80) NOT NULL, body TEXT NOT NULL, created_at DOUBLE NOT NULL,
-    PRIMARY KEY (project_id, reply_key), FOREIGN KEY (project_id) REFERENCES projects (project_id)
-);
 CREATE TABLE blocks (
     block_key VARCHAR(80) NOT NULL, body TEXT NOT NULL, created_at DOUBLE NOT NULL,
     PRIMARY KEY (block_key)

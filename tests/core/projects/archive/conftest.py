@@ -82,7 +82,7 @@ def _run(store: Store, project_id: str, golden_id: str) -> str:
     reasons = (Unscored("b", "no verdict", "detail", ("raw \x00",)),)
     scores = ScoreMatrix(("c1",), ("a", "b"), np.array([[0.1 + 0.2, np.nan]]), {"c1": reasons})
     store.results.add_scores(run_id, (0, 1), scores)
-    store.replies.of_run(run_id, project_id).put_replies([("reply:1", REPLY)])
+    store.replies.of_run(run_id).put_replies([("reply:1", REPLY)])
     store.replies.put_replies([("reply:of somebody else", REPLY)])
     store.runs.finish(run_id, 1, "failed", message="m", error="e")
     return run_id

@@ -69,7 +69,7 @@ HARM: dict[str, tuple[Callable[[Tables], None], str]] = {
     "a document nested beyond reason": (_put("run_documents", "body", "[" * 99_999), "run_documents.jsonl, line 1"),
     "an alignment": (_in_body("criteria_alignments", "statistic", "made up"), r"body\.statistic: .*'made up' came"),
     "a run that goes on": (_put("runs", "status", "running"), "status: .*'running' came"),
-    "a reply": (_put("replies", "body", {"text": 5}), r"body\.text: "),
+    "a reply": (_put("run_replies", "body", {"text": 5}), r"body\.KeptReply\.text: "),
     "a plan of another shape": (_of_event("labelling pass", "plan", {}), r"plan\.aspects: "),
     "a plan that makes no sense": (
         lambda t: _event(t, "labelling pass")["body"]["plan"].update(overlap=9),

@@ -200,20 +200,18 @@ def test_the_log_says_what_was_done_here_and_what_came(
 # ── replies ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_paid_replies_come_along_and_serve_that_project_alone(
-    store: Store, elsewhere: Store, settings: Settings, fill: Fill, tables_of: TablesOf, tmp_path: Path
+def test_replies_come_along_and_serve_their_own_run_alone(
+    store: Store, elsewhere: Store, settings: Settings, fill: Fill, tmp_path: Path
 ) -> None:
     exported = projects.export_project(store, settings, fill(store), tmp_path / "p.zip")
-    assert (exported.holds.replies, exported.replies_without_run) == (1, 1)
+    assert exported.holds.replies == 1
     new = projects.import_project(elsewhere, settings, tmp_path / "p.zip").project_id
     (run,) = elsewhere.runs.all(new)
-    replies = elsewhere.replies.of_run(run.run_id, new).get_replies(["reply:1", "reply:2"])
-    assert {key: reply_from_json(body) for key, body in replies.items()} == {
-        key: reply_from_json(body) for key, body in store.replies.get_replies(["reply:1"]).items()
-    }
-    other = elsewhere.projects.add("other")
+    (text, paid) = elsewhere.replies.of_run(run.run_id).answered(["reply:1", "reply:2"])["reply:1"]
+    assert (reply_from_json(text), paid) == (reply_from_json(store.replies.get_replies(["reply:1"])["reply:1"]), True)
     assert elsewhere.replies.get_replies(["reply:1"]) == {}
-    assert elsewhere.replies.of_run(run.run_id, other).get_replies(["reply:1"]) == {}
+    own = elsewhere.runs.add(new, run.golden_id, "calibration", "t", "coherence", "offline", "{}")
+    assert elsewhere.replies.of_run(own).get_replies(["reply:1"]) == {}, "a run that is made here is not answered so"
 
 
 def test_without_replies(
@@ -221,7 +219,7 @@ def test_without_replies(
 ) -> None:
     exported = projects.export_project(store, settings, fill(store), tmp_path / "p.zip", replies=False)
     tables = tables_of((tmp_path / "p.zip").read_bytes())
-    assert (exported.holds.replies, tables["replies"], tables["run_replies"]) == (None, [], [])
+    assert (exported.holds.replies, tables["run_replies"]) == (None, [])
     assert projects.import_project(elsewhere, settings, tmp_path / "p.zip").holds.replies is None
 
 
@@ -263,7 +261,7 @@ def test_the_form_is_pinned() -> None:
         name: [(column.name, column.kind, column.nullable) for column in columns] for name, columns in LAYOUT.items()
     }
     assert ("value", "real", True) in told["labels"]
-    assert content_digest("layout", told)[:23] == "layout:a47a88091b74991f"
+    assert content_digest("layout", told)[:23] == "layout:9de75bb0fc253a05"
     assert VERSION == 1
 
 
