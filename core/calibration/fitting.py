@@ -86,6 +86,17 @@ def seen_labels_warning(judge: Judge, criteria: Sequence[Criteria]) -> str:
     )
 
 
+def unread_lines_warning(judge: Judge, criteria: Sequence[Criteria]) -> str:
+    """The lines of `criteria` that `judge` cannot read, in a sentence; "" for none."""
+    lines = [f"“{line}”" for each in criteria for line in judge.unread_lines(each)]
+    if not lines:
+        return ""
+    return (
+        f"The {judge.spec} judge cannot read these lines, so they have no effect: {' '.join(lines)}. "
+        "It reads lines such as “Reward texts that are short.”, with the phrases of its feature table."
+    )
+
+
 def _fitted_to(judge: AskedJudge, pool: CandidatePool, items: LabelledItems) -> Criteria | None:
     batch = judge.draft([fitting_request(judge.golden, items.labels, items.positions, pool.settings)])
     pool.budget.spend(batch.calls, batch.usage)

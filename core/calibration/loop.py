@@ -23,6 +23,7 @@ from core.calibration.fitting import (
     fitted_again,
     fitting_calls,
     seen_labels_warning,
+    unread_lines_warning,
 )
 from core.calibration.proposals import Folds, distinct, draft_requests, gate, refine_requests
 from core.calibration.racing_order import Order, racing_order
@@ -145,6 +146,8 @@ def measure(
         done = min(start + size, len(positions))
         run.publish("revisit", 0, f"{done} of {len(positions)} calibration items scored")
     pool.mark([each.criteria_id for each in criteria], "kept")
+    if lines := unread_lines_warning(judge.judge, criteria):
+        run.warnings.append(lines)
     run.fitted = fitted_again(judge, pool, criteria)
     if run.fitted is None and (warning := seen_labels_warning(judge.judge, criteria)):
         run.warnings.append(warning)

@@ -124,6 +124,10 @@ class Judge(Protocol):
         """Whether it can draft from all calibration items at once."""
         return False
 
+    def unread_lines(self, criteria: Criteria) -> tuple[str, ...]:
+        """Lines of the criteria that this judge cannot read, so that they have no effect."""
+        return ()
+
     @property
     def remarks(self) -> tuple[str, ...]:
         """What has to be known of how its scores came about so far, in sentences; nothing for most judges."""

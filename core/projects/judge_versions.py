@@ -105,7 +105,7 @@ def estimate_version(
     Errors as `make_version`; JudgeError for a judge that cannot be made.
     """
     from core.calibration.budget import CRITERIA_WORDS
-    from core.calibration.fitting import crossing_calls
+    from core.calibration.fitting import crossing_calls, unread_lines_warning
     from core.data.split import few_labels
     from core.judging.registry import NAMED, restore_judge
     from core.stats import LabelledItems
@@ -119,6 +119,7 @@ def estimate_version(
     split = carried_split(store, request.split_from or base, golden)
     n_held_out = len(split.held_out) if held_out else 0
     calls = (len(ids) + 1) * (len(split.calibration) + n_held_out)
+    criteria = [store.criteria.get(project_id, name).criteria for name in ids]
     with closing(restore_judge(require_judge(store, base), settings, store.replies, gate=NAMED)) as judge:
         if len(ids) == 1:
             calls += crossing_calls(judge, asked.settings, LabelledItems.of(golden, asked.aspect, split.calibration))
@@ -128,7 +129,7 @@ def estimate_version(
             *once.scaled(calls / max(1, once.calls)),
             n_calibration=len(split.calibration),
             n_held_out=n_held_out,
-            notes=(judge.notice,) if judge.notice else (),
+            notes=tuple(filter(None, (judge.notice, unread_lines_warning(judge, criteria)))),
             few_labels=few_labels(len(split.calibration)),
         )
 

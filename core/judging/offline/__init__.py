@@ -1,11 +1,10 @@
 """The embedded judge: transparent text features, weighed by what the criteria say.  No key, no weights, no network.
 
 Tables (read once): `lexicon.yaml` holds the closed word classes, `features.yaml` every feature with its usual mean and
-spread, `concepts.yaml` the concepts that criteria can name: their features, phrases and words; `measures.yaml` what
-criteria say of one feature alone.
+spread, `concepts.yaml` and `measures.yaml` the phrases by which criteria name groups of features and single features.
 
 Code: `text` cuts texts into words and sentences; `language`, `grounding` and `exchange` measure them; `features` makes
-comparable concept values of that; `criteria` writes and reads the language of criteria; `induce` drafts and refines;
+comparable concept values of that; `criteria` writes and reads the grammar of criteria; `induce` drafts and refines;
 `strengths` fits the strengths of clauses to many labels;
 `judge` joins all this and says what moved a score.
 """

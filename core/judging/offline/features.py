@@ -4,10 +4,10 @@
 `exchange` measure them.  Work on a source is done once for all its texts; vectors are kept in a bounded cache by the
 content of the item, so that scoring sixty sets of criteria measures each item once.
 
-*Concepts* (`concepts.yaml`): groups of features with a direction, and the words that name them; after them each
-feature by itself (`measures.yaml`), which only the judge's own phrases name. A concept's value is positive at its
-*high* pole. One-way concepts have a good pole that nobody doubts (say only what the source says); the others are
-matters of taste (long or short) that the labels must decide.
+*Concepts* (`concepts.yaml`): groups of features with a direction, and the phrases that name them; after them each
+feature by itself (`measures.yaml`).  A concept's value is positive at its *high* pole.  One-way concepts have a good
+pole that nobody doubts (say only what the source says); the others are matters of taste (long or short) that the labels
+must decide.
 
 *Scaling*, without labels: each feature is centred, divided by its spread and bent at the ends.  Learnt by `fit` on
 calibration items, shipped as `NEUTRAL` for a judge that was not prepared.  Scaling one item never depends on the others
@@ -120,8 +120,7 @@ _TABLE: dict[str, Any] = table("concepts")
 class Concept:
     """`features` are names with a sign (−1 lowers the value).  `high` and `low` complete "texts that …".
 
-    `high_words` and `low_words` find the words by which people name the poles.  A defect is worded by its low pole
-    ("penalise texts that repeat themselves").
+    A defect is worded by its low pole ("penalise texts that repeat themselves").
     """
 
     key: str
@@ -129,45 +128,29 @@ class Concept:
     features: dict[str, float]
     high: str
     low: str
-    high_words: re.Pattern[str]
-    low_words: re.Pattern[str]
 
     @property
     def one_way(self) -> bool:
         return self.kind != "taste"
 
 
-def expression(words: str) -> re.Pattern[str]:
-    """An expression for any of some comma-separated words, whole words only, "*" for any ending; longest first."""
-    parts = sorted((part.strip() for part in words.split(",")), key=len, reverse=True)
-    body = "|".join(re.escape(p.rstrip("*")).replace("\\ ", r"\s") + (r"\w*" if p.endswith("*") else "") for p in parts)
-    return re.compile(rf"(?<![\w-])(?:{body})(?!\w)")
-
-
-def _concept(key: str, kind: Literal["good", "defect", "taste"], features: str, **poles: str) -> Concept:
+def _concept(key: str, kind: Literal["good", "defect", "taste"], features: str, high: str, low: str) -> Concept:
     signed = {name.lstrip("-"): -1.0 if name.startswith("-") else 1.0 for name in features.split()}
     if unknown := signed.keys() - INDEX.keys():
         raise ValueError(f"concepts.yaml, {key}: unknown features {sorted(unknown)}.")
-    words = {name: expression(poles[name]) for name in ("high_words", "low_words")}
-    return Concept(key, kind, signed, poles["high"], poles["low"], **words)
+    return Concept(key, kind, signed, high, low)
 
 
-def _measure(feature: str, high: str, low: str) -> Concept:
-    return Concept(f"{feature}.", "taste", {feature: 1.0}, high, low, _NOTHING, _NOTHING)
-
-
-_NOTHING = re.compile(r"(?!)")
 _MEASURES: dict[str, tuple[str, str]] = table("measures")
 _GROUPS: tuple[Concept, ...] = tuple(_concept(key, **row) for key, row in _TABLE["concepts"].items())
 GROUPED = len(_GROUPS)
-"""Concepts that people's words name; the first ones.  The others are single features, in the order of `FEATURES`."""
-CONCEPTS: tuple[Concept, ...] = (*_GROUPS, *(_measure(name, *_MEASURES[name]) for name in FEATURES))
+"""Concepts of several features; the first ones.  The others are single features, in the order of `FEATURES`."""
+CONCEPTS: tuple[Concept, ...] = (
+    *_GROUPS,
+    *(Concept(f"{name}.", "taste", {name: 1.0}, *_MEASURES[name]) for name in FEATURES),
+)
 KEYS: tuple[str, ...] = tuple(concept.key for concept in CONCEPTS)
 POSITION: dict[str, int] = {key: i for i, key in enumerate(KEYS)}
-CUES: dict[str, re.Pattern[str]] = {name: expression(words) for name, words in _TABLE["cues"].items()}
-"""Words that turn ("penalise", "reward", "negation"), switch off ("ignore") or let count alone ("only") a clause."""
-STRENGTHS: dict[float, re.Pattern[str]] = {weight: expression(words) for weight, words in _TABLE["strengths"].items()}
-"""Weight → the words that give it; the first that fits counts, 1.0 without any."""
 
 
 def prior(task: Task) -> FloatArray:

@@ -153,7 +153,7 @@ def refine(
         odds = (promise / promise.max()) ** (1 / temperature)
         choice = options[int(np.random.default_rng([seed, 2]).choice(len(options), p=odds / odds.sum()))]
     new = choice.reading
-    return write(new.clauses, task.aspect, task.kind, whole=new.whole, ignored=new.ignored)
+    return write(new.clauses, task.aspect, task.kind, whole=new.whole)
 
 
 def _changes(reading: Reading, pull: FloatArray, task: Task) -> Iterator[_Change]:
@@ -175,7 +175,7 @@ def _changes(reading: Reading, pull: FloatArray, task: Task) -> Iterator[_Change
 
 
 def _additions(reading: Reading, pull: FloatArray, usable: FloatArray) -> Iterator[_Change]:
-    used = {clause.key for clause in reading.clauses} | set(reading.ignored)
+    used = {clause.key for clause in reading.clauses}
     if len(reading.clauses) >= MAX_CLAUSES:
         return
     for concept, allowed, strength in zip(CONCEPTS[:GROUPED], usable, pull.tolist(), strict=False):

@@ -108,6 +108,10 @@ class OfflineJudge(Judge):
             ),
         )
 
+    def unread_lines(self, criteria: Criteria) -> tuple[str, ...]:
+        """Lines that are not in the grammar of `offline.criteria`."""
+        return read(criteria.text).unread
+
     def _measure(
         self, task: Task, items: Sequence[Item], calls: int = 0, on_progress: OnProgress | None = None
     ) -> _Measured:
@@ -246,7 +250,7 @@ def explain_item(task: Task, item: Item, reading: Reading, weights: FloatArray, 
     if abs(rest) >= 0.005:
         lines.append(f"{rest:+.2f}  the rest")
     if reading.unread:
-        lines.append("Not understood, so without effect: " + " / ".join(reading.unread[:3]))
+        lines.append("Lines that the offline judge cannot read, so without effect: " + " / ".join(reading.unread))
     return "\n".join(lines)
 
 

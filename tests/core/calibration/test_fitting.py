@@ -108,11 +108,12 @@ def test_strengths_of_labels_that_were_seen_are_told_where_the_map_and_the_inter
     run: CalibratedRun,
 ) -> None:
     (fitted,) = run.chosen
-    edited = fitted.text.replace(read(fitted.text).clauses[0].text, "")
-    by_hand = "Judge by these points only. Above all, reward texts that say only what the source says."
+    edited = "\n".join(fitted.text.splitlines()[:-1])
+    by_hand = "Above all, reward texts that say only what the source says. Reward purple prose."
     told = {text: measured(run, replace(fitted, text=text)).warnings for text in (fitted.text, edited, by_hand)}
     new = [set(told[text]) - set(told[fitted.text]) - set(run.warnings) for text in told]
     assert [any("strengths" in words for words in each) for each in new] == [False, True, False]
+    assert [any("“Reward purple prose.”" in words for words in each) for each in new] == [False, False, True]
 
 
 def test_the_map_and_the_intervals_rest_on_scores_of_labels_that_no_strengths_were_fitted_to() -> None:

@@ -30,6 +30,8 @@ SOURCE = (
 )
 GOOD = "The old mill in Harwick burned down on Friday . Nobody was hurt , said fire chief Ana Duarte ."
 TASK = Task("consistency", "source_target", Scale(1, 5))
+ONLY = "Judge the consistency of the text by these points only."
+NAMES = "Penalise texts that bring in names or numbers that the source does not give."
 TEXTS = (
     GOOD,
     "The mill burned down on Friday .",
@@ -69,7 +71,7 @@ def test_it_is_a_judge_and_says_what_it_is_not(judge: OfflineJudge) -> None:
 def test_scores_lie_inside_the_scale_unrounded_and_count_their_calls(judge: OfflineJudge) -> None:
     seen: list[tuple[int, int]] = []
     matrix = judge.score(
-        TASK, items(), [criteria(""), criteria("Reward short texts.")], on_progress=lambda *at: seen.append(at)
+        TASK, items(), [criteria(""), criteria("Reward texts that are short.")], on_progress=lambda *at: seen.append(at)
     )
     assert matrix.values.shape == (2, len(TEXTS))
     assert ((matrix.values > 1) & (matrix.values < 5)).all()
@@ -88,22 +90,22 @@ def test_without_criteria_the_aspect_alone_tells_good_from_bad(judge: OfflineJud
 @pytest.mark.parametrize(
     ("text", "better", "worse"),
     [
-        ("Only by these points: reward short texts.", 6, 0),
-        ("Only by these points: reward long texts.", 0, 6),
-        ("Only by these points: penalise repetition.", 0, 3),
-        ("Only by these points: penalise invented names and numbers.", 0, 2),
-        ("Only by these points: penalise unfinished sentences.", 0, 3),
-        ("Only by these points: cover the main points.", 0, 8),
-        ("Only by these points: penalise texts that copy.", 2, 0),
+        ("Reward texts that are short.", 6, 0),
+        ("Reward texts that are long and full.", 0, 6),
+        ("Penalise texts that repeat themselves.", 0, 3),
+        ("Penalise texts that bring in names or numbers that the source does not give.", 0, 2),
+        ("Penalise texts that break off in mid-sentence.", 0, 3),
+        ("Reward texts that cover the main points of the source.", 0, 8),
+        ("Penalise texts that stay close to the wording of the source.", 2, 0),
     ],
 )
 def test_the_wording_decides_which_text_wins(judge: OfflineJudge, text: str, better: int, worse: int) -> None:
-    scores = judge.score(TASK, items(), [criteria(text)]).values[0]
+    scores = judge.score(TASK, items(), [criteria(f"{ONLY} {text}")]).values[0]
     assert scores[better] > scores[worse]
 
 
 def test_a_missing_text_is_unscored(judge: OfflineJudge) -> None:
-    matrix = judge.score(TASK, items((GOOD, " … ")), [criteria(""), criteria("Reward short texts.")])
+    matrix = judge.score(TASK, items((GOOD, " … ")), [criteria(""), criteria("Reward texts that are short.")])
     assert np.isnan(matrix.values[:, 1]).all()
     assert not np.isnan(matrix.values[:, 0]).any()
     for verdicts in matrix.unscored.values():
@@ -111,7 +113,9 @@ def test_a_missing_text_is_unscored(judge: OfflineJudge) -> None:
     assert isinstance(judge.score(TASK, items((GOOD, "")), [criteria("")], explain=True).explained[1], Unscored)
 
 
-@pytest.mark.parametrize("text", ["The moon is made of cheese.", "Judge by these points only. Voice every slot."])
+@pytest.mark.parametrize(
+    "text", ["The moon is made of cheese.", f"{ONLY} Reward texts that voice every piece of the data."]
+)
 def test_criteria_that_name_nothing_usable_leave_the_aspect_alone(judge: OfflineJudge, text: str) -> None:
     both = judge.score(TASK, items(), [criteria(""), criteria(text)]).values
     assert (both[0] == both[1]).all()
@@ -124,8 +128,10 @@ def test_nothing_to_score(judge: OfflineJudge) -> None:
 
 
 def test_a_score_does_not_depend_on_the_batch(judge: OfflineJudge) -> None:
-    together = judge.score(TASK, items(), [criteria("Penalise repetition.")]).values[0]
-    alone = [judge.score(TASK, [item], [criteria("Penalise repetition.")]).values[0, 0] for item in items()]
+    together = judge.score(TASK, items(), [criteria("Penalise texts that repeat themselves.")]).values[0]
+    alone = [
+        judge.score(TASK, [item], [criteria("Penalise texts that repeat themselves.")]).values[0, 0] for item in items()
+    ]
     assert together.tolist() == alone  # to the last bit: batches of any size give the same ranks
 
 
@@ -228,7 +234,7 @@ def test_constant_labels_fall_back_on_the_aspect_and_no_exemplars_are_a_problem(
     expected = prior(TASK)
     assert all(expected[POSITION[clause.key]] > 0 for clause in read(constant.text).clauses)
     nothing = judge.draft(TASK, [DraftRequest((), 1.0, 768, 1, Provenance())]).drafted
-    nothing += judge.refine(TASK, [refine_request("Reward short texts.", {}, 1, 1.0)]).drafted
+    nothing += judge.refine(TASK, [refine_request("Reward texts that are short.", {}, 1, 1.0)]).drafted
     assert all(drafted.criteria is None and drafted.problem for drafted in nothing)
 
 
@@ -243,9 +249,9 @@ def refine_request(text: str, wrong: dict[int, tuple[float, float]], seed: int, 
 @pytest.mark.parametrize(
     ("text", "wrong"),
     [
-        ("Judge by these points only. Reward texts that are long and full.", {6: (5.0, 1.0), 5: (1.0, 5.0)}),
-        ("Judge by these points only. Reward texts that are short.", {0: (5.0, 2.0)}),
-        ("Judge the consistency as a whole. Slightly penalise repetition.", {3: (1.0, 4.0)}),
+        (f"{ONLY} Reward texts that are long and full.", {6: (5.0, 1.0), 5: (1.0, 5.0)}),
+        (f"{ONLY} Reward texts that are short.", {0: (5.0, 2.0)}),
+        ("Slightly penalise texts that repeat themselves.", {3: (1.0, 4.0)}),
     ],
 )
 def test_every_refinement_moves_the_misaligned_items_the_right_way(
@@ -306,7 +312,7 @@ def test_refining_keeps_to_the_chosen_operation(judge: OfflineJudge, operation: 
 
 
 def test_this_judge_cannot_paraphrase_and_says_so(judge: OfflineJudge) -> None:
-    request = refine_request("Reward short texts.", {0: (5.0, 1.0)}, 1, 1.0)
+    request = refine_request("Reward texts that are short.", {0: (5.0, 1.0)}, 1, 1.0)
     drafted = judge.refine(TASK, [replace(request, operations=("paraphrase",))]).drafted[0]
     assert drafted.criteria is None
     assert "paraphrase would change nothing" in drafted.problem
@@ -318,7 +324,7 @@ def test_this_judge_cannot_paraphrase_and_says_so(judge: OfflineJudge) -> None:
 
 
 def test_explanations_carry_the_score_and_their_moves_add_up(judge: OfflineJudge) -> None:
-    chosen = criteria("Penalise invented names or numbers. Reward short texts. Reward purple prose.")
+    chosen = criteria(f"{NAMES} Reward texts that are short. Reward purple prose.")
     scores = judge.score(TASK, items(), [chosen]).values[0]
     for verdict, score in zip(judge.score(TASK, items(), [chosen], explain=True).explained, scores, strict=True):
         assert isinstance(verdict, Scored)
@@ -329,13 +335,13 @@ def test_explanations_carry_the_score_and_their_moves_add_up(judge: OfflineJudge
 
 
 def test_explanations_point_at_what_they_rest_on(judge: OfflineJudge) -> None:
-    points = criteria("Judge by these points only. Penalise wrong names.")
+    points = criteria(f"{ONLY} {NAMES}")
     verdict = judge.score(TASK, items(), [points], explain=True).explained[2]
     assert isinstance(verdict, Scored)
     assert "names or numbers not in the source: bob, stone, tonbridge, 90" in verdict.explanation
     unread = judge.score(TASK, items(), [criteria("Reward purple prose.")], explain=True).explained[0]
     assert isinstance(unread, Scored)
-    assert "Not understood, so without effect: Reward purple prose." in unread.explanation
+    assert "so without effect: Reward purple prose." in unread.explanation
 
 
 @given(st.lists(st.floats(-3, 3), min_size=1, max_size=20))
@@ -352,7 +358,10 @@ def test_other_kinds_of_items_are_scored_and_explained() -> None:
         (data, "data_text", "not voiced: food thai"),
         (Item("s", "One fox ran."), "single", "3 words in 1 sentence"),
     ):
-        text = "Reward texts that use given facts, voice every piece of the data and are long."
+        text = (
+            "Reward texts that make use of the given facts. Reward texts that voice every piece of the data. "
+            "Reward texts that are long and full."
+        )
         task = Task("quality", kind, Scale(0, 1))  # type: ignore[arg-type]
         verdict = OfflineJudge().score(task, [item], [criteria(text, "quality")], explain=True).explained[0]
         assert isinstance(verdict, Scored)
