@@ -20,27 +20,22 @@ MOST_STEPS = 10
 """A scale of more whole numbers than this is cut into `BANDS` equal parts: nobody writes 101 lines."""
 BANDS = 5
 
-_SEGMENT = re.compile(r"\n+|(?<=[.;!?])\s+|,\s+(?=\d+(?:\.\d+)?\s*[=:])")
+_SEGMENT = re.compile(r"\n+|(?<=[.;!?])[\s-]+|:\s+(?=[-*•]\s)|,\s+(?=\d+(?:\.\d+)?\s*[=:])")
 _DECORATION = re.compile(r"^(?:[\s*_`#>|•▪·]+|[-–—]\s+|\(?\d{1,2}\)\s+(?=[*_]*[A-Za-z]))+")
 _NUMBER = r"[-−]?\d+(?:[.,]\d+)?"
 _VALUE = (
     rf"(?P<low>{_NUMBER})(?:\s*(?:-|–|—|to|or|and|through)\s*(?P<high>{_NUMBER}))?"
-    rf"(?:\s*(?:/|out\s+of)\s*\d+(?:[.,]\d+)?)?(?:\s*(?:points?|stars?|marks?)\b)?"
+    rf"(?:\s*(?:/|out\s+of)\s*\d+(?:[.,]\d+)?)?(?P<unit>\s*(?:points?|stars?|marks?)\b)?(?:\s*[(\[][^)\]]{{1,60}}[)\]])?"
 )
-_LABEL = r"(?:\s*[(\[][^)\]]{1,60}[)\]])?"
-_NAME = r"(?:score|rating|grade|mark|level|point|star)s?"
-_GIVEN = r"\b(?:if|when|for|to|where|means|is|goes|indicates|describes|should|only|otherwise)\b"
 _FORMS = tuple(
     re.compile(form, re.IGNORECASE)
     for form in (
-        rf"{_VALUE}{_LABEL}\s*(?::|=|\||[-–—](?=\s)|\b(?:means|indicates|stands\s+for|goes\s+to)\b)",  # 5 (good): …
-        rf"{_VALUE}(?<=[A-Za-z]){_LABEL}\Z",  # 5 points, as a heading
-        rf"(?:an?\s+|the\s+)?{_NAME}(?:\s+(?:of|is|from|between|at))?\s*[:=]?\s*{_VALUE}{_LABEL}"
-        rf"\s*(?::|=|\||[-–—.,)]|{_GIVEN}|\Z)",  # Score 3 - …, A rating of 2 is …
-        rf"(?:give|assign|award|rate|choose|use|reserve|select)\w*\s+(?:(?:it|them|texts?|items?|the\s+\w+)\s+)?"
-        rf"(?:an?\s+)?(?:{_NAME}\s+(?:of\s+)?)?{_VALUE}{_LABEL}\s*(?::|{_GIVEN})",  # Give a 4 when …
-        rf"an?\s+{_VALUE}{_LABEL}\s*{_GIVEN}",  # A 5 goes to …
-        rf"[A-Za-z][A-Za-z ]{{0,40}}\s*[(\[]{_VALUE}[)\]]\s*(?::|=|[-–—])",  # Excellent (4-5): …
+        rf"^{_VALUE}\s*(?::|=|\||[-–—](?=\s)|\b(?:means|indicates|stands\s+for|goes\s+to)\b|(?(unit)$|(?!)))",  # 5 (good): …
+        rf"\ban?\s+{_VALUE}\s*\b(?:if|when|for|to|means|is|goes|indicates|describes)\b",  # A 5 goes to …
+        r"\b(?:score|rating|grade|mark|level|point|star|rate|get|give|assign|award|receive|earn|deserve|reserve)s?\b"
+        r"(?:\s+(?:it|them|texts?|an?|the|score|rating|grade|mark|of|is|from|between|at|as)\b)*"
+        rf"\s*[:=]?\s*{_VALUE}",  # Score 3 - …, with a rating of 2, gets a 4
+        rf"^[A-Za-z ]{{1,40}}[(\[]{_VALUE}[)\]]\s*[:=–—-]",  # Excellent (4-5): …
     )
 )
 
@@ -48,8 +43,9 @@ _FORMS = tuple(
 def pattern_of(text: str, scale: Scale) -> Pattern:
     """The pattern of a text of criteria on `scale`; a text without rubric lines, the empty one too, is holistic.
 
-    A rubric line opens with a number or a range within the scale ("5:", "Score 3 -", "A rating of 2", "4-5:"), on a
-    line or in a sentence of its own.  A range over the whole scale only names the scale; a bare "3." numbers a list.
+    A rubric line is a line or sentence that opens with a number or a range within the scale ("5:", "4-5:"), or that
+    names one as a score ("Score 3 -", "a text with a rating of 2", "gets a 4").  A range over the whole scale only
+    names the scale; a bare "3." numbers a list.
     """
     lines = list(_rubric_lines(text, scale))
     steps = _steps(scale)
@@ -61,7 +57,7 @@ def _rubric_lines(text: str, scale: Scale) -> Iterator[tuple[float, float]]:
     """(low, high) of the numbers that each rubric line of `text` is about."""
     for segment in _SEGMENT.split(text):
         line = re.sub(r"[*_`]", "", _DECORATION.sub("", segment))
-        number = next((hit for form in _FORMS if (hit := form.match(line))), None)
+        number = next((hit for form in _FORMS if (hit := form.search(line))), None)
         if number is None:
             continue
         low = _number(number["low"])

@@ -26,6 +26,9 @@ ONE_TO_FIVE = Scale(1, 5, 1.0)
         "- **5 (Excellent)**: ordered\n- **4 (Good)**: nearly\n- **3**: halting",
         "### 5 points\nAll follows.\n### 3 points\nSome does.\n### 1 point\nNone does.",
         "Rating: 5 - all.\nRating: 4 - most.\nRating: 1 - none.",
+        "A text with a score of 5 should flow. A text with a score of 3 should hold together. A score of 1: a heap.",
+        "- A text that flows gets a 5.\n- A text with slips gets a 4 or 4.5.\n- A heap gets a 1 or 2.",
+        "A possible rubric is: - 5: flows. - 4: mostly flows.- Score 3 if it halts.",
     ],
 )
 def test_a_line_for_half_of_the_steps_is_a_rubric(text: str) -> None:
@@ -44,6 +47,7 @@ def test_a_line_for_half_of_the_steps_is_a_rubric(text: str) -> None:
         "5: the best.\n4: nearly.\nEverything else lower.",  # two of five are less than half
         "7: off the scale.\n8: too.\n9: too.",
         "Texts with 2 or 3 slips may still be good; 4 is many.",
+        "The score of order ranges from 1 to 5, where 1 is the lowest. Texts get better with each link.",
     ],
 )
 def test_all_else_is_holistic(text: str) -> None:
