@@ -30,7 +30,7 @@ _VALUE = (
 _FORMS = tuple(
     re.compile(form, re.IGNORECASE)
     for form in (
-        rf"^{_VALUE}\s*(?::|=|\||[-–—](?=\s)|\b(?:means|indicates|stands\s+for|goes\s+to)\b|(?(unit)$|(?!)))",  # 5 (good): …
+        rf"^{_VALUE}\s*(?::|=|\||[-–—](?=\s)|\b(?:means|indicates|stands\s+for|goes\s+to)\b|(?(unit)$|(?!)))",
         rf"\ban?\s+{_VALUE}\s*\b(?:if|when|for|to|means|is|goes|indicates|describes)\b",  # A 5 goes to …
         r"\b(?:score|rating|grade|mark|level|point|star|rate|get|give|assign|award|receive|earn|deserve|reserve)s?\b"
         r"(?:\s+(?:it|them|texts?|an?|the|score|rating|grade|mark|of|is|from|between|at|as)\b)*"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from core.calibration.ablate import Ablation, AblationRow
-from core.calibration.analyse import Analyses, ByPattern, Line, Place, Scope, Trend
+from core.calibration.analyse import Analyses
 from core.calibration.records import Estimate
 from core.comparison.recheck import Recheck, RecheckSettings, newer_items, recheck
 from core.errors import JobError, UsageError
@@ -28,16 +28,7 @@ from core.store.store import Store
 from core.texts import text_length
 from core.wording import judge_words
 
-__all__ = [  # with the records that screens, which do not reach into the algorithms, take from here
-    "Ablation",
-    "AblationRow",
-    "Analyses",
-    "ByPattern",
-    "Line",
-    "Place",
-    "Scope",
-    "Trend",
-]
+__all__ = ["Ablation", "AblationRow", "Analyses"]  # for screens, which do not reach into the algorithms
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +45,14 @@ class AblationRequest:
     with_steps: bool = True
 
 
-def analyse_candidates(store: Store, run_id: str, scope: Scope = "complete") -> Analyses:
-    """Alignment by exemplar size, by length and by pattern of the candidates of a calibration; see `Analyses`.
+def analyse_candidates(store: Store, run_id: str) -> Analyses:
+    """Alignment by exemplar size, by length and by pattern of the candidates of a calibration.
 
     Raises as `load_calibration`.
     """
     from core.calibration.analyse import analyse
 
-    return analyse(load_calibration(store, run_id), scope)
+    return analyse(load_calibration(store, run_id))
 
 
 def estimate_ablation(store: Store, settings: Settings, request: AblationRequest) -> Estimate:

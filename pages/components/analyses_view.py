@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import streamlit as st
@@ -10,7 +9,7 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError
 from core.project_records import GoldenSummary, Run
-from core.projects.analyses import Analyses, Scope
+from core.projects.analyses import Analyses
 from core.report.figures.analyses import length_figure, pattern_figure, size_figure
 from core.wording import judge_words
 from pages.components import charts, run_choice, state
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from core.report.figures import Drawing
 
 
-SCOPES: tuple[Scope, ...] = ("complete", "common")
 PARTS, LOOKS = QUESTIONS = ("With and without each part", "What the criteria looked like")
 
 
@@ -77,25 +75,15 @@ def _choose_run(page: Opened, golden: GoldenSummary, aspect: str, runs: list[Run
 # ── what the candidates looked like ──────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True)
-class _Drawn:
-    analyses: Analyses
-    size: Drawing
-    length: Drawing
-    pattern: Drawing
-
-
 @st.cache_resource(max_entries=32, show_spinner=False)
-def _analysed(_page: Opened, run_id: str, scope: Scope) -> _Drawn:
-    """A finished calibration does not change, so its analyses are made once."""
-    analyses = projects.analyse_candidates(_page.store, run_id, scope)
-    pool = analyses.pool
-    return _Drawn(
-        analyses,
-        size_figure(pool),
-        length_figure(pool, analyses.by_length),
-        pattern_figure(pool, analyses.by_pattern.groups),
-    )
+def _analysed(_page: Opened, run_id: str) -> tuple[Analyses, dict[str, Drawing]]:
+    """Analyse a finished calibration once, for it does not change."""
+    found = projects.analyse_candidates(_page.store, run_id)
+    return found, {
+        "**By exemplar size** (drafts)": size_figure(found),
+        "**By length**": length_figure(found),
+        "**Holistic or specific**": pattern_figure(found),
+    }
 
 
 def _run_words(run: Run) -> str:
@@ -104,53 +92,27 @@ def _run_words(run: Run) -> str:
 
 
 def _draw_candidates(page: Opened, run: Run) -> None:
-    drawn = {scope: _analysed(page, run.run_id, scope) for scope in SCOPES}
-    scope: Scope = "complete"
-    if drawn["common"].analyses.pool.n_items == drawn["complete"].analyses.pool.n_items:
-        st.text(scope_words(drawn[scope].analyses))
-    else:
-        scope = st.radio(
-            "Compare",
-            SCOPES,
-            key=state.widget("analyses_scope"),
-            format_func=lambda option: scope_words(drawn[option].analyses),
-            help="Alignments on few items are no match for those on all, so the two are never mixed.",
+    found, figures = _analysed(page, run.run_id)
+    if not found.places:
+        st.info(
+            f"None of the {found.n_candidates} candidates has an alignment. Calibrate with a larger budget, or on "
+            "items that the judge tells apart.",
+            icon=":material/info:",
         )
-    chosen = drawn[scope]
-    if not chosen.analyses.pool.places:
-        st.info(f"There is nothing to analyse: {chosen.analyses.pool.why_empty}", icon=":material/info:")
         return
-    st.caption(
-        "On calibration items, whose labels shaped and chose these criteria: what made them win here, not how good "
-        "they are."
+    undefined = f" Another {found.n_undefined} have no defined alignment there." if found.n_undefined else ""
+    st.text(
+        f"{len(found.places)} of {found.n_candidates} candidates, compared on the {found.n_items:,} calibration items "
+        f"that all of them were scored on.{undefined}"
     )
-    left, right = st.columns(2, gap="medium")
-    with left:
-        st.markdown("**By exemplar size** (drafts)")
-        charts.place(chosen.size, key="analyses_by_size", alt="Alignment of drafts by exemplar size")
-        st.text(chosen.analyses.by_size.sentence)
-    with right:
-        st.markdown("**By length**")
-        charts.place(chosen.length, key="analyses_by_length", alt="Alignment by length of the criteria in words")
-        st.text(chosen.analyses.by_length.sentence)
-    left, right = st.columns(2, gap="medium", vertical_alignment="center")
-    with left:
-        st.markdown("**Holistic or specific**")
-        charts.place(chosen.pattern, key="analyses_by_pattern", alt="Alignment of holistic and specific criteria")
-    with right:
-        st.text(chosen.analyses.by_pattern.sentence)
-        st.caption(
-            "Specific criteria have a rubric line for at least half of the scale's steps, such as “5: …” or "
-            "“Score 3 - …”; holistic ones say what good and bad items have in common."
-        )
-
-
-def scope_words(analyses: Analyses) -> str:
-    """What is compared, with its counts, e.g. "8 of 132 candidates are complete: scored on all 800 …"."""
-    pool = analyses.pool
-    n = len(pool.places) + pool.n_undefined
-    undefined = f" ({pool.n_undefined} undefined)" if pool.n_undefined else ""
-    if pool.scope == "complete":
-        verb = "is" if n == 1 else "are"
-        return f"{n} of {pool.n_candidates} candidates {verb} complete: scored on all {pool.n_items:,} items{undefined}"
-    return f"{n} of {pool.n_candidates} candidates on the first {pool.n_items:,} items, scored by all{undefined}"
+    st.caption("These labels shaped and chose the criteria: the plots show what won here, not how good it is.")
+    places = [*st.columns(2, gap="medium"), st.columns(2, gap="medium")[0]]
+    for column, (title, figure) in zip(places, figures.items(), strict=True):
+        with column:
+            st.markdown(title)
+            charts.place(figure, key=f"analyses_{figure.name}", alt=title.strip("*"))
+    st.caption(f"Length: {found.by_length.sentence}")
+    st.caption(
+        "Specific criteria have a rubric line for at least half of the scale's steps, such as “5: …” or "
+        "“Score 3 - …”; holistic ones say what good and bad items have in common."
+    )

@@ -29,7 +29,7 @@ from core.stats.claims import estimate, number, signed, signed_range
 
 if TYPE_CHECKING:
     from core.calibration.ablate import AblationRow
-    from core.calibration.analyse import Kind, Line, PatternGroup, Pool
+    from core.calibration.analyse import Analyses, Kind, Line, PatternGroup
 
 LEAST_FOR_BOX = 5
 """Quartiles of fewer candidates than this say less than the points themselves."""
@@ -95,16 +95,16 @@ def _around_zero(rows: Sequence[AblationRow]) -> tuple[float, float]:
 # ── what the candidates looked like ──────────────────────────────────────────────────────────────────────────
 
 
-def size_figure(pool: Pool) -> Drawing:
+def size_figure(found: Analyses) -> Drawing:
     """Drafts by exemplar size: every draft a point, the median a bar, a box where there are at least 5 of them."""
-    drafts = [place for place in pool.places if place.kind == "draft"]
+    drafts = [place for place in found.places if place.kind == "draft"]
     sizes = sorted({draft.exemplars for draft in drafts})
     groups = [np.array([draft.value for draft in drafts if draft.exemplars == size]) for size in sizes]
     panel = Panel.sized(HALF, _HIGH, _sides(len(sizes)), _near([draft.value for draft in drafts]), below=2)
     names = [
         (float(k), (f"{size:g}", f"n = {own.size}")) for k, (size, own) in enumerate(zip(sizes, groups, strict=True))
     ]
-    title, measure = "exemplars a draft was drawn from", measure_name(pool.statistic, pool.level)
+    title, measure = "exemplars a draft was drawn from", measure_name(found.statistic, found.level)
     parts = list(panel.ground(title, measure, x_ticks=names))
     for k, own in enumerate(groups):
         low, middle, high = np.percentile(own, [25, 50, 75]).tolist()
@@ -122,16 +122,17 @@ def size_figure(pool: Pool) -> Drawing:
     return drawing("by_size", "Drafts by exemplar size", f"{'; '.join(said) or 'None'}.", (HALF, _HIGH), parts)
 
 
-def length_figure(pool: Pool, fit: Line) -> Drawing:
+def length_figure(found: Analyses) -> Drawing:
     """Alignment over the length of the criteria in words, with the regression line and the 95 % band of its mean."""
-    lengths, values = [place.words for place in pool.places] or [0], [place.value for place in pool.places]
+    fit = found.by_length
+    lengths, values = [place.words for place in found.places] or [0], [place.value for place in found.places]
     margin = max(3.0, 0.05 * (max(lengths) - min(lengths)))
-    looks = [(name, colour, [place for place in pool.places if place.kind == name]) for name, colour in _KINDS]
+    looks = [(name, colour, [place for place in found.places if place.kind == name]) for name, colour in _KINDS]
     signs = [Sign(name, colour) for name, colour, own in looks if own]
     signs += [Sign("least squares, 95 % band" if fit.low else "least squares", INK, None)] if fit.middle else []
     across, upwards = (min(lengths) - margin, max(lengths) + margin), _near([*values, *_inside(fit, values)])
     panel = Panel.sized(HALF, _HIGH, across, upwards, signs=signs)
-    parts = list(panel.ground("words in the criteria", measure_name(pool.statistic, pool.level)))
+    parts = list(panel.ground("words in the criteria", measure_name(found.statistic, found.level)))
     if fit.low:
         around = [*zip(fit.words, fit.high, strict=True), *list(zip(fit.words, fit.low, strict=True))[::-1]]
         parts.append(area([panel.at(x, y) for x, y in around], BLUE))
@@ -146,16 +147,17 @@ def length_figure(pool: Pool, fit: Line) -> Drawing:
 _KINDS: tuple[tuple[Kind, str], ...] = (("draft", BLUE), ("refinement", TEAL), ("fitted strengths", AMBER))
 
 
-def pattern_figure(pool: Pool, groups: Sequence[PatternGroup]) -> Drawing:
+def pattern_figure(found: Analyses) -> Drawing:
     """Groups of criteria: every one a point, the mean a diamond with its interval; an empty group keeps its place."""
+    groups = found.by_pattern
     ends = [end for group in groups if group.interval for end in (group.interval.low, group.interval.high)]
-    upwards = _near([*(place.value for place in pool.places), *ends])
+    upwards = _near([*(place.value for place in found.places), *ends])
     panel = Panel.sized(HALF, _HIGH, _sides(len(groups)), upwards, below=2)
     names = [(float(k), (group.pattern, f"n = {group.n}")) for k, group in enumerate(groups)]
-    measure = measure_name(pool.statistic, pool.level)
+    measure = measure_name(found.statistic, found.level)
     parts = list(panel.ground("pattern of the criteria", measure, x_ticks=names))
     for k, group in enumerate(groups):
-        own = [place.value for place in pool.places if place.pattern == group.pattern]
+        own = [place.value for place in found.places if place.pattern == group.pattern]
         parts += panel.marks([(k + _shift(i), value) for i, value in enumerate(own)], PALE, size=4)
         parts += _mean(panel, k, group)
     said = [f"{group.pattern}: mean {number(group.mean)}, n = {group.n}" for group in groups]

@@ -240,8 +240,3 @@ def test_a_calibration_that_is_not_done_cannot_be_ablated(
         projects.start_ablation(store, settings, replace(offline, run_id=run_id))
     with pytest.raises(JobError, match="no calibration result"):
         projects.analyse_candidates(store, run_id)
-
-
-def test_analyses_come_from_the_store(store: Store, offline: AblationRequest) -> None:
-    whole, common = (projects.analyse_candidates(store, offline.run_id, scope) for scope in ("complete", "common"))
-    assert len(whole.pool.places) < len(common.pool.places) == common.pool.n_candidates

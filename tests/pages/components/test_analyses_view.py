@@ -1,4 +1,4 @@
-"""Ablations and analyses on screen, against a real store: nothing there yet, estimate, waiting, table, case study."""
+"""Ablations and analyses on screen, against a real store: nothing there yet, estimate, waiting, table, plots."""
 
 from __future__ import annotations
 
@@ -75,17 +75,7 @@ def test_the_button_starts_a_run_whose_table_stands_beside_its_figure_and_says_w
     assert not has_button(screen, "Run the ablations")
 
 
-def test_complete_candidates_and_all_on_their_first_items_are_never_mixed(show: Callable[..., AppTest]) -> None:
+def test_candidates_are_plotted_on_the_items_that_all_of_them_were_scored_on(show: Callable[..., AppTest]) -> None:
     screen = choose(show(), "Question", "What the criteria looked like")
     assert len(screen.get("image")) == 3
-    choice = screen.radio[0]
-    complete, common = choice.options
-    assert "complete: scored on all 48 items" in complete
-    assert "scored by all" in common
-    before = texts(screen)
-    choice.set_value("common").run()
-    after = texts(screen)
-    assert before != after
-    assert "(permutation), 12 drafts" in after  # the quick preset drafts 12, all scored on the first items
-    assert "There is nothing to compare: all " in after
-    assert "are holistic." in after
+    assert "candidates, compared on the 48 calibration items" in texts(screen)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from core.calibration.ablate import AblationRow
-from core.calibration.analyse import Line, PatternGroup, Place, Pool
+from core.calibration.analyse import Analyses, Line, PatternGroup, Place, by_pattern
 from core.calibration.variants import VariantKey
-from core.records import Interval, Origin
+from core.records import Interval
 from core.report.figures.analyses import ablation_figure, length_figure, pattern_figure, size_figure
 from core.report.figures.style import AMBER, BLUE, INK, PALE, QUIET, TEAL
 from tests.core.report.figures.conftest import Drawn, aligned
@@ -20,14 +22,15 @@ def variant(key: VariantKey, held_out: float | None, **difference: object) -> Ab
     return AblationRow(key, "", ("c",), aligned(0.5, 0.4, 0.6), aligned(held_out), **difference)
 
 
-def pool_of(*places: Place) -> Pool:
-    return Pool("complete", "spearman", "sample", 80, len(places), places)
+NO_LINE = Line(0, None, None)
 
 
-def place(
-    value: float, *, origin: Origin = "draft", size: int = 4, words: int = 10, pattern: str = "holistic"
-) -> Place:
-    return Place("c", origin, 0, size, words, pattern, value)
+def found(*places: Place, line: Line = NO_LINE) -> Analyses:
+    return Analyses("spearman", "sample", 80, len(places), 0, places, line, by_pattern(places))
+
+
+def place(value: float, *, kind: str = "draft", size: int = 4, words: int = 10) -> Place:
+    return Place("c", kind, size, words, "holistic", value)  # type: ignore[arg-type]
 
 
 def test_variants_stand_below_the_final_judge_with_both_sides():
@@ -64,7 +67,7 @@ def test_an_undefined_variant_keeps_its_line_and_has_no_point():
 def test_few_drafts_of_a_size_get_a_median_and_many_a_box():
     """Sizes 4 (five drafts: a box with quartiles .2 and .4 around .3) and 8 (two: a bar at their middle, .5)."""
     drafts = [place(0.1 * k, size=4) for k in range(1, 6)] + [place(value, size=8) for value in (0.4, 0.6)]
-    drawn = Drawn(size_figure(pool_of(*drafts, place(0.9, origin="refine"))))
+    drawn = Drawn(size_figure(found(*drafts, place(0.9, kind="refinement"))))
     (quartiles,) = drawn.all("rect", fill=PALE)
     top, height = float(quartiles.get("y")), float(quartiles.get("height"))
     assert (drawn.y(top), drawn.y(top + height)) == pytest.approx((0.4, 0.2), **NEAR)
@@ -77,8 +80,7 @@ def test_few_drafts_of_a_size_get_a_median_and_many_a_box():
 
 def test_the_band_lies_around_the_line():
     line = Line(2, 0.25, None, (10, 50, 90), (0.2, 0.3, 0.4), (0.1, 0.25, 0.3), (0.3, 0.35, 0.5))
-    pool = pool_of(place(0.2, words=10), place(0.4, words=90, origin="refine"))
-    drawn = Drawn(length_figure(pool, line))
+    drawn = Drawn(length_figure(found(place(0.2, words=10), place(0.4, words=90, kind="refinement"), line=line)))
     (shape,) = drawn.all("polygon", fill=BLUE)
     corners = [drawn.y(float(corner.split(",")[1])) for corner in shape.get("points").split()]
     assert corners == pytest.approx([0.3, 0.35, 0.5, 0.3, 0.25, 0.1], **NEAR)
@@ -89,20 +91,18 @@ def test_the_band_lies_around_the_line():
 
 
 def test_a_line_without_a_band_and_points_without_a_line():
-    pool, none = pool_of(place(0.2)), Line(0, None, None)
-    line = Drawn(length_figure(pool, Line(1, 0.1, None, (10, 20), (0.1, 0.2))))
+    line = Drawn(length_figure(found(place(0.2), line=Line(1, 0.1, None, (10, 20), (0.1, 0.2)))))
     assert (len(line.all("polygon")), len(line.all("polyline"))) == (0, 1)
-    assert not Drawn(length_figure(pool, none)).all("polyline")
-    assert not Drawn(length_figure(pool_of(), none)).all("circle")
+    assert not Drawn(length_figure(found(place(0.2)))).all("polyline")
+    assert not Drawn(length_figure(found())).all("circle")
 
 
 def test_an_empty_pattern_keeps_its_place_and_says_none():
-    groups = [PatternGroup("holistic", 2, 0.2, Interval(0.1, 0.3)), PatternGroup("specific", 0, None, None)]
-    drawn = Drawn(pattern_figure(pool_of(place(0.1), place(0.3)), groups))
+    groups = (PatternGroup("holistic", 2, 0.2, Interval(0.1, 0.3)), PatternGroup("specific", 0, None, None))
+    drawn = Drawn(pattern_figure(replace(found(place(0.1), place(0.3)), by_pattern=groups)))
     assert {"holistic", "n = 2", "specific", "n = 0", "0.200", "none"} <= set(drawn.texts)
     assert len(drawn.all("polygon", fill=TEAL)) == 1
     (whisker,) = drawn.all("line", stroke=TEAL)
     assert [drawn.y(float(whisker.get(end))) for end in ("y1", "y2")] == pytest.approx([0.1, 0.3], **NEAR)
     assert drawn.says == "holistic: mean 0.20, n = 2; specific: mean —, n = 0."
-    assert Drawn(pattern_figure(pool_of(), [])).texts[0] == MEASURE
-    assert not Drawn(size_figure(pool_of())).all("circle")
+    assert not Drawn(size_figure(found())).all("circle")

@@ -12,7 +12,7 @@ import pytest
 from lxml import etree
 
 from core.calibration.ablate import AblationRow
-from core.calibration.analyse import Line, PatternGroup, Place, Pool
+from core.calibration.analyse import Analyses, Line, PatternGroup, Place
 from core.calibration.records import TracePoint
 from core.records import Interval, Scale
 from core.report import figures
@@ -62,14 +62,18 @@ from tests.core.report.figures.conftest import NOW, SVG, aligned
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 GOOD, ENDS, ONE = aligned(0.5, 0.4, 0.6), Interval(0.4, 0.6), np.array([1.0])
-POOL = Pool("complete", "spearman", "sample", 8, 1, (Place("c", "draft", 0, 4, 9, HOSTILE, 0.1),))
+FOUND = Analyses(
+    *("spearman", "sample", 8, 1, 0, (Place("c", "draft", 4, 9, HOSTILE, 0.1),)),
+    Line(0, None, None),
+    (PatternGroup(HOSTILE, 1, 0.1, None),),
+)
 HEAT = Heat((0,), (HOSTILE,), np.array([[0.1]]), (0, HOSTILE))
 SPOTS = [Spot(HOSTILE, 5.0, 2.0, "too strict")]
 FIGURES = {
     "ablation": lambda: ablation_figure([AblationRow(HOSTILE, "", (), GOOD, GOOD, -0.1, ENDS)], measure="m"),
-    "size": lambda: size_figure(POOL),
-    "length": lambda: length_figure(POOL, Line(0, None, None)),
-    "pattern": lambda: pattern_figure(POOL, [PatternGroup(HOSTILE, 1, 0.1, None)]),
+    "size": lambda: size_figure(FOUND),
+    "length": lambda: length_figure(FOUND),
+    "pattern": lambda: pattern_figure(FOUND),
     "leaderboard": lambda: leaderboard_figure(
         [JudgeMark(HOSTILE, "imported", aligned(None, reason=HOSTILE), GOOD)], GOOD, measure="m"
     ),
