@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy import stats as scipy_stats
 
-from core.errors import UsageError
 from core.stats import AnnotatorTest, annotator_test, annotator_test_words
 from core.stats.annotator_test import benjamini_yekutieli, mean_below
 from core.stats.claims import LEAST_DUELS
@@ -85,20 +84,6 @@ def test_thresholds_of_benjamini_and_yekutieli():
     assert benjamini_yekutieli([]).tolist() == []
 
 
-def test_size_of_the_t_test_where_the_mean_is_epsilon():
-    rng = np.random.default_rng(0)
-    drawn = rng.choice([1.0, 0.0, -1.0], size=(1_500, 100), p=[0.4, 0.35, 0.25])
-    rejected = np.mean([mean_below(row, 0.15)[0] <= 0.05 for row in drawn])
-    assert rejected == pytest.approx(0.05, abs=2 * (0.05 * 0.95 / 1_500) ** 0.5)
-
-
-def test_equal_differences_leave_nothing_to_doubt():
-    assert mean_below([0.0] * LEAST_DUELS, 0.15) == (0.0, "t over items")
-    assert mean_below([1.0] * LEAST_DUELS, 0.15) == (1.0, "t over items")
-    assert mean_below([], 0.15) == (None, "Wilcoxon over items")
-    assert mean_below([0.0, 0.0], 0.0) == (1.0, "Wilcoxon over items")
-
-
 def people(n_items: int, n_raters: int = 3, seed: int = 1) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     truth = rng.normal(size=n_items)
@@ -160,15 +145,3 @@ def test_undefined_says_why(ratings, reason):
     assert (outcome.omega, outcome.rho, outcome.passes) == (None, None, None)
     assert reason in annotator_test_words(outcome)
     assert outcome.as_json()["omega"] is None
-
-
-def test_bad_input_is_refused():
-    ratings, judge = people(10)
-    with pytest.raises(UsageError, match="from 0 to under 1"):
-        outcome_of(ratings, judge, epsilon=1.5)
-    with pytest.raises(UsageError, match="nothing to standardise"):
-        outcome_of(ratings, judge, nominal=True, standardise=True)
-    with pytest.raises(UsageError, match="infinity"):
-        outcome_of(ratings * np.inf, judge)
-    with pytest.raises(ValueError, match="one entry per item"):
-        outcome_of(ratings, judge[:5])

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
-from core.records import Alignment, Interval, Measure, canonical_json
+from core.records import Measure, canonical_json
 from core.stats import LabelledItems, holm, paired_difference
-from core.stats.alignment import Difference
-from core.stats.bar import Bar, bar_beside
+from core.stats.bar import bar_beside
 
 MEASURE = Measure("spearman", "dataset")
 
@@ -41,26 +38,6 @@ def test_each_claim_is_made_where_it_is_shown_and_only_there():
     assert "is not shown" in words.words(2) or "agrees as well" in words.words(2)
     weak = bar_beside(nothing, 240, np.stack([worse]), items, MEASURE)
     assert "as well" not in weak.words(0)  # a bar by chance is no bar
-
-
-@pytest.mark.parametrize(
-    ("low", "p", "why"),
-    [
-        (0.20, 0.032, "p = 0.032, and it takes 0.025."),
-        (0.01, 0.008, "its own agreement, 0.42 [0.01, 0.71], would have to exceed 0.05 beyond chance."),
-        (0.01, 0.032, "p = 0.032, and it takes 0.025."),
-    ],
-)
-def test_a_difference_that_looks_shown_and_is_not_says_what_it_takes(low: float, p: float, why: str) -> None:
-    def aligned(value: float, low: float, high: float) -> Alignment:
-        return Alignment("spearman", "dataset", value, 30, interval=Interval(low, high))
-
-    regression, judge = aligned(-0.31, -0.64, 0.12), aligned(0.42, low, 0.71)
-    gap = Difference(0.72, Interval(0.07, 1.2), p, 30, judge, regression)
-    said = Bar(regression, 24, (gap,)).words(0)
-    assert "is not shown" in said and why in said
-    none = replace(gap, value=0.1, interval=Interval(-0.2, 0.4), p=0.4)
-    assert "takes" not in (alike := Bar(regression, 24, (none,)).words(0)) and "would have" not in alike
 
 
 def test_without_a_test_nothing_is_claimed():

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy import stats as scipy_stats
 
-from core.errors import UsageError
 from core.records import Measure
 from core.stats import (
     LEAST_SOURCES,
@@ -105,17 +104,6 @@ def test_by_hand():
     assert [rater.value for rater in ceiling.by_rater] == pytest.approx([0.8, 0.8])
 
 
-def test_raters_count_by_what_they_rated():
-    # The first two rated all 40 items alike; the third rated 4 of them backwards.
-    truth = np.arange(40.0)
-    ratings = np.stack([truth, truth, np.full(40, NAN)])
-    ratings[2, :4] = [3, 2, 1, 0]
-    ceiling = left_out(ratings, "spearman", "dataset")
-    first, second, third = (rater.value for rater in ceiling.by_rater)
-    assert third == pytest.approx(-1.0)
-    assert ceiling.alignment.value == pytest.approx((40 * first + 40 * second - 4) / 84)
-
-
 def test_order_of_items_and_raters_does_not_matter():
     ratings, sources, systems = draw(2, holes=0.2)
     order = np.random.default_rng(5).permutation(sources.size)
@@ -124,36 +112,6 @@ def test_order_of_items_and_raters_does_not_matter():
     assert turned.value == pytest.approx(plain.value, abs=1e-12)
     assert (turned.interval.low, turned.interval.high) == pytest.approx((plain.interval.low, plain.interval.high))
     assert (turned.n, turned.n_groups, turned.n_left_out) == (plain.n, plain.n_groups, plain.n_left_out)
-
-
-@pytest.mark.parametrize(
-    ("ratings", "words"),
-    [
-        ([[1, 2, 3]], "only one rater"),
-        ([[1, 2, NAN], [NAN, NAN, 3]], "no item has ratings by two raters"),
-        ([[2, 2, 2], [2, 2, 2]], "all labels are equal"),
-    ],
-)
-@pytest.mark.parametrize("level", ["dataset", "sample", "system"])
-def test_undefined_says_why(ratings, words, level):
-    found = left_out(ratings, "spearman", level).alignment
-    assert (found.value, found.interval, found.n) == (None, None, 0)
-    assert found.reason
-    if level == "dataset":
-        assert words in found.reason
-
-
-@pytest.mark.parametrize("judge", [None, [1.0, 2.0]])
-def test_bad_arrays_are_refused(judge):
-    def measured(ratings, sources=None):
-        if judge is None:
-            return left_out(ratings, "pearson", "dataset", groups=(sources,))
-        return beside(ratings, judge, "pearson", "dataset", sources=sources)
-
-    with pytest.raises(UsageError, match="infinity"):
-        measured([[1, np.inf], [1, 2]])
-    with pytest.raises(ValueError, match="one entry per item"):
-        measured([[1, 2], [1, 2]], [0])
 
 
 # ── a judge beside people ────────────────────────────────────────────────────────────────────────────────────
@@ -264,19 +222,6 @@ def test_a_judge_that_cannot_be_set_beside_people_says_why(ratings, judge, reaso
     assert reason in standing.reason
     assert reason in beside_people_words(standing, MEASURE)
     assert standing.as_json()["difference"] is None
-
-
-def test_one_source_has_a_value_and_no_interval():
-    ratings, judge, _ = drawn()
-    standing = beside(ratings, judge, "spearman", "dataset", sources=np.zeros(judge.size))
-    assert standing.difference is not None
-    assert (standing.interval, standing.p) == (None, None)
-
-
-def test_many_sources_are_deleted_in_blocks():
-    ratings, judge, _ = drawn(n_sources=450, per=1)
-    standing = beside(ratings, judge, "spearman", "dataset")
-    assert "450 sources in 200 blocks, t with 199 degrees of freedom" in standing.interval.method
 
 
 @pytest.mark.parametrize(("noise", "standing"), [(0.3, "above"), (0.95, "level"), (3.0, "below")])

@@ -1,12 +1,66 @@
-"""A claim follows from the test, whatever the point value is."""
+"""A claim follows from the test, whatever the point value is; figures follow the exact value."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from core.records import Alignment, Interval
-from core.stats import Difference, claim, difference_figures, gain_words, p_figure
-from core.stats.claims import p_short_of
+from core.records import Interval, Scale
+from core.stats import claim
+from core.stats.claims import HALF_ALPHA, p_cell, p_figure
+from core.stats.system_means import JudgedItems, system_means
+
+LIKERT = Scale(1, 5, 1)
+
+
+@pytest.mark.parametrize(
+    ("p", "words"),
+    [
+        (0.0496, "p = 0.0496"),
+        (0.0504, "p = 0.0504"),
+        (0.04996, "p = 0.04996"),
+        (0.050004, "p = 0.050004"),
+        (0.05, "p = 0.050"),
+        (0.012, "p = 0.012"),
+        (0.0312, "p = 0.031"),
+        (0.00099, "p < 0.001"),
+        (0.99951, "p = 1"),
+        (None, "no p"),
+        (float("nan"), "no p"),
+    ],
+)
+def test_a_p_is_written_so_that_its_side_of_the_limit_shows(p: float | None, words: str) -> None:
+    assert p_figure(p, "no p") == words
+    assert p is None or np.isnan(p) or p_cell(p) == words.removeprefix("p ").removeprefix("= ")
+
+
+@pytest.mark.parametrize("p", [0.02501, 0.0253, 0.0496, 0.04999])
+def test_a_p_that_falls_short_of_a_stricter_limit_names_it(p: float) -> None:
+    words = p_figure(p, limit=HALF_ALPHA)
+    assert words.endswith(", and it takes 0.025") and not words.startswith(("p = 0.025,", "p = 0.050,"))
+    assert claim(0.2, Interval(0.1, 0.3), p, alpha=HALF_ALPHA) == "open"
+    assert claim(0.2, Interval(0.1, 0.3), p) == "higher"
+
+
+def test_corrected_means_stay_on_the_scale_and_differences_within_its_width() -> None:
+    """Labels of A near 5 and verdicts that say more: uncut, the corrected mean and its interval pass 5."""
+    rng = np.random.default_rng(0)
+    n, n_labelled = 80, 12
+    scores = np.concatenate([np.clip(rng.normal(4.0, 1.2, n), 1, 5), np.clip(rng.normal(1.6, 0.8, n), 1, 5)])
+    labels = np.full(2 * n, np.nan)
+    for start, base in ((0, 5.0), (n, 1.0)):
+        labels[start : start + n_labelled] = np.where(np.arange(n_labelled) < 2, base + np.sign(3 - base), base)
+    systems = np.repeat([0, 1], n).astype(np.intp)
+    means = system_means(JudgedItems(labels, scores, np.arange(2 * n), systems, ("A", "B"), LIKERT))
+    for system in means.systems:
+        for mean in (system.corrected, system.labels_only, system.judge_only):
+            assert mean.value is not None and mean.interval is not None
+            assert 1.0 <= mean.interval.low <= mean.value <= mean.interval.high <= 5.0
+    (pair,) = means.differences
+    values = {system.name: system.corrected.value for system in means.systems}
+    assert pair.value == pytest.approx(values[pair.a] - values[pair.b])
+    for ends in (pair.interval, pair.tested):
+        assert ends is not None and -4.0 <= ends.low <= pair.value <= ends.high <= 4.0
 
 
 @pytest.mark.parametrize(
@@ -25,46 +79,3 @@ from core.stats.claims import p_short_of
 )
 def test_only_a_test_makes_a_claim(value, interval, p, shown):
     assert claim(value, None if interval is None else Interval(*interval), p) == shown
-
-
-def test_a_p_that_falls_short_is_never_rounded_to_what_it_takes():
-    assert p_short_of(0.032, 0.025) == "p = 0.032, and it takes 0.025"
-    assert p_short_of(0.0053, 0.005) == "p = 0.0053, and it takes 0.005"
-    assert p_short_of(0.01500004, 0.015) == "p = 0.01500004, and it takes 0.015"
-
-
-def a_gain(value: float | None, p: float | None) -> Difference:
-    sides = (Alignment("spearman", "sample", 0.44, 55), Alignment("spearman", "sample", 0.38, 55))
-    interval = None if value is None else Interval(value - 0.04, value + 0.04)
-    return Difference(value, interval, p, 55, *sides, reason="first judge: all scores are equal")
-
-
-@pytest.mark.parametrize(
-    ("value", "p", "words"),
-    [
-        (
-            0.06,
-            0.003,
-            "The criteria bring a gain over no criteria on held-out items: +0.06 [+0.02, +0.10], p = 0.003",
-        ),
-        (-0.06, 0.003, "The criteria lower the alignment"),
-        (0.06, 0.3, "A gain over no criteria is not shown"),
-        (
-            0.06,
-            None,
-            "cannot be told: +0.06 [+0.02, +0.10], no test: that takes at least 8 sources, and a",
-        ),
-        (None, None, "is undefined on held-out items: first judge: all scores are equal."),
-    ],
-)
-def test_the_gain_is_told_with_its_test_and_its_items(value, p, words):
-    said = gain_words(a_gain(value, p))
-    assert words in said
-    assert ("on the 55 items that both scored (0.44 and 0.38)" in said) == (value is not None)
-
-
-def test_figures_are_whole():
-    assert difference_figures(None, None, None) == "undefined"
-    assert difference_figures(0.05, None, 0.0004) == "+0.05, p < 0.001"
-    assert difference_figures(0.05, None, None, "they differ nowhere") == "+0.05, no p (they differ nowhere)"
-    assert [p_figure(1.0), p_figure(0.9996), p_figure(0.5)] == ["p = 1", "p = 1", "p = 0.500"]

@@ -8,17 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.errors import JudgeError
 from core.records import FloatArray, Item, Scale
 from core.stats import fit_isotonic
 from core.stats.conformal import (
     JudgedItems,
-    VerdictIntervals,
-    criteria_spread,
     fit_intervals,
     least_sources,
     source_quantile,
-    to_points,
     worth_in_items,
 )
 from core.stats.expected_error import FEATURES, ExpectedError, crossed_errors, fit_expected_error, known_features
@@ -68,21 +64,10 @@ def test_the_width_follows_what_makes_verdicts_unsure() -> None:
     assert errors[sure].mean() < 0.6 * errors[~sure].mean()
 
 
-def test_without_anything_to_tell_them_apart_all_are_about_as_sure() -> None:
-    _, expected = given(judged(1, 100, 4), judged(2, 100, 4), 0.9)
-    assert expected.std() < 0.2 * expected.mean()
-
-
 def test_the_quantile_of_single_items_is_the_finite_sample_one() -> None:
     # 9 scores, 90 %: the ceil(10 * .9) = 9th; 19, 95 %: the 19th; 39 of 90 %: ceil(40 * .9) = 36th
     for n, coverage, place in ((9, 0.9, 9), (19, 0.95, 19), (39, 0.9, 36)):
         assert source_quantile(np.arange(1.0, n + 1), np.arange(n), coverage) == pytest.approx(place)
-
-
-def test_between_two_errors_the_quantile_is_interpolated() -> None:
-    # 24 errors, 90 %: (24 + 1) * .9 = 22.5, half way from the 22nd to the 23rd
-    errors = np.arange(1.0, 25.0) ** 2
-    assert source_quantile(errors, np.arange(24), 0.9) == pytest.approx((22**2 + 23**2) / 2)
 
 
 def test_intervals_of_few_sources_hold_no_more_than_they_say() -> None:
@@ -111,14 +96,6 @@ def test_errors_that_are_alike_within_a_source_are_worth_its_number() -> None:
     assert worth_in_items(sources % 3 == 0, sources) == 10
     assert worth_in_items(np.arange(80) % 2 == 0, sources) == 80
     assert worth_in_items(np.arange(5) % 2 == 0, np.arange(5)) == 5
-
-
-def test_intervals_are_taken_to_the_points_between_their_ends() -> None:
-    ends = np.array([[1.2, 2.0, 2.3, -3.0, np.nan], [3.9, 4.0, 2.7, 9.0, np.nan]])
-    low, high = to_points(ends, np.array([2.5, 3.0, 2.4, 3.0, np.nan]), SCALE)
-    assert low.tolist()[:4] == [2, 2, 2, 1]  # 2.3 to 2.7 hold no point: the nearest to 2.4
-    assert high.tolist()[:4] == [3, 4, 2, 5]
-    assert np.isnan(low[4])
 
 
 def test_yes_and_no_give_sets_that_hold_the_answer() -> None:
@@ -168,36 +145,6 @@ def test_few_sources_give_narrow_coverages_alone() -> None:
     assert np.isnan(intervals.around(np.array([3.0]), np.array([0.4]), SCALE, 0.9)).all()
 
 
-def test_unread_items_play_no_part() -> None:
-    whole = judged(1, 40, 3)
-    scores = whole.scores.copy()
-    scores[:30] = np.nan
-    assert fit_intervals(replace(whole, scores=scores), SCALE) == fit_intervals(whole.take(np.arange(30, 120)), SCALE)
-
-
-def test_a_coverage_between_two_takes_the_higher() -> None:
-    intervals = fit_intervals(judged(1, 40, 3), SCALE)
-    assert intervals.quantile(0.85) == intervals.quantile(0.9)
-    assert intervals.quantile(0.999) is None
-
-
-def test_json_comes_back() -> None:
-    intervals = fit_intervals(judged(1, 40, 3), SCALE)
-    again = VerdictIntervals.from_json(intervals.as_json())
-    assert again.as_json() == intervals.as_json()
-    assert list(again.quantiles) == list(intervals.quantiles)
-    none = fit_intervals(judged(1, 1, 3), SCALE)
-    assert VerdictIntervals.from_json(none.as_json()) == none
-
-
-@pytest.mark.parametrize(
-    "damage", [{"expected_error": {"features": {}}}, {"quantiles": [["a", 1]]}, {"kept": [[1, 2]]}, {"n": None}]
-)
-def test_damaged_json_is_refused(damage: dict[str, Any]) -> None:
-    with pytest.raises(JudgeError, match="damaged"):
-        VerdictIntervals.from_json(fit_intervals(judged(1, 40, 3), SCALE).as_json() | damage)
-
-
 # ── the error that is expected ───────────────────────────────────────────────────────────────────────────────
 
 
@@ -211,13 +158,6 @@ def test_the_model_of_the_error_finds_the_feature_that_tells() -> None:
     assert model.of(features).min() > 0
 
 
-def test_no_error_at_all_and_one_source_are_taken() -> None:
-    features = np.ones((20, len(FEATURES)))
-    assert (fit_expected_error(features, np.zeros(20), np.arange(20)).of(features) > 0).all()
-    model = fit_expected_error(features, np.full(20, 0.5), np.zeros(20, dtype=np.intp))
-    assert model.of(features) == pytest.approx(0.5)
-
-
 def test_what_is_known_of_a_verdict() -> None:
     item = Item("1", "The cat sat there", source="the dog sat", context="there")
     features = known_features([item], np.array([3.0]), np.array([0.4]), SCALE)
@@ -228,8 +168,3 @@ def test_what_is_known_of_a_verdict() -> None:
             known_features([item], np.array([np.nan]), np.array([0.0]), SCALE)
         )
     ).all()
-
-
-def test_spread_is_over_the_criteria_that_scored() -> None:
-    members = np.array([[1.0, 2.0, np.nan], [3.0, np.nan, np.nan]])
-    assert criteria_spread(members).tolist() == [1.0, 0.0, 0.0]

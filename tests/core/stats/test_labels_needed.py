@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.errors import UsageError
 from core.records import Alignment, Interval
 from core.stats.labels_needed import LabelPilot, enough_for, interval_curve, plan_labels
 
@@ -44,23 +42,9 @@ def test_more_is_never_worse(n_sources: int, per: int, n_raters: int) -> None:
     assert half(n_sources * per, n_sources * per, n_raters) <= now + 1e-9
 
 
-def test_more_people_raise_the_alignment_to_expect() -> None:
-    one, three, many = (plan_labels(100, 100, n).value for n in (1, 3, 50))
-    assert one < three == pytest.approx(0.5)
-    assert many < 0.5 * math.sqrt(4 / 3)  # with labels that are the truth: .5 / sqrt(.75)
-
-
 def pilot(interval: Interval | None = None, value: float | None = 0.6) -> LabelPilot:
     found = Alignment("spearman", "dataset", value, 60, interval=interval)
     return LabelPilot(found, 60, 20, 3.0, 0.5)
-
-
-def test_a_pilot_that_tells_nothing_says_why() -> None:
-    constant = Alignment("spearman", "dataset", None, 60, reason="all scores are equal")
-    plan = plan_labels(60, 20, 3, pilot=LabelPilot(constant, 60, 20, 3.0, 0.5))
-    assert "the pilot tells nothing: all scores are equal; assuming that a judge" in plan.words
-    assert "pilot" not in plan_labels(60, 20, 3).words
-    assert "it has no interval" in plan_labels(60, 20, 3, pilot=pilot()).words
 
 
 def test_a_pilot_of_the_same_size_gives_its_own_interval() -> None:
@@ -71,13 +55,6 @@ def test_a_pilot_of_the_same_size_gives_its_own_interval() -> None:
     assert half(240, 80, 3, known) == pytest.approx(0.175 / 2, abs=0.01)
     assert half(240, 20, 3, known) == pytest.approx(0.175, abs=0.005)  # no more sources: no more is known
     assert "judging by 60 labelled items" in again.words
-
-
-@pytest.mark.parametrize("known", [pilot(), pilot(Interval(0.4, 0.8), value=None), pilot(Interval(0.6, 0.6))])
-def test_a_pilot_that_tells_nothing_is_none(known: LabelPilot) -> None:
-    plan, without = plan_labels(100, 50, 3, pilot=known), plan_labels(100, 50, 3)
-    assert replace(plan, basis=without.basis) == without
-    assert "the pilot tells nothing: " in plan.basis
 
 
 def test_what_labels_are_enough_for() -> None:
@@ -94,9 +71,3 @@ def test_the_curve_shrinks_to_the_plan() -> None:
     assert curve[-1] == plan
     widths = [point.interval.high - point.interval.low for point in curve]
     assert widths == sorted(widths, reverse=True)
-
-
-@pytest.mark.parametrize("plan", [(0, 1, 1), (5, 6, 1), (5, 0, 1), (5, 5, 0)])
-def test_plans_that_make_no_sense_are_refused(plan: tuple[int, int, int]) -> None:
-    with pytest.raises(UsageError, match="at least as many items as sources"):
-        plan_labels(*plan)

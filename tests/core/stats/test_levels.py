@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 import scipy.stats
 
-from core.errors import UsageError
 from core.records import Measure
-from core.stats import align, align_each, alignment_values, coefficients_by_source
+from core.stats import align, align_each, alignment_values
 from tests.core.stats.arrays import items
 
 NAN = np.nan
@@ -80,12 +76,6 @@ def test_sample_level_by_hand():
     )
 
 
-def test_group_values_have_a_column_for_each_labelled_source():
-    labels = np.where(SOURCES == 1, NAN, LABELS)  # B is not labelled at all
-    coefficients = coefficients_by_source(SCORES, items(labels, SOURCES), "spearman")
-    np.testing.assert_allclose(coefficients, [[1.0, NAN]], rtol=0, atol=1e-15)
-
-
 def test_system_level_by_hand():
     # Means of scores: (1+1+5)/3, (2+3+6)/3, (3+2)/2 = 2.33, 3.67, 2.5; of labels: 2, 8/3, 3.  Orders 1 3 2 and 1 2 3.
     alignment = align(SCORES, items(LABELS, SOURCES, SYSTEMS), Measure("spearman", "system"))
@@ -108,15 +98,6 @@ def test_unlabelled_items_are_dropped_and_unscored_ones_counted():
     alignment = align(scores, items(labels, SOURCES, SYSTEMS), Measure("pearson", "dataset"))
     assert (alignment.n, alignment.n_unscored) == (6, 1)
     assert alignment.value == pytest.approx(np.corrcoef(scores[[1, 2, 4, 5, 6, 7]], labels[[1, 2, 4, 5, 6, 7]])[0, 1])
-
-
-@pytest.mark.parametrize(("min_group", "groups"), [(1, 2), (2, 2), (3, 1), (4, 0)])
-def test_smallest_group_counts_scored_items(min_group, groups):
-    scores = SCORES.copy()
-    scores[0] = NAN  # A keeps 2 scored items
-    coefficients = coefficients_by_source(scores, items(LABELS, SOURCES), "spearman", min_group=min_group)
-    assert coefficients.shape == (1, 3)
-    assert (~np.isnan(coefficients)).sum() == groups
 
 
 @pytest.mark.parametrize(
@@ -143,32 +124,3 @@ def test_undefined_is_none_with_a_reason(scores, labels, level, reason):
     assert alignment.reason.startswith(reason)
     assert alignment.as_json()["value"] is None
     assert np.isnan(alignment_values(scores, items(labels, values, values), Measure("spearman", level))).all()
-
-
-def test_gaps_in_the_codes_and_their_order_do_not_matter(ragged):
-    scores, labels, sources, systems = ragged
-    for level in ("sample", "system"):
-        plain = alignment_values(scores, items(labels, sources, systems), Measure("spearman", level))
-        recoded = alignment_values(
-            scores, items(labels, 1000 - 7 * sources, 90 - 5 * systems), Measure("spearman", level)
-        )
-        np.testing.assert_allclose(plain, recoded, rtol=0, atol=1e-12)
-
-
-def test_none_is_read_as_missing():
-    alignment = align([1.0, None, 3.0, 2.0], items([1.0, 2.0, 3.0, None]), Measure("pearson", "dataset"))
-    assert (alignment.n, alignment.n_unscored) == (2, 1)
-
-
-def test_wrong_requests_are_refused():
-    with pytest.raises(ValueError, match="one entry per item"):
-        align([1.0, 2.0], items([1.0, 2.0], [0]), Measure("pearson", "sample"))
-    with pytest.raises(UsageError, match="dataset, sample, system"):
-        align([1.0, 2.0], items([1.0, 2.0]), Measure("pearson", "corpus"))
-    with pytest.raises(UsageError, match="finite"):
-        align([1.0, np.inf], items([1.0, 2.0]), Measure("pearson", "dataset"))
-
-
-def test_importing_the_package_leaves_scipy_alone():
-    code = "import sys, core.stats; assert not [m for m in sys.modules if m.split('.')[0] in ('scipy', 'pandas')]"
-    subprocess.run([sys.executable, "-c", code], check=True)

@@ -6,17 +6,10 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from core.records import Interval, Scale
-from core.stats.preferences import Strength, Strengths, _tie_within, preference_agreement, strengths, wins_most
+from core.records import Scale
+from core.stats.preferences import preference_agreement, strengths
 
 SCALE = Scale(1, 3, 1.0)
-
-
-def test_ties_by_hand() -> None:
-    lean, said = np.array([0.1, -0.2, 0.5, 0.9]), np.array([0.0, 0.0, 1.0, 1.0])
-    assert _tie_within(lean, said) == 0.2
-    assert _tie_within(lean, np.sign(lean)) == -1.0
-    assert _tie_within(np.array([0.0, 0.3]), np.array([0.0, 1.0])) in (-1.0, 0.0)
 
 
 def test_agreement_of_a_judge_that_knows_and_of_one_that_does_not() -> None:
@@ -78,24 +71,3 @@ def test_who_never_lost_has_a_finite_strength_and_who_never_met_none() -> None:
     apart = strengths(np.array([0, 2]), np.array([1, 3]), np.ones(2), np.arange(2), list("abcd"))
     assert not apart.systems
     assert apart.reason == "a and c are joined by no chain of pairs"
-
-
-@pytest.mark.parametrize(
-    ("interval", "n_systems", "by_chance"),
-    [
-        (Interval(0.01, 0.79), 1, False),
-        (Interval(0.01, 0.79), 2, False),  # which of two is the first is what two sides are for
-        (Interval(0.01, 0.79), 3, True),  # one-sided p = 0.022 of three
-        (Interval(0.2, 0.6), 6, False),
-        (Interval(-0.1, 0.9), 2, True),
-        (Interval(0.4, 0.4), 2, True),  # no two sources differ: nothing to tell chance by
-        (None, 2, True),
-    ],
-)
-def test_who_wins_most_by_what_may_be_chance_is_said_to(
-    interval: Interval | None, n_systems: int, by_chance: bool
-) -> None:
-    systems = (Strength("new", 0.4, interval, 0.6, 50), *(n_systems - 1) * [Strength("old", -0.4, None, 0.4, 50)])
-    words = wins_most(Strengths(systems, 100, 50))
-    assert words.startswith("new wins most for people: 60 % of 50 pairs, strength +0.40 ")
-    assert words.endswith(f"; chance alone may do that among {n_systems} systems.") == by_chance

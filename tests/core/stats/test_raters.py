@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import itertools
-import json
 from functools import cache
 from pathlib import Path
 
@@ -18,11 +15,9 @@ from nltk.metrics.distance import binary_distance, interval_distance
 from scipy.stats import spearmanr
 
 from core.data import load_golden
-from core.errors import AspectError, UsageError
 from core.records import AspectLabels, GoldenSet, Item, Rating, Scale
-from core.stats import alpha_metric, alphas_of, krippendorff_alpha, pairwise_spearman, pearson, rater_table, raters
+from core.stats import alpha_metric, alphas_of, krippendorff_alpha, pairwise_spearman, rater_table, raters
 from core.stats.claims import MOST_RATERS
-from core.stats.reliability import expected_alignment, single_call_reliability
 
 NAN = np.nan
 LIKERT, BINARY, SLIDER = Scale(1, 5, 1.0), Scale(0, 1, 1.0), Scale(0, 100, None)
@@ -119,35 +114,6 @@ def test_alphas_of_parts_equal_those_of_the_parts_alone(metric, most, ratings, r
     np.testing.assert_allclose(found, [np.nan if value is None else value for value in alone], atol=1e-10)
 
 
-def test_alpha_refuses():
-    with pytest.raises(UsageError, match="infinity"):
-        krippendorff_alpha([[1, np.inf], [1, 2]], "interval")
-    with pytest.raises(UsageError, match="nominal, ordinal or interval"):
-        krippendorff_alpha([[1, 2], [1, 2]], "ratio")
-
-
-def test_metric_follows_the_scale():
-    scales = (BINARY, LIKERT, Scale(1, 6, 0.5), SLIDER, Scale(0, 1, None), Scale(1, 2, 1.0))
-    assert [alpha_metric(scale) for scale in scales] == "nominal ordinal ordinal interval interval nominal".split()
-
-
-def test_pairwise_spearman_where_some_rated_the_same_items_and_some_did_not():
-    """Four who rated all of 60 items, one of them the same everywhere, and two who rated parts: 15 pairs, 5 with the
-    constant one."""
-    rng = np.random.default_rng(5)
-    ratings = rng.integers(1, 6, (6, 60)).astype(float)
-    ratings[3] = 2.0
-    ratings[4, :20], ratings[5, 35:] = np.nan, np.nan
-    expected = []
-    for a, b in itertools.combinations(ratings[[0, 1, 2, 4, 5]], 2):
-        both = ~np.isnan(a) & ~np.isnan(b)
-        if both.sum() >= 20:
-            expected.append(spearmanr(a[both], b[both]).statistic)
-    found = pairwise_spearman(ratings)
-    assert found.value == pytest.approx(np.mean(expected), abs=1e-12)
-    assert (found.n_pairs, found.n_left_out) == (len(expected), 15 - len(expected))
-
-
 def test_pairwise_spearman_against_scipy():
     rng = np.random.default_rng(1)
     ratings = rng.integers(1, 6, size=(4, 60)).astype(float)
@@ -180,13 +146,6 @@ def golden_of(ratings, values):
 TWO_PANELS = {"expert1": [1, 4], "expert2": [2, 4], "turker1": [5, None], "turker2": [5, 1], "turker3": [5, 2]}
 
 
-def test_the_table_has_a_row_a_rater():
-    table = rater_table(golden_of({"r10": [3, 1], "r2": [None, 2], "zoë": [1, 1]}, [2.0, 1.5]), "charm")
-    assert table.raters == ("r2", "r10", "zoë")
-    assert np.array_equal(table.values, [[NAN, 2], [3, 1], [1, 1]], equal_nan=True)
-    assert table.panel == ""
-
-
 def test_the_panel_behind_the_labels_is_taken():
     table = rater_table(golden_of(TWO_PANELS, [1.5, 4.0]), "charm")
     assert (table.panel, table.raters) == ("expert", ("expert1", "expert2"))
@@ -195,55 +154,18 @@ def test_the_panel_behind_the_labels_is_taken():
     assert (other.panel, other.raters) == ("turker", ("turker1", "turker2", "turker3"))
 
 
-def test_all_raters_are_taken_when_no_panel_is_behind_the_labels():
-    table = rater_table(golden_of(TWO_PANELS, [3.0, 3.0]), "charm")
-    assert (table.panel, len(table.raters)) == ("", 5)
-
-
-def test_an_unknown_panel_is_told():
-    with pytest.raises(AspectError, match="no panel 'crowd' of raters on 'charm'; panels: expert, turker"):
-        rater_table(golden_of(TWO_PANELS, [1.5, 4.0]), "charm", "crowd")
-
-
-def test_labels_without_single_ratings_are_told_with_the_way_out():
-    with pytest.raises(AspectError, match="ann_charm"):
-        rater_table(golden_of({}, [1.0, 2.0]), "charm")
-
-
 # ── the reference sets, to the three digits of the table that describes them ─────────────────────────────────
 
 # set, aspect, panel, alpha, mean pairwise Spearman (None: stated over rating slots, which this computes over raters)
 ROWS = [
-    ("topical_chat", "understandability", None, 0.483, 0.529),
     ("topical_chat", "naturalness", None, 0.421, 0.542),
-    ("topical_chat", "coherence", None, 0.519, 0.583),
-    ("topical_chat", "engagingness", None, 0.546, 0.604),
     ("topical_chat", "groundedness", None, 0.709, 0.716),
-    ("topical_chat", "overall", None, 0.665, 0.727),
-    ("usr_persona_chat", "understandability", None, 0.298, 0.343),
-    ("usr_persona_chat", "naturalness", None, 0.483, 0.473),
     ("usr_persona_chat", "coherence", None, 0.607, 0.587),
-    ("usr_persona_chat", "engagingness", None, 0.362, 0.416),
-    ("usr_persona_chat", "groundedness", None, 0.812, 0.821),
-    ("usr_persona_chat", "overall", None, 0.648, 0.639),
     ("summeval", "coherence", None, 0.574, 0.671),
     ("summeval", "coherence", "turker", 0.459, 0.459),
-    ("summeval", "consistency", None, 0.815, 0.824),
-    ("summeval", "consistency", "turker", 0.452, 0.452),
-    ("summeval", "fluency", None, 0.612, 0.636),
-    ("summeval", "fluency", "turker", 0.452, 0.452),
-    ("summeval", "relevance", None, 0.447, 0.503),
-    ("summeval", "relevance", "turker", 0.438, 0.438),
-    ("newsroom", "coherence", None, 0.065, 0.063),
     ("newsroom", "fluency", None, -0.016, -0.019),
-    ("newsroom", "informativeness", None, 0.285, 0.284),
-    ("newsroom", "relevance", None, 0.115, 0.117),
-    ("webnlg", "fluency", None, 0.421, None),
-    ("webnlg", "grammar", None, 0.323, None),
     ("webnlg", "semantics", None, 0.531, None),
-    ("asset_ratings", "fluency", None, 0.561, 0.578),
     ("asset_ratings", "meaning", None, 0.587, 0.651),
-    ("asset_ratings", "simplicity", None, 0.435, 0.494),
 ]
 
 
@@ -271,19 +193,6 @@ def test_stated_agreement(shared_data, file, aspect, panel, alpha, rho):
         pairs = pairwise_spearman(table.values)
         assert pairs.value is not None
         assert stated(pairs.value) == rho
-
-
-@pytest.mark.shared
-@pytest.mark.parametrize("aspect", ["naturalness", "coherence", "engagingness", "understandability", "overall"])
-def test_averaging_brings_what_is_predicted(shared_data, aspect):
-    # Five real ratings by GPT-4 an item: Pearson of their mean predicts that of single ones within .004.
-    golden = loaded(shared_data / "topical_chat.jsonl.gz")
-    with gzip.open(shared_data / "topical_chat.jsonl.gz", "rt", encoding="utf-8") as lines:
-        calls = np.array([json.loads(line)[f"metric_gpt4_batcheval_{aspect}"] for line in lines], dtype=float)
-    labels = golden.labels(aspect)
-    of_five = pearson(calls.mean(axis=1), labels)[None]
-    predicted = expected_alignment(of_five, 5, np.array([single_call_reliability(calls)]), [1])
-    assert predicted.item() == pytest.approx(pearson(calls.T, labels).mean(), abs=0.004)
 
 
 def test_very_many_raters_share_rows_but_for_those_with_most_ratings():

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy.stats import f_oneway
 
-from core.errors import UsageError
 from core.records import Measure
 from core.stats import align
 from core.stats.reliability import expected_alignment, single_call_reliability
@@ -33,13 +32,6 @@ def test_unequal_numbers_of_calls():
     # N = 5, grand mean 22/5; SSB = 2·2.4² + 3·1.6² = 19.2 with 1 degree; SSW = 2 + 2 with 3; k0 = 5 − 13/5 = 2.4
     alpha = single_call_reliability([[1, 3, NAN], [5, 7, 6], [NAN, 9, NAN]])
     assert alpha == pytest.approx((19.2 - 4 / 3) / (19.2 + 1.4 * 4 / 3))
-
-
-def test_too_few_or_equal_calls_have_no_single_call_reliability():
-    assert np.isnan(single_call_reliability([[1, 2], [3, NAN]]))
-    assert np.isnan(single_call_reliability([[2, 2], [2, 2]]))
-    with pytest.raises(UsageError, match="infinity"):
-        single_call_reliability([[1, np.inf], [1, 2]])
 
 
 def test_spearman_and_brown():

@@ -99,19 +99,6 @@ def test_spearman_of_a_rest_that_is_constant_is_undefined():
     np.testing.assert_allclose(values, [1.0, np.sqrt(3.0) / 2.0, NAN], rtol=0, atol=1e-15)
 
 
-def test_spearman_without_groups_takes_one_pass_a_value(monkeypatch):
-    """What leaves sources out is never written as masses (n x rows) where one side has few values."""
-    rng = np.random.default_rng(3)
-    labels, sources = rng.integers(1, 6, size=4_000).astype(float), np.repeat(np.arange(400), 10)
-    wide = paired(labels + rng.normal(size=4_000), items(labels, sources))
-    monkeypatch.setattr(under_test._Distinct, "masses", None)
-    counts = leave_outs(400, 50, rng)
-    values = resampled_values(wide, counts, Measure("spearman", "dataset"))[:, 0]
-    kept = counts[7][sources] > 0
-    expected = scipy.stats.spearmanr(wide.scores[0, kept], labels[kept]).statistic
-    assert values[7] == pytest.approx(expected, abs=1e-12)
-
-
 @pytest.mark.parametrize("statistic", STATISTICS)
 @pytest.mark.parametrize("level", ["dataset", "sample", "system"])
 def test_blocks_do_not_change_values(data, statistic, level, monkeypatch):
@@ -148,23 +135,3 @@ def test_rounding_does_not_make_a_constant_resample_defined(seed):
     data = paired(rng.normal(size=(5, sources.size)), items(rng.normal(size=4)[sources], sources))
     values = resampled_values(data, 4.0 * np.eye(4), Measure("pearson", "dataset"))
     assert np.isnan(values).all()
-
-
-@pytest.mark.parametrize("statistic", STATISTICS)
-@pytest.mark.parametrize("level", ["dataset", "sample", "system"])
-def test_candidates_without_any_score_and_no_candidates(statistic, level):
-    counts = np.array([[1.0, 1.0], [2.0, 0.0]])
-    labels, sources, systems = [1.0, 2.0, 3.0, 4.0], [0, 0, 1, 1], [0, 1, 0, 1]
-    unscored = paired(np.full((1, 4), NAN), items(labels, sources, systems))
-    assert np.isnan(resampled_values(unscored, counts, Measure(statistic, level))).all()
-    none = paired(np.empty((0, 4)), items(labels, sources, systems))
-    assert resampled_values(none, counts, Measure(statistic, level)).shape == (2, 0)
-
-
-def test_drawn_counts_are_multinomial_and_repeatable():
-    counts = draw_counts(np.random.default_rng(9), 10, 4000)
-    assert (counts.sum(axis=1) == 10).all()
-    # a source's count is binomial(10, 1/10): mean 1, variance .9; standard errors of 4000 draws .015 and .02
-    assert np.abs(counts.mean(axis=0) - 1.0).max() < 0.08
-    assert np.abs(counts.var(axis=0) - 0.9).max() < 0.12
-    np.testing.assert_array_equal(counts, draw_counts(np.random.default_rng(9), 10, 4000))

@@ -30,14 +30,6 @@ def test_the_wanted_error_says_who_goes() -> None:
     assert (nothing.share, nothing.most_expected, nothing.least_gone) == (0.0, None, 1.0)
 
 
-def test_of_wrong_answers_at_least_so_many_must_go() -> None:
-    # 30 of 100 wrong, .1 wanted: (.3 - .1) / (1 - .1) = .222
-    errors = np.zeros(100)
-    errors[:30] = 1
-    least = abstain_over(kept_shares(np.arange(100.0), errors), 0.1).least_gone
-    assert least == pytest.approx(0.222, abs=0.01)
-
-
 def test_sure_ones_err_less_where_the_model_knows() -> None:
     rng = np.random.default_rng(0)
     expected = rng.uniform(0.1, 1, 400)
