@@ -18,7 +18,7 @@ import json
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
@@ -30,6 +30,7 @@ from core.api.loading import load_judge
 from core.cluster import connected, plain_errors
 from core.data import Mapping as Columns
 from core.data import load_items
+from core.data.cells import cell_at
 from core.data.check import check_mapping
 from core.data.columns import mapping_of
 from core.data.findings import FindingLog, first_error, has_errors
@@ -41,14 +42,12 @@ from core.export.fused_judge import FusedJudge
 from core.progress import SILENT, Progress, Stage
 from core.records import Item
 from core.scoring import output
-from core.scoring.identity import identity_of
 from core.scoring.item_file import ItemFile, check_needs, columns_behind
-from core.scoring.mending import UNREAD, check_unread, models_behind
-from core.scoring.output import Done, verdict_batch
+from core.scoring.judges import batch_size, check_unread, identity_of, models_behind, part_size
+from core.scoring.output import UNREAD, Done, verdict_batch
 from core.scoring.places import Folder, input_files
 from core.scoring.request import RowJudge, ScoredFile, ScoreRequest
 from core.scoring.run import scored_batches
-from core.scoring.sizes import batch_size, part_size
 from core.wording import counted
 
 AnyJudge = RowJudge | FusedJudge
@@ -212,7 +211,8 @@ def _rows_of_file(file: Mapping[str, Any]) -> Iterator[dict[str, str]]:
 
 def _look(rows: Any, file: str, given: Mapping[str, str], kept: Mapping[str, str]) -> tuple[Columns, ItemFile]:
     """Look at every row before anything is scored: the columns' roles, how many items there are, ids that differ."""
-    head = [_parsed(line["row"]) for line in rows.take(HEAD_ROWS)]
+    paths = [path for path in (*given.values(), *kept.values()) if "." in path or "[" in path]
+    head = [_parsed(line["row"], paths) for line in rows.take(HEAD_ROWS)]
     if not head:
         raise GoldenError(f"{file}: no row is there.")
     columns, log = list(dict.fromkeys(name for row in head for name in row)), FindingLog()
@@ -259,7 +259,7 @@ class Looker:
         reader, problem = RowReader(self.mapping, log), ""
         try:
             for line in table["row"].to_pylist():
-                item = reader.read(0, 0, _parsed(line))
+                item = reader.read(0, 0, _parsed(line, self.mapping.roles.values()))
                 ids += id_hash(item.item_id)
                 content += int.from_bytes(
                     hashlib.blake2b(line.encode("utf-8", "replace"), digest_size=8).digest(), "big"
@@ -279,14 +279,16 @@ class Looker:
         )
 
 
-def _parsed(line: str) -> dict[str, Any]:
+def _parsed(line: str, paths: Collection[str]) -> dict[str, Any]:
+    """The row of a line, with a column for each of the `paths` into nested JSON that it has."""
     try:
         row = json.loads(line)
     except ValueError as error:
         raise GoldenError(f"A row of the input is not JSON ({str(error)[:80]}): {line[:80]!r}.") from error
     if not isinstance(row, dict):
         raise GoldenError(f"A row of the input is not a JSON object: {line[:80]!r}.")
-    return row
+    nested = {path: cell_at(row, path) for path in paths if path not in row}
+    return row | {path: cell for path, cell in nested.items() if cell is not None}
 
 
 def id_hash(item_id: str) -> bytes:
@@ -360,7 +362,7 @@ class Scorer:
 
         part = {"n_items": 0, "n_scored": 0, "calls": 0, "reasons": "{}", "marks": "[]", "problem": ""}
         try:
-            part |= self._score([_parsed(line) for line in table["row"].to_pylist()])
+            part |= self._score([_parsed(line, self.plan.mapping.roles.values()) for line in table["row"].to_pylist()])
         except ConcordError as error:
             part["problem"] = f"On the node {_this_node()}: {error}"
         return arrow.table({name: [value] for name, value in part.items()})

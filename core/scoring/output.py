@@ -52,6 +52,10 @@ COLUMNS = (
 """Of a CSV output; what an item has none of is an empty cell."""
 
 
+UNREAD = frozenset(("no verdict", "out of range", "refused", "empty", "truncated", "provider error"))
+"""Reasons that another answer may take away; a missing input stays missing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Batch:
     """Lines of the output, and what they count up to; `reasons` say why items are unscored."""
@@ -136,6 +140,31 @@ def lines_of(out: Path) -> Iterator[Mapping[str, Any]]:
                 yield {name: original_cell(cell) for name, cell in row.items()}
         else:
             yield from map(json.loads, file)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line of an output; `reason` is "" where it holds a score."""
+
+    text: str
+    reason: str
+
+
+def rows_of(lines: Iterable[str], request: ScoreRequest) -> Iterator[Row]:
+    """The verdicts in `lines` (CSV without its header).  JobError for what is none."""
+    names = columns(more_columns(request))
+    try:
+        if is_csv(request.out):
+            for escaped in csv.reader(lines):
+                cells = [original_cell(cell) for cell in escaped]
+                row = dict(zip(names, cells, strict=True))
+                yield Row(csv_line(cells), "" if row["score"] else row["reason"] or "no verdict")
+        else:
+            for line in lines:
+                body = json.loads(line)
+                yield Row(line, "" if body["score"] is not None else str(body.get("reason") or "no verdict"))
+    except (ValueError, KeyError, TypeError) as error:
+        raise JobError(f"The output holds a line that is no verdict ({error}). Add --again to score anew.") from error
 
 
 # ── what is done so far ──────────────────────────────────────────────────────────────────────────────────────

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from core.data.findings import Finding
-from core.errors import UsageError
 from core.export import Abstention, CalibratedJudge
 from core.export.fused_judge import FusedJudge
 from core.export.repeval_judge import RepEvalJudge
@@ -138,14 +137,3 @@ class FusedScores:
     used: tuple[str, ...]
     missing: Mapping[str, str]
     marks: tuple[str, ...]
-
-
-def affordable_items(budget: int | None, n_criteria: int) -> int | None:
-    """How many items a budget pays for; UsageError for one that does not pay for a single item."""
-    if budget is None:
-        return None
-    if budget < n_criteria:
-        raise UsageError(
-            f"--budget {budget} pays for no item: each takes {n_criteria} calls, one for each of the judge's criteria."
-        )
-    return budget // n_criteria

@@ -8,36 +8,48 @@ import os
 import signal
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from core.api.loading import load_judge
+from core.data import load_items
 from core.errors import ConcordError, JobError, JudgeError, UsageError
 from core.export import CalibratedJudge
 from core.export.fused_judge import FusedJudge
 from core.export.repeval_judge import RepEvalJudge
 from core.export.sureness import sureness_of
-from core.files import replacing
+from core.files import replacing, write_text
+from core.judging.base import CallEstimate
 from core.judging.offline.features import forget_items
 from core.progress import SILENT, Progress, Stage
 from core.providers.base import ReplyStore
 from core.providers.loop_thread import LoopThread
 from core.records import Item
-from core.scoring import sizes
+from core.scoring import judges
 from core.scoring.by_batch import read_results, write_requests
-from core.scoring.identity import identity_of
-from core.scoring.item_file import ItemFile, check_needs, file_digest, items_of
-from core.scoring.mending import UNREAD, Mended, Row, check_unread, model_behind, rows_of, unread_items
-from core.scoring.output import Batch, Checkpoint, header, is_csv, lines_of, more_columns, sure_scores, verdict_batch
-from core.scoring.request import BatchWritten, RowJudge, ScoredFile, ScoreRequest, affordable_items
-from core.scoring.sizes import batch_size, calls_an_item
+from core.scoring.item_file import ItemFile, check_needs, columns_behind, file_digest, items_of
+from core.scoring.judges import (
+    affordable_items,
+    batch_size,
+    calls_an_item,
+    check_unread,
+    identity_of,
+    model_behind,
+    open_judge,
+)
+from core.scoring.output import UNREAD, Batch, Checkpoint, header, lines_of, rows_of, sure_scores, verdict_batch
+from core.scoring.request import BatchWritten, FusedScores, RowJudge, ScoredFile, ScoreRequest
+
+SAMPLE = 200
+"""Items that stand for all the others in an estimate."""
 
 CALLS_AHEAD = 4_096
 """Calls that are taken up after the oldest one without an answer, so that it holds up no others."""
@@ -67,7 +79,7 @@ def score_file(request: ScoreRequest, *, replies: ReplyStore | None = None, prog
             _start_fork_server()
         items = items_of(request, judge, lambda n: progress.publish(Stage("reading", "reading", n, 0)))
         check_needs(items, judge.needs)
-        affordable = affordable_items(request.budget, judge.calls_an_item)
+        affordable = affordable_items(request.budget, judge)
         identity = identity_of(request, items, judge)
         with closing(Checkpoint(request.out, identity, header(request), again=request.again)) as checkpoint:
             before = checkpoint.done.items
@@ -115,50 +127,58 @@ def write_batch(request: ScoreRequest, path: Path, *, replies: ReplyStore | None
         return write_requests(judge, items, path, replies)
 
 
-def ask_again(request: ScoreRequest, *, replies: ReplyStore | None = None) -> ScoredFile:
-    """Ask again what the finished scoring into `out` left unread; every other line of `out` stays as it is.
+def estimate_scoring(request: ScoreRequest) -> CallEstimate | None:
+    """Calls, tokens and price of scoring all items of a file; None for a judge that asks no language model.
 
-    JobError where `out` is not there or was made of other items; errors of the judge as `score_file`, and `out` is then
-    as it was.
+    At most: what an earlier call scored, or what the reply cache holds, costs nothing.  Nothing is sent.  Raises what
+    `score_file` does for a judge or items that cannot be used.
     """
-    if not request.out.is_file():
-        raise JobError(f"{request.out}: is not there. Score into it first; then what was unread can be asked again.")
-    started = time.perf_counter()
-    with closing(open_judge(request, replies)) as judge:
-        items, request = items_of(request, judge), request.settled(judge)
-        check_needs(items, judge.needs)
-        most = affordable_items(request.budget, judge.calls_an_item)
-        with replacing(request.out) as place:
-            mended = _mend(request, judge, items, request.out, place, n_rows=items.n_items, most=most)
-            _check_unchanged(items, mended.n_items)
-    calls, seconds = mended.n_asked * judge.calls_an_item, time.perf_counter() - started
-    return ScoredFile(
-        *(items.n_items, mended.n_items, mended.n_scored, mended.n_items, calls, True, seconds),
-        marks=judge.marks,
-        reasons=dict(mended.reasons.most_common()),
-        findings=items.findings,
-        n_again=mended.n_asked,
-        usage=judge.spent,
-        remarks=judge.remarks,
-    )
+    with closing(open_judge(request)) as judge:
+        model = model_behind(judge)
+        if model is None or not model.is_llm or isinstance(judge, RepEvalJudge):
+            return None
+        items = items_of(request, judge)
+        sample = next(items.batches(SAMPLE), ())
+        n_items = min(items.n_items, affordable_items(request.budget, judge) or items.n_items)
+        one = judge.estimate(sample)
+        return CallEstimate(n_items * judge.calls_an_item, *one.scaled(n_items / max(1, len(sample))))
+
+
+def score_fused(request: ScoreRequest, *, replies: ReplyStore | None = None) -> FusedScores:
+    """Score a file as a whole with the fused judge of `request`; `out` is written at the end.
+
+    `replies` keeps those of a fusion by a language model.
+    UsageError for another judge, a budget or intervals, which a fused judge does not take.
+    """
+    if request.coverage is not None:
+        raise UsageError(f"{request.judge_file}: is a fused judge, whose verdicts come without intervals.")
+    if request.judge or request.budget is not None:
+        raise UsageError(f"{request.judge_file}: is a fused judge, which takes no --judge and no --budget.")
+    with closing(load_judge(request.judge_file, replies=replies, accept_edited=request.accept_edited)) as judge:
+        assert isinstance(judge, FusedJudge)
+        request = request.settled(judge)
+        golden = load_items(request.items, mapping=request.mapping, kept=columns_behind(judge))
+        verdicts = judge.score(golden.items, metrics=golden.metrics)
+    batch = verdict_batch(golden.items, verdicts, judge.marks, request)
+    write_text(request.out, header(request) + batch.text)
+    used = tuple(part.name for part in judge.parts if part.name not in judge.missing)
+    return FusedScores(batch.n_items, batch.n_scored, used, dict(judge.missing), judge.marks)
+
+
+@dataclass
+class Mended:
+    """What the lines of an output count up to, after `n_asked` of them were asked again."""
+
+    n_asked: int = 0
+    n_scored: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)
 
 
 def _mend(
-    request: ScoreRequest,
-    judge: RowJudge,
-    items: ItemFile,
-    old: Path,
-    new: Path,
-    *,
-    n_rows: int,
-    most: int | None,
+    request: ScoreRequest, judge: RowJudge, items: ItemFile, old: Path, new: Path, *, n_rows: int, most: int | None
 ) -> Mended:
     """Write the lines of `old` to `new`, of the first `n_rows` at most `most` that are unread asked again."""
-    as_csv, head, mended = is_csv(request.out), header(request), Mended()
-
-    def read(lines: Iterable[str]) -> Iterator[Row]:
-        return rows_of(lines, as_csv=as_csv, more=more_columns(request))
-
+    head, mended = header(request), Mended()
     with (
         old.open(encoding="utf-8", newline="\n") as looked,
         old.open(encoding="utf-8", newline="\n") as lines,
@@ -166,32 +186,22 @@ def _mend(
     ):
         if any(other.readline() != head for other in (looked, lines) if head):
             raise JobError(f"{old}: does not begin with the header that Concord writes. Add --again to score anew.")
-        each = chain.from_iterable(items.batches(sizes.BATCH))
-        unread = islice(unread_items(each, islice(read(looked), n_rows)), most)
+        each = chain.from_iterable(items.batches(judges.BATCH))
+        rows = zip(each, islice(rows_of(looked, request), n_rows), strict=False)
+        unread = islice((item for item, row in rows if row.reason in UNREAD), most)
         batches = iter(lambda: tuple(islice(unread, batch_size(judge))), ())
         with closing(scored_batches(request, judge, batches, 0)) as scored:
-            fresh = chain.from_iterable(read(io.StringIO(b.text, newline="\n")) for b in scored)
+            fresh = chain.from_iterable(rows_of(io.StringIO(b.text, newline="\n"), request) for b in scored)
             file.write(head)
-            for place, row in enumerate(read(lines)):
+            for place, row in enumerate(rows_of(lines, request)):
                 now = row
                 if place < n_rows and mended.n_asked != most and row.reason in UNREAD:
                     mended.n_asked += 1
                     now = next(fresh)
-                mended.count(now)
+                mended.n_scored += not now.reason
+                mended.reasons.update([now.reason] if now.reason else ())
                 file.write(now.text)
-            deque(fresh, maxlen=0)  # looks at the items after the last unread one, too
     return mended
-
-
-def open_judge(request: ScoreRequest, replies: ReplyStore | None = None) -> RowJudge:
-    """The judge that a request asks for.  UsageError for a fused one."""
-    judge = load_judge(
-        request.judge_file, judge=request.judge or None, replies=replies, accept_edited=request.accept_edited
-    )
-    if isinstance(judge, FusedJudge):
-        raise UsageError(f"{request.judge_file}: holds a fused judge, which scores a file as a whole.")
-    assert isinstance(judge, CalibratedJudge | RepEvalJudge)
-    return judge
 
 
 def score_batch(judge: RowJudge, items: Sequence[Item], request: ScoreRequest) -> Batch:

@@ -1,4 +1,4 @@
-"""What came back unread stops a scoring in order, and is asked again by the next start or by hand; the rest stays."""
+"""What came back unread stops a scoring in order, and is asked again by the next start; the rest stays."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from core.errors import JobError, JudgeError
-from core.scoring import ScoreRequest, ask_again, score_file
+from core.errors import JudgeError
+from core.scoring import ScoreRequest, score_file
 from core.store.store import Store
 from tests.fake_openai import MODEL, FakeOpenAI, RunningServer
 
@@ -97,23 +97,6 @@ def _copied(request: ScoreRequest) -> Path:
         source = request.out.with_name(request.out.name + end)
         other.with_name(other.name + end).write_bytes(source.read_bytes())
     return other
-
-
-def test_a_finished_scoring_may_be_asked_again(request_: ScoreRequest, sick: Any, store: Store) -> None:
-    expected = well(request_, sick)
-    with pytest.raises(JobError, match="is not there"):
-        ask_again(request_)
-    first = score_file(request_, replies=store.replies)
-    sick.fake.share, before = 0.0, sick.fake.requests
-    again = ask_again(request_, replies=store.replies)
-    assert request_.out.read_bytes() == expected
-    assert (again.n_scored, again.n_again, again.n_items) == (N_ITEMS, first.n_unscored, N_ITEMS)
-    assert sick.fake.requests - before == 3 * first.n_unscored
-    lines = request_.items.read_text("utf-8").splitlines(keepends=True)
-    request_.items.write_text("".join(reversed(lines)), "utf-8")
-    with pytest.raises(JobError, match="made of other items"):
-        ask_again(request_)
-    assert request_.out.read_bytes() == expected
 
 
 def test_too_many_unread_stop_it_in_order(request_: ScoreRequest, sick: Any, store: Store) -> None:

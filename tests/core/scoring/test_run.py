@@ -23,7 +23,7 @@ from core.errors import ConcordError, GoldenError, JobError, UsageError
 from core.export import CalibratedJudge, read_verdicts, verdict_lines
 from core.progress import Shown
 from core.records import Item
-from core.scoring import ScoreRequest, score_file, sizes
+from core.scoring import ScoreRequest, judges, score_file
 from core.scoring import run as run_module
 from core.scoring.run import score_batch
 
@@ -99,8 +99,8 @@ def test_a_batch_without_any_source_is_no_other_than_its_items(
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from core.scoring import ScoreRequest, output, score_file, sizes
-sizes.BATCH = 20
+from core.scoring import ScoreRequest, judges, output, score_file
+judges.BATCH = 20
 note, times = output.Checkpoint._note, []
 def noted(self, done):
     times.append(1)
@@ -120,7 +120,7 @@ def test_killed_and_started_again_the_output_is_the_same(
     ended = subprocess.run(arguments, cwd=repository, check=False, env=os.environ | {"PYTHONHASHSEED": "7"})
     assert ended.returncode == -signal.SIGKILL
     assert not request_.out.exists()
-    monkeypatch.setattr(sizes, "BATCH", 33)
+    monkeypatch.setattr(judges, "BATCH", 33)
     # 1 note for the start and 2 batches of 20; the third was written and not entered
     assert score_file(request_).n_before == 40
     assert request_.out.read_bytes() == undisturbed
@@ -168,7 +168,7 @@ def test_a_file_that_changes_meanwhile_is_not_finished(request_: ScoreRequest) -
 
 def test_several_processes_give_the_same_bytes(request_: ScoreRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     undisturbed = scored(request_)
-    monkeypatch.setattr(sizes, "BATCH", 16)
+    monkeypatch.setattr(judges, "BATCH", 16)
     score_file(replace(request_, workers=2))
     assert request_.out.read_bytes() == undisturbed
 
@@ -199,7 +199,7 @@ def test_no_process_is_left_behind_a_killed_parent(request_: ScoreRequest, repos
 
 
 def test_an_error_says_what_is_kept(request_: ScoreRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sizes, "BATCH", 50)
+    monkeypatch.setattr(judges, "BATCH", 50)
     calls = []
 
     def fails(*arguments: Any) -> Any:

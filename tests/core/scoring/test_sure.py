@@ -18,7 +18,7 @@ from core.errors import JudgeError, UsageError
 from core.export import CalibratedJudge
 from core.export.judge_writing import sealed, yaml_text
 from core.records import Scored
-from core.scoring import ScoreRequest, ask_again, score_file
+from core.scoring import ScoreRequest, score_file
 from core.scoring.output import COLUMNS, header
 
 Change = Callable[[dict[str, Any]], None]
@@ -125,7 +125,6 @@ def test_csv_has_the_columns(request_: ScoreRequest) -> None:
     assert list(rows[0])[-5:] == ["low", "high", "width", "expected_error", "abstained"]
     assert result.sure is not None
     assert sum(row["abstained"] == "True" for row in rows) == result.sure.n_abstained
-    assert ask_again(request).n_scored == len(rows)
 
 
 def test_columns_of_both_orders_are_those_of_pairs(request_: ScoreRequest) -> None:
