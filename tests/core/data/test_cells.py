@@ -15,12 +15,8 @@ from core.data.cells import (
     Comma,
     cell_at,
     clean_text,
-    comma_in,
-    comma_meanings,
-    read_id,
     read_list,
     read_number,
-    shown,
 )
 
 
@@ -55,25 +51,6 @@ def test_what_is_no_finite_number_is_refused_in_few_words(cell: Any) -> None:
     assert len(str(caught.value)) < 200
 
 
-def test_minus_zero_is_zero_so_that_equal_labels_hash_alike() -> None:
-    assert math.copysign(1, read_number(-0.0) or 0.0) == 1.0
-
-
-@pytest.mark.parametrize(
-    ("cell", "meanings"),
-    [
-        ("3,5", "decimal"),
-        ("1,234", "decimal thousands"),
-        ("1,234,567", "thousands"),
-        ("3.5", ""),
-        ("1,2,3", ""),
-        (3, ""),
-    ],
-)
-def test_what_a_comma_may_mean(cell: Any, meanings: str) -> None:
-    assert comma_meanings(cell) == tuple(meanings.split())
-
-
 @pytest.mark.parametrize(
     ("cell", "entries"),
     [
@@ -92,23 +69,11 @@ def test_lists_are_parsed_as_json_or_not_at_all(cell: Any, entries: list[Any]) -
     assert read_list(cell) == entries
 
 
-@pytest.mark.parametrize(
-    ("cell", "text"), [(7, "7"), (7.0, "7"), (" 7 ", "7"), (None, ""), (math.nan, ""), (7.5, "7.5")]
-)
-def test_ids(cell: Any, text: str) -> None:
-    assert read_id(cell) == text
-
-
 @given(st.text(alphabet=st.characters(blacklist_categories=[])))
 def test_cleaned_text_can_be_encoded_and_keeps_its_length(text: str) -> None:
     cleaned = clean_text(text)
     assert "\x00" not in cleaned
     assert len(cleaned.encode()) >= len(cleaned) == len(text)
-
-
-@given(st.one_of(st.text(), st.integers(), st.lists(st.integers())))
-def test_shown_is_short(value: Any) -> None:
-    assert len(shown(value)) <= 60
 
 
 @pytest.mark.parametrize(
@@ -138,12 +103,6 @@ def test_a_comma_that_can_mean_two_things_is_no_number(cell: str) -> None:
 def test_a_comma_out_of_place_is_no_number(cell: str, comma: Comma | None) -> None:
     with pytest.raises(CellError, match="a number was expected"):
         read_number(cell, comma)
-
-
-def test_other_numbers_show_what_commas_mean() -> None:
-    assert comma_in(["1,234", "2,5"]) == "decimal"
-    assert comma_in(["1,234", "2.5"]) == "thousands"
-    assert comma_in(["1,234", "2,5", "2.5"]) is comma_in(["1,234", "7", 2.5, None]) is None
 
 
 @pytest.mark.parametrize(

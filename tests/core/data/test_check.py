@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from core.data import BuiltGolden, as_check_json, check_file, repeated
-from core.data.check import GroupFacts, group_facts
+from core.data import BuiltGolden, check_file
 from core.data.findings import Finding
 from core.data.split import usable_aspect
 from core.errors import AspectError
-from core.records import Item
 
 Build = Callable[..., BuiltGolden]
 
@@ -92,12 +88,6 @@ def test_groups_too_small_for_sample_level(built: Build) -> None:
     assert "1 of 40 groups" in finding.message
 
 
-def test_systems_are_told_of_when_fewer_than_two(built: Build) -> None:
-    assert found(built(rows(40, 1, lambda s, m: s % 5 + 1)), "Only one system")[0].severity == "note"
-    unnamed = [{k: v for k, v in row.items() if k != "system_id"} for row in rows(40, 3, lambda s, m: m + 1)]
-    assert found(built(unnamed), "Systems are not named")[0].severity == "note"
-
-
 def test_labels_that_are_not_the_mean_of_their_ratings_are_noted(built: Build) -> None:
     base = rows(40, 3, lambda s, m: m + 1)
     sound = [{**row, "ann_x": [row["human_x"]] * 3} for row in base]
@@ -115,36 +105,6 @@ def test_ranks_are_not_taken_for_labels_in_silence(built: Build) -> None:
     (finding,) = found(built(ranks), "higher")
     assert (finding.severity, finding.column) == ("warning", "human_rank")
     assert not found(built(base), "higher")
-
-
-def test_findings_come_worst_first(built: Build, summaries: list[dict[str, Any]]) -> None:
-    summaries[5]["human_coherence"] = "bad"
-    summaries[2]["target"] = ""
-    severities = [f.severity for f in built(summaries).findings]
-    assert severities == sorted(severities, key=["error", "warning", "note"].index)
-    assert severities[0] == "error"
-
-
-def test_group_facts_by_hand() -> None:
-    items = [Item(str(n), "t", source_id=source) for n, source in enumerate("aaabbcd")]
-    labels = np.array([1, 1, 1, 2, 3, 4, np.nan])
-    # a is constant; b and c have under 3 labels; d has none and is no group
-    assert group_facts(labels, items) == GroupFacts(n_groups=3, n_small=2, n_constant=1, example="a")
-
-
-def test_check_json_has_the_keys_of_the_design(built: Build, summaries: list[dict[str, Any]]) -> None:
-    result = built(summaries)
-    body = as_check_json(result)
-    assert json.loads(json.dumps(body, allow_nan=False)) == body
-    assert (body["n_items"], body["n_sources"], body["n_systems"]) == (6, 2, 3)
-    assert body["aspects"]["coherence"]["scale"] == [1, 5]
-    aspect = body["aspects"]["coherence"]
-    assert [aspect[key] for key in ("n_labelled", "n_ratings", "n_raters", "n_distinct")] == [6, 12, 2, 6]
-    assert aspect["mean"] == pytest.approx((1 + 3.5 + 5 + 1.5 + 4 + 4.5) / 6)
-    assert set(body["findings"][0]) == {"severity", "message", "row", "column"}
-    assert body["usable"]
-    assert body["digest"] == result.golden.digest
-    assert body["mapping"]["roles"]["target"] == "target"
 
 
 def test_check_json_tells_what_it_can_of_a_file_with_errors(tmp_path: Path) -> None:
@@ -178,19 +138,6 @@ def test_one_text_under_two_sources_is_warned_of(built: Build) -> None:
     assert "Their labels differ (x in 1)" in warned.message
 
 
-def test_one_text_twice_in_a_source_is_warned_of_with_count_and_first_pairs(built: Build) -> None:
-    made = rows(40, 5, lambda s, m: (s + m) % 5 + 1)
-    long = [row | {"target": f"A summary of {row['item_id']}, long enough to be one."} for row in made]
-    again = [long[k] | {"item_id": f"again-{k}"} for k in range(7)]
-    (warned,) = found(built(long + again), "repeat")
-    assert (warned.severity, warned.row) == ("warning", 201)
-    assert warned.message.startswith("7 items repeat the text of an earlier item of the same source and system, ")
-    assert "'again-4' (row 205) that of '0-4' (row 5) and 2 more. The text counts twice" in warned.message
-    assert "labels differ" not in warned.message
-    (one,) = found(built(long + again[:1]), "repeat")
-    assert one.message.startswith("1 item repeats the text of an earlier item ")
-
-
 def test_two_systems_that_say_the_same_are_noted(built: Build) -> None:
     made = rows(40, 5, lambda s, m: (s + m) % 5 + 1)
     # in each source the second system says what the first does; their labels are s % 5 + 1 and (s + 1) % 5 + 1
@@ -199,12 +146,3 @@ def test_two_systems_that_say_the_same_are_noted(built: Build) -> None:
     assert (noted.severity, noted.row) == ("note", 2)
     assert noted.message.startswith("40 items repeat the text of an earlier item of another system on the same source")
     assert "Their labels differ (x in 40), and no judge can agree with both" in noted.message
-
-
-def test_texts_that_share_a_number_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(repeated, "_number", lambda text: 0)
-    items = [
-        Item(name, f"{text} and so on, long enough")
-        for name, text in zip("abcd", ("one", "two", "ONE", "six"), strict=True)
-    ]
-    assert repeated.repeated_texts(enumerate(items)) == [(2, 0)]

@@ -10,7 +10,7 @@ from hypothesis import given, reject
 from hypothesis import strategies as st
 
 from core.data import grown, grown_split, split_sources
-from core.errors import GoldenError, UsageError
+from core.errors import GoldenError
 from core.records import AspectLabels, GoldenSet, Item, Scale, Split
 
 
@@ -90,12 +90,6 @@ def test_a_source_that_had_no_label_then_is_divided_as_a_new_one() -> None:
     assert {*OLD[3:]} & held_out
 
 
-def test_line_ends_and_unicode_forms_do_not_make_a_source_new() -> None:
-    old = golden(["é\nb", "c", "d", "e"])
-    grew = golden(["e\u0301\r\nb", "c", "d", "e"], prefix="t")
-    assert grown(old, grew).new == ()
-
-
 @pytest.mark.parametrize("form", ["twice", "merged"])
 def test_a_source_whose_text_is_on_both_sides_is_refused(form: Literal["twice", "merged"]) -> None:
     old = golden(["same", "same", "b", "c"])
@@ -120,21 +114,3 @@ def test_items_without_sources_are_known_by_their_own_texts() -> None:
     assert set(before.calibration) <= set(after.calibration)
     assert set(before.held_out) <= set(after.held_out)
     assert grown(old, grew).new == ("t6",)
-
-
-def test_a_bad_share_is_wrong_usage() -> None:
-    old = golden(OLD)
-    with pytest.raises(UsageError, match="between 0 and 1"):
-        grown_split(split_sources(old, aspect="x"), old, old, aspect="x", fraction=1.0)
-
-
-def test_what_a_newer_set_adds_in_words() -> None:
-    old, grew = golden(OLD, labelled=10), golden([*OLD[1:], "new 1", "new 2"])
-    added = grown(old, grew)
-    assert (added.known, added.new, added.n_gone) == (("s0", "s1", "s2", "s3", "s4"), ("s5", "s6"), 1)
-    assert (added.n_new_items, added.labels_added) == (4, {"x": 4})
-    assert added.words() == (
-        "It adds 2 new sources, 4 new texts and 4 more labels to 5 sources known from the older one; 1 source left out."
-    )
-    assert grown(old, old).words() == "It has the same texts: 6 sources known from the older one."
-    assert grown(old, golden(["else"])).words("mine") == "It shares no source with mine."

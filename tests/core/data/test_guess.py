@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from core.data import Mapping, build_golden, propose_mapping, read_upload
-from core.data.columns import LONGEST_ASPECT, plain_name
+from core.data.columns import plain_name
 from core.data.guess import guess_mapping
 from core.errors import UsageError
 from tests.core.data.conftest import as_csv
@@ -54,16 +54,6 @@ def test_names_that_tell_nothing_are_read_by_what_they_hold() -> None:
     assert mapping.as_json()["guessed"] == list(mapping.guessed)
 
 
-def test_every_guess_is_among_the_findings() -> None:
-    rows = german()
-    table = read_upload(as_csv(rows), "x.csv")
-    built = build_golden(table, guess_mapping(propose_mapping(table.columns, table.rows), table.rows))
-    notes = " ".join(finding.message for finding in built.findings)
-    assert "Column 'Kurzfassung' is taken for target by what it holds" in notes
-    assert built.golden is not None
-    assert (built.golden.n_sources, built.golden.n_systems, list(built.golden.aspects)) == (6, 4, ["klarheit"])
-
-
 def test_the_command_line_does_not_guess() -> None:
     assert "target" not in propose_mapping(list(german()[0]), german()).roles
 
@@ -73,13 +63,6 @@ def test_columns_that_say_what_they_are_are_left_as_they_are() -> None:
     assert guessed(rows) == propose_mapping(list(rows[0]), rows)
 
 
-def test_some_broken_labels_do_not_hide_a_column() -> None:
-    rows = german()
-    for row in rows[:6]:
-        row["Klarheit_avg"] = "n/a"
-    assert guessed(rows).roles["human_klarheit"] == "Klarheit_avg"
-
-
 def test_lists_of_ratings_and_questions_with_answers() -> None:
     rows = [
         {"Frage": f"What would you say about number {k}, if asked?", "Antwort": f"That is the answer to {k}.", "s": r}
@@ -87,16 +70,6 @@ def test_lists_of_ratings_and_questions_with_answers() -> None:
     ]
     mapping = guessed(rows)
     assert (mapping.roles["source"], mapping.roles["target"], mapping.roles["ann_s"]) == ("Frage", "Antwort", "s")
-
-
-def test_the_same_text_under_every_name_is_one_row_a_rating() -> None:
-    rows = [
-        {"Text": f"This is the text number {k} that three people have read.", "Wer": f"P{p}", "Note": 1 + (k + p) % 5}
-        for k in range(8)
-        for p in range(3)
-    ]
-    mapping = guessed(rows)
-    assert (mapping.roles["annotator_id"], mapping.layout) == ("Wer", "long")
 
 
 @pytest.mark.parametrize("rows", [[{"x": "only"}], [{"x": None}], [{"x": 1}, {"x": 2}], [{"x": [[]]}, {"x": {}}]])
@@ -130,25 +103,6 @@ def test_aspects_are_renamed_with_their_ratings_and_raters() -> None:
     for name, message in (("tone", "already"), ("  ", "none came"), ("x" * 300, "this one has 300")):
         with pytest.raises(UsageError, match=message):
             mapping.renamed("wit", name)
-
-
-def test_means_and_single_ratings_join_under_one_name() -> None:
-    columns = ["target", "human_wit_avg", "ann_wit"]
-    mapping = propose_mapping(columns, [dict(zip(columns, ("t", 2.5, [2, 3]), strict=True))]).with_plain_names()
-    assert mapping.aspects == ("wit",)
-
-
-def test_two_columns_that_would_be_called_the_same_keep_their_names() -> None:
-    columns = ["target", "human_wit_avg", "human_wit_median"]
-    mapping = propose_mapping(columns, [dict(zip(columns, ("t", 2, 3), strict=True))]).with_plain_names()
-    assert mapping.aspects == ("wit", "wit_median")
-
-
-def test_an_aspect_with_a_very_long_name_is_refused_in_words() -> None:
-    rows = [{"target": f"text {k}", "human_" + "x" * 150: k} for k in range(9)]
-    built = build_golden(read_upload(as_csv(rows), "x.csv"))
-    assert built.golden is None
-    assert f"has 150 characters, at most {LONGEST_ASPECT} are allowed" in built.findings[0].message
 
 
 # ── rows left out ────────────────────────────────────────────────────────────────────────────────────────────

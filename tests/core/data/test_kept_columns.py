@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -13,8 +12,6 @@ import pytest
 
 import core
 from core.cli.main import main
-from core.data.columns import chosen_roles
-from core.store.store import Store
 
 SHEET = Path(__file__).parent / "sheets" / "support_answers.csv"
 MAP = "target=agent_answer,source=customer_question,item_id=ticket,system_id=bot"
@@ -114,17 +111,3 @@ def test_monitor_reads_the_same_columns(support: Path, tmp_path: Path) -> None:
     assert keys[0] == keys[1]
     wrong = ("--map", "target=nothing", "--out", tmp_path / "wrong")
     assert run("monitor", tmp_path / "traffic.csv", *judge, *wrong) == 2
-
-
-def test_which_kept_columns_count() -> None:
-    kept = {"target": "answer", "source": "question", "no role": "x", "item_id": "ticket"}
-    columns = ("answer", "question", "x", "Target")
-    assert chosen_roles(columns, {}, kept) == {"source": "question"}
-    assert chosen_roles(columns, {"context": "question"}, kept) == {"context": "question"}
-
-
-def test_a_store_keeps_the_columns(store: Store) -> None:
-    golden = core.load_golden(SHEET.parent / "raters_wide2.csv")
-    named = replace(golden, columns={"target": "agent_answer"})
-    project = store.projects.add("Support")
-    assert store.goldens.load(store.goldens.add(project, named)).columns == {"target": "agent_answer"}

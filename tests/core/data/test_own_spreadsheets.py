@@ -11,9 +11,7 @@ import pytest
 import core
 from core.cli.main import main
 from core.data import check_file, load_golden, read_upload
-from core.data.columns import propose_mapping
-from core.data.golden import build_golden, golden_table
-from core.data.guess import guess_mapping
+from core.data.golden import golden_table
 from core.errors import UsageError
 
 SHEETS = Path(__file__).parent / "sheets"
@@ -79,25 +77,6 @@ def test_every_planted_fault_is_found_and_the_columns_are_mapped() -> None:
         assert list(report["aspects"]) == ["quality"]
 
 
-def test_an_unmapped_target_is_one_message() -> None:
-    errors = [f for f in check_file(SHEETS / "support_answers.csv")["findings"] if f["severity"] == "error"]
-    assert len(errors) == 1 and "--map target=" in errors[0]["message"]
-
-
-def test_a_repeated_id_does_not_hide_the_column_of_ids() -> None:
-    data = (SHEETS / "support_answers.csv").read_bytes()
-    table = golden_table(read_upload(data, "support_answers.csv"))
-    mapping = guess_mapping(propose_mapping(table.columns, table.rows), table.rows)
-    assert {"item_id": "ticket", "system_id": "bot", "target": "agent_answer"}.items() <= mapping.roles.items()
-    assert any("T-1052" in finding.message for finding in build_golden(table, mapping).findings)
-
-
-def test_a_mapping_that_cannot_be() -> None:
-    for wrong in ("target", "target=", "target=a,target=b", "target=no_such", "colour=bot"):
-        with pytest.raises(UsageError):
-            core.load_golden(SHEETS / "support_answers.csv", mapping=wrong)
-
-
 def test_spellings_of_an_aspect_are_one(tmp_path: Path) -> None:
     long = "item_id,target,aspect,value\n1,a b,Fluency,4\n2,c d,fluency,5\n3,e f, FLUENCY ,3\n"
     golden = load_golden(csv_file(tmp_path, long))
@@ -121,11 +100,6 @@ def test_spellings_of_an_aspect_are_one(tmp_path: Path) -> None:
 def test_forms_that_other_programs_write(name: str, values: dict[str, tuple[float, ...]]) -> None:
     golden = load_golden(SHEETS / name)
     assert {aspect: labels.values for aspect, labels in golden.aspects.items()} == values
-
-
-def test_a_hidden_first_sheet_is_skipped() -> None:
-    report = check_file(SHEETS / "hidden_sheet.xlsx")
-    assert any("Hidden sheets are skipped" in finding["message"] for finding in report["findings"])
 
 
 def test_hidden_rows_are_left_out_and_merged_cells_fill_their_rows(tmp_path: Path) -> None:

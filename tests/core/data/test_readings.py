@@ -13,8 +13,7 @@ from typing import Any
 import openpyxl
 import pytest
 
-import core
-from core.data import build_golden, check_file, load_golden, propose_mapping
+from core.data import build_golden, check_file, propose_mapping
 from core.data.golden import BuiltGolden, golden_table
 from core.data.guess import guess_mapping
 from core.data.raters import rater_columns
@@ -119,16 +118,6 @@ def test_many_spellings_of_a_tie_and_of_a_side() -> None:
         assert choices(["A", "B", unclear], "text_a", "text_b") is None, unclear
 
 
-def test_shares_between_two_codes() -> None:
-    assert choices(["0", "1", "0.25"], "text_a", "text_b", "pairs=1/0") == [3, 1, 2.5]
-    assert choices(["1", "3", "2"], "text_a", "text_b", "pairs=1/3") is None  # 2 was not said to be a tie
-
-
-def test_a_system_named_like_the_other_side_is_an_error() -> None:
-    pairs = sheet(id=[1, 2], text_a=["x", "y"], text_b=["z", "w"], model_a=["B", "B"], model_b=["A", "A"], winner="AB")
-    assert "a side or a system" in errors(built(pairs))
-
-
 def test_raters_of_pairs_in_words() -> None:
     columns = {"id": range(3), "text_a": TEXTS[:3], "text_b": TEXTS[3:]}
     wide = built(sheet(**columns, rater_1_preference="ABA", rater_2_preference=["A", "tie", "B"]))
@@ -149,29 +138,6 @@ def test_chosen_and_rejected_are_asked_about() -> None:
 # ── the text column ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_text_beside_its_question() -> None:
-    assert roles(sheet(question=TEXTS, agent_answer=TEXTS[::-1], human_q=LABELS))["target"] == "agent_answer"
-    assert "target" not in roles(sheet(question=TEXTS, says=TEXTS, writes=TEXTS, human_q=LABELS))
-    assert roles(sheet(dialogue=TEXTS, title=TEXTS, human_q=LABELS))["target"] == "dialogue"
-
-
-@pytest.mark.parametrize("cells", [["42 ms", "34 ms"], ["12%", "30%"], ["$3.50", "$4"], ["label_1", "label_2"]])
-def test_amounts_and_codes_are_no_texts(cells: list[str]) -> None:
-    assert roles(sheet(text=TEXTS, response=cells * 3, human_q=LABELS))["target"] == "text"
-
-
-def test_a_guess_takes_no_prediction_for_a_system_and_no_remark_for_a_source() -> None:
-    data = sheet(
-        text=TEXTS, prediction=["pos", "neg"] * 3, comment=["A remark by one of the raters"] * 6, human_q=LABELS
-    )
-    assert guessed(data).keys() == {"target", "human_q"}
-
-
-def test_a_guess_takes_no_spread_and_no_model_for_a_label() -> None:
-    data = sheet(text=TEXTS, quality_mean=LABELS, quality_std=LABELS, gpt4_quality=LABELS)
-    assert [role for role in guessed(data) if role.startswith("human_")] == ["human_quality"]
-
-
 def test_a_guess_reads_short_texts_of_scripts_without_spaces() -> None:
     texts = ["今天天气很好，我们去公园散步。", "这家餐厅的菜很好吃，价格也不贵。", "博物馆周日开放，不收门票。"]
     assert guessed(sheet(文本=texts, 质量=[1, 2, 3])) == {"target": "文本", "human_质量": "质量"}
@@ -187,82 +153,7 @@ def test_words_for_no_label(cell: str) -> None:
     assert result.golden.aspects["q"].values == (5, 4, 3, 2, 1, None)
 
 
-@pytest.mark.parametrize(
-    ("cells", "asked"),
-    [
-        ([0, 1, 1, 0, 1, 9], True),
-        ([5, 4, 3, 97, 98, 99], True),
-        ([0, 1, 2, 3, -1, 2], True),
-        ([5, 4, 3, 2, 1, "\u22121"], True),
-        ([-1, 0, 1, 1, 0, -1], False),
-        ([0, 1, 2, 1, 0, 2], False),
-    ],
-)
-def test_more_codes_among_labels(cells: list[Any], asked: bool) -> None:
-    result = built(sheet(target=TEXTS, human_q=cells))
-    assert bool(result.questions) == asked
-    if -1 in cells and not asked:
-        assert any("-1 counts as the lowest label of q, 2 times" in finding.message for finding in result.findings)
-
-
-def test_codes_among_scores_of_either_kind(tmp_path: Path) -> None:
-    path = tmp_path / "g.csv"
-    path.write_bytes(sheet(item_id=range(6), target=TEXTS, human_q=LABELS))
-    golden = load_golden(path)
-    path.write_bytes(sheet(item_id=range(6), target=TEXTS, human_q=[0, 1, 1, 0, 1, 0]))
-    yes_no = load_golden(path)
-    for given, scores, n in (
-        (golden, [97, 98, 99, 1, 2, 5], 3),
-        (golden, ["N/A", "null", 3, 1, 2, 5], 4),
-        (yes_no, [0, 1, 0, 0, 1, 9], 5),
-    ):
-        verdicts = tmp_path / "v.csv"
-        verdicts.write_bytes(sheet(item_id=range(6), score=scores))
-        assert core.align(given, verdicts, "q").n == n
-
-
-def test_two_spellings_without_a_prefix() -> None:
-    for first, second in (("Fluency", "fluency"), ("human_ｆluency", "human_fluency")):
-        assert "two spellings" in errors(built(sheet(text=TEXTS, **{first: LABELS, second: LABELS[::-1]})))
-
-
 # ── raters ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize(
-    "names",
-    [
-        "r1 r2",
-        "R1 R2",
-        "human_1 human_2",
-        "human1 human2",
-        "clarity1 clarity2",
-        "human_1_clarity human_2_clarity",
-        "turker_1_clarity expert_1_clarity",
-    ],
-)
-def test_more_names_of_raters(names: str) -> None:
-    ((_, columns),) = rater_columns(plain(sheet(text=TEXTS, **dict.fromkeys(names.split(), LABELS)))).items()
-    assert list(columns) == names.split()
-
-
-@pytest.mark.parametrize(
-    "names",
-    [
-        "clarity_before clarity_after",
-        "content_quality language_quality",
-        "score_chosen score_rejected",
-        "gpt4_clarity llama_clarity",
-        "relevance_question relevance_context",
-        "human_q human_r",
-    ],
-)
-def test_columns_that_are_no_raters(names: str) -> None:
-    assert rater_columns(plain(sheet(text=TEXTS, **dict.fromkeys(names.split(), LABELS)))) == {}
-
-
-def test_rouge_is_no_rater() -> None:
-    assert rater_columns(plain(sheet(text=TEXTS, r1=[0.1, 0.5] * 3, r2=[0.3, 0.2] * 3))) == {}
 
 
 # ── exports ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -283,29 +174,6 @@ def test_a_title_above_the_header_of_a_workbook() -> None:
     result = built(workbook([["Survey of May"], [], *ROWS]), "t.xlsx")
     assert result.golden is not None and result.golden.aspects["q"].values == (5, 4, 3, 2, 1, 3)
     assert any("title above the header" in finding.message for finding in result.findings)
-
-
-def test_qualtrics_in_a_workbook() -> None:
-    questions = [["Text shown", "How good?"], ['{"ImportId":"QID1"}', '{"ImportId":"QID2"}']]
-    result = built(workbook([ROWS[0], *questions, *ROWS[1:]]), "t.xlsx")
-    assert result.golden is not None and result.golden.aspects["q"].values == (5, 4, 3, 2, 1, 3)
-
-
-def label_studio(*values: dict[str, Any]) -> bytes:
-    data = {"text_a": "one text", "text_b": "another"} if "selected" in values[0] else {"text": "one text"}
-    answers = [{"from_name": "q", "value": value} for value in values]
-    tasks = [{"id": k, "data": data, "annotations": [{"completed_by": 1, "result": answers}]} for k in range(3)]
-    return json.dumps(tasks).encode()
-
-
-def test_label_studio_with_other_answers() -> None:
-    for value, wanted in (({"choices": ["4"]}, 4), ({"number": 2}, 2), ({"selected": "right"}, 3)):
-        result = built(label_studio(value), "ls.json")
-        assert result.golden is not None and set(result.golden.aspects["q"].values) == {wanted}
-    result = built(label_studio({"choices": ["Good"]}), "ls.json")
-    assert result.golden is None and result.draft is not None
-    assert result.draft.items[0].target == "one text"
-    assert any("3 answers of this Label Studio export are left out" in finding.message for finding in result.findings)
 
 
 def test_the_example_in_the_readme(tmp_path: Path) -> None:

@@ -73,14 +73,6 @@ def test_a_large_upload_is_read_elsewhere_with_the_same_numbers() -> None:
     assert list(built.broken) == [902]
 
 
-def test_both_rows_of_a_repeated_id(tmp_path: Path) -> None:
-    path = tmp_path / "t.csv"
-    path.write_text(f"{HEADER}a,one,1\n\nb,two,2\na,three,3\n", "utf-8")
-    for look in (load_golden, validate_items):
-        with pytest.raises(GoldenError, match="stands in row 2 and again in row 5"):
-            look(path)
-
-
 def test_ids_made_from_places_agree(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("target,human_quality\n\none,1\ntwo,2\n", "utf-8")
@@ -94,13 +86,6 @@ def test_ids_made_from_places_agree(tmp_path: Path) -> None:
     ):
         assert tuple(ids) == ("row-1", "row-2")
     assert [item.item_id for (item,) in validate_items(path).batches(1, 1)] == ["row-2"]
-
-
-def test_rows_left_out_by_number_leave_the_other_ids() -> None:
-    table = golden_table(read_upload(b"target,human_quality\none,1\ntwo,x\nthree,2\n", "t.csv"))
-    golden = build_golden(table, left_out=(3,)).golden
-    assert golden is not None
-    assert golden.item_ids == ("row-1", "row-3")
 
 
 @pytest.mark.parametrize(

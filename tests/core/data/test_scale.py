@@ -119,11 +119,6 @@ def test_scores_off_the_scale_of_the_labels(scores: list[float], unread: list[fl
     assert found.own is own
 
 
-def test_no_values() -> None:
-    with pytest.raises(ValueError, match="without values"):
-        find_scale([])
-
-
 @given(st.sampled_from(USUAL), st.lists(st.integers(0, 4), min_size=5))
 def test_a_scale_in_use_always_holds_what_is_on_it(ends: tuple[float, float], quarters: list[int]) -> None:
     low, high = ends

@@ -10,10 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.data import inner_fold, split_sources
-from core.errors import AspectError, GoldenError, UsageError
+from core.errors import AspectError, GoldenError
 from core.records import AspectLabels, GoldenSet, Item, Scale
-
-CODES = np.array([0, 1])
 
 
 def golden(
@@ -102,18 +100,6 @@ def test_too_few_sources_or_systems_are_refused() -> None:
     one_system = GoldenSet("made", "single", items, {"x": labels})
     with pytest.raises(GoldenError, match="the systems labelled on 'x', 1 came"):
         split_sources(one_system, aspect="x", kind="sources+systems")
-
-
-@pytest.mark.parametrize("fraction", [0.0, 1.0, -0.5, float("nan")])
-def test_fractions_out_of_range_and_unknown_kinds_are_wrong_usage(fraction: float) -> None:
-    for split in (
-        lambda: split_sources(golden(), aspect="x", fraction=fraction),
-        lambda: inner_fold([0], CODES, fraction, 0),
-    ):
-        with pytest.raises(UsageError, match="between 0 and 1"):
-            split()
-    with pytest.raises(UsageError, match="'items'"):
-        split_sources(golden(), aspect="x", kind="items")
 
 
 def test_the_split_column_is_followed_when_asked_for() -> None:

@@ -50,21 +50,6 @@ def test_unicode_encodings_are_read_without_a_finding(encoding: str, ending: str
     assert table.findings == ()
 
 
-def test_windows_1252_is_read_with_a_warning_that_names_the_line() -> None:
-    table = read_table("item_id,target\n1,plain\n2,café – €\n".encode("cp1252"), "set.csv")
-    assert table.rows[1]["target"] == "café – €"
-    (finding,) = table.findings
-    assert (finding.severity, finding.row) == ("warning", 3)
-    assert "line 3" in finding.message
-
-
-def test_delimiters_are_found_without_known_names_and_with_a_short_row() -> None:
-    table = read_table(b"key,words,mark\n1,a,2\n2,b\n3,c,4\n", "set.csv")
-    assert table.columns == ("key", "words", "mark")
-    (finding,) = read_table(b'{"t": "x"}\n{"t": "\xe9"}\n', "set.jsonl").findings
-    assert finding.row == 2
-
-
 def test_bytes_of_no_encoding_are_refused() -> None:
     with pytest.raises(GoldenError, match="neither UTF-8"):
         read_table(b"target\n\x81\xff\n", "set.csv")
@@ -124,33 +109,6 @@ def test_a_path_is_read_by_its_ending_and_missing_files_and_folders_are_refused(
     (tmp_path / "folder.csv").mkdir()
     with pytest.raises(GoldenError, match="cannot be opened"):
         read_table(tmp_path / "folder.csv")
-
-
-def test_short_rows_are_filled_and_told_in_few_words() -> None:
-    table = read_table(b"item_id,target,human_a\n1,x,3\n2,y\n" + b"1,x\n" * 999, "a.csv")
-    assert table.rows[1] == {"item_id": "2", "target": "y"}
-    first, *_, last = table.findings
-    assert (first.severity, first.row, first.column) == ("warning", 3, "human_a")
-    assert (len(table.findings), last.message) == (11, "990 more like this in this column.")
-
-
-def test_nameless_index_columns_are_kept_aside_and_blank_ones_dropped() -> None:
-    assert read_table(b",target,\n0,x,\n1,y,\n", "a.csv").columns == ("(column 1)", "target")
-
-
-def test_json_lines_under_a_json_ending_are_read() -> None:
-    assert len(read_table(b'{"target": "x"}\n{"target": "y"}\n', "a.json").rows) == 2
-
-
-@pytest.mark.parametrize("text", ['{"data": [{"target": "x"}], "has_more": false}', '{"target":\n "x"}'])
-def test_a_page_of_an_api_and_a_lone_object_are_rows_too(text: str) -> None:
-    assert read_table(text.encode(), "a.json").rows == ({"target": "x"},)
-
-
-def test_long_cells_large_numbers_and_line_separators_inside_texts_survive() -> None:
-    assert read_table(b"item_id,target\n1," + b"y" * 10_000_000 + b"\n", "a.csv").rows[0]["target"] == "y" * 10_000_000
-    row = {"target": "a\u2028b\u0085c", "human_a": 10**400}
-    assert read_table(json.dumps(row, ensure_ascii=False).encode() + b"\r\n", "a.jsonl").rows == (row,)
 
 
 # ── limits ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -268,21 +226,6 @@ def test_formulas_and_dates_become_text() -> None:
     assert rows[0]["human_a"] == "=1+1"
     assert rows[1]["target"] == "=HYPERLINK(1)"
     assert rows[1]["human_a"].startswith("2024-05-01")
-
-
-def test_the_first_sheet_is_read_and_others_are_told() -> None:
-    table = read_table(workbook(["target"], ["x"], sheets=2), "a.xlsx")
-    assert [finding.severity for finding in table.findings] == ["note"]
-    assert "2 visible sheets" in table.findings[0].message
-
-
-def test_blank_lines_before_and_between_are_skipped_and_stray_cells_refused() -> None:
-    assert len(read_table(workbook([], ["target"], [None], ["x"]), "a.xlsx").rows) == 1
-    with pytest.raises(GoldenError, match="right of the 1 named") as caught:
-        read_table(workbook(["target"], ["x"], ["y", "note"]), "a.xlsx")
-    assert caught.value.row == 3
-    with pytest.raises(GoldenError, match="The sheet 'Sheet' is empty"):
-        read_table(workbook(), "a.xlsx")
 
 
 def test_a_zip_that_is_no_workbook_is_refused() -> None:

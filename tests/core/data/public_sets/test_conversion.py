@@ -97,12 +97,6 @@ def test_dialogues(convert: Convert) -> None:
     assert rows["tc001-lm-p-0.3"]["context"] == ""
 
 
-def test_raters_keep_their_names_to_themselves(convert: Convert) -> None:
-    found, _ = convert("topical-chat")
-    text = found.out.read_text("utf-8")
-    assert not [name for name in ("Ines", "Omar", "Lena", "Pia") if name in text]
-
-
 def test_webnlg(convert: Convert) -> None:
     found, rows = convert("webnlg")
     assert len(rows) == 6
@@ -156,13 +150,3 @@ def test_a_file_of_another_shape_is_refused(name: str, by_hand: ByHand, tmp_path
     assert files[file].name in str(caught.value)
     assert "Is this the file that the catalogue names (`fetch --list --json`)?" in str(caught.value)
     assert not (tmp_path / "out.jsonl").exists()
-
-
-def test_addresses_are_https_and_end_in_the_file() -> None:
-    for benchmark in CATALOGUE:
-        assert benchmark.licence
-        assert benchmark.citation
-        for part in benchmark.parts:
-            assert all(address.startswith("https://") for address in part.addresses)
-            assert part.addresses[0].endswith(f"/{part.file}")
-            assert part.kind == part.file.rsplit(".", 1)[1]

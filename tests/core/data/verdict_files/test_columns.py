@@ -40,24 +40,6 @@ def test_roles(names: str, roles: dict[str, str]) -> None:
     assert columns(dict.fromkeys(names.split(), "x")).roles == roles
 
 
-def test_how_each_was_found_and_what_else_could_have_been() -> None:
-    found = columns({"id": 1, "example_id": 2, "score": 3, "rating": 4, "note": 5})
-    assert found.found == {"item_id": "alias", "score": "exact"}
-    assert found.also == {"item_id": ("example_id",), "score": ("rating",)}
-    assert found.unused == ("example_id", "rating", "note")
-
-
-def test_aspects_in_columns() -> None:
-    found = columns({"id": 1, "score_coherence": 3, "fluency": 4, "human_relevance": 2}, "relevance")
-    assert found.of_aspect == {"coherence": "score_coherence", "fluency": "fluency"}
-    assert "score" not in found.roles
-
-
-def test_the_golden_sets_spelling_of_an_aspect_counts() -> None:
-    assert columns({"id": 1, "coherence": 3}, "Coherence").roles["score"] == "coherence"
-    assert columns({"id": 1, "Maintains-Context": 3}, "maintains context").roles["score"] == "Maintains-Context"
-
-
 def test_corrections() -> None:
     found = columns({"id": 1, "key": 2, "score": 3})
     changed = found.corrected({"item_id": "key", "score": None})

@@ -13,7 +13,7 @@ import pytest
 
 from core.data.pairs import PREFERENCES
 from core.data.verdict_files import ImportChoices, ImportPreview, load_recording, match
-from core.errors import AspectError, UsageError
+from core.errors import UsageError
 from core.judging.parse import read_rating
 from core.records import AspectLabels, GoldenSet, Item, Scale, Scored, Unscored
 
@@ -130,14 +130,6 @@ def test_replies_on_another_scale() -> None:
     assert not own.on_scale
 
 
-def test_a_few_slips_put_no_scale_in_question() -> None:
-    """By hand: 1 of 21 samples lies beyond, less than a twentieth."""
-    replies = [*["Score: 2"] * 20, "Score: 9"]
-    result = preview([{"item_id": "a", "responses": replies}])
-    assert (result.tally.unread, result.suggested, result.values[0]) == ({"out of range": 1}, None, 2.0)
-    assert "They would fit" not in words(result, "warning")
-
-
 def test_choices_are_followed_and_stand_in_the_note() -> None:
     rows = [{"item_id": name, "reply": letter} for name, letter in zip(IDS, "AECB", strict=True)]
     letters = preview(rows, ImportChoices(letters=True))
@@ -216,11 +208,6 @@ def test_several_aspects_in_rows() -> None:
     assert preview(rows, aspect="fluency").values[0] == 2
 
 
-def test_the_aspect_is_the_label_in_a_reply() -> None:
-    result = preview([{"item_id": "a", "reply": "Fluency: 2. Coherence: 4."}])
-    assert result.values[0] == 4
-
-
 @pytest.mark.parametrize(
     ("rows", "words"),
     [
@@ -235,20 +222,6 @@ def test_what_cannot_be_used_is_a_problem_in_words(rows: Any, words: str) -> Non
     assert words in preview(rows).problems[0]
 
 
-def test_a_constant_judge_is_told_but_allowed() -> None:
-    result = preview(scores(a=3, b=3, c=3))
-    assert not result.problems
-    assert "All 3 scores are 3" in words(result, "warning")
-
-
-def test_what_is_used_can_be_chosen() -> None:
-    rows = [{"item_id": "a", "responses": ["Score: 2"], "score": 5}]
-    assert preview(rows).values[0] == 2
-    chosen = preview(rows, ImportChoices(use="scores"))
-    assert chosen.values[0] == 5
-    assert chosen.replies == {"a": ("Score: 2",)}
-
-
 def test_failed_refused_and_cut_off_requests_are_counted_apart() -> None:
     def line(name: str, finish: str = "stop", **message: Any) -> dict[str, Any]:
         body = {"choices": [{"message": message, "finish_reason": finish}]} if message else None
@@ -258,11 +231,6 @@ def test_failed_refused_and_cut_off_requests_are_counted_apart() -> None:
     result = preview([line("a", content="Score: 4"), cut_off, refused, line("d")])
     np.testing.assert_array_equal(result.values, [4, NAN, NAN, NAN])
     assert result.tally.unread == {"truncated": 1, "refused": 1, "provider error": 1}
-
-
-def test_an_unknown_aspect_is_refused() -> None:
-    with pytest.raises(AspectError, match="coherence, fluency"):
-        preview(scores(a=1), aspect="wit")
 
 
 def test_hostile_cells_stay_text() -> None:

@@ -140,10 +140,3 @@ def test_replies_in_a_cell(cell: Any, texts: list[str]) -> None:
 def test_unusable_files_name_the_place(name: str, data: bytes, says: str) -> None:
     with pytest.raises(GoldenError, match=says):
         told(data, name)
-
-
-def test_a_file_beyond_the_bound_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "f.jsonl"
-    path.write_bytes(b'{"item_id": "a", "score": 4}\n' * 100)
-    with pytest.raises(GoldenError, match="too large"):
-        load_recording(path, max_mb=0.001)
