@@ -1,4 +1,4 @@
-"""Criteria: one text and what its edit changed, the others in order; try it on an item, compare versions, meet."""
+"""Criteria: one text and what its edit changed, the others in order; try it on an item, compare versions, review."""
 
 from collections.abc import Mapping
 
@@ -17,8 +17,6 @@ from pages.components import (
     criteria_try,
     criteria_view,
     items_view,
-    meeting_start,
-    meeting_view,
     review_view,
     state,
     tables,
@@ -26,22 +24,23 @@ from pages.components import (
 )
 from pages.components.page import Opened, finding, link_to, open_page, stop_with
 from pages.components.screens import plain
+from pages.review import review as review_screen
 
-READ, TRY, VERSIONS, MEETING = VIEWS = ("Read & edit", "Try on an item", "Versions", "Meeting")
+READ, TRY, VERSIONS, REVIEW = VIEWS = ("Read & edit", "Try on an item", "Versions", "Review")
 TRYING = "try"
 ITEMS, ORIGIN = MORE = ("Item by item", "Where it comes from")
 SECTION = state.widget("criteria_section")
 
 
 def choose_view() -> str:
-    """Which part of the screen; a link to a meeting, a trial or other criteria opens the part that shows it."""
+    """Which part of the screen; a link to the review, a trial or other criteria opens the part that shows it."""
     view = st.session_state.get(state.CRITERIA_VIEW) or READ
     moved = state.url_id("criteria") != st.session_state.get(state.OPENED)
-    if state.url_id("meeting"):
-        view = MEETING
+    if state.url_id("section") == review_screen.SECTION:
+        view = REVIEW
     elif state.url_id("trial") or state.url_id("section") == TRYING:
         view = TRY
-    elif view in (MEETING, TRY) or moved or state.url_id("rescore"):
+    elif view in (REVIEW, TRY) or moved or state.url_id("rescore"):
         view = READ
     st.session_state[state.CRITERIA_VIEW] = view
     st.segmented_control(
@@ -57,8 +56,8 @@ def choose_view() -> str:
 
 def switch_view() -> None:
     view = st.session_state[state.CRITERIA_VIEW]
-    meeting, section = (meeting_start.NEW if view == MEETING else None), (TRYING if view == TRY else None)
-    state.put_in_url(meeting=meeting, section=section, rescore=None, trial=None, edit=None)
+    section = {REVIEW: review_screen.SECTION, TRY: TRYING}.get(view)
+    state.put_in_url(section=section, rescore=None, trial=None, edit=None)
 
 
 def open_linked() -> None:
@@ -76,8 +75,8 @@ def open_linked() -> None:
 
 
 def show(page: Opened) -> None:
-    if meeting_view.is_open() or (part := choose_view()) == MEETING:
-        meeting_view.draw(page)
+    if review_screen.is_open() or (part := choose_view()) == REVIEW:
+        review_screen.draw(page)
         return
     open_linked()
     everything = projects.list_criteria(page.store, page.project.project_id)

@@ -30,12 +30,12 @@ from core.projects.judges import MetricsRequest
 from core.projects.kinds import do_run
 from core.projects.repeval import RepEvalRequest
 from core.projects.rescore import RescoreRequest
-from core.projects.rounds import ListedProposal, RoundRequest
+from core.projects.review import Choice, Point, Verdict
+from core.projects.rounds import RoundRequest
 from core.records import GoldenSet, Scale
 from core.repeval.records import RepEvalSettings
 from core.repeval.states import Extraction
 from core.review.judge_versions import VersionState
-from core.review.meetings import AgendaItem, Choice, Verdict
 from core.review.passes import PassRequest
 from core.review.plan import LabelAspect
 from core.review.triage import TriageVerdict
@@ -207,7 +207,7 @@ def _noted(item: ItemScore) -> str:
 
 
 def _refine(build: Build) -> None:
-    """A round on the picked items; its best proposal waits for the meeting, the second best with it."""
+    """A round on the picked items; its best proposal waits for the review, the second best with it."""
     picks = tuple(item.item_id for item in _gaps(build)[:4])
     request = RoundRequest(*build.where, build.run_id, (build.best,), picks, RoundSettings(sizes=(2, 4), trials=3))
     build.round_id = build.done(projects.start_round(build.as_(BEN), build.settings, request))
@@ -232,44 +232,32 @@ def _edit(build: Build) -> None:
     projects.settle_comment(build.as_(CHI), DEMO_PROJECT, build.best, comment.number)
 
 
-def _meet(build: Build) -> None:
-    """Two proposals, a disagreement and a question: votes by name, decisions with reasons; then it is closed."""
-    proposals = projects.list_proposals(build.store, build.round_id)[:2]
-    suggested = projects.suggest_agenda(build.store, *build.where)
-    agenda = [point for point in suggested if point.subject_id in {each.criteria.criteria_id for each in proposals}]
-    about_edit = {"subject_id": build.edited, "parent_id": build.best, "text": NEW_RULE}
-    agenda.insert(0, AgendaItem("change", "Take Chi's rule that the result comes first?", **about_edit))
-    agenda += [point for point in suggested if point.kind == "disagreement"][:1]
-    agenda.append(AgendaItem("question", "Does the house forgive a rounded figure?", text="Open for all."))
-    ada = build.as_(ADA)
-    about = {"golden_id": build.golden_id, "aspect": newsroom.ASPECT}
-    meeting = projects.start_meeting(ada, DEMO_PROJECT, "Review of house style (demo)", agenda=agenda, **about)
-    projects.set_participants(ada, DEMO_PROJECT, meeting, PEOPLE)
-    for point, item in enumerate(agenda):
-        projects.set_current_point(ada, DEMO_PROJECT, meeting, point)
-        votes, verdict, reason = _said(build, item, proposals)
+def _review(build: Build) -> None:
+    """The edit, two proposals and a disagreement are decided on; what else is open stays open for visitors."""
+    proposals = [each.criteria.criteria_id for each in projects.list_proposals(build.store, build.round_id)[:2]]
+    opened = projects.open_review(build.store, *build.where).points
+    points = [point for point in opened if point.subject_id in (build.edited, *proposals) and not point.item_id]
+    points += [point for point in opened if point.kind == "disagreement"][:1]
+    for name in PEOPLE:
+        projects.join_review(build.as_(name), *build.where)
+    for point in points:
+        votes, verdict, reason = _said(build, point, proposals)
         for name, choice in zip(PEOPLE, votes, strict=True):
-            projects.cast_vote(ada, DEMO_PROJECT, meeting, point, voter=name, choice=choice)
-        projects.decide(ada, DEMO_PROJECT, meeting, point, verdict=verdict, reason=reason)
-    projects.close_meeting(ada, DEMO_PROJECT, meeting)
+            projects.cast_vote(build.as_(name), *build.where, point.key, choice=choice)
+        projects.decide_point(build.as_(ADA), *build.where, point.key, verdict=verdict, reason=reason)
+    for name in PEOPLE:
+        projects.leave_review(build.as_(name), *build.where)
 
 
-def _said(
-    build: Build, item: AgendaItem, proposals: list[ListedProposal]
-) -> tuple[tuple[Choice, Choice, Choice], Verdict, str]:
-    """Votes and decision on a point: a change is taken when it gained, which is what the meeting goes by."""
-    if item.kind == "question":
-        return ("against", "against", "for"), "rejected", "Never: a reader who checks one figure checks us all."
-    if item.kind == "disagreement":
-        return ("for", "for", "abstain"), "postponed", "Somebody reads the report once more before the next meeting."
-    if item.subject_id == build.edited:
-        return (
-            ("for", "for", "for"),
-            "accepted",
-            "It gains on calibration, and it is what the desk says.",
-        )
-    proposal = next(each for each in proposals if each.criteria.criteria_id == item.subject_id)
-    first = proposal is proposals[0]
+def _said(build: Build, point: Point, proposals: list[str]) -> tuple[tuple[Choice, Choice, Choice], Verdict, str]:
+    """Votes and decision on a point: a change is taken when it gained."""
+    if point.kind == "disagreement":
+        return ("for", "for", "abstain"), "postponed", "Somebody reads the report once more before we decide."
+    if point.subject_id == build.edited:
+        return ("for", "for", "for"), "accepted", "It gains on calibration, and it is what the desk says."
+    first = point.subject_id == proposals[0]
+    listed = projects.list_proposals(build.store, build.round_id)
+    proposal = next(each for each in listed if each.criteria.criteria_id == point.subject_id)
     higher = all(gain.value is not None and gain.value > 0 for gain in (proposal.inner, proposal.calibration))
     if higher and first:
         why = "It stands higher on calibration and on the inner fold, though no test shows it yet, and reads well."
@@ -280,11 +268,10 @@ def _said(
 
 
 def _make_judge(build: Build) -> None:
-    """What the meeting took becomes the judge: measured beside the first version, signed off by one who did not write
-    it, and taken into use."""
+    """The accepted edit becomes the judge: measured, approved by somebody who did not write it, and taken into use."""
     made = projects.make_version(
         *(build.as_(CHI), build.settings, DEMO_PROJECT, newsroom.ASPECT, [build.edited]),
-        origin="meeting",
+        origin="review",
         note="The result comes first.",
     )
     build.judge_id = build.done(made)
@@ -329,7 +316,7 @@ def _recheck(build: Build) -> None:
 
 
 CHAPTERS: tuple[Callable[[Build], None], ...] = (
-    *(_label, _calibrate, _triage, _refine, _edit, _meet, _make_judge, _calibrate_offline, _fuse),
+    *(_label, _calibrate, _triage, _refine, _edit, _review, _make_judge, _calibrate_offline, _fuse),
     *(_ablate, _recheck),
 )
 """In this order."""

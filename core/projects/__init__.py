@@ -104,20 +104,6 @@ from core.projects.labelling import (
     undo_label,
 )
 from core.projects.log_words import list_participants, log_lines, run_starters
-from core.projects.meetings import (
-    cast_vote,
-    close_meeting,
-    decide,
-    decided_criteria,
-    get_meeting,
-    list_meetings,
-    losing_changes,
-    meeting_minutes,
-    set_current_point,
-    set_participants,
-    start_meeting,
-    suggest_agenda,
-)
 from core.projects.overview import overview
 from core.projects.pass_results import (
     adjudicate,
@@ -153,6 +139,15 @@ from core.projects.project_list import (
 from core.projects.repeval import estimate_repeval, start_repeval
 from core.projects.reports import measured_judges, report
 from core.projects.rescore import start_rescore
+from core.projects.review import (
+    cast_vote,
+    decide_point,
+    hidden_votes,
+    join_review,
+    leave_review,
+    open_review,
+    review_moved,
+)
 from core.projects.roles import list_events, list_people, log_csv, log_page
 from core.projects.rounds import decide_proposal, edit_proposal, family_tree, list_proposals, round_cost, start_round
 from core.projects.runs import (

@@ -10,11 +10,10 @@ from textwrap import shorten
 
 from core.errors import ConcordError
 from core.project_records import Run
-from core.projects.meetings import list_meetings
+from core.projects.review import PointDecided, Vote, hidden_votes
 from core.records import Criteria
 from core.review.criteria import CriteriaEvent, ProposalDecided
 from core.review.log import Action, Entry, FusionKept, FusionPlanSaved
-from core.review.meetings import Decision, Meeting, MeetingEntry, PointOpened, Vote
 from core.review.passes import Adjudicated, LabelPass, PassEntry
 from core.review.triage import HeldOutAccess, Triage
 from core.store.store import Store
@@ -45,7 +44,7 @@ class LogLine:
 
 
 def log_lines(store: Store, project_id: str, entries: Sequence[Entry]) -> list[LogLine]:
-    """The entries in words, no ids in them; a vote that the meeting does not show yet says only that it is in."""
+    """The entries in words, no ids in them; a vote that nobody may see yet says only that it is in."""
     known = _Known(store, project_id)
     return [LogLine(entry, known.did(entry), known.about(entry)) for entry in entries]
 
@@ -118,26 +117,22 @@ class _Known:
         return {entry.judge_id: entry.name for entry in self._store.judges.all(self._project_id)}
 
     @cached_property
-    def _meetings(self) -> dict[str, Meeting]:
-        return {meeting.meeting_id: meeting for meeting in list_meetings(self._store, self._project_id)}
+    def _hidden(self) -> set[int]:
+        return hidden_votes(self._store, self._project_id)
 
     @cached_property
     def _passes(self) -> dict[str, LabelPass]:
         return {begun.subject: begun for begun in self._store.events.all(self._project_id, LabelPass)}
 
     def did(self, entry: Entry) -> str:
-        if isinstance(entry, Vote) and entry.meeting_id in self._meetings:
-            points = self._meetings[entry.meeting_id].points
-            if entry.point < len(points) and not points[entry.point].revealed:
-                return "voted; shown once all votes are in"
+        if isinstance(entry, Vote) and entry.number in self._hidden:
+            return "voted; shown once all votes are in"
         return entry.sentence
 
     def about(self, entry: Entry) -> str:
         match entry:
-            case Vote() | Decision() | PointOpened():
-                return self._point(entry.meeting_id, entry.point)
-            case MeetingEntry():
-                return self._meeting(entry.meeting_id)
+            case Vote() | PointDecided():
+                return _quoted(entry.title)
             case Triage():
                 return self._item(entry.golden_id, entry.item_id)
             case Adjudicated():
@@ -167,8 +162,7 @@ class _Known:
 
     def _of_id(self, key: str) -> str:
         """Whatever has this id."""
-        readers: tuple[Callable[[str], str], ...] = (self._golden, self._run, self._judge, self._meeting)
-        readers += (self._of_criteria,)
+        readers: tuple[Callable[[str], str], ...] = (self._golden, self._run, self._judge, self._of_criteria)
         return next((words for reader in readers if key and (words := reader(key))), "")
 
     def _golden(self, key: str) -> str:
@@ -179,15 +173,6 @@ class _Known:
 
     def _judge(self, key: str) -> str:
         return f"judge {_quoted(self._judges[key])}" if key in self._judges else ""
-
-    def _meeting(self, key: str) -> str:
-        return f"meeting {_quoted(self._meetings[key].name)}" if key in self._meetings else ""
-
-    def _point(self, key: str, point: int) -> str:
-        meeting = self._meetings.get(key)
-        if meeting is None or not 0 <= point < len(meeting.points):
-            return self._meeting(key)
-        return f"point {point + 1}, {_quoted(meeting.points[point].item.title)}"
 
     def _of_criteria(self, key: str) -> str:
         if key not in self._criteria:

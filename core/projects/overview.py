@@ -14,7 +14,7 @@ from core.project_records import GoldenSummary, Run
 from core.projects.analyses import DatedRecheck, list_rechecks
 from core.projects.judge_line import judge_line, version_asked
 from core.projects.labelling import still_rating
-from core.projects.meetings import list_meetings
+from core.projects.review import open_review
 from core.projects.rounds import open_proposals
 from core.projects.triage import list_triage
 from core.records import Alignment
@@ -24,8 +24,8 @@ from core.store.store import Store
 from core.wording import counted
 
 StageName = Literal["golden set", "labels", "calibration", "review", "approved", "in use"]
-Task = Literal["label", "sign off", "decide", "meet", "triage", "comment", "measure", "grow"]
-NEEDS: dict[Task, Role] = {"label": "annotator", "meet": "annotator"}
+Task = Literal["label", "sign off", "decide", "vote", "triage", "comment", "measure", "grow"]
+NEEDS: dict[Task, Role] = {"label": "annotator", "vote": "annotator"}
 """The least role of those for whom a task waits; of all others it is reviewer."""
 
 RECHECKED: dict[Decision, str] = {
@@ -127,7 +127,7 @@ def _stages(
     versions = counted(len(line.versions), "version") if line.versions else f"{n_done:,} finished" if n_done else ""
     at_work = [f"{line.get(number).name} being measured" for number in sorted(measuring)]
     yield Stage("calibration", bool(versions), ", ".join([versions, *at_work]))
-    to_review = sum(each.n for each in waiting if each.task in ("decide", "comment", "sign off", "meet"))
+    to_review = sum(each.n for each in waiting if each.task in ("decide", "comment", "sign off"))
     reviewed = default is not None and default.in_force
     yield Stage("review", reviewed and not to_review, f"{to_review:,} open" if to_review else "nothing open")
     approved = next((version for version in reversed(line.versions) if version.in_force), None)
@@ -173,12 +173,11 @@ def _being_measured(store: Store, project_id: str, golden_id: str, aspect: str) 
 
 
 def _to_decide(store: Store, project_id: str, golden_id: str, aspect: str) -> Iterator[Waiting]:
-    """Meetings that go on, and proposals of refinement rounds that nobody has decided on."""
-    for meeting in list_meetings(store, project_id):
-        if meeting.closed_at is None and (meeting.golden_id, meeting.aspect) == (golden_id, aspect):
-            n_open = sum(point.decision is None for point in meeting.points)
-            words = f"{counted(n_open, 'point')} open in the meeting {meeting.name}"
-            yield Waiting("meet", n_open, words, meeting.meeting_id)
+    """Points to vote on where somebody is reviewing, and proposals of rounds that nobody has decided on."""
+    review = open_review(store, project_id, golden_id, aspect)
+    if review.joined and review.points:
+        words = f"{' and '.join(review.joined[:3])} in review, {counted(len(review.points), 'point')} open"
+        yield Waiting("vote", len(review.points), words, "review")
     for run_id, n_open in open_proposals(store, project_id, golden_id, aspect).items():
         yield Waiting("decide", n_open, f"{counted(n_open, 'proposal')} of a round to accept or reject", run_id)
 

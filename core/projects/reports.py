@@ -21,10 +21,10 @@ from core.projects.fusion_by_model import fusion_result
 from core.projects.judge_line import as_claimed, held_out_used, judge_line
 from core.projects.judges_shown import as_compared
 from core.projects.labelling import list_passes
-from core.projects.meetings import list_meetings
 from core.projects.more_verdicts import SentVerdicts, read_more_verdicts
 from core.projects.pass_results import decisions, picked_labels, seen_labels
 from core.projects.project_list import get_project
+from core.projects.review import PointDecided, open_review
 from core.projects.rounds import Relative, family_tree, list_proposals
 from core.projects.runs import list_held_out_accesses, load_calibration
 from core.projects.triage import list_triage
@@ -43,7 +43,6 @@ from core.report.facts import (
 from core.report.words import RUN_WORDS, day
 from core.review.judge_versions import STATE_WORDS, JudgeLine, JudgeVersion
 from core.review.log import Action
-from core.review.meetings import Decision, Meeting
 from core.review.passes import LabelsFrozen
 from core.review.triage import Triage
 from core.store.results import RESULT
@@ -109,7 +108,7 @@ def report(
     line, openings = judge_line(store, project_id, aspect), list_held_out_accesses(store, project_id, golden_id, aspect)
     judged = measured.Judged(store.goldens.load(golden_id), calibration, run.run_id)
     further = None if more is None else read_more_verdicts(more, judged.golden, judged.scores)
-    meetings = _meetings(store, project_id, golden_id, aspect)
+    decided = open_review(store, project_id, golden_id, aspect).decided[::-1]
     return Report(
         project=project.name,
         made_at=datetime.now(UTC),
@@ -123,7 +122,7 @@ def report(
         passes=tuple(_passes(store, project_id, golden_id, aspect)),
         line=line,
         seen_before=used,
-        history=_history(store, run, line, calibration, meetings),
+        history=_history(store, run, line, calibration, decided),
         judges=measured.judge_table(
             judged, as_compared(store, project_id, store.judges.all(project_id, golden_id, aspect))
         ).without_claim(used),
@@ -139,7 +138,11 @@ def report(
         sources=measured.by_source(judged),
         on_the_scale=measured.on_the_scale(judged),
         examination=measured.examined(judged),
-        misaligned=measured.misaligned(judged, _verdicts(store, project_id, golden_id, aspect), _decided(meetings)),
+        misaligned=measured.misaligned(
+            judged,
+            _verdicts(store, project_id, golden_id, aspect),
+            {decision.item_id: decision for decision in decided if decision.item_id},
+        ),
         openings=tuple(openings),
         costs=tuple(_costs(store, run)),
         reproduce=reproduce(calibration, request),
@@ -189,12 +192,6 @@ def _measured(store: Store, run_id: str) -> Calibration:
     return calibration
 
 
-def _meetings(store: Store, project_id: str, golden_id: str, aspect: str) -> list[Meeting]:
-    """On this aspect of this golden set, oldest first."""
-    meetings = reversed(list_meetings(store, project_id))
-    return [meeting for meeting in meetings if (meeting.golden_id, meeting.aspect) == (golden_id, aspect)]
-
-
 def _calibration_run(store: Store, project_id: str, golden_id: str, aspect: str, run_id: str | None) -> Run:
     """The calibration or version `run_id`, or the one in use, else the newest of that aspect with a result."""
     name = store.goldens.get(golden_id).name
@@ -211,12 +208,6 @@ def _calibration_run(store: Store, project_id: str, golden_id: str, aspect: str,
             "its end first."
         )
     return next((run for run in complete if run.run_id == run_id), complete[0])
-
-
-def _decided(meetings: Sequence[Meeting]) -> dict[str, Decision]:
-    """Item id → what a meeting decided about it."""
-    points = [point for meeting in meetings for point in meeting.points if point.item.item_id]
-    return {point.item.item_id: point.decision for point in points if point.decision is not None}
 
 
 def _verdicts(store: Store, project_id: str, golden_id: str, aspect: str) -> dict[str, Triage]:
@@ -244,7 +235,9 @@ def _passes(store: Store, project_id: str, golden_id: str, aspect: str) -> Itera
 # ── history of the criteria ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _history(store: Store, run: Run, line: JudgeLine, calibration: Calibration, meetings: Sequence[Meeting]) -> History:
+def _history(
+    store: Store, run: Run, line: JudgeLine, calibration: Calibration, decided: Sequence[PointDecided]
+) -> History:
     """The criteria that led to the judge, those of its other versions, and those that people wrote."""
     family = family_tree(store, run.project_id, run.aspect, run.golden_id)
     names = criteria_names(store, run.project_id, run.aspect)
@@ -266,7 +259,7 @@ def _history(store: Store, run: Run, line: JudgeLine, calibration: Calibration, 
     )
     origins = Counter(relative.criteria.origin for relative in family if relative.criteria.origin != "none")
     return History(
-        dict(origins.most_common()), criteria, len(shown) - len(kept), tuple(_rounds(store, run)), tuple(meetings)
+        dict(origins.most_common()), criteria, len(shown) - len(kept), tuple(_rounds(store, run)), tuple(decided)
     )
 
 

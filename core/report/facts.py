@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from core.judging.asking import Asking
     from core.project_records import CriteriaEntry, GoldenSummary, Run
     from core.projects.calibration import CalibrationRequest
+    from core.projects.review import PointDecided
     from core.projects.rounds import ProposalState
     from core.report.measured import JudgeTable, Labels, Misaligned, OnTheScale, Raters, SourceSpread
     from core.report.systems import SystemFact
     from core.review.judge_versions import JudgeLine, JudgeVersion, VersionMeasured
-    from core.review.meetings import Meeting
     from core.review.passes import LabelPass
     from core.review.triage import HeldOutAccess
     from core.stats import Difference
@@ -104,7 +104,7 @@ class History:
     criteria: tuple[CriteriaFact, ...]
     n_more: int
     rounds: tuple[RoundFact, ...]
-    meetings: tuple[Meeting, ...]
+    decided: tuple[PointDecided, ...]
 
     @property
     def chosen(self) -> tuple[CriteriaFact, ...]:

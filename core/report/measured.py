@@ -49,7 +49,7 @@ from core.stats import (
 
 if TYPE_CHECKING:
     from core.project_records import Side
-    from core.review.meetings import Decision
+    from core.projects.review import PointDecided
     from core.review.triage import Triage, TriageVerdict
 
 
@@ -215,7 +215,7 @@ def on_the_scale(judged: Judged) -> OnTheScale:
 class Example:
     """A misaligned item.  `gap` is standardised score minus standardised label; None is not known.
 
-    `triage` is None where nobody has looked, `decision` where no meeting has decided.
+    `triage` is None where nobody has looked, `decision` where nobody has decided in the review.
     """
 
     item: Item
@@ -224,7 +224,7 @@ class Example:
     score: float | None
     gap: float | None
     triage: Triage | None
-    decision: Decision | None
+    decision: PointDecided | None
 
 
 @dataclass(frozen=True)
@@ -241,10 +241,10 @@ class Misaligned:
     examples: tuple[Example, ...]
 
 
-def misaligned(judged: Judged, triage: Mapping[str, Triage], decided: Mapping[str, Decision]) -> Misaligned:
+def misaligned(judged: Judged, triage: Mapping[str, Triage], decided: Mapping[str, PointDecided]) -> Misaligned:
     """Calibration items far apart, and every item that people looked at, as the final judge scores them.
 
-    `triage` and `decided` map item id → what somebody found, and what a meeting decided.
+    `triage` and `decided` map item id → what somebody found, and what was decided in the review.
     """
     golden, at = judged.golden, np.asarray(judged.calibration.split.calibration, dtype=np.intp)
     gaps = np.full(len(golden.items), np.nan)

@@ -12,7 +12,6 @@ from typing import Literal
 
 from core.errors import UsageError
 from core.review.criteria_names import LONGEST_NAME
-from core.review.judge_versions import Evidence
 from core.review.log import Entry
 
 LONGEST_TEXT = 20_000
@@ -53,17 +52,6 @@ class LockChange(CriteriaEvent):
     @property
     def did(self) -> str:
         return "locked criteria" if self.locked else "unlocked criteria"
-
-
-@dataclass(frozen=True)
-class EarlierState(CriteriaEvent):
-    """A text was signed off, as earlier releases did it: read in old logs, never written, counts for nothing."""
-
-    kind = "state"
-    does = "made criteria {0.state}"
-    state: Literal["draft", "proposed", "approved", "retired"]
-    reason: str
-    evidence: Evidence | None = None
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from core.review.log import IMPORTED, Entry
 from core.stats import Difference
 
 VersionState = Literal["draft", "proposed", "approved", "current", "retired"]
-VersionOrigin = Literal["calibration", "edit", "proposal", "merge", "meeting", "criteria"]
+VersionOrigin = Literal["calibration", "edit", "proposal", "merge", "review", "criteria"]
 DECISIONS: dict[VersionState, tuple[VersionState, ...]] = {
     "draft": ("retired",),
     "proposed": ("approved", "retired"),
@@ -45,7 +45,7 @@ ORIGINS: dict[VersionOrigin, str] = {
     "edit": "made of an edit",
     "proposal": "made of an accepted proposal",
     "merge": "made of merged criteria",
-    "meeting": "decided in a meeting",
+    "review": "decided in a review",
     "criteria": "made of chosen criteria",
 }
 

@@ -9,6 +9,8 @@ from typing import Any, ClassVar
 
 from core.errors import UsageError
 
+KINDS: dict[str, type[Entry]] = {}
+"""Name in the store → record; every kind of entry enters itself."""
 UNWRITTEN = datetime.fromtimestamp(0, UTC)
 IMPORTED = " (imported)"
 """Stands behind the role of who did something before the project was brought here; no action writes it."""
@@ -31,6 +33,10 @@ class Entry:
     actor: str = ""
     role: str = ""
     at: datetime = UNWRITTEN
+
+    def __init_subclass__(cls) -> None:
+        if "kind" in cls.__dict__:
+            KINDS[cls.kind] = cls
 
     @classmethod
     def body_fields(cls) -> tuple[str, ...]:

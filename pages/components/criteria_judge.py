@@ -1,4 +1,4 @@
-"""Where criteria become the judge: beside chosen criteria, an accepted proposal, what a merge or a meeting made."""
+"""Where criteria become the judge: beside chosen criteria, an accepted proposal, what a merge made."""
 
 from __future__ import annotations
 

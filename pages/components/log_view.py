@@ -27,7 +27,7 @@ KIND_WORDS = {
     "comment": "comments",
     "comment settled": "comments settled",
     "criteria name": "criteria named",
-    "decision": "meetings: decisions",
+    "decision": "review: decisions",
     "fusion kept": "fusions kept",
     "fusion plan": "fusion plans",
     "held-out opened": "looks at held-out items",
@@ -39,15 +39,12 @@ KIND_WORDS = {
     "labels frozen": "labels frozen",
     "labelling pass": "labelling: passes",
     "lock": "criteria locked",
-    "meeting": "meetings: begun",
-    "meeting closed": "meetings: closed",
-    "meeting point": "meetings: points",
-    "meeting table": "meetings: who votes",
     "proposal": "proposals decided",
-    "state": "sign-off",
+    "review joined": "review: joined",
+    "review left": "review: left",
     "stopped rating": "labelling: stopped",
     "triage": "triage",
-    "vote": "meetings: votes",
+    "vote": "review: votes",
 }
 SAID = ("reason", "text", "note")
 

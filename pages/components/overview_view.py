@@ -32,7 +32,7 @@ TASKS: dict[Task, tuple[Screen, str, str]] = {
     "sign off": ("overview", "Look and sign off", "version"),
     "measure": ("overview", "Measure it", "version"),
     "decide": ("misaligned", "Go through the proposals", "round"),
-    "meet": ("criteria", "Join the meeting", "meeting"),
+    "vote": ("criteria", "Join the review", "section"),
     "comment": ("criteria", "Read the last comment", "criteria"),
     "triage": ("misaligned", "Look at them", ""),
     "grow": ("overview", "", ""),

@@ -229,18 +229,10 @@ def _draw_criteria(report: Report) -> None:
 def _draw_history(report: Report) -> None:
     history, apart = report.history, report.misaligned
     origins = ", ".join(f"{n:,} {ORIGIN_WORDS[origin]}" for origin, n in history.made.items())
-    points = [point for meeting in history.meetings for point in meeting.points]
     lines = [
         f"Sets of criteria: {origins or 'none'}.",
         report.search,
-        *(
-            [
-                f"Meetings: {len(history.meetings)}, with {sum(point.decision is not None for point in points)} of "
-                f"{counted(len(points), 'point')} decided."
-            ]
-            if history.meetings
-            else []
-        ),
+        *([f"Decisions in the review: {len(history.decided):,}."] if history.decided else []),
         *([f"Refinement rounds that people asked for: {len(history.rounds)}."] if history.rounds else []),
         f"Misaligned: {apart.n_apart:,} of {counted(apart.n_scored, 'calibration item')}; people looked at "
         f"{sum(apart.by_verdict.values())}"

@@ -69,7 +69,6 @@ URL_IDS = (
     "order",
     "item",
     "round",
-    "meeting",
     "statistic",
     "level",
     "items",

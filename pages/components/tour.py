@@ -56,8 +56,8 @@ class Step:
 STEPS = (
     Step(
         "overview",
-        "This is the judge of a newsroom's house style. Version 2 came from an edit in a review meeting. It is better "
-        "than version 1 on items it has never seen, so somebody approved it.",
+        "This is the judge of a newsroom's house style. Version 2 came from an edit that was accepted in a "
+        "review. It is better than version 1 on items it has never seen, so somebody approved it.",
     ),
     Step(
         "golden_set",

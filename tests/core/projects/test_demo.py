@@ -88,10 +88,9 @@ def test_every_screen_has_something_to_show(demo: Store, golden: GoldenSummary, 
     line = projects.judge_line(demo, DEMO_PROJECT, newsroom.ASPECT)
     assert [version.state for version in line.versions] == ["approved", "current", "retired"]
     assert line.get(2).approval is not None
-    (meeting,) = projects.list_meetings(demo, DEMO_PROJECT)
-    assert meeting.closed_at is not None
-    assert {point.decision.verdict for point in meeting.points if point.decision} >= {"accepted", "rejected"}
-    assert all(len(point.votes) == 3 for point in meeting.points)
+    review = projects.open_review(*where, newsroom.ASPECT)
+    assert {made.verdict for made in review.decided} >= {"accepted", "rejected"}
+    assert all(made.tally for made in review.decided)
     triage = projects.list_triage(*where, newsroom.ASPECT).values()
     assert {one.verdict for one in triage} >= {"judge wrong", "label wrong", "ambiguous"}
     kinds = {judge.judge.kind for judge in projects.list_judges(*where)}

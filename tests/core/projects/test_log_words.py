@@ -13,7 +13,6 @@ from core.project_records import Run
 from core.projects.log_words import run_words
 from core.records import AspectLabels, Criteria, GoldenSet, Item, Scale
 from core.review.log import Action, Entry
-from core.review.meetings import AgendaItem
 from core.review.passes import Label
 from core.review.triage import HeldOutAccess, Triage
 from core.store.store import Store
@@ -73,18 +72,16 @@ def test_what_entries_are_about_in_words(store: Store, project: str, golden_id: 
     assert not any(ID.search(words) for words in said.values())
 
 
-def test_a_vote_shows_in_the_log_when_the_meeting_shows_it(store: Store, project: str, golden_id: str) -> None:
-    ann = store.acting(Actor("Ann"))
-    agenda = (AgendaItem("question", "Is it so?"),)
-    meeting = projects.start_meeting(ann, project, "Monday", golden_id=golden_id, aspect="a", agenda=agenda)
-    projects.set_participants(ann, project, meeting, ["Ann", "Bo"])
-    projects.cast_vote(ann, project, meeting, 0, voter="Ann", choice="against")
-    assert about(store, project)["voted; shown once all votes are in"] == "point 1, “Is it so?”"
-    assert "voted against" not in about(store, project)
-    projects.cast_vote(store.acting(Actor("Bo")), project, meeting, 0, voter="Bo", choice="for")
-    said = about(store, project)
-    assert {"voted against", "voted for"} <= set(said)
-    assert said["opened the meeting Monday (a)"] == "meeting “Monday”"
+def test_a_vote_shows_in_the_log_when_the_review_shows_it(store: Store, project: str, golden_id: str) -> None:
+    ann, bo, where = store.acting(Actor("Ann")), store.acting(Actor("Bo")), (project, golden_id, "a")
+    projects.save_triage(ann, project, golden_id, aspect="a", item_id="i1", subject_id="", verdict="ambiguous")
+    (point,) = projects.open_review(store, *where).points
+    projects.join_review(bo, *where)
+    projects.cast_vote(ann, *where, point.key, choice="against")
+    assert about(store, project)["voted; shown once all votes are in"] == f"“{point.title}”"
+    assert "voted against (a)" not in about(store, project)
+    projects.cast_vote(bo, *where, point.key, choice="for")
+    assert {"voted against (a)", "voted for (a)"} <= set(about(store, project))
 
 
 def test_who_started_a_run(store: Store, project: str, golden_id: str) -> None:

@@ -15,7 +15,6 @@ from core.errors import AccessError, ConcordError
 from core.people import ROLES, Actor, Role
 from core.projects.calibration import CalibrationRequest
 from core.records import AspectLabels, Criteria, GoldenSet, Item, JudgeScores, Provenance, Scale
-from core.review.meetings import AgendaItem
 from core.review.passes import Label
 from core.store.store import Store
 
@@ -23,19 +22,18 @@ OPEN = {"open_store", "ensure_worker", "ensure_sample_project", "worker_alive"} 
 OPEN |= {"list_workers", "ensure_demo", "welcome"}
 OPEN |= {"list_public_sets", "rows_csv", "key_named", "criteria_origins"}  # of no project
 READING = """
-    decisions estimate explain_item family_tree get_criteria get_golden get_judge get_meeting get_pass get_project
+    decisions estimate explain_item family_tree get_criteria get_golden get_judge get_pass get_project
     find_project
     golden_page item_changes item_scores judge_file judge_replies list_criteria list_events list_goldens list_judges
-    list_meetings
     list_held_out_accesses list_passes list_people list_projects list_proposals list_reviews list_runs list_triage
     as_claimed load_calibration log_page
-    load_golden_set load_scores unread_replies meeting_minutes review_of round_cost run_version run_view
+    load_golden_set load_scores unread_replies review_of round_cost run_version run_view
     estimate_styles find_steps run_steps styles_so_far
     estimate_version in_place_of_parent judge_line judge_lines judge_runs overview version_run
     analyse_candidates calibrations_of estimate_ablation last_ablation
     list_rechecks
-    suggest_agenda losing_changes decided_criteria log_lines run_starters list_participants
-    estimate_repeval
+    log_lines run_starters list_participants
+    estimate_repeval open_review hidden_votes review_moved
     measured_judges report
     compare_fusions fuse_judges fused_file kept_fusion
     estimate_fusion list_plans propose_plan calibrated_criteria fusion_result
@@ -46,21 +44,20 @@ READING = """
     seen_labels rated_in label_planning planning_curve repeval_file
 """
 SPEAKING = """
-    add_comment cast_vote others_said save_comment save_label save_triage settle_comment join_pass
-    stop_rating triage_items undo_triage undo_label mark_words unmark_words
+    add_comment cast_vote join_review leave_review others_said save_comment save_label save_triage settle_comment
+    join_pass stop_rating triage_items undo_triage undo_label mark_words unmark_words
 """
 CHANGING = """
     add_golden add_judge add_sample adjudicate ask_again
-    cancel_run close_meeting copy_criteria decide decide_proposal edit_proposal
+    cancel_run copy_criteria decide_point decide_proposal edit_proposal
     freeze_labels pass_summary replaced_labels
     merge_criteria remove_judge rename_criteria
-    rename_judge resume_run save_edit set_lock start_calibration start_meeting
+    rename_judge resume_run save_edit set_lock start_calibration
     start_pass start_rescore start_round start_trial
     save_steps start_styles
     start_ablation
     import_judge preview_import read_recording read_upload start_metrics
     start_repeval start_recheck
-    set_current_point set_participants
     keep_fusion save_plan start_fusion
     decide_version make_version measure_version use_version
     start_replay
@@ -115,8 +112,6 @@ def _anything(parameter: inspect.Parameter) -> Any:
         return JudgeScores("j", "imported", "a", np.zeros(1))
     if parameter.name == "request":
         return CalibrationRequest("p", "g", "a")
-    if parameter.name == "agenda":
-        return (AgendaItem("question", "q"),)
     return {"int": 0, "float": 1.0, "bytes": b"x"}.get(parameter.annotation, "x")
 
 

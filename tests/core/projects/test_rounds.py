@@ -14,7 +14,7 @@ from core.errors import ConflictError, JobError, NotFoundError, UsageError
 from core.people import Actor
 from core.projects.calibration import CalibrationRequest
 from core.projects.rescore import RescoreRequest
-from core.projects.rounds import RoundRequest
+from core.projects.rounds import ListedProposal, RoundRequest
 from core.records import GoldenSet
 from core.settings import Settings
 from core.store.store import Store
@@ -140,71 +140,31 @@ def test_an_edit_of_a_proposal_is_scored_by_the_judge_of_the_rounds_calibration(
     assert (kept.run_id, kept.criteria_id) == (request_.run_id, second)
 
 
-def test_a_meeting_decides_on_proposals_and_sees_what_was_decided_elsewhere(
-    store: Store, settings: Settings, request_: RoundRequest, round_id: str
+def test_the_review_decides_on_proposals_and_sees_what_was_decided_elsewhere(
+    store: Store, request_: RoundRequest, round_id: str
 ) -> None:
-    project = request_.project_id
+    where = (request_.project_id, request_.golden_id, request_.aspect)
     ann, bo = store.acting(Actor("Ann", "reviewer")), store.acting(Actor("Bo", "reviewer"))
-    agenda = projects.suggest_agenda(store, project, request_.golden_id, request_.aspect)
-    still_open = {
-        proposal.criteria.criteria_id
-        for proposal in projects.list_proposals(store, round_id)
-        if proposal.state == "open"
-    }
-    assert {one.subject_id for one in agenda if one.run_id} == still_open
-    assert all(one.run_id or "changed it by hand" in one.text for one in agenda), "else edits that are no version yet"
-    assert len(agenda) >= 2, "the round of this module leaves two proposals open"
-    losing = projects.losing_changes(store, project, request_.golden_id, request_.aspect)
-    assert losing == {
-        proposal.criteria.criteria_id
-        for proposal in projects.list_proposals(store, round_id)
-        if proposal.state == "open" and (proposal.inner.value or 0) < 0
-    }
-    first, second = agenda[:2]
-    assert first.run_id == round_id
+
+    def listed() -> dict[str, ListedProposal]:
+        return {each.criteria.criteria_id: each for each in projects.list_proposals(store, round_id)}
+
+    before = listed()
+    points = [point for point in projects.open_review(store, *where).points if point.run_id]
+    assert {point.subject_id for point in points} == {name for name in before if before[name].state == "open"}
+    assert len(points) >= 2, "the round of this module leaves two proposals open"
+    assert [point.losing for point in points] == [(before[point.subject_id].inner.value or 0) < 0 for point in points]
+    first, second = points[:2]
     assert first.title.startswith("Should ")
     assert "spearman" in first.text
-    meeting_id = projects.start_meeting(
-        ann, project, "m", golden_id=request_.golden_id, aspect=request_.aspect, agenda=(first, second)
-    )
-    where = (project, meeting_id)
-    with pytest.raises(UsageError, match="needs a reason"):
-        projects.decide(ann, *where, 0, verdict="accepted", reason=" ")
-    assert projects.get_meeting(store, *where).first_open == 0
-    made_of_it = next(
-        proposal.criteria.text
-        for proposal in projects.list_proposals(store, round_id)
-        if proposal.criteria.criteria_id == first.subject_id
-    )
-    edited = projects.edit_proposal(
-        ann, settings, round_id, first.subject_id, f"{made_of_it}\nReward order.", note="clearer"
-    )
-    projects.decide(ann, *where, 0, verdict="accepted", reason="clearer", edited_id=edited)
-    now = {proposal.criteria.criteria_id: proposal for proposal in projects.list_proposals(store, round_id)}
-    assert (now[first.subject_id].state, now[first.subject_id].decided_by) == ("accepted", "Ann")
-    assert now[first.subject_id].edited_id == edited
-    taken = projects.decided_criteria(store, project, meeting_id)
-    assert [(entry.criteria_id, entry.edited, entry.point) for entry in taken] == [(edited, True, 0)]
-    with pytest.raises(ConflictError, match="Ann decided on this point"):
-        projects.decide(bo, *where, 0, verdict="rejected", reason="no")
-    assert projects.list_proposals(store, round_id)[0].reason != "no"
-
+    projects.decide_point(ann, *where, first.key, verdict="accepted", reason="clearer")
+    now = listed()[first.subject_id]
+    assert (now.state, now.decided_by, now.reason) == ("accepted", "Ann", "clearer")
     projects.decide_proposal(bo, round_id, second.subject_id, accepted=False, reason="too long")
-    point = projects.get_meeting(store, *where).points[1]
-    assert point.decision is not None
-    assert (point.decision.verdict, point.decision.actor, point.decision.number) == ("rejected", "Bo", 0)
-    assert projects.get_meeting(store, *where).first_open is None
-    assert "too long" in projects.meeting_minutes(store, *where)
-    with pytest.raises(ConflictError, match="Bo decided"):  # Ann's screen showed it open
-        projects.decide(ann, *where, 1, verdict="accepted", reason="it is fine", proposal_seen=-1)
-    seen = next(
-        proposal
-        for proposal in projects.list_proposals(store, round_id)
-        if proposal.criteria.criteria_id == second.subject_id
-    )
-    projects.decide(ann, *where, 1, verdict="accepted", reason="the meeting thinks otherwise", proposal_seen=seen.seen)
-    states = {proposal.criteria.criteria_id: proposal.state for proposal in projects.list_proposals(store, round_id)}
-    assert states[second.subject_id] == "accepted"
+    with pytest.raises(UsageError, match="not open"):  # Ann's screen showed it open
+        projects.decide_point(ann, *where, second.key, verdict="accepted", reason="it is fine")
+    assert listed()[second.subject_id].state == "rejected"
+    assert not {first.key, second.key} & {point.key for point in projects.open_review(store, *where).points}
 
 
 def test_what_a_proposal_fixed_and_broke(store: Store, request_: RoundRequest, round_id: str) -> None:

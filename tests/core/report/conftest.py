@@ -16,7 +16,6 @@ from core.people import Actor
 from core.projects.calibration import CalibrationRequest
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Rating
 from core.report.facts import Report
-from core.review.meetings import AgendaItem
 from core.settings import Settings
 from core.store.store import Store
 
@@ -101,11 +100,10 @@ def build(store: Store, settings: Settings, golden: GoldenSet, drive: Callable[.
             verdict=verdict,  # type: ignore[arg-type]
             note=f"Looked at. {say}",
         )
-    first = projects.item_scores(store, run_id, best)[0].item_id
-    agenda = [AgendaItem("disagreement", f"A point? {say}", item_id=first, subject_id=best)]
-    meeting = projects.start_meeting(ann, project, "Review", golden_id=golden_id, aspect=aspect, agenda=agenda)
-    projects.cast_vote(ann, project, meeting, 0, voter=f"Bo {say}"[:80], choice="for", note=f"Yes. {say}")
-    projects.decide(ann, project, meeting, 0, verdict="accepted", reason=f"Because. {say}")
+    where = (project, golden_id, aspect)
+    point = next(each for each in projects.open_review(store, *where).points if each.item_id)
+    projects.cast_vote(store.acting(Actor(f"Bo {say}"[:80])), *where, point.key, choice="for")
+    projects.decide_point(ann, *where, point.key, verdict="accepted", reason=f"Because. {say}")
     decided = projects.judge_line(store, project, aspect).decided
     projects.decide_version(ann, project, aspect, 1, "approved", reason=f"A reason. {say}", decided=decided)
     labels = golden.labels(aspect)

@@ -205,8 +205,8 @@ def test_how_the_criteria_came_about(report, run, world):
     assert [fact.name for fact in history.chosen] == [names[fact.criteria_id] for fact in history.chosen]
     listed = projects.list_criteria(world.store, world.project_id, world.aspect, world.golden_id)
     assert sum(history.made.values()) == sum(entry.origin != "none" for entry in listed)
-    (point,) = history.meetings[0].points
-    assert [vote.voter for vote in point.votes] == ["Bo"]
+    (made,) = history.decided
+    assert (made.verdict, made.tally) == ("accepted", "1 for, 0 against, 0 abstained")
 
 
 def test_sign_off_is_of_the_version(report, run):

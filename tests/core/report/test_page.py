@@ -199,7 +199,7 @@ def test_undefined_is_a_dash(report):
         on_the_scale=OnTheScale(np.empty(0), np.empty(0), 0, None),
         raters=Raters({}, "", replace(report.raters.alpha, value=None), None, HumanCeiling(None)),
         labels=Labels((), None, simulated=False),
-        history=replace(report.history, criteria=(), meetings=(), rounds=()),
+        history=replace(report.history, criteria=(), decided=(), rounds=()),
         misaligned=replace(report.misaligned, examples=(), by_verdict={}),
         openings=(),
     )
@@ -247,14 +247,3 @@ def test_the_report_is_one_page_that_says_what_a_stakeholder_asks(plain_one, rep
     words = re.findall(r"\w*[A-Za-z]\w*", markdown_page(plain_one))
     assert 350 < len(words) < 700
     assert report.golden.golden_id not in shown
-
-
-def test_votes_of_a_point_that_is_open_stay_hidden(report):
-    (meeting,) = report.history.meetings
-    (point,) = meeting.points
-    open_point = replace(point, decision=None, revealed=False)
-    history = replace(report.history, meetings=(replace(meeting, points=(open_point,)),))
-    for page, hidden in ((appendix_page(report), False), (appendix_page(replace(report, history=history)), True)):
-        shown = "".join(checked(page).text)
-        assert ("1, 0, 0" in shown, "Bo" in shown.split("Votes (for")[1]) == (not hidden, not hidden)
-        assert ("hidden until all are in" in shown) is hidden

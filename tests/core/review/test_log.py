@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import pytest
 
+from core.projects.review import PointDecided, ReviewJoined, ReviewLeft, Vote
 from core.records import Alignment, Interval, Scale
 from core.review import KINDS
 from core.review.anchors import Anchor, AnchorsSet
@@ -17,7 +18,6 @@ from core.review.criteria import (
     CommentSettled,
     CriteriaEvent,
     CriteriaNamed,
-    EarlierState,
     LockChange,
     ProposalDecided,
     review_from,
@@ -25,17 +25,6 @@ from core.review.criteria import (
 from core.review.highlights import Highlighted, Span
 from core.review.judge_versions import Evidence, VersionDecided, VersionMade, VersionMeasured
 from core.review.log import Action, Entry, FusionKept, FusionPlanSaved
-from core.review.meetings import (
-    AgendaItem,
-    Decision,
-    MeetingBegun,
-    MeetingClosed,
-    MeetingEntry,
-    ParticipantsSet,
-    PointOpened,
-    Vote,
-    meetings_from,
-)
 from core.review.passes import Adjudicated, LabelPass, LabelsFrozen, RatedIn, RaterJoined, RaterStopped, passes_from
 from core.review.plan import LabelAspect, LabelPlan
 from core.review.triage import HeldOutAccess, Triage
@@ -45,7 +34,6 @@ E = TypeVar("E", bound=Entry)
 ODD = "<b>{0.subject}</b> {} % \x00 'x'; -- 🙂"
 EVIDENCE = Evidence("r1", "held-out", Alignment("spearman", "sample", 0.1 + 0.2, 9, interval=Interval(0.1, 0.5)))
 PLAN = LabelPlan((LabelAspect("a", Scale(1, 5, 1.0), ODD),), (2, 0, 1), n_raters=2)
-AGENDA = (AgendaItem("change", "Take it?", subject_id="c1", run_id="r1"), AgendaItem("question", ODD))
 ENTRIES: tuple[tuple[Entry, str], ...] = (
     (LabelPass(ODD, "g", PLAN), f"began the labelling pass {ODD}"),
     (LabelPass("p", "g", PLAN, 1, ("Ann",)), "began the labelling pass p and took over 1 earlier label of Ann"),
@@ -60,20 +48,16 @@ ENTRIES: tuple[tuple[Entry, str], ...] = (
     (CommentSettled(4), "settled a comment"),
     (LockChange(True), "locked criteria"),
     (LockChange(False), "unlocked criteria"),
-    (EarlierState("approved", ODD, EVIDENCE), "made criteria approved"),
     (ProposalDecided("rejected", "r", "c2"), "rejected a proposal"),
     (VersionMade("r1", ("c1", "c2"), "edit", 2, ODD), f"made a version of the judge ({ODD})"),
     (VersionMeasured(3, "r1", "g", EVIDENCE.alignment), f"measured version 3 of the judge ({ODD})"),
     (VersionDecided(3, "approved", ODD, EVIDENCE), f"approved version 3 of the judge ({ODD})"),
     (VersionDecided(3, "proposed", "r"), f"put version 3 of the judge up for sign-off again ({ODD})"),
     (CriteriaNamed("<b>{0.subject}</b> {} % 'x'; -- 🙂"), "named criteria “<b>{0.subject}</b> {} % 'x'; -- 🙂”"),
-    (MeetingBegun("m", "g", "a", AGENDA), "opened the meeting m (a)"),
-    (ParticipantsSet(("Ann", "Bo")), "said who votes: Ann, Bo"),
-    (ParticipantsSet(()), "said who votes: nobody"),
-    (PointOpened(1), "came to point 2"),
-    (Vote(0, "Ann", "abstain", ODD), "voted abstain"),
-    (Decision(0, "postponed", "r"), "decided: postponed"),
-    (MeetingClosed(), "closed the meeting"),
+    (ReviewJoined("g", "a"), "joined the review (a)"),
+    (ReviewLeft("g", "a"), "left the review (a)"),
+    (Vote("g", "a", ODD, "abstain"), "voted abstain (a)"),
+    (PointDecided("g", "a", ODD, "postponed", "r", "1 for, 0 against", "i", "c"), "decided: postponed (a)"),
     (FusionPlanSaved("Fuse.", "person", (1, 2), ("a", "b")), "fusion plan"),
     (FusionKept("g", "a", ({"name": "j"},), {"weights": [0.1, 2]}, {"fused": None}), "fusion kept (a)"),
     (AnchorsSet("a", (Anchor(1.0, ODD), Anchor(5.0, "good"))), "wrote what the levels of the scale mean (a)"),
@@ -109,35 +93,11 @@ def _numbered(*entries: E) -> list[E]:
 def test_a_review_is_what_its_entries_add_up_to() -> None:
     entries: list[CriteriaEvent] = _numbered(
         *(Comment("one", actor="Ann"), LockChange(True), CommentSettled(1, actor="Bo"), Comment("two", 2)),
-        EarlierState("approved", "good", EVIDENCE, actor="Ann"),  # of an earlier release: counts for nothing
     )
     review = review_from("x", entries)
     assert review.locked_by == "somebody"
     assert [(comment.text, comment.settled_by) for comment in review.comments] == [("one", "Bo"), ("two", "")]
     assert not review_from("x", [*entries, LockChange(False)]).locked
-
-
-def test_a_meeting_takes_no_harm_from_points_that_there_are_not() -> None:
-    entries: list[MeetingEntry] = _numbered(
-        *(MeetingBegun("m", "g", "a", AGENDA), Vote(7, "Ann", "for"), Vote(-1, "Bo", "for"), PointOpened(9)),
-        *(Decision(5, "accepted", "r", subject="x:5"), Vote(1, "Cy", "for"), Vote(1, "Cy", "against")),
-    )
-    (meeting,) = meetings_from(entries)
-    assert (meeting.at, meeting.first_open, meeting.voters) == (0, 0, ("Ann", "Bo", "Cy"))
-    assert [[vote.choice for vote in point.votes] for point in meeting.points] == [[], ["against"]]
-    assert meeting.newest == 7
-
-
-def test_what_was_decided_elsewhere_stands_until_the_meeting_decides() -> None:
-    begun = MeetingBegun("m", "g", "a", AGENDA, subject="x", number=1)
-    elsewhere = ProposalDecided("rejected", "too long", actor="Bo", subject="r1:c1", number=2)
-    (before,) = meetings_from([begun], [elsewhere])
-    decision = before.points[0].decision
-    assert decision is not None
-    assert (decision.number, decision.verdict, decision.reason, decision.actor) == (0, "rejected", "too long", "Bo")
-    own = Decision(0, "accepted", "after all", subject="x:0", number=3)
-    (after,) = meetings_from([begun, own], [elsewhere])
-    assert after.points[0].decision == own
 
 
 def test_a_pass_knows_who_rates_in_it() -> None:

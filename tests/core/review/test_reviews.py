@@ -1,4 +1,4 @@
-"""Criteria as reviewed documents, triage, openings and meetings, through `core.projects`."""
+"""Criteria as reviewed documents, triage and looks at held-out items, through `core.projects`."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ import pytest
 
 from core import projects
 from core.calibration.settings import CalibrationSettings
-from core.errors import AccessError, ConflictError, CriteriaError, NotFoundError, UsageError
+from core.errors import ConflictError, CriteriaError, NotFoundError, UsageError
 from core.people import Actor
 from core.project_records import CriteriaAlignment
 from core.projects.calibration import CalibrationRequest
 from core.projects.items import ItemScore, ScoredItems
 from core.projects.triage import TriageCount, count_triage
 from core.records import Alignment, AspectLabels, Criteria, GoldenSet, Interval, Item, Scale
-from core.review.meetings import AgendaItem
 from core.review.triage import Triage
 from core.settings import Settings
 from core.store.store import Store
@@ -138,7 +137,7 @@ def test_a_pick_needs_no_verdict_and_a_verdict_keeps_the_pick(store: Store, proj
     where, about = (store, project, golden_id), {"aspect": "a", "item_id": "i1", "subject_id": "c1"}
     projects.save_triage(*where, **about, picked=True)
     assert projects.list_triage(*where, "a")["i1"].picked
-    assert projects.suggest_agenda(*where, "a")[0].text == "Somebody picked it for the next round."
+    assert projects.open_review(*where, "a").points[0].text == "Somebody picked it for the next round."
     projects.save_triage(*where, **about, verdict="ambiguous", note=" unclear ")
     projects.save_triage(*where, **about, verdict="label wrong")
     triage = projects.list_triage(*where, "a")["i1"]
@@ -197,139 +196,3 @@ def test_looks_at_held_out_items_are_counted(store: Store, settings: Settings, p
     accesses = projects.list_held_out_accesses(store, project, golden_id, "a")
     assert [access.actor for access in accesses] == ["Ann", "Ann"]
     assert projects.list_held_out_accesses(store, project, golden_id, "b") == []
-
-
-def test_a_meeting_from_agenda_to_minutes(store: Store, project: str, criteria_id: str, golden_id: str) -> None:
-    edit = projects.save_edit(store, project, criteria_id, "- Be clear.\n- Be *short*.", "Ann")
-    agenda = (
-        AgendaItem("change", "Shorter # wording", subject_id=edit, parent_id=criteria_id),
-        AgendaItem("disagreement", "i3", item_id="i3", subject_id=criteria_id, text="judge 1, people 4"),
-    )
-    ann = store.acting(Actor("Ann", "reviewer"))
-    meeting_id = projects.start_meeting(ann, project, "Review <1>", golden_id=golden_id, aspect="a", agenda=agenda)
-    where = (project, meeting_id)
-    projects.cast_vote(ann, *where, 0, voter="Ann", choice="against")
-    projects.cast_vote(ann, *where, 0, voter=" Ann ", choice="for", note="changed my mind")
-    projects.cast_vote(ann, *where, 0, voter="Bo", choice="abstain")
-    meeting = projects.get_meeting(store, *where)
-    assert meeting.points[0].tally == {"for": 1, "against": 0, "abstain": 1}
-    assert meeting.first_open == 0
-    projects.decide(ann, *where, 0, verdict="accepted", reason="clearer")
-    with pytest.raises(ConflictError, match="Ann decided"):
-        projects.decide(store.acting(Actor("Bo")), *where, 0, verdict="rejected", reason="no", seen=-1)
-    with pytest.raises(UsageError, match="has been decided"):
-        projects.cast_vote(ann, *where, 0, voter="Cy", choice="for")
-    assert projects.get_meeting(store, *where).first_open == 1
-    projects.close_meeting(ann, *where)
-    projects.close_meeting(ann, *where)
-    with pytest.raises(UsageError, match="over"):
-        projects.cast_vote(ann, *where, 1, voter="Cy", choice="for")
-    assert [entry.meeting_id for entry in projects.list_meetings(store, project)] == [meeting_id]
-    text = projects.meeting_minutes(store, *where)
-    assert "# Review \\<1\\>" in text
-    assert "~~\\<b\\>brief\\</b\\>.~~**\\*short\\*.**" in text
-    assert "Votes: 1 for, 0 against, 1 abstained." in text
-    assert "**Accepted** (entered by Ann): clearer" in text
-    assert "Not decided." in text
-    assert "1 of 2 points decided." in text
-
-
-def test_a_meeting_that_is_none(store: Store, project: str, golden_id: str) -> None:
-    def start(name: str, agenda: tuple[AgendaItem, ...]) -> str:
-        return projects.start_meeting(store, project, name, golden_id=golden_id, aspect="a", agenda=agenda)
-
-    with pytest.raises(UsageError, match="something to talk about"):
-        start("m", ())
-    with pytest.raises(UsageError, match="a name"):
-        start(" ", (AgendaItem("question", "q"),))
-    meeting_id = start("m", (AgendaItem("question", "q"),))
-    with pytest.raises(UsageError, match="no point 2"):
-        projects.decide(store, project, meeting_id, 1, verdict="accepted", reason="r")
-    with pytest.raises(UsageError, match="needs a reason"):
-        projects.decide(store, project, meeting_id, 0, verdict="accepted", reason=" ")
-    with pytest.raises(UsageError, match="needs the name"):
-        projects.cast_vote(store, project, meeting_id, 0, voter=" ", choice="for")
-    with pytest.raises(NotFoundError):
-        projects.get_meeting(store, project, "m-none")
-    signed_in = store.acting(Actor("Ann", "annotator", "ann@example.org"))
-    with pytest.raises(AccessError, match="only vote as Ann"):
-        projects.cast_vote(signed_in, project, meeting_id, 0, voter="Bo", choice="for")
-
-
-def test_a_meeting_keeps_its_place_its_people_and_its_clock(store: Store, project: str, golden_id: str) -> None:
-    agenda = tuple(AgendaItem("question", f"q{k}") for k in range(3))
-    ann = store.acting(Actor("Ann", "reviewer"))
-    meeting_id = projects.start_meeting(ann, project, "m", golden_id=golden_id, aspect="a", agenda=agenda)
-    where = (project, meeting_id)
-    begun = projects.get_meeting(store, *where)
-    assert (begun.at, begun.voters, begun.points[0].opened_at) == (0, (), None)
-    projects.set_participants(ann, *where, [" Ann  Lee ", "", "Bo", "Bo"])
-    projects.cast_vote(ann, *where, 0, voter="Cy", choice="for")
-    projects.set_current_point(ann, *where, 2)
-    now = projects.get_meeting(store, *where)
-    assert (now.at, now.voters) == (2, ("Ann Lee", "Bo", "Cy"))  # who voted sits at the table too
-    assert now.points[2].opened_at is not None
-    assert now.points[1].opened_at is None
-    assert now.newest > begun.newest
-    with pytest.raises(UsageError, match="no point 4"):
-        projects.set_current_point(ann, *where, 3)
-    with pytest.raises(UsageError, match="80 characters"):
-        projects.set_participants(ann, *where, ["x" * 81])
-    projects.close_meeting(ann, *where)
-    for again in (
-        lambda: projects.set_current_point(ann, *where, 0),
-        lambda: projects.decide(ann, *where, 0, verdict="accepted", reason="r"),
-    ):
-        with pytest.raises(UsageError, match="over"):
-            again()
-
-
-def test_an_edit_goes_to_a_meeting_and_the_votes_are_the_reason(
-    store: Store, project: str, criteria_id: str, golden_id: str
-) -> None:
-    ann = store.acting(Actor("Ann", "reviewer"))
-    for text in ("Be clear and kind.", "Be clear and short."):
-        projects.save_edit(ann, project, criteria_id, text, "Ann", note="plainer")
-    agenda = projects.suggest_agenda(store, project, golden_id, "a")
-    assert [(point.kind, point.parent_id) for point in agenda] == [("change", criteria_id)] * 2
-    assert agenda[0].text == "Ann changed it by hand: plainer"
-    meeting_id = projects.start_meeting(ann, project, "m", golden_id=golden_id, aspect="a", agenda=agenda)
-    where = (project, meeting_id)
-    projects.set_participants(ann, *where, ["Ann", "Bo"])
-    for point, (choice, verdict) in enumerate((("for", "accepted"), ("against", "rejected"))):
-        for name in ("Ann", "Bo"):
-            projects.cast_vote(store.acting(Actor(name, "annotator")), *where, point, voter=name, choice=choice)  # type: ignore[arg-type]
-        projects.decide(ann, *where, point, verdict=verdict, reason="")  # type: ignore[arg-type]
-    decisions = [point.decision for point in projects.get_meeting(store, *where).points]
-    assert [decision.reason for decision in decisions if decision] == [
-        "2 for, 0 against, 0 abstained.",
-        "0 for, 2 against, 0 abstained.",
-    ]
-    assert [entry.criteria_id for entry in projects.decided_criteria(store, *where)] == [agenda[0].subject_id]
-    assert projects.suggest_agenda(store, project, golden_id, "a") == [], "both were decided on"
-
-
-def test_what_waits_for_a_meeting(store: Store, project: str, golden_id: str) -> None:
-    ann = store.acting(Actor("Ann"))
-    for item_id, verdict, picked in (
-        ("i1", "judge wrong", True),
-        ("i2", "judge wrong", False),  # seen, and nobody wants to talk about it
-        ("i3", "ambiguous", False),
-        ("i4", "label wrong", False),
-    ):
-        projects.save_triage(
-            ann,
-            project,
-            golden_id,
-            aspect="a",
-            item_id=item_id,
-            subject_id="c1",
-            verdict=verdict,  # type: ignore[arg-type]
-            note="<b>",
-            picked=picked,
-        )
-    agenda = projects.suggest_agenda(store, project, golden_id, "a")
-    assert [(point.kind, point.item_id) for point in agenda] == [("disagreement", i) for i in ("i1", "i3", "i4")]
-    assert agenda[1].title == "Do the criteria need a rule for this?"
-    assert agenda[1].text == "Ann called it ambiguous: <b>"
-    assert projects.suggest_agenda(store, project, golden_id, "b") == []

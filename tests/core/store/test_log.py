@@ -9,10 +9,10 @@ import pytest
 
 from core.errors import ConflictError
 from core.people import LOCAL, Actor
+from core.projects.review import Vote
 from core.review.criteria import Comment, CriteriaEvent, LockChange
 from core.review.judge_versions import VersionDecided
 from core.review.log import Entry
-from core.review.meetings import Vote
 from core.store.store import Store
 
 ANN, BO = Actor("Ann \x00", "annotator"), Actor("Bo", "reviewer", "bo@example.org")
@@ -39,7 +39,7 @@ def test_events_come_back_in_order_with_who_did_them(store: Store, project: str)
 
 
 def test_the_log_is_read_in_pages_by_person_and_kind(store: Store, project: str) -> None:
-    entries = (Vote(0, "Bo", "for", subject="x"), Comment("", subject="x"))
+    entries = (Vote("g", "a", "t", "for", subject="x"), Comment("", subject="x"))
     numbers = [store.events.add(project, entries[k % 2], (BO, LOCAL, BO)[k % 3]) for k in range(7)]
     other = store.projects.add("other")
     store.events.add(other, LockChange(True, subject="x"), Actor("Elsewhere"))
@@ -61,7 +61,7 @@ def test_the_log_is_read_in_pages_by_person_and_kind(store: Store, project: str)
 
 
 def test_an_event_sent_twice_is_written_once(store: Store, project: str) -> None:
-    vote = Vote(0, "Ann", "for", subject="x")
+    vote = Vote("g", "a", "t", "for", subject="x")
     first = store.events.add(project, vote, ANN, form="f")
     assert store.events.add(project, replace(vote, choice="against"), ANN, form="f") == first
     assert [event.choice for event in store.events.all(project, Vote)] == ["for"]

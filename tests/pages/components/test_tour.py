@@ -93,7 +93,7 @@ def test_the_first_stop_says_what_is_so_of_the_judge(store: Store) -> None:
     line = projects.judge_line(store, DEMO_PROJECT, "house_style")
     assert line.current is not None
     assert line.current.number == 2
-    assert line.current.made.origin == "meeting"
+    assert line.current.made.origin == "review"
     gain = line.current.newest.held_out_gain if line.current.newest else None
     assert gain is not None
     assert (gain.value or 0) > 0

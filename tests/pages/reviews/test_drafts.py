@@ -168,32 +168,3 @@ def test_a_store_that_fails_is_told_and_asked_again(
     kept = projects.draft_of(store.acting(Actor("Ann")), reviewed.project_id, subject)
     assert kept is not None
     assert kept.text == "Not yet."
-
-
-def test_a_meetings_reason_and_edited_text_are_kept_until_the_decision(
-    store: Store, reviewed: Any, open_criteria: Open
-) -> None:
-    ann = store.acting(Actor("Ann"))
-    agenda = projects.suggest_agenda(store, reviewed.project_id, reviewed.golden_id, "coherence")
-    change = next(point for point in agenda if point.kind == "change")
-    where = {"golden_id": reviewed.golden_id, "aspect": "coherence"}
-    meeting = projects.start_meeting(ann, reviewed.project_id, "m", **where, agenda=(change,))
-    reason, text = f"reason:{meeting}:0", f"proposal:{change.run_id}:{change.subject_id}"
-    edited = projects.get_criteria(store, reviewed.project_id, change.subject_id).text + " Reward links."
-    projects.keep_draft(ann, reviewed.project_id, reason, "It says what counts.")
-    projects.keep_draft(ann, reviewed.project_id, text, edited)
-    screen = open_criteria("Ann", meeting=meeting)
-    values = {one.label: one.value for one in screen.text_area}
-    assert values["The reason, for the minutes"] == "It says what counts."
-    assert values["Text"] == edited
-    press(screen, "Accept the change")
-    decision = projects.get_meeting(store, reviewed.project_id, meeting).points[0].decision
-    assert decision is not None
-    assert (decision.verdict, decision.reason) == ("accepted", "It says what counts.")
-    proposal = next(
-        entry
-        for entry in projects.list_proposals(store, change.run_id)
-        if entry.criteria.criteria_id == change.subject_id
-    )
-    assert projects.get_criteria(store, reviewed.project_id, proposal.edited_id).text == edited
-    assert [projects.draft_of(ann, reviewed.project_id, one) for one in (reason, text)] == [None, None]

@@ -34,7 +34,6 @@ from core.records import (
     Unscored,
 )
 from core.review.judge_versions import Evidence, VersionDecided, VersionMade, VersionMeasured
-from core.review.meetings import AgendaItem
 from core.review.passes import PassRequest
 from core.review.plan import LabelAspect
 from core.settings import Settings
@@ -123,14 +122,14 @@ def _people(store: Store, project_id: str, golden_id: str, run_id: str) -> None:
         projects.save_label(ann, project_id, pass_id, "a", {"coherence": value}, comment="c \x00", form=f"f{k}")
     taking = ((pass_id, "Ann"),)
     projects.start_pass(bo, PassRequest(project_id, golden_id, "second pass", (aspect,), take_over=taking))
-    agenda = [AgendaItem("change", "Take it?", subject_id=criteria_id, run_id="")]
-    meeting = projects.start_meeting(bo, project_id, "m", golden_id=golden_id, aspect="coherence", agenda=agenda)
-    projects.cast_vote(bo, project_id, meeting, 0, voter="Cy", choice="for")
-    projects.decide(bo, project_id, meeting, 0, verdict="accepted", reason="fine")
     projects.save_triage(
         ann, project_id, golden_id, aspect="coherence", item_id="a", subject_id="", verdict="ambiguous", note="n",
         picked=True,
     )  # fmt: skip
+    where = (project_id, golden_id, "coherence")
+    point = projects.open_review(store, *where).points[0]
+    projects.cast_vote(bo, *where, point.key, choice="for")
+    projects.decide_point(bo, *where, point.key, verdict="accepted", reason="fine")
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from core import projects
 from core.people import Actor
 from core.projects.archive import VERSION
+from core.projects.review import PointDecided
 from core.providers.cached import reply_from_json
 from core.records import Criteria, content_digest
 from core.review.criteria import Comment
@@ -72,7 +74,7 @@ def test_every_shelf_reads_the_same_afterwards(
     projects.export_project(store, settings, old, tmp_path / "p.zip")
     new = projects.import_project(elsewhere, settings, tmp_path / "p.zip").project_id
     assert new != old
-    for shelf in (_goldens, _criteria, _judges, _labels, _reviews, _meetings, _runs):
+    for shelf in (_goldens, _criteria, _judges, _labels, _reviews, _decided, _runs):
         assert shelf(elsewhere, new) == shelf(store, old)
 
 
@@ -120,9 +122,8 @@ def _reviews(store: Store, project_id: str) -> Any:
     return remarks, told, (approved.state, approved.reason, approved.actor, approved.at, approved.evidence)
 
 
-def _meetings(store: Store, project_id: str) -> Any:
-    (meeting,) = projects.list_meetings(store, project_id)
-    return projects.meeting_minutes(store, project_id, meeting.meeting_id)
+def _decided(store: Store, project_id: str) -> Any:
+    return [replace(made, number=0, project_id="", role="") for made in store.events.all(project_id, PointDecided)]
 
 
 def _runs(store: Store, project_id: str) -> Any:

@@ -1,0 +1,406 @@
+"""Review: the open points of an aspect, one at a time, with votes and decisions.
+
+Open points are proposals of refinement rounds, edits that are no version of the judge yet, and triaged items that
+somebody picked, called ambiguous or called wrongly labelled.  Everybody sees the first of them.  Its votes stay hidden
+until everybody who joined has voted.  A reviewer decides; decision and reason are logged.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Literal
+
+from core.errors import ConflictError, UsageError
+from core.projects.criteria import list_criteria
+from core.projects.judge_line import judge_line
+from core.projects.roles import requires
+from core.projects.rounds import ListedProposal, decide_proposal, list_proposals
+from core.projects.triage import list_triage
+from core.review.criteria import ProposalDecided
+from core.review.log import Entry
+from core.stats.claims import change_figures
+from core.store.store import Store
+
+PointKind = Literal["change", "disagreement"]
+Choice = Literal["for", "against", "abstain"]
+CHOICES: tuple[Choice, ...] = ("for", "against", "abstain")
+Verdict = Literal["accepted", "rejected", "postponed"]
+VERDICTS: tuple[Verdict, ...] = ("accepted", "rejected", "postponed")
+JOINED_FOR = timedelta(hours=12)
+"""Whoever joined earlier than this, and never left, is not waited for."""
+_LONGEST = 2_000
+_LONGEST_QUOTE = 180
+_BULLET = re.compile(r"^\s*(?:[-*•·]\s+|\d+[.)]\s+)*")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[^\W\d_a-z]|[\"“‘(])")
+
+
+@dataclass(frozen=True)
+class ReviewEntry(Entry):
+    """Something done in the review of an aspect of a golden set."""
+
+    golden_id: str
+    aspect: str
+
+
+@dataclass(frozen=True)
+class ReviewJoined(ReviewEntry):
+    kind = "review joined"
+    does = "joined the review"
+
+
+@dataclass(frozen=True)
+class ReviewLeft(ReviewEntry):
+    kind = "review left"
+    does = "left the review"
+
+
+@dataclass(frozen=True)
+class Vote(ReviewEntry):
+    """A vote on a point, whose key is the subject; the newest vote of a person counts."""
+
+    kind = "vote"
+    does = "voted {0.choice}"
+    title: str
+    choice: Choice
+
+
+@dataclass(frozen=True)
+class PointDecided(ReviewEntry):
+    """A decision on a point, whose key is the subject; `tally` is how the votes stood, "" without any."""
+
+    kind = "decision"
+    does = "decided: {0.verdict}"
+    title: str
+    verdict: Verdict
+    reason: str
+    tally: str = ""
+    item_id: str = ""
+    criteria_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """An open point.
+
+    A "change" proposes criteria (`subject_id`) in place of `parent_id`; `run_id` is the round that proposed them, ""
+    for an edit by hand.  A "disagreement" is about an item, as the criteria or judge `subject_id` scored it.
+    `losing`: alignment is lower with the change.  `seen` is the number of the decision that postponed it, 0 for none.
+    `waiting` are the people who have yet to vote.
+    """
+
+    key: str
+    kind: PointKind
+    title: str
+    text: str
+    subject_id: str
+    parent_id: str = ""
+    run_id: str = ""
+    item_id: str = ""
+    losing: bool = False
+    seen: int = 0
+    votes: tuple[Vote, ...] = ()
+    waiting: tuple[str, ...] = ()
+
+    @property
+    def revealed(self) -> bool:
+        """Whether the votes may be shown with their names."""
+        return bool(self.votes) and not self.waiting
+
+    def voters(self, choice: Choice) -> list[str]:
+        return [vote.actor for vote in self.votes if vote.choice == choice]
+
+    @property
+    def tally(self) -> str:
+        """E.g. "2 for, 1 against, 0 abstained"; "" without votes."""
+        n_for, n_against, n_abstained = (len(self.voters(choice)) for choice in CHOICES)
+        return f"{n_for} for, {n_against} against, {n_abstained} abstained" if self.votes else ""
+
+    def needs_reason(self, verdict: Verdict) -> str:
+        """Why this decision needs a reason of its own; "" where the votes are reason enough, or for a postponement."""
+        if verdict == "postponed":
+            return ""
+        if not self.votes:
+            return "nobody has voted"
+        if self.waiting:
+            return "not all votes are in"
+        lead = len(self.voters("for")) - len(self.voters("against"))
+        if lead == 0:
+            return "the votes are even"
+        return "" if (lead > 0) == (verdict == "accepted") else "the votes say otherwise"
+
+
+@dataclass(frozen=True)
+class OpenReview:
+    """The review of an aspect of a golden set: its open `points`, the first of which is to be decided.
+
+    `joined` are the people to wait for, `decided` the decisions so far, newest first.
+    """
+
+    points: tuple[Point, ...]
+    joined: tuple[str, ...]
+    decided: tuple[PointDecided, ...]
+
+    def find(self, key: str) -> Point:
+        """An open point.  ConflictError where it was decided, UsageError where there was none."""
+        for point in self.points:
+            if point.key == key:
+                return point
+        made = next((decision for decision in self.decided if decision.subject == key), None)
+        if made is None:
+            raise UsageError("This point is not open. Look at the review again.")
+        raise ConflictError(
+            f"{made.actor or 'Somebody'} decided on this point while you were looking at it, and nothing was "
+            f"overwritten. It was {made.verdict}: {made.reason}",
+            theirs=f"{made.verdict}: {made.reason}",
+            yours="",
+        )
+
+
+def open_review(store: Store, project_id: str, golden_id: str, aspect: str) -> OpenReview:
+    """What is open, who joined and what was decided.
+
+    Changes come first, then disagreements, then changes that lower alignment, then what was postponed.
+    """
+    entries = [
+        entry
+        for entry in store.events.all(project_id, ReviewEntry)
+        if (entry.golden_id, entry.aspect) == (golden_id, aspect)
+    ]
+    decided = {entry.subject: entry for entry in entries if isinstance(entry, PointDecided)}
+    joined: dict[str, None] = {}
+    for entry in entries:
+        if isinstance(entry, ReviewLeft):
+            joined.pop(entry.actor, None)
+        elif isinstance(entry, ReviewJoined | Vote) and datetime.now(UTC) - entry.at < JOINED_FOR:
+            joined[entry.actor] = None
+
+    def with_votes(point: Point) -> Point:
+        seen = decided[point.key].number if point.key in decided else 0
+        votes = {
+            entry.actor: entry
+            for entry in entries
+            if isinstance(entry, Vote) and entry.subject == point.key and entry.number > seen
+        }
+        waiting = tuple(name for name in joined if name not in votes)
+        return replace(point, seen=seen, votes=tuple(votes.values()), waiting=waiting)
+
+    found = [
+        *_proposals(store, project_id, golden_id, aspect),
+        *_edits(store, project_id, golden_id, aspect, decided),
+        *_disagreements(store, project_id, golden_id, aspect, decided),
+    ]
+    points = sorted(map(with_votes, found), key=lambda point: (point.seen, point.losing))
+    decisions = [entry for entry in entries if isinstance(entry, PointDecided)]
+    return OpenReview(tuple(points), tuple(joined), tuple(decisions[::-1]))
+
+
+def hidden_votes(store: Store, project_id: str) -> set[int]:
+    """The numbers of votes that nobody may see yet: their point is open, and somebody who joined has not voted."""
+    entries = store.events.all(project_id, ReviewEntry)
+    reviews = {(entry.golden_id, entry.aspect) for entry in entries}
+    points = [point for where in reviews for point in open_review(store, project_id, *where).points]
+    open_since = {point.key: point.seen for point in points if not point.revealed}
+    return {
+        entry.number
+        for entry in entries
+        if isinstance(entry, Vote) and entry.number > open_since.get(entry.subject, entry.number)
+    }
+
+
+def review_moved(store: Store, project_id: str) -> int:
+    """A number that grows whenever somebody joins, votes or decides in a review of the project."""
+    return max((entry.number for entry in store.events.all(project_id, ReviewEntry)), default=0)
+
+
+# ── what a person does ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@requires("annotator")
+def join_review(store: Store, project_id: str, golden_id: str, aspect: str) -> None:
+    """Join: from now on votes are shown only once this person has voted as well.  UsageError without a name."""
+    if not store.actor.name:
+        raise UsageError("Enter your name first. Votes carry a name.")
+    if store.actor.name not in open_review(store, project_id, golden_id, aspect).joined:
+        store.events.add(project_id, ReviewJoined(golden_id, aspect, subject=golden_id), store.actor)
+
+
+@requires("annotator")
+def leave_review(store: Store, project_id: str, golden_id: str, aspect: str) -> None:
+    """Leave: nobody waits for this person's votes any more; those that they gave count."""
+    if store.actor.name in open_review(store, project_id, golden_id, aspect).joined:
+        store.events.add(project_id, ReviewLeft(golden_id, aspect, subject=golden_id), store.actor)
+
+
+@requires("annotator")
+def cast_vote(store: Store, project_id: str, golden_id: str, aspect: str, key: str, *, choice: Choice) -> None:
+    """Vote on an open point, and join; a second vote replaces the first.
+
+    UsageError without a name or for an unknown choice, ConflictError for a point that was decided meanwhile.
+    """
+    if not store.actor.name:
+        raise UsageError("Enter your name first. Votes carry a name.")
+    if choice not in CHOICES:
+        raise UsageError(f"A vote is {', '.join(CHOICES)}; {choice!r} came.")
+    point = open_review(store, project_id, golden_id, aspect).find(key)
+    store.events.add(project_id, Vote(golden_id, aspect, point.title, choice, subject=key), store.actor)
+
+
+@requires("reviewer")
+def decide_point(
+    store: Store,
+    project_id: str,
+    golden_id: str,
+    aspect: str,
+    key: str,
+    *,
+    verdict: Verdict,
+    reason: str = "",
+    seen: int = 0,
+) -> None:
+    """Decide on an open point; `seen` is `Point.seen` as the person saw it.
+
+    A decision needs a reason where the votes are not reason enough (`Point.needs_reason`).  A round's proposal is
+    accepted or rejected with it (`decide_proposal`).  What is postponed comes last from then on, without its votes.
+    UsageError without the reason, ConflictError when somebody else decided meanwhile; nothing is written then.
+    """
+    if verdict not in VERDICTS:
+        raise UsageError(f"A decision is {', '.join(VERDICTS)}; {verdict!r} came.")
+    point = open_review(store, project_id, golden_id, aspect).find(key)
+    cause = point.needs_reason(verdict)
+    if cause and not reason.strip():
+        raise UsageError(f"This decision needs a reason, as {cause}.")
+    why = reason.strip()[:_LONGEST] or ("Postponed." if verdict == "postponed" else f"{point.tally}.")
+    criteria_id = point.subject_id if point.kind == "change" else ""
+    decision = PointDecided(
+        golden_id, aspect, point.title, verdict, why, point.tally, point.item_id, criteria_id, subject=key
+    )
+
+    def write() -> None:
+        if point.run_id and verdict != "postponed":
+            decide_proposal(store, point.run_id, point.subject_id, accepted=verdict == "accepted", reason=why)
+        store.events.add(project_id, decision, store.actor, expected=seen)
+
+    store.together(write)
+
+
+# ── what is open ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _proposals(store: Store, project_id: str, golden_id: str, aspect: str) -> list[Point]:
+    """Proposals of finished rounds that nobody has decided on, newest round first."""
+    points = []
+    for run in store.runs.all(project_id):
+        if (run.kind, run.golden_id, run.aspect) != ("round", golden_id, aspect):
+            continue
+        for proposal in list_proposals(store, run.run_id):
+            new, old = proposal.criteria, proposal.parent
+            if proposal.state == "open":
+                measured = (each.value for each in (proposal.inner, proposal.calibration) if each.value is not None)
+                points.append(
+                    Point(
+                        f"proposal:{run.run_id}:{new.criteria_id}",
+                        "change",
+                        change_question(old.text, new.text),
+                        _gain_words(store, project_id, proposal),
+                        subject_id=new.criteria_id,
+                        parent_id=old.criteria_id,
+                        run_id=run.run_id,
+                        losing=next(measured, 0.0) < 0,
+                    )
+                )
+    return points
+
+
+def _gain_words(store: Store, project_id: str, proposal: ListedProposal) -> str:
+    gain, measured = proposal.inner, store.criteria.alignments(project_id, proposal.criteria.criteria_id)
+    how = f" ({measured[0].alignment.statistic}, {measured[0].alignment.level} level)" if measured else ""
+    if gain.value is None or gain.interval is None:
+        return f"Change of alignment{how}: undefined on {gain.n} items that no refiner saw."
+    return (
+        f"Change of alignment{how}: {change_figures(gain.value, gain.interval)}, "
+        f"n = {gain.n} items that no refiner saw."
+    )
+
+
+def _edits(store: Store, project_id: str, golden_id: str, aspect: str, decided: dict[str, PointDecided]) -> list[Point]:
+    """The newest edits and merges by hand that are no version of the judge yet, and that nobody has decided on."""
+    taken = {decision.edited_id for decision in store.events.all(project_id, ProposalDecided)}
+    taken |= {decision.criteria_id for decision in decided.values() if decision.verdict != "postponed"}
+    for version in judge_line(store, project_id, aspect).versions:
+        taken |= set(version.criteria_ids)
+    listed = {entry.criteria_id: entry for entry in list_criteria(store, project_id, aspect, golden_id)}
+    return [
+        Point(
+            f"edit:{entry.criteria_id}",
+            "change",
+            change_question(listed[entry.parents[0]].text, entry.text),
+            f"{entry.author or 'Somebody'} changed it by hand" + (f": {entry.note}" if entry.note else "."),
+            subject_id=entry.criteria_id,
+            parent_id=entry.parents[0],
+        )
+        for entry in listed.values()
+        if entry.origin == "edit" and not entry.edits
+        if entry.parents[0] in listed and entry.criteria_id not in taken
+    ]
+
+
+def _disagreements(
+    store: Store, project_id: str, golden_id: str, aspect: str, decided: dict[str, PointDecided]
+) -> list[Point]:
+    """Triaged items that somebody picked, called ambiguous or called wrongly labelled, and triaged anew since."""
+    questions = {
+        "ambiguous": "Do the criteria need a rule for this?",
+        "judge wrong": "Is the judge wrong here?",
+        "label wrong": "Is the label wrong here?",
+        "": "Who is right here, judge or people?",
+    }
+    points = []
+    for item_id, triage in list_triage(store, project_id, golden_id, aspect).items():
+        key = f"item:{golden_id}:{aspect}:{item_id}"
+        decision = decided.get(key)
+        settled = decision is not None and decision.verdict != "postponed" and decision.number > triage.number
+        if settled or not (triage.picked or triage.verdict not in ("", "judge wrong")):
+            continue
+        did = f"called it {triage.verdict}" if triage.verdict else "picked it for the next round"
+        text = f"{triage.actor or 'Somebody'} {did}" + (f": {triage.note}" if triage.note else ".")
+        points.append(
+            Point(key, "disagreement", questions[triage.verdict], text, subject_id=triage.subject_id, item_id=item_id)
+        )
+    return points
+
+
+def change_question(old: str, new: str) -> str:
+    """The question whether `old` is to become `new`.
+
+    One sentence that came, went or took another's place is quoted whole; several, or an endless one, are counted.
+    """
+    before, after = _sentences(old), _sentences(new)
+    came = [sentence for sentence in after if sentence not in before]
+    went = [sentence for sentence in before if sentence not in after]
+    quoted = [f"“{sentence.strip(' .;,')}”" for sentence in (*came, *went)]
+    short = sum(map(len, quoted)) <= _LONGEST_QUOTE
+    match len(came), len(went):
+        case 0, 0:
+            return "Should the criteria be set out like this?"
+        case 1, 0:
+            return f"Should the criteria also say {quoted[0]}?" if short else "Should the criteria gain one sentence?"
+        case 0, 1:
+            return f"Should the criteria no longer say {quoted[0]}?" if short else "Should one sentence go?"
+        case 1, 1:
+            says = f"Should the criteria say {quoted[0]} instead of {quoted[-1]}?"
+            return says if short else "Should one sentence be put differently?"
+    counted = [f"{_counted(came)} new" if came else "", f"{_counted(went)} gone" if went else ""]
+    return f"Should the criteria be rewritten, {' and '.join(filter(None, counted))}?"
+
+
+def _sentences(text: str) -> list[str]:
+    """The sentences of criteria without bullets and numbers of lines, in order."""
+    lines = (_BULLET.sub("", line).strip() for line in text.splitlines())
+    return [sentence for line in lines if line for sentence in _SENTENCE_END.split(line)]
+
+
+def _counted(listed: Sequence[str]) -> str:
+    return "one sentence" if len(listed) == 1 else f"{len(listed)} sentences"

@@ -1,0 +1,202 @@
+"""Review: what is open, votes that stay hidden until everybody has voted, decisions with their reasons."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from core import projects
+from core.errors import AccessError, ConflictError, UsageError
+from core.people import Actor
+from core.projects import review
+from core.projects.review import Choice, Point, Verdict, Vote, change_question
+from core.records import AspectLabels, Criteria, GoldenSet, Item, Scale
+from core.review.triage import TriageVerdict
+from core.store.store import Store
+
+LONG = "Reward " + "very " * 60 + "long sentences."
+CLEAR = Criteria("- Be clear.", "a")
+
+
+@pytest.fixture
+def where(store: Store) -> tuple[str, str, str]:
+    """Project, golden set and aspect, with criteria."""
+    project = projects.create_project(store, "p").project_id
+    items = tuple(Item(f"i{k}", f"text {k}", f"s{k}") for k in range(8))
+    golden = GoldenSet("g", "single", items, {"a": AspectLabels("a", Scale(1, 5), (3.0,) * 8)})
+    golden_id = projects.add_golden(store, project, golden)
+    store.criteria.add(project, golden_id, [CLEAR])
+    return project, golden_id, "a"
+
+
+@pytest.fixture
+def point(store: Store, where: tuple[str, str, str]) -> Point:
+    """An edit that waits for the review."""
+    projects.save_edit(store, where[0], CLEAR.criteria_id, "- Be clear.\n- Be <b>brief</b>.", "Ann", note="plainer")
+    (point,) = projects.open_review(store, *where).points
+    return point
+
+
+def acting(store: Store, name: str) -> Store:
+    return store.acting(Actor(name, "reviewer"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "question"),
+    [
+        ("Be clear.", "Be clear. Be brief.", "Should the criteria also say “Be brief”?"),
+        ("- Be clear.\n- Be brief.", "- Be clear.", "Should the criteria no longer say “Be brief”?"),
+        ("Be clear. Be short.", "Be clear. Be brief.", "Should the criteria say “Be brief” instead of “Be short”?"),
+        ("A b. C d.", "E f. G h. I j.", "Should the criteria be rewritten, 3 sentences new and 2 sentences gone?"),
+        ("A b. C d.", "A b.\nG h. I j.\nC d.", "Should the criteria be rewritten, 2 sentences new?"),
+        ("A b.\n1. C d.", "C d.\nA b.", "Should the criteria be set out like this?"),
+        ("A b.", f"A b. {LONG}", "Should the criteria gain one sentence?"),
+        (f"A b. {LONG}", "A b.", "Should one sentence go?"),
+        (f"A b. {LONG}", "A b. C d.", "Should one sentence be put differently?"),
+    ],
+)
+def test_a_change_is_asked_about_in_whole_sentences(old: str, new: str, question: str) -> None:
+    assert change_question(old, new) == question
+
+
+def test_votes_stay_hidden_until_everybody_who_joined_has_voted(
+    store: Store, where: tuple[str, str, str], point: Point
+) -> None:
+    assert (point.kind, point.subject_id != CLEAR.criteria_id, point.parent_id) == ("change", True, CLEAR.criteria_id)
+    assert point.text == "Ann changed it by hand: plainer"
+    for name in ("Ann", "Bo", "Ann"):
+        projects.join_review(acting(store, name), *where)
+    projects.cast_vote(acting(store, "Ann"), *where, point.key, choice="against")
+    now = projects.open_review(store, *where)
+    assert (now.joined, now.points[0].waiting, now.points[0].revealed) == (("Ann", "Bo"), ("Bo",), False)
+    (vote,) = store.events.all(where[0], Vote)
+    assert projects.hidden_votes(store, where[0]) == {vote.number}
+    projects.cast_vote(acting(store, "Ann"), *where, point.key, choice="for")  # changed their mind
+    moved = projects.review_moved(store, where[0])
+    projects.cast_vote(acting(store, "Bo"), *where, point.key, choice="abstain")
+    assert projects.review_moved(store, where[0]) > moved
+    (shown,) = projects.open_review(store, *where).points
+    assert shown.revealed
+    assert shown.tally == "1 for, 0 against, 1 abstained"
+    assert projects.hidden_votes(store, where[0]) == set()
+    projects.join_review(acting(store, "Cy"), *where)  # who joins later is waited for as well
+    assert not projects.open_review(store, *where).points[0].revealed
+    projects.leave_review(acting(store, "Cy"), *where)
+    assert projects.open_review(store, *where).points[0].revealed
+
+
+def test_nobody_waits_for_whoever_joined_long_ago(
+    store: Store, where: tuple[str, str, str], point: Point, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    projects.join_review(acting(store, "Ann"), *where)
+    monkeypatch.setattr(review, "JOINED_FOR", timedelta(0))
+    assert projects.open_review(store, *where).joined == ()
+
+
+def test_what_is_accepted_rejected_and_postponed(store: Store, where: tuple[str, str, str], point: Point) -> None:
+    ann = acting(store, "Ann")
+    projects.save_edit(store, where[0], CLEAR.criteria_id, "Be kind.", "Bo")
+    keys = [each.key for each in projects.open_review(store, *where).points]
+    assert len(keys) == 2
+    projects.cast_vote(ann, *where, keys[0], choice="for")
+    projects.decide_point(ann, *where, keys[0], verdict="postponed")
+    again = projects.open_review(store, *where).points
+    assert [each.key for each in again] == keys[::-1]  # it comes last, and its votes begin anew
+    assert (again[1].votes, again[1].seen > 0) == ((), True)
+    projects.cast_vote(ann, *where, keys[1], choice="for")
+    projects.decide_point(ann, *where, keys[1], verdict="accepted")  # the votes are reason enough
+    projects.decide_point(ann, *where, keys[0], verdict="rejected", reason=" too long ", seen=again[1].seen)
+    after = projects.open_review(store, *where)
+    assert after.points == ()
+    assert [(made.verdict, made.reason, made.tally) for made in after.decided] == [
+        ("rejected", "too long", ""),
+        ("accepted", "1 for, 0 against, 0 abstained.", "1 for, 0 against, 0 abstained"),
+        ("postponed", "Postponed.", "1 for, 0 against, 0 abstained"),
+    ]
+    assert after.decided[1].criteria_id == keys[1].partition(":")[2]
+
+
+def test_the_second_of_two_who_decide_is_told(store: Store, where: tuple[str, str, str], point: Point) -> None:
+    ann, bo = acting(store, "Ann"), acting(store, "Bo")
+    projects.decide_point(bo, *where, point.key, verdict="postponed")
+    with pytest.raises(ConflictError, match="Bo decided on this"):
+        projects.decide_point(ann, *where, point.key, verdict="accepted", reason="clear", seen=point.seen)
+    now = projects.open_review(store, *where).points[0]
+    projects.decide_point(bo, *where, point.key, verdict="rejected", reason="too long", seen=now.seen)
+    with pytest.raises(ConflictError, match=r"Bo decided on this point .* rejected: too long"):
+        projects.decide_point(ann, *where, point.key, verdict="accepted", reason="clear", seen=now.seen)
+    with pytest.raises(ConflictError, match="Bo decided"):
+        projects.cast_vote(ann, *where, point.key, choice="for")
+    assert [made.verdict for made in projects.open_review(store, *where).decided] == ["rejected", "postponed"]
+
+
+@pytest.mark.parametrize(
+    ("n_for", "n_against", "n_waiting", "verdict", "cause"),
+    [
+        (0, 0, 0, "accepted", "nobody has voted"),
+        (1, 0, 1, "accepted", "not all votes are in"),
+        (1, 1, 0, "rejected", "the votes are even"),
+        (2, 1, 0, "rejected", "the votes say otherwise"),
+        (1, 2, 0, "accepted", "the votes say otherwise"),
+        (2, 1, 0, "accepted", ""),
+        (1, 2, 0, "rejected", ""),
+        (0, 0, 2, "postponed", ""),
+    ],
+)
+def test_only_some_decisions_need_a_reason(
+    n_for: int, n_against: int, n_waiting: int, verdict: Verdict, cause: str
+) -> None:
+    choices: list[Choice] = ["for"] * n_for + ["against"] * n_against
+    votes = tuple(Vote("g", "a", "t", choice, actor=f"p{k}") for k, choice in enumerate(choices))
+    point = Point("k", "change", "t", "", "c1", votes=votes, waiting=("Cy",) * n_waiting)
+    assert point.needs_reason(verdict) == cause
+
+
+def test_what_cannot_be_done(store: Store, where: tuple[str, str, str], point: Point) -> None:
+    ann = acting(store, "Ann")
+    with pytest.raises(UsageError, match="needs a reason, as nobody has voted"):
+        projects.decide_point(ann, *where, point.key, verdict="accepted", reason=" ")
+    with pytest.raises(UsageError, match="not open"):
+        projects.decide_point(ann, *where, "edit:c-none", verdict="accepted", reason="r")
+    with pytest.raises(UsageError, match="accepted, rejected, postponed"):
+        projects.decide_point(ann, *where, point.key, verdict="perhaps", reason="r")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="for, against, abstain"):
+        projects.cast_vote(ann, *where, point.key, choice="perhaps")  # type: ignore[arg-type]
+    for act in (projects.join_review, projects.leave_review):
+        with pytest.raises(AccessError, match="name first"):
+            act(store.acting(Actor("", at_screen=True)), *where)
+    with pytest.raises(UsageError, match="name first"):
+        projects.cast_vote(store.acting(Actor("")), *where, point.key, choice="for")
+    with pytest.raises(AccessError, match="needs the role reviewer"):
+        annotator = store.acting(Actor("Ann", "annotator"))
+        projects.decide_point(annotator, *where, point.key, verdict="accepted", reason="r")
+    assert projects.open_review(store, *where).decided == ()
+
+
+def test_triaged_items_are_open_until_decided_and_open_again_when_triaged_anew(
+    store: Store, where: tuple[str, str, str]
+) -> None:
+    ann, (project, golden_id, aspect) = acting(store, "Ann"), where
+
+    def triage(item_id: str, verdict: TriageVerdict, *, picked: bool = False) -> None:
+        about = {"aspect": aspect, "item_id": item_id, "subject_id": "c1", "note": "<b>"}
+        projects.save_triage(ann, project, golden_id, **about, verdict=verdict, picked=picked)
+
+    triage("i1", "judge wrong", picked=True)
+    triage("i2", "judge wrong")  # seen, and nobody wants to talk about it
+    triage("i3", "ambiguous")
+    points = projects.open_review(store, *where).points
+    assert [(point.kind, point.item_id) for point in points] == [("disagreement", "i1"), ("disagreement", "i3")]
+    assert (points[1].title, points[1].text) == (
+        "Do the criteria need a rule for this?",
+        "Ann called it ambiguous: <b>",
+    )
+    assert projects.open_review(store, project, golden_id, "b").points == ()
+    projects.decide_point(ann, *where, points[0].key, verdict="rejected", reason="the label is right")
+    assert [point.item_id for point in projects.open_review(store, *where).points] == ["i3"]
+    triage("i1", "ambiguous")
+    assert [point.item_id for point in projects.open_review(store, *where).points] == [
+        "i3",
+        "i1",
+    ]  # last, and its votes begin anew
