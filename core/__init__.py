@@ -70,8 +70,7 @@ if TYPE_CHECKING:
         UsageError,
     )
     from core.export.judge_reading import judge_schema
-    from core.judging.asking import Asking
-    from core.judging.styles import Style
+    from core.judging.styles import Asking, Style
     from core.records import Alignment, Criteria, GoldenSet, Interval, Item, Scored, ScoreMatrix, Unscored, Verdict
     from core.stats.labels_needed import LabelPlanning
     from core.verdicts import Verdicts
@@ -170,8 +169,7 @@ _NAMES = {
         "GoldenError JudgeError ModelNotFoundError ProviderError RateLimitError UsageError"
     ),
     "core.api.fitted": "FittedRepEval fit_repeval",
-    "core.judging.asking": "Asking",
-    "core.judging.styles": "Style",
+    "core.judging.styles": "Asking Style",
     "core.records": "Alignment Criteria GoldenSet Interval Item Scored ScoreMatrix Unscored Verdict",
     "core.verdicts": "Verdicts",
 }

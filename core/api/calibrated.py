@@ -27,10 +27,10 @@ from core.comparison.sureness import calibrated_sureness
 from core.data.split import task_of
 from core.errors import UsageError
 from core.export import CalibratedJudge, final_verdicts, judge_card, summary, write_run
-from core.judging.asking import MODEL_WRITES, Asking
 from core.judging.base import Judge
-from core.judging.ready import made_ready
+from core.judging.llm import made_ready
 from core.judging.registry import NAMED, make_judge, restore_judge
+from core.judging.styles import MODEL_WRITES, Asking
 from core.progress import SILENT, Progress
 from core.providers.base import ReplyStore
 from core.records import GoldenSet

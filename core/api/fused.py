@@ -26,8 +26,8 @@ from core.files import write_json, write_text
 from core.fusion.request import FusionEstimate
 from core.fusion.stack import Agreement, Fusion, StackSettings, side_by_side
 from core.fusion.stack import fuse as fuse_parts
-from core.judging.asking import MODEL_WRITES
 from core.judging.registry import NAMED
+from core.judging.styles import MODEL_WRITES
 from core.progress import SILENT, Progress
 from core.providers.base import ReplyStore
 from core.records import GoldenSet, Item, Level, Scored, Statistic

@@ -28,9 +28,9 @@ from core.fusion.model_result import ModelResult, Rated, measured_ratings
 from core.fusion.plan import AspectUse, FusionPlan, PlanError, measured_plan, read_plan
 from core.fusion.request import FusionEstimate
 from core.fusion.stack import Agreement, StackSettings, side_by_side
-from core.judging.asking import MODEL_WRITES, Asking
-from core.judging.ready import require_references
+from core.judging.llm import require_references
 from core.judging.registry import NAMED, language_model, restore_judge
+from core.judging.styles import MODEL_WRITES, Asking
 from core.records import Alignment, Item, JudgeScores, Task, Verdict
 from core.stats import Difference
 from core.verdicts import Verdicts

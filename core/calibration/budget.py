@@ -25,10 +25,9 @@ from core.calibration.revisit import rung_calls, schedule
 from core.calibration.settings import CalibrationSettings
 from core.data.split import ENOUGH, LEAST, few_labels
 from core.errors import AspectError
-from core.judging.asking import STEPS_LIKE, Asking
 from core.judging.base import DraftRequest, Judge, RefineRequest
-from core.judging.llm import LLMJudge
-from core.judging.ready import references_words, require_references
+from core.judging.llm import LLMJudge, references_words, require_references
+from core.judging.styles import STEPS_LIKE, Asking
 from core.records import GoldenSet, Split, Task
 from core.stats import LabelledItems
 

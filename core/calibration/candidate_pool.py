@@ -10,7 +10,7 @@ import numpy as np
 from core.calibration.records import BestSoFar, Candidate, LeaderboardSnapshot, Phase, Status, TracePoint
 from core.calibration.settings import CalibrationSettings
 from core.judging.base import DraftBatch, DraftRequest, Judge, RefineRequest
-from core.judging.ready import Prepared
+from core.judging.llm import Prepared
 from core.progress import SILENT, Progress
 from core.records import Alignment, Criteria, FloatArray, GoldenSet, Level, Measure, ScoreMatrix, Task, Unscored, Usage
 from core.stats import Difference, LabelledItems, align_each, paired_difference

@@ -12,7 +12,7 @@ import typer
 from core.errors import UsageError
 
 if TYPE_CHECKING:
-    from core.judging.asking import Asking
+    from core.judging.styles import Asking
     from core.providers.base import ReplyStore
     from core.records import GoldenSet, Level, Scale
     from core.settings import Settings
@@ -139,7 +139,7 @@ def chosen_ranks(ranks: list[str] | None) -> list[str] | None:
 
 def chosen_asking(judge: str, temperature: str, **chosen: Any) -> Asking:
     """How `judge` is asked, from the options above; UsageError for what does not go together."""
-    from core.judging.asking import Asking
+    from core.judging.styles import Asking
 
     return Asking.of(judge, temperature=read_temperature(temperature), **chosen)
 

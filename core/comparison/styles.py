@@ -17,12 +17,10 @@ import numpy as np
 
 from core.data.split import task_of, whole_sources
 from core.errors import AspectError, JudgeError, UsageError
-from core.judging.asking import STEPS_LIKE
 from core.judging.base import CallEstimate
-from core.judging.llm import LLMJudge, Written
-from core.judging.ready import references_words, require_references
+from core.judging.llm import LLMJudge, Written, references_words, require_references
 from core.judging.registry import NAMED, language_model
-from core.judging.styles import Style, sampling_of
+from core.judging.styles import STEPS_LIKE, Style, sampling_of
 from core.progress import SILENT, Progress
 from core.records import (
     Alignment,

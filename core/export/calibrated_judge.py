@@ -16,8 +16,8 @@ from core.errors import AuthError, GoldenError
 from core.export.judge_reading import judge_document
 from core.export.loaded import LoadedJudge, Metrics
 from core.judging.base import CallEstimate, Judge, OnProgress, parts_read
-from core.judging.both_orders import NO_TEXT, has_texts
 from core.judging.llm import LLMJudge, Requests
+from core.judging.replies import NO_TEXT, has_texts
 from core.records import Criteria, FloatArray, Item, ItemKind, Provenance, Scale, Scored, Task, Unscored, Usage, Verdict
 from core.stats import IsotonicMap
 from core.stats.conformal import VerdictIntervals, criteria_spread

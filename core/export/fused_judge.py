@@ -19,9 +19,9 @@ from core.fusion.estimators import restore_estimator
 from core.fusion.llm import rate_by_model
 from core.fusion.plan import read_plan
 from core.judging.base import Judge, OnProgress
-from core.judging.both_orders import NO_TEXT
 from core.judging.llm import LLMJudge
 from core.judging.registry import PART_NOT_RUN
+from core.judging.replies import NO_TEXT
 from core.metrics import Metric, fitted_repeval, make_metric, model_of
 from core.records import FloatArray, GoldenSet, Item, ItemKind, JudgeScores, Scale, Scored, Task, Unscored
 from core.texts import is_blank

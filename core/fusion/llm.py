@@ -33,8 +33,7 @@ from core.fusion.replies import read_sections
 from core.fusion.request import FusionEstimate
 from core.judging.llm import LLMJudge
 from core.judging.render import KINDS, SCORING, item_block, neutral, range_words, shown_item
-from core.judging.replies import total_usage
-from core.judging.thoughts import without_thoughts
+from core.judging.replies import total_usage, without_thoughts
 from core.progress import SILENT, Progress, Stage
 from core.providers.base import Completion, Failure, Message, Reply, Request
 from core.records import FloatArray, Item, JudgeScores, Scale, Scored, Task, Unscored, Usage, Verdict

@@ -21,7 +21,7 @@ import numpy as np
 from core.errors import JudgeError, UsageError
 from core.fusion.stack import Agreement, StackSettings, beats_chance
 from core.judging.render import KINDS, neutral, plain, range_words
-from core.judging.thoughts import without_thoughts
+from core.judging.replies import without_thoughts
 from core.providers.base import Message
 from core.records import Alignment, GoldenSet, JudgeScores, Level, Statistic, Task
 

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, TypeVar
 
-from core.errors import UsageError
+from core.errors import JudgeError, UsageError
 from core.judging.base import (
     CallEstimate,
     DraftBatch,
+    Drafted,
     DraftRequest,
     Exemplar,
     Judge,
@@ -22,30 +23,31 @@ from core.judging.base import (
     OnProgress,
     RefineRequest,
 )
-from core.judging.both_orders import NO_TEXT, has_texts, orders_of, verdict_of_both
-from core.judging.first_replies import FIRST_DRAFTS, FIRST_RATINGS, FirstReplies
 from core.judging.render import (
     ScoreFrame,
     definition_messages,
     draft_messages,
     refine_messages,
     score_frame,
-    shortened_parts,
     shown_item,
     steps_messages,
+    whole_numbers,
+    whole_ratings,
 )
 from core.judging.replies import (
-    drafted_from,
+    FIRST_DRAFTS,
+    FIRST_RATINGS,
+    NO_TEXT,
+    FirstReplies,
+    has_texts,
+    orders_of,
     reading_of,
-    said,
-    sent_otherwise,
     total_usage,
     unread_because,
     verdict_of,
     written,
 )
-from core.judging.styles import MOST_STEPS, REPLY_TOKENS, Sampling
-from core.judging.weighted import LOGPROBS, require_askable
+from core.judging.styles import MOST_STEPS, REPLY_TOKENS, Asking, Sampling, Style
 from core.providers.base import AsyncProvider, Completion, Message, Provider, Reply, Request
 from core.records import Criteria, Item, Scored, Task, Unscored, Usage, Verdict
 from core.verdicts import Scores
@@ -60,6 +62,9 @@ STEPS_TOKENS = 512
 DEFINITION_TOKENS, MOST_DEFINITION = 256, 2_000
 """Longest definition of an aspect that it may write, and the longest that is kept, in characters."""
 
+LOGPROBS = 20
+"""Likeliest tokens to ask for: ten ratings at most, some of them written in several ways."""
+
 NO_REFERENCES = "The item has no reference, and this judge was made with references."
 Example = TypeVar("Example", Exemplar, Misaligned)
 
@@ -68,13 +73,8 @@ CostOf = Callable[[int, int], float]
 """(prompt tokens, completion tokens) → dollars."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """An item beside one of the criteria (its position), and how many samples are asked for."""
-
-    column: int
-    item: Item
-    n_requests: int
+Cell = tuple[int, Item, int]
+"""The position of one of the criteria, an item, and how many replies are asked for about it."""
 
 
 class LLMJudge(Judge):
@@ -147,8 +147,8 @@ class LLMJudge(Judge):
 
         def arrived(_index: int = 0, reply: Reply | None = None) -> None:
             nonlocal n_replies
-            if reply is not None and not self.first.settled:
-                self.first.note(unread_because(reading_of(reply, task)), FIRST_RATINGS, said(reply))
+            if reply is not None and not self.first.any_read:
+                self.first.note(unread_because(reading_of(reply, task)), FIRST_RATINGS, reply)
             n_replies += 1
             if on_progress is not None and n_replies % samples == 0:
                 on_progress(n_replies // samples, len(items) * len(criteria))
@@ -183,6 +183,7 @@ class LLMJudge(Judge):
     ) -> Iterator[tuple[list[Cell], list[Request]]]:
         """Every item with all criteria, item by item, and what is asked for them; nothing is asked about no text."""
         self.require_askable(task)
+        how = self.sampling
 
         def reads(reply: Completion) -> bool:
             return reading_of(reply, task).value is not None
@@ -191,16 +192,34 @@ class LLMJudge(Judge):
         requests: list[Request] = []
         for item in items:
             shown = () if self.lacking(task, item) else orders_of(task, item)
-            orders = [{prompt: self._frame(task, way, prompt) for prompt in self.sampling.prompts} for way in shown]
+            orders = [{prompt: self._frame(task, way, prompt) for prompt in how.prompts} for way in shown]
+            besides = self._asked_besides(task, item)
             for column, each in enumerate(criteria):
-                samples = [sample for frames in orders for sample in self._samples(frames, each.text, reads)]
-                cells.append(Cell(column, item, len(samples)))
-                requests += samples
+                for frames in orders:
+                    messages = {prompt: frame.messages(each.text) for prompt, frame in frames.items()}
+                    requests += [
+                        self.request(
+                            messages[place.prompt],
+                            how.temperature,
+                            how.max_tokens,
+                            reads,
+                            top_p=how.top_p,
+                            sample=place.sample,
+                            json_schema=place.schema,
+                            **besides,
+                        )
+                        for place in how.places
+                    ]
+                cells.append((column, item, len(orders) * how.samples))
             if len(requests) >= CALLS_PER_CHUNK:
                 yield cells, requests
                 cells, requests = [], []
         if cells:
             yield cells, requests
+
+    def _asked_besides(self, task: Task, item: Item) -> dict[str, Any]:
+        """What a request for a rating asks for beside a reply."""
+        return {"logprobs": LOGPROBS if self.sampling.weighted else 0}
 
     def requests(self, task: Task, items: Iterable[Item], criteria: Sequence[Criteria]) -> Requests:
         """What `score` asks for, some at a time."""
@@ -212,8 +231,20 @@ class LLMJudge(Judge):
         return tuple(dict.fromkeys(asked))
 
     def require_askable(self, task: Task) -> None:
-        """UsageError where this judge cannot be asked about `task` in its style."""
-        require_askable(self.sampling, self.spec, task.scale)
+        """UsageError where the model cannot be asked so: for a likelihood; weighted, or in stars, on other scales."""
+        how, scale = self.sampling, task.scale
+        if how.form == "likelihood":
+            raise UsageError(
+                f"How likely a text is can be asked of a model in the process (hf:ID_OR_PATH), not of {self.spec}: "
+                "endpoints tell the probabilities of what they write themselves."
+            )
+        if how.form == "stars" and not whole_numbers(scale):
+            raise UsageError(f"Stars are whole numbers, and this scale is {scale}. Ask for a number (another form).")
+        if how.weighted and not whole_ratings(scale):
+            raise UsageError(
+                f"The probability-weighted score needs a scale of whole numbers from 0 to 9, and this one is {scale}"
+                f"{'' if scale.step is None else f' in steps of {scale.step:g}'}. Take the read rating (weighted off)."
+            )
 
     def _frame(self, task: Task, item: Item, prompt: str) -> ScoreFrame:
         how = self.sampling
@@ -230,26 +261,6 @@ class LLMJudge(Judge):
         """Exemplars and misaligned items as this judge sees their items."""
         references = self.sampling.references
         return [replace(each, item=shown_item(each.item, references=references)) for each in examples]
-
-    def _samples(
-        self, frames: Mapping[str, ScoreFrame], criteria: str, reads: Callable[[Completion], bool]
-    ) -> list[Request]:
-        """The samples of one score."""
-        how = self.sampling
-        messages = {prompt: frame.messages(criteria) for prompt, frame in frames.items()}
-        return [
-            self.request(
-                messages[place.prompt],
-                how.temperature,
-                how.max_tokens,
-                reads,
-                top_p=how.top_p,
-                sample=place.sample,
-                json_schema=place.schema,
-                logprobs=LOGPROBS if how.weighted else 0,
-            )
-            for place in how.places
-        ]
 
     def request(
         self,
@@ -271,26 +282,15 @@ class LLMJudge(Judge):
     ) -> Usage:
         """Add each cell's verdict, out of its own replies, to those of its criteria; what the replies cost."""
         left = iter(replies)
-        for cell in cells:
-            own, item_id = list(islice(left, cell.n_requests)), cell.item.item_id
-            verdict: Verdict = Unscored(item_id, "missing input", self.lacking(task, cell.item))
+        for column, item, n_requests in cells:
+            own = list(islice(left, n_requests))
+            verdict: Verdict = Unscored(item.item_id, "missing input", self.lacking(task, item))
             if own:
-                verdict = self._verdict(task, cell.item, own)
-            verdicts[cell.column].append(verdict)
+                verdict = verdict_of(task, item, own, weighted=self.sampling.weighted)
+            verdicts[column].append(verdict)
             self.n_unweighted += verdict.n_unweighted if isinstance(verdict, Scored) else 0
         self.note_sent(replies)
         return total_usage(replies)
-
-    def _verdict(self, task: Task, item: Item, replies: Sequence[Reply]) -> Verdict:
-        """The verdict on an item out of all replies about it, order by order."""
-        orders, notes = orders_of(task, item), shortened_parts(item)
-        n = len(replies) // len(orders)
-        weighted = self.sampling.weighted
-        verdicts = [
-            verdict_of(item.item_id, replies[k * n : (k + 1) * n], task, weighted=weighted, notes=notes)
-            for k in range(len(orders))
-        ]
-        return verdicts[0] if len(verdicts) == 1 else verdict_of_both(verdicts[0], verdicts[1], task.scale)
 
     # ── writing ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -323,8 +323,8 @@ class LLMJudge(Judge):
         messages: Sequence[tuple[Message, ...]],
     ) -> DraftBatch:
         def arrived(_index: int, reply: Reply) -> None:
-            if not self.first.settled:
-                self.first.note(written(reply, task.aspect)[1], FIRST_DRAFTS, said(reply))
+            if not self.first.any_read:
+                self.first.note(written(reply, task.aspect)[1], FIRST_DRAFTS, reply)
 
         replies = self.provider.complete(
             [
@@ -341,11 +341,11 @@ class LLMJudge(Judge):
             on_reply=arrived,
         )
         self.note_sent(replies)
-        drafted = tuple(
-            drafted_from(reply, task.aspect, request.provenance)
-            for reply, request in zip(replies, requests, strict=True)
-        )
-        return DraftBatch(drafted, len(requests), total_usage(replies))
+        drafted = []
+        for reply, request in zip(replies, requests, strict=True):
+            text, problem = written(reply, task.aspect)
+            drafted.append(Drafted(None if problem else Criteria(text, task.aspect, request.provenance), problem))
+        return DraftBatch(tuple(drafted), len(requests), total_usage(replies))
 
     def write_steps(self, task: Task, criteria: str = "") -> Written:
         """Evaluation steps that lead from an item to its number, written once by the model (auto-CoT; G-Eval).
@@ -411,8 +411,17 @@ class LLMJudge(Judge):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What of the sampling the endpoint did not take, a sentence each."""
-        return sent_otherwise(self._without, self.sampling)
+        """What of the sampling the endpoint did not take, a sentence each; nothing where it changes no score."""
+        how = self.sampling
+        meant = {
+            "temperature": f"refuses the temperature {how.temperature or 0:g}: its replies are drawn at its own, so a "
+            "second scoring may differ",
+            "top_p": f"refuses top_p {how.top_p:g}: its replies are drawn from all tokens",
+            "reasoning_effort": "takes no reasoning effort: the model thinks as long as it likes",
+            "logprobs": "tells no token probabilities: the ratings that it states count instead",
+            "response_format": "takes no JSON schema: its replies are read as text",
+        }
+        return tuple(f"The endpoint {meant[name]}." for name in meant if name in self._without)
 
     def as_state(self) -> Mapping[str, Any]:
         """What `judging.registry.restore_judge` needs, and what was not sent; the key is not among it."""
@@ -435,3 +444,80 @@ class Written:
     text: str
     problem: str = ""
     usage: Usage = field(default_factory=Usage)
+
+
+# ── before the first score ───────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What a judge's model wrote before the first score: in how many calls, at what cost, and what to say about it.
+
+    `definition` is what the aspect means, where the model had to say it.
+    """
+
+    calls: int = 0
+    usage: Usage = field(default_factory=Usage)
+    definition: str = ""
+    notes: tuple[str, ...] = ()
+
+
+def require_references(how: Style, task: Task, items: Sequence[Item]) -> None:
+    """UsageError where a judge is to see references and there are none to show."""
+    if not how.references:
+        return
+    if task.kind == "pair":
+        raise UsageError("A pair is judged without references: leave --with-references out.")
+    if not any(item.references for item in items):
+        raise UsageError("No item has a reference to show. Leave --with-references out, or add a column 'reference'.")
+
+
+def references_words(judge: LLMJudge, task: Task, items: Sequence[Item], calls: int) -> str:
+    """What references cost a judge that sees them: prompt tokens and items left unscored; "" for any other judge."""
+    if not judge.sampling.references or not items:
+        return ""
+    shown = [item for item in items if item.references]
+    without = judge.with_sampling(replace(judge.sampling, references=False))
+    tokens = [each.estimate(task, shown, 0).prompt_tokens or 0 for each in (judge, without)]
+    added = (tokens[0] - tokens[1]) / max(1, len(shown))
+    lacking = len(items) - len(shown)
+    left_out = f" {lacking:,} of these {len(items):,} items have none." if lacking else ""
+    return (
+        f"References add about {added:,.0f} prompt tokens a call ({added * calls:,.0f} in all), "
+        f"and the judge scores no item without one.{left_out}"
+    )
+
+
+def made_ready(
+    judge: Judge, task: Task, items: Sequence[Item], asking: Asking, *, define: bool = False
+) -> tuple[Judge, Task, Prepared]:
+    """The judge prepared on calibration items, the task with the definition that it wrote, and what was written.
+
+    With `define` the model says what the aspect means, where nobody has; evaluation steps follow, where `asking` wants
+    them.  JudgeError where a reply is of no use, UsageError for a judge that writes nothing.
+    """
+    if isinstance(judge, LLMJudge):
+        require_references(judge.sampling, task, items)
+    ready, done = judge.prepare(task, items), Prepared()
+    steps = asking.writes_steps and not (asking.style and asking.style.steps)
+    define = define and not task.definition.strip()
+    if not (steps or define):
+        return ready, task, done
+    if not isinstance(ready, LLMJudge):
+        raise UsageError(
+            f"The judge {judge.spec} writes neither definitions nor evaluation steps: it is no language model."
+        )
+    if define:
+        answer = ready.write_definition(task)
+        if not answer.text:
+            raise JudgeError(f"The judge wrote no definition of {task.aspect}: {answer.problem} Give one yourself.")
+        task = replace(task, definition=answer.text)
+        note = f"What {task.aspect} means was written by the judge: {answer.text}"
+        done = Prepared(1, answer.usage, answer.text, (note,))
+    if steps:
+        answer = ready.write_steps(task)
+        if not answer.text:
+            raise JudgeError(f"The judge wrote no evaluation steps: {answer.problem} Ask without steps, or give them.")
+        ready = ready.with_sampling(replace(ready.sampling, steps=answer.text))
+        done = replace(done, calls=done.calls + 1, usage=done.usage + answer.usage)
+    return ready, task, done

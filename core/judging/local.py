@@ -7,13 +7,13 @@ to write one that is good in the aspect (GPTScore; Fu et al. 2023).  Any other f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Any
 
 from core.errors import UsageError
 from core.judging.base import CallEstimate
-from core.judging.llm import CHARACTERS_PER_TOKEN, Cell, LLMJudge
+from core.judging.llm import CHARACTERS_PER_TOKEN, LLMJudge
 from core.judging.render import (
     MOST_NUMBERS,
     SCORING,
@@ -23,11 +23,8 @@ from core.judging.render import (
     whole_numbers,
 )
 from core.judging.styles import Sampling
-from core.providers.base import Provider, Request
-from core.records import Criteria, Item, Task
-
-if TYPE_CHECKING:
-    from core.providers.transformers_local import LocalProvider
+from core.providers.base import Provider
+from core.records import Item, Task
 
 ONE_PASS = Sampling("score_only", weighted=True)
 
@@ -60,19 +57,11 @@ class LocalJudge(LLMJudge):
                 "such as rate_explain."
             )
 
-    def _chunks(
-        self, task: Task, items: Iterable[Item], criteria: Sequence[Criteria]
-    ) -> Iterator[tuple[list[Cell], list[Request]]]:
-        """As of any judge; a weighed rating is asked for by its numbers, a likelihood by the text itself."""
-        numbers = tuple(map(str, whole_numbers(task.scale))) if self.sampling.weighted else ()
-        for cells, requests in super()._chunks(task, items, criteria):
-            if numbers:
-                yield cells, [replace(request, logprobs=0, numbers=numbers) for request in requests]
-            elif self._reads_likelihood:
-                texts = [_to_continue(cell.item) for cell in cells if cell.n_requests]
-                yield cells, [replace(each, continuation=text) for each, text in zip(requests, texts, strict=True)]
-            else:
-                yield cells, requests
+    def _asked_besides(self, task: Task, item: Item) -> dict[str, Any]:
+        """A weighed rating is asked for by its numbers, a likelihood by the text itself."""
+        if self.sampling.weighted:
+            return {"numbers": tuple(map(str, whole_numbers(task.scale)))}
+        return {"continuation": _to_continue(item)} if self._reads_likelihood else {}
 
     def _frame(self, task: Task, item: Item, prompt: str) -> ScoreFrame:
         return super()._frame(task, replace(item, target="") if self._reads_likelihood else item, prompt)
@@ -84,17 +73,6 @@ class LocalJudge(LLMJudge):
             return asked
         n_characters = sum(len(_to_continue(item)) for item in items)
         return replace(asked, prompt_tokens=(asked.prompt_tokens or 0) + n_characters // CHARACTERS_PER_TOKEN)
-
-    @property
-    def local(self) -> LocalProvider:
-        """The model itself.  ConsentError where nobody here has let it in."""
-        from core.providers.closed import ClosedProvider
-        from core.providers.transformers_local import LocalProvider
-
-        if isinstance(self.provider, ClosedProvider):
-            raise self.provider.why
-        assert isinstance(self.provider, LocalProvider), "its replies are not kept"
-        return self.provider
 
     @property
     def _reads_likelihood(self) -> bool:

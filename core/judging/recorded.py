@@ -17,8 +17,8 @@ from core.data.verdict_files.match import Reader, number_in
 from core.data.verdict_files.recording import each_once
 from core.errors import GoldenError, JudgeError, UsageError
 from core.judging.base import DraftBatch, DraftRequest, Judge, OnProgress, RefineRequest
-from core.judging.both_orders import NO_TEXT, has_texts
 from core.judging.parse import read_rating
+from core.judging.replies import NO_TEXT, has_texts
 from core.records import Criteria, Item, Task, Unscored, Usage, Verdict
 from core.verdicts import Scores
 

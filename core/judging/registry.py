@@ -18,17 +18,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 from pathlib import Path
 from typing import Any, Literal
 
 from core.errors import AuthError, ConsentError, JudgeError, UsageError
-from core.judging.asking import Asking
 from core.judging.base import Judge
 from core.judging.llm import LLMJudge
 from core.judging.recorded import RecordedJudge
-from core.judging.styles import Sampling
+from core.judging.styles import Asking, Sampling
 from core.providers import newsroom
 from core.providers.base import Provider, ReplyStore
 from core.providers.cached import with_cache
@@ -51,7 +51,6 @@ FORMS = (
 NEWSROOM = "newsroom"
 _URL = re.compile("@http", re.IGNORECASE)
 _HF = re.compile(r"(?P<model>[^@]+|[./~\\].*?)(?:@(?P<revision>[\w.-]+))?")
-_SPEC = re.compile(r"openai:[^\s\"']+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,34 +95,6 @@ def shown(spec: str) -> str:
     return repr(spec.split("@", 1)[0][:80])
 
 
-def specs_in(value: Any) -> Iterator[str]:
-    """Every judge spec that asks an endpoint or reads a file, anywhere in parsed JSON.
-
-    Also those that stand within a longer text (a title, the name of a judge), as far as they go.
-    """
-    waiting = [value]
-    while waiting:
-        value = waiting.pop()
-        if isinstance(value, dict):
-            waiting += [*value.keys(), *value.values()]
-        elif isinstance(value, list):
-            waiting += value
-        elif isinstance(value, str):
-            text = value.strip()
-            if text.startswith(("openai:", "recorded:")) and _parses(text):
-                yield text
-            else:
-                yield from _SPEC.findall(value)
-
-
-def _parses(text: str) -> bool:
-    try:
-        parsed = parse_spec(text)
-    except UsageError:
-        return False
-    return parsed.kind != "openai" or not re.search(r"\s", parsed.base_url)
-
-
 def _openai_spec(rest: str) -> JudgeSpec:
     """("m", "http://…") of "m@http://…", ("m", "") of "m"; a model's name may itself start with "@"."""
     places = [match.start() for match in _URL.finditer(rest)]
@@ -143,25 +114,28 @@ def _bad(what: str) -> UsageError:
 
 # ── who may be asked, and who gets the key ───────────────────────────────────────────────────────────────────
 
-KeyGoes = Callable[[str, Settings], bool]
-"""(base URL, settings) → whether the key for it goes along; ConsentError where nothing at all may be sent."""
 
+class Gate(Enum):
+    """Who decides whether a judge may be asked here, and gets the key."""
 
-@dataclass(frozen=True, slots=True)
-class Gate:
-    """`key_goes` decides on an endpoint; `files` says whether a spec may name any file of this machine.
+    NAMED = "a person named this judge here and now: in a command, in a form, in a call"
+    CAREFUL = "it comes out of a file"
+    SILENT = "somebody looks at what is kept: nothing is sent anywhere"
+    IMPORTED = "as SILENT, at what came with an import: only files that ship with Concord are read"
 
-    `models`: whether it may name any model to be run here, out of a folder or downloaded; else only those that this
-    installation lists.
-    """
-
-    key_goes: KeyGoes
-    files: bool = True
-    models: bool = False
+    def key_goes(self, base_url: str, settings: Settings) -> bool:
+        """Whether the key for a base URL goes along; ConsentError where nothing at all may be sent."""
+        if self in (Gate.SILENT, Gate.IMPORTED):
+            raise ConsentError(_NOT_SHOWN.format(base_url), base_url)
+        return self is Gate.NAMED or Installation.of(settings).trusts(base_url)
 
     def may_run(self, names: Sequence[str], settings: Settings) -> bool:
-        """Whether a model that goes by one of these names may be run here."""
-        return self.models or (self.key_goes is not _silent and any(name in settings.local_models for name in names))
+        """Whether a model that goes by one of `names` may be run here, out of a folder or downloaded."""
+        listed = any(name in settings.local_models for name in names)
+        return self is Gate.NAMED or (self is Gate.CAREFUL and listed)
+
+
+NAMED, CAREFUL, SILENT, IMPORTED = Gate
 
 
 def endpoint_of_file(base_url: str) -> tuple[str, bool]:
@@ -179,24 +153,6 @@ _STAYS_OUT = (
 _LIST_IT = "let this installation list it: CONCORD_LOCAL_MODELS={name}"
 NOT_RUN = f"The judge {_STAYS_OUT}If you want that model, name it yourself (--judge {{0}}), or {_LIST_IT}"
 PART_NOT_RUN = f"The model {_STAYS_OUT}If you want it, {_LIST_IT}"  # a fused judge takes no --judge
-
-
-def _careful(base_url: str, settings: Settings) -> bool:
-    return Installation.of(settings).trusts(base_url)
-
-
-def _silent(base_url: str, settings: Settings) -> bool:
-    raise ConsentError(_NOT_SHOWN.format(base_url), base_url)
-
-
-NAMED = Gate(lambda _base_url, _settings: True, models=True)
-"""For a judge that a person named here and now: in a command, in a form, in a call."""
-
-CAREFUL = Gate(_careful)
-"""For a judge out of a file."""
-
-SILENT = Gate(_silent)
-"""For looks at what is kept: nothing is sent anywhere."""
 
 
 # ── the judges ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -254,7 +210,7 @@ def restore_judge(
         return OfflineJudge.from_state(state)
     try:
         sampling = Sampling.from_state(state.get("sampling", {}))
-        asking = Asking.from_state(state, named=gate.models)
+        asking = Asking.from_state(state, named=gate is NAMED)
     except UsageError as error:
         raise JudgeError(f"The kept judge {shown(spec)}: {error}") from error
     then = replace(settings, reasoning_effort="")
@@ -338,7 +294,7 @@ def _local(
         model = ModelSpec(spec.model, spec.revision or None)
         inner = LocalProvider(model)
     else:
-        words = _NOT_SHOWN if gate.key_goes is _silent else NOT_RUN
+        words = NOT_RUN if gate is CAREFUL else _NOT_SHOWN
         inner = ClosedProvider(f"hf:{name}", ConsentError(words.format(f"hf:{name}", name=name), f"hf:{name}"))
     return LocalJudge(with_cache(inner, replies), spec.model, spec=f"hf:{name}", sampling=sampling)
 
@@ -346,7 +302,7 @@ def _local(
 def _recorded(path: Path, sampling: Sampling | None, gate: Gate) -> Judge:
     """What ships with Concord is named from its root, wherever the program was started."""
     file = path if path.is_file() or path.is_absolute() else _ROOT / path
-    if not gate.files:
+    if gate is IMPORTED:
         file = (_ROOT / path).resolve()
         if not file.is_relative_to(_ROOT / "sample_data"):
             raise JudgeError(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from core.calibration.records import Calibration, Estimate
 from core.calibration.settings import CalibrationSettings
 from core.errors import JobError
-from core.judging.asking import Asking
+from core.judging.styles import Asking
 from core.project_records import JUDGES, WITH_RESULT, CriteriaAlignment, Run
 from core.projects.criteria import list_criteria
 from core.projects.judge_line import as_claimed, final_turned, final_values, judge_line, propose, version_asked

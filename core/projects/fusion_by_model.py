@@ -197,9 +197,9 @@ def estimate_fusion(store: Store, settings: Settings, request: FusionRequest) ->
     """
     from core.fusion.llm import estimate_rating
     from core.fusion.plan import measured_plan
-    from core.judging.asking import Asking
-    from core.judging.ready import require_references
+    from core.judging.llm import require_references
     from core.judging.registry import language_model
+    from core.judging.styles import Asking
 
     fusion = model_fusion(store, request)
     plan = request.plan or measured_plan(fusion.golden, {aspect: [] for aspect in request.aspects}, []).text
@@ -235,8 +235,8 @@ def run_fusion(work: RunWork) -> FusionRunView:
     from core.fusion.llm import rate_by_model
     from core.fusion.model_result import Rated
     from core.fusion.plan import PlanError
-    from core.judging.asking import Asking
     from core.judging.registry import NAMED, language_model
+    from core.judging.styles import Asking
 
     request = work.request(FusionRequest)
     fusion = model_fusion(work.store, request)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, overload
 
@@ -186,7 +186,7 @@ def explain_item(store: Store, settings: Settings, run_id: str, criteria_id: str
     An embedded judge is asked again, which costs nothing; a remote one's reply comes from the store, and where it is
     not there the explanation says so: nothing is ever sent from here.  JobError when the run did not score the item.
     """
-    from core.judging.registry import SILENT, restore_judge
+    from core.judging.registry import IMPORTED, SILENT, restore_judge
 
     score = _Gaps.of(store, run_id, criteria_id).named(item_id)
     request, of = scored_as(store, run_id), judge_run(store, run_id)
@@ -198,7 +198,7 @@ def explain_item(store: Store, settings: Settings, run_id: str, criteria_id: str
     project_id = store.runs.get(run_id).project_id
     criteria = store.criteria.get(project_id, criteria_id).criteria
     replies = store.replies.of_run(run_id)
-    gate = replace(SILENT, files=not is_imported(store, of))  # an imported judge reads no file of this machine
+    gate = IMPORTED if is_imported(store, of) else SILENT
     try:
         with closing(restore_judge(state, settings, replies, gate=gate)) as judge:
             (verdict,) = judge.score(request.task(golden), [item], [criteria], explain=True).explained

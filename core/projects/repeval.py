@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from core.errors import JobError, NotFoundError, UsageError
-from core.judging.both_orders import NO_TEXT
+from core.judging.replies import NO_TEXT
 from core.progress import Stage
 from core.projects.calibration import calibration_asked, sides_of
 from core.projects.roles import requires

@@ -22,10 +22,10 @@ from core.calibration.records import Calibration
 from core.errors import JobError, UsageError
 from core.jobs.launch import ensure_worker
 from core.jobs.queue import RunProgress
-from core.judging.asking import Asking
 from core.judging.base import DraftBatch, DraftRequest, RefineRequest
-from core.judging.ready import Prepared, made_ready
+from core.judging.llm import Prepared, made_ready
 from core.judging.registry import NAMED, make_judge, restore_judge
+from core.judging.styles import Asking
 from core.project_records import JUDGES, CriteriaAlignment, Run, RunKind, RunRequest, Side, Worker
 from core.projects.roles import requires
 from core.records import Alignment, Criteria, GoldenSet, JudgeScores, ScoreMatrix, Task

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from core.calibration.records import Calibration
     from core.comparison.examination import Examination
     from core.comparison.preferred import Preferences
-    from core.judging.asking import Asking
+    from core.judging.styles import Asking
     from core.project_records import CriteriaEntry, GoldenSummary, Run
     from core.projects.calibration import CalibrationRequest
     from core.projects.review import PointDecided

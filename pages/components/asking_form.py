@@ -6,7 +6,6 @@ from typing import Literal
 
 import streamlit as st
 
-from core.judging.asking import Asking
 from core.judging.styles import (
     MOST_SAMPLES,
     MOST_STEPS,
@@ -15,6 +14,7 @@ from core.judging.styles import (
     STYLE_FORMS,
     USUAL_TOKENS,
     WRITTEN_FORMS,
+    Asking,
     Persona,
     StyleForm,
     usual_tokens,

@@ -20,7 +20,7 @@ from core.calibration.settings import (
     SplitKind,
 )
 from core.errors import ConcordError, UsageError
-from core.judging.asking import Asking
+from core.judging.styles import Asking
 from core.project_records import GoldenSummary
 from core.projects.calibration import CalibrationRequest
 from core.records import LEVELS, STATISTICS, Level, Scale, Statistic

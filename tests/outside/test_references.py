@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 import core
-from core.judging.asking import Asking
+from core.judging.styles import Asking
 from tests.fake_openai import FakeOpenAI, RunningServer
 from tests.outside.conftest import Answer
 

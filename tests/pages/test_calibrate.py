@@ -10,8 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from core import projects
 from core.calibration.settings import CalibrationSettings
-from core.judging.asking import Asking
-from core.judging.styles import Style
+from core.judging.styles import Asking, Style
 from core.projects.calibration import CalibrationRequest
 from core.stats import gain_words
 from pages.components import state

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from core.errors import JudgeError, UsageError
 from core.export.judge_reading import FORMATS, judge_document
-from core.judging.asking import HARMLESS_FIELDS, checked_extra
 from core.judging.registry import endpoint_of_file, parse_spec
 from core.judging.render import KINDS, SCORING, OutputForm, item_block, neutral, plain, score_frame
-from core.judging.styles import USUAL_TOKENS, Sampling
+from core.judging.styles import HARMLESS_FIELDS, USUAL_TOKENS, Sampling, checked_extra
 from core.records import Item, ItemKind, Task
 from core.stats import IsotonicMap
 

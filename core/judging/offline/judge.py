@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from core.errors import JudgeError
 from core.judging.base import DraftBatch, Drafted, DraftRequest, Judge, OnProgress, RefineRequest
-from core.judging.both_orders import has_texts
 from core.judging.offline import exchange, grounding, induce, strengths
 from core.judging.offline.criteria import Reading, read
 from core.judging.offline.features import (
@@ -33,6 +32,7 @@ from core.judging.offline.features import (
 )
 from core.judging.offline.language import doubled
 from core.judging.offline.text import Text, cut
+from core.judging.replies import has_texts
 from core.records import Criteria, FloatArray, Item, Scale, Scored, Task, Unscored, Usage
 from core.verdicts import Scores, Verdicts
 from core.wording import counted

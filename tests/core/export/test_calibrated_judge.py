@@ -11,9 +11,9 @@ import pytest
 from core import load_items, load_judge
 from core.errors import GoldenError, JudgeError
 from core.export.calibrated_judge import CalibratedJudge
-from core.judging.asking import Asking
 from core.judging.offline.judge import OfflineJudge
 from core.judging.registry import make_judge
+from core.judging.styles import Asking
 from core.records import Item, Scored, Unscored
 from core.settings import Settings
 from tests.awaiting import awaited

@@ -12,10 +12,9 @@ import yaml
 
 import core
 from core.errors import JudgeError, UsageError
-from core.judging.asking import Asking
 from core.judging.llm import LLMJudge
 from core.judging.registry import NAMED, make_judge, restore_judge
-from core.judging.styles import Style
+from core.judging.styles import Asking, Style
 from core.providers.base import Message, Request
 from core.records import Criteria, Item, Scale, Task
 from core.settings import Settings

@@ -12,10 +12,8 @@ import pytest
 
 from core.errors import CancelledRunError, UsageError
 from core.judging.base import DraftRequest, Exemplar, Misaligned, RefineRequest
-from core.judging.llm import STEPS_TOKENS, LLMJudge
-from core.judging.replies import drafted_from, unwrapped
+from core.judging.llm import LOGPROBS, STEPS_TOKENS, LLMJudge
 from core.judging.styles import SCHEMAS, WRITTEN_FORMS, Sampling, StyleForm
-from core.judging.weighted import LOGPROBS
 from core.providers.base import Completion, Failure, Reply, Request, TokenLogprobs
 from core.providers.cached import CachedProvider
 from core.providers.scripted import ScriptedProvider
@@ -233,12 +231,22 @@ def test_weighted_scores_of_the_stand_in_are_finer_than_its_numbers() -> None:
     assert (np.abs(weighted - np.rint(weighted)) > 1e-6).all()
 
 
-@pytest.mark.parametrize("scale", [Scale(0, 100), Scale(1, 5, 0.5)])
-def test_a_scale_without_whole_digits_is_refused_before_anything_is_asked(scale: Scale) -> None:
+@pytest.mark.parametrize(
+    ("scale", "how", "words"),
+    [
+        (Scale(0, 100), {"weighted": True}, "whole numbers from 0 to 9"),
+        (Scale(1, 5, 0.5), {"weighted": True}, "whole numbers from 0 to 9"),
+        (Scale(0, 100), {"form": "stars"}, "Stars are whole numbers, and this scale is 0-100"),
+        (Scale(1, 5), {"form": "likelihood"}, r"hf:ID_OR_PATH.*not of openai:m"),
+    ],
+)
+def test_a_scale_that_cannot_be_asked_for_is_refused_before_anything_is(
+    scale: Scale, how: dict[str, Any], words: str
+) -> None:
     provider, task = Listening(), Task("coherence", "single", scale)
-    judge = judge_of(provider, "score_only", weighted=True)
+    judge = judge_of(provider, **{"form": "score_only", **how})
     for ask in (lambda: judge.score(task, ITEMS, CRITERIA), lambda: judge.estimate(task, ITEMS, 10)):
-        with pytest.raises(UsageError, match="whole numbers from 0 to 9"):
+        with pytest.raises(UsageError, match=words):
             ask()
     assert not provider.asked
 
@@ -300,8 +308,9 @@ def test_steps_are_written_once_from_the_task_and_the_criteria() -> None:
     ],
 )
 def test_a_draft_or_steps_that_cannot_be_used_say_why(reply: Reply, problem: str) -> None:
-    drafted = drafted_from(reply, "coherence", Provenance("draft"))
-    written = judge_of(Listening(lambda _request: reply)).write_steps(TASK)
+    judge = judge_of(Listening(lambda _request: reply))
+    (drafted,) = judge.draft(TASK, _drafts(1)).drafted
+    written = judge.write_steps(TASK)
     assert (drafted.criteria, written.text) == (None, "")
     assert problem in drafted.problem
     assert problem in written.problem
@@ -329,7 +338,9 @@ def test_steps_that_are_too_long_are_not_used() -> None:
     ],
 )
 def test_wrapping_around_criteria_is_taken_off(text: str, criteria: str) -> None:
-    assert unwrapped(text, "coherence") == criteria
+    (drafted,) = judge_of(Listening(lambda _request: completion(text))).draft(TASK, _drafts(1)).drafted
+    assert drafted.criteria is not None
+    assert drafted.criteria.text == criteria
 
 
 # ── estimates and state ──────────────────────────────────────────────────────────────────────────────────────

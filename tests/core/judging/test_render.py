@@ -22,7 +22,6 @@ from core.judging.render import (
     item_block,
     neutral,
     persona_messages,
-    range_words,
     refine_messages,
     score_frame,
     score_messages,
@@ -60,16 +59,6 @@ def test_item_comes_before_criteria_and_the_form_last(form: OutputForm) -> None:
         assert part in text
 
 
-def test_forms_ask_for_the_number_where_they_say() -> None:
-    assert "number first" in _text(form="rate_explain")
-    assert "last line" in _text(form="analyze_rate")
-    assert "nothing else" in _text(form="score_only")
-    assert "Answer as you see fit" in _text(form="free_text")
-    assert "a number from 1 (lowest) to 5 (highest)" in _text(form="free_text")
-    assert "<number> stars." in _text(form="stars")
-    assert "one of 1, 2, 3, 4, 5" in _text(form="stars")
-
-
 def test_a_free_answer_is_asked_for_by_a_question_about_the_aspect() -> None:
     def asked(aspect: str, kind: ItemKind) -> str:
         text = _text(Task(aspect, kind, Scale(1, 5)), form="free_text")
@@ -102,17 +91,6 @@ def test_every_kind_has_words_of_its_own(kind: ItemKind) -> None:
     assert f"{KINDS[kind].context}:\n> The context." in text
     to_rate = "" if kind == "pair" else " to rate"
     assert f"{KINDS[kind].target}{to_rate}:\n> The target." in text
-
-
-def test_the_range_in_words() -> None:
-    assert range_words(Scale(1, 5)).startswith("from 1 (lowest) to 5 (highest)")
-    assert "decimals" in range_words(Scale(0, 1))
-    assert range_words(Scale(1, 5, step=0.5)) == "from 1 (lowest) to 5 (highest), in steps of 0.5"
-    assert range_words(Scale(0, 100, step=10)).endswith("in steps of 10")
-    binary = range_words(Scale(0, 1, step=1))
-    assert "decimals" not in binary
-    assert "that is 1 " in binary
-    assert " or 0 " in binary
 
 
 HOSTILE = "\n".join(
@@ -248,14 +226,6 @@ def test_personas_lead_and_leave_the_question_as_it_is() -> None:
     assert len(texts) == len(PERSONAS) - 1
 
 
-def test_steps_are_asked_for_from_the_task_and_the_criteria() -> None:
-    text = steps_messages(TASK, "Be strict.")[0].content
-    for part in ("coherence", TASK.definition, "Be strict.", "from 1 (lowest) to 5 (highest)", "numbered steps"):
-        assert part in text
-    assert "## Criteria" not in steps_messages(TASK, "")[0].content
-    assert "> " not in text, "no item is shown"
-
-
 @pytest.mark.parametrize(
     ("scale", "ratings"),
     [
@@ -319,15 +289,6 @@ def test_criteria_are_as_long_as_they_may_be_and_no_longer_than_was_asked(max_wo
         assert re.findall(r"at most (\d+) words", message.content) == told
         (line,) = [line for line in message.content.splitlines() if "Stay general" in line]
         assert not re.search(r"[?!$]", line)
-
-
-def test_the_prompts_of_older_judges_keep_their_limit() -> None:
-    (draft,) = draft_messages(TASK, [Exemplar(ITEM, 4.0)], "draft.v1")
-    (refine,) = refine_messages(TASK, "Be strict.", [Misaligned(ITEM, label=4.5, score=2.0)], "refine.v1")
-    assert "at most 200 words" in draft.content
-    assert "at most 250 words" in refine.content
-    same = draft_messages(TASK, [Exemplar(ITEM, 4.0)], max_words=200)
-    assert same == (draft,)  # so what was asked before under that limit is not asked again
 
 
 def test_an_unknown_prompt_is_named_with_those_there_are() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.errors import JudgeError, UsageError
-from core.judging.asking import Asking
 from core.judging.render import PROMPTS
-from core.judging.styles import MIXED, PERSONAS, SCHEMAS, WRITTEN_FORMS, Sampling, Style, sampling_of
+from core.judging.styles import MIXED, PERSONAS, SCHEMAS, WRITTEN_FORMS, Asking, Sampling, Style, sampling_of
 
 
 @st.composite
@@ -128,24 +126,6 @@ def test_a_score_alone_has_short_replies_and_every_other_form_room_for_words() -
 def test_more_samples_keep_the_places_of_those_before(n: int, more: int) -> None:
     few, many = sampling_of(Style("mix", n, 1.0)).places, sampling_of(Style("mix", n + more, 1.0)).places
     assert many[:n] == few
-
-
-def test_a_state_from_before_there_were_styles_still_works() -> None:
-    old = {
-        "output": "analyze_rate",
-        "samples": 5,
-        "temperature": 1.0,
-        "top_p": 1.0,
-        "max_tokens": 512,
-        "prompt": "score_analyze_rate.v1",
-        "draft_prompt": "draft.v1",
-        "refine_prompt": "refine.v1",
-    }
-    sampling = Sampling.from_state(old)
-    now = sampling_of(Style("analyze_rate", 5, 1.0))
-    assert sampling == replace(now, draft_prompt="draft.v1", refine_prompt="refine.v1")
-    since = {"persona": "none", "steps": "", "weighted": False, "structured": False, "references": False}
-    assert list(sampling.as_state().items()) == list((old | since).items())
 
 
 def test_a_sampling_is_a_style_whose_prompts_fit_its_form_and_whose_steps_may_be_longer() -> None:

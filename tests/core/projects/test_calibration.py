@@ -19,7 +19,7 @@ from core import projects
 from core.calibration.records import Calibration
 from core.calibration.settings import CalibrationSettings
 from core.errors import JobError
-from core.judging.asking import Asking
+from core.judging.styles import Asking
 from core.project_records import FINISHED
 from core.projects.calibration import CalibrationRequest, calibration_asked
 from core.projects.kinds import RunDetail

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from core.errors import AuthError, ConsentError, UsageError
-from core.judging.registry import CAREFUL, NAMED, SILENT, Gate, make_judge
+from core.judging.registry import CAREFUL, NAMED, SILENT, make_judge
 from core.providers.cached import CachedProvider
 from core.providers.installation import Installation
 from core.providers.openai_api import OpenAIProvider
@@ -137,9 +137,9 @@ def test_a_judge_is_made_with_what_the_file_says(here: Here) -> None:
         closed.provider.inner.complete([None])
 
 
-def test_where_keys_may_not_go_no_header_of_ours_goes_either(here: Here) -> None:
-    gate = Gate(lambda _url, _settings: False)
-    provider = inner(make_judge(f"openai:m@{HOST}", here().settings, MemoryReplies(), gate=gate))
+def test_where_keys_may_not_go_no_header_of_ours_goes_either(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Installation, "trusts", lambda _self, _url: False)
+    provider = inner(make_judge(f"openai:m@{HOST}", here().settings, MemoryReplies(), gate=CAREFUL))
     assert not provider.headers
     assert provider.extra_body
 

@@ -10,12 +10,10 @@ from typing import Any
 import pytest
 
 from core.errors import JudgeError, UsageError
-from core.judging.first_replies import FIRST_RATINGS, FirstReplies
 from core.judging.llm import LLMJudge
 from core.judging.registry import make_judge, restore_judge
-from core.judging.replies import reading_of, unread_because
+from core.judging.replies import FIRST_RATINGS, FirstReplies, reading_of, unread_because, without_thoughts
 from core.judging.styles import Sampling
-from core.judging.thoughts import without_thoughts
 from core.providers.base import Completion, Message, Request
 from core.providers.cached import reply_from_json, reply_to_json
 from core.providers.openai_api import OpenAIProvider
@@ -85,10 +83,11 @@ def test_a_run_whose_first_replies_say_nothing_stops_and_tells_why(
 def test_nonsense_is_shown_and_only_a_cut_reply_asks_for_more_tokens(finish: str, raises: bool) -> None:
     first = FirstReplies("m at there")
     nonsense = "blah\x1b[31m\n blah \u202e sk-canary4f1d9a27c3e8aa00 " + "and so on " * 100
-    reading = reading_of(Completion(nonsense, finish, Usage()), TASK)  # type: ignore[arg-type]
+    reply = Completion(nonsense, finish, Usage())  # type: ignore[arg-type]
+    reading = reading_of(reply, TASK)
     with pytest.raises(JudgeError) as caught:
         for _ in range(FIRST_RATINGS):
-            first.note(unread_because(reading), FIRST_RATINGS, nonsense)
+            first.note(unread_because(reading), FIRST_RATINGS, reply)
     message = str(caught.value)
     assert "One of them: “blah [31m blah [removed] and so on" in message
     assert len(message) < 500

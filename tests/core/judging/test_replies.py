@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.judging.parse import read_rating
-from core.judging.replies import verdict_of
-from core.judging.weighted import Weighted, weighted_rating
+from core.judging.replies import verdict_of, weighted_rating
 from core.providers.base import Completion, Failure, TokenLogprobs
-from core.records import Scale, Scored, Task, Usage
+from core.records import Item, Scale, Scored, Task, Usage
 
 SCALE = Scale(1, 5)
 TASK = Task("coherence", "single", SCALE)
@@ -28,24 +27,20 @@ def completion(text: str, *places: TokenLogprobs) -> Completion:
     return Completion(text, "stop", Usage(requests=1), logprobs=places)
 
 
-def weigh(reply: Completion) -> Weighted | None:
+def weigh(reply: Completion) -> tuple[float, float] | None:
     return weighted_rating(reply, read_rating(reply.text, SCALE), SCALE)
 
 
 def test_the_mean_over_what_lies_on_the_scale() -> None:
     # (.5·4 + .3·5 + .1·3) / (.5 + .3 + .1) = 3.8 / .9; 9 and "The" are off the scale
     weighted = weigh(completion("4", place("4", d4=0.5, d5=0.3, d3=0.1, d9=0.05, The=0.05)))
-    assert weighted is not None
-    assert weighted.value == pytest.approx(3.8 / 0.9, abs=1e-12)
-    assert weighted.on_scale == pytest.approx(0.9, abs=1e-12)
+    assert weighted == pytest.approx((3.8 / 0.9, 0.9), abs=1e-12)
 
 
 def test_spellings_of_one_rating_add_up() -> None:
     # " 4" and "4" are both 4: (.4 + .2)·4 + .4·2 = 3.2
     reply = completion("4", TokenLogprobs("4", ((" 4", math.log(0.4)), ("4", math.log(0.2)), ("▁2", math.log(0.4)))))
-    weighted = weigh(reply)
-    assert weighted is not None
-    assert weighted.value == pytest.approx(3.2, abs=1e-12)
+    assert weigh(reply) == pytest.approx((3.2, 1.0), abs=1e-12)
 
 
 @pytest.mark.parametrize("text", ["On 1-5: 5", "5/5", "5 out of 5", "Score (1-5): 5", "5", "**5**"])
@@ -53,15 +48,11 @@ def test_the_place_is_that_of_the_rating_and_not_the_end_of_a_scale(text: str) -
     # the rating has .5 each on 5 and 4; whatever else says a number is sure of it
     meant = {"On 1-5: 5": 8, "5/5": 0, "5 out of 5": 0, "Score (1-5): 5": 13, "5": 0, "**5**": 2}[text]
     places = [place("5", d5=0.5, d4=0.5) if k == meant else TokenLogprobs(c, ((c, 0.0),)) for k, c in enumerate(text)]
-    weighted = weigh(completion(text, *places))
-    assert weighted is not None
-    assert weighted.value == pytest.approx(4.5)
+    assert weigh(completion(text, *places)) == pytest.approx((4.5, 1.0))
 
 
 def test_tokens_that_do_not_make_up_the_text_still_give_the_first_rating() -> None:
-    weighted = weigh(completion("4", place("<s>", d1=1.0), place("▁4", d4=0.5, d2=0.5)))
-    assert weighted is not None
-    assert weighted.value == pytest.approx(3.0)
+    assert weigh(completion("4", place("<s>", d1=1.0), place("▁4", d4=0.5, d2=0.5))) == pytest.approx((3.0, 1.0))
 
 
 @pytest.mark.parametrize(
@@ -87,17 +78,18 @@ def test_it_lies_between_the_ratings_that_have_a_share(mass: dict[str, float]) -
     weighted = weigh(completion(text, TokenLogprobs(text, top)))
     if on_scale:
         assert weighted is not None
-        assert min(on_scale) - 1e-9 <= weighted.value <= max(on_scale) + 1e-9
-        assert 0 < weighted.on_scale <= 1
+        value, share = weighted
+        assert min(on_scale) - 1e-9 <= value <= max(on_scale) + 1e-9
+        assert 0 < share <= 1
     else:
         assert weighted is None
 
 
 def test_replies_without_probabilities_count_as_read_and_are_told() -> None:
     weighted = completion("4", place("4", d4=0.6, d2=0.2, The=0.2))  # (.6·4 + .2·2) / .8 = 3.5
-    verdict = verdict_of(
-        "i", [weighted, completion("2"), completion("?"), Failure("down")], TASK, weighted=True, notes=["A note."]
-    )
+    item = Item("i", "x" * 12_001)
+    replies = [weighted, completion("2"), completion("?"), Failure("down")]
+    verdict = verdict_of(TASK, item, replies, weighted=True)
     assert isinstance(verdict, Scored)
     assert verdict.value == pytest.approx((3.5 + 2) / 2)
     assert (verdict.n_read, verdict.n_unread, verdict.n_unweighted) == (2, 2, 1)
@@ -105,8 +97,8 @@ def test_replies_without_probabilities_count_as_read_and_are_told() -> None:
         "4",
         "Weighted by probability: 3.50; 80 % of it on the scale 1-5. Said: 4, 2.",
         "Without usable probabilities: 1 of 2 replies; the stated rating counts.",
-        "A note.",
+        "The target was shortened from 12,001 to 12,000 characters.",
     ]
-    plain = verdict_of("i", [weighted, completion("2")], TASK)
+    plain = verdict_of(TASK, item, [weighted, completion("2")])
     assert isinstance(plain, Scored)
     assert (plain.value, plain.n_unweighted) == (3.0, 0)
