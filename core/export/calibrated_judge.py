@@ -69,11 +69,9 @@ class CalibratedJudge(LoadedJudge):
     ) -> CalibratedJudge:
         """The judge of a card whose own judge was restored by the caller.  JudgeError for a damaged card."""
         document = judge_document(card, where)
-        task, isotonic = document.task.as_task(), document.isotonic
+        task = document.task.as_task()
         criteria = tuple(Criteria(entry.text, task.aspect, Provenance("given")) for entry in document.criteria)
-        score_map = None if isotonic is None else isotonic.as_map()
-        intervals = None if document.intervals is None else document.intervals.as_intervals()
-        return cls(card, task, criteria, judge, score_map, tuple(marks), hint, intervals)
+        return cls(card, task, criteria, judge, document.isotonic, tuple(marks), hint, document.intervals)
 
     @property
     def spec(self) -> str:

@@ -18,7 +18,6 @@ from pydantic import Field, model_validator
 from core.data.known_texts import KnownTexts
 from core.errors import UsageError
 from core.export.document_parts import AlignmentEntry, Coordinate, Document, GoldenEntry, Part, TaskEntry, TextsEntry
-from core.export.faults import InconsistentError
 from core.export.judge_document import JudgeDescription
 from core.export.judge_reading import FORMATS, VERSION
 from core.export.judge_writing import golden_entry, written
@@ -99,9 +98,9 @@ class FusionEntry(Part):
         try:
             n_weights = restore_estimator(self.model_dump()).weights_.size
         except UsageError as error:
-            raise InconsistentError(str(error)) from error
+            raise ValueError(str(error)) from error
         if n_weights != len(self.parts):
-            raise InconsistentError(f"there are {n_weights} weights for {len(self.parts)} parts.")
+            raise ValueError(f"there are {n_weights} weights for {len(self.parts)} parts.")
         return self
 
 
@@ -205,5 +204,5 @@ class FusionDocument(Document):
     @model_validator(mode="after")
     def _same_parts(self) -> FusionDocument:
         if [part.name for part in self.parts] != self.fusion.parts:
-            raise InconsistentError("parts and fusion.parts do not name the same parts in the same order.")
+            raise ValueError("parts and fusion.parts do not name the same parts in the same order.")
         return self

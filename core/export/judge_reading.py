@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import yaml
 
 from core.errors import JudgeError, UsageError
-from core.export.faults import fault_words
 from core.records import content_digest
 
 if TYPE_CHECKING:
@@ -36,14 +35,6 @@ Document = TypeVar("Document", bound="BaseModel")
 Kind = Literal["judge", "fusion", "repeval"]
 VERSION = 1
 """Version of the files of judges.  2 and 3 were used in development, so the next one is 4."""
-DEVELOPMENT = (2, 3)
-"""Versions of files written before the first release, of judges and of projects; none of them is read."""
-UPGRADES: dict[Kind, dict[int, Callable[[dict[str, Any]], dict[str, Any]]]] = {
-    "judge": {},
-    "fusion": {},
-    "repeval": {},
-}
-"""Version → what makes of a file of that version one of the next, for versions before the present one."""
 
 FORMATS: Mapping[Kind, str] = {
     "judge": "concord-judge",
@@ -64,40 +55,18 @@ def judge_schema(kind: Kind = "judge") -> dict[str, Any]:
     return named | schema | {"title": f"Concord file of a {kind}, version {VERSION}"}
 
 
-def version_problem(version: object, present: int, again: str) -> str:
-    """Why a file of this version cannot be read by a Concord that writes `present`, in words; "" when it can.
-
-    `again` says how the file is made anew, e.g. "export the judge again".
-    """
-    if type(version) is not int or version < 1:
-        return f"version must be the whole number {present}; {version!r:.40} came."
-    if version in DEVELOPMENT:
-        return f"was written by a development version of Concord (file version {version}); make it anew: {again}."
-    if version > present:
-        return (
-            f"has version {version}, from a newer Concord; this one reads version {present}. Update Concord, or "
-            f"{again} with this one."
-        )
-    return ""
-
-
 def checked(card: Mapping[str, Any], kind: Kind = "judge", where: str = "judge file") -> dict[str, Any]:
-    """`card` (plain JSON types) in the present version when it holds what it must and no more, else JudgeError.
+    """`card` (plain JSON types) when it holds what the schema says and no more; `where` names the file.
 
-    `where` names the file.
+    JudgeError tells the path in the file, what was expected, and what came.
     """
-    if problem := version_problem(card.get("version"), VERSION, "export the judge again"):
-        raise JudgeError(f"{where}: {problem}")
-    present = dict(card)
-    while present["version"] != VERSION:
-        present = UPGRADES[kind][present["version"]](present)
-    check_card(present, kind, where)
-    return present
-
-
-def check_card(card: Mapping[str, Any], kind: Kind, where: str) -> None:
-    """JudgeError for a card that is not what the schema says: path in the file, what was allowed, what came."""
+    version = card.get("version")
+    if type(version) is not int or version != VERSION:
+        newer = type(version) is int and version > VERSION
+        whose = ", from a newer Concord. Update Concord, or export" if newer else f"; it must be {VERSION}. Export"
+        raise JudgeError(f"{where}: has version {version!r:.40}{whose} the judge again with this one.")
     _parsed(_model_of(kind), card, where)
+    return dict(card)
 
 
 def _model_of(kind: Kind) -> type[BaseModel]:
@@ -117,21 +86,21 @@ def _model_of(kind: Kind) -> type[BaseModel]:
 
 
 def judge_document(card: Mapping[str, Any], where: str) -> JudgeDocument:
-    """What the card of a judge file in the present version holds; JudgeError as `check_card`."""
+    """What the card of a judge file in the present version holds; JudgeError as `checked`."""
     from core.export.judge_document import JudgeDocument
 
     return _parsed(JudgeDocument, card, where)
 
 
 def fusion_document(card: Mapping[str, Any], where: str) -> FusionDocument:
-    """What the card of a fused judge's file holds; JudgeError as `check_card`."""
+    """What the card of a fused judge's file holds; JudgeError as `checked`."""
     from core.export.fused_file import FusionDocument
 
     return _parsed(FusionDocument, card, where)
 
 
 def repeval_document(card: Mapping[str, Any], where: str) -> RepEvalDocument:
-    """What the card of a RepEval file holds; JudgeError as `check_card`."""
+    """What the card of a RepEval file holds; JudgeError as `checked`."""
     from core.export.repeval_file import RepEvalDocument
 
     return _parsed(RepEvalDocument, card, where)
@@ -143,11 +112,20 @@ def _parsed(model: type[Document], card: Mapping[str, Any], where: str) -> Docum
     try:
         return model.model_validate(dict(card))
     except ValidationError as error:
-        faults = fault_words(model, error)
+        faults = []
+        for fault in error.errors(include_url=False):
+            words = f"{fault['msg'].removeprefix('Value error, ')}; {_shown(fault['input'])} came."
+            words = "is missing." if fault["type"] == "missing" else words
+            faults.append(f"{_path(fault['loc']) or 'the file'}: {words}")
         more = f" (and {len(faults) - FAULTS_SHOWN} more)" if len(faults) > FAULTS_SHOWN else ""
         raise JudgeError(
             f"{where}: {' '.join(faults[:FAULTS_SHOWN])}{more} Correct it, or export the judge again."
         ) from None
+
+
+def _path(parts: Sequence[str | int]) -> str:
+    """``task.scale.low``, ``criteria[0].text``."""
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts).lstrip(".")
 
 
 # ── off the disk ─────────────────────────────────────────────────────────────────────────────────────────────

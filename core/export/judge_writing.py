@@ -16,13 +16,13 @@ import datetime as dt
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, Literal, TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 import yaml
 
 from core.calibration.records import Calibration
-from core.export.judge_reading import FORMATS, VERSION, Kind, check_card, digest_of, with_leaves
+from core.export.judge_reading import FORMATS, VERSION, Kind, checked, digest_of, with_leaves
 from core.judging.base import ITEM_PARTS
 from core.judging.parse import PARSER
 from core.records import Alignment, Criteria, GoldenSet, content_digest
@@ -51,11 +51,6 @@ class Known(TypedDict, total=False):
     is no version of one was approved by nobody.  `ceiling` is the leave-one-rater-out alignment, `held_out_opened`
     counts the looks at the held-out items, `needs` are the parts that every item had (`needs_of`), `people` counts what
     people did, `warnings` are further sentences.
-
-    Only what is given of the rest is written, in the form of `core.export.judge_document`: `limits` is what was kept to
-    when the judge was asked, `clauses` maps
-    criteria id → its rules with their weights, `residuals` are label minus calibrated score, `prompt_texts` maps
-    purpose → digest of the prompt.  The revision of a model is part of the judge's own state.
     """
 
     created: dt.datetime | None
@@ -65,10 +60,6 @@ class Known(TypedDict, total=False):
     needs: Sequence[str] | None
     people: Mapping[str, int] | None
     warnings: Sequence[str]
-    limits: Mapping[str, Any]
-    clauses: Mapping[str, Sequence[Mapping[str, Any]]]
-    residuals: Mapping[str, Any]
-    prompt_texts: Mapping[str, str]
 
 
 def judge_card(calibration: Calibration, **known: Unpack[Known]) -> dict[str, Any]:
@@ -90,17 +81,15 @@ def judge_card(calibration: Calibration, **known: Unpack[Known]) -> dict[str, An
             "definition": c.task.definition,
         }
         | ({} if needs is None else {"needs": list(needs)}),
-        "judge": dict(c.judge_state) | _given(known, "limits"),
+        "judge": dict(c.judge_state),
         "prompts": prompts_of(c.judge_state),
-        **_given(known, "prompt_texts"),
         "parser": parser_of(c.judge_state),
         "join": "mean",
-        "criteria": [_criteria_entry(criteria, known.get("clauses", {})) for criteria in c.chosen],
+        "criteria": [_criteria_entry(criteria) for criteria in c.chosen],
         "approved": version is not None and version.in_force,
         "approvals": [approval_entry(criteria.criteria_id, version) for criteria in c.chosen],
         **({} if version is None else {"judge_version": version_entry(version)}),
         "isotonic": None if c.isotonic is None else dict(c.isotonic),
-        **_given(known, "residuals"),
         **({} if c.intervals is None else {"intervals": dict(c.intervals)}),
         "alignment": {
             "calibration": c.calibration.as_json(),
@@ -138,11 +127,6 @@ def golden_entry(name: str, digest: str, columns: Mapping[str, str]) -> dict[str
     return {"name": name, "digest": digest} | ({"columns": dict(columns)} if columns else {})
 
 
-def _given(known: Known, name: Literal["limits", "residuals", "prompt_texts"]) -> dict[str, Any]:
-    """The field of that name where whoever exports the judge knows it; nothing else is written for it."""
-    return {name: known[name]} if name in known else {}
-
-
 def gain_entry(calibration: Calibration) -> dict[str, Any]:
     """The gain over no criteria on held-out items as files hold it: a paired difference with what it is measured by."""
     held = calibration.held_out
@@ -152,7 +136,7 @@ def gain_entry(calibration: Calibration) -> dict[str, Any]:
 def written(card: Mapping[str, Any], kind: Kind) -> dict[str, Any]:
     """`card`, sealed.  JudgeError for one that could not be read again: the models that read it check it here too."""
     whole = sealed(card)
-    check_card(whole, kind, "this judge cannot be written")
+    checked(whole, kind, "this judge cannot be written")
     return whole
 
 
@@ -298,10 +282,9 @@ def _list(dumper: yaml.SafeDumper, values: list[Any]) -> yaml.SequenceNode:
 _ReadableDumper.add_representer(list, _list)
 
 
-def _criteria_entry(criteria: Criteria, clauses: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any]:
+def _criteria_entry(criteria: Criteria) -> dict[str, Any]:
     provenance = {name: value for name, value in asdict(criteria.provenance).items() if value not in ("", (), 0)}
-    entry = {"id": criteria.criteria_id, "text": criteria.text, "provenance": provenance}
-    return entry | ({"clauses": clauses[criteria.criteria_id]} if criteria.criteria_id in clauses else {})
+    return {"id": criteria.criteria_id, "text": criteria.text, "provenance": provenance}
 
 
 def _plain(value: Any, _: str) -> Any:

@@ -15,9 +15,7 @@ from pydantic import Field, model_validator
 
 from core.data.known_texts import KnownTexts
 from core.errors import JudgeError
-from core.export.document_parts import AlignmentEntry, Document, GoldenEntry, Scalar, TaskEntry, TextsEntry
-from core.export.faults import InconsistentError
-from core.export.judge_document import IsotonicEntry
+from core.export.document_parts import AlignmentEntry, Document, GoldenEntry, Scalar, ScoreMap, TaskEntry, TextsEntry
 from core.export.judge_reading import FORMATS, VERSION
 from core.export.judge_writing import golden_entry, label_warnings, written
 from core.records import GoldenSet
@@ -110,7 +108,7 @@ class RepEvalDocument(Document):
         "criterion and longest text, and for each cell its layer, token and direction (base64 of float32), or the "
         "support vectors of the SVM."
     )
-    isotonic: IsotonicEntry | None = Field(
+    isotonic: ScoreMap | None = Field(
         description="Strictly rising map from the score to the human scale. null: scores are used as they come."
     )
     validation: AlignmentEntry = Field(description="On the items that chose layer and token: optimistic.")
@@ -125,10 +123,10 @@ class RepEvalDocument(Document):
         try:
             fitted = RepEvalScorer.from_json(self.scorer)
         except JudgeError as error:
-            raise InconsistentError(f"scorer: {error}") from error
+            raise ValueError(f"scorer: {error}") from error
         for cell in fitted.cells:
             if cell.layer not in self.layers or cell.token not in self.tokens:
-                raise InconsistentError(
+                raise ValueError(
                     f"scorer.cells names layer {cell.layer} at token {cell.token}, which layers and tokens lack."
                 )
         return self

@@ -47,8 +47,7 @@ class RepEvalJudge(LoadedJudge):
     ) -> RepEvalJudge:
         """The judge of a card in the present version.  JudgeError, naming `where` it is, for a damaged one."""
         document = repeval_document(card, where)
-        score_map = None if document.isotonic is None else document.isotonic.as_map()
-        return cls(card, document.task.as_task(), metric, score_map, tuple(marks), refusal)
+        return cls(card, document.task.as_task(), metric, document.isotonic, tuple(marks), refusal)
 
     @property
     def marks(self) -> tuple[str, ...]:

@@ -111,10 +111,11 @@ class ExpectedError:
             base, factor, least, most = (float(body[name]) for name in ("base", "factor", "least", "most"))
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise JudgeError(f"The model of the error is damaged ({error}). Calibrate again.") from error
-        if sorted(features) != sorted(FEATURES) or not 0 < least <= most:
+        widths = [own.width for own in features.values()]
+        if sorted(features) != sorted(FEATURES) or not 0 < least <= most or min(widths) <= 0:
             raise JudgeError(
-                f"The model of the error needs the features {', '.join(FEATURES)} and 0 < least <= most; got "
-                f"{', '.join(features)[:200]} and {least:g}, {most:g}. Calibrate again."
+                f"The model of the error needs the features {', '.join(FEATURES)}, widths above 0 and "
+                f"0 < least <= most; got {', '.join(features)[:200]} and {least:g}, {most:g}. Calibrate again."
             )
         return cls(base, factor, least, most, features)
 

@@ -77,7 +77,7 @@ def test_a_file_without_its_digest_counts_as_edited(tmp_path: Path, digest: str 
         load_judge(path)
     assert len(load_judge(path, accept_edited=True).marks) == 1
     lacking = {key: value for key, value in OFFLINE.items() if key != "digest"}
-    with pytest.raises(JudgeError, match="The file lacks digest"):
+    with pytest.raises(JudgeError, match="digest: is missing"):
         load_judge(written(tmp_path, lacking, seal=False))
 
 

@@ -127,7 +127,7 @@ def facts_of(card: Mapping[str, Any]) -> JudgeFacts:
         raise JudgeError("The aspect of this judge has no name. Export it again.")
     try:
         model, base_url, key_goes = _model(judge)
-        sampling = judge.sampling.as_sampling() if judge.sampling and model else Sampling()
+        sampling = judge.sampling if judge.sampling and model else Sampling()
         checked_extra(judge.extra)
     except UsageError as error:
         raise JudgeError(f"The judge of this file cannot be asked: {error}") from error
@@ -139,7 +139,7 @@ def facts_of(card: Mapping[str, Any]) -> JudgeFacts:
         base_url,
         key_goes,
         sampling,
-        None if document.isotonic is None else document.isotonic.as_map(),
+        document.isotonic,
         _parts_shown(document.task.needs or _PARTS.get(task.kind, ("target",)), references=sampling.references),
     )
 
@@ -157,7 +157,7 @@ def _model(judge: JudgeDescription) -> tuple[str, str, bool]:
     spec = parse_spec(judge.spec)
     if spec.kind == "openai":
         return spec.model, *endpoint_of_file(spec.base_url)
-    weighs_the_text = judge.sampling is not None and judge.sampling.output == "likelihood"  # as no other tool can
+    weighs_the_text = judge.sampling is not None and judge.sampling.form == "likelihood"  # as no other tool can
     return "" if spec.kind in NO_MODEL or weighs_the_text else judge.model, "", True
 
 

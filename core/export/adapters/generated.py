@@ -78,13 +78,7 @@ def no_room(facts: JudgeFacts, *, told: bool = False) -> tuple[str, ...]:
         lost.append(
             f"The revision of the model ({judge.revision}): whatever the endpoint serves under its name is asked."
         )
-    if judge.limits:
-        lost.append("The limits that were kept in the calibration (calls, cost, requests a minute): set your own.")
-    if any(criteria.clauses for criteria in facts.document.criteria):
-        lost.append("The weights of single clauses of the criteria: the model reads the criteria's text alone.")
-    if facts.document.residuals:
-        lost.append("The residuals for an interval around a single score: a score comes without one.")
-    if facts.document.intervals and facts.document.intervals.expected_error:
+    if facts.document.intervals and facts.document.intervals.expected:
         lost.append("How sure a verdict is: a score comes without the interval that Concord puts around it.")
     return tuple(lost)
 

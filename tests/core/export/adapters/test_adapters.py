@@ -22,7 +22,7 @@ from core.export.adapters import NAMES, Adapter, adapter, adapters
 from core.export.adapters.facts import facts_of, headings, open_prompts
 from core.export.adapters.generated import BODIES, comment, literal
 from core.export.adapters.text_files import javascript
-from core.export.judge_reading import check_card
+from core.export.judge_reading import checked
 from core.export.judge_writing import sealed
 from core.judging.render import KINDS, score_frame
 from core.records import Item
@@ -61,7 +61,7 @@ def by_name(card: dict[str, Any]) -> dict[str, Adapter]:
 
 
 def test_the_cards_of_these_tests_are_judge_cards(card: Card) -> None:
-    check_card(sealed(card()), "judge", "card")
+    checked(sealed(card()), "judge", "card")
 
 
 def test_every_file_tells_alignment_approval_and_what_is_lost(card: Card) -> None:
@@ -120,9 +120,6 @@ def test_scales_that_geval_cannot_hold_are_told(card: Card, scale: dict[str, Any
 ERROR = ExpectedError(0.5, 1.0, 0.1, 2.0, {name: Weighed(0.0, 1.0, 0.1) for name in FEATURES})
 ROOM = {
     "revision": "The revision of the model (2026-10-01)",
-    "limits": "The limits that were kept",
-    "clauses": "The weights of single clauses",
-    "residuals": "The residuals for an interval",
     "intervals": "How sure a verdict is",
 }
 
@@ -130,13 +127,11 @@ ROOM = {
 @pytest.mark.parametrize("name", NAMES)
 def test_what_a_tool_has_no_room_for_is_told(card: Card, name: str) -> None:
     plain = card()
-    judge = plain["judge"] | {"revision": "2026-10-01", "limits": {"calls": 9}}
-    first = plain["criteria"][0] | {"clauses": [{"text": "It is clear.", "weight": 0.5}]}
-    full = plain | {"judge": judge, "criteria": [first], "residuals": {"on": "calibration", "values": [0.5]}}
+    full = plain | {"judge": plain["judge"] | {"revision": "2026-10-01"}}
     full["intervals"] = VerdictIntervals(9, 9, ERROR, False, {0.9: 1.0}, (KeptShare(1.0, 0.5, 0.4, 0.4),)).as_json()
     decided = {"by": "Ann", "at": "2026-11-22", "state": "approved"}
     full["judge_version"] = {"id": "v7", "number": 3, "state": "current", "approvals": [decided]}
-    check_card(full, "judge", "full")
+    checked(full, "judge", "full")
     made = adapter(full, name)
     whole = name in ("python", "notebook")  # these call Concord with the judge file itself
     for words in ROOM.values():
@@ -151,7 +146,7 @@ def test_refusals(card: Card) -> None:
         adapter(card(), "excel")
     with pytest.raises(JudgeError, match="fused judge"):
         adapters({"format": "concord-fusion"})
-    with pytest.raises(JudgeError, match="judge file: The file lacks task"):
+    with pytest.raises(JudgeError, match="judge file: task: is missing"):
         adapters({key: value for key, value in card().items() if key != "task"})
     with pytest.raises(JudgeError, match="aspect of this judge has no name"):
         adapters(card(task=card()["task"] | {"aspect": "\x00 \n"}))
