@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from core.export.judge_reading import judge_schema
     from core.judging.styles import Asking, Style
     from core.records import Alignment, Criteria, GoldenSet, Interval, Item, Scored, ScoreMatrix, Unscored, Verdict
+    from core.repeval import Extraction, ModelSpec, PairRule, RepEvalSettings
     from core.stats.labels_needed import LabelPlanning
     from core.verdicts import Verdicts
 
@@ -92,6 +93,7 @@ __all__ = [
     "CriteriaError",
     "EndpointDownError",
     "EstimatedMeans",
+    "Extraction",
     "FittedRepEval",
     "FusedByModel",
     "FusedRun",
@@ -103,12 +105,15 @@ __all__ = [
     "LabelPlanning",
     "ModelNotFoundError",
     "MonitorSettings",
+    "ModelSpec",
     "Monitored",
+    "PairRule",
     "Preferences",
     "Project",
     "ProviderError",
     "RateLimitError",
     "RecheckSettings",
+    "RepEvalSettings",
     "ScoreMatrix",
     "Scored",
     "Style",
@@ -169,6 +174,7 @@ _NAMES = {
         "GoldenError JudgeError ModelNotFoundError ProviderError RateLimitError UsageError"
     ),
     "core.api.fitted": "FittedRepEval fit_repeval",
+    "core.repeval": "Extraction ModelSpec PairRule RepEvalSettings",
     "core.judging.styles": "Asking Style",
     "core.records": "Alignment Criteria GoldenSet Interval Item Scored ScoreMatrix Unscored Verdict",
     "core.verdicts": "Verdicts",

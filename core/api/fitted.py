@@ -1,16 +1,15 @@
-"""RepEval from Python or the command line: `fit_repeval` reads states, fits, evaluates; its result rates and saves."""
+"""RepEval from Python, the command line and a kept run: `fit_repeval` reads states, fits and evaluates."""
 
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from core.api.loading import allowed_repeval
-from core.comparison import usual_level
 from core.data.split import task_of
 from core.data.verdict_files import CALIBRATION_ITEM
 from core.errors import UsageError
@@ -19,16 +18,12 @@ from core.export.repeval_file import repeval_card
 from core.export.repeval_judge import RepEvalJudge
 from core.files import json_lines, write_json, write_text
 from core.judging.registry import NAMED
-from core.records import GoldenSet, Item, Level, Statistic
+from core.progress import SILENT, Progress, Stage
+from core.records import GoldenSet, Item, Split
 from core.repeval import (
-    AspectStates,
-    Extraction,
-    Method,
-    ModelSpec,
     RepEvalResult,
     RepEvalSettings,
     States,
-    TextMode,
     Transfer,
     check_transfer,
     extract,
@@ -37,7 +32,6 @@ from core.repeval import (
     scorer_of,
     split_three,
     transfer,
-    usual_texts,
 )
 from core.repeval.cell_search import pairs_for
 from core.repeval.records import nullable
@@ -49,23 +43,20 @@ __all__ = ["FittedRepEval", "fit_repeval"]
 
 @dataclass(frozen=True)
 class FittedRepEval:
-    """A fitted score with all that was measured of it (`result`), on the `states` of `golden`, which taught it.
+    """A fitted score with all that was measured of it (`result`) on `golden`, which it was fitted on.
 
     `transfer` is what it does on the golden set `applied` that it was fitted for, where that is another one.
     """
 
     golden: GoldenSet
     result: RepEvalResult
-    states: States = field(repr=False)
     applied: GoldenSet | None = None
     transfer: Transfer | None = None
 
     @cached_property
     def card(self) -> dict[str, Any]:
         """The content of `repeval.yaml`."""
-        scorer = scorer_of(self.golden, self.states, self.result)
-        said = () if self.transfer is None else self.transfer.warnings
-        return repeval_card(self.golden, self.result, scorer, warnings=said)
+        return repeval_card(self.golden, self.result, warnings=() if self.transfer is None else self.transfer.warnings)
 
     @cached_property
     def judge(self) -> RepEvalJudge:
@@ -114,77 +105,69 @@ class FittedRepEval:
 def fit_repeval(
     golden: GoldenSet,
     aspect: str,
+    settings: RepEvalSettings | None = None,
     *,
-    model: str = "minilm",
-    revision: str | None = None,
-    method: Method = "ridge",
-    pairs: int | None = None,
-    within_sources: bool = False,
-    good: float | None = None,
-    bad: float | None = None,
-    texts: TextMode | None = None,
-    template: str = "",
-    tokens: Sequence[str] = (),
-    max_tokens: int = 2048,
     train_on: GoldenSet | None = None,
     train_aspect: str = "",
-    statistic: Statistic = "spearman",
-    level: Level | None = None,
-    bootstrap: int = 1000,
-    seed: int = 0,
-    out: Path | str | None = None,
-    on_progress: Callable[[int, int], None] | None = None,
+    split: Split | None = None,
+    here: Settings | None = None,
+    progress: Progress = SILENT,
 ) -> FittedRepEval:
     """Read text quality out of a model's hidden states (003; METHODS §5): choose on validation, evaluate on test.
 
-    The options of `python -m core repeval`: `model` is "minilm", a Hugging Face id or a folder; `pairs` of `good` and
-    `bad` texts (None: best and worst 30 %) teach all methods but ridge; `texts`, `template`, `tokens` and `max_tokens`
-    say which states are read (`texts` None is "compared" where MiniLM reads without template, else
-    "prompt"); `level` None is sample level where groups allow it; `bootstrap` 0 gives no intervals.  `train_on` teaches
-    it (by `train_aspect`): `golden` is then only rated, and the loss measured (`transfer`).  A stopped call resumes.
-    `on_progress` counts texts.  AspectError or GoldenError: labels or sources will not do; ModelNotFoundError,
-    JudgeError: the model.
+    Args:
+        golden: The golden set that is rated, and learnt from without `train_on`.
+        aspect: The aspect of its labels.
+        settings: Model, texts, method and statistic.
+        train_on: Another golden set to learn from.  `golden` is then only rated, and the loss measured (`transfer`).
+        train_aspect: The aspect of that set, where it has another name.
+        split: Test on its held-out items and learn from its calibration items, instead of a split by sources.
+        here: Where states are cached, and the cluster that computes them; None is the environment.
+        progress: Counts texts.  A stopped call resumes, since states are cached.
+
+    Raises:
+        AspectError, GoldenError: Labels or sources will not do.
+        ModelNotFoundError, JudgeError: The model is not there, or of no usable kind.
     """
     task_of(golden, aspect)
-    at = level or usual_level(golden, aspect)
-    how = RepEvalSettings(method=method, statistic=statistic, level=at, seed=seed, resamples=bootstrap)
-    rule = replace(how.pair_rule, within_source=within_sources, good=good, bad=bad)
-    how = replace(how, pairs=rule if pairs is None else replace(rule, n=pairs))
-    how_read = texts or usual_texts(model, template)
-    parts = present_parts(golden.items, golden.items if train_on is None else train_on.items)
-    extraction = Extraction(template, aspect, how_read, tuple(tokens), max_tokens=max_tokens, parts=parts)
-    teacher, taught = _teacher(golden, aspect, train_on, train_aspect, extraction)
-    pairs_for(teacher, taught, split_three(teacher, taught, how), how)  # what is wrong shows before the reading
-    here, spec = Settings.from_environment(), ModelSpec(model, revision)
-    read = partial(extract, spec=spec, extraction=extraction, cache_dir=here.home, on_progress=on_progress)
-    read = partial(read, ray=here.ray, code=here.remote_code)
-    rated = None if train_on is None else AspectStates(golden, aspect, read(golden))
-    fitted = _fitted(AspectStates(teacher, taught, read(teacher)), rated, how)
-    if out is not None:
-        fitted.save(out)
-    return fitted
+    if train_on is None and train_aspect:
+        raise UsageError(
+            "--train-aspect names an aspect of --train-on GOLDEN2 (train_on= in Python): name that set, too."
+        )
+    here, chosen = here or Settings.from_environment(), settings or RepEvalSettings()
+    teacher, taught = (golden, aspect) if train_on is None else (train_on, train_aspect or aspect)
+    reading = chosen.read(aspect)
+    if reading.parts is None:
+        reading = replace(reading, parts=present_parts(golden.items, teacher.items))
+    chosen = replace(chosen, reading=reading)
+    if train_on is not None:
+        check_transfer(golden, aspect, train_on, taught, reading)
+    pairs_for(teacher, taught, split_three(teacher, taught, chosen, split), chosen)  # wrong labels show before reading
 
+    def states_of(texts: GoldenSet) -> States:
+        first: list[int] = []
 
-def _teacher(
-    golden: GoldenSet, aspect: str, train_on: GoldenSet | None, taught: str, reads: Extraction
-) -> tuple[GoldenSet, str]:
-    """What teaches the score, and by which aspect.  UsageError where that cannot be, or only an aspect is named."""
-    if train_on is None:
-        if taught:
-            raise UsageError(
-                "--train-aspect names an aspect of --train-on GOLDEN2 (train_on= in Python): name that set, too."
-            )
-        return golden, aspect
-    check_transfer(golden, aspect, train_on, taught or aspect, reads)
-    return train_on, taught or aspect
+        def count(done: int, total: int) -> None:
+            # one snapshot, so that a resumed run publishes as many; cached texts count as done from the start
+            if not first:
+                first.append(done)
+                progress.publish(Stage("read", "reading texts", done, total))
+            else:
+                progress.advance(done - first[0], 0)
 
+        return extract(texts, chosen.model, reading, here.home, count, ray=here.ray, code=here.remote_code)
 
-def _fitted(there: AspectStates, here: AspectStates | None, how: RepEvalSettings) -> FittedRepEval:
-    """Fitted there, and applied `here` where that is another golden set."""
-    if here is None:
-        return FittedRepEval(there.golden, run(there.golden, there.aspect, there.states, how), there.states)
-    moved = transfer(here, there, how, usual_level(there.golden, there.aspect))
-    return FittedRepEval(there.golden, moved.trained, there.states, here.golden, moved)
+    states = states_of(teacher)
+    rated = None if train_on is None else states_of(golden)
+    n = states.prompts
+    progress.publish(Stage("search", "searching layers and tokens on the validation items", n, n))
+    if rated is not None:
+        moved = transfer(
+            golden, aspect, rated, train=teacher, train_aspect=taught, train_states=states, settings=chosen
+        )
+        return FittedRepEval(teacher, moved.trained, golden, moved)
+    result = run(golden, aspect, states, chosen, split=split, on_progress=lambda *_: progress.advance(0, 0))
+    return FittedRepEval(golden, replace(result, scorer=scorer_of(golden, states, result)))
 
 
 def heat_page(result: RepEvalResult) -> str:
@@ -192,7 +175,7 @@ def heat_page(result: RepEvalResult) -> str:
     from core.report.figures import describe, measure_name
     from core.report.figures.repeval import Heat, heat_figure, layers_figure, random_figure
 
-    measure = measure_name(result.settings.statistic, result.settings.level)
+    measure = measure_name(result.settings.measure.statistic, result.settings.measure.level)
     heat = Heat.of(result)
     map_ = heat_figure(heat, measure=measure)
     shown = [map_.to_html(full_html=False, include_plotlyjs=True, config={"displaylogo": False})]

@@ -26,8 +26,8 @@ from core.cli.output import (
     alignment_words,
     notes,
     number,
-    progress_bar,
     signed,
+    stages_shown,
     tell,
     written_to,
 )
@@ -83,31 +83,32 @@ def repeval(
     as_json: JsonFlag = False,
 ) -> None:
     """Read text quality out of a model's hidden states, with a heat map."""
+    from dataclasses import replace
+
     from core.api.fitted import fit_repeval
     from core.data import load_golden
+    from core.repeval import Extraction, ModelSpec, RepEvalSettings, usual_texts
 
-    with progress_bar("texts") as show:
+    read = texts or usual_texts(model, template)
+    how = RepEvalSettings(
+        method=method,
+        model=ModelSpec(model, revision),
+        reading=Extraction(template, aspect, read, tuple(tokens or ()), max_tokens=max_tokens),
+        statistic=statistic,
+        level=chosen_level(level),
+        seed=seed,
+        resamples=bootstrap,
+    )
+    rule = replace(how.pair_rule, within_source=within, good=good, bad=bad)
+    how = replace(how, pairs=rule if pairs is None else replace(rule, n=pairs))
+    with stages_shown("texts") as progress:
         fitted = fit_repeval(
             load_golden(golden, ranks=chosen_ranks(ranks), values=values, mapping=mapped, sheet=sheet),
             aspect,
-            model=model,
-            revision=revision,
-            method=method,
-            pairs=pairs,
-            within_sources=within,
-            good=good,
-            bad=bad,
-            texts=texts,
-            template=template,
-            tokens=tokens or (),
-            max_tokens=max_tokens,
+            how,
             train_on=None if train_on is None else load_golden(train_on, values=values, mapping=mapped),
             train_aspect=train_aspect,
-            statistic=statistic,
-            level=chosen_level(level),
-            bootstrap=bootstrap,
-            seed=seed,
-            on_progress=lambda done, of: show("reading texts", done, of),
+            progress=progress,
         )
     body = fitted.save(out)
     words = [*_repeval_words(fitted.result), *_transfer_words(fitted.transfer), *written_to(body["out"])]

@@ -290,8 +290,8 @@ def _fuse(build: Build) -> None:
     """Metrics, RepEval evaluated on what the calibration held out, and what needs no language model joined."""
     ada = build.as_(ADA)
     build.done(projects.start_metrics(ada, build.settings, MetricsRequest(*build.where, METRICS)))
-    how = RepEvalSettings(level="sample")
-    read = RepEvalRequest(*build.where, extraction=Extraction(texts="compared"), settings=how, split_of=build.run_id)
+    how = RepEvalSettings(level="sample", reading=Extraction(texts="compared"))
+    read = RepEvalRequest(*build.where, settings=how, split_of=build.run_id)
     build.done(projects.start_repeval(ada, build.settings, read))
     judges = projects.list_judges(build.store, *build.where)
     parts = [

@@ -32,7 +32,6 @@ NOTE = (
 def repeval_card(
     golden: GoldenSet,
     result: RepEvalResult,
-    scorer: RepEvalScorer,
     *,
     created: dt.datetime | None = None,
     warnings: Sequence[str] = (),
@@ -42,6 +41,7 @@ def repeval_card(
     The map to the people's scale is fitted on the validation items, scored by directions that have not seen them.
     """
     aspect, parts, how = result.aspect, result.parts, result.settings
+    assert result.scorer is not None
     scale, rule = golden.aspects[aspect].scale, how.pair_rule
     on = list(parts.validation)
     fitted = fit_isotonic(result.scores[on], golden.labels(aspect)[on], scale)
@@ -70,7 +70,7 @@ def repeval_card(
         "method": how.method,
         "layers": list(result.layers),
         "tokens": list(result.tokens),
-        "scorer": scorer.as_json(),
+        "scorer": result.scorer.as_json(),
         "isotonic": None if fitted.map is None else fitted.map.as_json(),
         "validation": result.validation.as_json(),
         "alignment": result.test.as_json(),

@@ -33,7 +33,7 @@ def repeval_file(store: Store, run_id: str) -> str:
     result = run.outcome.result if isinstance(run.outcome, RepEvalOutcome) else None
     if result is None or result.scorer is None:
         raise NotFoundError(f"Run {run_id} kept no score for other items: start the RepEval anew.")
-    return yaml_text(repeval_card(store.goldens.load(run.golden_id), result, result.scorer, created=run.finished_at))
+    return yaml_text(repeval_card(store.goldens.load(run.golden_id), result, created=run.finished_at))
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ from core.projects.fusion_by_model import run_fusion, start_fusion
 from core.projects.judge_line import VersionRequest
 from core.projects.judge_versions import enter_version, run_version_measurement, start_version
 from core.projects.judges import MetricsRequest, MetricsResult, names_a_model, run_metrics, start_metrics
-from core.projects.repeval import DOCUMENTS, RepEvalOutcome, RepEvalRequest, reads_a_model, run_repeval, start_repeval
+from core.projects.repeval import RepEvalOutcome, RepEvalRequest, reads_a_model, run_repeval, start_repeval
 from core.projects.rescore import RescoreRequest, RescoreResult, run_rescore, start_rescore
 from core.projects.roles import requires
 from core.projects.rounds import RoundRequest, run_round, start_round
@@ -89,7 +89,7 @@ KINDS: dict[str, Kind] = {
     "fusion": Kind(FusionRequest, FusionRunView, run_fusion, start_fusion),
     "metrics": Kind(MetricsRequest, MetricsResult, run_metrics, start_metrics, wants_gpu=names_a_model),
     "recheck": Kind(RecheckRequest, Recheck, run_recheck, start_recheck),
-    "repeval": Kind(RepEvalRequest, RepEvalOutcome, run_repeval, start_repeval, DOCUMENTS, reads_a_model),
+    "repeval": Kind(RepEvalRequest, RepEvalOutcome, run_repeval, start_repeval, wants_gpu=reads_a_model),
     "styles": Kind(StylesRequest, StylesView, run_styles, start_styles, {SNAPSHOT: GridSnapshot}),
     "trial": Kind(TrialRequest, TrialResult, run_trial, start_trial, quick=True),
 }

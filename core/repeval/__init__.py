@@ -6,13 +6,12 @@
     states       texts, and hidden states of every layer at a few tokens         Extraction States template_text
     reader       one forward pass
     extraction   texts → states, from the cache or by a model                    extract Machines
-    joining      states of an item's texts put together                          joined Compared
     cluster      the same on several GPUs or hosts
     projection   good and bad texts in pairs; fit, then score, for many cells    choose_pairs Ridge PaperPCA …
     ridge        one cell's regression, and its predictions out of fold          ridge
     cell_search  split 40/20/40 by source, fit, choose, evaluate on test         run scorer_of
     portable     the fitted score as a file's content, for other items           RepEvalScorer ScorerWithModel
-    transfer     fitted on one golden set, applied to another, and what is lost  transfer AspectStates Transfer
+    transfer     fitted on one golden set, applied to another, and what is lost  transfer Transfer
     records      what is asked of a run, and what came out, cell by cell         RepEvalSettings RepEvalResult
 
 torch and transformers are imported inside functions.
@@ -34,12 +33,11 @@ from core.repeval.states import (
     texts_to_read,
     usual_texts,
 )
-from core.repeval.transfer import AspectStates, Transfer, check_transfer, transfer
+from core.repeval.transfer import Transfer, check_transfer, transfer
 
 __all__ = [
     "EMBEDDED",
     "METHODS",
-    "AspectStates",
     "Extraction",
     "Machines",
     "Method",

@@ -61,7 +61,7 @@ def run(
     on the same held-out items.  Equal arguments give equal results.  AspectError when the labels cannot rank anything,
     GoldenError for too few sources. `on_progress(done, total)` counts cells.
     """
-    chosen = settings or RepEvalSettings()
+    chosen = (settings or RepEvalSettings()).on(golden, aspect)
     if len(states.values) != len(golden.items):
         raise UsageError(
             f"The states are those of {len(states.values)} items, but {golden.name} has {len(golden.items)}: read the "

@@ -8,7 +8,7 @@ another.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
@@ -17,7 +17,6 @@ import numpy as np
 
 from core.cluster import connected, plain_errors
 from core.errors import ConcordError, JobError, JudgeError
-from core.records import IntArray
 from core.repeval.extraction import StatePlan, compute
 from core.repeval.model import Device, ModelSpec, Precision, choose_precision, load_model
 from core.repeval.states import StateBatch
@@ -58,19 +57,12 @@ def cluster_at(address: str, spec: ModelSpec) -> Cluster:
     return Cluster(len(cpus), "cpu", choose_precision(spec, "cpu"), {"num_cpus": max(0.5, min(cpus) - 0.2)})
 
 
-def compute_on(
-    address: str,
-    cluster: Cluster,
-    plan: StatePlan,
-    rows: IntArray | None = None,
-    on_wait: Callable[[], None] = lambda: None,
-) -> Iterator[StateBatch]:
-    """Compute the missing prompts (of `rows` only, where given) on the cluster; like `compute`, a batch at a time.
+def compute_on(address: str, cluster: Cluster, plan: StatePlan) -> Iterator[StateBatch]:
+    """Compute the missing prompts on the cluster; like `compute`, a batch at a time.
 
-    `seconds` of a batch are those since the last one.  `on_wait` is called with each batch and may raise.  Raises what
-    `compute` raises, with the node's name, and JobError when the cluster fails for good.
+    Raises what `compute` raises, with the node's name, and JobError when the cluster fails for good.
     """
-    missing = plan.to_compute(rows)
+    missing = plan.to_compute()
     if not len(missing):
         return
     connected(address)
@@ -92,7 +84,6 @@ def compute_on(
     with plain_errors(address):
         for table in read.iter_batches(batch_size=None, batch_format="pyarrow"):
             for part in table.to_pylist():
-                on_wait()
                 if part["problem"]:
                     raise JudgeError(f"On the node {part['node']}: {part['problem']}")
                 values = np.frombuffer(part["values"], dtype=np.float16).reshape(len(part["rows"]), *plan.shape)

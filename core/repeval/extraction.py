@@ -23,7 +23,6 @@ from core.errors import JudgeError, StoreError, StoreFullError, UsageError
 from core.files import FULL, replacing
 from core.owner_only import make_private
 from core.records import GoldenSet, IntArray, Item, canonical_json
-from core.repeval.joining import Compared, joined
 from core.repeval.model import (
     CodeAllowed,
     LoadedModel,
@@ -45,6 +44,7 @@ from core.repeval.states import (
     StateBatch,
     States,
     fit_prompts,
+    parts_in,
     readings,
     token_offset,
 )
@@ -150,11 +150,10 @@ class StatePlan:
         have = (row in self.kept if self.cache is None else self.paths[row].is_file() for row in rows)
         return np.array([row for row, has_states in zip(rows, have, strict=True) if not has_states], dtype=np.intp)
 
-    def to_compute(self, rows: IntArray | None) -> IntArray:
-        """The missing prompts (of `rows` only, where given); the others are counted as cached."""
-        wanted = np.arange(len(self.prompts)) if rows is None else rows
-        missing = wanted[np.isin(wanted, self.missing())]
-        self.cached += len(wanted) - len(missing)
+    def to_compute(self) -> IntArray:
+        """The missing prompts; the others are counted as cached."""
+        missing = self.missing()
+        self.cached += len(self.prompts) - len(missing)
         return missing
 
     def batches(self, rows: IntArray) -> list[IntArray]:
@@ -168,9 +167,8 @@ class StatePlan:
                 self.kept[row] = states
             else:
                 self.cache.write(self.paths[row], states)
-        tokens = sum(len(self.prompts[row]) for row in rows)
-        self.tokens, self.seconds = self.tokens + tokens, self.seconds + seconds
-        return StateBatch(rows, values, tokens, seconds)
+        self.tokens, self.seconds = self.tokens + sum(len(self.prompts[row]) for row in rows), self.seconds + seconds
+        return StateBatch(rows, values)
 
     def states_of(self, row: int) -> HalfArray:
         """(layers, tokens, dim) of one prompt that is not missing."""
@@ -234,13 +232,13 @@ def plan_states(
     )
 
 
-def compute(plan: StatePlan, load: Loader | None = None, rows: IntArray | None = None) -> Iterator[StateBatch]:
-    """Compute the missing prompts (of `rows` only, where given), longest first; each batch is kept, then handed on.
+def compute(plan: StatePlan, load: Loader | None = None) -> Iterator[StateBatch]:
+    """Compute the missing prompts, longest first; each batch is kept, then handed on.
 
     When the device runs out of memory the batch is halved, for all that follow too; JudgeError when even one text is
     too much.  `load` gives the model (default: from the plan's spec); it is called only when something is missing.
     """
-    rows = plan.to_compute(rows)
+    rows = plan.to_compute()
     if not len(rows):
         return
     reader = StateReader((load or (lambda: load_model(plan.spec, plan.code)))(), plan.grid)
@@ -293,6 +291,32 @@ def collect(plan: StatePlan) -> States:
     )
 
 
+def joined(texts: Sequence[HalfArray]) -> Any:
+    """(layers, tokens, 3 dim) of the states u of the other text and v of the hypothesis: [u−v, |u−v|, u·v]."""
+    u, v = (text.astype(np.float64) for text in texts)
+    return np.concatenate([u - v, np.abs(u - v), u * v], axis=-1)
+
+
+class Compared:
+    """Makes the `cells` (token names, some behind "source:" or "context:") out of states `read` at each token."""
+
+    def __init__(self, read: Sequence[str], cells: Sequence[str]) -> None:
+        others, named = list[str](parts_in(cells)), [name.rpartition(":") for name in cells]
+        self._own = [read.index(token) for _, _, token in named]
+        self._gaps = [(cell, others.index(part)) for cell, (part, _, _) in enumerate(named) if part]
+
+    def __call__(self, texts: Sequence[HalfArray]) -> Any:
+        """(layers, cells, dim) of the states (layers, tokens read, dim) of the other texts and, last, the hypothesis.
+
+        A cell behind a part is |u−v|: how far the two texts lie apart in each dimension.
+        """
+        cells = texts[-1][:, self._own].astype(np.float32)
+        with np.errstate(invalid="ignore"):  # what is infinite leaves its cell undefined
+            for cell, other in self._gaps:
+                cells[:, cell] = np.abs(texts[other][:, self._own[cell]].astype(np.float32) - cells[:, cell])
+        return cells
+
+
 def as_half(values: Any) -> HalfArray:
     """float16; what is too large for it becomes infinite, and its cell undefined."""
     with np.errstate(over="ignore"):
@@ -309,35 +333,18 @@ class Machines:
         self._spec, self._address, self._code = spec, address, code
         self._loaded: LoadedModel | None = None
 
-    @property
-    def slots(self) -> int:
-        """How many batches are read at a time."""
-        return self._cluster.slots if self._address else 1
-
-    def where(self, plan: StatePlan) -> str:
-        """In words, for people."""
-        if not self._address:
-            return plan.device
-        return f"{self.slots} x {plan.device} of a Ray cluster"
-
     def plan(self, items: Sequence[Item], extraction: Extraction, cache_dir: Path | None) -> StatePlan:
         """`plan_states` for where it will be computed: device and number format are those of the cluster's nodes."""
         elsewhere = (self._cluster.device, self._cluster.precision) if self._address else None
         return plan_states(items, self._spec, extraction, cache_dir, elsewhere=elsewhere, code=self._code)
 
-    def compute(
-        self, plan: StatePlan, rows: IntArray | None = None, on_wait: Callable[[], None] = lambda: None
-    ) -> Iterator[StateBatch]:
+    def compute(self, plan: StatePlan) -> Iterator[StateBatch]:
         """`compute` here, with the model kept in memory, or `compute_on` the cluster."""
         if not self._address:
-            return compute(plan, self._load, rows)
+            return compute(plan, self._load)
         from core.repeval.cluster import compute_on
 
-        return compute_on(self._address, self._cluster, plan, rows, on_wait)
-
-    def release(self) -> None:
-        """Let go of the weights."""
-        self._loaded = None
+        return compute_on(self._address, self._cluster, plan)
 
     def _load(self) -> LoadedModel:
         if self._loaded is None:

@@ -6,14 +6,16 @@ A result is frozen, JSON-able and enough to draw every cell without the states.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
 
 from core.errors import UsageError
 from core.records import LEVELS, STATISTICS, Alignment, FloatArray, GoldenSet, Level, Measure, Statistic
+from core.repeval.model import ModelSpec
 from core.repeval.portable import RepEvalScorer
+from core.repeval.states import Extraction, usual_texts
 from core.stats import LabelledItems, align
 
 Method = Literal["ridge", "mean-difference", "paper-pca", "published", "paper-svm"]
@@ -56,8 +58,9 @@ class PairRule:
 
 @dataclass(frozen=True, slots=True)
 class RepEvalSettings:
-    """How to project, search and report.
+    """Which model reads which texts, and how to project, search and report.
 
+    `reading` None reads what `usual_texts` names.  `level` None is sample level where groups allow it, else dataset.
     `method`: "ridge" (default) and "mean-difference" are ours and average the z-scores of the best `average` cells
     (None = 20 and 10; 1 = the best cell alone); "paper-pca" and "paper-svm" are 003's, "published" is what its code
     does, and all three use one cell.  Ridge learns from training and validation items together: cells are chosen by
@@ -67,11 +70,13 @@ class RepEvalSettings:
     """
 
     method: Method = "ridge"
+    model: ModelSpec = field(default_factory=ModelSpec)
+    reading: Extraction | None = None
     average: int | None = None
     pairs: PairRule | None = None
     components: int = COMPONENTS
     statistic: Statistic = "spearman"
-    level: Level = "dataset"
+    level: Level | None = None
     train_share: float = 0.4
     validation_share: float = 0.2
     seed: int = 0
@@ -81,7 +86,7 @@ class RepEvalSettings:
     def __post_init__(self) -> None:
         if self.method not in METHODS:
             raise UsageError(f"Unknown method {self.method!r}: use {', '.join(METHODS)}.")
-        if self.statistic not in STATISTICS or self.level not in LEVELS:
+        if self.statistic not in STATISTICS or self.level not in (None, *LEVELS):
             raise UsageError(
                 f"{self.statistic} at {self.level} level is unknown: statistics are {', '.join(STATISTICS)}, levels "
                 f"{', '.join(LEVELS)}."
@@ -121,9 +126,18 @@ class RepEvalSettings:
         """Whether the method learns from pairs (ridge learns from all training labels)."""
         return self.method != "ridge"
 
+    def read(self, aspect: str) -> Extraction:
+        """Return what is read: `reading`, else what the model usually reads."""
+        return self.reading or Extraction(criterion=aspect, texts=usual_texts(self.model.name))
+
+    def on(self, golden: GoldenSet, aspect: str) -> RepEvalSettings:
+        """Return these settings with the level at which `aspect` is measured."""
+        return self if self.level else replace(self, level=LabelledItems.of(golden, aspect).usual_level)
+
     @property
     def measure(self) -> Measure:
-        """Statistic and level."""
+        """Statistic and level; only settings `on` a golden set have it."""
+        assert self.level is not None
         return Measure(self.statistic, self.level)
 
 

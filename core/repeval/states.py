@@ -162,8 +162,6 @@ class StateBatch:
 
     rows: IntArray
     values: HalfArray
-    tokens: int
-    seconds: float
 
 
 @dataclass(frozen=True)

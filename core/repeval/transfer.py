@@ -14,24 +14,12 @@ import numpy as np
 
 from core.data.split import task_of
 from core.errors import AspectError, ConcordError, UsageError
-from core.records import Alignment, FloatArray, GoldenSet, Level, Scale
+from core.records import Alignment, FloatArray, GoldenSet, Scale
 from core.repeval.cell_search import blank_items, one_text_each, run, scorer_of
-from core.repeval.extraction import OnProgress
-from core.repeval.portable import RepEvalScorer
 from core.repeval.records import RepEvalResult, RepEvalSettings, evaluate
 from core.repeval.states import Extraction, States, n_lacking
 from core.stats import Difference, LabelledItems, paired_difference
 from core.stats.claims import number, signed
-
-
-@dataclass(frozen=True)
-class AspectStates:
-    """The states of a golden set, with the aspect that they are projected on."""
-
-    golden: GoldenSet
-    aspect: str
-    states: States
-
 
 TRAIN_SHARE, VALIDATION_SHARE = 0.6, 0.2
 """Of the set to train on: nothing else needs its labels, so little is kept back to say what it reaches there."""
@@ -40,7 +28,7 @@ LEAST = 2
 
 @dataclass(frozen=True)
 class Transfer:
-    """`trained` is the search on the other golden set, `scorer` what it fitted, `scores` (n_items,) its scores here.
+    """`trained` is the search on the other golden set, with its scorer; `scores` (n_items,) are its scores here.
 
     `transferred` is their alignment over the `n` labelled items whose texts were not trained on (`n_known` were);
     `in_set` the search on this golden set itself, None where its labels do not allow one, and `loss` its alignment less
@@ -49,7 +37,6 @@ class Transfer:
 
     trained_on: str
     trained: RepEvalResult
-    scorer: RepEvalScorer
     scores: FloatArray
     transferred: Alignment
     n_known: int
@@ -101,25 +88,27 @@ def check_transfer(golden: GoldenSet, aspect: str, train: GoldenSet, train_aspec
 
 
 def transfer(
-    here: AspectStates,
-    there: AspectStates,
-    settings: RepEvalSettings,
-    train_level: Level,
+    golden: GoldenSet,
+    aspect: str,
+    states: States,
     *,
-    compare: bool = True,
-    on_progress: OnProgress | None = None,
+    train: GoldenSet,
+    train_aspect: str,
+    train_states: States,
+    settings: RepEvalSettings,
 ) -> Transfer:
-    """Fit on `there`, apply to `here`; `settings.level` is that of `here`, `train_level` chooses there.
+    """Fit on `train`, apply to `golden`; `settings.level` is that of `golden`, cells are chosen at the usual level.
 
-    Both states are read in the same way with the same model.  Without `compare` nothing is fitted on `here` itself.
-    Raises as `check_transfer`, and as `run` does about `there`; UsageError where all texts were trained on.
+    Both states are read in the same way with the same model.
+
+    Raises as `check_transfer`, and as `run` does about `train`; UsageError where all texts were trained on.
     """
-    golden, aspect, states = here.golden, here.aspect, here.states
-    train, train_aspect, train_states = there.golden, there.aspect, there.states
     check_transfer(golden, aspect, train, train_aspect, states.extraction)
-    fit = replace(settings, level=train_level, train_share=TRAIN_SHARE, validation_share=VALIDATION_SHARE)
-    trained = run(train, train_aspect, train_states, fit, on_progress=on_progress)
+    settings = settings.on(golden, aspect)
+    fit = replace(settings, level=None, train_share=TRAIN_SHARE, validation_share=VALIDATION_SHARE)
+    trained = run(train, train_aspect, train_states, fit)
     scorer = scorer_of(train, train_states, trained)
+    trained = replace(trained, scorer=scorer)
     scores = scorer.score(states.values, states.layers, states.token_names)
     scores[blank_items(golden)] = np.nan
     known = {train.items[k].target for k in (*trained.parts.train, *trained.parts.validation)}
@@ -133,12 +122,11 @@ def transfer(
     if n_known:
         warnings.append(f"{n_known} labelled items are left out: their texts were trained on in {train.name}.")
     in_set, loss = None, None
-    if compare:
-        try:
-            in_set = run(golden, aspect, states, settings)
-        except ConcordError as error:
-            warnings.append(f"What is lost cannot be told: nothing can be fitted on {golden.name} itself ({error}).")
-    if in_set is not None:
+    try:
+        in_set = run(golden, aspect, states, settings)
+    except ConcordError as error:
+        warnings.append(f"The loss is unknown: nothing can be fitted on {golden.name} itself ({error}).")
+    else:
         both = [k for k in in_set.parts.test if fresh[k]]
         items = LabelledItems.of(golden, aspect, both)
         loss = paired_difference(
@@ -146,7 +134,7 @@ def transfer(
             seed=[settings.seed, 5],
         )  # fmt: skip
         warnings += loss_words(golden.name, train.name, loss)
-    return Transfer(train.name, trained, scorer, scores, transferred, n_known, in_set, loss, tuple(warnings))
+    return Transfer(train.name, trained, scores, transferred, n_known, in_set, loss, tuple(warnings))
 
 
 class Rated(NamedTuple):

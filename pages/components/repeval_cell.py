@@ -106,7 +106,7 @@ def _golden_id(page: Opened, run_id: str) -> str:
 
 def _draw_facts(result: RepEvalResult, detail: CellDetail) -> None:
     cell, test, validation = detail.cell, detail.test, detail.validation
-    measure = measure_name(result.settings.statistic, result.settings.level)
+    measure = measure_name(result.settings.measure.statistic, result.settings.measure.level)
     best = (cell.layer, cell.token) == (result.chosen.layer, result.chosen.token)
     used = any((cell.layer, cell.token) == (member.layer, member.token) for member in result.members)
     role = "the best cell on validation" if best else "averaged into the score" if used else "not used"

@@ -55,15 +55,13 @@ def choose(page: Opened, golden: GoldenSummary, aspect: str) -> RepEvalRequest:
     with first:
         model = _model()
     with second:
-        extraction = _texts(golden, aspect, model)
+        reading = _texts(golden, aspect, model)
     with third:
         known = compare_view.kept_golden(golden.golden_id, page)
         usual = projects.usual_measure(page.store, page.project.project_id, known, aspect)
-        settings = replace(_method(), statistic=usual.statistic, level=usual.level)
+        settings = RepEvalSettings(_method(), model, reading, statistic=usual.statistic, level=usual.level)
     with st.expander("More choices: pairs, tokens, measure, split", icon=":material/tune:"):
-        return _more(
-            page, RepEvalRequest(page.project.project_id, golden.golden_id, aspect, model, extraction, settings)
-        )
+        return _more(page, RepEvalRequest(page.project.project_id, golden.golden_id, aspect, settings))
 
 
 def _model() -> ModelSpec:
@@ -105,7 +103,7 @@ def _texts(golden: GoldenSummary, aspect: str, model: ModelSpec) -> Extraction:
     return Extraction(template=text, criterion=aspect)
 
 
-def _method() -> RepEvalSettings:
+def _method() -> Method:
     method: Method = st.selectbox(
         "Method",
         list(METHOD_NAMES),
@@ -113,7 +111,7 @@ def _method() -> RepEvalSettings:
         key=widget("repeval_method"),
         help=METHOD_HELP,
     )
-    return RepEvalSettings(method=method)
+    return method
 
 
 def _more(page: Opened, request: RepEvalRequest) -> RepEvalRequest:
@@ -142,7 +140,7 @@ def _more(page: Opened, request: RepEvalRequest) -> RepEvalRequest:
         level: Level = st.selectbox(
             "Level",
             LEVELS,
-            index=LEVELS.index(settings.level),
+            index=LEVELS.index(settings.level or "dataset"),
             format_func=lambda level: LEVEL_NAMES[level],
             key=widget(f"repeval_level_{request.golden_id[-12:]}_{request.aspect}"),
             help="Cells are chosen and the result is reported at this level: take the one that you compare judges at.",
@@ -151,8 +149,13 @@ def _more(page: Opened, request: RepEvalRequest) -> RepEvalRequest:
         split_of = _split(page, request)
     return replace(
         request,
-        extraction=replace(request.extraction, tokens=tuple(tokens)),
-        settings=replace(settings, statistic=statistic, level=level, seed=seed),
+        settings=replace(
+            settings,
+            reading=replace(settings.read(request.aspect), tokens=tuple(tokens)),
+            statistic=statistic,
+            level=level,
+            seed=seed,
+        ),
         split_of=split_of,
     )
 
@@ -220,7 +223,7 @@ def _estimate(key: str, _page: Opened, _request: RepEvalRequest) -> RepEvalEstim
 
 
 def _duration(request: RepEvalRequest, estimate: RepEvalEstimate) -> str:
-    if request.model.name != EMBEDDED:
+    if request.settings.model.name != EMBEDDED:
         return "How long depends on the model and the worker's device; the run shows tokens per second and time left."
     tokens = estimate.n_words * TOKENS_A_WORD
     low, high = tables.duration(tokens / FAST + 5), tables.duration(tokens / SLOW + 15)

@@ -44,7 +44,7 @@ MOST_RUNS = 12
 
 
 def measure_of(result: RepEvalResult) -> str:
-    return measure_name(result.settings.statistic, result.settings.level)
+    return measure_name(result.settings.measure.statistic, result.settings.measure.level)
 
 
 # ── runs ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -225,7 +225,7 @@ def draw_settings(page: Opened, view: RunDetail) -> None:
 
 
 def _settings_row(request: RepEvalRequest, result: RepEvalResult) -> dict[str, object]:
-    extraction = request.extraction
+    extraction = request.settings.read(request.aspect)
     read = extraction.template[:60] or "the text alone"
     compared = "the text and its distances" if extraction.texts == "compared" else ""
     return {

@@ -161,18 +161,20 @@ def test_ablate_asks_the_judge_of_the_run(golden: core.GoldenSet, calibrated: co
 def test_repeval_writes_and_scores(golden: core.GoldenSet, tmp_path: Path) -> None:
     items = (replace(item, source=item.source[:80], target=item.target[:80]) for item in golden.items)
     golden = replace(golden, items=tuple(items))  # soon read
-    counts: list[tuple[int, int]] = []
+    stages: list[Stage] = []
     fitted = core.fit_repeval(
         golden,
         "coherence",
-        method="mean-difference",
-        pairs=8,
-        bootstrap=20,
-        tokens=["mean"],
-        out=tmp_path,
-        on_progress=lambda done, total: counts.append((done, total)),
+        core.RepEvalSettings(
+            method="mean-difference",
+            pairs=core.PairRule(8),
+            reading=core.Extraction(texts="compared", tokens=("mean",)),
+            resamples=20,
+        ),
+        progress=Shown(stages.append),
     )
-    assert counts[-1][0] == counts[-1][1]
+    fitted.save(tmp_path)
+    assert stages[-1].calls == stages[-1].calls_expected > 0
     assert files_in(tmp_path) == ["heatmap.html", "repeval.yaml", "scores.jsonl", "summary.json"]
     assert json.loads((tmp_path / "summary.json").read_text("utf-8")) == fitted.as_json(str(tmp_path))
     verdicts = fitted.score(golden.items[:30])
@@ -184,9 +186,9 @@ def test_repeval_writes_and_scores(golden: core.GoldenSet, tmp_path: Path) -> No
 
 def test_labels_that_cannot_work_show_before_anything_is_read(golden: core.GoldenSet) -> None:
     with pytest.raises(core.AspectError, match="no aspect"):
-        core.fit_repeval(golden, "beauty", model="no/such-model")
+        core.fit_repeval(golden, "beauty", core.RepEvalSettings(model=core.ModelSpec("no/such-model")))
     with pytest.raises(core.UsageError, match="At least 2 pairs"):
-        core.fit_repeval(golden, "coherence", method="mean-difference", pairs=0, model="no/such-model")
+        core.RepEvalSettings(method="mean-difference", pairs=core.PairRule(0))
 
 
 # ── fusion ───────────────────────────────────────────────────────────────────────────────────────────────────

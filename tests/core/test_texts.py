@@ -110,7 +110,7 @@ def test_metrics_leave_blank_texts_unscored_also_where_numbers_were_handed_in() 
 
 def test_repeval_leaves_blank_texts_unscored() -> None:
     golden = core.load_golden(SAMPLE)
-    fitted = core.fit_repeval(golden, next(iter(golden.aspects)), bootstrap=0)
+    fitted = core.fit_repeval(golden, next(iter(golden.aspects)), core.RepEvalSettings(resamples=0))
     items = core.load_items(FILES / "repeval_empty.jsonl").items
     verdicts = {verdict.item_id: verdict for verdict in fitted.score(items)}
     lost = {name for name, verdict in verdicts.items() if isinstance(verdict, Unscored)}

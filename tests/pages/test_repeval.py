@@ -66,8 +66,8 @@ class Bench(Place):
         return outcome
 
 
-QUICK = RepEvalSettings(average=1, resamples=20, random_vectors=100)
-PAPER = RepEvalSettings(method="paper-pca", pairs=PairRule(n=6), resamples=20, random_vectors=100)
+QUICK = RepEvalSettings(level="dataset", average=1, resamples=20, random_vectors=100)
+PAPER = RepEvalSettings(method="paper-pca", level="dataset", pairs=PairRule(n=6), resamples=20, random_vectors=100)
 
 
 @pytest.fixture
@@ -84,7 +84,9 @@ def test_the_empty_screen_says_what_to_do_and_starts_with_its_defaults(bench: Be
     page_text = texts(screen)
     assert "No RepEval has been run" in page_text
     compared = Extraction(texts="compared")
-    estimate = projects.estimate_repeval(bench.store, bench.settings, replace(bench.request, extraction=compared))
+    estimate = projects.estimate_repeval(
+        bench.store, bench.settings, replace(bench.request, settings=RepEvalSettings(reading=compared))
+    )
     assert f"{N + N_SOURCES} texts" in page_text  # each source is read once
     assert f"{estimate.n_train} labels to learn from" in page_text
     press(screen, "Read the hidden states")
@@ -92,7 +94,8 @@ def test_the_empty_screen_says_what_to_do_and_starts_with_its_defaults(bench: Be
     assert screen.query_params["run"] == started.run_id
     request = projects.run_view(bench.store, started.run_id).request
     assert isinstance(request, RepEvalRequest)
-    assert (request.model.name, request.settings.method, request.extraction) == ("minilm", "ridge", compared)
+    assert (request.settings.model.name, request.settings.method) == ("minilm", "ridge")
+    assert request.settings.reading == compared
     assert "waiting for a worker" in texts(screen)
 
 
@@ -111,13 +114,15 @@ def test_choices_reach_the_request(bench: Bench) -> None:
     (started,) = projects.list_runs(bench.store, bench.project_id)
     request = projects.run_view(bench.store, started.run_id).request
     assert isinstance(request, RepEvalRequest)
-    assert request.model.name == "some/model"
+    assert request.settings.model.name == "some/model"
     assert request.settings.method == "paper-pca"
     rule = request.settings.pair_rule
     assert (rule.n, rule.good, rule.bad) == (7, 4.0, 2.5)
-    assert request.extraction.tokens == ("-2", "-1")
-    assert "{hypothesis}" not in request.extraction.template  # one of the named prompts
-    assert request.extraction.criterion == "wit"
+    reading = request.settings.reading
+    assert reading is not None
+    assert reading.tokens == ("-2", "-1")
+    assert "{hypothesis}" not in reading.template  # one of the named prompts
+    assert reading.criterion == "wit"
 
 
 def test_what_cannot_start_is_told_before_the_button(bench: Bench) -> None:

@@ -143,8 +143,13 @@ def test_the_file_of_a_fusion_holds_its_repeval_score(
     def fused_with(method: Method) -> str:
         request = RepEvalRequest(
             *(project, golden_id, "coherence"),
-            extraction=Extraction(layers=(3, 6), tokens=("mean", "-1")),
-            settings=RepEvalSettings(method=method, resamples=0, random_vectors=0),
+            RepEvalSettings(
+                method=method,
+                reading=Extraction(layers=(3, 6), tokens=("mean", "-1")),
+                level="dataset",
+                resamples=0,
+                random_vectors=0,
+            ),
         )
         run_id = projects.start_repeval(store, settings, request)
         drive(store, settings, run_id)

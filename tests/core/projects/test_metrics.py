@@ -264,7 +264,9 @@ def repeval_text(tmp_path_factory: pytest.TempPathFactory) -> str:
     golden = GoldenSet("other", "single", (*ours, *items), {"wit": AspectLabels("wit", Scale(1, 5), labels)})
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CONCORD_HOME", str(out / "home"))
-        core.fit_repeval(golden, "wit", tokens=["mean"], bootstrap=0, out=out)
+        core.fit_repeval(
+            golden, "wit", core.RepEvalSettings(reading=core.Extraction(tokens=("mean",)), resamples=0)
+        ).save(out)
     return (out / "repeval.yaml").read_text("utf-8")
 
 

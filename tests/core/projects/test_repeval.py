@@ -12,21 +12,20 @@ import pytest
 
 from core import projects
 from core.api.measures import split_for
-from core.errors import AspectError, CancelledRunError, JobError, NotFoundError, UsageError
+from core.errors import AspectError, CancelledRunError, NotFoundError, UsageError
 from core.jobs.queue import RunProgress
 from core.progress import Stage
-from core.projects import repeval
 from core.projects.calibration import CalibrationRequest
-from core.projects.repeval import DOCUMENTS, ReadSoFar, RepEvalOutcome, RepEvalRequest
+from core.projects.repeval import RepEvalOutcome, RepEvalRequest
 from core.records import AspectLabels, GoldenSet, Item, Scale
 from core.repeval import Extraction, Machines, ModelSpec, PairRule, RepEvalSettings, extract, run
 from core.settings import Settings
-from core.store.codec import pack, unpack
+from core.store.codec import pack
 from core.store.store import Store
 
 Drive = Callable[..., str]
 SMALL = Extraction(layers=(0, 3, 6), tokens=("first", "mean"))
-QUICK = RepEvalSettings(resamples=20, random_vectors=50)
+QUICK = RepEvalSettings(level="dataset", reading=SMALL, resamples=20, random_vectors=50)
 N_SOURCES, PER_SOURCE = 15, 4
 N = N_SOURCES * PER_SOURCE
 GOOD, BAD = "a clear and friendly reply that helps", "junk junk broken noise words"
@@ -57,7 +56,7 @@ def a_golden() -> GoldenSet:
 def request_(store: Store) -> RepEvalRequest:
     project = projects.create_project(store, "p")
     golden_id = projects.add_golden(store, project.project_id, a_golden())
-    return RepEvalRequest(project.project_id, golden_id, "quality", extraction=SMALL, settings=QUICK)
+    return RepEvalRequest(project.project_id, golden_id, "quality", settings=QUICK)
 
 
 @dataclass
@@ -67,7 +66,6 @@ class Watched:
     stages: list[Stage] = field(default_factory=list)
     counted: list[int] = field(default_factory=list)
     read: list[int] = field(default_factory=list)
-    searches: int = 0
     stop: Callable[[], bool] = lambda: False
 
     def check(self) -> None:
@@ -96,14 +94,9 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
             seen.read += batch.rows.tolist()
             yield batch
 
-    def searched(*about: Any, **more: Any) -> Any:
-        seen.searches += 1
-        return run(*about, **more)
-
     monkeypatch.setattr(RunProgress, "publish", published)
     monkeypatch.setattr(RunProgress, "advance", advanced)
     monkeypatch.setattr(Machines, "compute", computed)
-    monkeypatch.setattr(repeval, "run", searched)
     return seen
 
 
@@ -149,40 +142,28 @@ def test_a_run_gives_the_result_of_the_library_and_a_judge(
     assert judge.seen == tuple(sorted(expected.parts.train))
     assert not set(judge.seen) & set(expected.parts.test)
     np.testing.assert_array_equal(judge.values, view.result.scores)
-    assert [name for name in DOCUMENTS if store.results.document(run_id, name)] == ["states read", "search"]
-    assert [stage.phase for stage in watched.stages] == ["plan", "read", "search", "done"]
-    assert {stage.calls_expected for stage in watched.stages} == {0, N}  # unknown at first, then every distinct text
+    assert [(stage.phase, stage.calls_expected) for stage in watched.stages] == [("read", N), ("search", N)]
     assert store.runs.get(run_id).calls == N
     assert view.result.states["tokens"] > 0
 
 
-def test_a_killed_worker_goes_on_and_reads_no_text_twice(
+def test_a_resumed_run_reads_no_text_twice(
     store: Store,
     settings: Settings,
     request_: RepEvalRequest,
-    monkeypatch: pytest.MonkeyPatch,
     drive: Drive,
     watched: Watched,
     interrupted: Callable[..., None],
 ) -> None:
-    monkeypatch.setattr(repeval, "BATCHES", 1)
-    request = replace(request_, extraction=replace(SMALL, batch_tokens=200))
+    request = replace(request_, settings=replace(QUICK, reading=replace(SMALL, batch_tokens=100)))
     run_id = projects.start_repeval(store, settings, request)
-    interrupted(run_id, lambda: watched.is_in("read", 3))  # two parts are read
-    assert 0 < len(watched.read) == len(states_in(settings)) < N
-    monkeypatch.setattr(repeval, "BATCHES", 3)  # as where the next machine holds more at a time
-    interrupted(run_id, lambda: watched.is_in("done"))
-    assert watched.searches == 1
+    interrupted(run_id, lambda: any(watched.counted))  # between batches
+    assert 0 < watched.counted[-1] == len(watched.read) == len(states_in(settings)) < N
+    interrupted(run_id, lambda: watched.is_in("search"))
     assert drive(store, settings, run_id) == "done"
-    assert watched.searches == 1
     assert sorted(watched.read) == list(range(N))
-    states = outcome(store, run_id).result.states
-    assert states["cached"] == 0  # what the first worker read counts as read, not as found
-    assert states["prompts"] == N
-    pace = [stage.message for stage in watched.stages if "tokens/s" in stage.message]
-    assert pace
-    assert all("left" in message for message in pace)
-    other = projects.start_repeval(store, settings, replace(request, settings=replace(QUICK, seed=1)))
+    assert outcome(store, run_id).result.states["prompts"] == N
+    other = projects.start_repeval(store, settings, replace(request, settings=replace(request.settings, seed=1)))
     drive(store, settings, other)  # another run of the same texts reads nothing
     assert len(watched.read) == N
     assert outcome(store, other).result.states["cached"] == N
@@ -205,34 +186,6 @@ def test_states_that_are_gone_are_read_again(
     drive(store, settings, run_id)
     assert len(watched.read) == 2 * N
     assert outcome(store, run_id).result.test.n > 0
-
-
-def test_a_model_that_changed_in_between_is_refused(
-    store: Store,
-    settings: Settings,
-    request_: RepEvalRequest,
-    drive: Drive,
-    watched: Watched,
-    interrupted: Callable[..., None],
-) -> None:
-    run_id = projects.start_repeval(store, settings, request_)
-    interrupted(run_id, lambda: watched.is_in("search"))
-    kept = store.results.document(run_id, "states read")
-    assert kept is not None
-    other = replace(unpack(ReadSoFar, kept), identity="another fingerprint")
-    store.results.put_document(run_id, "states read", pack(other))
-    with pytest.raises(JobError, match="was changed since this run began"):
-        drive(store, settings, run_id)
-    assert len(watched.read) == N
-
-
-def test_a_cancelled_run_stops_between_batches(
-    store: Store, settings: Settings, request_: RepEvalRequest, watched: Watched, interrupted: Callable[..., None]
-) -> None:
-    request = replace(request_, extraction=replace(SMALL, batch_tokens=100))
-    interrupted(projects.start_repeval(store, settings, request), lambda: any(watched.counted))
-    assert 0 < watched.counted[-1] < N
-    assert len(states_in(settings)) == watched.counted[-1]  # what was read is kept
 
 
 def test_the_split_of_a_calibration_gives_its_held_out_items(
@@ -267,7 +220,7 @@ def test_the_estimate_counts_texts_parts_and_pairs(store: Store, settings: Setti
     estimate = projects.estimate_repeval(store, settings, many)
     assert 0 < estimate.n_pairs < 500
     assert any("500 pairs were asked for" in note for note in estimate.notes)
-    joined = replace(request_, extraction=replace(SMALL, texts="joined"))
+    joined = replace(request_, settings=replace(QUICK, reading=replace(SMALL, texts="joined")))
     assert projects.estimate_repeval(store, settings, joined).n_texts == N + 1  # one source text for all
 
 
@@ -275,9 +228,17 @@ Change = Callable[[RepEvalRequest], RepEvalRequest]
 WRONG: list[tuple[Change, type[Exception], str]] = [
     (lambda r: replace(r, aspect="no such"), NotFoundError, "has no aspect 'no such'"),
     (lambda r: replace(r, project_id="x"), NotFoundError, ""),
-    (lambda r: replace(r, model=ModelSpec(" ")), UsageError, "No model is named"),
-    (lambda r: replace(r, extraction=Extraction("Rate this.")), UsageError, "must hold {hypothesis}"),
-    (lambda r: replace(r, extraction=Extraction(texts="joined-context")), UsageError, "need a context"),
+    (lambda r: replace(r, settings=replace(QUICK, model=ModelSpec(" "))), UsageError, "No model is named"),
+    (
+        lambda r: replace(r, settings=replace(QUICK, reading=Extraction("Rate this."))),
+        UsageError,
+        "must hold {hypothesis}",
+    ),
+    (
+        lambda r: replace(r, settings=replace(QUICK, reading=Extraction(texts="joined-context"))),
+        UsageError,
+        "need a context",
+    ),
     (lambda r: replace(r, aspect="flat"), AspectError, "labels of 'flat' are 3"),
     (lambda r: replace(r, aspect="unlabelled"), AspectError, ""),
     (lambda r: replace(r, split_of="nothing"), NotFoundError, ""),
@@ -297,7 +258,9 @@ def test_wrong_requests_are_refused_before_the_start(
 def test_a_missing_model_is_told_of(
     tmp_path: Path, request_: RepEvalRequest, store: Store, settings: Settings, work_off: Callable[..., None]
 ) -> None:
-    run_id = projects.start_repeval(store, settings, replace(request_, model=ModelSpec(str(tmp_path / "nothing"))))
+    run_id = projects.start_repeval(
+        store, settings, replace(request_, settings=replace(QUICK, model=ModelSpec(str(tmp_path / "nothing"))))
+    )
     work_off(store, settings)
     failed = projects.run_view(store, run_id)
     assert failed.status == "failed"

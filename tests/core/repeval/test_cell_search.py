@@ -30,7 +30,7 @@ from core.repeval.projection import MeanDifference, PaperPCA, Ridge, Training
 from core.stats import LabelledItems
 from core.store.codec import pack, unpack
 
-QUICK = RepEvalSettings(resamples=50, random_vectors=200)
+QUICK = RepEvalSettings(level="dataset", resamples=50, random_vectors=200)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -213,13 +213,15 @@ def test_newsroom_coherence_reaches_what_was_measured(shared_data, tmp_path) -> 
     """The embedded encoder, hypothesis only: the default beats .5 on the mean of two seeds (measured: above .6)."""
     golden = load_golden(shared_data / "newsroom.jsonl.gz")
     states = extract(golden, cache_dir=tmp_path)
-    tests = [run(golden, "coherence", states, RepEvalSettings(seed=seed)).test.value for seed in (0, 1)]
+    tests = [
+        run(golden, "coherence", states, RepEvalSettings(level="dataset", seed=seed)).test.value for seed in (0, 1)
+    ]
     assert np.mean([0.0 if value is None else value for value in tests]) > 0.5
 
 
 # ── the search against a plain loop over scikit-learn and scipy ──────────────────────────────────────────────────
 
-SETTINGS = RepEvalSettings(method="paper-pca", pairs=PairRule(n=9))
+SETTINGS = RepEvalSettings(level="dataset", method="paper-pca", pairs=PairRule(n=9))
 
 
 def searched(golden: GoldenSet, states: States) -> tuple[SearchResult, Training]:

@@ -29,8 +29,13 @@ def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CONCORD_HOME", str(tmp_path / "home"))
 
 
-def fitted(golden: GoldenSet, model: Path, out: Path, method: Any = "ridge", **more: Any) -> FittedRepEval:
-    return core.fit_repeval(golden, "quality", model=str(model), method=method, bootstrap=0, out=out, **more)
+def fitted(golden: GoldenSet, model: Path, out: Path, method: Any = "ridge", template: str = "") -> FittedRepEval:
+    how = core.RepEvalSettings(
+        method=method, model=core.ModelSpec(str(model)), reading=core.Extraction(template), resamples=0
+    )
+    run = core.fit_repeval(golden, "quality", how)
+    run.save(out)
+    return run
 
 
 def written(path: Path, card: Card, *, seal: bool = True) -> Path:
@@ -117,7 +122,8 @@ def card(tmp_path_factory: pytest.TempPathFactory) -> Card:
     out = tmp_path_factory.mktemp("embedded")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CONCORD_HOME", str(out / "home"))
-        core.fit_repeval(make_golden(), "quality", tokens=["mean", "-1"], bootstrap=0, out=out)
+        how = core.RepEvalSettings(reading=core.Extraction(tokens=("mean", "-1")), resamples=0)
+        core.fit_repeval(make_golden(), "quality", how).save(out)
     return read_document(out / "repeval.yaml")
 
 
@@ -168,7 +174,8 @@ def test_a_layer_that_the_model_lacks_is_refused_before_any_text_is_read(card: C
 @pytest.mark.parametrize("level", ["dataset", "sample", "system"])
 def test_a_recheck_measures_at_the_level_that_the_score_was_fitted_at(tmp_path: Path, level: Any) -> None:
     golden = make_golden()
-    core.fit_repeval(golden, "quality", tokens=["mean"], level=level, bootstrap=0, out=tmp_path)
+    how = core.RepEvalSettings(reading=core.Extraction(tokens=("mean",)), level=level, resamples=0)
+    core.fit_repeval(golden, "quality", how).save(tmp_path)
     newer = make_golden(seed=5)
     newer = replace(newer, items=tuple(replace(item, target=f"newer {item.target}") for item in newer.items))
     found = core.recheck(tmp_path / "repeval.yaml", newer, "quality")

@@ -30,14 +30,15 @@ def run_with_a_loss(golden_file: Path, folder: Path, second: subprocess.Popen[by
     store = Store(f"sqlite:///{folder / 'concord.sqlite'}")
     project = store.projects.add("p")
     golden_id = store.goldens.add(project, golden)
-    quick, reading = RepEvalSettings(resamples=20, random_vectors=20), Extraction(batch_tokens=256)  # so: six shards
+    reading = Extraction(batch_tokens=256)  # so: six shards
+    quick = RepEvalSettings(reading=reading, resamples=20, random_vectors=20)
     aspect = next(iter(golden.aspects))
-    request = RepEvalRequest(project, golden_id, aspect, extraction=reading, settings=quick)
+    request = RepEvalRequest(project, golden_id, aspect, quick)
     run_id = store.runs.add(project, golden_id, "repeval", "t", aspect, "minilm", pack(request).body)
     store.runs.claim(run_id, 1, "w")
-    cluster_at(address, request.model)  # connects; the second node may not have joined yet
+    cluster_at(address, quick.model)  # connects; the second node may not have joined yet
     wait_for_nodes(2)
-    seen: dict[str, Any] = {"slots": cluster_at(address, request.model).slots, "kept_at_the_kill": 0, "messages": []}
+    seen: dict[str, Any] = {"slots": cluster_at(address, quick.model).slots, "kept_at_the_kill": 0, "messages": []}
 
     class Watching(Silent):
         def publish(self, snapshot: Any) -> None:

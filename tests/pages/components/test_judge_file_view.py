@@ -40,7 +40,9 @@ def card(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     golden = GoldenSet("their set", "single", items, {"charm": AspectLabels("charm", Scale(1, 5), labels)})
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CONCORD_HOME", str(out / "home"))
-        core.fit_repeval(golden, "charm", tokens=["mean"], bootstrap=0, out=out)
+        core.fit_repeval(
+            golden, "charm", core.RepEvalSettings(reading=core.Extraction(tokens=("mean",)), resamples=0)
+        ).save(out)
     body: dict[str, Any] = yaml.safe_load(Path(out / "repeval.yaml").read_text("utf-8"))
     return body
 
