@@ -69,7 +69,7 @@ if TYPE_CHECKING:
         RateLimitError,
         UsageError,
     )
-    from core.export.judge_reading import judge_schema
+    from core.judge_files.judge_reading import judge_schema
     from core.judging.styles import Asking, Style
     from core.records import Alignment, Criteria, GoldenSet, Interval, Item, Scored, ScoreMatrix, Unscored, Verdict
     from core.repeval import Extraction, ModelSpec, PairRule, RepEvalSettings
@@ -160,7 +160,7 @@ _NAMES = {
     "core.api.measures": "align align_all annotator_test beside_people ceiling compare plan_labels",
     "core.api.project": "Project WrittenReport open_project write_report",
     "core.api.system_means": "EstimatedMeans estimate_means",
-    "core.export.judge_reading": "judge_schema",
+    "core.judge_files.judge_reading": "judge_schema",
     "core.calibration.ablate": "Ablation",
     "core.comparison.styles": "StylesSettings styles",
     "core.calibration.settings": "CalibrationSettings",

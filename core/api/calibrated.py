@@ -26,7 +26,7 @@ from core.calibration.settings import CalibrationSettings
 from core.comparison.sureness import calibrated_sureness
 from core.data.split import task_of
 from core.errors import UsageError
-from core.export import CalibratedJudge, final_verdicts, judge_card, summary, write_run
+from core.judge_files import CalibratedJudge, final_verdicts, judge_card, summary, write_run
 from core.judging.base import Judge
 from core.judging.llm import made_ready
 from core.judging.registry import NAMED, make_judge, restore_judge

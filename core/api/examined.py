@@ -12,7 +12,7 @@ from core.comparison.examination import Examination
 from core.comparison.examination import examine as examined
 from core.data.split import task_of
 from core.errors import UsageError
-from core.export.judge_reading import kind_of_file, open_file
+from core.judge_files.judge_reading import kind_of_file, open_file
 from core.records import GoldenSet, JudgeScores, Statistic
 
 

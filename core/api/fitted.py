@@ -13,10 +13,10 @@ from core.api.loading import allowed_repeval
 from core.data.split import task_of
 from core.data.verdict_files import CALIBRATION_ITEM
 from core.errors import UsageError
-from core.export.judge_writing import yaml_text
-from core.export.repeval_file import repeval_card
-from core.export.repeval_judge import RepEvalJudge
 from core.files import json_lines, write_json, write_text
+from core.judge_files.judge_writing import yaml_text
+from core.judge_files.repeval_file import repeval_card
+from core.judge_files.repeval_judge import RepEvalJudge
 from core.judging.registry import NAMED
 from core.progress import SILENT, Progress, Stage
 from core.records import GoldenSet, Item, Split

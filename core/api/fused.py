@@ -18,14 +18,14 @@ from core.comparison import usual_level
 from core.data.known_texts import KnownTexts
 from core.data.split import task_of
 from core.errors import UsageError
-from core.export import verdict_lines
-from core.export.fused_file import fused_card
-from core.export.fused_judge import FusedJudge
-from core.export.judge_writing import yaml_text
 from core.files import write_json, write_text
 from core.fusion.request import FusionEstimate
 from core.fusion.stack import Agreement, Fusion, StackSettings, side_by_side
 from core.fusion.stack import fuse as fuse_parts
+from core.judge_files import verdict_lines
+from core.judge_files.fused_file import fused_card
+from core.judge_files.fused_judge import FusedJudge
+from core.judge_files.judge_writing import yaml_text
 from core.judging.registry import NAMED
 from core.judging.styles import MODEL_WRITES
 from core.progress import SILENT, Progress

@@ -16,10 +16,6 @@ from core.api.loading import restored
 from core.data.known_texts import KnownTexts
 from core.data.split import task_of
 from core.errors import UsageError
-from core.export import verdict_lines
-from core.export.fused_file import fused_card
-from core.export.fused_judge import FusedJudge
-from core.export.judge_writing import yaml_text
 from core.files import write_json, write_text
 from core.fusion.criteria import AspectCriteria, FusionCriteria, read_criteria
 from core.fusion.items import FusionSplit, require_systems
@@ -28,6 +24,10 @@ from core.fusion.model_result import ModelResult, Rated, measured_ratings
 from core.fusion.plan import AspectUse, FusionPlan, PlanError, measured_plan, read_plan
 from core.fusion.request import FusionEstimate
 from core.fusion.stack import Agreement, StackSettings, side_by_side
+from core.judge_files import verdict_lines
+from core.judge_files.fused_file import fused_card
+from core.judge_files.fused_judge import FusedJudge
+from core.judge_files.judge_writing import yaml_text
 from core.judging.llm import require_references
 from core.judging.registry import NAMED, language_model, restore_judge
 from core.judging.styles import MODEL_WRITES, Asking

@@ -22,10 +22,10 @@ from core.data.known_texts import calibration_digests
 from core.data.split import inner_fold, task_of, text_digest
 from core.data.verdict_files import load_recording, match
 from core.errors import ConcordError, UsageError
-from core.export import judge_card
-from core.export.fused_file import FusedPart
-from core.export.judge_reading import kind_of_file, open_file
 from core.fusion.items import FusionSplit, cross_fitted, seen_sources
+from core.judge_files import judge_card
+from core.judge_files.fused_file import FusedPart
+from core.judge_files.judge_reading import kind_of_file, open_file
 from core.judging.offline.judge import OfflineJudge
 from core.judging.parse import read_rating
 from core.metrics import Folder, as_judge, kept, make_metric, score_or_reason

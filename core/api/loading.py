@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import ConsentError, JudgeError, UsageError
-from core.export.calibrated_judge import CalibratedJudge
-from core.export.fused_judge import FusedJudge
-from core.export.judge_reading import kind_of_file, open_file
-from core.export.loaded import LoadedJudge
-from core.export.repeval_judge import RepEvalJudge
+from core.judge_files.calibrated_judge import CalibratedJudge
+from core.judge_files.fused_judge import FusedJudge
+from core.judge_files.judge_reading import kind_of_file, open_file
+from core.judge_files.loaded import LoadedJudge
+from core.judge_files.repeval_judge import RepEvalJudge
 from core.judging.base import Judge
 from core.judging.parse import PARSER
 from core.judging.registry import (

@@ -22,10 +22,10 @@ from core.data.scale import off_scale
 from core.data.split import task_of, text_digest
 from core.data.values import Codes
 from core.errors import AspectError, UsageError
-from core.export import read_verdicts
-from core.export.judge_reading import kind_of_file, open_file
-from core.export.judge_writing import Known, label_warnings, needs_of
-from core.export.verdict_files import OFF_SCALE
+from core.judge_files import read_verdicts
+from core.judge_files.judge_reading import kind_of_file, open_file
+from core.judge_files.judge_writing import Known, label_warnings, needs_of
+from core.judge_files.verdict_files import OFF_SCALE
 from core.judging.base import Judge, parts_read
 from core.records import (
     Alignment,

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from core.api.calibrated import CalibratedRun, ablate, calibrate
 from core.calibration.settings import CalibrationSettings
 from core.errors import UsageError
-from core.export.judge_reading import kind_of_file, open_file
 from core.files import write_json, write_text
+from core.judge_files.judge_reading import kind_of_file, open_file
 from core.judging.registry import CAREFUL, NAMED, make_judge, restore_judge
 from core.progress import SILENT, Progress
 from core.providers.base import ReplyStore

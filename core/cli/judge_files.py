@@ -35,7 +35,7 @@ from core.wording import percent
 
 if TYPE_CHECKING:
     from core.comparison.recheck import Recheck
-    from core.export.adapters import Adapter
+    from core.judge_files.adapters import Adapter
 
 commands = typer.Typer(add_completion=False)
 
@@ -76,7 +76,7 @@ def recheck(
     from core.comparison.recheck import RecheckSettings
     from core.comparison.recheck import recheck as look_again
     from core.data import load_golden
-    from core.export.judge_reading import columns_of_file
+    from core.judge_files.judge_reading import columns_of_file
 
     how: dict[str, Any] = {
         "ranks": chosen_ranks(ranks),
@@ -115,9 +115,9 @@ def adapt(
     as_json: JsonFlag = False,
 ) -> None:
     """Write a judge for another tool, with a list of what that tool cannot hold."""
-    from core.export import read_card
-    from core.export.adapters import NAMES, adapter, adapters
     from core.files import is_folder, require_new, write_text
+    from core.judge_files import read_card
+    from core.judge_files.adapters import NAMES, adapter, adapters
 
     if bool(to) == listed:
         raise UsageError(f"Name one tool with --to ({', '.join(NAMES)}), or ask for --list.")

@@ -83,7 +83,7 @@ def _repeated(
 ) -> Iterator[CalibratedRun]:
     from core.api.repeated import repeated
     from core.data import load_golden
-    from core.export.judge_reading import kind_of_file, open_file
+    from core.judge_files.judge_reading import kind_of_file, open_file
 
     spec = str(open_file(judge_file).card["judge"]["spec"]) if kind_of_file(judge_file) == "judge" else ""
     ranks, values, mapped, sheet = said

@@ -123,8 +123,8 @@ def read_ratings(
     as_json: JsonFlag = False,
 ) -> None:
     """Read the ratings out of a judge's replies, and count what is unreadable."""
-    from core.export import read_replies_file
     from core.files import require_new
+    from core.judge_files import read_replies_file
 
     require_new([out] if out else [], force=force)
     body = read_replies_file(replies, read_scale(scale), parser, out, aspect=aspect, letters=letters)

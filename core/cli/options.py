@@ -185,7 +185,7 @@ def settings_and_store() -> tuple[Settings, Store]:
 
 def cache_for(judge_file: Path, judge: str, *, accept_edited: bool) -> ReplyStore | None:
     """The reply cache for the judge of a file, or for the model of a fused one; None where nobody is asked."""
-    from core.export.judge_reading import kind_of_file, open_file
+    from core.judge_files.judge_reading import kind_of_file, open_file
 
     kind = kind_of_file(judge_file)
     if kind == "repeval":

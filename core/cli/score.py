@@ -98,7 +98,7 @@ def score(
 ) -> None:
     """Rate texts with a judge file; a stopped run resumes."""
     from core.data.columns import read_map
-    from core.export.judge_reading import kind_of_file
+    from core.judge_files.judge_reading import kind_of_file
     from core.scoring import ScoreRequest, score_fused, write_batch
 
     items, out = Path(source), Path(target)

@@ -159,7 +159,7 @@ def _criteria_from(path: Path, golden: GoldenSet, aspects: Sequence[str]) -> Giv
     from core.api.measures import split_for
     from core.calibration.settings import CalibrationSettings
     from core.comparison.styles import GivenCriteria
-    from core.export import read_card
+    from core.judge_files import read_card
     from core.records import Criteria
 
     if len(aspects) > 1:

@@ -43,7 +43,7 @@ from core.texts import is_blank
 from core.wording import counted
 
 if TYPE_CHECKING:
-    from core.export.loaded import LoadedJudge
+    from core.judge_files.loaded import LoadedJudge
 
 VERDICTS, ANCHORS, STATE, PAGE, TABLE = "verdicts.jsonl", "anchors.jsonl", "monitor.json", "monitor.html", "periods.csv"
 
@@ -220,7 +220,7 @@ def monitor(
     """
     from core.api.loading import load_judge
     from core.data import load_golden
-    from core.export.judge_reading import kept_columns
+    from core.judge_files.judge_reading import kept_columns
     from core.report.monitor_page import monitor_page, periods_csv
 
     how, file, folder = settings or MonitorSettings(), Path(judge_file), Path(out)
@@ -402,7 +402,7 @@ def _verdicts(
 
     The file of the new texts is named by what is in it: the same call resumes it.
     """
-    from core.export.judge_reading import kind_of_file
+    from core.judge_files.judge_reading import kind_of_file
     from core.scoring import ScoreRequest, score_file, score_fused
 
     known = {line["item_id"]: line for line in _kept(folder / VERDICTS) if line.get("score") is not None}

@@ -29,7 +29,7 @@ from core.wording import percent
 
 if TYPE_CHECKING:
     from core.api.measures import AnyVerdicts
-    from core.export.loaded import LoadedJudge
+    from core.judge_files.loaded import LoadedJudge
 
 Decision = Literal["holds", "fallen", "cannot be told"]
 
@@ -126,7 +126,7 @@ def recheck(
     """
     from core.api.loading import load_judge
     from core.api.measures import align, compare, in_records
-    from core.export import CalibratedJudge
+    from core.judge_files import CalibratedJudge
 
     how = settings or RecheckSettings()
     if isinstance(judge, str | Path):
@@ -225,7 +225,7 @@ def _scored(
 
 
 def _without_criteria(judge: LoadedJudge, items: Sequence[Item], progress: Progress) -> Verdicts:
-    from core.export import CalibratedJudge
+    from core.judge_files import CalibratedJudge
 
     assert isinstance(judge, CalibratedJudge)
     task = judge.task

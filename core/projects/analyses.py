@@ -218,7 +218,7 @@ def start_recheck(store: Store, settings: Settings, request: RecheckRequest) -> 
     another project, a golden set without labels on the aspect, or a `fall` or `alpha` that is no such number,
     GoldenError where none of the labels is newer than the judge.
     """
-    from core.export import judge_card
+    from core.judge_files import judge_card
 
     run = store.runs.get(request.run_id)
     calibration = load_calibration(store, request.run_id)
@@ -244,7 +244,7 @@ def start_recheck(store: Store, settings: Settings, request: RecheckRequest) -> 
 def run_recheck(work: RunWork) -> Recheck:
     """Open the judge as its file would be, score, and compare; nothing enters the project's judges."""
     from core.api.loading import restored
-    from core.export import final_verdicts, judge_card
+    from core.judge_files import final_verdicts, judge_card
     from core.judging.registry import NAMED
 
     request = work.request(RecheckRequest)

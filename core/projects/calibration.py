@@ -25,7 +25,7 @@ from core.store.store import Store
 from core.wording import judge_words
 
 if TYPE_CHECKING:
-    from core.export.adapters import Adapter
+    from core.judge_files.adapters import Adapter
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,7 +276,7 @@ def judge_file(store: Store, run_id: str) -> str:
     Raises as `load_calibration`.
     """
     from core.api.measures import known_of
-    from core.export.judge_writing import judge_yaml
+    from core.judge_files.judge_writing import judge_yaml
     from core.projects.pass_results import learnt_from
 
     calibration, run = as_claimed(store, run_id, load_calibration(store, run_id)), store.runs.get(run_id)
@@ -319,7 +319,7 @@ def judge_adapters(
     """
     import yaml
 
-    from core.export.adapters import adapters
+    from core.judge_files.adapters import adapters
 
     runs = judge_runs(store, project_id, golden_id, aspect)
     if not runs:

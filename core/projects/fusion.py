@@ -21,8 +21,8 @@ from core.store.results import RESULT
 from core.store.store import Store
 
 if TYPE_CHECKING:
-    from core.export.fused_file import FusedPart
     from core.fusion.stack import Fusion, FusionTable, StackSettings
+    from core.judge_files.fused_file import FusedPart
 
 
 def fuse_judges(
@@ -129,8 +129,8 @@ def fused_file(store: Store, project_id: str, judge_id: str) -> str:
     A fusion by a model takes its plan along.  NotFoundError when the judge is neither, or a part of it is gone.
     """
     from core.data.known_texts import KnownTexts
-    from core.export.fused_file import fused_card
-    from core.export.judge_writing import yaml_text
+    from core.judge_files.fused_file import fused_card
+    from core.judge_files.judge_writing import yaml_text
 
     if store.judges.get(project_id, judge_id).judge.run_id:
         return yaml_text(_model_card(store, project_id, judge_id))
@@ -154,9 +154,9 @@ def _model_card(store: Store, project_id: str, judge_id: str) -> dict[str, Any]:
     """The content of the file of a fusion by a model, measured on labelled items that neither plan nor parts saw."""
     from core.comparison import usual_level
     from core.data.known_texts import KnownTexts
-    from core.export.fused_file import fused_card
     from core.fusion.llm import fusion_state
     from core.fusion.stack import Agreement, StackSettings
+    from core.judge_files.fused_file import fused_card
 
     judge = store.judges.get(project_id, judge_id).judge
     run = store.runs.get(judge.run_id)
@@ -185,8 +185,8 @@ def _model_card(store: Store, project_id: str, judge_id: str) -> dict[str, Any]:
 
 def _recipe(store: Store, project_id: str, part: Mapping[str, Any]) -> FusedPart:
     """How the part is computed elsewhere; one that cannot be has to have its scores handed in."""
-    from core.export import judge_card
-    from core.export.fused_file import FusedPart
+    from core.judge_files import judge_card
+    from core.judge_files.fused_file import FusedPart
     from core.metrics import make_metric
     from core.projects.runs import load_calibration
 
@@ -220,7 +220,7 @@ def _fitted(store: Store, run_id: str) -> dict[str, Any] | None:
 
 def _out_of_a_file(store: Store, project_id: str, judge_id: str) -> dict[str, Any] | None:
     """The RepEval score of a judge that scored by a file, as the file holds it; None where it came in another way."""
-    from core.export.judge_reading import open_text
+    from core.judge_files.judge_reading import open_text
     from core.projects.judges import MetricsRequest, MetricsResult
     from core.projects.kinds import run_view
 

@@ -24,8 +24,8 @@ def repeval_file(store: Store, run_id: str) -> str:
     NotFoundError for an unknown run and for one that kept no score for other items: another kind of run, one that is
     not done, or one of an earlier version.
     """
-    from core.export.judge_writing import yaml_text
-    from core.export.repeval_file import repeval_card
+    from core.judge_files.judge_writing import yaml_text
+    from core.judge_files.repeval_file import repeval_card
     from core.projects.kinds import run_view
     from core.projects.repeval import RepEvalOutcome
 
@@ -64,7 +64,7 @@ class FileFacts:
 
 def judge_file_facts(text: str, name: str) -> FileFacts:
     """JudgeError for a file that is damaged, of another kind, or was edited; nothing is loaded."""
-    from core.export.judge_reading import open_text
+    from core.judge_files.judge_reading import open_text
 
     card = open_text(text, name, "repeval").card
     told = card["alignment"]
@@ -96,7 +96,7 @@ class JudgeFile:
         JudgeError for a damaged or edited file, ConsentError where nobody has allowed its model.
         """
         from core.api.loading import repeval_judge
-        from core.export.judge_reading import open_text
+        from core.judge_files.judge_reading import open_text
 
         card = open_text(self.text, self.name, "repeval").card
         judge = repeval_judge(card, f"hf:{self.model}" if self.model else None, settings, where=self.name)

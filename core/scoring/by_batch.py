@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import JobError, UsageError
-from core.export import CalibratedJudge
+from core.judge_files import CalibratedJudge
 from core.judging.llm import LLMJudge
 from core.providers.base import ReplyStore, Request
 from core.providers.batch_file import BatchResults, request_lines, write_lines

@@ -24,8 +24,8 @@ from core.data.items import RowReader, repeated_id
 from core.data.ranks import ranks_in_rows
 from core.data.tables import TableFile, open_table
 from core.errors import GoldenError
-from core.export.judge_reading import kept_columns
-from core.export.loaded import LoadedJudge
+from core.judge_files.judge_reading import kept_columns
+from core.judge_files.loaded import LoadedJudge
 from core.records import Item
 from core.scoring.request import ScoreRequest
 from core.texts import is_blank

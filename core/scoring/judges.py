@@ -7,10 +7,10 @@ from typing import Any
 
 from core.api.loading import load_judge
 from core.errors import ConcordError, JudgeError, UsageError
-from core.export import CalibratedJudge
-from core.export.fused_judge import FusedJudge
-from core.export.loaded import LoadedJudge
-from core.export.repeval_judge import RepEvalJudge
+from core.judge_files import CalibratedJudge
+from core.judge_files.fused_judge import FusedJudge
+from core.judge_files.loaded import LoadedJudge
+from core.judge_files.repeval_judge import RepEvalJudge
 from core.judging.llm import LLMJudge
 from core.judging.local import LocalJudge
 from core.providers.base import ReplyStore

@@ -38,7 +38,7 @@ from core.data.items import RowReader
 from core.data.tables import open_table
 from core.data.verdict_files import BY_ORDER, CALIBRATION_ITEM
 from core.errors import ConcordError, GoldenError, JobError, JudgeError, UsageError
-from core.export.fused_judge import FusedJudge
+from core.judge_files.fused_judge import FusedJudge
 from core.progress import SILENT, Progress, Stage
 from core.records import Item
 from core.scoring import output

@@ -26,9 +26,9 @@ from typing import IO, Any
 
 from core.data.verdict_files import BY_ORDER, CALIBRATION_ITEM
 from core.errors import ConcordError, JobError, UsageError
-from core.export import verdict_row
-from core.export.sureness import ABSTAINED, INTERVAL_COLUMNS, Sureness
 from core.files import FULL, json_lines, replacing
+from core.judge_files import verdict_row
+from core.judge_files.sureness import ABSTAINED, INTERVAL_COLUMNS, Sureness
 from core.records import Item, Unscored, Verdict
 from core.scoring.request import ScoreRequest, SureScores
 from core.spreadsheets import csv_line, original_cell

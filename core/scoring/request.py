@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from core.data.findings import Finding
-from core.export import Abstention, CalibratedJudge
-from core.export.fused_judge import FusedJudge
-from core.export.repeval_judge import RepEvalJudge
+from core.judge_files import Abstention, CalibratedJudge
+from core.judge_files.fused_judge import FusedJudge
+from core.judge_files.repeval_judge import RepEvalJudge
 from core.records import Usage
 
 RowJudge = CalibratedJudge | RepEvalJudge

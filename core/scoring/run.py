@@ -22,11 +22,11 @@ from typing import Any
 from core.api.loading import load_judge
 from core.data import load_items
 from core.errors import ConcordError, JobError, JudgeError, UsageError
-from core.export import CalibratedJudge
-from core.export.fused_judge import FusedJudge
-from core.export.repeval_judge import RepEvalJudge
-from core.export.sureness import sureness_of
 from core.files import replacing, write_text
+from core.judge_files import CalibratedJudge
+from core.judge_files.fused_judge import FusedJudge
+from core.judge_files.repeval_judge import RepEvalJudge
+from core.judge_files.sureness import sureness_of
 from core.judging.base import CallEstimate
 from core.judging.offline.features import forget_items
 from core.progress import SILENT, Progress, Stage

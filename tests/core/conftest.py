@@ -69,7 +69,7 @@ def server() -> Iterator[RunningServer]:
 def judge_file(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path:
     """An offline judge of relevance, calibrated on the sample summaries: an isotonic map, several sets of criteria."""
     import core
-    from core.export import judge_yaml
+    from core.judge_files import judge_yaml
 
     golden = core.load_golden(repository / "sample_data" / "summaries.jsonl")
     path = tmp_path_factory.mktemp("judge") / "judge.yaml"

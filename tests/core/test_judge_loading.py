@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from core import load_judge
 from core.api.loading import require_metric_model
 from core.errors import AuthError, ConcordError, ConsentError, GoldenError, JudgeError, UsageError
-from core.export.judge_reading import checked, read_document
-from core.export.judge_writing import sealed
-from core.export.loaded import LoadedJudge
+from core.judge_files.judge_reading import checked, read_document
+from core.judge_files.judge_writing import sealed
+from core.judge_files.loaded import LoadedJudge
 from core.judging.parse import PARSER
 from core.judging.registry import make_judge
 from core.records import Item, Scored, Unscored

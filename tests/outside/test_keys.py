@@ -37,7 +37,7 @@ def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[Endpoint]:
 
 def scored_with(concord: Callable[..., Any], tmp_path: Path, repository: Path, spec: str, **state: str) -> Any:
     """`score` with a judge file that names `spec`, edited and accepted: what a stranger's file can say at most."""
-    card = yaml.safe_load((repository / "tests/core/export/files/judge_scripted.yaml").read_text("utf-8"))
+    card = yaml.safe_load((repository / "tests/core/judge_files/files/judge_scripted.yaml").read_text("utf-8"))
     card["judge"]["spec"] = spec
     card["judge"]["sampling"] |= state
     (tmp_path / "judge.yaml").write_text(json.dumps(card), encoding="utf-8")
@@ -88,9 +88,9 @@ def test_the_key_goes_where_it_may(
 def test_the_judges_inside_a_fused_file_pass_the_same_gate(
     concord: Callable[..., Any], endpoint: Endpoint, tmp_path: Path, repository: Path
 ) -> None:
-    fused = yaml.safe_load((repository / "tests/core/export/files/fused.yaml").read_text("utf-8"))
+    fused = yaml.safe_load((repository / "tests/core/judge_files/files/fused.yaml").read_text("utf-8"))
     part = next(one for one in fused["parts"] if one.get("judge"))
-    scripted = yaml.safe_load((repository / "tests/core/export/files/judge_scripted.yaml").read_text("utf-8"))
+    scripted = yaml.safe_load((repository / "tests/core/judge_files/files/judge_scripted.yaml").read_text("utf-8"))
     scripted["judge"]["spec"] = f"openai:m@https://api.openai.com/@http://evil.test:{endpoint.port}/v1"
     part["judge"] = scripted
     (tmp_path / "fused.yaml").write_text(json.dumps(fused), encoding="utf-8")
@@ -120,7 +120,7 @@ def test_a_file_for_another_tool_sends_no_key_of_ours_to_a_stranger(
     concord: Callable[..., Any], tmp_path: Path, repository: Path, tool: str
 ) -> None:
     """What is written for an endpoint out of a judge file asks for a key of its own."""
-    card = yaml.safe_load((repository / "tests/core/export/files/judge_scripted.yaml").read_text("utf-8"))
+    card = yaml.safe_load((repository / "tests/core/judge_files/files/judge_scripted.yaml").read_text("utf-8"))
     texts = {}
     for name, spec in {"foreign": "openai:m@http://evil.test/v1", "here": "openai:m@http://127.0.0.1:8000/v1"}.items():
         card["judge"] |= {"spec": spec, "model": "m"}

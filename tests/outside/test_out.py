@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.outside.conftest import Answer
 
 Concord = Callable[..., Answer]
-JUDGE = "tests/core/export/files/judge_offline.yaml"
+JUDGE = "tests/core/judge_files/files/judge_offline.yaml"
 
 
 def test_a_name_that_ends_in_a_slash_is_a_folder(concord: Concord, repository: Path, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from scipy.stats import spearmanr
 from core import projects
 from core.calibration.settings import CalibrationSettings
 from core.errors import NotFoundError
-from core.export.judge_reading import open_text
+from core.judge_files.judge_reading import open_text
 from core.progress import Stage
 from core.projects.judges import MetricsRequest
 from core.projects.repeval import RepEvalOutcome, RepEvalRequest, judge_of

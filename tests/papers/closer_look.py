@@ -17,7 +17,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import core
-from core.export.verdict_files import Parser, read_replies, reader
+from core.judge_files.verdict_files import Parser, read_replies, reader
 from core.records import GoldenSet, Measure, Scale
 from core.stats import LabelledItems, align
 from tests.papers.printed import FILES, Column, Ours, run

@@ -15,7 +15,7 @@ from core.calibration.records import Calibration, LeaderboardSnapshot
 from core.calibration.settings import CalibrationSettings
 from core.data import split_sources
 from core.errors import AspectError
-from core.export.run_files import final_verdicts
+from core.judge_files.run_files import final_verdicts
 from core.progress import SILENT, Shown
 from core.projects.calibration import final_judge
 from core.records import AspectLabels, Criteria, GoldenSet, Item, Scale

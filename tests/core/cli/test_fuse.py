@@ -14,7 +14,7 @@ import yaml
 from core.data import load_golden
 from core.data.known_texts import KnownTexts
 from core.data.split import text_digest
-from core.export import read_verdicts
+from core.judge_files import read_verdicts
 from core.providers import scripted
 from core.providers.base import Completion, Request
 from tests.core.cli.conftest import SUMMARIES, Run, Say, read_rows, write_rows

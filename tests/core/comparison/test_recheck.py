@@ -16,7 +16,7 @@ from core.comparison.recheck import BATCH, Recheck, RecheckSettings, exported_al
 from core.data.known_texts import KnownTexts
 from core.data.split import text_digest
 from core.errors import JudgeError
-from core.export import read_card
+from core.judge_files import read_card
 from core.progress import Shown, Stage
 from core.records import AspectLabels, GoldenSet
 from core.store.codec import pack, unpack

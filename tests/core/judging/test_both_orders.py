@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from core.data.verdict_files import BY_ORDER
-from core.export import verdict_row
+from core.judge_files import verdict_row
 from core.judging.llm import LLMJudge
 from core.judging.offline.judge import OfflineJudge
 from core.judging.styles import Sampling

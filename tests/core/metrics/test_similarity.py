@@ -10,7 +10,7 @@ import pytest
 
 from core.api import fused_parts
 from core.errors import UsageError
-from core.export.fused_file import FusedPart
+from core.judge_files.fused_file import FusedPart
 from core.metrics import embeddings, make_metric
 from core.metrics.checkpoints import in_batches
 from core.metrics.embeddings import sentence_vectors

@@ -19,8 +19,8 @@ from core.data import load_golden
 from core.demo import build, newsroom
 from core.demo.recorded import FOLDER, SAMPLES
 from core.errors import AccessError, ArchiveError, NotFoundError
-from core.export import judge_card
 from core.fusion.stack import StackSettings
+from core.judge_files import judge_card
 from core.people import Actor
 from core.project_records import DEMO_PROJECT, GoldenSummary, Run, is_demo
 from core.projects.demo import DEMO_FILE, DEMO_NAME

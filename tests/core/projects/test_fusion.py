@@ -13,10 +13,10 @@ import yaml
 from core import projects
 from core.api.loading import restored
 from core.errors import NotFoundError, UsageError
-from core.export.fused_judge import FusedJudge
-from core.export.judge_reading import open_file
 from core.fusion.estimators import restore_estimator
 from core.fusion.stack import StackSettings
+from core.judge_files.fused_judge import FusedJudge
+from core.judge_files.judge_reading import open_file
 from core.metrics import as_judge, make_metric
 from core.projects.judge_files import JudgeFile
 from core.projects.judges import MetricsRequest

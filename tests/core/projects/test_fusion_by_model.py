@@ -18,10 +18,10 @@ from core.__main__ import main
 from core.api.loading import restored
 from core.calibration.settings import CalibrationSettings
 from core.errors import ConflictError, JobError, JudgeError, NotFoundError, UsageError
-from core.export.fused_judge import FusedJudge
-from core.export.judge_reading import open_file
 from core.fusion.request import FusionRequest, FusionRunView
 from core.fusion.stack import StackSettings
+from core.judge_files.fused_judge import FusedJudge
+from core.judge_files.judge_reading import open_file
 from core.judging.registry import restore_judge
 from core.metrics import as_judge, make_metric
 from core.projects.calibration import CalibrationRequest

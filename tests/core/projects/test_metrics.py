@@ -14,8 +14,8 @@ import yaml
 import core
 from core import projects
 from core.errors import CancelledRunError, ConsentError, JudgeError, NotFoundError, StoreError, UsageError
-from core.export.judge_writing import sealed, yaml_text
 from core.jobs.queue import RunProgress
+from core.judge_files.judge_writing import sealed, yaml_text
 from core.metrics import Metric, MetricScores, make_metric
 from core.metrics.base import item_by_item
 from core.projects import judges as judge_tasks

@@ -12,7 +12,7 @@ import pytest
 
 import core
 from core.errors import GoldenError, JobError, UsageError
-from core.export import judge_yaml, read_card
+from core.judge_files import judge_yaml, read_card
 from core.providers import batch_file
 from core.scoring import ScoreRequest, score_file, write_batch
 from core.store.store import Store

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import core
 from core.data.verdict_files.scored import read_scored
 from core.errors import ConcordError, GoldenError, JobError, UsageError
-from core.export import CalibratedJudge, read_verdicts, verdict_lines
+from core.judge_files import CalibratedJudge, read_verdicts, verdict_lines
 from core.progress import Shown
 from core.records import Item
 from core.scoring import ScoreRequest, judges, score_file

@@ -15,8 +15,8 @@ import yaml
 
 import core
 from core.errors import JudgeError, UsageError
-from core.export import CalibratedJudge
-from core.export.judge_writing import sealed, yaml_text
+from core.judge_files import CalibratedJudge
+from core.judge_files.judge_writing import sealed, yaml_text
 from core.records import Scored
 from core.scoring import ScoreRequest, score_file
 from core.scoring.output import COLUMNS, header

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from core import projects
-from core.export.adapters import NAMES
+from core.judge_files.adapters import NAMES
 from core.store.store import Store
 from tests.pages.making import Calibrated
 from tests.pages.screen import HOSTILE_ASPECT, as_sent, choose, labelled, open_screen, texts

@@ -1,0 +1,418 @@
+"""Adapters as texts: what each says is lost, what it keeps, and that no text of a stranger becomes code."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import shutil
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from core.errors import JudgeError, UsageError
+from core.judge_files.adapters import NAMES, Adapter, adapter, adapters
+from core.judge_files.adapters.facts import facts_of, headings, open_prompts
+from core.judge_files.adapters.generated import BODIES, comment, literal
+from core.judge_files.adapters.text_files import javascript
+from core.judge_files.judge_reading import checked
+from core.judge_files.judge_writing import sealed
+from core.judging.render import KINDS, score_frame
+from core.records import Item
+from core.stats.conformal import VerdictIntervals
+from core.stats.expected_error import FEATURES, ExpectedError, Weighed
+from core.stats.selective import KeptShare
+from tests.core.judge_files.adapters.conftest import HOSTILE, ITEMS, SCHEME, Card
+
+PYTHON = ("deepeval", "inspect", "mlflow", "python")
+MARKS = [
+    '"',
+    "'",
+    "\\",
+    "{{",
+    "}}",
+    "{%",
+    "%}",
+    "{#",
+    "\n",
+    "\r",
+    "\x00",
+    "\x0c",
+    "\u2028",
+    "\u202e",
+    '"""',
+    "```",
+    "file:",
+    "#",
+    " ",
+]
+ANY_TEXT = st.lists(st.one_of(st.sampled_from(MARKS), st.characters(codec="utf-8")), max_size=60).map("".join)
+
+
+def by_name(card: dict[str, Any]) -> dict[str, Adapter]:
+    return {one.name: one for one in adapters(card)}
+
+
+def test_the_cards_of_these_tests_are_judge_cards(card: Card) -> None:
+    checked(sealed(card()), "judge", "card")
+
+
+def test_every_file_tells_alignment_approval_and_what_is_lost(card: Card) -> None:
+    made = by_name(card(sampling={"samples": 3, "temperature": 1.0, "persona": "helpful"}))
+    assert tuple(made) == NAMES
+    assert len({one.title for one in made.values()}) == len(made)
+    for one in made.values():
+        flat = " ".join(one.text.replace("#", " ").replace("\\n", " ").replace('"', " ").split())
+        assert "Alignment with people on held-out items: spearman 0.613 at sample level" in flat, one.name
+        assert "95 % interval 0.500 to 0.700, n = 41, 2 unscored" in flat
+        assert "Approved by people (c0: approved by Ann)." in flat
+        assert "Warning: Few labels." in flat
+        for line in one.lost:
+            assert " ".join(line.replace('"', " ").split()) in flat, (one.name, line)
+    assert any("3 replies" in line for line in made["promptfoo"].kept)
+    assert any("persona" in line for line in made["deepeval"].lost)
+    assert not any("replies:" in line for line in made["inspect"].lost)
+
+
+def test_what_nobody_approved_says_so(card: Card) -> None:
+    made = adapter(card(approved=False, approvals=[{"criteria": "c0", "state": "draft", "by": ""}]), "python")
+    assert "# NOT approved by people (c0: draft)." in made.text
+
+
+def test_an_offline_judge_leaves_its_scores_behind(card: Card) -> None:
+    made = by_name(card(judge={"spec": "offline"}))
+    for name in ("deepeval", "inspect", "mlflow", "promptfoo", "openai"):
+        assert "no language model" in made[name].lost[0]
+        assert "says nothing" in made[name].lost[1]
+        assert "Every name in it stands in" in made[name].text
+    for name in ("deepeval", "inspect", "mlflow"):
+        assert "\nISOTONIC = None\n" in made[name].text
+        assert "\nMODEL = ''\n" in made[name].text
+    assert '"model": ""' in made["promptfoo"].text
+    assert not any("language model" in line for line in (*made["python"].lost, *made["notebook"].lost))
+
+
+@pytest.mark.parametrize(
+    ("scale", "lost", "rubric"),
+    [
+        ({"low": 1, "high": 5, "step": 1}, "", "(1, 5)"),
+        ({"low": 0, "high": 10, "step": None}, "between the whole numbers", "(0, 10)"),
+        ({"low": 0, "high": 100, "step": 1}, "stretched", "None"),
+        ({"low": -1, "high": 1, "step": 1}, "stretched", "None"),
+    ],
+)
+def test_scales_that_geval_cannot_hold_are_told(card: Card, scale: dict[str, Any], lost: str, rubric: str) -> None:
+    judge = card(isotonic=None)
+    made = adapter(judge | {"task": judge["task"] | {"scale": scale}}, "deepeval")
+    assert f"\nRANGE = {rubric}\n" in made.text
+    told = [line for line in made.lost if "whole numbers" in line]
+    assert len(told) == bool(lost)
+    assert lost in " ".join(told)
+
+
+ERROR = ExpectedError(0.5, 1.0, 0.1, 2.0, {name: Weighed(0.0, 1.0, 0.1) for name in FEATURES})
+ROOM = {
+    "revision": "The revision of the model (2026-10-01)",
+    "intervals": "How sure a verdict is",
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_a_tool_has_no_room_for_is_told(card: Card, name: str) -> None:
+    plain = card()
+    full = plain | {"judge": plain["judge"] | {"revision": "2026-10-01"}}
+    full["intervals"] = VerdictIntervals(9, 9, ERROR, False, {0.9: 1.0}, (KeptShare(1.0, 0.5, 0.4, 0.4),)).as_json()
+    decided = {"by": "Ann", "at": "2026-11-22", "state": "approved"}
+    full["judge_version"] = {"id": "v7", "number": 3, "state": "current", "approvals": [decided]}
+    checked(full, "judge", "full")
+    made = adapter(full, name)
+    whole = name in ("python", "notebook")  # these call Concord with the judge file itself
+    for words in ROOM.values():
+        assert any(words in line for line in made.lost) == (not whole)
+        assert words not in " ".join(adapter(plain, name).lost)
+    assert "Version 3 of this judge (v7), current; approved by Ann, 2026-11-22." in made.text
+    assert "of this judge (v" not in adapter(plain, name).text
+
+
+def test_refusals(card: Card) -> None:
+    with pytest.raises(UsageError, match="no adapter 'excel'; there are deepeval, inspect"):
+        adapter(card(), "excel")
+    with pytest.raises(JudgeError, match="fused judge"):
+        adapters({"format": "concord-fusion"})
+    with pytest.raises(JudgeError, match="judge file: task: is missing"):
+        adapters({key: value for key, value in card().items() if key != "task"})
+    with pytest.raises(JudgeError, match="aspect of this judge has no name"):
+        adapters(card(task=card()["task"] | {"aspect": "\x00 \n"}))
+    with pytest.raises(JudgeError, match="score map is damaged"):
+        adapters(card(isotonic={"x": [1, 1], "y": [2, 3], "low": 1, "high": 5}))
+
+
+# ── the prompts are Concord's own ────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "pair"])
+def test_the_open_prompts_filled_with_an_item_are_the_prompts_sent(card: Card, kind: str) -> None:
+    judge = card(HOSTILE, "", sampling={"output": "mix", "samples": 3, "persona": "annotator", "steps": "1. Read."})
+    item = Item("i", "one\ntwo", source="from\nthere", context="beside")
+    parts = {"source": item.source, "context": item.context, "target": item.target}
+    judge["task"] |= {"kind": kind, "needs": list(parts)}
+    facts = facts_of(judge)
+    block = "\n\n".join(
+        f"{heading}:\n" + "\n".join(f"> {line}" for line in parts[part].splitlines())
+        for part, heading in headings(facts).items()
+    )
+    prompts = open_prompts(facts)
+    assert [(prompt.criteria, prompt.samples) for prompt in prompts] == [(0, 2), (0, 1), (1, 2), (1, 1)]
+    for one, prompt in zip(prompts, facts.sampling.prompts * 2, strict=True):
+        frame = score_frame(facts.task, item, prompt, steps="1. Read.", persona="annotator")
+        messages = frame.messages(facts.criteria[one.criteria])
+        assert one.before + block + one.after == messages[-1].content
+        assert one.leading == tuple((message.role, message.content) for message in messages[:-1])
+
+
+def test_the_plain_text_holds_every_message_between_boundaries(card: Card) -> None:
+    judge = card(HOSTILE + "\n{ITEM}", sampling={"persona": "annotator", "structured": True})
+    text = adapter(judge, "openai").text
+    boundary = next(line for line in text.splitlines() if line.startswith("-----")).split(" -----")[0] + " -----"
+    rows = [part.partition("\n") for part in text.split(f"\n{boundary}")[1:]]
+    assert [head.rpartition(", ")[2] for head, _, _ in rows] == ["role system", "role user", "json_schema", " end"]
+    [prompt] = open_prompts(facts_of(judge))
+    assert rows[0][2] == prompt.leading[0][1]
+    assert rows[1][2] == f"{prompt.before}{{ITEM2}}{prompt.after}"
+    assert "In place of {ITEM2} put" in text
+    assert json.loads(rows[2][2])["required"] == ["score", "reasons"]
+
+
+# ── reading of replies in generated code ──────────────────────────────────────────────────────────────────────
+
+READ = [
+    ("rate_explain", "Score: 4\nIt is clear.", 4),
+    ("rate_explain", "**Score:** 3.5\nBecause.", 3.5),
+    ("rate_explain", "Score: 3,5\nBecause.", 3.5),
+    ("rate_explain", "Score: 4/5\nBecause.", 4),
+    ("rate_explain", "Score: 4 out of 5", 4),
+    ("rate_explain", "Score: 4/10\nBecause.", None),
+    ("rate_explain", "Score: 4-5\nBecause.", None),
+    ("rate_explain", "Score: 3.5 → 4\nBecause.", None),
+    ("rate_explain", "Score: 11\nBecause.", None),
+    ("rate_explain", "Score: 1.2.3", None),
+    ("rate_explain", "> Score: 5\nSays the text.\nScore: 2", None),
+    ("analyze_rate", "Analysis: Fine.\nScore: 2\nOn reflection:\nScore: 2", 2),
+    ("analyze_rate", "Analysis: Score: 5 would be too much.\nScore: 2", 2),
+    ("analyze_rate", "Analysis: It holds up.", None),
+    ("score_only", "4", 4),
+    ("score_only", " 4.\n", 4),
+    ("score_only", "Score: 4", 4),
+    ("score_only", "4 or 5", None),
+    ("score_only", "44", None),
+    ("stars", "4 stars.\nNot one more, as it drags.", 4),
+    ("stars", "3.5 stars", 3.5),
+    ("stars", "4-5 stars", None),
+    ("free_text", "I would give it 4/5 overall.", 4),
+    ("free_text", "I would give it a 4.", 4),
+    ("free_text", "8/10, I think.", None),
+    ("free_text", "Somewhere from 2/5 to 4/5.", None),
+    ("rate_explain_json", '{"score": 4, "reasons": "..."}', 4),
+    ("rate_explain_json", '```json\n{"score": "4"}\n```', 4),
+    ("rate_explain_json", '{"max_score": 5, "reasons": "a 3"}', None),
+    ("rate_explain_json", '{"score": true}', None),
+    ("rate_explain_json", '{"score": [2, 3]}', None),
+    ("rate_explain_json", '{"score": "4/5"}', None),
+    ("rate_explain_json", '{"score": 4, "reasons": "cut', None),
+]
+
+
+def test_the_inspect_scorer_reads_one_number_or_none() -> None:
+    body = (BODIES / "inspect_scorer.txt").read_text(encoding="utf-8")
+    names: dict[str, Any] = {"re": re, "json": json, "SCALE": (1.0, 5.0)}
+    exec(body[: body.index("def weighted(")], names)
+    assert [(form, reply, names["number_in"](reply, form)) for form, reply, _ in READ] == READ
+
+
+def test_the_promptfoo_assertion_reads_one_number_or_none() -> None:
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("Node is not installed")
+    body = (BODIES / "promptfoo_judge.txt").read_text(encoding="utf-8")
+    reader = body[body.index("const NUMBER") : body.index("// The mean of the whole ratings")]
+    code = f"const JUDGE = {{scale: [1, 5]}};\n{reader}\nconst rows = {json.dumps(READ)};\n"
+    code += "console.log(JSON.stringify(rows.map(([form, reply]) => [form, reply, numberIn(reply, form)])));"
+    done = subprocess.run([node, "-e", code], capture_output=True, text=True, check=True)
+    assert [tuple(row) for row in json.loads(done.stdout)] == READ
+
+
+def test_a_reply_without_end_takes_no_time_to_read() -> None:
+    body = (BODIES / "inspect_scorer.txt").read_text(encoding="utf-8")
+    names: dict[str, Any] = {"re": re, "json": json, "SCALE": (1.0, 5.0)}
+    exec(body[: body.index("def weighted(")], names)
+    started = time.process_time()
+    for reply in (
+        "\n" * 200_000,
+        "1" * 200_000,
+        "1 " * 100_000,
+        "1." * 100_000,
+        "score " * 30_000,
+        "4" + " " * 200_000,
+    ):
+        for form in ("rate_explain", "analyze_rate", "score_only", "stars", "free_text", "rate_explain_json"):
+            names["number_in"](reply, form)
+    assert time.process_time() - started < 20
+
+
+def test_fields_that_a_file_alone_may_not_set_stay_behind(card: Card) -> None:
+    """A judge file may come from anybody: what its requests would cost, keep or fetch is for a person to say."""
+    made = card()
+    made["judge"] |= {"extra": '{"store": true, "top_k": 5}', "effort": "low"}
+    for name in ("inspect", "promptfoo"):
+        adapted = adapter(made, name)
+        assert any("store" in line for line in adapted.lost)
+        code = "\n".join(line for line in adapted.text.splitlines() if not line.startswith("#"))
+        assert "top_k" in code
+        assert "reasoning_effort" in code
+        assert '"store"' not in code
+        assert "'store'" not in code
+
+
+# ── hostile text ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@given(ANY_TEXT)
+def test_a_literal_is_read_back_as_it_was(text: str) -> None:
+    value = (text, {"a": (text, 1.5, None, True)}, ())
+    assert ast.literal_eval(literal(value)) == value
+
+
+@given(ANY_TEXT)
+def test_a_comment_stays_one(text: str) -> None:
+    source = comment(["First.", text, f"  - {text}", "Last."])
+    assert not ast.parse(source).body
+    assert all(line.startswith("#") for line in source.split("\n"))
+    assert yaml.safe_load(source) is None
+
+
+@given(ANY_TEXT)
+def test_a_javascript_literal_is_read_back_and_holds_no_template(text: str) -> None:
+    """Without commas at the ends of its blocks it is JSON."""
+    value = {"a": (text, 1.5, None, True), text: [text], "b": {}, "numbers": (1, 2.5)}
+    source = javascript(value)
+    assert json.loads(re.sub(r",\n(\s*[\]}])", r"\n\1", source)) == json.loads(json.dumps(value))
+    assert not re.search(r"\{\{|\}\}|\{%|\{#", source)
+    assert source.isprintable() or set(filter(lambda c: not c.isprintable(), source)) == {"\n"}
+
+
+def _everywhere(card: Card, text: str) -> dict[str, Any]:
+    """A card with `text` in every place that a user or a model writes."""
+    judge = card(text, f"x{text}", golden={"name": text, "digest": text}, warnings=[text], created=text[:100])
+    judge["task"] |= {"aspect": f"a{text}", "definition": f"d{text}"}
+    judge["judge"] |= {"model": f"m{text}", "spec": f"openai:m{text}@http://h/'\"{{{{}}}}$()%;"}
+    judge["judge"]["sampling"] |= {"steps": f"s{text}"}
+    judge["approvals"] = [{"criteria": text, "state": "approved", "by": text}]
+    return judge
+
+
+def _shape(source: str) -> list[str]:
+    """What a Python file does, its constants' values left out."""
+    found = []
+    for node in ast.parse(source.encode()).body:
+        constant = (
+            isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id.isupper()
+        )
+        if constant and node.targets[0].id not in ("PARAMETERS", "ENDPOINT", "ALONE", "STATED"):
+            ast.literal_eval(node.value)
+            found.append(f"{node.targets[0].id} = …")
+        else:
+            found.append(ast.unparse(node))
+    return found
+
+
+@pytest.fixture(scope="module")
+def harmless_shapes(card: Card) -> dict[str, list[str]]:
+    """What the Python files of a card without anything hostile do."""
+    return {name: _shape(adapter(_everywhere(card, "harmless"), name).text) for name in PYTHON}
+
+
+@given(ANY_TEXT)
+@hypothesis_settings(max_examples=25)
+def test_no_text_changes_what_a_python_file_does(card: Card, harmless_shapes: dict[str, list[str]], text: str) -> None:
+    made = _everywhere(card, text)
+    for name, shape in harmless_shapes.items():
+        assert _shape(adapter(made, name).text) == shape
+
+
+@given(ANY_TEXT)
+@hypothesis_settings(max_examples=25)
+def test_any_text_gives_a_whole_configuration_and_notebook(card: Card, text: str) -> None:
+    hostile = _everywhere(card, text)
+    config = yaml.safe_load(adapter(hostile, "promptfoo").text)
+    assert list(config) == ["description", "prompts", "providers", "defaultTest", "tests"]
+    ours = yaml.safe_load(adapter(_everywhere(card, "harmless"), "promptfoo").text)
+    [asked], [known] = (each["defaultTest"].pop("assert") for each in (config, ours))
+    assert config == ours
+    code, harmless = asked.pop("transform"), known.pop("transform")
+    assert asked == known
+    end = "\n};\n\nreturn (async () => {\n"
+    assert code[code.rindex(end) :] == harmless[harmless.rindex(end) :]  # behind the literal stands the same code
+    assert not re.search(r"\{\{|\{%|\{#", code)
+    notebook = json.loads(adapter(hostile, "notebook").text)
+    assert [cell["cell_type"] for cell in notebook["cells"]] == ["markdown", *["code"] * 4]
+    about = "".join(notebook["cells"][0]["source"]).splitlines()
+    assert all(line.startswith("    ") for line in about[2:])  # an indented block: text, whatever it holds
+    for cell in notebook["cells"][1:]:
+        ast.parse("".join(cell["source"]))
+
+
+def test_the_first_lines_are_ours_so_that_no_name_declares_an_encoding(card: Card) -> None:
+    for name in (*PYTHON, "promptfoo"):
+        first, second = adapter(_everywhere(card, "coding: utf-7"), name).text.split("\n")[:2]
+        assert first.startswith("# A calibrated judge, written by Concord for ")
+        assert second == "#"
+
+
+# ── Concord's own ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_snippet_and_the_notebook_score_with_the_judge_file(
+    tmp_path: Path, repository: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from core import CalibrationSettings, calibrate
+    from core.data import load_golden
+    from core.judge_files import judge_yaml, read_card
+
+    golden = load_golden(repository / "sample_data" / "summaries.jsonl")
+    text = judge_yaml(calibrate(golden, "relevance", settings=CalibrationSettings(preset="quick", resamples=20)))
+    (tmp_path / "judge.yaml").write_text(text, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    card = read_card("judge.yaml")
+    names: dict[str, Any] = {}
+    exec(adapter(card, "python").text, names)
+    path = capsys.readouterr().out
+    assert path.startswith("1 ")
+    assert float(path.split()[1]) == pytest.approx(names["verdicts"][0].calibrated or names["verdicts"][0].value)
+    cells = json.loads(adapter(card, "notebook").text)["cells"]
+    kept: dict[str, Any] = {}
+    for cell in cells[1:]:
+        exec("".join(cell["source"]), kept)
+    assert capsys.readouterr().out == path
+    exec(adapter(card | {"criteria": [{"id": "else", "text": "Else."}]}, "python").text, {})
+    assert "Note: judge.yaml holds other criteria" in capsys.readouterr().out
+
+
+def test_the_notebook_is_valid(card: Card) -> None:
+    """The rules of nbformat 4.5, from its schema: what a notebook and its cells must have, and nothing else."""
+    for text in ("plain", HOSTILE, SCHEME, ITEMS[0].target):
+        notebook = json.loads(adapter(_everywhere(card, text), "notebook").text)
+        assert set(notebook) == {"cells", "metadata", "nbformat", "nbformat_minor"}
+        assert (notebook["nbformat"], notebook["nbformat_minor"]) == (4, 5)
+        ids = [cell["id"] for cell in notebook["cells"]]
+        assert len(set(ids)) == len(ids)
+        for cell in notebook["cells"]:
+            code = {"execution_count", "outputs"} if cell["cell_type"] == "code" else set()
+            assert set(cell) == {"cell_type", "id", "metadata", "source"} | code
+            assert all(isinstance(line, str) for line in cell["source"])

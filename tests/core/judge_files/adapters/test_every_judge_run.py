@@ -1,0 +1,141 @@
+"""Judges of every form on every scale, in the real tools: what comes back is on the scale, and nothing is cut off."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.judge_files.adapters import adapter
+from core.judge_files.calibrated_judge import CalibratedJudge
+from core.judging.registry import restore_judge
+from core.records import Scored, Verdict
+from core.settings import Settings
+from tests.core.judge_files.adapters.conftest import ITEMS, Card, RunTool, asked_of, number_for, tool_environment
+from tests.fake_openai import RunningServer
+
+pytestmark = pytest.mark.slow
+CRITERIA = "It is clear and short."
+FORMS: dict[str, dict[str, Any]] = {
+    "score_only": {"output": "score_only"},
+    "weighted": {"output": "score_only", "weighted": True},
+    "score_only_json": {"output": "score_only", "structured": True},
+    "rate_explain": {"output": "rate_explain"},
+    "rate_explain_json": {"output": "rate_explain", "structured": True},
+    "analyze_rate": {"output": "analyze_rate"},
+    "analyze_rate_json": {"output": "analyze_rate", "structured": True},
+    "mix": {"output": "mix", "samples": 2},
+    "stars": {"output": "stars"},
+    "free_text": {"output": "free_text"},
+}
+SCALES = {"1-5": (1, 5, 1), "0-1": (0, 1, None), "flag": (0, 1, 1), "1-10": (1, 10, 1), "-1-1": (-1, 1, 1)}
+WHOLE = ("1-5", "flag")
+"""Scales on which ratings can be weighed by their probability: whole numbers from 0 to 9."""
+
+
+def cases() -> Iterator[tuple[str, str]]:
+    """(form, scale) of every judge that can be made."""
+    for form in FORMS:
+        for scale in SCALES:
+            if (form != "weighted" or scale in WHOLE) and (form != "stars" or scale != "0-1"):
+                yield form, scale
+
+
+@pytest.fixture(scope="module")
+def judges(card: Card, endpoint: RunningServer) -> dict[tuple[str, str], dict[str, Any]]:
+    made = {}
+    for form, scale in cases():
+        low, high, step = SCALES[scale]
+        judge = card(CRITERIA, sampling=FORMS[form], model=f"{form} {scale}", url=endpoint.base_url, isotonic=None)
+        judge["task"] |= {"scale": {"low": low, "high": high, "step": step}}
+        made[form, scale] = judge
+    return made
+
+
+def ours(judge: dict[str, Any]) -> list[Verdict]:
+    """What Concord itself makes of it."""
+    loaded = CalibratedJudge.of(judge, restore_judge(judge["judge"], Settings.from_environment()))
+    verdicts = loaded.score(ITEMS)
+    loaded.close()
+    return list(verdicts)
+
+
+def stated(scale: str) -> list[int]:
+    """What the endpoint states on each item to a tool that asks in its own words."""
+    low, high, _ = SCALES[scale]
+    rule = f"from {low} (lowest) to {high} (highest)\nHold to these rules when you choose the number:\n{CRITERIA}\n"
+    return [number_for(f"{rule}{item.target}") for item in ITEMS]
+
+
+def test_inspect(run_tool: RunTool, judges: dict[tuple[str, str], dict[str, Any]]) -> None:
+    jobs = [{"judge": judge} for judge in judges.values()]
+    for (case, judge), told in zip(judges.items(), run_tool("inspect", jobs), strict=True):
+        for verdict in ours(judge):
+            assert isinstance(verdict, Scored), (case, verdict)
+            score = told["scores"][verdict.item_id]
+            assert score["value"] == pytest.approx(verdict.value), case
+            assert score["unread_replies"] == 0, case
+
+
+def test_promptfoo(
+    promptfoo: Path, judges: dict[tuple[str, str], dict[str, Any]], tmp_path: Path, endpoint: RunningServer
+) -> None:
+    """One evaluation of all judges: each is an assertion of its own."""
+    import yaml
+
+    made = {case: yaml.safe_load(adapter(judge, "promptfoo").text) for case, judge in judges.items()}
+    whole = next(iter(made.values()))
+    whole["defaultTest"]["assert"] = [
+        one["defaultTest"]["assert"][0] | {"metric": "|".join(case)} for case, one in made.items()
+    ]
+    rows = [{"vars": {"source": item.source, "target": item.target}} for item in ITEMS]
+    (tmp_path / "items.json").write_text(json.dumps(rows), encoding="utf-8")
+    (tmp_path / "all.yaml").write_text(yaml.safe_dump(whole), encoding="utf-8")
+    results = evaluated(promptfoo, tmp_path, "all.yaml", endpoint, "--tests", "items.json")
+    wanted = {case: ours(judge) for case, judge in judges.items()}
+    for place, result in enumerate(results):
+        assert not result.get("error"), result["error"]
+        for (case, verdicts), part in zip(wanted.items(), result["gradingResult"]["componentResults"], strict=True):
+            low, high, _ = SCALES[case[1]]
+            verdict = verdicts[place]
+            assert isinstance(verdict, Scored)
+            assert part["score"] == pytest.approx((verdict.value - low) / (high - low)), case
+
+
+def evaluated(promptfoo: Path, home: Path, file: str, endpoint: RunningServer, *more: str) -> list[dict[str, Any]]:
+    """The results of one evaluation, in the order of the tests."""
+    quiet = ("--no-cache", "--no-table", "--no-write", "--no-progress-bar", "-j", "1")
+    done = subprocess.run(
+        [promptfoo, "eval", "-c", file, "-o", "out.json", *quiet, *more],
+        env=tool_environment(home, endpoint.base_url),
+        cwd=home,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert (home / "out.json").exists(), f"{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
+    results = json.loads((home / "out.json").read_text(encoding="utf-8"))["results"]["results"]
+    return sorted(results, key=lambda one: one["testIdx"])
+
+
+def test_deepeval(run_tool: RunTool, judges: dict[tuple[str, str], dict[str, Any]], endpoint: RunningServer) -> None:
+    jobs = [{"judge": judge} for judge in judges.values()]
+    for (case, judge), told in zip(judges.items(), run_tool("deepeval", jobs), strict=True):
+        low, high, _ = SCALES[case[1]]
+        assert all(low <= measure["judge"] <= high for measure in told["measured"]), case
+        assert all(0 <= measure["score"] <= 1 for measure in told["measured"]), case
+        if case[1] in ("1-5", "1-10") and case[0] != "weighted":
+            assert [measure["judge"] for measure in told["measured"]] == pytest.approx(stated(case[1])), case
+        assert {body["max_tokens"] for body in asked_of(endpoint, judge["judge"]["model"])} >= {512}
+
+
+def test_mlflow(run_tool: RunTool, judges: dict[tuple[str, str], dict[str, Any]]) -> None:
+    jobs = [{"judge": judge} for judge in judges.values()]
+    for case, told in zip(judges, run_tool("mlflow", jobs), strict=True):
+        assert [score["error"] for score in told["scores"]] == [None] * len(ITEMS), case
+        assert [score["value"] for score in told["scores"]] == pytest.approx(stated(case[1])), case

@@ -1,0 +1,122 @@
+"""The judge out of a file: what it needs of items, order, one and many, awaited and not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core import load_items, load_judge
+from core.errors import GoldenError, JudgeError
+from core.judge_files.calibrated_judge import CalibratedJudge
+from core.judging.offline.judge import OfflineJudge
+from core.judging.registry import make_judge
+from core.judging.styles import Asking
+from core.records import Item, Scored, Unscored
+from core.settings import Settings
+from tests.awaiting import awaited
+
+Card = dict[str, Any]
+ITEMS = load_items(Path(__file__).parents[3] / "sample_data" / "summaries.jsonl").items[:8]
+
+
+@pytest.fixture
+def judge(offline_card: Card) -> CalibratedJudge:
+    return CalibratedJudge.of(offline_card, OfflineJudge.from_state(offline_card["judge"]))
+
+
+def test_one_item_gets_what_it_gets_among_others(judge: CalibratedJudge) -> None:
+    together = judge.score(ITEMS)
+    assert tuple(judge.score_one(item) for item in ITEMS) == together
+    assert awaited(judge.score_async(ITEMS)) == together
+    assert judge.score([]) == ()
+
+
+def test_reasons_come_with_the_same_scores(judge: CalibratedJudge) -> None:
+    verdicts = judge.score(ITEMS[:2], explain=True)
+    assert awaited(judge.score_async(ITEMS[:2], explain=True)) == verdicts
+    for plain, one in zip(judge.score(ITEMS[:2]), verdicts, strict=True):
+        assert isinstance(one, Scored)
+        assert one.explanation.startswith("The best of the 3 averaged criteria: ")
+        assert isinstance(plain, Scored)
+        assert one.value == plain.value
+
+
+def test_a_column_that_was_left_out_is_told(judge: CalibratedJudge) -> None:
+    bare = [replace(item, source=" ") for item in ITEMS]
+    with pytest.raises(GoldenError) as told:
+        judge.score(bare)
+    assert told.value.column == "source"
+    first = ", ".join(item.item_id for item in bare[:3])
+    assert f"no item has one ({first} and 5 more). Add a column 'source'" in str(told.value)
+    with pytest.raises(GoldenError, match="no item has one"):
+        awaited(judge.score_async(bare))
+
+
+def test_single_items_without_it_are_unscored_and_stay_in_place(judge: CalibratedJudge) -> None:
+    items = [replace(item, source="") if k in (1, 6) else item for k, item in enumerate(ITEMS)]
+    items[3] = replace(items[3], target="")
+    verdicts = judge.score(items, explain=True)
+    assert [verdict.item_id for verdict in verdicts] == [item.item_id for item in items]
+    assert [k for k, verdict in enumerate(verdicts) if isinstance(verdict, Unscored)] == [1, 3, 6]
+    lacking = verdicts[1]
+    assert isinstance(lacking, Unscored)
+    assert (lacking.reason, "no source" in lacking.detail) == ("missing input", True)
+    whole = judge.score([ITEMS[0]])[0]
+    assert isinstance(whole, Scored)
+    assert isinstance(verdicts[0], Scored)
+    assert verdicts[0].value == whole.value
+
+
+@pytest.mark.parametrize(
+    ("kind", "needs", "expected"),
+    [
+        ("single", None, ()),
+        ("conversation", None, ()),
+        ("data_text", None, ("source",)),
+        ("source_context_target", None, ("source",)),
+        ("source_context_target", ["target", "source", "context"], ("source", "context")),
+        ("source_target", [], ()),
+        ("single", ["source", "references"], ("source",)),
+    ],
+)
+def test_what_is_needed_is_what_the_file_says_or_else_the_kind(
+    offline_card: Card, kind: str, needs: list[str] | None, expected: tuple[str, ...]
+) -> None:
+    offline_card["task"] |= {"kind": kind} if needs is None else {"kind": kind, "needs": needs}
+    assert CalibratedJudge.of(offline_card, OfflineJudge()).needs == expected
+
+
+def test_references_count_as_there_when_one_is(offline_card: Card) -> None:
+    offline_card["task"]["needs"] = ["references"]
+    asking = Asking.of("scripted", references=True)
+    judge = CalibratedJudge.of(offline_card, make_judge("scripted", settings=Settings(), asking=asking))
+    items = [Item("a", "A text.", references=("One.",)), Item("b", "A text.")]
+    assert [type(one) for one in judge.score(items)] == [Scored, Unscored]
+
+
+def test_replayed_scores_need_a_text_too(offline_card: Card, tmp_path: Path, write_card: Any) -> None:
+    replies = tmp_path / "scores.jsonl"
+    replies.write_text('{"item_id": "a", "score": 3}\n', encoding="utf-8")
+    judge = load_judge(write_card(offline_card), judge=f"recorded:{replies}")
+    assert judge.score([Item("a", "A text.")])[0] == Scored("a", 3.0, n_read=3, calibrated=pytest.approx(3.6, abs=1))
+    assert judge.score([Item("a", "\u200b")])[0] == Unscored("a", "missing input", "The text to rate is empty.")
+
+
+def test_a_scale_or_a_map_that_is_none_is_told(offline_card: Card) -> None:
+    flat = offline_card | {"task": offline_card["task"] | {"scale": {"low": 5, "high": 1}}}
+    with pytest.raises(JudgeError, match=r"task\.scale: low must lie below high; 5 and 1 came"):
+        CalibratedJudge.of(flat, OfflineJudge())
+    falling = {"x": [1, 2], "y": [4, 3], "low": 1, "high": 5}
+    with pytest.raises(JudgeError, match="isotonic: The score map is damaged"):
+        CalibratedJudge.of(offline_card | {"isotonic": falling}, OfflineJudge())
+    steep = {"x": [0, 1e-320], "y": [2, 4], "low": 1, "high": 5}
+    with pytest.raises(JudgeError, match="too close together"):
+        CalibratedJudge.of(offline_card | {"isotonic": steep}, OfflineJudge())
+
+
+def test_a_judge_that_cannot_be_awaited_scores_in_a_thread(scripted_card: Card) -> None:
+    judge = CalibratedJudge.of(scripted_card, make_judge("scripted:3", Settings()))
+    assert awaited(judge.score_async(ITEMS)) == judge.score(ITEMS)

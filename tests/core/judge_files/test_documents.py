@@ -1,0 +1,167 @@
+"""The files of judges: their schemas, documented to the last field, faults told with path, and room for more."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+import jsonschema
+import pytest
+
+import core
+from core.errors import JudgeError, UsageError
+from core.judge_files.judge_reading import FORMATS, VERSION, checked, judge_schema
+from core.records import Item, Scored
+from core.stats.expected_error import FEATURES
+
+Card = dict[str, Any]
+
+
+@pytest.mark.parametrize("kind", ["judge", "fusion", "repeval"])
+def test_the_schema_is_one_of_this_version(kind: Any) -> None:
+    schema = judge_schema(kind)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    assert schema["$id"] == f"urn:concord:{kind}:{VERSION}"
+    assert schema["properties"]["format"]["const"] == FORMATS[kind]
+    assert schema["properties"]["version"]["const"] == VERSION
+    assert core.judge_schema(kind) == schema
+
+
+def test_there_is_no_other_schema() -> None:
+    with pytest.raises(UsageError, match="not of 'person'"):
+        judge_schema("person")  # type: ignore[arg-type]
+
+
+def fields(schema: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Every property that the schema names."""
+    if isinstance(schema, dict):
+        for name, inner in schema.get("properties", {}).items():
+            yield f"{path}.{name}", inner
+        for name, inner in schema.items():
+            yield from fields(inner, f"{path}.{name}")
+    elif isinstance(schema, list):
+        for inner in schema:
+            yield from fields(inner, path)
+
+
+@pytest.mark.parametrize("kind", ["judge", "fusion", "repeval"])
+def test_every_field_is_described(kind: Any) -> None:
+    schema = judge_schema(kind)
+    silent = []
+    for path, inner in fields(schema):
+        told = inner.get("description") or schema["$defs"].get(inner.get("$ref", "").split("/")[-1], {}).get(
+            "description"
+        )
+        beside = [
+            schema["$defs"][element["$ref"].split("/")[-1]]
+            for element in inner.get("anyOf", inner.get("oneOf", ()))
+            if "$ref" in element
+        ]
+        if not told and not any("description" in one for one in beside):
+            silent.append(path)
+    assert silent == []
+
+
+def test_real_cards_are_valid(offline_card: Card, scripted_card: Card, fused_card: Card) -> None:
+    for card, kind in ((offline_card, "judge"), (scripted_card, "judge"), (fused_card, "fusion")):
+        jsonschema.validate(card, judge_schema(kind))  # type: ignore[arg-type]
+
+
+FAULTS = [
+    (("task", "scale", "low"), "one", "'one' came"),
+    (("task", "scale", "step"), 0, "greater than 0"),
+    (("task", "kind"), "poem", "'single', 'source_target'"),
+    (("task", "needs"), ["source", "source"], "twice"),
+    (("task", "scales"), {}, "Extra inputs"),
+    (("criteria",), [], "at least 1 item"),
+    (("criteria", 0, "text"), None, "valid string"),
+    (("isotonic",), [1, 2], "expected an object"),
+    (("isotonic",), {"x": [1, 1], "y": [2, 3], "low": 1, "high": 5}, "ascending"),
+    (("intervals",), {"n": 1}, "damaged"),
+    (("alignment", "held_out", "n"), -3, "greater than or equal to 0"),
+    (("alignment", "held_out", "value"), 7, "less than or equal to 1"),
+    (("alignment", "held_out", "interval"), [0.1], "at least 2 items"),
+    (("ceiling",), {"value": 1}, "ceiling.statistic: is missing"),
+    (("digest",), "sha1:0", "^sha256"),
+    (("join",), "max", "'mean'"),
+    (("approved",), "yes", "valid boolean"),
+    (("approvals", 0, "state"), "signed", "'draft', 'proposed'"),
+    (("judge", "spec"), "", "at least 1 character"),
+    (("judge", "limits"), {}, "Extra inputs"),
+    (("settings", "seed"), [1], "true, false or null"),
+]
+
+
+@pytest.mark.parametrize(("path", "value", "words"), FAULTS, ids=[".".join(map(str, fault[0])) for fault in FAULTS])
+def test_a_fault_is_told_with_its_place(offline_card: Card, path: tuple[Any, ...], value: Any, words: str) -> None:
+    offline_card["approvals"] = [{"criteria": "c", "state": "draft"}]
+    holder: Any = offline_card
+    for part in path[:-1]:
+        holder = holder[part]
+    holder[path[-1]] = value
+    with pytest.raises(JudgeError) as told:
+        checked(offline_card, "judge", "mine.yaml")
+    place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
+    assert str(told.value).startswith(f"mine.yaml: {place}")
+    assert words in str(told.value)
+    assert "export the judge again" in str(told.value)
+
+
+@pytest.mark.parametrize("prompt", ["../../secret.v1", "/etc/passwd", "score.v1+", "Score.v1", "a.v1/b.v1"])
+def test_a_prompt_is_a_name_and_no_path(scripted_card: Card, prompt: str) -> None:
+    scripted_card["judge"]["sampling"]["prompt"] = prompt
+    with pytest.raises(JudgeError, match=r"judge\.sampling: .*prompt must be the name and version of a prompt"):
+        checked(scripted_card, "judge", "mine.yaml")
+
+
+def test_many_faults_are_told_in_short(offline_card: Card) -> None:
+    offline_card["settings"] = {str(k): ["x" * 500] for k in range(500)}
+    with pytest.raises(JudgeError, match=r"more\)") as told:
+        checked(offline_card, "judge", "mine.yaml")
+    assert len(str(told.value)) < 1000
+
+
+VERSION_ENTRY: Card = {
+    **{"id": "v7", "number": 3, "state": "current", "parent": "v6", "author": "Bo", "note": "shorter"},
+    "approvals": [{"by": "Ann", "at": "2026-11-22T10:00:00+00:00", "state": "approved", "reason": "held"}],
+}
+INTERVALS: Card = {
+    **{"n": 40, "n_sources": 12, "reason": None, "on_points": False},
+    "expected_error": {
+        **{"base": 0.5, "factor": 1.0, "least": 0.1, "most": 2.0},
+        "features": {name: [0.0, 1.0, 0.25] for name in FEATURES},
+    },
+    **{"quantiles": [[0.9, 1.75], [0.95, None]], "kept": [[0.5, 0.5, 0.25, 0.125], [1.0, 2.0, 0.5, 0.5]]},
+}
+
+
+def test_version_and_intervals_are_read_back(scripted_card: Card, write_card: Any) -> None:
+    full = scripted_card | {"judge_version": VERSION_ENTRY, "intervals": INTERVALS}
+    jsonschema.validate(full, judge_schema())
+    judge = core.load_judge(write_card(full))
+    assert {name: judge.card[name] for name in full if name != "digest"} == {
+        name: value for name, value in full.items() if name != "digest"
+    }
+    (scored,) = judge.score([Item("a", "A text.", source="A source.")], coverage=0.9)
+    (plain,) = core.load_judge(write_card(scripted_card)).score([Item("a", "A text.", source="A source.")])
+    assert isinstance(scored, Scored)
+    assert isinstance(plain, Scored)
+    assert (scored.value, plain.low) == (plain.value, None)
+    assert scored.low is not None
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("quantiles", [[0.9]], "damaged"),
+        ("least", 0, "0 < least"),
+        ("features", {}, "needs the features"),
+        ("features", {name: [0.0, 0.0, 0.25] for name in FEATURES}, "widths above 0"),
+    ],
+)
+def test_damaged_intervals_are_refused(scripted_card: Card, name: str, value: Any, words: str) -> None:
+    intervals = copy.deepcopy(INTERVALS)
+    (intervals if name == "quantiles" else intervals["expected_error"])[name] = value
+    with pytest.raises(JudgeError, match=f"intervals: .*{words}"):
+        checked(scripted_card | {"intervals": intervals}, "judge", "mine.yaml")

@@ -1,0 +1,285 @@
+"""Fused judges: their file, what scores again out of it, what is missing, and the face of a calibrated judge."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+
+from core import load_items, load_judge
+from core.data.known_texts import KnownTexts
+from core.errors import GoldenError, JudgeError, UsageError
+from core.fusion.estimators import make_estimator
+from core.judge_files.fused_file import FusedPart, fused_card
+from core.judge_files.fused_judge import FusedJudge
+from core.judge_files.judge_reading import kind_of_file, open_file
+from core.judge_files.judge_writing import yaml_text
+from core.records import Alignment, AspectLabels, GoldenSet, Item, Scale, Scored, Unscored, Verdict
+from core.repeval import Extraction, ModelSpec, describe, extract
+from core.verdicts import Verdicts
+from tests.awaiting import awaited
+
+Card = dict[str, Any]
+ITEMS = load_items(Path(__file__).parents[3] / "sample_data" / "summaries.jsonl").items[:8]
+A, B = Item("a", "A text."), Item("b", "B text.")
+GOLDEN = GoldenSet("g", "single", (A,), {"wit": AspectLabels("wit", Scale(1, 5, 1), (3.0,))})
+MATRIX = np.array([[0.0, 1.0, 2.0, 3.0], [1.0, 0.0, -1.0, -3.0]])
+"""Scores of two parts on four items, which the fusion is fitted on."""
+ESTIMATOR = make_estimator("ridge").fit(MATRIX, np.array([1.0, 2.0, 3.0, 4.5]), np.arange(4))
+MEAN = MATRIX.mean(axis=1)
+
+
+@dataclass
+class Twos:
+    """A judge that gives every item a 2, and counts its openings and closings."""
+
+    log: list[str] = field(default_factory=list)
+    marks: tuple[str, ...] = ()
+
+    def open(self, card: Mapping[str, Any]) -> Twos:
+        assert card["judge"]["spec"] == "offline"
+        self.log.append("open")
+        return self
+
+    def score(self, items: Sequence[Item]) -> Verdicts:
+        return Verdicts(Scored(item.item_id, 2.0) for item in items)
+
+    def close(self) -> None:
+        self.log.append("close")
+
+
+def part(name: str, **known: Any) -> FusedPart:
+    return FusedPart.model_validate({"name": name, "higher_is_better": True} | known)
+
+
+def card_of(*parts: FusedPart, state: Mapping[str, Any] | None = None) -> Card:
+    state = state or ESTIMATOR.state() | {"parts": [one.name for one in parts]}
+    alignment = Alignment("spearman", "sample", 0.5, 4)
+    texts = KnownTexts((), ())
+    return fused_card(GOLDEN, "wit", texts=texts, state=state, parts=parts, alignment=alignment, measured={})
+
+
+@pytest.fixture
+def fused(tmp_path: Path) -> Any:
+    """`fused(*parts)` writes a fusion of two parts and opens it again."""
+
+    def make(*parts: FusedPart, twos: Twos | None = None, said: tuple[str, ...] = ()) -> FusedJudge:
+        path = tmp_path / "fused.yaml"
+        path.write_text(yaml_text(card_of(*parts)), "utf-8")
+        return FusedJudge.of(open_file(path, "fusion").card, (twos or Twos()).open, marks=said)
+
+    return make
+
+
+def values(verdicts: Sequence[Verdict]) -> list[float]:
+    return [one.value for one in verdicts if isinstance(one, Scored)]
+
+
+def estimated(first: Sequence[float], second: Sequence[float]) -> Any:
+    return pytest.approx(ESTIMATOR.score(np.array([first, second])).tolist())
+
+
+def test_a_real_file_scores_like_its_parts_joined(fused_card: Card, write_card: Any) -> None:
+    path = write_card(fused_card, name="fused.yaml")
+    judge = load_judge(path)
+    assert isinstance(judge, FusedJudge)
+    together = judge.score(ITEMS)
+    assert [judge.score_one(item) for item in ITEMS] == [
+        Scored(one.item_id, pytest.approx(one.value, abs=1e-9)) for one in together if isinstance(one, Scored)
+    ]
+    assert awaited(judge.score_async(ITEMS)) == together
+    assert (judge.marks, judge.task.aspect, judge.task.scale) == ((), "relevance", Scale(1.0, 5.0, 1.0))
+    assert judge.score([]) == ()
+    judge.close()
+    judge.close()
+    with pytest.raises(UsageError, match="a fused judge, which holds its own judges"):
+        load_judge(path, judge="offline")
+
+
+def test_computed_parts_score_as_the_estimator_does(fused: Any, offline_card: Card) -> None:
+    judge = fused(part("overlap", assistant="overlap"), part("mine", judge=offline_card))
+    items = [Item(f"i{k}", "red blue" if k else "", "s", source="red green") for k in range(3)]
+    # "red blue" shares one of its two words with "red green"; the first item has no text and no score
+    assert values(judge.score(items)) == estimated([0.5, 0.5], [2.0, 2.0])
+    assert judge.missing == {}
+
+
+def test_the_judge_inside_stays_open_between_calls_and_says_what_it_says_once(fused: Any, offline_card: Card) -> None:
+    twos = Twos(marks=("Scored by another.",))
+    judge = fused(part("mine", judge=offline_card), part("other"), twos=twos)
+    for _ in range(3):
+        assert values(judge.score([A], metrics={"other": [1.0]})) == estimated([2.0], [1.0])
+    assert (twos.log, judge.marks) == (["open"], ("Scored by another.",))
+    judge.close()
+    assert twos.log == ["open", "close"]
+
+
+def test_lower_is_better_is_turned(fused: Any) -> None:
+    judge = fused(part("ter", higher_is_better=False), part("other"))
+    assert judge.needs == ("metric_ter", "metric_other")
+    assert values(judge.score([A, B], metrics={"ter": [0.0, 2.0], "other": [0.0, 0.0]})) == estimated([0, -2], [0, 0])
+
+
+def test_a_missing_part_is_a_mark_and_the_rest_goes_on(fused: Any, offline_card: Card) -> None:
+    judge = fused(part("mine", judge=offline_card), part("LLM · mine"), said=("Said before.",))
+    assert (judge.needs, judge.marks) == (("metric_llm_mine",), ("Said before.",))
+    assert values(judge.score([A, B])) == estimated([2, 2], [MEAN[1]] * 2)
+    assert judge.marks[1].startswith("The part LLM · mine could not be computed and counts as its mean: it needs a col")
+
+
+def test_metrics_are_one_number_an_item(fused: Any) -> None:
+    judge = fused(part("one"), part("two"))
+    with pytest.raises(GoldenError, match="1 values came for 2 items"):
+        judge.score([A, B], metrics={"one": [1.0]})
+    with pytest.raises(UsageError, match="No part of the fusion can be computed"):
+        judge.score([A, B])
+    found = judge.score([A, B], metrics={"one": [1.0, None], "two": [0.0, None]})
+    assert [type(one) for one in found] == [Scored, Unscored]
+
+
+def test_a_frame_brings_the_metrics(fused: Any) -> None:
+    frame = pd.DataFrame({"text": ["A text.", "B text."], "metric_one": [1.0, 2.0], "metric_two": [0.0, float("nan")]})
+    found = fused(part("one"), part("two")).score_frame(frame)
+    assert found["score"].tolist() == estimated([1.0, 2.0], [0.0, MEAN[1]])
+    assert found["calibrated"].isna().all()
+
+
+# ── parts read out of hidden states ──────────────────────────────────────────────────────────────────────────
+
+
+def a_scorer(**changes: Any) -> Card:
+    """A RepEval score of one cell, along the first dimension of a state of MiniLM."""
+    direction = np.zeros(384, dtype="<f4")
+    direction[0] = 1.0
+    cell = {"layer": 6, "token": "mean", "centre": 0.0, "spread": 1.0}
+    return {
+        "model": "minilm",
+        "revision": "",
+        "fingerprint": describe(ModelSpec()).fingerprint,
+        "precision": "float32",
+        "texts": "prompt",
+        "template": "{hypothesis}",
+        "criterion": "",
+        "max_tokens": 256,
+        "dim": 384,
+        "cells": [cell | {"direction": base64.b64encode(direction.tobytes()).decode()}],
+    } | changes
+
+
+@pytest.mark.slow
+def test_a_fitted_repeval_score_is_read_from_the_texts(fused: Any) -> None:
+    recipe = part("repeval", repeval=a_scorer())
+    assert recipe.requirement == "computed from the target with the embedded encoder; its directions stand in this file"
+    judge = fused(recipe, part("other"))
+    golden = GoldenSet("new", "single", (A, B), {})
+    states = extract(golden, extraction=Extraction(layers=(6,), tokens=("mean",), max_tokens=256)).values
+    found = judge.score(golden.items, metrics={"other": [0.0, 1.0]})
+    assert values(found) == estimated(states[:, 0, 0, 0].astype(np.float64), [0.0, 1.0])
+    assert judge.missing == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("change", "words"), [({"model": "/gone"}, "no model folder"), ({"fingerprint": "another"}, "has other weights")]
+)
+def test_a_repeval_score_whose_model_is_not_there_counts_as_its_mean(fused: Any, change: Card, words: str) -> None:
+    judge = fused(part("hidden", repeval=a_scorer(**change)), part("other"))
+    assert values(judge.score([A, B], metrics={"other": [0.0, 1.0]})) == estimated([MEAN[0]] * 2, [0.0, 1.0])
+    assert words in judge.missing["hidden"]
+
+
+# ── the file ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_file_says_what_each_part_needs_and_holds_no_tags() -> None:
+    overlap = part("overlap", assistant="overlap")
+    card = card_of(overlap, part("mine", judge={"judge": {"spec": "offline"}}))
+    text = yaml_text(card)
+    assert "!!" not in text
+    assert [one["needs"] for one in yaml.safe_load(text)["parts"]] == [
+        "computed from the target, source",
+        "the judge offline, which stands in this file",
+    ]
+    with pytest.raises(UsageError, match="without a recipe: mine"):
+        card_of(overlap, state=card["fusion"])
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "words"),
+    [
+        (("parts", 0, "repeval", "dim"), 10**12, "dim must be a whole number"),
+        (("parts", 0, "repeval", "cells"), [1], "cell 1 must hold names"),
+        (("parts", 0, "repeval"), "x", r"parts\[0\]\.repeval: "),
+        (("parts", 0, "name"), ["a"], r"parts\[0\]\.name: "),
+        (("fusion", "spread"), [1.0, 0.0], "spread"),
+        (("fusion", "spread"), [1.0], "spread above 0"),
+        (("fusion", "mean"), [[1.0], [2.0]], r"mean\[0\]: "),
+        (("fusion", "weights"), [1.0], "needs a weight"),
+        (("fusion", "weights"), [1.0, True], r"weights\[1\]: "),
+    ],
+)
+def test_a_damaged_part_is_refused_before_anything_is_scored(
+    tmp_path: Path, path: tuple[Any, ...], value: Any, words: str
+) -> None:
+    body = yaml.safe_load(yaml_text(card_of(part("repeval", repeval=a_scorer()), part("other"))))
+    place = body
+    for step in path[:-1]:
+        place = place[step]
+    place[path[-1]] = value
+    file = tmp_path / "f.yaml"
+    file.write_text(yaml.safe_dump(body, sort_keys=False), "utf-8")
+    with pytest.raises(JudgeError, match=words):
+        FusedJudge.of(open_file(file, "fusion", accept_edited=True).card, Twos().open)
+
+
+def test_the_judge_inside_is_checked_too(fused_card: Card, write_card: Any) -> None:
+    (inside,) = [part for part in fused_card["parts"] if "judge" in part]
+    inside["judge"]["task"]["scale"]["low"] = "one"
+    with pytest.raises(JudgeError, match=r"the part offline: task\.scale\.low: "):
+        load_judge(write_card(fused_card, name="fused.yaml"))
+
+
+@pytest.mark.parametrize("spoilt", ["", "format: concord-judge\n", "format: concord-fusion\nversion: 1\n", "\t:"])
+def test_other_files_are_refused(tmp_path: Path, spoilt: str) -> None:
+    path = tmp_path / "f.yaml"
+    path.write_text(spoilt, "utf-8")
+    with pytest.raises(JudgeError):
+        open_file(path, "fusion")
+    assert kind_of_file(tmp_path / "gone.yaml") == "judge"
+
+
+def test_an_edited_file_is_refused_or_marked(fused_card: Card, write_card: Any) -> None:
+    fused_card["fusion"]["intercept"] = 4.9
+    path = write_card(fused_card, seal=False, name="fused.yaml")
+    with pytest.raises(JudgeError, match="was changed after the export"):
+        load_judge(path)
+    (mark,) = load_judge(path, accept_edited=True).marks
+    assert "changed after its export" in mark
+
+
+def test_a_batch_of_more_in_which_no_part_can_be_computed_is_unscored(fused: Any) -> None:
+    """Alone the items would be refused; among others of a file they have no score, as in one process."""
+    judge = fused(part("first", assistant="metric_first"), part("second", assistant="metric_second"))
+    with pytest.raises(UsageError, match="No part of the fusion can be computed"):
+        judge.score([A, B])
+    verdicts = judge.score([A, B], of_more=True)
+    assert [(each.item_id, each.reason) for each in verdicts if isinstance(each, Unscored)] == [
+        ("a", "missing input"),
+        ("b", "missing input"),
+    ]
+
+
+def test_what_a_host_lacks_is_found_out_before_anything_is_scored(fused: Any) -> None:
+    twos = Twos()
+    judge = fused(part("first", assistant="metric_first"), part("second", assistant="overlap"), twos=twos)
+    assert list(judge.lacking()) == ["first"]
+    assert judge.models == ()
+    assert not judge.runs_models
+    assert judge.missing == {}

@@ -1,0 +1,164 @@
+"""Judge files off the disk: what comes back, what is refused before it can cost anything, the digest, the version."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core import load_judge
+from core.errors import JudgeError
+from core.judge_files.judge_reading import (
+    MOST_BYTES,
+    MOST_DEPTH,
+    digest_of,
+    is_as_exported,
+    read_document,
+)
+from core.judge_files.judge_writing import sealed, yaml_text
+
+BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"{chr(98 + k)}: &{chr(98 + k)} [{', '.join([f'*{chr(97 + k)}'] * 9)}]\n" for k in range(20)
+)
+
+
+def written(tmp_path: Path, data: bytes | str) -> Path:
+    path = tmp_path / "judge.yaml"
+    path.write_bytes(data if isinstance(data, bytes) else data.encode("utf-8"))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "is no judge file"),
+        ("just words", "is no judge file"),
+        ("- a\n- b", "is no judge file"),
+        ("a: [1, 2", "is not YAML"),
+        ("\t:", "is not YAML"),
+        ("a: 1\n---\nb: 2", "is not YAML"),
+        ("!!python/object/apply:os.system ['true']", "is not YAML"),
+        ("a: !!python/name:os.system", "is not YAML"),
+        (BOMB, "alias"),
+        ("base: &b {x: 1}\nother:\n  <<: *b\n", "alias"),
+        ("a: " + "[" * (MOST_DEPTH + 1) + "]" * (MOST_DEPTH + 1), "levels"),
+        ("a: " + "[" * 5_000, "levels"),
+        ('{"a": ' + "[" * 100_000, "nested too deeply|cannot be read"),
+        ('{"a": ' + "[" * 60 + "]" * 60 + "}", "nested deeper"),
+        ("a: 1\nb: 2\na: 3", "'a' stands twice"),
+        ('{"a": 1, "a": 2}', "stands twice"),
+        ("a: .nan", "a is no finite number"),
+        ("a: {b: [1, .inf]}", r"a\.b\[1\] is no finite number"),
+        ('{"a": 1e999}', "a is no finite number"),
+        (f"a: {'9' * 400}", "a is no finite number"),
+        (f"a: {'9' * 5000}", "cannot be read"),
+        ("a: !!binary aGk=", "a is a bytes"),
+        ("a: !!set {x, y}", "a is a set"),
+        ("1: x", "the key 1"),
+        ("[1, 2]: x", "judge.yaml: "),
+        ('{"a": "\\ud800"}', "half a character"),
+        ('a: "\\ud800"', "judge.yaml: "),
+        ("a: \x00", "judge.yaml: "),
+    ],
+)
+def test_what_no_judge_file_holds_is_refused(tmp_path: Path, text: str, words: str) -> None:
+    with pytest.raises(JudgeError, match=words):
+        read_document(written(tmp_path, text))
+
+
+def test_too_many_values_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("core.judge_files.judge_reading.MOST_VALUES", 50)
+    with pytest.raises(JudgeError, match="more than 50 values"):
+        read_document(written(tmp_path, "a: [" + "1, " * 60 + "]"))
+
+
+def test_what_is_no_text_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(JudgeError, match="not UTF-8 text"):
+        read_document(written(tmp_path, b"a: \xff\xfe"))
+    with pytest.raises(JudgeError, match="cannot be read"):
+        read_document(tmp_path / "gone.yaml")
+    with pytest.raises(JudgeError, match="cannot be read"):
+        read_document(tmp_path)
+
+
+def test_a_huge_file_is_refused_unread(tmp_path: Path) -> None:
+    path = tmp_path / "judge.yaml"
+    with path.open("wb") as file:
+        file.truncate(MOST_BYTES + 1)
+    with pytest.raises(JudgeError, match="larger than 16 MB"):
+        read_document(path)
+
+
+def test_dates_stay_texts_and_json_is_read_too(tmp_path: Path) -> None:
+    assert read_document(written(tmp_path, "\ufeffa: 2026-11-22\nb: 2026-11-22T10:00:00Z")) == {
+        "a": "2026-11-22",
+        "b": "2026-11-22T10:00:00Z",
+    }
+    assert read_document(written(tmp_path, ' {"a": [1, 1.5, true, null, "x"]}')) == {"a": [1, 1.5, True, None, "x"]}
+
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.floats(-1e300, 1e300) | texts,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(texts, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=120)
+@given(card=st.dictionaries(texts, values, max_size=5))
+def test_what_is_written_comes_back_and_fits_its_digest(tmp_path_factory: pytest.TempPathFactory, card: Any) -> None:
+    whole = sealed(card | {"format": "x"})
+    path = tmp_path_factory.getbasetemp() / "round.yaml"
+    path.write_text(yaml_text(whole), encoding="utf-8", newline="\n")
+    document = read_document(path)
+    assert document == whole
+    assert is_as_exported(document)
+
+
+def test_the_digest_sees_content_and_not_form(offline_card: dict[str, Any]) -> None:
+    assert is_as_exported(offline_card)
+    assert is_as_exported(json.loads(json.dumps(offline_card)))
+    assert is_as_exported(yaml.safe_load(yaml.safe_dump(offline_card, sort_keys=True)))
+    whole = copy.deepcopy(offline_card)
+    whole["task"]["scale"] = {"high": 5, "low": 1, "step": 1}  # was 1.0 to 5.0
+    assert is_as_exported(whole)
+    whole["task"]["scale"]["low"] = 0
+    assert not is_as_exported(whole)
+
+
+def test_any_one_change_breaks_the_digest(offline_card: dict[str, Any]) -> None:
+    generator, seen = random.Random(1), digest_of(offline_card)
+    for _ in range(200):
+        card = copy.deepcopy(offline_card)
+        holder: Any = card
+        while True:
+            key = generator.choice(list(holder) if isinstance(holder, dict) else range(len(holder)))
+            if not isinstance(holder[key], dict | list) or not holder[key]:
+                break
+            holder = holder[key]
+        if key == "digest":
+            continue
+        holder[key] = "something else" if generator.random() < 0.5 else 17.25
+        assert digest_of(card) != seen
+
+
+# ── versions ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("version", "words"),
+    [(4, "newer Concord. Update"), (99, "export the judge again")]
+    + [(version, f"has version {version!r}; it must be 1") for version in (0, -1, True, "2", 1.0, None)],
+)
+def test_other_versions_are_refused(offline_card: dict[str, Any], write_card: Any, version: Any, words: str) -> None:
+    path = write_card(offline_card | {"version": version})
+    with pytest.raises(JudgeError, match=words):
+        load_judge(path, accept_edited=True)

@@ -1,0 +1,219 @@
+"""judge.yaml: what it holds, that it comes back equal, that damage is told in words."""
+
+from __future__ import annotations
+
+import datetime as dt
+import errno
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pytest
+import yaml
+
+from core import CalibrationSettings, calibrate, ceiling, load_judge
+from core.api.measures import known_of
+from core.calibration.records import Calibration
+from core.data import load_golden
+from core.errors import ConcordError, JudgeError
+from core.judge_files import final_verdicts, judge_card, judge_schema, judge_yaml, read_card, read_verdicts, write_run
+from core.judge_files.judge_reading import is_as_exported
+from core.judge_files.judge_writing import label_warnings, parser_of, prompts_of
+from core.judging.parse import PARSER
+from core.records import AspectLabels, GoldenSet, Rating, Scale, Scored
+from core.review.judge_versions import Evidence, JudgeVersion, VersionDecided, VersionMade, VersionState
+from core.version import VERSION
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(scope="module")
+def golden() -> GoldenSet:
+    return load_golden(ROOT / "sample_data" / "summaries.jsonl")
+
+
+@pytest.fixture(scope="module")
+def calibrated(golden: GoldenSet) -> Calibration:
+    return calibrate(golden, "relevance", settings=CalibrationSettings(preset="quick", resamples=50))
+
+
+def test_file_holds_what_trust_needs(calibrated: Calibration) -> None:
+    card = yaml.safe_load(judge_yaml(calibrated))
+    assert card["format"] == "concord-judge"
+    assert card["golden"]["digest"] == calibrated.golden_digest
+    for side in ("calibration", "held_out"):
+        told = card["alignment"][side]
+        assert told["statistic"] == "spearman"
+        assert told["level"] == "sample"
+        assert told["n"] > 0
+        assert told["interval"][0] <= told["value"] <= told["interval"][1]
+    assert [one["text"] for one in card["criteria"]] == [criteria.text for criteria in calibrated.chosen]
+    assert "not a language model" in card["judge"]["notice"]
+
+
+def test_it_says_what_wrote_it_and_how_it_is_asked(calibrated: Calibration) -> None:
+    card = judge_card(calibrated)
+    assert (card["version"], card["concord"]) == (1, VERSION)
+    assert is_as_exported(card)
+    assert (card["prompts"], card["parser"]) == ({}, None)
+    assert (card["ceiling"], card["held_out_opened"], "needs" in card["task"]) == (None, None, False)
+    scripted = calibrated.judge_state | {"spec": "scripted", "sampling": {"prompt": "score_rate_explain.v1"}}
+    asked = judge_card(replace(calibrated, judge_state=scripted))
+    assert (asked["prompts"], asked["parser"]) == ({"score": "score_rate_explain.v1"}, PARSER)
+
+
+def test_what_is_known_beside_the_calibration_stands_in_it(calibrated: Calibration, golden: GoldenSet) -> None:
+    known = known_of(golden, calibrated)
+    card = judge_card(calibrated, **known, held_out_opened=4, people={"edits": 2})
+    told = ceiling(golden, "relevance", statistic="spearman", level="sample").leave_one_out.alignment
+    assert card["ceiling"] == told.as_json()
+    assert card["task"]["needs"] == ["target", "source"]
+    with_references = replace(golden, items=tuple(replace(item, references=("One.",)) for item in golden.items))
+    assert known_of(with_references, calibrated)["needs"] == ("target", "source")
+    state = calibrated.judge_state | {"spec": "openai:m"}
+    asked = replace(calibrated, judge_state=state)
+    assert known_of(with_references, asked)["needs"] == ("target", "source")
+    asked = replace(calibrated, judge_state=state | {"sampling": {"references": True}})
+    assert known_of(with_references, asked)["needs"] == ("target", "source", "references")
+    assert (card["held_out_opened"], card["people"]) == (4, {"edits": 2})
+    jsonschema.validate(card, judge_schema())
+
+
+def test_without_single_ratings_the_ceiling_is_unknown_and_the_file_says_so(
+    calibrated: Calibration, golden: GoldenSet
+) -> None:
+    card = judge_card(calibrated, **known_of(replace(golden, ratings=()), calibrated))
+    assert card["ceiling"] is None
+    assert any("holds no ratings by several people" in warning for warning in card["warnings"])
+
+
+def test_skewed_labels_are_a_warning(golden: GoldenSet) -> None:
+    def skewed(n_equal: int) -> list[str]:
+        values = tuple(5.0 if k < n_equal else 2.0 for k in range(20))
+        labels = {"wit": AspectLabels("wit", Scale(1, 5, 1), values)}
+        ratings = tuple(Rating(item.item_id, who, "wit", 3.0) for item in golden.items[:20] for who in "ab")
+        return label_warnings(replace(golden, items=golden.items[:20], aspects=labels, ratings=ratings), "wit")
+
+    assert skewed(14) == []  # 14 of 20 are 70 %
+    assert skewed(15) == ["The labels are skewed: 75 % of 20 are 5. The alignment rests on the few others."]
+    assert skewed(20) == []  # all equal: a calibration refuses such labels
+
+
+def test_a_key_in_the_environment_does_not_leave(calibrated: Calibration, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "no-usual-form-of-a-key")
+    assert "no-usual-form-of-a-key" not in judge_yaml(calibrated)
+
+
+def signed(calibrated: Calibration, *states: VersionState) -> JudgeVersion:
+    """The third version, which came into these states one after the other."""
+    at = dt.datetime(2026, 11, 21, 12, tzinfo=dt.UTC)
+    evidence = Evidence("r1", "held-out", calibrated.held_out)
+    ids = tuple(criteria.criteria_id for criteria in calibrated.chosen)
+    made = VersionMade("r1", ids, "edit", 2, "shorter", subject="relevance", actor="Bo", at=at)
+    decisions = [
+        VersionDecided(3, state, "good: #1", evidence if state == "approved" else None, actor="Ann <b>", at=at)
+        for state in states
+    ]
+    return JudgeVersion(3, states[-1] if states else "proposed", made, (), tuple(decisions))
+
+
+def test_the_approval_goes_into_the_file(calibrated: Calibration, tmp_path: Path) -> None:
+    path = tmp_path / "judge.yaml"
+    path.write_text(judge_yaml(calibrated, version=signed(calibrated, "approved", "current")), encoding="utf-8")
+    card = read_card(path)
+    assert card["approved"] is True
+    assert not any("approved" in warning for warning in card["warnings"])
+    decision = {"by": "Ann <b>", "at": "2026-11-21T12:00:00+00:00", "state": "approved", "reason": "good: #1"}
+    evidence = {"run": "r1", "side": "held-out", "alignment": calibrated.held_out.as_json()}
+    first, *others = card["approvals"]
+    assert first == decision | {"criteria": calibrated.chosen[0].criteria_id, "evidence": evidence}
+    assert len(others) == len(calibrated.chosen) - 1
+    version = card["judge_version"]
+    assert (version["number"], version["state"], version["author"], version["note"]) == (3, "current", "Bo", "shorter")
+    assert version["parent"].startswith("v2-")
+    assert version["approvals"][0] == decision | {"evidence": evidence}
+    assert [decided["state"] for decided in version["approvals"]] == ["approved", "current"]
+    assert load_judge(path).marks == ()
+
+
+def test_a_version_whose_approval_was_withdrawn_is_unapproved(calibrated: Calibration) -> None:
+    card = yaml.safe_load(judge_yaml(calibrated, version=signed(calibrated, "approved", "proposed")))
+    assert card["approved"] is False
+    assert {approval["state"] for approval in card["approvals"]} == {"proposed"}
+    assert any("Nobody has approved this judge (version 3 is proposed)" in warning for warning in card["warnings"])
+
+
+def test_without_a_project_nobody_has_approved_it_and_the_file_says_so(
+    calibrated: Calibration, golden: GoldenSet, tmp_path: Path
+) -> None:
+    write_run(tmp_path, calibrated, final_verdicts(calibrated, golden), 1.0)
+    card = read_card(tmp_path / "judge.yaml")
+    assert card["approved"] is False
+    assert {
+        (approval["state"], approval["by"], approval["at"], approval["evidence"]) for approval in card["approvals"]
+    } == {("draft", "", None, None)}
+    assert any("Nobody has approved" in warning for warning in card["warnings"])
+
+
+def test_loaded_judge_scores_as_the_run_did(calibrated: Calibration, golden: GoldenSet, tmp_path: Path) -> None:
+    path = tmp_path / "judge.yaml"
+    path.write_text(judge_yaml(calibrated), encoding="utf-8")
+    by_id = {item.item_id: item for item in golden.items}
+    verdicts = load_judge(path).score([by_id[item_id] for item_id in calibrated.scores.item_ids])
+    values = [verdict.value if isinstance(verdict, Scored) else np.nan for verdict in verdicts]
+    np.testing.assert_allclose(values, calibrated.scores.values[0], atol=1e-12)
+
+
+def test_human_scale_keeps_ranks(calibrated: Calibration, golden: GoldenSet) -> None:
+    verdicts = [v for v in final_verdicts(calibrated, golden) if isinstance(v, Scored)]
+    values = np.array([v.value for v in verdicts])
+    mapped = np.array([v.calibrated for v in verdicts], dtype=float)
+    order = np.argsort(values)
+    assert (np.diff(mapped[order])[np.diff(values[order]) > 0] > 0).all()
+    scale = calibrated.task.scale
+    assert ((mapped > scale.low) & (mapped < scale.high)).all()
+
+
+def test_run_files(calibrated: Calibration, golden: GoldenSet, tmp_path: Path) -> None:
+    body = write_run(tmp_path / "out", calibrated, final_verdicts(calibrated, golden), 1.0)
+    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [
+        "candidates.jsonl",
+        "judge.yaml",
+        "summary.json",
+        "verdicts.jsonl",
+    ]
+    table = read_verdicts(tmp_path / "out" / "verdicts.jsonl")
+    assert [verdict.item_id for verdict in table] == list(calibrated.scores.item_ids)
+    held_out = {golden.items[p].item_id for p in calibrated.split.held_out}
+    assert set(body["held_out_items"]) == held_out
+
+
+def test_a_full_disk_keeps_the_old_judge(
+    calibrated: Calibration, golden: GoldenSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_run(tmp_path, calibrated, final_verdicts(calibrated, golden), 1.0)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(ConcordError, match=r"judge\.yaml: the disk is full; nothing was changed"):
+        write_run(tmp_path, replace(calibrated, calls=7), final_verdicts(calibrated, golden), 1.0)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    monkeypatch.undo()
+    load_judge(tmp_path / "judge.yaml")
+
+
+def test_what_could_not_be_read_again_is_not_written(calibrated: Calibration) -> None:
+    with pytest.raises(JudgeError, match="this judge cannot be written: held_out_opened"):
+        judge_card(calibrated, held_out_opened=-1)
+
+
+def test_prompts_and_parser_follow_from_the_judge(offline_card: Any, scripted_card: Any) -> None:
+    assert (prompts_of(offline_card["judge"]), parser_of(offline_card["judge"])) == ({}, None)
+    prompts = {"score": "score_rate_explain.v1", "draft": "draft.v1", "refine": "refine.v1"}
+    assert prompts_of(scripted_card["judge"]) == prompts
+    assert parser_of(scripted_card["judge"]) == PARSER

@@ -1,0 +1,273 @@
+"""Verdict files in, replies files → ratings files: faulty rows name their place, unscored is never 0."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.data.verdict_files import Reply
+from core.data.verdict_files.recording import HEAD_ROWS
+from core.data.verdict_files.scored import read_scored
+from core.errors import GoldenError, UsageError
+from core.judge_files import read_verdicts, verdict_row
+from core.judge_files.verdict_files import ItemReadings, Parser, read_replies_file, reader
+from core.records import Scale, Scored, Unscored
+
+FIVE = Scale(1, 5)
+BATCH: list[dict[str, Any]] = [
+    {"custom_id": item_id, "response": {"body": {"choices": [{"message": {"content": text}} for text in texts]}}}
+    for item_id, texts in (("a", ("Score: 2", "Score: 4")), ("7", ("Score: 1",)))
+]
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def test_scores_and_unscored(tmp_path: Path) -> None:
+    rows = [verdict_row(Scored("a", 3.25)), verdict_row(Unscored("b", "refused", raw=("no",)))]
+    table = read_verdicts(write(tmp_path / "v.jsonl", rows))
+    assert [v.item_id for v in table] == ["a", "b"]
+    assert table.by_id["a"] == Scored("a", 3.25)
+    assert len(table.unscored) == 1
+    assert [str(v) for v in table.aligned(["b", "a", "none"])] == ["nan", "3.25", "nan"]
+
+
+def test_the_score_of_each_order_comes_back_where_it_is_that_of_the_verdict(tmp_path: Path) -> None:
+    rows = [verdict_row(Scored("a", 2.25, turned=3.0)), verdict_row(Scored("b", 1.5, turned=1.5))]
+    table = read_verdicts(write(tmp_path / "v.jsonl", [*rows, verdict_row(Unscored("c", "empty"))]))
+    assert table.turned_aligned(["b", "c", "a"]) == pytest.approx([1.5, float("nan"), 3.0], nan_ok=True)
+    changed = read_verdicts(write(tmp_path / "w.jsonl", [{**rows[0], "score": 3.0}]))
+    assert changed.turned is None
+    assert changed.by_id["a"] == Scored("a", 3.0)
+
+
+def test_of_several_aspects_only_the_rows_of_one_count_in_any_script(tmp_path: Path) -> None:
+    """The same item on two aspects, with the same mean of both orders: each keeps its own score the other way round."""
+    rows = [
+        verdict_row(Scored("p", 3.0, turned=turned)) | {"aspect": aspect}
+        for aspect, turned in (("连贯性", 2.0), ("流畅性", 5.0), ("Factual accuracy", 1.0))
+    ]
+    file = write(tmp_path / "v.jsonl", rows)
+    assert read_verdicts(file, aspect="连贯性").turned == pytest.approx([2.0])
+    assert read_verdicts(file, aspect="流畅性").turned == pytest.approx([5.0])
+    assert read_verdicts(file, aspect="factual_accuracy").turned == pytest.approx([1.0])
+    plain = read_scored(write(tmp_path / "plain.jsonl", [row | {"score": k} for k, row in enumerate(rows)]), "流畅性")
+    assert plain is not None
+    assert plain.scores.tolist() == [1.0]
+    with pytest.raises(GoldenError, match="no row is about 'fluency': the column 'aspect' names Factual accuracy, 流"):
+        read_verdicts(file, aspect="fluency")
+
+
+def test_any_id_of_a_golden_set_is_taken_and_nan_is_unscored(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "v.jsonl", [{"item_id": "a\u00a0b", "score": 2}, {"item_id": "c\nd", "score": float("nan")}]
+    )
+    assert list(read_verdicts(path)) == [Scored("a\u00a0b", 2.0), Unscored("c\nd", "no verdict")]
+
+
+def test_csv(tmp_path: Path) -> None:
+    path = tmp_path / "v.csv"
+    path.write_text("item_id,score,note\na,2.5,x\nb,,y\n", encoding="utf-8")
+    table = read_verdicts(path)
+    assert table.by_id["a"] == Scored("a", 2.5)
+    assert len(table.unscored) == 1
+
+
+def test_replies_are_averaged_over_the_readable_ones(tmp_path: Path) -> None:
+    rows = [
+        {"item_id": "a", "responses": ["Rating: 2", "Rating: 4", "I cannot say."]},
+        {"item_id": "b", "responses": []},
+    ]
+    table = read_verdicts(write(tmp_path / "r.jsonl", rows), FIVE, "coherence")
+    first, second = table
+    assert isinstance(first, Scored)
+    assert (first.value, first.n_read, first.n_unread) == (3.0, 2, 1)  # (2 + 4) / 2; the unreadable one is no 0
+    assert first.raw == ("Rating: 2", "Rating: 4", "I cannot say.")
+    assert second == Unscored("b", "empty")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("r.jsonl", '{"item_id": "a", "responses": [null, "Score: 4", {"content": "Score: 2"}]}\n'),
+        ("r.csv", 'item_id,responses\na,"[null, ""Score: 4"", {""content"": ""Score: 2""}]"\n'),
+    ],
+)
+def test_a_null_reply_is_an_empty_one_in_every_format(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    (verdict,) = read_verdicts(tmp_path / name, Scale(1, 5))
+    assert verdict == Scored("a", 3.0, raw=("", "Score: 4", "Score: 2"), n_read=2, n_unread=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("r.jsonl", '{"id": "a", "response": ["Score: 2", "Score: 4"]}\n{"id": 7.0, "response": "Score: 1"}\n'),
+        ("r.csv", "id,seed,reply\na,1,Score: 2\na,2,Score: 4\n7,1,Score: 1\n"),
+        ("r.jsonl", "".join(json.dumps(batch) + "\n" for batch in BATCH)),
+    ],
+)
+def test_usual_other_names_and_exports_of_endpoints_are_read(tmp_path: Path, name: str, text: str) -> None:
+    """By hand: a has 2 and 4, mean 3; 7 has 1."""
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    assert [(v.item_id, v.value) for v in read_verdicts(tmp_path / name, FIVE) if isinstance(v, Scored)] == [
+        ("a", 3.0),
+        ("7", 1.0),
+    ]
+    assert read_replies_file(tmp_path / name, FIVE)["n_read"] == 3
+
+
+def test_of_replies_and_scores_the_documented_names_count(tmp_path: Path) -> None:
+    """A column named after the aspect, or one that may hold what was judged, never replaces `score`."""
+    rows = [{"item_id": "a", "score": 4, "coherence": 2, "response": "The judged text.", "criterion": "wit"}]
+    assert list(read_verdicts(write(tmp_path / "s.jsonl", rows), FIVE, "coherence")) == [Scored("a", 4.0)]
+    rows = [{"item_id": "a", "rating": 4, "responses": ["Score: 2"]}, {"item_id": "b", "rating": 5}]
+    values = [v.value for v in read_verdicts(write(tmp_path / "b.jsonl", rows), FIVE) if isinstance(v, Scored)]
+    assert values == [2.0, 5.0]
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ([{"item_id": "a", "score": 1}, {"item_id": "a", "score": 2}], "row 2: item 'a' stands twice"),
+        ([{"item_id": "a", "score": "good"}], "row 1: 'good' is no number"),
+        ([{"score": 1}], "row 1: there is no item_id"),
+        ([{"item_id": "a", "score": 1}, {"score": 1}], "row 2, column 'item_id'"),
+        ([{"item_id": "a", "score": "1,234"}], "row 1: 1,234 can mean 1.234 or 1234: write it with a decimal point"),
+        ([{"item_id": "a", "words": 1}], "row 1: neither a 'score' nor 'responses'"),
+        ([{"item_id": "a", "responses": {"x": 1}}], "row 1: neither a 'score' nor 'responses'"),
+    ],
+)
+def test_bad_rows_name_their_place(tmp_path: Path, rows: list[dict[str, Any]], words: str) -> None:
+    with pytest.raises(GoldenError, match=words):
+        read_verdicts(write(tmp_path / "v.jsonl", rows), FIVE)
+
+
+# ── replies → ratings ────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def replies(tmp_path: Path) -> Path:
+    rows = [
+        {"item_id": "a", "responses": ["Score: 4", "Score: 2,5", "7"]},
+        {"item_id": "b", "responses": ["", "I am unable to rate this.", None]},
+        {"item_id": 3, "responses": ["The text is fine."], "more": 1},
+        {"item_id": "d", "responses": []},
+    ]
+    return write(tmp_path / "replies.jsonl", rows)
+
+
+def test_counts_and_lines(replies: Path, tmp_path: Path) -> None:
+    out = tmp_path / "new" / "ratings.jsonl"
+    assert read_replies_file(replies, FIVE, "concord", out) == {
+        "n_items": 4,
+        "n_replies": 7,
+        "n_read": 2,
+        "n_unread": 5,
+        "reasons": {"empty": 2, "out of range": 1, "refused": 1, "no verdict": 1},
+    }
+    assert [json.loads(line) for line in out.read_text("utf-8").splitlines()] == [
+        {"item_id": "a", "score": 3.25, "n_read": 2, "n_unread": 1, "unread": ["out of range"]},
+        {"item_id": "b", "score": None, "n_read": 0, "n_unread": 3, "unread": ["empty", "refused", "empty"]},
+        {"item_id": "3", "score": None, "n_read": 0, "n_unread": 1, "unread": ["no verdict"]},
+        {"item_id": "d", "score": None, "n_read": 0, "n_unread": 0, "unread": []},
+    ]
+
+
+def test_a_gzip_file_is_read_alike_and_nothing_is_written_without_out(replies: Path, tmp_path: Path) -> None:
+    packed = tmp_path / "packed.jsonl.gz"
+    packed.write_bytes(gzip.compress(replies.read_bytes(), mtime=0))
+    before = sorted(tmp_path.iterdir())
+    assert read_replies_file(packed, FIVE) == read_replies_file(replies, FIVE)
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_the_papers_parser_takes_the_first_digit_after_the_last_label(tmp_path: Path) -> None:
+    """By hand from METHODS §2: 2.5 → 2; "1-3" dropped, so 1987 → 1; "three" is no digit; the last "Rating:" counts."""
+    texts = ["2.5", "On 1-3: in 1987", "three", "Rating: 1\nRATING: 3", "Rating:", " "]
+    path = write(tmp_path / "paper.jsonl", [{"item_id": str(n), "responses": [text]} for n, text in enumerate(texts)])
+    out = tmp_path / "out.jsonl"
+    counts = read_replies_file(path, Scale(1, 3), "paper", out)
+    scores = [json.loads(line)["score"] for line in out.read_text("utf-8").splitlines()]
+    assert scores == [2.0, 1.0, None, 3.0, None, None]
+    assert counts["reasons"] == {"no verdict": 2, "empty": 1}
+
+
+def test_letters_and_aspect_reach_the_reader(tmp_path: Path) -> None:
+    rows = [{"item_id": "a", "responses": ["Grade: B", "wit: 3 (2 jokes)"]}]
+    path = write(tmp_path / "replies.jsonl", rows)
+    assert read_replies_file(path, FIVE, aspect="wit", letters=True)["n_read"] == 2
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"item_id": "a", "responses": ["4"]', "row 2: Line 2 is not JSON"),
+        ('["4"]', "row 2: Line 2 must be a JSON object"),
+        ('{"responses": ["4"]}', "item_id"),
+        ('{"item_id": " ", "responses": ["4"]}', "item_id"),
+        ('{"item_id": true, "responses": ["4"]}', "item_id"),
+        ('{"item_id": "\\ud800", "responses": ["4"]}', "cannot be shown"),
+        ('{"item_id": "first", "responses": ["4"]}', "stands twice"),
+        ('{"item_id": "a", "score": 4}', "list of texts"),
+        ("[" * 5_000, "not JSON"),
+    ],
+)
+def test_an_unusable_line_is_named_and_nothing_is_written(tmp_path: Path, line: str, message: str) -> None:
+    path, out = tmp_path / "replies.jsonl", tmp_path / "out.jsonl"
+    path.write_text('{"item_id": "first", "responses": ["4"]}\n' + line + "\n", encoding="utf-8")
+    with pytest.raises(GoldenError, match=message):
+        read_replies_file(path, FIVE, out=out)
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("content", [None, b"", b"\n \n", b"\xff\xfe\xff", b"\x1f\x8bbroken"])
+def test_a_file_without_rows_is_refused(tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "replies.jsonl"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(GoldenError, match=r"replies\.jsonl"):
+        read_replies_file(path, FIVE)
+
+
+def test_an_unknown_parser_is_refused(replies: Path) -> None:
+    with pytest.raises(UsageError, match="concord or paper"):
+        read_replies_file(replies, FIVE, "best")  # type: ignore[arg-type]
+
+
+@given(st.lists(st.one_of(st.integers(1, 5).map(str), st.just("no number"), st.just("")), max_size=20))
+def test_every_reply_is_counted_once(replies: list[str]) -> None:
+    readings = [reader("concord", FIVE)(Reply(text)) for text in replies]
+    read = ItemReadings.of("a", [r.reason if r.value is None else r.value for r in readings])
+    numbers = [int(reply) for reply in replies if reply.isdigit()]
+    assert read.n_read + len(read.unread) == len(replies)
+    assert read.score == (pytest.approx(sum(numbers) / len(numbers)) if numbers else None)
+
+
+def test_an_encoding_is_not_guessed(tmp_path: Path) -> None:
+    path = tmp_path / "replies.jsonl"
+    path.write_bytes('{"item_id": "é", "responses": ["4"]}\n'.encode("cp1252"))
+    with pytest.raises(GoldenError, match="not UTF-8"):
+        read_replies_file(path, FIVE)
+
+
+@pytest.mark.parametrize("parser", ["concord", "paper"])
+def test_a_request_that_failed_is_told_whatever_the_parser(tmp_path: Path, parser: Parser) -> None:
+    failed = {"custom_id": "b", "response": None, "error": {"message": "4 requests were lost"}}
+    counts = read_replies_file(write(tmp_path / "batch.jsonl", [*BATCH[:1], failed]), FIVE, parser)
+    assert (counts["n_read"], counts["reasons"]) == (2, {"provider error": 1})
+
+
+def test_a_long_file_is_read_to_its_end(tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = [{"id": str(n), "reply": "4"} for n in range(HEAD_ROWS + 1)]
+    assert read_replies_file(write(tmp_path / "long.jsonl", rows), FIVE)["n_read"] == HEAD_ROWS + 1
+    with pytest.raises(GoldenError, match=f"row {HEAD_ROWS + 2}: item '0' stands twice"):
+        read_replies_file(write(tmp_path / "long.jsonl", [*rows, rows[0]]), FIVE)
