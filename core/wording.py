@@ -9,6 +9,23 @@ from difflib import SequenceMatcher
 from pathlib import PurePath
 from typing import Literal
 
+VERSION_STATES: dict[str, str] = {
+    "draft": "not measured yet",
+    "proposed": "waits for sign-off",
+    "approved": "approved",
+    "current": "current",
+    "retired": "retired",
+}
+"""What a state is called where people read of it."""
+VERSION_ORIGINS: dict[str, str] = {
+    "calibration": "proposed by a calibration",
+    "edit": "made of an edit",
+    "proposal": "made of an accepted proposal",
+    "merge": "made of merged criteria",
+    "review": "decided in a review",
+    "criteria": "made of chosen criteria",
+}
+
 Change = Literal["same", "removed", "added"]
 
 _TOKEN = re.compile(r"\n+|[^\S\n]+|\w+|[^\w\s]+")

@@ -5,8 +5,8 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError
 from core.project_records import GoldenSummary
+from core.projects.judge_line import JudgeVersion
 from core.projects.overview import Overview
-from core.review.judge_versions import JudgeVersion
 from pages.components import chosen, judge_view, overview_view, state
 from pages.components.page import Opened, finding, open_page, stop_with
 

@@ -7,7 +7,7 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError
 from core.project_records import CriteriaEntry
-from core.review.criteria import Review
+from core.projects.criteria import Review
 from pages.components import (
     criteria_edit,
     criteria_effect,

@@ -30,13 +30,13 @@ from core.files import write_text
 from core.judging.styles import MODEL_WRITES, Asking
 from core.project_records import CriteriaEntry, GoldenSummary, JudgeEntry, ProjectSummary, Run
 from core.projects.calibration import CalibrationRequest
+from core.projects.judge_line import JudgeLine
 from core.projects.more_verdicts import SentVerdicts
 from core.projects.transfer import Exported
 from core.records import GoldenSet
 from core.report.facts import Report
 from core.report.page import appendix_page, html_page, markdown_page
 from core.report.rows import figures_csv
-from core.review.judge_versions import JudgeLine
 from core.settings import Settings
 from core.store.store import Store
 

@@ -26,19 +26,18 @@ from core.projects.analyses import AblationRequest, RecheckRequest
 from core.projects.calibration import CalibrationRequest
 from core.projects.demo import DEMO_NAME
 from core.projects.items import ItemScore
+from core.projects.judge_line import VersionState
 from core.projects.judges import MetricsRequest
 from core.projects.kinds import do_run
+from core.projects.labelling import LabelAspect, PassRequest
 from core.projects.repeval import RepEvalRequest
 from core.projects.rescore import RescoreRequest
 from core.projects.review import Choice, Point, Verdict
 from core.projects.rounds import RoundRequest
+from core.projects.triage import TriageVerdict
 from core.records import GoldenSet, Scale
 from core.repeval.records import RepEvalSettings
 from core.repeval.states import Extraction
-from core.review.judge_versions import VersionState
-from core.review.passes import PassRequest
-from core.review.plan import LabelAspect
-from core.review.triage import TriageVerdict
 from core.settings import Settings
 from core.store.store import Store
 

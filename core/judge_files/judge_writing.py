@@ -16,7 +16,7 @@ import datetime as dt
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
 import yaml
@@ -26,10 +26,12 @@ from core.judge_files.judge_reading import FORMATS, VERSION, Kind, checked, dige
 from core.judging.base import ITEM_PARTS
 from core.judging.parse import PARSER
 from core.records import Alignment, Criteria, GoldenSet, content_digest
-from core.review.judge_versions import ORIGINS, Evidence, JudgeVersion, VersionDecided
 from core.secret_values import hide
 from core.version import VERSION as CONCORD
-from core.wording import percent
+from core.wording import VERSION_ORIGINS, percent
+
+if TYPE_CHECKING:
+    from core.projects.judge_line import Evidence, JudgeVersion, VersionDecided
 
 NOTE = (
     "A judge calibrated with Concord. Criteria belong to the data they were calibrated on: on other data check the "
@@ -207,7 +209,7 @@ def version_entry(version: JudgeVersion) -> dict[str, Any]:
         "state": version.state,
         "parent": version_id(version.aspect, version.made.parent) if version.made.parent else None,
         "author": version.made.actor,
-        "note": version.made.note or ORIGINS[version.made.origin],
+        "note": version.made.note or VERSION_ORIGINS[version.made.origin],
         "approvals": [
             {
                 **{"by": decision.actor, "at": _when(decision), "state": decision.state, "reason": decision.reason},

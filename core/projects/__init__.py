@@ -88,16 +88,11 @@ from core.projects.judges import (
 from core.projects.judges_shown import as_compared, calibration_behind, judges_shown
 from core.projects.kinds import ask_again, list_runs, run_view
 from core.projects.labelling import (
-    earlier_labels,
     get_pass,
     join_pass,
-    label_planning,
     list_passes,
-    others_said,
-    planning_curve,
     save_comment,
     save_label,
-    start_pass,
     still_rating,
     stop_rating,
     team_progress,
@@ -110,6 +105,7 @@ from core.projects.pass_results import (
     agreement_over,
     decisions,
     freeze_labels,
+    others_said,
     pass_summary,
     passes_to_merge,
     picked_labels,
@@ -118,6 +114,7 @@ from core.projects.pass_results import (
     replaced_labels,
     seen_labels,
 )
+from core.projects.pass_setup import earlier_labels, label_planning, planning_curve, start_pass
 from core.projects.project_list import (
     add_golden,
     add_sample,

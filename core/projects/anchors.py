@@ -2,16 +2,125 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
 from core.errors import UsageError
-from core.projects.labelling import get_pass
+from core.projects.labelling import LabelsFrozen, get_pass
 from core.projects.roles import requires
-from core.review.anchors import Anchor, Anchors, AnchorsSet, anchors_from
-from core.review.highlights import Highlighted, Span, find_span, highlights_from, with_span
-from core.review.passes import LabelsFrozen
+from core.store.log import Entry
 from core.store.store import Store
+
+LONGEST_ANCHOR = 200
+MOST_ANCHORS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """A level of the scale and what it stands for."""
+
+    value: float
+    text: str
+
+
+@dataclass(frozen=True)
+class AnchorsSet(Entry):
+    """The anchors of an aspect of a golden set, the subject, as a person wrote them; the newest entry counts."""
+
+    kind = "anchors"
+    does = "wrote what the levels of the scale mean"
+    aspect: str
+    anchors: tuple[Anchor, ...]
+
+    def __post_init__(self) -> None:
+        values = [anchor.value for anchor in self.anchors]
+        if len(values) > MOST_ANCHORS or len({*values}) < len(values) or not all(map(math.isfinite, values)):
+            raise UsageError(f"A scale has at most {MOST_ANCHORS} anchors, each for a level of its own.")
+        longest = max((len(anchor.text) for anchor in self.anchors), default=0)
+        if longest > LONGEST_ANCHOR:
+            raise UsageError(f"An anchor may have {LONGEST_ANCHOR} characters; one of these has {longest:,}.")
+
+
+@dataclass(frozen=True, slots=True)
+class Anchors:
+    """The anchors of one aspect, level → text; `number` is that of the entry which set them, 0 for none yet."""
+
+    texts: Mapping[float, str]
+    number: int = 0
+    actor: str = ""
+
+
+def anchors_from(entries: Iterable[AnchorsSet], aspect: str) -> Anchors:
+    """What the entries about one golden set, oldest first, add up to for an aspect.
+
+    `number` is that of the newest entry about the golden set: whoever writes holds it against what came since.
+    """
+    now, number = Anchors({}), 0
+    for entry in entries:
+        number = entry.number
+        if entry.aspect == aspect:
+            now = Anchors({anchor.value: anchor.text for anchor in entry.anchors if anchor.text}, 0, entry.actor)
+    return Anchors(now.texts, number, now.actor)
+
+
+MOST_SPANS, LONGEST_SPAN = 50, 2_000
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Span:
+    """Words of the judged text: `text[start:end] == words`, counted in characters."""
+
+    start: int
+    end: int
+    words: str
+
+    def __post_init__(self) -> None:
+        if self.start < 0 or not 0 < self.end - self.start <= LONGEST_SPAN or len(self.words) != self.end - self.start:
+            raise UsageError(f"A highlight is of 1 to {LONGEST_SPAN:,} characters of the text.")
+
+
+@dataclass(frozen=True)
+class Highlighted(Entry):
+    """All that a rater, the actor, has marked in an item of a pass, the subject; their newest entry counts."""
+
+    kind = "highlights"
+    does = "marked words of an item"
+    item_id: str
+    spans: tuple[Span, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.spans) > MOST_SPANS:
+            raise UsageError(f"An item may have {MOST_SPANS} highlights of one person; these are {len(self.spans)}.")
+
+
+def find_span(text: str, words: str, near: int) -> Span:
+    """The place of `words` in `text` that begins nearest to `near`.  UsageError where they do not stand there."""
+    if not words.strip():
+        raise UsageError("Select words of the text first, then mark them.")
+    if len(words) > LONGEST_SPAN:
+        raise UsageError(
+            f"A highlight is of 1 to {LONGEST_SPAN:,} characters of the text; this one has {len(words):,}."
+        )
+    starts, at = [], text.find(words)
+    while at >= 0:
+        starts.append(at)
+        at = text.find(words, at + 1)
+    if not starts:
+        raise UsageError("These words do not stand in the text. Select words of the judged text alone.")
+    start = min(starts, key=lambda start: abs(start - near))
+    return Span(start, start + len(words), words)
+
+
+def with_span(spans: Iterable[Span], new: Span) -> tuple[Span, ...]:
+    """In the order of the text; what lies within the new one, or is the same, goes."""
+    kept = [span for span in spans if not (new.start <= span.start and span.end <= new.end)]
+    return tuple(sorted([*kept, new]))
+
+
+def highlights_from(entries: Iterable[Highlighted]) -> dict[tuple[str, str], tuple[Span, ...]]:
+    """(rater, item id) → what they have marked, from the entries of one pass, oldest first."""
+    return {(entry.actor, entry.item_id): entry.spans for entry in entries}
 
 
 def get_anchors(store: Store, project_id: str, golden_id: str, aspect: str) -> Anchors:

@@ -33,13 +33,12 @@ from pydantic_core import core_schema as schemas
 
 from core.errors import ArchiveError, UsageError
 from core.people import ROLES
+from core.projects.criteria import Comment, CommentSettled
 from core.records import Alignment, Criteria, GoldenSet, ItemKind, JudgeScores, Usage
-from core.review import KINDS
-from core.review.criteria import Comment, CommentSettled
-from core.review.log import IMPORTED, Action
 from core.store.codec import NUMBER, Checked, read
 from core.store.judges import CriteriaBody
 from core.store.layout import LAYOUT, Column, Row, decode, json_text
+from core.store.log import IMPORTED, KINDS, Action
 from core.store.projects import GoldenBody, RatingColumns, golden_row, item_rows, rebuilt
 from core.store.results import Reasons
 from core.store.schema import HEAD

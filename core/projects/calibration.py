@@ -11,13 +11,12 @@ from core.calibration.settings import CalibrationSettings
 from core.errors import JobError
 from core.judging.styles import Asking
 from core.project_records import JUDGES, WITH_RESULT, CriteriaAlignment, Run
-from core.projects.criteria import list_criteria
+from core.projects.criteria import Comment, list_criteria
 from core.projects.judge_line import as_claimed, final_turned, final_values, judge_line, propose, version_asked
 from core.projects.project_list import require_aspect
 from core.projects.roles import requires
 from core.projects.runs import JudgeState, RunWork, judge_run, list_held_out_accesses, load_calibration, start_run
 from core.records import GoldenSet, JudgeScores, Scale, ScoreMatrix, Split, Task
-from core.review.criteria import Comment
 from core.settings import Settings
 from core.store.codec import unpack
 from core.store.results import JUDGE

@@ -1,33 +1,143 @@
-"""Criteria of a project: list, edit and merge them; comments by line, locks; drafts.
+"""Criteria of a project: names, edits, merges, comments by line, locks; drafts of texts.
 
-What is logged of them, and what it adds up to, is in `core.review.criteria`.
+People sign off versions of the judge (`core.projects.judge_line`), not texts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Literal
 
 from core.errors import ConflictError, CriteriaError, UsageError
 from core.project_records import CriteriaEntry
+from core.projects.criteria_naming import LONGEST_NAME, NamedText
+from core.projects.criteria_naming import criteria_names as names_of
 from core.projects.project_list import require_aspect
 from core.projects.roles import requires
 from core.records import Criteria, Provenance
-from core.review.criteria import (
-    LONGEST_TEXT,
-    Comment,
-    CommentSettled,
-    CriteriaEvent,
-    CriteriaNamed,
-    Draft,
-    Drafting,
-    LockChange,
-    Review,
-    review_from,
-)
-from core.review.criteria_names import NamedText
-from core.review.criteria_names import criteria_names as names_of
+from core.store.labels import Draft
+from core.store.log import Entry
 from core.store.store import Store
 from core.wording import merged
+
+LONGEST_TEXT = 20_000
+"""Characters of criteria at most."""
+
+
+# ── what is logged of criteria ───────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class CriteriaEvent(Entry):
+    """Something done to criteria, which are the subject."""
+
+
+@dataclass(frozen=True)
+class Comment(CriteriaEvent):
+    """A remark on line `line` (from 1) or, with None, on the whole; `settled_by` "" while it is open."""
+
+    kind = "comment"
+    does = "commented on criteria"
+    text: str
+    line: int | None = None
+    settled_by: str = field(default="", kw_only=True)
+
+
+@dataclass(frozen=True)
+class CommentSettled(CriteriaEvent):
+    kind = "comment settled"
+    does = "settled a comment"
+    comment: int
+
+
+@dataclass(frozen=True)
+class LockChange(CriteriaEvent):
+    kind = "lock"
+    locked: bool
+
+    @property
+    def did(self) -> str:
+        return "locked criteria" if self.locked else "unlocked criteria"
+
+
+@dataclass(frozen=True)
+class CriteriaNamed(Entry):
+    """Somebody gave criteria, the subject, a name; the newest one counts.  UsageError for what is no name."""
+
+    kind = "criteria name"
+    does = "named criteria “{0.name}”"
+    name: str
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.name) <= LONGEST_NAME:
+            raise UsageError(f"A name has 1 to {LONGEST_NAME} characters; this one has {len(self.name):,}.")
+        if self.name != " ".join(self.name.split()) or not self.name.isprintable():
+            raise UsageError("A name is one line of visible characters, without spaces before or behind it.")
+
+
+@dataclass(frozen=True)
+class ProposalDecided(Entry):
+    """A proposal of a refinement round was accepted or rejected; the subject is ``RUN_ID:CRITERIA_ID``.
+
+    `edited_id` names the version that people made of it and accepted in its place, "" for none.
+    """
+
+    kind = "proposal"
+    does = "{0.verdict} a proposal"
+    verdict: Literal["accepted", "rejected"]
+    reason: str
+    edited_id: str = ""
+
+
+# ── what it adds up to ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Review:
+    """What people remarked on criteria, and who locked them ("" for nobody)."""
+
+    criteria_id: str
+    comments: tuple[Comment, ...]
+    locked_by: str = ""
+
+    @property
+    def locked(self) -> bool:
+        return bool(self.locked_by)
+
+
+def review_from(criteria_id: str, entries: Iterable[CriteriaEvent]) -> Review:
+    """The review that the entries about the criteria, oldest first, add up to."""
+    comments: dict[int, Comment] = {}
+    settled: dict[int, str] = {}
+    locked_by = ""
+    for entry in entries:
+        who = entry.actor or "somebody"
+        match entry:
+            case Comment():
+                comments[entry.number] = entry
+            case CommentSettled():
+                settled[entry.comment] = who
+            case LockChange():
+                locked_by = who if entry.locked else ""
+    return Review(
+        criteria_id=criteria_id,
+        comments=tuple(replace(comment, settled_by=settled.get(number, "")) for number, comment in comments.items()),
+        locked_by=locked_by,
+    )
+
+
+# ── what is typed and not saved ──────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Drafting:
+    """That somebody is at a text, and since when; what they have typed stays theirs until they save it."""
+
+    author: str
+    began_at: datetime
+
 
 _LONGEST_COMMENT = 5_000
 _LONGEST_SUBJECT = 200

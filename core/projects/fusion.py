@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,15 +14,28 @@ from core.fusion.request import FusionRequest, FusionRunView
 from core.projects.fusion_by_model import model_fusion, unseen_and_asked
 from core.projects.roles import requires
 from core.records import GoldenSet, JudgeScores
-from core.review.log import FusionKept
 from core.store.codec import unpack
 from core.store.judges import judge_id_of
+from core.store.log import Entry
 from core.store.results import RESULT
 from core.store.store import Store
 
 if TYPE_CHECKING:
     from core.fusion.stack import Fusion, FusionTable, StackSettings
     from core.judge_files.fused_file import FusedPart
+
+
+@dataclass(frozen=True)
+class FusionKept(Entry):
+    """A fusion entered as a judge, the subject: its parts, its estimator's state, its result as JSON."""
+
+    kind = "fusion kept"
+    does = "fusion kept"
+    golden_id: str
+    aspect: str
+    parts: tuple[Mapping[str, Any], ...]
+    state: Mapping[str, Any]
+    told: Mapping[str, Any]
 
 
 def fuse_judges(

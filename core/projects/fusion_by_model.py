@@ -18,7 +18,6 @@ from core.projects.judges_shown import judges_shown
 from core.projects.roles import requires
 from core.projects.runs import RunWork, start_run
 from core.records import GoldenSet, IntArray, JudgeScores, Task
-from core.review.log import FusionPlanSaved
 from core.settings import Settings
 from core.store.codec import unpack
 from core.store.results import RESULT
@@ -30,6 +29,26 @@ if TYPE_CHECKING:
     from core.fusion.model_result import ModelResult
     from core.fusion.plan import FusionPlan
     from core.fusion.stack import StackSettings
+from dataclasses import field
+
+from core.store.log import Entry
+
+
+@dataclass(frozen=True)
+class FusionPlanSaved(Entry):
+    """A version of the plan for a golden set, the subject, with the criteria by aspect that it serves.
+
+    `seen` are the items whose labels plan or criteria were made from.
+    """
+
+    kind = "fusion plan"
+    does = "fusion plan"
+    text: str
+    origin: str
+    seen: tuple[int, ...]
+    aspects: tuple[str, ...]
+    criteria: str = ""
+    criteria_origins: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,18 @@ from core.projects.calibration import (
     final_judge,
     sides_of,
 )
-from core.projects.judge_line import VersionRequest, enter_measurement, judge_line, version_asked
+from core.projects.judge_line import (
+    JudgeLine,
+    VersionMade,
+    VersionOrigin,
+    VersionRequest,
+    enter_measurement,
+    judge_line,
+    version_asked,
+)
 from core.projects.project_list import require_aspect
 from core.projects.roles import requires
 from core.projects.runs import JudgeState, RunWork, is_imported, require_judge, start_run
-from core.review.judge_versions import JudgeLine, VersionMade, VersionOrigin
 from core.settings import Settings
 from core.store.results import JUDGE
 from core.store.store import Store

@@ -8,11 +8,10 @@ from dataclasses import dataclass, field, replace
 
 from core.calibration.records import Calibration
 from core.project_records import JUDGES, JudgeEntry
-from core.projects.judge_line import HeldOutSeen, judge_line
+from core.projects.judge_line import HeldOutSeen, JudgeLine, JudgeVersion, judge_line
+from core.projects.labelling import LabelsFrozen, passes_behind
 from core.projects.runs import list_held_out_accesses, load_calibration
 from core.records import JudgeScores, Measure
-from core.review.judge_versions import JudgeLine, JudgeVersion
-from core.review.passes import LabelsFrozen, passes_behind
 from core.store.store import Store
 
 _MADE_NAME = re.compile(r" · (calibrated|version \d+)$")

@@ -1,199 +1,438 @@
-"""Labelling passes: begin one, join it, save labels in it, stop; what comes of it.
+"""Labelling passes: who rates which items, labels saved and undone, raters who join and stop.
 
-Out of a pass come progress and agreement, decisions where raters disagree, and a new golden set.
+The first `shared` items go to every rater, so that their agreement shows early; each further item goes to `overlap`
+of them, in turns.  The plan is fixed when the pass begins, so that nobody's work moves while they do it.
 """
 
 from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import cached_property
+from typing import Literal
 
 import numpy as np
 
-from core.comparison.judged import by_need, judged_items
-from core.comparison.sureness import expected_errors
-from core.data.verdict_files.scored import ScoredRows
-from core.errors import AccessError, NotFoundError, UsageError
-from core.project_records import GoldenSummary
-from core.projects.judge_line import judge_line
-from core.projects.judges_shown import JudgesShown, judges_shown
+from core.errors import NotFoundError, UsageError
 from core.projects.roles import requires
-from core.records import FloatArray, GoldenSet
-from core.review.agreement import PassSummary, ratings_of
-from core.review.passes import (
-    REMARK,
-    RESTORED,
-    WITHDRAWN,
-    AnnotationSession,
-    EarlierLabels,
-    Label,
-    LabelPass,
-    OthersSaid,
-    PassEntry,
-    PassRequest,
-    RaterJoined,
-    RaterStopped,
-    StillRating,
-    TeamProgress,
-    fitting,
-    last_step,
-    passes_from,
-)
-from core.review.plan import LabelAspect, LabelPlan, item_order
-from core.stats.labels_needed import STEPS, LabelPilot, LabelPlanning, plan_labels
-from core.stats.system_means import system_means
+from core.records import Scale
+from core.store.labels import REMARK, RESTORED, WITHDRAWN, Label
+from core.store.log import Entry
 from core.store.store import Store
-from core.texts import visible_name
 
-_LONGEST_NAME = 120
+Order = Literal["random", "file", "disagreement", "unsure", "widest"]
+ORDERS: tuple[Order, ...] = ("random", "file", "disagreement", "unsure", "widest")
+PICKING: tuple[Order, ...] = ("disagreement", "unsure")
+"""Orders in which the first items are no random draw of their system's: labels of them say nothing of its mean."""
+MOST_RATERS = 100
+MOST_KEYS = 11
+"""A scale of up to this many steps is labelled with single keys."""
 
 
-@requires("reviewer")
-def start_pass(store: Store, request: PassRequest) -> str:
-    """Begin a labelling pass and return its id.
+@dataclass(frozen=True, slots=True)
+class LabelAspect:
+    """What to rate: an aspect, its scale, and a sentence on what it means."""
 
-    UsageError for a plan that makes no sense or labels to take over that are not there, NotFoundError for an unknown
-    project or golden set.
+    aspect: str
+    scale: Scale
+    definition: str = ""
+
+    def takes(self, value: float) -> bool:
+        """Whether a rater may give `value`: within the scale, and on one of its steps where it has steps."""
+        step = self.scale.step
+        if not self.scale.holds(value):
+            return False
+        return not step or abs((value - self.scale.low) / step - round((value - self.scale.low) / step)) < 1e-9
+
+    def choices(self) -> tuple[float, ...]:
+        """The labels to choose from, lowest first; empty for a continuous scale (a number is typed)."""
+        step = self.scale.step
+        if step is None or step <= 0:
+            return ()
+        count = round((self.scale.high - self.scale.low) / step) + 1
+        return tuple(self.scale.low + k * step for k in range(count)) if count <= MOST_KEYS else ()
+
+
+@dataclass(frozen=True, slots=True)
+class LabelPlan:
+    """A labelling pass: `positions` (into the golden set) in the order of rating, for `n_raters` people.
+
+    `blind`: raters see neither judges nor each other's labels.  `order` is how the positions came about.
     """
-    store.projects.get(request.project_id)
-    golden = store.goldens.load(request.golden_id)
-    name = " ".join(visible_name(request.name).split())
-    if not 1 <= len(name) <= _LONGEST_NAME:
-        raise UsageError(f"A labelling pass has a name of 1 to {_LONGEST_NAME} characters.")
-    plan = LabelPlan(
-        aspects=request.aspects,
-        positions=_order(store, request, golden),
-        n_raters=request.n_raters,
-        shared=request.shared,
-        overlap=request.overlap,
-        blind=request.blind,
-        instructions=request.instructions.strip(),
-        order=request.order,
-    )
-    taken = _chosen_labels(store, request, {golden.items[k].item_id for k in plan.positions})
-    pass_id = f"l{uuid.uuid4().hex[:12]}"
-    from_whom = tuple(sorted({label.rater for label in taken}))
-    begun = LabelPass(name, request.golden_id, plan, len(taken), from_whom, subject=pass_id)
 
-    def begin() -> None:
-        store.events.add(request.project_id, begun, store.actor)
-        store.labels.take_over(request.project_id, request.golden_id, pass_id, taken)
+    aspects: tuple[LabelAspect, ...]
+    positions: tuple[int, ...]
+    n_raters: int = 3
+    shared: int = 20
+    overlap: int = 1
+    blind: bool = True
+    instructions: str = ""
+    order: Order = "random"
 
-    store.together(begin)
-    return pass_id
+    def __post_init__(self) -> None:
+        if not self.aspects:
+            raise UsageError("A labelling pass needs at least one aspect to rate.")
+        if len({aspect.aspect for aspect in self.aspects}) < len(self.aspects):
+            raise UsageError("An aspect is named twice.")
+        if any(not aspect.aspect.strip() for aspect in self.aspects):
+            raise UsageError("An aspect needs a name.")
+        if any(not aspect.scale.low < aspect.scale.high for aspect in self.aspects):
+            raise UsageError("A scale runs from a lower to a higher number.")
+        if not self.positions:
+            raise UsageError("A labelling pass needs at least one item.")
+        if not 1 <= self.n_raters <= MOST_RATERS:
+            raise UsageError(f"A pass is for 1 to {MOST_RATERS} raters, not {self.n_raters}.")
+        if not 1 <= self.overlap <= self.n_raters:
+            raise UsageError(f"Each item goes to 1 to {self.n_raters} raters, not {self.overlap}.")
+        if self.shared < 0:
+            raise UsageError(f"The number of items for everybody cannot be {self.shared}.")
 
+    @property
+    def n_ratings(self) -> int:
+        """Ratings in all when everybody planned for is done; one on several aspects counts once."""
+        shared = min(self.shared, len(self.positions))
+        return shared * self.n_raters + (len(self.positions) - shared) * self.overlap
 
-def _order(store: Store, request: PassRequest, golden: GoldenSet) -> tuple[int, ...]:
-    if request.order in ("random", "file"):
-        return item_order(golden, request.order, seed=request.seed, limit=request.limit)
-    shown = judges_shown(store, request.project_id, request.golden_id, request.aspect)
-    if request.order == "widest":
-        needed = _needed(golden, request.aspect, shown, request.seed)
-        return item_order(golden, "widest", seed=request.seed, limit=request.limit, needed=needed)
-    if request.order == "unsure":
-        expected = _expected(golden, request.aspect, shown)
-        return item_order(golden, "unsure", seed=request.seed, limit=request.limit, expected=expected)
-    judges = [row.judge for row in shown.entries]
-    ratings = ratings_of(golden, store.labels.of_golden(request.project_id, request.golden_id), request.aspect).values
-    return item_order(golden, "disagreement", seed=request.seed, limit=request.limit, judges=judges, ratings=ratings)
+    def assigned(self, rater: int) -> tuple[int, ...]:
+        """Positions that a rater (0, 1, … in the order of joining) rates, in order.
 
-
-def _expected(golden: GoldenSet, aspect: str, shown: JudgesShown) -> tuple[FloatArray, FloatArray] | None:
-    """How far the version in use may err on each item, else the oldest judge of which that is known; and the labels."""
-    if aspect not in golden.aspects:
-        return None
-    rows = sorted(shown.entries, key=lambda row: row.judge_id != shown.own)
-    errors = (expected_errors(golden, aspect, row.judge) for row in rows)
-    known = next((own for own in errors if not np.isnan(own).all()), None)
-    return None if known is None else (known, golden.labels(aspect))
+        Who joins beyond `n_raters` gets the items of an earlier rater and adds overlap.
+        """
+        rater %= self.n_raters
+        head = self.positions[: self.shared]
+        tail = (
+            position
+            for k, position in enumerate(self.positions[self.shared :])
+            if (rater - k * self.overlap) % self.n_raters < self.overlap
+        )
+        return (*head, *tail)
 
 
-def _needed(golden: GoldenSet, aspect: str, shown: JudgesShown, seed: int) -> tuple[str, ...]:
-    """The ids of the judged items without a label, those first that shorten the widest interval of a system's mean."""
-    rows = sorted(shown.entries, key=lambda row: row.judge_id != shown.own)
-    if not rows or golden.kind == "pair" or aspect not in golden.aspects or not any(i.system_id for i in golden.items):
-        return ()
-    judge = rows[0].judge
-    judged = judged_items(golden, aspect, ScoredRows(golden.item_ids, judge.upward), seen=judge.seen)
-    return by_need(judged, system_means(judged.items), seed=seed)
+_LONGEST_COMMENT = 5_000
+_PAUSE_SECONDS = 600.0
+"""A longer gap between two saves is a break, and says nothing about a rater's pace."""
 
 
-def label_planning(
-    store: Store,
-    project_id: str,
-    golden: GoldenSummary,
-    aspect: str,
-    *,
-    n_items: int,
-    n_ratings: int,
-    n_sources: int = 0,
-) -> LabelPlanning:
-    """What `n_items` labels from `n_ratings` ratings would tell, by the judge in use where it was measured on this set.
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A label as a rater gave it, and the one that it took the place of; None: there was none."""
 
-    They are of `n_sources` sources; 0: of as many as a random draw has on average.
+    label: Label
+    before: Label | None
+
+
+def last_step(said: Iterable[Label]) -> Step | None:
+    """The newest label of one rater in a pass that is not undone; `said` is all they said there, oldest first.
+
+    A comment is no step, nor is a label that was taken over.
     """
-    n_raters = max(1, round(n_ratings / max(1, n_items)))
-    return _planned(golden, n_items, n_raters, _pilot(store, project_id, golden, aspect), n_sources)
+    steps: list[Step] = []
+    now: dict[tuple[str, str], Label | None] = {}
+    for label in said:
+        which = (label.item_id, label.aspect)
+        if label.aspect == REMARK:
+            continue
+        if label.undoes:
+            del steps[-1:]
+        elif not label.taken_from:
+            steps.append(Step(label, now.get(which)))
+        now[which] = None if label.is_withdrawn else label
+    return steps[-1] if steps else None
 
 
-def planning_curve(
-    store: Store, project_id: str, golden: GoldenSummary, aspect: str, *, now: PassSummary, n_ratings: int
-) -> tuple[LabelPlanning, ...]:
-    """The same at several numbers of items up to those of a pass, those labelled `now` among them.
+# ── what is logged of a pass ─────────────────────────────────────────────────────────────────────────────────
 
-    There are as many ratings an item as now, and at other numbers as many sources as a random draw has on average.
+
+@dataclass(frozen=True)
+class PassEntry(Entry):
+    """A labelling pass, which is the subject, begun, joined or left."""
+
+
+@dataclass(frozen=True)
+class RaterJoined(PassEntry):
+    kind = "joined"
+    does = "joined {0.name}"
+    name: str
+
+
+@dataclass(frozen=True)
+class RaterStopped(PassEntry):
+    kind = "stopped rating"
+    does = "stopped rating in {0.name}"
+    name: str
+
+
+@dataclass(frozen=True)
+class Adjudicated(Entry):
+    """The gold label of an item on which the raters of a pass, the subject, disagree."""
+
+    kind = "adjudicated"
+    does = "decided a label"
+    item_id: str
+    aspect: str
+    value: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RatedIn:
+    """The labelling passes, by name, whose single ratings of an aspect a golden set holds; "" is its file."""
+
+    aspect: str
+    passes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class LabelsFrozen(Entry):
+    """The labels of a pass frozen into a golden set, the subject; `rated_in` has an entry an aspect with ratings."""
+
+    kind = "labels frozen"
+    does = "froze the labels of {0.name}"
+    name: str
+    pass_id: str
+    rated_in: tuple[RatedIn, ...] = ()
+
+
+def passes_behind(entries: Sequence[LabelsFrozen], aspect: str) -> tuple[str, ...]:
+    """Whose single ratings of an aspect a golden set holds, by the entries about it, oldest first; "" is its file."""
+    known = {rated.aspect: rated.passes for rated in entries[-1].rated_in} if entries else {}
+    return known.get(aspect, ("",))
+
+
+def rated_words(passes: Sequence[str]) -> str:
+    """`First pass`; `the file and First pass, merged`.  "" without any."""
+    named = " and ".join(name or "the file" for name in passes)
+    return f"{named}, merged" if len(passes) > 1 else named
+
+
+# ── a pass ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class PassRequest:
+    """A labelling pass to begin.  `limit` None rates every item; `order` says what comes first.
+
+    `take_over` names (pass id, rater) whose earlier labels of these items count in it as that rater's.
     """
-    pilot, n_raters = _pilot(store, project_id, golden, aspect), max(1, round(n_ratings / max(1, now.n_touched)))
-    counts = sorted({now.n_touched, now.n_items, *(n for n in STEPS if n < now.n_items)})
-    return tuple(_planned(golden, n, n_raters, pilot, now.n_sources * (n == now.n_touched)) for n in counts)
+
+    project_id: str
+    golden_id: str
+    name: str
+    aspects: tuple[LabelAspect, ...]
+    n_raters: int = 3
+    shared: int = 20
+    overlap: int = 1
+    order: Order = "random"
+    limit: int | None = None
+    seed: int = 0
+    blind: bool = True
+    instructions: str = ""
+    take_over: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def aspect(self) -> str:
+        """The first aspect, for lists."""
+        return self.aspects[0].aspect if self.aspects else ""
 
 
-def _planned(
-    golden: GoldenSummary, n_items: int, n_raters: int, pilot: LabelPilot | None, n_sources: int = 0
-) -> LabelPlanning:
-    n_items = max(1, min(n_items, golden.n_items))
-    per_source = golden.n_items / max(1, golden.n_sources)
-    n_sources = n_sources or round(golden.n_sources * (1.0 - (1.0 - n_items / golden.n_items) ** per_source))
-    return plan_labels(n_items, max(1, min(n_sources, n_items)), n_raters, pilot=pilot)
+@dataclass(frozen=True)
+class LabelPass(PassEntry):
+    """A labelling pass over a golden set, as it was begun; `taken_over` earlier labels of `taken_from` count in it.
 
-
-def _pilot(store: Store, project_id: str, golden: GoldenSummary, aspect: str) -> LabelPilot | None:
-    line = judge_line(store, project_id, aspect)
-    version = line.default or (line.versions[-1] if line.versions else None)
-    measured = None if version is None else version.on(golden.golden_id)
-    held_out = None if measured is None else measured.held_out
-    if held_out is None or held_out.interval is None or held_out.level == "system":
-        return None
-    usual = max(1, round(held_out.n * golden.n_sources / golden.n_items))
-    return LabelPilot(held_out, held_out.n, held_out.interval.n_sources or usual)
-
-
-def _chosen_labels(store: Store, request: PassRequest, item_ids: set[str]) -> list[Label]:
-    """The labels that a request takes over, of these items alone.  UsageError where somebody is named who has none."""
-    if not request.take_over:
-        return []
-    wanted = set(request.take_over)
-    labels = fitting(store.labels.of_golden(request.project_id, request.golden_id), request.aspects)
-    chosen = [label for label in labels if (label.pass_id, label.rater) in wanted]
-    if missing := wanted - {(label.pass_id, label.rater) for label in chosen}:
-        pass_id, rater = min(missing)
-        raise UsageError(f"{rater} gave no labels in pass {pass_id[:24]!r} that this pass could take over.")
-    return [label for label in chosen if label.item_id in item_ids]
-
-
-def earlier_labels(
-    store: Store, project_id: str, golden_id: str, aspects: Sequence[LabelAspect]
-) -> tuple[EarlierLabels, ...]:
-    """Who labelled how many items of the golden set on these aspects, pass by pass; what lies off a scale is no part.
-
-    In the order in which they were given.
+    `raters` are those who joined, in that order, `stopped` those of them who rate no more.
     """
-    items: dict[tuple[str, str], set[str]] = {}
-    for label in fitting(store.labels.of_golden(project_id, golden_id), aspects):
-        items.setdefault((label.pass_id, label.rater), set()).add(label.item_id)
-    return tuple(EarlierLabels(*which, len(labelled)) for which, labelled in items.items())
+
+    kind = "labelling pass"
+    name: str
+    golden_id: str
+    plan: LabelPlan
+    taken_over: int = 0
+    taken_from: tuple[str, ...] = ()
+    raters: tuple[str, ...] = field(default=(), kw_only=True)
+    stopped: tuple[str, ...] = field(default=(), kw_only=True)
+
+    @property
+    def did(self) -> str:
+        did = f"began the labelling pass {self.name}"
+        if not self.taken_over:
+            return did
+        labels = "1 earlier label" if self.taken_over == 1 else f"{self.taken_over:,} earlier labels"
+        return f"{did} and took over {labels} of {', '.join(self.taken_from)}"
+
+    @property
+    def pass_id(self) -> str:
+        return self.subject
+
+    @property
+    def aspects(self) -> tuple[str, ...]:
+        """The names of the aspects to rate."""
+        return tuple(planned.aspect for planned in self.plan.aspects)
+
+    def assigned(self, rater: str) -> tuple[int, ...]:
+        """Positions in the golden set that somebody who joined has to rate, in order."""
+        return self.plan.assigned(self.raters.index(rater))
+
+    def check(self, label: Label, position: int | None) -> None:
+        """UsageError for what cannot be saved in this pass; `position` is the item's in the golden set, None = none."""
+        aspect = next((planned for planned in self.plan.aspects if planned.aspect == label.aspect), None)
+        if aspect is not None and label.value is not None and not aspect.takes(label.value):
+            steps = f" in steps of {aspect.scale.step:g}" if aspect.scale.step else ""
+            raise UsageError(f"The label of {aspect.aspect} is {label.value:g}; the scale is {aspect.scale}{steps}.")
+        if position not in self.plan.positions:
+            raise UsageError(f"Item {label.item_id[:60]!r} is no part of {self.name}.")
+        if (length := len(label.comment)) > _LONGEST_COMMENT:
+            raise UsageError(f"A comment may have {_LONGEST_COMMENT:,} characters; this one has {length:,}.")
+        if label.rater in self.stopped:
+            raise UsageError(f"You have stopped rating in {self.name}; nothing more is kept of you there.")
+
+
+def passes_from(entries: Sequence[PassEntry]) -> list[LabelPass]:
+    """The labelling passes that the entries, oldest first, add up to, oldest first."""
+
+    def actors(kind: type[PassEntry], pass_id: str) -> tuple[str, ...]:
+        return tuple(
+            dict.fromkeys(entry.actor for entry in entries if isinstance(entry, kind) and entry.subject == pass_id)
+        )
+
+    return [
+        replace(begun, raters=actors(RaterJoined, begun.pass_id), stopped=actors(RaterStopped, begun.pass_id))
+        for begun in entries
+        if isinstance(begun, LabelPass)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierLabels:
+    """What a rater said in an earlier pass: on how many items."""
+
+    pass_id: str
+    rater: str
+    n_items: int
+
+
+def fitting(labels: Iterable[Label], aspects: Sequence[LabelAspect]) -> list[Label]:
+    """Those of the labels given in passes that are on one of these aspects, and on its scale."""
+    known = {aspect.aspect: aspect for aspect in aspects}
+    return [
+        label
+        for label in labels
+        if label.pass_id and label.aspect in known and (label.value is None or known[label.aspect].takes(label.value))
+    ]
+
+
+# ── a rater in a pass ────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class SavedLabel:
+    """What a rater said last of an item: aspect → label (None = cannot tell), and the comment.
+
+    `taken` maps those of the aspects whose label was taken over → the id of the pass it was given in; `at` is when the
+    last of the others was given, None without any.
+    """
+
+    values: Mapping[str, float | None]
+    comment: str
+    taken: Mapping[str, str] = field(default_factory=dict)
+    at: datetime | None = field(default=None, compare=False)
+
+    def updated(self, label: Label) -> SavedLabel:
+        """With a later label in place of the one before; a comment alone leaves the labels as they are."""
+        if label.aspect == REMARK:
+            return replace(self, comment=label.comment)
+        taken = {aspect: pass_id for aspect, pass_id in self.taken.items() if aspect != label.aspect}
+        if label.is_withdrawn:
+            values = {aspect: value for aspect, value in self.values.items() if aspect != label.aspect}
+            return SavedLabel(values, label.comment, taken, self.at)
+        if label.taken_from:
+            taken[label.aspect] = label.taken_from
+        at = self.at if label.taken_from else label.at
+        return SavedLabel({**self.values, label.aspect: label.value}, label.comment, taken, at)
+
+
+@dataclass(frozen=True)
+class AnnotationSession:
+    """One rater's work in a pass: the `assigned` item ids in order, and what they have said of them so far.
+
+    `version` is the number of the newest label in it.
+    """
+
+    pass_id: str
+    rater: str
+    aspects: tuple[str, ...]
+    assigned: tuple[str, ...]
+    given: Mapping[str, SavedLabel] = field(default_factory=dict)
+    version: int = 0
+
+    @cached_property
+    def saved(self) -> Mapping[str, SavedLabel]:
+        """Of the items that have a label on every aspect."""
+        return {item_id: label for item_id, label in self.given.items() if len(label.values) == len(self.aspects)}
+
+    @property
+    def n_done(self) -> int:
+        return len(self.saved)
+
+    @property
+    def first_open(self) -> str | None:
+        """The first item that is not done; None when all are."""
+        return next((item_id for item_id in self.assigned if item_id not in self.saved), None)
+
+    @property
+    def seconds_left(self) -> float | None:
+        """The rater's median time between items, breaks left out, for each open item; None before three items."""
+        gaps = np.diff(np.unique([label.at.timestamp() for label in self.saved.values() if label.at is not None]))
+        gaps = gaps[(gaps > 0) & (gaps < _PAUSE_SECONDS)]
+        return float(np.median(gaps) * (len(self.assigned) - self.n_done)) if gaps.size >= 2 else None
+
+    def said(self, item_id: str) -> SavedLabel:
+        """What was said of an item so far, done or not."""
+        return self.given.get(item_id) or SavedLabel({}, "")
+
+    def updated(self, new: Sequence[Label]) -> AnnotationSession:
+        """With what the rater has said since, oldest first; itself where that is nothing."""
+        if not new:
+            return self
+        assigned, known, given = set(self.assigned), {*self.aspects, REMARK}, dict(self.given)
+        for label in new:
+            if label.item_id in assigned and label.aspect in known:
+                given[label.item_id] = given.get(label.item_id, SavedLabel({}, "")).updated(label)
+        return replace(self, given=given, version=new[-1].number)
+
+
+@dataclass(frozen=True, slots=True)
+class StillRating:
+    """A pass in which somebody has items left to rate."""
+
+    pass_id: str
+    name: str
+    n_open: int
+
+
+@dataclass(frozen=True, slots=True)
+class TeamProgress:
+    """How many ratings everybody together has given in a pass, of those planned; an item rated by two counts twice."""
+
+    by_rater: Mapping[str, int]
+    planned: int
+
+    @property
+    def done(self) -> int:
+        return sum(self.by_rater.values())
+
+
+@dataclass(frozen=True, slots=True)
+class OthersSaid:
+    """What others said of an item in a pass that is not blind: (who, aspect, label or None for "cannot tell").
+
+    `judges` holds a judge's score on its own scale.
+    """
+
+    raters: tuple[tuple[str, str, float | None], ...]
+    judges: tuple[tuple[str, str, float], ...]
 
 
 def list_passes(store: Store, project_id: str, golden_id: str | None = None) -> list[LabelPass]:
@@ -350,42 +589,6 @@ def still_rating(
         if n_open := len(session.assigned) - session.n_done:
             rating.append(StillRating(labelling.pass_id, labelling.name, n_open))
     return rating
-
-
-@requires("annotator")
-def others_said(store: Store, project_id: str, pass_id: str, item_id: str) -> OthersSaid:
-    """What other raters of the pass and the judges said of an item.
-
-    AccessError where the pass is blind, and in any other before the person who acts has rated the item themselves.
-    """
-    labelling = get_pass(store, project_id, pass_id)
-    if labelling.plan.blind:
-        raise AccessError(f"{labelling.name} is blind: what others said is shown to nobody who labels in it.")
-    newest: dict[tuple[str, str], float | None] = {}
-    for label in store.labels.history(project_id, pass_id, item_id):
-        newest.pop((label.rater, label.aspect), None)
-        if not label.is_withdrawn:
-            newest[label.rater, label.aspect] = label.value
-    if any((store.actor.name, aspect) not in newest for aspect in labelling.aspects):
-        raise AccessError("What others said of this item is shown once you have rated it.")
-    place = store.goldens.load(labelling.golden_id).item_ids.index(item_id)
-    judges = [
-        row.judge
-        for aspect in labelling.aspects
-        for row in judges_shown(store, project_id, labelling.golden_id, aspect).entries
-    ]
-    return OthersSaid(
-        tuple(
-            (rater, aspect, value)
-            for (rater, aspect), value in newest.items()
-            if aspect in labelling.aspects and rater != store.actor.name
-        ),
-        tuple(
-            (judge.name, judge.aspect, float(judge.values[place]))
-            for judge in judges
-            if not np.isnan(judge.values[place])
-        ),
-    )
 
 
 def _named_rater(store: Store) -> str:

@@ -10,12 +10,15 @@ from textwrap import shorten
 
 from core.errors import ConcordError
 from core.project_records import Run
+from core.projects.criteria import CriteriaEvent, ProposalDecided
+from core.projects.fusion import FusionKept
+from core.projects.fusion_by_model import FusionPlanSaved
+from core.projects.labelling import Adjudicated, LabelPass, PassEntry
 from core.projects.review import PointDecided, Vote, hidden_votes
+from core.projects.runs import HeldOutAccess
+from core.projects.triage import Triage
 from core.records import Criteria
-from core.review.criteria import CriteriaEvent, ProposalDecided
-from core.review.log import Action, Entry, FusionKept, FusionPlanSaved
-from core.review.passes import Adjudicated, LabelPass, PassEntry
-from core.review.triage import HeldOutAccess, Triage
+from core.store.log import Action, Entry
 from core.store.store import Store
 
 _TEXT = 60

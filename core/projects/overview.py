@@ -12,14 +12,13 @@ from core.comparison.recheck import Decision
 from core.people import Role
 from core.project_records import GoldenSummary, Run
 from core.projects.analyses import DatedRecheck, list_rechecks
-from core.projects.judge_line import judge_line, version_asked
+from core.projects.criteria import Comment, CommentSettled
+from core.projects.judge_line import JudgeLine, JudgeVersion, judge_line, version_asked
 from core.projects.labelling import still_rating
 from core.projects.review import open_review
 from core.projects.rounds import open_proposals
 from core.projects.triage import list_triage
 from core.records import Alignment
-from core.review.criteria import Comment, CommentSettled
-from core.review.judge_versions import JudgeLine, JudgeVersion
 from core.store.store import Store
 from core.wording import counted
 

@@ -16,9 +16,9 @@ from core.errors import NotFoundError, UsageError
 from core.project_records import AspectSummary, GoldenPage, GoldenSummary, ProjectSummary
 from core.projects.roles import requires
 from core.records import GoldenSet
-from core.review.log import Action
 from core.settings import Settings
 from core.spreadsheets import csv_text
+from core.store.log import Action
 from core.store.store import Store
 from core.texts import visible_name
 

@@ -18,16 +18,16 @@ from core.project_records import JUDGES, WITH_RESULT, CriteriaAlignment, Run
 from core.projects.calibration import calibration_asked, judge_runs
 from core.projects.criteria import criteria_names
 from core.projects.fusion_by_model import fusion_result
-from core.projects.judge_line import as_claimed, held_out_used, judge_line
+from core.projects.judge_line import JudgeLine, JudgeVersion, as_claimed, held_out_used, judge_line
 from core.projects.judges_shown import as_compared
-from core.projects.labelling import list_passes
+from core.projects.labelling import LabelsFrozen, list_passes
 from core.projects.more_verdicts import SentVerdicts, read_more_verdicts
 from core.projects.pass_results import decisions, picked_labels, seen_labels
 from core.projects.project_list import get_project
 from core.projects.review import PointDecided, open_review
 from core.projects.rounds import Relative, family_tree, list_proposals
 from core.projects.runs import list_held_out_accesses, load_calibration
-from core.projects.triage import list_triage
+from core.projects.triage import Triage, list_triage
 from core.records import Alignment, Usage
 from core.report.facts import (
     CostLine,
@@ -41,12 +41,10 @@ from core.report.facts import (
     reproduce,
 )
 from core.report.words import RUN_WORDS, day
-from core.review.judge_versions import STATE_WORDS, JudgeLine, JudgeVersion
-from core.review.log import Action
-from core.review.passes import LabelsFrozen
-from core.review.triage import Triage
+from core.store.log import Action
 from core.store.results import RESULT
 from core.store.store import Store
+from core.wording import VERSION_STATES
 
 if TYPE_CHECKING:
     from core.fusion.model_result import ModelResult
@@ -68,7 +66,7 @@ class MeasuredJudge:
         missing = "" if self.held_out else ", not measured on held-out items"
         if self.version is None:
             return f"calibration of {day(self.run.created_at)}{missing}"
-        return f"{self.version.name} ({STATE_WORDS[self.version.state]}{missing})"
+        return f"{self.version.name} ({VERSION_STATES[self.version.state]}{missing})"
 
 
 def measured_judges(store: Store, project_id: str, golden_id: str, aspect: str) -> tuple[MeasuredJudge, ...]:

@@ -13,9 +13,8 @@ from core.progress import Stage
 from core.project_records import Side
 from core.projects.calibration import calibration_asked, sides_of
 from core.projects.roles import requires
-from core.projects.runs import RunWork, judge_run, require_judge, start_run
+from core.projects.runs import EDIT_SCORED, RunWork, judge_run, require_judge, start_run
 from core.records import Alignment, FloatArray, GoldenSet, Interval, Measure, Usage
-from core.review.triage import EDIT_SCORED
 from core.settings import Settings
 from core.store.store import Store
 from core.wording import judge_words

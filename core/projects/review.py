@@ -14,14 +14,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 from core.errors import ConflictError, UsageError
-from core.projects.criteria import list_criteria
+from core.projects.criteria import ProposalDecided, list_criteria
 from core.projects.judge_line import judge_line
 from core.projects.roles import requires
 from core.projects.rounds import ListedProposal, decide_proposal, list_proposals
 from core.projects.triage import list_triage
-from core.review.criteria import ProposalDecided
-from core.review.log import Entry
 from core.stats.claims import change_figures
+from core.store.log import Entry
 from core.store.store import Store
 
 PointKind = Literal["change", "disagreement"]

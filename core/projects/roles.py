@@ -13,11 +13,10 @@ from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from core.errors import AccessError
+from core.errors import AccessError, UsageError
 from core.people import Role
-from core.review import KINDS
-from core.review.log import Action, Entry, LogPage
 from core.spreadsheets import csv_text
+from core.store.log import KINDS, Action, Entry, LogPage
 from core.store.store import Store
 
 P = ParamSpec("P")
@@ -119,3 +118,10 @@ def log_csv(store: Store, project_id: str) -> str:
         for entry in list_events(store, project_id)
     )
     return csv_text(header, rows)
+
+
+def given_reason(reason: str) -> str:
+    """The reason for a decision, trimmed.  UsageError without one."""
+    if not (trimmed := reason.strip()):
+        raise UsageError("A decision needs a reason, so that people can follow it later.")
+    return trimmed

@@ -12,15 +12,12 @@ from core.calibration.settings import RoundSettings
 from core.errors import JobError, UsageError
 from core.project_records import CriteriaEntry
 from core.projects.calibration import calibration_asked, sides_of
-from core.projects.criteria import list_criteria, save_edit
-from core.projects.judge_line import judge_line
+from core.projects.criteria import ProposalDecided, list_criteria, save_edit
+from core.projects.judge_line import JudgeVersion, VersionState, judge_line
 from core.projects.rescore import PairedDifference, RescoreRequest, start_rescore
-from core.projects.roles import requires
+from core.projects.roles import given_reason, requires
 from core.projects.runs import RunWork, require_judge, start_run
 from core.records import Criteria
-from core.review.criteria import ProposalDecided
-from core.review.judge_versions import JudgeVersion, VersionState
-from core.review.log import given_reason
 from core.settings import Settings
 from core.stats import Difference, holm
 from core.store.codec import unpack

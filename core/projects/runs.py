@@ -29,12 +29,26 @@ from core.judging.styles import Asking
 from core.project_records import JUDGES, CriteriaAlignment, Run, RunKind, RunRequest, Side, Worker
 from core.projects.roles import requires
 from core.records import Alignment, Criteria, GoldenSet, JudgeScores, ScoreMatrix, Task
-from core.review.triage import HeldOutAccess
 from core.settings import Settings
 from core.store.codec import pack, unpack
+from core.store.log import Entry
 from core.store.replies import RunReplies
 from core.store.results import JUDGE, RESULT
 from core.store.store import Store
+
+EDIT_SCORED = "an edit was scored on them"
+"""Why held-out items were opened: edited criteria were compared with their parent."""
+
+
+@dataclass(frozen=True)
+class HeldOutAccess(Entry):
+    """One look at the held-out items of a golden set, the subject: a set looked at often is no longer held out."""
+
+    kind = "held-out opened"
+    does = "opened the held-out items: {0.why}"
+    aspect: str
+    why: str
+
 
 T = TypeVar("T")
 

@@ -25,8 +25,8 @@ from core.projects.kinds import KINDS
 from core.projects.project_list import LONGEST_NAME
 from core.projects.roles import requires
 from core.projects.runs import JudgeState
-from core.review.log import Action
 from core.settings import Settings
+from core.store.log import Action
 from core.store.results import JUDGE, RESULT
 from core.store.schema import HEAD
 from core.store.store import Store

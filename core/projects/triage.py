@@ -1,16 +1,58 @@
-"""Misaligned items that people looked at: what they found, how far they are, and taking it back."""
+"""Triage of misaligned items: what people found, how far they are, and taking it back."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from core.errors import ConflictError, UsageError
 from core.projects.items import ScoredItems
 from core.projects.roles import requires
-from core.review.log import UNWRITTEN
-from core.review.triage import TRIAGE_VERDICTS, Triage, TriageVerdict
+from core.store.log import UNWRITTEN, Entry
 from core.store.store import Store
+
+TriageVerdict = Literal["judge wrong", "label wrong", "ambiguous"]
+TRIAGE_VERDICTS: tuple[TriageVerdict, ...] = ("judge wrong", "label wrong", "ambiguous")
+
+
+@dataclass(frozen=True)
+class Triage(Entry):
+    """What somebody found on a misaligned item, which is the subject; `picked`: to be shown in the next round.
+
+    `subject_id` is the criteria or judge that was looked at; `verdict` is "" where nobody has decided yet, as on an
+    item that was only picked, or whose verdict was taken back.
+    """
+
+    kind = "triage"
+    does = "triaged an item: {0.verdict}"
+    golden_id: str
+    aspect: str
+    subject_id: str
+    verdict: TriageVerdict | Literal[""]
+    note: str = ""
+    picked: bool = False
+
+    @property
+    def item_id(self) -> str:
+        return self.subject
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether it says nothing: all that stood there was taken back."""
+        return not (self.verdict or self.picked or self.note)
+
+    @property
+    def did(self) -> str:
+        if self.verdict:
+            return super().did
+        if self.picked:
+            return "picked an item for the next round"
+        return "noted something on an item" if self.note else "took back what was said of an item"
+
+    def is_about(self, golden_id: str, aspect: str) -> bool:
+        return (self.golden_id, self.aspect) == (golden_id, aspect)
+
 
 _LONGEST_NOTE = 5_000
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field, replace
 from core.errors import CriteriaError, UsageError
 from core.progress import Stage
 from core.projects.calibration import calibration_asked, sides_of
+from core.projects.criteria import LONGEST_TEXT
 from core.projects.roles import requires
 from core.projects.runs import RunWork, judge_run, require_judge, start_run
 from core.providers.base import Message
 from core.records import Criteria, Provenance, Scored, Usage
-from core.review.criteria import LONGEST_TEXT
 from core.settings import Settings
 from core.store.store import Store
 from core.wording import judge_words

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from core.judging.styles import Asking
     from core.project_records import CriteriaEntry, GoldenSummary, Run
     from core.projects.calibration import CalibrationRequest
+    from core.projects.judge_line import JudgeLine, JudgeVersion, VersionMeasured
+    from core.projects.labelling import LabelPass
     from core.projects.review import PointDecided
     from core.projects.rounds import ProposalState
+    from core.projects.runs import HeldOutAccess
     from core.report.measured import JudgeTable, Labels, Misaligned, OnTheScale, Raters, SourceSpread
     from core.report.systems import SystemFact
-    from core.review.judge_versions import JudgeLine, JudgeVersion, VersionMeasured
-    from core.review.passes import LabelPass
-    from core.review.triage import HeldOutAccess
     from core.stats import Difference
     from core.stats.mean_records import SystemMeans
 

@@ -31,8 +31,6 @@ from core.data import load_golden
 from core.errors import AspectError, UsageError
 from core.records import FloatArray, GoldenSet, IntArray, Interval, Item, JudgeScores
 from core.report.figures.bars import LabelBar, label_bars
-from core.review.agreement import alpha_interval
-from core.review.plan import LabelAspect
 from core.stats import (
     Alpha,
     AnnotatorTest,
@@ -46,11 +44,12 @@ from core.stats import (
     krippendorff_alpha,
     rater_table,
 )
+from core.stats.raters import alpha_interval
 
 if TYPE_CHECKING:
     from core.project_records import Side
     from core.projects.review import PointDecided
-    from core.review.triage import Triage, TriageVerdict
+    from core.projects.triage import Triage, TriageVerdict
 
 
 _MOST_POINTS = 1_000
@@ -367,7 +366,7 @@ def raters_of(judged: Judged) -> Raters:
         n_rated={name: int(n) for name, n in zip(table.raters, n_rated, strict=True) if name},
         panel=table.panel,
         alpha=krippendorff_alpha(table.values, alpha_metric(scale)),
-        alpha_interval=alpha_interval(golden, table, LabelAspect(aspect, scale)),
+        alpha_interval=alpha_interval(table, scale, golden.source_codes),
         ceiling=ceiling,
         beside=beside_people(here, scores, items, measure),
         tests=tuple(annotator_test(here, as_labels, items, clustered=by_source) for by_source in (None, False)),

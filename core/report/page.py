@@ -23,9 +23,8 @@ from core.report.facts import History, Report
 from core.report.figures import Drawing
 from core.report.figures.examination import distribution_figure, parts_figure
 from core.report.findings import bar, better_system, brings, headline, limits, preferred_systems, sign_off
-from core.review.judge_versions import ORIGINS, STATE_WORDS
 from core.stats.preferences import Strength
-from core.wording import Piece, word_diff
+from core.wording import VERSION_ORIGINS, VERSION_STATES, Piece, word_diff
 
 _FOLDER = Path(__file__).parent / "templates"
 _MOST_LIMITS, _MOST_FOLLOWED, _FOLLOWED_LETTERS = 4, 3, 540
@@ -96,8 +95,8 @@ def _rendered(template: str, report: Report, **more: Any) -> str:
         r=report,
         head=headline(report),
         origin=words.ORIGIN_WORDS,
-        made=ORIGINS,
-        state=STATE_WORDS,
+        made=VERSION_ORIGINS,
+        state=VERSION_STATES,
         kind=words.KIND_WORDS[report.golden.kind],
         **more,
     )

@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from core.errors import AspectError, UsageError
-from core.records import FloatArray, GoldenSet, IntArray, Measure, Scale
+from core.records import FloatArray, GoldenSet, IntArray, Interval, Measure, Scale
 from core.stats.claims import MOST_RATERS, NOT_RATED_TWICE
 from core.stats.correlation import average_ranks, correlate, require_finite
+from core.stats.intervals import spread_over_sources
 from core.stats.items import BoolArray, LabelledItems, Paired, paired
 from core.stats.levels import coefficients, level_values, mean_defined
 from core.stats.reweighting import counted_means, resampled_values
@@ -436,3 +437,24 @@ def _weighted(values: FloatArray, weights: FloatArray) -> FloatArray:
     total = counted.sum(axis=-1)[..., None]
     sums = (np.where(defined[..., None], values, 0.0) * counted[..., None]).sum(axis=-2)
     return np.asarray(np.where(total > 0, sums, np.nan) / np.where(total > 0, total, 1.0), dtype=np.float64)
+
+
+def alpha_interval(table: RaterTable, scale: Scale, source_codes: IntArray, seed: int = 0) -> Interval | None:
+    """Interval (95 %) of alpha over the sources of the doubly rated items (`core.stats.spread_over_sources`).
+
+    `source_codes` are (n_items,).  None where alpha is undefined, or the sources are too few to tell.
+    """
+    metric = alpha_metric(scale)
+    sources, codes = np.unique(source_codes[table.rated_twice], return_inverse=True)
+    values = table.values[:, table.rated_twice]
+    alpha = krippendorff_alpha(values, metric).value
+    if sources.size < 2 or alpha is None:
+        return None
+
+    def alphas(counts: FloatArray) -> FloatArray:
+        return alphas_of(values, metric, codes, counts > 0)[:, None]
+
+    spread = spread_over_sources(
+        alphas, np.array([alpha]), np.array([sources.size]), sources.size, np.random.default_rng(seed)
+    )
+    return spread.interval(0)

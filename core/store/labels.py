@@ -12,18 +12,68 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 import sqlalchemy as sa
 
 from core.project_records import moment
-from core.review.criteria import Draft
-from core.review.passes import Label
 from core.store.database import record_of
+from core.store.log import UNWRITTEN
 from core.store.reconnecting import Part
 from core.store.schema import drafts, labels
 from core.store.unchanged import read_once
+
+REMARK = ""
+"""Stands in an aspect's place for a comment, which is of the item and not of one label."""
+WITHDRAWN, RESTORED = "undone:", "undone-to:"
+"""How the forms of labels begin that undo one: nothing is said any more, or what was said before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """What a rater said of one item on one aspect in a pass; `value` None = looked at, and no label can be given.
+
+    `taken_from` is the earlier pass that it was taken over from, "" for none.  `number` grows with time; it is 0, and
+    `at` in 1970, until the label is saved.
+    """
+
+    rater: str
+    item_id: str
+    aspect: str
+    value: float | None
+    comment: str = ""
+    pass_id: str = ""
+    taken_from: str = ""
+    number: int = field(default=0, compare=False)
+    at: datetime = UNWRITTEN
+    form: str = field(default="", compare=False)
+
+    @property
+    def is_withdrawn(self) -> bool:
+        """Whether it undoes the only label there was: the item is open again on this aspect."""
+        return self.form.startswith(WITHDRAWN)
+
+    @property
+    def undoes(self) -> bool:
+        return self.is_withdrawn or self.form.startswith(RESTORED)
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What somebody has typed and not saved: nobody's record, so it is not logged.
+
+    `subject` says of what ("criteria:ID"), `author` "" where nobody said who it is, `base` the version it began from
+    (`CriteriaView.head` as they saw it), so that a save can tell whether somebody else was faster.
+    """
+
+    subject: str
+    author: str
+    text: str
+    base: str
+    began_at: datetime
+    kept_at: datetime
+
 
 _SAID = ("rater", "item_id", "aspect", "value", "comment", "pass_id", "taken_from")
 

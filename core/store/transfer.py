@@ -21,11 +21,10 @@ import sqlalchemy as sa
 
 from core.errors import StoreError
 from core.people import Actor
-from core.review.log import IMPORTED, Action
 from core.store import schema
 from core.store.database import Database, in_our_words
 from core.store.layout import LAYOUT, OF_THE_WORKER, Row, decode, encode
-from core.store.log import body_text
+from core.store.log import IMPORTED, Action, body_text
 from core.store.reconnecting import Part, only_once
 
 UNFINISHED = ("queued", "running")

@@ -8,12 +8,12 @@ import streamlit as st
 from core import projects
 from core.calibration.records import Calibration
 from core.projects.calibration import CalibrationRequest
+from core.projects.judge_line import JudgeVersion
 from core.projects.kinds import RunDetail
 from core.report.figures import describe, measure_name
-from core.review.judge_versions import STATE_WORDS, JudgeVersion
 from core.stats import claim, difference_figures, gain_words
 from core.stats.claims import backwards_words, number
-from core.wording import judge_words
+from core.wording import VERSION_STATES, judge_words
 from pages.components import charts, judge_view, review_view, run_view, state, tables
 from pages.components.page import Opened, finding, link_to
 from pages.components.screens import plain
@@ -77,7 +77,7 @@ def sentence(result: Calibration, version: JudgeVersion | None) -> str:
         )
     if version is None:
         return f"{words}."
-    return f"{words}. Version {version.number}: {STATE_WORDS[version.state]}."
+    return f"{words}. Version {version.number}: {VERSION_STATES[version.state]}."
 
 
 def sides_kept(page: Opened, view: RunDetail) -> str:

@@ -8,7 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from core.comparison import annotator_tests
-from core.review.passes import rated_words
+from core.projects.labelling import rated_words
 from core.stats import (
     EPSILONS,
     NO_SINGLE_RATINGS,

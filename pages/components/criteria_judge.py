@@ -10,9 +10,8 @@ from streamlit.errors import StreamlitPageNotFoundError
 from core import projects
 from core.errors import ConcordError, ConflictError
 from core.project_records import CriteriaEntry
-from core.projects.judge_line import VersionRequest
-from core.review.judge_versions import JudgeLine, JudgeVersion, VersionOrigin
-from core.review.log import IMPORTED
+from core.projects.judge_line import JudgeLine, JudgeVersion, VersionOrigin, VersionRequest
+from core.store.log import IMPORTED
 from core.wording import counted
 from pages.components import judge_view, people, state, tables
 from pages.components.page import Opened, link_to, opens

@@ -8,7 +8,7 @@ import streamlit as st
 
 from core import projects
 from core.project_records import CriteriaEntry
-from core.review.criteria_names import LONGEST_NAME
+from core.projects.criteria_naming import LONGEST_NAME
 from pages.components import people, review_view, state
 from pages.components.page import Opened
 from pages.components.screens import plain

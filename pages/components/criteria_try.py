@@ -9,9 +9,9 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError
 from core.project_records import CriteriaEntry
+from core.projects.criteria import LONGEST_TEXT
 from core.projects.kinds import RunDetail
 from core.projects.trial import TrialRequest, TrialResult
-from core.review.criteria import LONGEST_TEXT
 from core.stats.claims import number
 from pages.components import criteria_effect, label_item, live, people, run_view, state
 from pages.components.page import Opened, link_to

@@ -9,8 +9,8 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError
 from core.project_records import CriteriaAlignment, CriteriaEntry
+from core.projects.criteria import Review
 from core.report.figures import describe, measure_name
-from core.review.criteria import Review
 from core.wording import counted
 from pages.components import criteria_names, grid, judge_view, review_view
 from pages.components.criteria_effect import difference_words

@@ -11,7 +11,7 @@ from core import projects
 from core.errors import ConcordError
 from core.fusion.plan import TO_BE_MENDED
 from core.fusion.request import FusionRequest
-from core.review.log import FusionPlanSaved
+from core.projects.fusion_by_model import FusionPlanSaved
 from core.wording import counted
 from pages.components import people, state
 from pages.components.page import Opened

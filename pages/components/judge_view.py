@@ -9,12 +9,12 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError
 from core.project_records import GoldenSummary
+from core.projects.judge_line import JudgeLine, JudgeVersion, VersionState
 from core.projects.kinds import RunDetail
 from core.report.figures import describe, measure_name
-from core.review.judge_versions import ORIGINS, STATE_WORDS, JudgeLine, JudgeVersion, VersionState
 from core.stats import claim, difference_figures
 from core.stats.claims import number
-from core.wording import times, word_diff
+from core.wording import VERSION_ORIGINS, VERSION_STATES, times, word_diff
 from pages.components import diff_view, live, people, run_view, state, tables
 from pages.components.page import Opened, link_to
 from pages.components.screens import plain
@@ -53,14 +53,14 @@ def draw_version(page: Opened, golden: GoldenSummary, line: JudgeLine, version: 
 
 def draw_state(version: JudgeVersion) -> None:
     """Where it stands, as a badge; an approval from elsewhere is said and counts for nobody."""
-    st.badge(STATE_WORDS[version.state], color=COLOURS[version.state])  # type: ignore[arg-type]
+    st.badge(VERSION_STATES[version.state], color=COLOURS[version.state])  # type: ignore[arg-type]
     if version.imported_approval is not None and not version.in_force:
         st.badge("approved where it came from", color="gray")
 
 
 def state_words(version: JudgeVersion | None) -> str:
     """E.g. "version 2, current"; that there is none yet where no version follows the criteria."""
-    return "no version yet" if version is None else f"{version.name}, {STATE_WORDS[version.state]}"
+    return "no version yet" if version is None else f"{version.name}, {VERSION_STATES[version.state]}"
 
 
 def draw_follower(page: Opened, aspect: str, criteria_id: str) -> None:
@@ -193,7 +193,7 @@ def _decide(page: Opened, line: JudgeLine, version: JudgeVersion, to: VersionSta
     where = (page.store, page.project.project_id, line.aspect, version.number)
     _said(
         lambda: projects.decide_version(*where, to, reason=reason, decided=line.decided),
-        f"{version.name}: {STATE_WORDS[to]}.",
+        f"{version.name}: {VERSION_STATES[to]}.",
     )
 
 
@@ -309,7 +309,7 @@ def draw_two(page: Opened, line: JudgeLine) -> None:
 def _made_words(version: JudgeVersion) -> str:
     who = f" by {version.made.actor}" if version.made.actor else ""
     note = f": “{version.made.note}”" if version.made.note else ""
-    return f"{ORIGINS[version.made.origin]}{who} {tables.ago(version.made.at)}{note}"
+    return f"{VERSION_ORIGINS[version.made.origin]}{who} {tables.ago(version.made.at)}{note}"
 
 
 def place_of(aspect: str, version: JudgeVersion) -> dict[str, str]:

@@ -8,9 +8,8 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError, ConflictError
-from core.review.anchors import LONGEST_ANCHOR, Anchors
-from core.review.passes import LabelPass
-from core.review.plan import LabelAspect
+from core.projects.anchors import LONGEST_ANCHOR, Anchors
+from core.projects.labelling import LabelAspect, LabelPass
 from core.store.store import Store
 from pages.components import people, state
 from pages.components.screens import plain

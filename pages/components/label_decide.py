@@ -9,9 +9,8 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from core.review.agreement import Disagreement, PassSummary
-from core.review.passes import LabelPass
-from core.review.plan import LabelAspect
+from core.projects.labelling import LabelAspect, LabelPass
+from core.projects.pass_results import Disagreement, PassSummary
 from core.store.store import Store
 from core.wording import counted
 from pages.components import grid, label_item, people, state, tables

@@ -9,8 +9,8 @@ import streamlit as st
 
 from core import projects
 from core.data.pairs import LEVELS, PREFERENCES
+from core.projects.labelling import LabelAspect
 from core.records import GoldenSet, Item, ItemKind
-from core.review.plan import LabelAspect
 from core.store.store import Store
 from pages.components import state
 

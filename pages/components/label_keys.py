@@ -10,7 +10,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from core.review.highlights import Span
+from core.projects.anchors import Span
 from pages.components import state
 
 TEXT, DESK, PRESS, SHEET = (state.widget(f"label_{name}") for name in ("text", "desk", "press", "sheet"))

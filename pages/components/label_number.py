@@ -10,7 +10,7 @@ from typing import Any
 
 import streamlit as st
 
-from core.review.plan import LabelAspect
+from core.projects.labelling import LabelAspect
 from pages.components import state
 
 LONGEST = 40

@@ -13,8 +13,7 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from core.review.passes import AnnotationSession, TeamProgress
-from core.review.plan import LabelAspect
+from core.projects.labelling import AnnotationSession, LabelAspect, TeamProgress
 from core.store.store import Store
 from pages.components import label_item, label_keys, label_number, label_shown, state, tables
 from pages.components.label_shown import Assignment, Shown, Wish, comment_key, press_key

@@ -7,10 +7,9 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError
 from core.project_records import GoldenSummary
+from core.projects.labelling import MOST_RATERS, PICKING, LabelAspect, Order, PassRequest
 from core.records import Scale
 from core.report.figures.svg import shortened
-from core.review.passes import PassRequest
-from core.review.plan import MOST_RATERS, PICKING, LabelAspect, Order
 from core.texts import visible_name
 from core.wording import counted
 from pages.components import drafts, label_view, people, state

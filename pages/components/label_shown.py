@@ -14,9 +14,8 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from core.review.highlights import Span
-from core.review.passes import AnnotationSession, LabelPass
-from core.review.plan import LabelAspect
+from core.projects.anchors import Span
+from core.projects.labelling import AnnotationSession, LabelAspect, LabelPass
 from core.store.store import Store
 from pages.components import label_item, label_number, state
 

@@ -11,9 +11,9 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
+from core.projects.labelling import LabelPass, rated_words
+from core.projects.pass_results import AspectAgreement, Combine, PassSummary
 from core.report.figures.trends import growth_figure, shrinking_figure
-from core.review.agreement import AspectAgreement, Combine, PassSummary
-from core.review.passes import LabelPass, rated_words
 from core.stats.claims import number, range_words
 from core.store.store import Store
 from core.wording import counted

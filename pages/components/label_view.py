@@ -10,7 +10,7 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError
 from core.project_records import is_demo
-from core.review.passes import LabelPass
+from core.projects.labelling import LabelPass
 from core.store.store import Store
 from core.wording import counted
 from pages.components import label_item, label_session, people, state

@@ -10,7 +10,7 @@ import streamlit as st
 
 from core import projects
 from core.projects.log_words import LogLine
-from core.review.log import LogPage
+from core.store.log import LogPage
 from core.wording import counted
 from pages.components import grid, people, state, tables
 from pages.components.grid import Column

@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlencode
 import streamlit as st
 
 from core.projects.items import MISALIGNED_FROM, GapSide, ItemScore, ScoredItems
-from core.review.triage import TRIAGE_VERDICTS, Triage
+from core.projects.triage import TRIAGE_VERDICTS, Triage
 from pages.components import state, tables
 from pages.components.misaligned_selection import NOW_ALIGNED, NOW_MISALIGNED, Selection
 

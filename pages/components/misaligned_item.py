@@ -12,9 +12,9 @@ from core import projects
 from core.errors import ConcordError
 from core.project_records import Run
 from core.projects.items import ExplainedItem, ItemScore
+from core.projects.triage import Triage
 from core.quotations import Piece, quoted_pieces
 from core.records import Rating
-from core.review.triage import Triage
 from core.stats.claims import number
 from pages.components import label_item, misaligned_filters, state, tables
 from pages.components.page import Opened, link_to

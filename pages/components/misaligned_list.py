@@ -14,9 +14,9 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError
 from core.projects.items import MISALIGNED_FROM, ItemScore
+from core.projects.triage import TRIAGE_VERDICTS, Triage
 from core.records import Scale
 from core.report.figures.misaligned import Middle, Spot, misaligned_figure
-from core.review.triage import TRIAGE_VERDICTS, Triage
 from core.wording import counted
 from pages.components import charts, misaligned_filters, misaligned_view, people, state, tables
 from pages.components.misaligned_filters import FilteredItems

@@ -13,8 +13,7 @@ from core.errors import NotFoundError
 from core.project_records import CriteriaEntry, Run
 from core.projects.items import ScoredItems
 from core.projects.rescore import ChangedItem
-from core.projects.triage import count_triage
-from core.review.triage import Triage
+from core.projects.triage import Triage, count_triage
 from core.stats.claims import number
 from core.wording import counted
 from pages.components import state, tables

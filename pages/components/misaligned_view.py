@@ -17,7 +17,7 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError
 from core.projects.items import ItemScore
-from core.review.triage import TRIAGE_VERDICTS, Triage, TriageVerdict
+from core.projects.triage import TRIAGE_VERDICTS, Triage, TriageVerdict
 from core.wording import counted
 from pages.components import misaligned_filters, misaligned_item, people, state, tables
 from pages.components.misaligned_filters import FilteredItems

@@ -8,13 +8,14 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError
 from core.project_records import GoldenSummary
+from core.projects.judge_line import JudgeVersion
+from core.projects.labelling import rated_words
 from core.projects.overview import Overview, StageName, Task, Waiting, people_beside
 from core.records import Alignment
 from core.report.figures import describe
 from core.report.figures.svg import shortened
-from core.review.judge_versions import STATE_WORDS, JudgeVersion
-from core.review.passes import rated_words
 from core.stats.claims import number
+from core.wording import VERSION_STATES
 from pages.components import grid, judge_view, people, state
 from pages.components.page import Opened, finding, link_to
 from pages.components.screens import Screen, plain
@@ -156,7 +157,7 @@ def draw_aspects(page: Opened, golden: GoldenSummary) -> None:
                 "aspect": aspect.aspect,
                 "labelled": aspect.n_labelled,
                 "judge": "—" if version is None else f"version {version.number}",
-                "state": "—" if version is None else STATE_WORDS[version.state],
+                "state": "—" if version is None else VERSION_STATES[version.state],
                 "agreement": "—" if evidence is None else describe(evidence.alignment),
                 "on": "—" if evidence is None else evidence.side,
             }

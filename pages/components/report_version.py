@@ -12,8 +12,8 @@ from core.comparison import unique_names
 from core.comparison.leaderboard import in_short
 from core.errors import ConcordError
 from core.project_records import GoldenSummary, Run
+from core.projects.judge_line import JudgeVersion
 from core.projects.reports import MeasuredJudge
-from core.review.judge_versions import JudgeVersion
 from pages.components import judge_view, people, state, tables
 from pages.components.chosen import choose_in_url, distinct
 from pages.components.page import Opened, finding, link_to

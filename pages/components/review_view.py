@@ -11,8 +11,8 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError
 from core.project_records import CriteriaEntry
+from core.projects.criteria import Comment, Review
 from core.projects.kinds import RunDetail
-from core.review.criteria import Comment, Review
 from core.wording import counted
 from pages.components import people, state, tables
 from pages.components.page import Opened

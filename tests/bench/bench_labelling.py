@@ -38,9 +38,8 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from core import projects
 from core.calibration.settings import CalibrationSettings
 from core.projects.calibration import CalibrationRequest
+from core.projects.labelling import LabelAspect, PassRequest
 from core.records import Scale
-from core.review.passes import PassRequest
-from core.review.plan import LabelAspect
 from core.settings import Settings
 from core.store.store import Store
 from pages.components import remembered

@@ -145,9 +145,8 @@ def to_golden_set(settings: Settings) -> Walk:
     import core
     from core import projects
     from core.people import Actor
+    from core.projects.labelling import LabelAspect, PassRequest
     from core.records import Scale
-    from core.review.passes import PassRequest
-    from core.review.plan import LabelAspect
 
     store, project_id = opened(settings)
     golden_id = projects.add_golden(store, project_id, core.load_golden(SAMPLES / "summaries.jsonl"))

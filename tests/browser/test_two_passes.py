@@ -15,9 +15,8 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from core import projects
+from core.projects.labelling import LabelAspect, PassRequest
 from core.records import AspectLabels, GoldenSet, Item, Scale
-from core.review.passes import PassRequest
-from core.review.plan import LabelAspect
 from core.settings import Settings
 from core.store.store import Store
 from tests.browser.conftest import enter_name, rest

@@ -21,6 +21,7 @@ from core.project_records import FINISHED, CriteriaAlignment
 from core.projects.calibration import CalibrationRequest
 from core.projects.kinds import KINDS
 from core.projects.rounds import RoundRequest
+from core.projects.triage import TriageVerdict
 from core.records import (
     Alignment,
     AspectLabels,
@@ -37,7 +38,6 @@ from core.records import (
     Unscored,
     Usage,
 )
-from core.review.triage import TriageVerdict
 from core.settings import Settings
 from core.stats import Difference
 from core.store.codec import pack

@@ -12,7 +12,7 @@ import pandas as pd
 from streamlit.testing.v1 import AppTest
 
 from core import projects
-from core.review.judge_versions import JudgeVersion
+from core.projects.judge_line import JudgeVersion
 from core.settings import Settings
 from core.store.store import Store
 

@@ -13,9 +13,8 @@ from core import projects
 from core.data.pairs import PREFERENCES
 from core.people import Actor
 from core.projects.demo import DEMO_PROJECT
+from core.projects.labelling import LabelAspect, PassRequest
 from core.records import AspectLabels, GoldenSet, Item, Scale
-from core.review.passes import PassRequest
-from core.review.plan import LabelAspect
 from core.store.store import Store
 from pages.components import label_item, label_number, label_setup, label_shown, state
 from tests.pages.screen import (

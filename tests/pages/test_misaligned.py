@@ -12,8 +12,8 @@ from core import projects
 from core.people import Actor
 from core.project_records import CriteriaEntry
 from core.projects.items import ItemScore, ScoredItems
+from core.projects.triage import Triage
 from core.quotations import Piece
-from core.review.triage import Triage
 from pages.components import people
 from pages.components.misaligned_filters import RANKS, STANDARDISED, FilteredItems, Filters
 from pages.components.misaligned_item import marked

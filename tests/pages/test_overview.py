@@ -9,7 +9,7 @@ import pytest
 
 from core import projects
 from core.people import Actor
-from core.review.judge_versions import JudgeLine
+from core.projects.judge_line import JudgeLine
 from core.settings import Settings
 from core.store.store import Store
 from tests.pages.making import Calibrated, Place, golden_of

@@ -17,10 +17,10 @@ from streamlit.testing.v1 import AppTest
 from core import projects
 from core.errors import AccessError, ConflictError
 from core.people import Actor
+from core.projects.criteria import Comment
 from core.records import Criteria
-from core.review.criteria import Comment
-from core.review.log import Action
 from core.settings import Settings
+from core.store.log import Action
 from core.store.store import Store
 from pages.components import log_view, people, state
 from tests.pages.making import Place, golden_of

@@ -12,9 +12,9 @@ from streamlit.testing.v1 import AppTest
 from core import projects
 from core.calibration.settings import CalibrationSettings
 from core.projects.calibration import CalibrationRequest
+from core.projects.judge_line import JudgeLine
 from core.records import JudgeScores
 from core.report.findings import brings, headline, limits
-from core.review.judge_versions import JudgeLine
 from core.settings import Settings
 from core.store.store import Store
 from tests.pages.screen import HOSTILE_ASPECT, as_sent, grids, labelled, open_screen, press, texts

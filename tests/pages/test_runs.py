@@ -21,7 +21,7 @@ from core.projects.rescore import RescoreRequest
 from core.projects.styles import StylesRequest
 from core.records import Usage
 from core.repeval import ModelSpec
-from core.review.log import Action
+from core.store.log import Action
 from core.wording import judge_words
 from pages.components import tables
 from pages.components.screens import plain

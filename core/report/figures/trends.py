@@ -26,7 +26,7 @@ from core.report.figures.whiskers import NARROW, Row, whiskers
 from core.stats.claims import estimate, number
 
 if TYPE_CHECKING:
-    from core.review.agreement import AspectAgreement
+    from core.projects.pass_results import AspectAgreement
     from core.stats.labels_needed import LabelPlanning
 
 DECISIONS = {"holds": TEAL, "fallen": AMBER, "cannot be told": QUIET}

@@ -22,8 +22,8 @@ from core.judge_files import final_verdicts, judge_card, judge_schema, judge_yam
 from core.judge_files.judge_reading import is_as_exported
 from core.judge_files.judge_writing import label_warnings, parser_of, prompts_of
 from core.judging.parse import PARSER
+from core.projects.judge_line import Evidence, JudgeVersion, VersionDecided, VersionMade, VersionState
 from core.records import AspectLabels, GoldenSet, Rating, Scale, Scored
-from core.review.judge_versions import Evidence, JudgeVersion, VersionDecided, VersionMade, VersionState
 from core.version import VERSION
 
 ROOT = Path(__file__).parents[3]

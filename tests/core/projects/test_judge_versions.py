@@ -19,12 +19,11 @@ from core.data.split import text_digest
 from core.errors import AccessError, ConflictError, CriteriaError, JobError, NotFoundError, UsageError
 from core.people import Actor
 from core.projects.calibration import CalibrationRequest, sides_of
-from core.projects.judge_line import HeldOutSeen
+from core.projects.judge_line import HeldOutSeen, JudgeLine
+from core.projects.labelling import LabelAspect, PassRequest
+from core.projects.pass_results import ratings_of
+from core.projects.pass_setup import disagreement
 from core.records import AspectLabels, Criteria, GoldenSet
-from core.review.agreement import ratings_of
-from core.review.judge_versions import JudgeLine
-from core.review.passes import PassRequest
-from core.review.plan import LabelAspect, item_order
 from core.settings import Settings
 from core.store.store import Store
 
@@ -376,8 +375,9 @@ def test_labelling_where_judges_part_asks_the_version_in_use(world: World) -> No
     golden = projects.load_golden_set(world.store, world.golden_id)
     judges, ratings = [entry.judge for entry in shown.entries], ratings_of(golden, [], ASPECT).values
     pass_id = projects.start_pass(world.store, request)
-    expected = item_order(golden, "disagreement", judges=judges, ratings=ratings)
-    assert projects.get_pass(world.store, world.project_id, pass_id).plan.positions == expected
+    spread = disagreement(len(golden.items), judges, ratings)
+    positions = projects.get_pass(world.store, world.project_id, pass_id).plan.positions
+    assert spread[list(positions)].tolist() == sorted(spread.tolist(), reverse=True)
 
 
 def test_labelling_the_least_sure_first_asks_the_version_in_use(world: World) -> None:

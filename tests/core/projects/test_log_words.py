@@ -11,10 +11,11 @@ from core import projects
 from core.people import Actor
 from core.project_records import Run
 from core.projects.log_words import run_words
+from core.projects.runs import HeldOutAccess
+from core.projects.triage import Triage
 from core.records import AspectLabels, Criteria, GoldenSet, Item, Scale
-from core.review.log import Action, Entry
-from core.review.passes import Label
-from core.review.triage import HeldOutAccess, Triage
+from core.store.labels import Label
+from core.store.log import Action, Entry
 from core.store.store import Store
 
 HOSTILE = "<b>Be</b> **brief**\nand name the source, the date, the place and everybody in it."

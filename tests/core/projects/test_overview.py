@@ -10,10 +10,9 @@ from core import projects
 from core.calibration.settings import CalibrationSettings
 from core.people import Actor
 from core.projects.calibration import CalibrationRequest
+from core.projects.labelling import LabelAspect, PassRequest
 from core.projects.overview import Overview, people_beside
 from core.records import GoldenSet, Scale
-from core.review.passes import PassRequest
-from core.review.plan import LabelAspect
 from core.settings import Settings
 
 ASPECT = "relevance"

@@ -11,8 +11,8 @@ from core.errors import AccessError, ConflictError, UsageError
 from core.people import Actor
 from core.projects import review
 from core.projects.review import Choice, Point, Verdict, Vote, change_question
+from core.projects.triage import TriageVerdict
 from core.records import AspectLabels, Criteria, GoldenSet, Item, Scale
-from core.review.triage import TriageVerdict
 from core.store.store import Store
 
 LONG = "Reward " + "very " * 60 + "long sentences."

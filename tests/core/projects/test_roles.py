@@ -15,7 +15,7 @@ from core.errors import AccessError, ConcordError
 from core.people import ROLES, Actor, Role
 from core.projects.calibration import CalibrationRequest
 from core.records import AspectLabels, Criteria, GoldenSet, Item, JudgeScores, Provenance, Scale
-from core.review.passes import Label
+from core.store.labels import Label
 from core.store.store import Store
 
 OPEN = {"open_store", "ensure_worker", "ensure_sample_project", "worker_alive"}  # start-up; nobody acts yet

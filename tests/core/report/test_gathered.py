@@ -23,6 +23,7 @@ from core.errors import GoldenError, JobError, NotFoundError
 from core.projects.calibration import CalibrationRequest
 from core.projects.judge_line import used_before
 from core.projects.more_verdicts import SentVerdicts
+from core.projects.runs import EDIT_SCORED
 from core.records import Scale
 from core.report.facts import reproduce
 from core.report.figures.bars import LabelBar, label_bars
@@ -30,7 +31,6 @@ from core.report.findings import brings, sign_off
 from core.report.page import appendix_page, html_page
 from core.report.rows import figures_csv
 from core.report.words import estimate
-from core.review.triage import EDIT_SCORED
 from core.stats import LabelledItems, leave_one_out, rater_table
 
 

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from core.errors import StoreError
 from core.records import GoldenSet
-from core.review.passes import Label
+from core.store.labels import Label
 from core.store.layout import LAYOUT
 from core.store.schema import metadata
 from core.store.store import Store

@@ -9,10 +9,10 @@ import pytest
 
 from core.errors import ConflictError
 from core.people import LOCAL, Actor
+from core.projects.criteria import Comment, CriteriaEvent, LockChange
+from core.projects.judge_line import VersionDecided
 from core.projects.review import Vote
-from core.review.criteria import Comment, CriteriaEvent, LockChange
-from core.review.judge_versions import VersionDecided
-from core.review.log import Entry
+from core.store.log import Entry
 from core.store.store import Store
 
 ANN, BO = Actor("Ann \x00", "annotator"), Actor("Bo", "reviewer", "bo@example.org")

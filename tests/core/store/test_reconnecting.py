@@ -12,11 +12,11 @@ import sqlalchemy as sa
 
 from core.errors import LostConnectionError, StoreError
 from core.people import Actor
-from core.review.criteria import Comment
-from core.review.log import Entry
+from core.projects.criteria import Comment
 from core.store import database
 from core.store import reconnecting as patience
 from core.store.database import in_our_words
+from core.store.log import Entry
 from core.store.store import Store
 from tests.going_away import GoingAway
 

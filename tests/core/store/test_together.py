@@ -7,7 +7,7 @@ import pytest
 from core.errors import NotFoundError
 from core.people import LOCAL
 from core.records import GoldenSet
-from core.review.log import Action
+from core.store.log import Action
 from core.store.store import Store
 
 

@@ -10,8 +10,8 @@ import pytest
 from core.errors import StoreError
 from core.people import LOCAL
 from core.records import GoldenSet
-from core.review.log import Action
 from core.store.layout import as_json, decode, encode, json_text
+from core.store.log import Action
 from core.store.store import Store
 from core.store.transfer import Arrival
 

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from core.errors import NotFoundError
 from core.people import Actor
-from core.review.criteria import Comment
+from core.projects.criteria import Comment
 from core.store.store import Store
 
 ANN = Actor("Ann")

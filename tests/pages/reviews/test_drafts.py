@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from core import projects
 from core.people import Actor
-from core.review.criteria import LONGEST_TEXT
+from core.projects.criteria import LONGEST_TEXT
 from core.store.store import Store
 from pages.components import state
 from tests.pages.screen import HOSTILE, press, texts

@@ -19,6 +19,8 @@ from core.people import Actor
 from core.project_records import CriteriaAlignment
 from core.projects.archive import Archive, Writer
 from core.projects.calibration import CalibrationRequest
+from core.projects.judge_line import Evidence, VersionDecided, VersionMade, VersionMeasured
+from core.projects.labelling import LabelAspect, PassRequest
 from core.records import (
     Alignment,
     AspectLabels,
@@ -33,9 +35,6 @@ from core.records import (
     ScoreMatrix,
     Unscored,
 )
-from core.review.judge_versions import Evidence, VersionDecided, VersionMade, VersionMeasured
-from core.review.passes import PassRequest
-from core.review.plan import LabelAspect
 from core.settings import Settings
 from core.store.codec import pack
 from core.store.store import Store

@@ -14,10 +14,10 @@ import pytest
 from core import projects
 from core.people import Actor
 from core.projects.archive import VERSION
+from core.projects.criteria import Comment
 from core.projects.review import PointDecided
 from core.providers.cached import reply_from_json
 from core.records import Criteria, content_digest
-from core.review.criteria import Comment
 from core.settings import Settings
 from core.store.layout import LAYOUT
 from core.store.store import Store

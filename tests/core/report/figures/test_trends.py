@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from core.projects.pass_results import AspectAgreement, GrowthPoint
 from core.records import Interval
 from core.report.figures import Mark
 from core.report.figures.style import AMBER, BLUE, QUIET, TEAL
@@ -17,7 +18,6 @@ from core.report.figures.trends import (
     styles_figure,
 )
 from core.report.figures.whiskers import NARROW
-from core.review.agreement import AspectAgreement, GrowthPoint
 from core.stats.labels_needed import plan_labels
 from tests.core.report.figures.conftest import NOW, Drawn, aligned
 

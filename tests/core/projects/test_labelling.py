@@ -12,10 +12,9 @@ import pytest
 from core import projects
 from core.errors import AccessError, NotFoundError, UsageError
 from core.people import Actor
+from core.projects.labelling import LabelAspect, LabelsFrozen, Order, OthersSaid, PassRequest, SavedLabel, TeamProgress
+from core.projects.pass_results import RatedBy
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Scale
-from core.review.agreement import RatedBy
-from core.review.passes import LabelsFrozen, OthersSaid, PassRequest, SavedLabel, TeamProgress
-from core.review.plan import LabelAspect, Order
 from core.store.store import Store
 
 FIVE, YES = LabelAspect("a", Scale(1, 5, 1.0), "how good"), LabelAspect("b", Scale(0, 1, 1.0))
@@ -33,6 +32,20 @@ def request_(store: Store) -> PassRequest:
 @pytest.fixture
 def pass_id(store: Store, request_: PassRequest) -> str:
     return projects.start_pass(store, request_)
+
+
+def test_items_come_in_the_order_of_the_file_or_of_a_seed(store: Store, request_: PassRequest) -> None:
+    def order(**changes: object) -> tuple[int, ...]:
+        pass_id = projects.start_pass(store, replace(request_, **changes))  # type: ignore[arg-type]
+        return projects.get_pass(store, request_.project_id, pass_id).plan.positions
+
+    assert order(limit=3) == (0, 1, 2)
+    one, two = order(order="random", seed=1), order(order="random", seed=2)
+    assert sorted(one) == sorted(two) == list(range(12))
+    assert one != two
+    assert order(order="random", seed=1) == one
+    with pytest.raises(UsageError, match="one of random, file, disagreement, unsure"):
+        order(order="alphabetical")
 
 
 def test_two_raters_from_joining_to_a_golden_set(store: Store, request_: PassRequest, pass_id: str) -> None:

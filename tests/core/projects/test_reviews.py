@@ -11,9 +11,8 @@ from core.people import Actor
 from core.project_records import CriteriaAlignment
 from core.projects.calibration import CalibrationRequest
 from core.projects.items import ItemScore, ScoredItems
-from core.projects.triage import TriageCount, count_triage
+from core.projects.triage import Triage, TriageCount, count_triage
 from core.records import Alignment, AspectLabels, Criteria, GoldenSet, Interval, Item, Scale
-from core.review.triage import Triage
 from core.settings import Settings
 from core.store.store import Store
 

@@ -9,11 +9,8 @@ from typing import TypeVar
 
 import pytest
 
-from core.projects.review import PointDecided, ReviewJoined, ReviewLeft, Vote
-from core.records import Alignment, Interval, Scale
-from core.review import KINDS
-from core.review.anchors import Anchor, AnchorsSet
-from core.review.criteria import (
+from core.projects.anchors import Anchor, AnchorsSet, Highlighted, Span
+from core.projects.criteria import (
     Comment,
     CommentSettled,
     CriteriaEvent,
@@ -22,12 +19,25 @@ from core.review.criteria import (
     ProposalDecided,
     review_from,
 )
-from core.review.highlights import Highlighted, Span
-from core.review.judge_versions import Evidence, VersionDecided, VersionMade, VersionMeasured
-from core.review.log import Action, Entry, FusionKept, FusionPlanSaved
-from core.review.passes import Adjudicated, LabelPass, LabelsFrozen, RatedIn, RaterJoined, RaterStopped, passes_from
-from core.review.plan import LabelAspect, LabelPlan
-from core.review.triage import HeldOutAccess, Triage
+from core.projects.fusion import FusionKept
+from core.projects.fusion_by_model import FusionPlanSaved
+from core.projects.judge_line import Evidence, VersionDecided, VersionMade, VersionMeasured
+from core.projects.labelling import (
+    Adjudicated,
+    LabelAspect,
+    LabelPass,
+    LabelPlan,
+    LabelsFrozen,
+    RatedIn,
+    RaterJoined,
+    RaterStopped,
+    passes_from,
+)
+from core.projects.review import PointDecided, ReviewJoined, ReviewLeft, Vote
+from core.projects.runs import HeldOutAccess
+from core.projects.triage import Triage
+from core.records import Alignment, Interval, Scale
+from core.store.log import KINDS, Action, Entry
 from core.store.store import Store
 
 E = TypeVar("E", bound=Entry)

@@ -7,8 +7,8 @@ import pytest
 from core import projects
 from core.errors import AccessError, ConflictError, StoreError, UsageError
 from core.people import Actor
+from core.projects.criteria import LONGEST_TEXT, Drafting
 from core.records import AspectLabels, Criteria, GoldenSet, Item, Provenance, Scale
-from core.review.criteria import LONGEST_TEXT, Drafting
 from core.store.store import Store
 
 PARENT = Criteria("Reward order.", "a", Provenance("draft"))

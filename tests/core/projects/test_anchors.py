@@ -7,11 +7,9 @@ import pytest
 from core import projects
 from core.errors import AccessError, ConflictError, UsageError
 from core.people import Actor
+from core.projects.anchors import Anchor, AnchorsSet, Highlighted, Span, find_span
+from core.projects.labelling import LabelAspect, PassRequest
 from core.records import GoldenSet, Item, Scale
-from core.review.anchors import Anchor, AnchorsSet
-from core.review.highlights import Highlighted, Span, find_span
-from core.review.passes import PassRequest
-from core.review.plan import LabelAspect
 from core.store.store import Store
 
 TEXT = "A cat, a dog, a cat 👩‍👩‍👧 and a cow."

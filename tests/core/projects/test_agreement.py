@@ -4,19 +4,12 @@ import numpy as np
 import pytest
 
 from core.errors import UsageError
+from core.projects.labelling import LabelAspect
+from core.projects.pass_results import Combine, RatedBy, disagreements, growth, labelled_golden, ratings_of
 from core.records import AspectLabels, GoldenSet, Item, Rating, Scale
-from core.review.agreement import (
-    Combine,
-    RatedBy,
-    alpha_interval,
-    disagreements,
-    growth,
-    labelled_golden,
-    ratings_of,
-)
-from core.review.passes import Label
-from core.review.plan import LabelAspect
 from core.stats import krippendorff_alpha
+from core.stats.raters import alpha_interval
+from core.store.labels import Label
 
 FIVE, YES = LabelAspect("a", Scale(1, 5, 1.0)), LabelAspect("yes", Scale(0, 1, 1.0))
 ITEMS = tuple(Item(f"i{k}", "t") for k in range(4))
@@ -136,11 +129,11 @@ def test_the_interval_of_alpha_comes_from_whole_sources() -> None:
     ]
     ratings = ratings_of(golden, labels, "a")
     value = krippendorff_alpha(ratings.values, "ordinal").value
-    interval = alpha_interval(golden, ratings, FIVE)
+    interval = alpha_interval(ratings, FIVE.scale, golden.source_codes)
     assert value is not None and interval is not None
     assert interval.low < value < interval.high
     assert interval.method.startswith("jackknife over 6 sources, t(5)")
-    assert alpha_interval(golden, ratings, FIVE) == interval  # the same labels, the same interval
+    assert alpha_interval(ratings, FIVE.scale, golden.source_codes) == interval  # the same labels, the same interval
     one_source = GoldenSet("g", "single", tuple(Item(item.item_id, "t", "doc") for item in items), {})
-    assert alpha_interval(one_source, ratings, FIVE) is None
-    assert alpha_interval(golden, ratings_of(golden, labels[:1], "a"), FIVE) is None
+    assert alpha_interval(ratings, FIVE.scale, one_source.source_codes) is None
+    assert alpha_interval(ratings_of(golden, labels[:1], "a"), FIVE.scale, golden.source_codes) is None

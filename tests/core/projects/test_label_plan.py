@@ -1,3 +1,5 @@
+"""Who rates which items of a labelling pass, and how far judges and raters disagree on them."""
+
 from __future__ import annotations
 
 from collections import Counter
@@ -8,15 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.errors import UsageError
-from core.records import AspectLabels, FloatArray, GoldenSet, Item, JudgeScores, Scale
-from core.review.plan import LabelAspect, LabelPlan, disagreement, item_order
+from core.projects.labelling import LabelAspect, LabelPlan
+from core.projects.pass_setup import disagreement
+from core.records import FloatArray, JudgeScores, Scale
 
 COHERENCE = LabelAspect("coherence", Scale(1, 5, 1.0))
-
-
-def a_golden(n: int) -> GoldenSet:
-    items = tuple(Item(f"i{k}", f"text {k}") for k in range(n))
-    return GoldenSet("g", "single", items, {"a": AspectLabels("a", Scale(1, 5), (1.0,) * n)})
 
 
 def a_judge(values: list[float], *, up: bool = True) -> JudgeScores:
@@ -74,54 +72,22 @@ def test_choices(scale: Scale, choices: tuple[float, ...]) -> None:
     assert LabelAspect("a", scale).choices() == choices
 
 
-def test_orders() -> None:
-    golden = a_golden(20)
-    assert item_order(golden, "file", limit=3) == (0, 1, 2)
-    one, two = item_order(golden, "random", seed=1), item_order(golden, "random", seed=2)
-    assert sorted(one) == sorted(two) == list(range(20))
-    assert one != two
-    assert item_order(golden, "random", seed=1) == one
-    with pytest.raises(UsageError, match="one of random, file, disagreement, unsure"):
-        item_order(golden, "alphabetical")  # type: ignore[arg-type]
-
-
-def test_where_judges_part_comes_first() -> None:
-    golden = a_golden(4)
+def test_judges_disagree_by_their_standardised_scores() -> None:
     # Standardised, the first two judges are the same line; the third turns item 3 round: they part there alone.
     judges = [a_judge([1, 2, 3, 4]), a_judge([-10, -20, -30, -40], up=False)]
     assert disagreement(4, judges) == pytest.approx([0, 0, 0, 0])
     judges.append(a_judge([1, 2, 3, -4]))
-    assert item_order(golden, "disagreement", judges=judges)[0] == 3
+    assert np.argmax(disagreement(4, judges)) == 3
 
 
-def test_where_raters_part_comes_first() -> None:
+def test_raters_disagree_by_their_own_labels() -> None:
     ratings: FloatArray = np.array([[1, 2, np.nan, 5], [1, 4, 3, 5.0]])
     spread = disagreement(4, [], ratings)
     # all known values: 1 2 5 1 4 3 5, mean 3, population variance (4+1+4+4+1+0+4)/7 = 18/7; item 1 parts by 2 → sd 1
     assert spread == pytest.approx([0, 1 / np.sqrt(18 / 7), 0, 0])
-    assert item_order(a_golden(4), "disagreement", ratings=ratings)[0] == 1
 
 
 def test_a_constant_judge_or_one_judge_tells_nothing() -> None:
     assert disagreement(2, [a_judge([3, 3]), a_judge([3, 3])]) == pytest.approx([0, 0])
     with pytest.raises(UsageError, match="at least two judges"):
         disagreement(2, [a_judge([1, 2])])
-
-
-def test_the_least_sure_come_first_and_labelled_items_last() -> None:
-    golden = a_golden(5)
-    errors, labels = np.array([0.2, np.nan, 0.9, 0.5, 0.1]), np.array([np.nan, np.nan, 3.0, np.nan, np.nan])
-    assert item_order(golden, "unsure", expected=(errors, labels)) == (3, 0, 4, 1, 2)
-    for expected in (None, (np.full(5, np.nan), labels)):
-        with pytest.raises(UsageError, match="Calibrate a judge first"):
-            item_order(golden, "unsure", expected=expected)
-
-
-def test_items_that_are_needed_come_first_in_their_order() -> None:
-    golden = a_golden(5)
-    needed = [golden.item_ids[k] for k in (4, 1)]
-    order = item_order(golden, "widest", needed=needed)
-    assert order[:2] == (4, 1)
-    assert sorted(order) == list(range(5))
-    with pytest.raises(UsageError, match="there must be a judge"):
-        item_order(golden, "widest", needed=())

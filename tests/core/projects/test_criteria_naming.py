@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from core import projects
 from core.errors import AccessError, ConflictError, NotFoundError, UsageError
 from core.people import Actor
+from core.projects.criteria_naming import LONGEST_NAME, NamedText, criteria_names
 from core.records import AspectLabels, Criteria, GoldenSet, Item, Provenance, Scale
-from core.review.criteria_names import LONGEST_NAME, NamedText, criteria_names
 from core.store.store import Store
 
 LADDER = """Ask what a reader would believe who has only the text.
