@@ -15,11 +15,13 @@ never count: in quotation marks, in a code fence, behind ">", in tags such as <i
 
 from __future__ import annotations
 
+import ast
 import json
 import math
+import operator
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -326,53 +328,31 @@ def _stars(text: str, at: int, scale: Scale) -> Value | None:
     return Value(float(n), full.end())
 
 
+_OPERATIONS: dict[type[ast.operator], Callable[[float, float], float]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+}
+
+
 def _total(match: re.Match[str]) -> float | None:
     """The result that is stated of a sum, where it is the sum."""
+
+    def computed(node: ast.expr) -> float:
+        if isinstance(node, ast.BinOp) and (operate := _OPERATIONS.get(type(node.op))):
+            return operate(computed(node.left), computed(node.right))
+        if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+            return float(node.value)
+        raise ValueError("not plain arithmetic")
+
     stated = float(match["result"].replace(",", "."))
-    computed = _computed(match[0].partition("=")[0].replace(",", "."))
-    return stated if computed is not None and math.isclose(computed, stated, abs_tol=0.051) else None
-
-
-_TOKEN = re.compile(r"\s*(\d{1,9}(?:\.\d{1,6})?|[()+\-*/])")
-
-
-def _computed(expression: str) -> float | None:
-    """What plain arithmetic comes to, by precedence; None for anything else."""
-    tokens, at = list[str](), 0
-    expression = expression.strip()
-    while at < len(expression):
-        token = _TOKEN.match(expression, at)
-        if token is None:
-            return None
-        tokens.append(token[1])
-        at = token.end()
-    numbers: list[float] = []
-    signs: list[str] = []
-    rank = {"+": 1, "-": 1, "*": 2, "/": 2}
-
-    def apply() -> None:
-        b, a, sign = numbers.pop(), numbers.pop(), signs.pop()
-        numbers.append(a + b if sign == "+" else a - b if sign == "-" else a * b if sign == "*" else a / b)
-
+    expression = re.sub(r"(?<![\d.])0+(?=\d)", "", match[0].partition("=")[0].replace(",", ".").strip())
     try:
-        for part in tokens:
-            if part == "(":
-                signs.append(part)
-            elif part == ")":
-                while signs[-1] != "(":
-                    apply()
-                signs.pop()
-            elif part in rank:
-                while signs and signs[-1] != "(" and rank[signs[-1]] >= rank[part]:
-                    apply()
-                signs.append(part)
-            else:
-                numbers.append(float(part))
-        while signs:
-            apply()
-    except (IndexError, ZeroDivisionError):
+        total = computed(ast.parse(expression, mode="eval").body)
+    except (SyntaxError, ValueError, ZeroDivisionError, RecursionError, MemoryError):
         return None
-    return numbers[0] if len(numbers) == 1 else None
+    return stated if math.isclose(total, stated, abs_tol=0.051) else None
 
 
 def _whole(text: str, scale: Scale) -> float | None:
@@ -407,40 +387,28 @@ def _from_json(text: str, scale: Scale, aspect: str, *, whole: bool) -> Statemen
         return None
     body = text.strip()
     fenced = re.match(r"```(?:json)?\s*(?=[{\[])", body)
-    begins = fenced is not None or body[:1] == "{" or body[:2] == "[{"
-    stated = [found for found in _objects(text) if isinstance(found[2], dict | list)]
+    begins = whole and (fenced is not None or body[:1] == "{" or body[:2] == "[{")
+    objects = _objects(text)
     rated = [
         (start, end, value)
-        for start, end, value in ((s, e, _in_body(b, scale, aspect)) for s, e, b in stated)
-        if value is not _NOTHING
+        for start, end, inside in objects
+        if (value := _in_body(inside, scale, aspect)) is not _NOTHING
     ]
-    if not whole:
-        begins = False
     if rated:
         start, end, value = rated[-1]
         chosen = Statement(start, end, value if isinstance(value, float) else None)
-        if begins or not re.search(r"\w", text[end:].replace("```", "")):
-            return chosen
-        if re.fullmatch(r"[^\n]{1,100}:\s*```(?:json)?\s*", text[:start]):  # "Here it is:", and a fence
+        announced = re.fullmatch(r"[^\n]{1,100}:\s*```(?:json)?\s*", text[:start])  # "Here it is:", and a fence
+        if begins or announced or not re.search(r"\w", text[end:].replace("```", "")):
             return chosen
         outside = _from_text(_without_quotes(text[:start] + " " * (end - start) + text[end:]), scale, aspect)
         agrees = outside is not None and outside.value == chosen.value
         return chosen if agrees else Statement(start, end, None)
-    if begins and (stated or body.lstrip("`json \n")[:1] == "{" or fenced):
-        if stated:
-            return (
-                Statement(stated[-1][0], stated[-1][1], None)
-                if isinstance(stated[0][2], list) or _is_an_answer(stated)
-                else None
-            )
-        found = _damaged(text, scale, aspect)
-        return found or Statement(0, len(text), None)
-    return None
-
-
-def _is_an_answer(stated: list[tuple[int, int, Any]]) -> bool:
-    """Whether an object without a rating is the whole answer: it has fields of which none is one that we know."""
-    return any(isinstance(body, dict) and body for _, _, body in stated)
+    if not begins or not (objects or fenced or body[0] == "{"):
+        return None
+    if objects:  # without a field that we know, it is the whole answer
+        answers = isinstance(objects[0][2], list) or any(isinstance(inside, dict) and inside for *_, inside in objects)
+        return Statement(objects[-1][0], objects[-1][1], None) if answers else None
+    return _damaged(text, scale, aspect) or Statement(0, len(text), None)
 
 
 class _Nothing:

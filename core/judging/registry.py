@@ -19,6 +19,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
@@ -55,17 +56,15 @@ _HF = re.compile(r"(?P<model>[^@]+|[./~\\].*?)(?:@(?P<revision>[\w.-]+))?")
 
 @dataclass(frozen=True, slots=True)
 class JudgeSpec:
-    """A spec in its parts.  `base_url` is "" for this installation's usual endpoint; it is not checked here.
+    """A spec in its parts: `model` is the file of a recorded judge, the seed or script of a scripted one.
 
-    `revision` pins a branch, tag or commit of a model in the process, "" for its main branch.
+    `base_url` is "" for this installation's usual endpoint; it is not checked here.  `revision` pins a branch, tag or
+    commit of a model in the process, "" for its main branch.
     """
 
     kind: Kind
     model: str = ""
     base_url: str = ""
-    file: str = ""
-    seed: int = 0
-    script: str = ""
     revision: str = ""
 
 
@@ -82,11 +81,9 @@ def parse_spec(spec: str) -> JudgeSpec:
     if kind == "hf" and (local := _HF.fullmatch(rest)):
         return JudgeSpec("hf", local["model"], revision=local["revision"] or "")
     if kind == "recorded" and rest:
-        return JudgeSpec("recorded", file=rest)
-    if kind == "scripted" and rest == NEWSROOM:
-        return JudgeSpec("scripted", script=rest)
-    if kind == "scripted" and (rest.isdecimal() or not separator):
-        return JudgeSpec("scripted", seed=int(rest or 0))
+        return JudgeSpec("recorded", rest)
+    if kind == "scripted" and (rest == NEWSROOM or rest.isdecimal() or not separator):
+        return JudgeSpec("scripted", rest)
     raise _bad(f"The judge {shown(spec)} is not of a known form.")
 
 
@@ -190,11 +187,19 @@ def make_judge(
         case "hf":
             return _local(parsed, settings, replies, sampling, gate)
         case "recorded":
-            if not isinstance(judge := _recorded(Path(parsed.file), sampling, gate), LLMJudge) and not asking.usual:
+            if not isinstance(judge := _recorded(Path(parsed.model), sampling, gate), LLMJudge) and not asking.usual:
                 raise UsageError(f"The judge {spec} replays scores: there is nobody to ask in another way.")
             return judge
         case "scripted":
-            return _scripted(parsed, replies, sampling)
+            seed = "" if parsed.model == NEWSROOM else str(int(parsed.model or 0))
+            provider = ScriptedProvider(int(seed)) if seed else ScriptedProvider(NEWSROOM, newsroom.reply_to)
+            return LLMJudge(
+                with_cache(provider, replies),
+                "scripted" if seed else NEWSROOM,
+                spec="scripted" if seed == "0" else f"scripted:{seed or NEWSROOM}",
+                sampling=sampling,
+                cost_of=lambda _prompt, _completion: 0.0,
+            )
 
 
 def restore_judge(
@@ -311,31 +316,13 @@ def _recorded(path: Path, sampling: Sampling | None, gate: Gate) -> Judge:
             )
     if not file.is_file():
         raise UsageError(f"recorded: there is no file {path}.")
-    if file.suffix != ".jsonl" or not _is_recording(file):
+    head: Any = None
+    with file.open(encoding="utf-8", errors="replace") as opened, suppress(ValueError):
+        head = json.loads(opened.readline()) if file.suffix == ".jsonl" else None
+    if not isinstance(head, dict) or "endpoint" not in head:
         return RecordedJudge.from_file(file)
     recording = read_recording(file)
     return LLMJudge(RecordedProvider(recording, path.name), recording.model, spec=f"recorded:{path}", sampling=sampling)
-
-
-def _is_recording(path: Path) -> bool:
-    with path.open(encoding="utf-8", errors="replace") as file:
-        try:
-            head = json.loads(file.readline())
-        except ValueError:
-            return False
-    return isinstance(head, dict) and "endpoint" in head
-
-
-def _scripted(spec: JudgeSpec, replies: ReplyStore | None, sampling: Sampling | None) -> Judge:
-    named = spec.script or (str(spec.seed) if spec.seed else "")
-    provider = ScriptedProvider(spec.script, newsroom.reply_to) if spec.script else ScriptedProvider(spec.seed)
-    return LLMJudge(
-        with_cache(provider, replies),
-        spec.script or "scripted",
-        spec=f"scripted:{named}" if named else "scripted",
-        sampling=sampling,
-        cost_of=lambda _prompt, _completion: 0.0,
-    )
 
 
 def language_model(
