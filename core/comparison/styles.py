@@ -295,7 +295,7 @@ class Unfinished:
 
 @dataclass(frozen=True, slots=True)
 class StylesView:
-    """What came of the styles, or has come so far; `steps` are the evaluation steps in force, by aspect."""
+    """What came of the styles, or has come so far, for whoever watches; `steps` are the steps in force, by aspect."""
 
     cells: tuple[StyleCell, ...]
     unfinished: tuple[Unfinished, ...]
@@ -304,24 +304,9 @@ class StylesView:
     usage: Usage
     stopped_early: str = ""
     notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class GridSnapshot:
-    """Where the styles stand, for whoever watches."""
-
-    phase: str
-    message: str
-    calls_expected: int
-    view: StylesView
-
-    @property
-    def calls(self) -> int:
-        return self.view.calls
-
-    @property
-    def usage(self) -> Usage:
-        return self.view.usage
+    phase: str = "done"
+    message: str = "done"
+    calls_expected: int = 0
 
 
 @dataclass(frozen=True)
@@ -383,17 +368,26 @@ class _SoFar:
         self.errors.append(error)
         self.leave_out(aspect, styles, str(error))
 
-    def view(self) -> StylesView:
+    def view(self, phase: str = "done", message: str = "done") -> StylesView:
         budget = self.settings.budget
         dear = sum(left_out.reason == self.too_dear for left_out in self.unfinished) if budget else 0
         early = f"The budget of {budget:,} calls left out {dear} of the styles." if dear else ""
         notes = self.given_notes if self.model.is_llm else (*self.given_notes, self.model.notice)
         return StylesView(
-            tuple(self.cells), tuple(self.unfinished), dict(self.steps), self.calls, self.usage, early, notes
+            tuple(self.cells),
+            tuple(self.unfinished),
+            dict(self.steps),
+            self.calls,
+            self.usage,
+            early,
+            notes,
+            phase,
+            message,
+            self.expected,
         )
 
     def publish(self, phase: str, message: str) -> None:
-        self.progress.publish(GridSnapshot(phase, message, self.expected, self.view()))
+        self.progress.publish(self.view(phase, message))
 
 
 def styles(

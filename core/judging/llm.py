@@ -69,8 +69,8 @@ NO_REFERENCES = "The item has no reference, and this judge was made with referen
 Example = TypeVar("Example", Exemplar, Misaligned)
 
 Requests = Iterator[Sequence[Request]]
-CostOf = Callable[[int, int], float]
-"""(prompt tokens, completion tokens) → dollars."""
+CostOf = Callable[[int, int], float | None]
+"""(prompt tokens, completion tokens) → dollars, None where the model's price is unknown."""
 
 
 Cell = tuple[int, Item, int]
@@ -107,7 +107,7 @@ class LLMJudge(Judge):
         self.extra = extra
         self.room = room
         self.refused_before = frozenset[str]()
-        self._cost_of = cost_of
+        self.cost_of = cost_of or (lambda _prompt, _reply: None)
         self.n_unweighted = 0
         self.first = FirstReplies(f"{model} at {provider.endpoint}")
         self._without: set[str] = set()
@@ -390,10 +390,6 @@ class LLMJudge(Judge):
             completion += len(judged) * samples * REPLY_TOKENS[form]
         tokens = characters // CHARACTERS_PER_TOKEN
         return CallEstimate(len(items), tokens, completion, self.cost_of(tokens, completion))
-
-    def cost_of(self, prompt_tokens: int, completion_tokens: int) -> float | None:
-        """Dollars for so many tokens, None where the model's price is unknown."""
-        return None if self._cost_of is None else self._cost_of(prompt_tokens, completion_tokens)
 
     def with_sampling(self, sampling: Sampling) -> LLMJudge:
         """The same model asked in another way, over the same connections; what the endpoint can do stays known."""

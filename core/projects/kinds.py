@@ -15,7 +15,7 @@ from core.calibration.ablate import Ablation
 from core.calibration.records import Calibration, LeaderboardSnapshot
 from core.calibration.rounds import RoundResult
 from core.comparison.recheck import Recheck
-from core.comparison.styles import GridSnapshot, StylesView
+from core.comparison.styles import StylesView
 from core.errors import ConcordError, JobError
 from core.fusion.request import FusionRequest, FusionRunView
 from core.jobs.queue import RunProgress, Wants, placement
@@ -90,7 +90,7 @@ KINDS: dict[str, Kind] = {
     "metrics": Kind(MetricsRequest, MetricsResult, run_metrics, start_metrics, wants_gpu=names_a_model),
     "recheck": Kind(RecheckRequest, Recheck, run_recheck, start_recheck),
     "repeval": Kind(RepEvalRequest, RepEvalOutcome, run_repeval, start_repeval, wants_gpu=reads_a_model),
-    "styles": Kind(StylesRequest, StylesView, run_styles, start_styles, {SNAPSHOT: GridSnapshot}),
+    "styles": Kind(StylesRequest, StylesView, run_styles, start_styles, {SNAPSHOT: StylesView}),
     "trial": Kind(TrialRequest, TrialResult, run_trial, start_trial, quick=True),
 }
 

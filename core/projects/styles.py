@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from core.comparison.styles import (
     FinishedStyle,
     GivenCriteria,
-    GridSnapshot,
     StylesEstimate,
     StylesSettings,
     StylesView,
@@ -125,10 +124,7 @@ def run_styles(work: RunWork) -> StylesView:
 def styles_so_far(store: Store, run_id: str) -> StylesView | None:
     """What has come of a grid by now, or in the end; None before its first sign.  NotFoundError for an unknown id."""
     store.runs.get(run_id)
-    if (result := store.results.read(run_id, RESULT, StylesView)) is not None:
-        return result
-    snapshot = store.results.read(run_id, SNAPSHOT, GridSnapshot)
-    return None if snapshot is None else snapshot.view
+    return store.results.read(run_id, RESULT, StylesView) or store.results.read(run_id, SNAPSHOT, StylesView)
 
 
 @requires("reviewer", "edited evaluation steps")

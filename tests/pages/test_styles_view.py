@@ -10,7 +10,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core import projects
-from core.comparison.styles import GridSnapshot, StylesSettings, StylesView, Unfinished, styles
+from core.comparison.styles import StylesSettings, StylesView, Unfinished, styles
 from core.data import load_golden
 from core.judging.styles import Style
 from core.projects.styles import StepsView, StylesRequest, steps_document
@@ -132,7 +132,7 @@ def test_the_result_shows_a_table_and_what_was_not_run(place: Grids) -> None:
 def test_a_running_grid_shows_what_is_finished(place: Grids) -> None:
     request = place.request(SEVERAL, Style("rate_explain"))
     result = place.result(request)
-    place.add_run("running", request, shown=GridSnapshot("asking", "", 0, replace(result, cells=result.cells[:1])))
+    place.add_run("running", request, shown=replace(result, cells=result.cells[:1], phase="asking"))
     page = place.show()
     assert grids(page)[0]["style"].tolist() == [result.cells[0].name]
     assert [button.label for button in page.button] == ["Cancel"]
