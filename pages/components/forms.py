@@ -77,7 +77,7 @@ def choose_calibration(
         if wanted[1] in names:
             st.session_state.setdefault(widget("aspect"), wanted[1])
         aspect = st.selectbox("Aspect to judge", names, key=widget("aspect"))
-        spec = _choose_judge(settings)
+        spec = choose_judge(settings)
     with right:
         _golden_facts(golden, aspect)
         definition, define = _choose_definition(aspect, writes=bool(spec) and spec != "offline")
@@ -153,16 +153,6 @@ def _golden_facts(golden: GoldenSummary, aspect: str) -> None:
         st.caption("Half of the sources choose the criteria (calibration); the other half only tell how good they are.")
 
 
-def judge_kinds(settings: Settings) -> list[str]:
-    """The kinds of judges that may be chosen here: models in the worker where this installation lists any."""
-    return [kind for kind in JUDGES if kind != "hf" or settings.local_models]
-
-
-def choose_local_model(settings: Settings, key: str) -> str:
-    """The SPEC of one of the models that may run here."""
-    return f"hf:{st.selectbox('Model in the worker', settings.local_models, key=widget(key), format_func=plain)}"
-
-
 def _choose_definition(aspect: str, *, writes: bool) -> tuple[str, bool]:
     """What the aspect means, and whether the judge is to say it where nobody does."""
     text = st.text_area(
@@ -179,19 +169,31 @@ def _choose_definition(aspect: str, *, writes: bool) -> tuple[str, bool]:
     return (text or "").strip(), drafted
 
 
-def _choose_judge(settings: Settings) -> str:
-    """The judge's SPEC; empty while something is missing."""
-    kind = st.radio("Judge", judge_kinds(settings), key=widget("judge"), format_func=JUDGES.__getitem__)
+def choose_judge(settings: Settings, prefix: str = "", *, models_only: bool = False) -> str:
+    """The judge's SPEC, a model in the worker where this installation lists any; empty while something is missing."""
+    kinds = [
+        kind
+        for kind in JUDGES
+        if not (kind == "hf" and not settings.local_models) and not (kind == "offline" and models_only)
+    ]
+    kind = st.radio(
+        "Judge", kinds, key=widget(f"{prefix}judge"), persist_state="session", format_func=JUDGES.__getitem__
+    )
     if kind == "hf":
-        return choose_local_model(settings, "local_model")
+        key = widget(f"{prefix}local_model")
+        return f"hf:{st.selectbox('Model in the worker', settings.local_models, key=key, format_func=plain)}"
     if kind != "openai":
         return str(kind)
     model = st.text_input(
-        "Model", key=widget("model"), placeholder="the name under which the endpoint serves it"
+        "Model",
+        key=widget(f"{prefix}model"),
+        persist_state="session",
+        placeholder="the name under which the endpoint serves it",
     ).strip()
     base = st.text_input(
         "Base URL (empty: OpenAI's own)",
-        key=widget("base_url"),
+        key=widget(f"{prefix}base_url"),
+        persist_state="session",
         placeholder=settings.openai_base_url or "http://127.0.0.1:8000/v1",
         type="url",
     ).strip()

@@ -15,7 +15,6 @@ from core.project_records import CriteriaEntry, GoldenSummary
 from core.projects.styles import StepsView, StylesRequest
 from core.records import LEVELS, Level, Statistic
 from core.report.figures import LEVEL_NAMES, STATISTIC_NAMES
-from core.settings import Settings
 from core.stats.claims import number
 from pages.components import criteria_names, forms, state, tables
 from pages.components.asking_form import FORM_NAMES, PERSONA_NAMES
@@ -40,7 +39,7 @@ def choose_styles(page: Opened, golden: GoldenSummary, aspect: str) -> StylesCho
         return StylesChoice(None, "This golden set has no labels; styles are compared by how they agree with people.")
     left, middle, right = st.columns(3, gap="large")
     with left:
-        spec = _choose_judge(page.settings)
+        spec = forms.choose_judge(page.settings, "styles_", models_only=True)
     with middle:
         samples, heat = _choose_samples()
     with right:
@@ -93,34 +92,6 @@ def choose_styles(page: Opened, golden: GoldenSummary, aspect: str) -> StylesCho
 def _key(golden: GoldenSummary, name: str) -> str:
     """Keys that depend on the golden set: another one starts afresh."""
     return state.widget(f"styles_{name}_{golden.golden_id[-10:]}")
-
-
-def _choose_judge(settings: Settings) -> str:
-    """The judge's SPEC; empty while something is missing.  The offline judge is no model and has no styles."""
-    kinds = [kind for kind in forms.judge_kinds(settings) if kind != "offline"]
-    kind = st.radio(
-        "Judge", kinds, key=state.widget("styles_judge"), persist_state="session", format_func=forms.JUDGES.__getitem__
-    )
-    if kind == "hf":
-        return forms.choose_local_model(settings, "styles_local_model")
-    if kind != "openai":
-        return str(kind)
-    model = st.text_input(
-        "Model", key=state.widget("styles_model"), persist_state="session", placeholder="the name the endpoint serves"
-    ).strip()
-    base = st.text_input(
-        "Base URL (empty: OpenAI's own)",
-        key=state.widget("styles_base_url"),
-        persist_state="session",
-        placeholder=settings.openai_base_url or "http://127.0.0.1:8000/v1",
-        type="url",
-    ).strip()
-    if not (settings.openai_api_key or settings.openai_base_url or base):
-        st.caption(
-            "No endpoint is configured: type the base URL of any OpenAI-compatible server, or set OPENAI_API_KEY where "
-            "app and worker run. The scripted demo needs neither."
-        )
-    return "" if not model else f"openai:{model}@{base}" if base else f"openai:{model}"
 
 
 def _choose_forms(*, local: bool) -> list[StyleForm]:

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import core
-from tests.core.cli.conftest import SUMMARIES, Run, Say, read_rows
+from tests.core.cli.conftest import SUMMARIES, Run, read_rows
 from tests.fake_openai import RunningServer
 
 ASK = ("styles", SUMMARIES, "--aspect", "coherence", "--judge", "scripted", "--bootstrap", "50")
@@ -27,22 +27,6 @@ def test_each_style_is_told_and_its_file_aligns_again(run: Run) -> None:
         again = core.align(golden, style["out"], "coherence", bootstrap=50)
         assert again.as_json() == style["alignment"]
     assert json.loads(Path("out/styles.json").read_text()) == body
-
-
-def test_a_pilot_takes_whole_sources(run: Run) -> None:
-    options = ("--form", "score_only", "--samples", "4", "--pilot", "40", "--steps", "--level", "dataset")
-    code, body = run(*ASK, *options)
-    assert code == 0
-    (told,) = body["styles"]
-    assert told["settings"]["temperature"] == 1.0  # several samples make sense above 0 only
-    assert told["n_items"] == 42  # 7 whole sources
-
-
-def test_a_budget_names_what_it_left_out(run: Run) -> None:
-    code, body = run(*ASK, "--form", "score_only", "--form", "rate_explain", "--budget", "200")
-    assert code == 0
-    assert [judge["style"] for judge in body["unfinished"]] == ["rate-explain · 1 sample at t=0"]
-    assert "200 calls" in body["stopped_early"]
 
 
 def test_an_endpoint_is_paid_once(run: Run, server: RunningServer) -> None:
@@ -79,13 +63,6 @@ def test_criteria_of_unknown_origin_carry_a_note(run: Run) -> None:
     code, body = run(*ASK, "--criteria", "criteria.txt")
     assert (code, body["styles"][0]["n_seen"]) == (0, 0)
     assert any("not known" in note for note in body["notes"])
-
-
-def test_words_for_people(say: Say) -> None:
-    reply = say(*ASK, "--samples", "3", "--pilot", "40", "--steps", "--level", "dataset")
-    assert "spearman, dataset level" in reply
-    assert "of 126 replies unread" in reply
-    assert "About 127 calls" in reply.err
 
 
 def test_a_form_that_fails_costs_no_other(run: Run, server: RunningServer) -> None:
