@@ -177,16 +177,14 @@ def heat_page(result: RepEvalResult) -> str:
 
     measure = measure_name(result.settings.measure.statistic, result.settings.measure.level)
     heat = Heat.of(result)
-    map_ = heat_figure(heat, measure=measure)
-    shown = [map_.to_html(full_html=False, include_plotlyjs=True, config={"displaylogo": False})]
-    shown.append(layers_figure(heat, measure=measure).svg())
+    shown = [heat_figure(heat, measure=measure).svg(), layers_figure(heat, measure=measure).svg()]
     if baseline := result.random:
         shown.append(random_figure(baseline.values, baseline.flipped, baseline.projection, measure=measure).svg())
     title = html.escape(f"RepEval: {result.aspect}, {result.method}, {result.model}")
     summary = html.escape(
         f"{measure}. Test {describe(result.test)}, n = {result.test.n}; validation {describe(result.validation)}, "
-        f"n = {result.validation.n}. Thick frame: the best cell on validation; dotted: averaged into the score; grey "
-        "and hatched: undefined."
+        f"n = {result.validation.n}. Thick frame: the best cell on validation; dashed: averaged into the score; grey: "
+        "undefined."
     )
     style = "body{font-family:system-ui,sans-serif;max-width:1100px;margin:2rem auto;color:#14202E}"
     return (

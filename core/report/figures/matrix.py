@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from core.report.figures.axes import WIDE
-from core.report.figures.style import QUIET
+from core.report.figures.style import INK, QUIET
 from core.report.figures.svg import LETTER, Drawing, box, drawing, shortened, words
 
 _SIDE, _HEAD = 200, 3
@@ -19,12 +19,16 @@ _GAP = 3
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """`colour` at `strength` from 0 to 1, with at most two lines in it; `says` is the cell in words."""
+    """`colour` at `strength` from 0 to 1, with at most two lines in it; `says` is the cell in words.
+
+    `frame` is "solid", "dashed", or "" for none.
+    """
 
     colour: str
     lines: tuple[str, ...] = ()
     strength: float = 1.0
     says: str = ""
+    frame: str = ""
 
 
 def matrix(
@@ -62,6 +66,9 @@ def matrix(
 def _drawn(cell: Cell, x: float, y: float, breadth: float, height: float) -> Iterator[Markup]:
     inner = (x + _GAP / 2, y + _GAP / 2, breadth - _GAP, height - _GAP)
     yield box(*inner, cell.colour, fill_opacity=None if cell.strength == 1.0 else cell.strength, rx=3)
+    if cell.frame:
+        dash, thick = (None, 3) if cell.frame == "solid" else ("4 3", 1)
+        yield box(*inner, "none", stroke=INK, stroke_width=thick, stroke_dasharray=dash, rx=3)
     for k, text in enumerate(cell.lines):
         size = 12 if len(text) * 12 * LETTER < breadth - _GAP else 10
         middle = y + height / 2 + 4 + 14 * (k - (len(cell.lines) - 1) / 2)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from core.records import FloatArray
 from core.report.figures.axes import WIDE, Axis, Panel, Sign
 from core.report.figures.clickable import frame, numbers_or_none, plain, scatter
+from core.report.figures.matrix import Cell, matrix
 from core.report.figures.style import (
     ALIKE,
     AMBER,
@@ -31,15 +31,13 @@ from core.report.figures.whiskers import LEFT, bottom_axis
 from core.stats.claims import number
 
 if TYPE_CHECKING:
-    from plotly.graph_objects import Figure, Heatmap
+    from plotly.graph_objects import Figure
 
     from core.repeval.records import RepEvalResult
 
 
 Place = tuple[int, str]
 LAYER = "layer (0 = embeddings)"
-SCALE = [[0.0, WARM], [0.5, PAPER], [1.0, COOL]]
-WRITTEN_LAYERS = 20  # with more, numbers in the cells would not be readable
 
 
 @dataclass(frozen=True)
@@ -64,80 +62,22 @@ class Heat:
         return cls(result.layers, result.tokens, result.cells, chosen, used, marked)
 
 
-def heat_figure(heat: Heat, *, measure: str) -> Figure:
-    """Layers across, tokens down, for a page of its own; undefined cells are grey and hatched."""
+def heat_figure(heat: Heat, *, measure: str) -> Drawing:
+    """Layers across, tokens down; undefined cells are grey, the best is framed, averaged ones have a dashed frame."""
     limit = max(0.1, float(np.nanmax(np.abs(heat.values))) if np.isfinite(heat.values).any() else 1.0)
-    head = {"text": measure.replace(", ", "<br>"), "side": "right", "font": {"size": 12}}
-    tokens = [html.escape(token) for token in heat.tokens]
-    cells = _cells(
-        heat.values.T,
-        [["" if np.isnan(value) else number(float(value)) for value in row] for row in heat.values.T],
-        zmin=-limit,
-        zmax=limit,
-        colorscale=SCALE,
-        customdata=[
-            [_told(layer, token, value) for layer, value in zip(heat.layers, row, strict=True)]
-            for token, row in zip(tokens, heat.values.T, strict=True)
-        ],
-        hovertemplate="%{customdata}<extra></extra>",
-        hoverongaps=True,
-        textfont={"color": INK},  # its size follows that of the cells
-        colorbar={"thickness": 12, "len": 1.0, "outlinewidth": 0, "tickformat": ".2f", "title": head},
-    )
-    height = 130 + 44 * max(len(heat.tokens), 3)
-    figure = _cell_frame([cells], heat.layers, heat.tokens, key="heat", height=height)
-    figure.update_layout(dragmode=False, hovermode="closest", shapes=_shapes(heat))
-    return figure
 
+    def cell(layer: int, token: str, value: float) -> Cell:
+        place = f"layer {layer}, token {token}"
+        frame = "solid" if (layer, token) == heat.chosen else "dashed" if (layer, token) in heat.used else ""
+        if np.isnan(value):
+            return Cell(ALIKE, ("—",), says=f"{place}: undefined", frame=frame)
+        says = f"{place}: validation {number(value, 3)}"
+        return Cell(COOL if value >= 0 else WARM, (number(value),), abs(value) / limit, says, frame)
 
-def _told(layer: int, token: str, value: float) -> str:
-    figure = "undefined: nothing varies here" if np.isnan(value) else f"validation {number(value, 3)}"
-    return f"layer {layer}, token {token}<br>{figure}"
-
-
-def _cells(values: FloatArray, text: list[list[str]], **look: Any) -> Heatmap:
-    """Cells coloured by `values` (n_tokens, n_layers), with `text` in them where it can be read."""
-    from plotly.graph_objects import Heatmap
-
-    n_tokens, n_layers = values.shape
-    if n_layers <= WRITTEN_LAYERS:
-        look |= {"text": text, "texttemplate": "%{text}"}
-    places = {"x": list(range(n_layers)), "y": list(range(n_tokens))}
-    return Heatmap(z=numbers_or_none(values), **places, xgap=2, ygap=2, **look)
-
-
-def _cell_frame(
-    traces: Sequence[Any], layers: Sequence[int], tokens: Sequence[str], *, key: str, height: int
-) -> Figure:
-    """Layers across, tokens down; of more than 40 layers some are named."""
-    n_layers, n_tokens = len(layers), len(tokens)
-    step = 1 if n_layers <= 40 else -(-n_layers // 40)
-    ends = {"x_range": [-0.5, n_layers - 0.5], "y_range": [n_tokens - 0.5, -0.5]}
-    figure = frame(traces, x=LAYER, y="token", key=key, height=height, legend=False, **ends)
-    still: dict[str, Any] = {"showgrid": False, "showline": False, "zeroline": False}
-    named = [str(layer) for layer in layers[::step]]
-    figure.update_xaxes(tickvals=list(range(0, n_layers, step)), ticktext=named, **still)
-    figure.update_yaxes(tickvals=list(range(n_tokens)), ticktext=[html.escape(name) for name in tokens], **still)
-    return figure
-
-
-def _shapes(heat: Heat) -> list[dict[str, Any]]:
-    """Hatching over undefined cells; frames around the averaged cells and the best one."""
-    shapes: list[dict[str, Any]] = []
-    for i, j in np.argwhere(np.isnan(heat.values)).tolist():
-        box = {"x0": i - 0.48, "x1": i + 0.48, "y0": j - 0.46, "y1": j + 0.46}
-        shapes.append({"type": "rect", **box, "fillcolor": ALIKE, "line": {"width": 0}, "layer": "above"})
-        for (a, b), (c, d) in (((-0.4, 0.0), (0.0, -0.4)), ((-0.4, 0.4), (0.4, -0.4)), ((0.0, 0.4), (0.4, 0.0))):
-            path = f"M{i + a:g},{j + b:g} L{i + c:g},{j + d:g}"
-            shapes.append({"type": "path", "path": path, "line": {"color": QUIET, "width": 1}, "layer": "above"})
-    shapes += [_outline(heat, place, {"color": INK, "width": 1, "dash": "dot"}) for place in heat.used]
-    shapes.append(_outline(heat, heat.chosen, {"color": INK, "width": 3}))
-    return shapes
-
-
-def _outline(heat: Heat, place: Place, line: dict[str, Any]) -> dict[str, Any]:
-    i, j = heat.layers.index(place[0]), heat.tokens.index(place[1])
-    return {"type": "rect", "x0": i - 0.47, "x1": i + 0.47, "y0": j - 0.45, "y1": j + 0.45, "line": line}
+    rows = zip(heat.tokens, heat.values.T.tolist(), strict=True)
+    cells = [[cell(layer, token, value) for layer, value in zip(heat.layers, row, strict=True)] for token, row in rows]
+    title = f"Validation alignment by layer and token ({measure})"
+    return matrix("heat", title, [str(layer) for layer in heat.layers], heat.tokens, cells, corner=LAYER)
 
 
 def layers_figure(heat: Heat, *, measure: str) -> Drawing:

@@ -43,7 +43,7 @@ def test_it_tells_and_writes_what_the_table_of_commands_promises(run: Run, golde
     assert sum(row["part"] == "test" for row in rows) == body["n_test"]
     page = Path("out/heatmap.html").read_text()
     assert not re.search(r"""<(script|link|img)[^>]+(src|href)=["']?(https?:)?//""", page)  # needs no network
-    assert "Plotly.newPlot" in page
+    assert "Validation alignment by layer and token" in page
     assert f"n = {body['n_test']}" in page
 
     code, again = run(*command)  # states are kept: nothing is read again

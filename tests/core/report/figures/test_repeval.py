@@ -29,41 +29,28 @@ HEAT = Heat(
 )
 
 
-def test_the_heat_map_has_layers_across_and_tokens_down():
-    (heat,) = heat_figure(HEAT, measure=MEASURE).data
-    assert [list(row) for row in heat.z] == [[None, 0.2, -0.1], [0.1, 0.3, 0.25]]
-    assert (heat.zmin, heat.zmax) == (-0.3, 0.3)  # white is no alignment at all
-    assert heat.text[0][0] == ""  # undefined is not written as a number
+def test_the_heat_map_says_each_cell_with_layers_across_and_tokens_down():
+    drawn = Drawn(heat_figure(HEAT, measure=MEASURE))
+    assert [text for text in drawn.texts if "." in text or text == "—"] == [
+        "—",
+        "0.20",
+        "−0.10",
+        "0.10",
+        "0.30",
+        "0.25",
+    ]
+    assert "layer 0, token first: undefined" in drawn.says
+    assert "layer 5, token -1: validation 0.250" in drawn.says
 
 
-def test_every_cell_says_what_it_holds_undefined_ones_too():
-    (heat,) = heat_figure(HEAT, measure=MEASURE).data
-    said = [list(row) for row in heat.customdata]
-    assert [len(row) for row in said] == [3, 3]
-    assert said[0][0] == "layer 0, token first<br>undefined: nothing varies here"
-    assert said[1][2] == "layer 5, token -1<br>validation 0.250"
-    assert heat.hoverongaps
-
-
-def test_undefined_cells_are_hatched_and_the_best_is_framed():
-    shapes = heat_figure(HEAT, measure=MEASURE).layout.shapes
-    hatches = [shape for shape in shapes if shape.type == "path"]
-    assert len(hatches) == 3  # one undefined cell
-    frames = {
-        (round(shape.x0 + 0.47), round(shape.y0 + 0.45)): shape.line
-        for shape in shapes
-        if shape.fillcolor is None and shape.type == "rect"
-    }
-    assert set(frames) == {(1, 1), (2, 1)}  # best, averaged
-    assert frames[1, 1].width == 3
-    assert frames[2, 1].dash == "dot"
-
-
-def test_many_layers_are_drawn_without_numbers():
-    wide = Heat(tuple(range(33)), ("-1",), np.linspace(0, 0.5, 33)[:, None], (32, "-1"))
-    heat = heat_figure(wide, measure=MEASURE).data[0]
-    assert heat.text is None
-    assert len(heat.z[0]) == 33
+def test_the_best_cell_and_those_averaged_are_framed():
+    frames = Drawn(heat_figure(HEAT, measure=MEASURE)).all("rect", fill="none")
+    assert [(frame.get("stroke-width"), frame.get("stroke-dasharray")) for frame in frames] == [
+        ("3", None),
+        ("1", "4 3"),
+    ]
+    assert frames[0].get("y") == frames[1].get("y")
+    assert float(frames[0].get("x")) < float(frames[1].get("x"))
 
 
 def test_lines_over_layers_have_gaps_where_undefined():
