@@ -21,7 +21,6 @@ from core.errors import AuthError, ConcordError, ConsentError, GoldenError, Judg
 from core.judge_files.judge_reading import checked, read_document
 from core.judge_files.judge_writing import sealed
 from core.judge_files.loaded import LoadedJudge
-from core.judging.parse import PARSER
 from core.judging.registry import make_judge
 from core.records import Item, Scored, Unscored
 from core.settings import Settings
@@ -52,12 +51,6 @@ def asking(spec: str) -> Card:
 # ── what must be said ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_nothing_is_said_of_a_file_as_exported(tmp_path: Path) -> None:
-    assert load_judge(written(tmp_path, OFFLINE)).marks == ()
-    assert load_judge(written(tmp_path, OFFLINE), judge="offline").marks == ()
-    assert load_judge(written(tmp_path, SCRIPTED), judge="scripted:3").marks == ()
-
-
 def test_a_file_that_was_edited_is_refused_unless_accepted_and_marked(tmp_path: Path) -> None:
     card = copy.deepcopy(OFFLINE)
     card["criteria"][0]["text"] += " Reward brevity."
@@ -68,17 +61,6 @@ def test_a_file_that_was_edited_is_refused_unless_accepted_and_marked(tmp_path: 
     judge = load_judge(path, accept_edited=True)
     assert judge.marks == ("The file of this judge was changed after its export, and whoever loaded it accepted that.",)
     assert isinstance(judge.score_one(ITEM), Scored)
-
-
-@pytest.mark.parametrize("digest", [None, "sha256:" + "0" * 64])
-def test_a_file_without_its_digest_counts_as_edited(tmp_path: Path, digest: str | None) -> None:
-    path = written(tmp_path, OFFLINE | {"digest": digest}, seal=False)
-    with pytest.raises(JudgeError, match="digest does not match"):
-        load_judge(path)
-    assert len(load_judge(path, accept_edited=True).marks) == 1
-    lacking = {key: value for key, value in OFFLINE.items() if key != "digest"}
-    with pytest.raises(JudgeError, match="digest: is missing"):
-        load_judge(written(tmp_path, lacking, seal=False))
 
 
 def test_another_judge_is_marked_once_and_asked_in_the_same_way(tmp_path: Path) -> None:
@@ -99,31 +81,6 @@ def test_a_judge_handed_in_is_compared_too(tmp_path: Path) -> None:
     card["judge"]["sampling"]["temperature"] = 0.5
     (mark,) = load_judge(written(tmp_path, card), judge=make_judge("scripted:3", Settings())).marks
     assert mark.startswith("scripted:3 is asked in another way than when it was calibrated (temperature): ")
-
-
-def test_the_same_model_name_at_another_endpoint_is_another_judge(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
-    (mark,) = load_judge(written(tmp_path, asking("openai:m"))).marks
-    assert mark.startswith("Scored by openai:m@http://127.0.0.1:9/v1, but calibrated with openai:m: ")
-
-
-def test_another_reader_of_replies_is_marked(tmp_path: Path) -> None:
-    card = SCRIPTED | {"parser": "concord.v0"}
-    (mark,) = load_judge(written(tmp_path, card)).marks
-    assert mark.startswith(f"Replies are read by {PARSER}, and were read by concord.v0 ")
-    edited = load_judge(written(tmp_path, card | {"note": "mine"}, seal=False), accept_edited=True)
-    assert len(edited.marks) == 2
-
-
-def test_a_judge_of_no_known_form_is_told(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="not of a known form"):
-        load_judge(written(tmp_path, OFFLINE), judge="my favourite")
-    with pytest.raises(JudgeError, match=r"judge\.yaml: judge: .*not of a known form"):
-        load_judge(written(tmp_path, asking("my favourite")))
-    with pytest.raises(JudgeError, match="user name or password"):
-        load_judge(written(tmp_path, asking("openai:m@http://a:b@host/v1"), seal=False), accept_edited=True)
 
 
 # ── the key ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -166,26 +123,6 @@ def test_a_file_cannot_send_the_key_where_it_likes(
     with pytest.raises(JudgeError):
         load_judge(written(tmp_path, asking(spec), seal=False), accept_edited=True)
     assert keys_sent in (["the-key"] if sent else [None], [] if not sent else None)
-
-
-def test_whoever_names_the_judge_sends_it(tmp_path: Path, keys_sent: list[str | None]) -> None:
-    spec = "openai:m@https://models.example.org/v1"
-    with pytest.raises(JudgeError, match="far enough"):
-        load_judge(written(tmp_path, asking(spec)), judge=spec)
-    assert keys_sent == ["the-key"]
-
-
-def test_a_refusal_for_want_of_the_key_says_why(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: RunningServer
-) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "the-key")
-    monkeypatch.setattr("core.providers.installation.trusted_with_the_key", lambda url, usual: False)
-    server.fake.fault = "401"
-    with closing(load_judge(written(tmp_path, asking(f"openai:fake-judge@{server.base_url}")))) as judge:
-        for call in (lambda: judge.score([ITEM]), lambda: awaited(judge.score_async([ITEM]))):
-            with pytest.raises(AuthError, match="OPENAI_API_KEY was not sent there"):
-                call()
-    assert not any("the-key" in key for key in server.fake.keys)
 
 
 # ── awaited ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -232,14 +169,6 @@ def test_replies_are_awaited_side_by_side(asked_judge: LoadedJudge, server: Runn
     assert result == asked_judge.score(items(40))
 
 
-def test_awaited_replies_are_kept_too(asked_judge: LoadedJudge, server: RunningServer, kept: Kept) -> None:
-    first = awaited(asked_judge.score_async([*items(5), items(5)[0]]))
-    requests = server.fake.requests
-    assert len(kept.replies) == 5
-    assert awaited(asked_judge.score_async(items(5))) == asked_judge.score(items(5)) == first[:5]
-    assert server.fake.requests == requests
-
-
 def test_an_endpoint_that_is_down_is_told_and_what_had_arrived_is_kept(
     asked_judge: LoadedJudge, server: RunningServer, kept: Kept
 ) -> None:
@@ -248,13 +177,6 @@ def test_an_endpoint_that_is_down_is_told_and_what_had_arrived_is_kept(
     with pytest.raises(AuthError):
         awaited(asked_judge.score_async(items(30)))
     assert len(kept.replies) > 1
-
-
-def test_giving_up_waiting_cancels_the_requests(asked_judge: LoadedJudge, server: RunningServer) -> None:
-    awaited(asked_judge.score_async([ITEM]))
-    server.fake.latency = 30.0
-    with pytest.raises(TimeoutError):
-        awaited(asyncio.wait_for(asked_judge.score_async(items(1)), 0.2))
 
 
 # ── nonsense ─────────────────────────────────────────────────────────────────────────────────────────────────

@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import subprocess
 import sys
 from pathlib import Path
-
-import pytest
-
-from core.data import read_table
-from core.errors import GoldenError
-from core.memory import uncollected
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -39,15 +32,6 @@ for _ in range(1_000_000):
 print(before, after, Circle.living)
 """
 
-STARTED = """
-import gc, runpy, sys
-sys.argv = ["core", "--help"]
-try:
-    runpy.run_module("core", run_name="__main__")
-except SystemExit:
-    print(gc.get_threshold())
-"""
-
 
 def python(text: str) -> str:
     done = subprocess.run([sys.executable, "-c", text], cwd=ROOT, capture_output=True, text=True, check=True)
@@ -59,29 +43,3 @@ def test_what_lives_on_is_not_looked_through_again_and_circles_still_go() -> Non
     assert before >= 3  # a look through everything at each growth by a quarter
     assert after == 0  # a million new objects are ten looks at the youngest, the last of them one at the middle
     assert living < 110_000  # of a million circles: those since the last look
-
-
-def test_the_command_line_looks_seldom() -> None:
-    assert python(STARTED) == "(100000, 10, 10)"
-
-
-def test_threads_that_pause_the_search_leave_it_as_it_was() -> None:
-    with uncollected():
-        with uncollected():
-            assert not gc.isenabled()
-        assert not gc.isenabled()
-    assert gc.isenabled()
-    gc.disable()
-    try:
-        with uncollected():
-            pass
-        assert not gc.isenabled()
-    finally:
-        gc.enable()
-
-
-def test_a_file_that_is_refused_leaves_the_search_on(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("target\n")
-    with pytest.raises(GoldenError):
-        read_table(tmp_path / "a.csv")
-    assert gc.isenabled()

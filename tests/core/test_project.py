@@ -36,15 +36,6 @@ def test_a_project_is_found_again_by_name_and_by_id(project: core.Project, tmp_p
         core.open_project("Notes", tmp_path / "home", create=True)
 
 
-def test_golden_sets_come_from_files_and_from_memory(project: core.Project) -> None:
-    golden_id = project.add(SUMMARIES)
-    assert project.add(core.load_golden(SUMMARIES)) == golden_id
-    assert [golden.name for golden in project.goldens] == ["summaries"]
-    assert project.golden("summaries") == project.golden(golden_id) == core.load_golden(SUMMARIES)
-    with pytest.raises(NotFoundError, match="no golden set 'letters' in the project; there is 'summaries'"):
-        project.golden("letters")
-
-
 def test_a_calibration_is_started_waited_for_and_looked_at(
     project: core.Project, tmp_path: Path, work_off: Callable[[Store, Settings], None]
 ) -> None:

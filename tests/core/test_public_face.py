@@ -58,11 +58,6 @@ def test_type_checkers_and_python_see_the_same_names() -> None:
     assert sorted(core._HOMES) == core.__all__
 
 
-def test_an_unknown_name_is_refused_as_python_does() -> None:
-    with pytest.raises(AttributeError, match="'core' has no attribute 'callibrate'"):
-        _ = core.callibrate
-
-
 def test_errors_can_be_caught_by_their_public_names(golden: core.GoldenSet) -> None:
     with pytest.raises(core.AspectError, match="there is no aspect 'beauty'"):
         core.calibrate(golden, "beauty")
@@ -139,22 +134,6 @@ def test_a_judge_that_was_handed_in_is_asked_itself(golden: core.GoldenSet, tmp_
     assert core.load_judge(tmp_path / "judge.yaml").score(golden.items[:5]) == run.judge.score(golden.items[:5])
 
 
-def test_ablate_asks_the_judge_of_the_run(golden: core.GoldenSet, calibrated: core.CalibratedRun) -> None:
-    table = core.ablate(calibrated)
-    assert isinstance(table, core.Ablation)
-    rows = {row.key: row for row in table.rows}
-    assert list(rows)[:2] == ["final", "without criteria"]
-    assert rows["final"].held_out == calibrated.held_out
-    assert rows["without criteria"].held_out == calibrated.no_criteria.held_out
-    # gain is the final judge minus the bare one, a row's difference the other way round
-    gain = calibrated.gain.value
-    assert gain is not None
-    assert rows["without criteria"].difference == pytest.approx(-gain)
-
-    scripted = core.calibrate(golden, "relevance", "scripted:1", preset="quick", seed=3, rounds=0)
-    assert core.ablate(scripted, with_steps=False).rows[0].held_out == scripted.held_out
-
-
 # ── RepEval ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -184,13 +163,6 @@ def test_repeval_writes_and_scores(golden: core.GoldenSet, tmp_path: Path) -> No
     assert fitted.score([]) == ()
 
 
-def test_labels_that_cannot_work_show_before_anything_is_read(golden: core.GoldenSet) -> None:
-    with pytest.raises(core.AspectError, match="no aspect"):
-        core.fit_repeval(golden, "beauty", core.RepEvalSettings(model=core.ModelSpec("no/such-model")))
-    with pytest.raises(core.UsageError, match="At least 2 pairs"):
-        core.RepEvalSettings(method="mean-difference", pairs=core.PairRule(0))
-
-
 # ── fusion ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -210,41 +182,3 @@ def test_fuse_writes_and_scores(golden: core.GoldenSet, tmp_path: Path) -> None:
     assert all(isinstance(verdict, core.Scored) for verdict in verdicts)
     assert verdicts == loaded.score(golden.items[:20])
     assert (fused.judge.marks, fused.judge.missing) == (loaded.marks, {})
-
-
-def test_it_is_said_how_far_a_judge_file_and_the_model_are(golden: core.GoldenSet, tmp_path: Path) -> None:
-    settings = core.CalibrationSettings(preset="quick", resamples=20)
-    core.calibrate(golden, "relevance", settings=settings).save(tmp_path)
-    parts, seen = [f"judge:{tmp_path / 'judge.yaml'}", "overlap"], list[Stage]()
-    core.fuse(golden, "coherence", parts, method="llm", judge="scripted", bootstrap=0, progress=Shown(seen.append))
-    by_file = [(stage.calls, stage.calls_expected) for stage in seen if stage.phase == "judge"]
-    assert by_file[-1] == (len(golden.items), len(golden.items))
-    by_model = [stage.calls for stage in seen if stage.phase not in ("parts", "judge")]
-    assert by_model == sorted(by_model)
-    assert set(by_model) == set(range(seen[-1].calls_expected + 1)), "one by one, not stage by stage"
-
-
-def test_a_fusion_by_a_model_rates_other_items_too(golden: core.GoldenSet, tmp_path: Path) -> None:
-    fused = core.fuse(golden, "coherence", ["overlap", "overlap_pairs"], method="llm", judge="scripted", bootstrap=20)
-    assert isinstance(fused, core.FusedByModel)
-    body = fused.save(tmp_path)
-    assert files_in(tmp_path) == [
-        "criteria.txt",
-        "fused.yaml",
-        "plan.txt",
-        "summary.json",
-        "verdicts-overall.jsonl",
-        "verdicts.jsonl",
-    ]
-    assert len(fused.verdicts["coherence"]) == body["n_report"]
-    again = fused.score(golden.items)
-    own = {verdict.item_id: verdict.value for verdict in fused.verdicts["coherence"] if verdict.value is not None}
-    assert {v.item_id: v.value for v in again if v.item_id in own} == own
-    assert core.load_judge(tmp_path / "fused.yaml").score(golden.items[:5]).values.tolist() == again.values[:5].tolist()
-
-
-def test_what_fuse_refuses(golden: core.GoldenSet) -> None:
-    with pytest.raises(core.UsageError, match=r"judge= in Python"):
-        core.fuse(golden, "coherence", ["overlap", "offline"], method="llm")
-    with pytest.raises(core.AspectError, match="no aspect 'beauty'"):
-        core.fuse(golden, "beauty", ["overlap", "offline"])

@@ -39,9 +39,3 @@ def test_the_mean_of_what_was_read() -> None:
     assert mean_verdict("a", readings, explanation="why", raw=("2", "no", "5")) == Scored(
         "a", 3.5, "why", ("2", "no", "5"), n_read=2, n_unread=1
     )
-
-
-def test_nothing_read_is_unscored_with_the_first_reason() -> None:
-    readings = [Reading(None, "out of range", detail="9 is none."), Reading(None, "empty")]
-    assert mean_verdict("a", readings, raw=("9", "")) == Unscored("a", "out of range", "9 is none.", ("9", ""))
-    assert mean_verdict("a", []) == Unscored("a", "empty")

@@ -63,9 +63,3 @@ def test_a_budget_that_cuts_drafts_keeps_refining_and_all_held_out_items(
     assert cut["rounds"] == 1
     assert cut["work"]["refined"]["made"] > 0
     assert cut["work"]["held_out"] == {"asked": 72, "scored": 72}
-
-
-def test_without_refining_none_is_claimed(concord: Concord, repository: Path, tmp_path: Path) -> None:
-    body = calibrate(concord, repository, tmp_path, "--rounds", "0").body
-    assert (body["rounds"], body["work"]["rounds"]) == (0, {"asked": 0, "done": 0})
-    assert body["work"]["refined"] == {"asked": 0, "made": 0, "accepted": 0}

@@ -9,14 +9,12 @@ import time
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import date
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.outside.strangers import bend, write
+from tests.outside.strangers import bend
 
 Concord = Callable[..., Any]
 ROWS = [
@@ -114,54 +112,6 @@ def test_more_labels_than_any_golden_set_has_are_refused(concord: Concord, tmp_p
 # ── cells of every kind ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def kinds() -> dict[str, Any]:
-    """A column of each kind of cell that has no like in JSON."""
-    import pyarrow as arrow
-
-    far = 2**62
-    return {
-        "a moment beyond years": arrow.array([far, 0], arrow.timestamp("us")),
-        "a moment beyond years in a list": arrow.array([[far], [0]], arrow.list_(arrow.timestamp("us"))),
-        "nanoseconds": arrow.array([1, far], arrow.timestamp("ns")),
-        "a moment of nowhere": arrow.array([1, 2], arrow.timestamp("us", "Nowhere/Land")),
-        "a date beyond years": arrow.array([2**31 - 1, 0], arrow.date32()),
-        "a duration": arrow.array([far, 0], arrow.duration("ns")),
-        "a long duration": arrow.array([far, 0], arrow.duration("ms")),
-        "decimals": arrow.array([Decimal("1.5"), None]),
-        "decimals in a list": arrow.array([[Decimal("1.5")], []]),
-        "bytes": arrow.array([b"\xff\x00", b"ab"]),
-        "bytes in a list": arrow.array([[b"\xff"], [b"a"]]),
-        "bytes in an object": arrow.array([{"a": b"\xff", "b": date(2024, 5, 1)}, None]),
-        "a map": arrow.array([[("a", b"\xff")], []], arrow.map_(arrow.string(), arrow.binary())),
-        "not a number": arrow.array([float("nan"), float("inf")]),
-        "true": arrow.array([True, False]),
-        "half floats": arrow.array([1.0, 2.0]).cast(arrow.float32()).cast(arrow.float16()),
-    }
-
-
-@pytest.mark.parametrize("role", ["target", "ann_wit"])
-def test_parquet_cells_of_every_kind_are_read_or_refused_in_words(concord: Concord, tmp_path: Path, role: str) -> None:
-    plain = {"item_id": ["a", "b"], "target": ["x", "y"], "human_wit": [1.0, 2.0]}
-    for name, column in kinds().items():
-        answer = concord("check", parquet(tmp_path / "kinds.parquet", plain | {role: column}))
-        assert answer.code == 0 or role in told(answer), name
-
-
-def test_decimals_and_bytes_in_lists_are_read(concord: Concord, tmp_path: Path) -> None:
-    columns = {"target": ["x", "y"], "ann_wit": [[Decimal("1.5"), Decimal(2)], [Decimal(3), Decimal(4)]]}
-    answer = concord("check", parquet(tmp_path / "d.parquet", columns | {"references": [[b"one"], [b"two"]]}))
-    assert answer.code == 0, answer
-    assert answer.body["aspects"]["wit"]["n_ratings"] == 4
-
-
-def test_spaces_around_column_names_lose_nothing(concord: Concord, tmp_path: Path) -> None:
-    columns = {f" {name} ": [row[name] for row in ROWS] for name in ROWS[0]}
-    write(tmp_path / "s.jsonl", ({f" {name} ": cell for name, cell in row.items()} for row in ROWS))
-    for path in (parquet(tmp_path / "s.parquet", columns), tmp_path / "s.jsonl"):
-        answer = concord("check", path)
-        assert (answer.code, answer.body["n_items"], answer.body["n_sources"]) == (0, 9, 3), path
-
-
 def test_half_a_character_in_a_name_is_no_traceback(concord: Concord, tmp_path: Path) -> None:
     half = "\\ud800"
     lines = "".join(json.dumps(row).replace("wit", half).replace("text", half) + "\n" for row in ROWS)
@@ -188,32 +138,7 @@ def test_a_comma_that_can_mean_two_things_is_asked_about(concord: Concord, tmp_p
     assert "1.234 or 1234" in told(concord("ceiling", tmp_path / "a.csv", "--aspect", "wit"))
 
 
-@pytest.mark.parametrize(
-    ("labels", "mean"), [(["2,5", "1,5", "5"], 3.0), (["1,250", "2,5", "3"], 2.25), (["1,250", "2.5", "0.5"], 417.667)]
-)
-def test_commas_that_mean_one_thing_are_read(concord: Concord, tmp_path: Path, labels: list[str], mean: float) -> None:
-    answer = concord("check", labelled(tmp_path / "b.csv", labels))
-    assert answer.body["usable"]
-    assert answer.body["aspects"]["wit"]["mean"] == pytest.approx(mean, abs=0.001)
-
-
 # ── verdicts, replies, judge files ───────────────────────────────────────────────────────────────────────────
-
-
-@pytest.fixture
-def golden(tmp_path: Path) -> Path:
-    return write(tmp_path / "golden.jsonl", ROWS)
-
-
-@pytest.mark.parametrize("cell", ["1" + "0" * 400, '"1,234"', '"[broken"', "[[1]]", '{"a": 1}', '"\\ud800"', "true"])
-@pytest.mark.parametrize("name", ["score", "responses"])
-def test_odd_verdicts_are_told(concord: Concord, golden: Path, tmp_path: Path, name: str, cell: str) -> None:
-    path = tmp_path / "verdicts.jsonl"
-    path.write_text(f'{{"item_id": "i0", "{name}": {cell}}}\n{{"item_id": "i1\\ud800", "{name}": {cell}}}\n')
-    answer = concord("align", golden, path, "--aspect", "wit")
-    assert answer.code == 0 or "row 1" in told(answer)
-    answer = concord("read-ratings", path, "--scale", "1-5")
-    assert answer.code == 0 or "row" in told(answer)
 
 
 @pytest.fixture

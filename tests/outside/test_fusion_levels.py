@@ -41,12 +41,3 @@ def test_repeval_chooses_its_cells_at_the_level_that_the_fusion_reports(
         result = next(part["repeval"] for part in parts if part["name"] == "repeval")
         cells[level] = [(cell["layer"], cell["token"]) for cell in result["cells"]]
     assert cells["sample"] != cells["dataset"]  # the labels of one source are ranked apart from those of another
-
-
-def test_the_repeval_command_chooses_the_level_as_its_help_says(
-    concord: Callable[..., Any], few: Path, tmp_path: Path
-) -> None:
-    """auto: sample where the groups allow it, as every other command."""
-    answer = concord("repeval", few, "--aspect", "coherence", "--bootstrap", 0, "--out", tmp_path / "out")
-    assert answer.code == 0, answer.body
-    assert (answer.body["test"]["level"], answer.body["validation"]["level"]) == ("sample", "sample")

@@ -50,30 +50,6 @@ def golden(tmp_path: Path) -> Path:
 PARTS = ("--with", "metric_good,metric_fair,metric_chance")
 
 
-def test_an_average_at_system_level_chooses_its_parts_over_items(
-    concord: Concord, golden: Path, tmp_path: Path
-) -> None:
-    how = ("--method", "average", "--level", "system", "--bootstrap", 200, "--out", tmp_path / "f")
-    answer = concord("fuse", golden, "--aspect", "wit", *PARTS, *how)
-    assert answer.code == 0, answer.body
-    assert answer.body["fused"]["level"] == "system"
-    assert answer.body["fused"]["n"] == SYSTEMS
-    assert set(answer.body["weights"]) == {"metric_good", "metric_fair"}
-    assert "items to fit on" in answer.body["left_out"]["metric_chance"]
-    assert any("16 systems are too few" in note for note in answer.body["notes"])
-
-
-def test_a_difference_at_system_level_counts_systems(
-    concord: Concord, golden: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from core.__main__ import main
-
-    how = ("--method", "average", "--level", "system", "--bootstrap", "200", "--out", str(tmp_path / "f"))
-    assert main(["fuse", str(golden), "--aspect", "wit", *PARTS, *how]) == 0
-    said = " ".join(capsys.readouterr().out.split())
-    assert "n = 16 systems, over 192 items that both scored" in said
-
-
 @pytest.mark.parametrize("level", ["dataset", "system"])
 def test_the_summary_holds_every_coefficient(concord: Concord, golden: Path, tmp_path: Path, level: str) -> None:
     how = ("--method", "average", "--level", level, "--bootstrap", 0, "--out", tmp_path / "f")

@@ -66,11 +66,6 @@ def golden_file(folder: Path, labels: Sequence[int], source: Callable[[int], obj
     )
 
 
-def judge_file(path: Path, labels: Sequence[int], rng: np.random.Generator, noise: float = 1.0) -> Path:
-    """Scores that follow the labels with so much noise."""
-    return _write(path, [{"item_id": f"i{k}", "score": y + noise * rng.normal()} for k, y in enumerate(labels)])
-
-
 @pytest.mark.parametrize(("n_sources", "size"), [(3, 5), (8, 1)])
 def test_intervals_hold_the_truth_and_equal_judges_are_seldom_told_apart(
     tmp_path: Path, n_sources: int, size: int
@@ -90,38 +85,3 @@ def test_intervals_hold_the_truth_and_equal_judges_are_seldom_told_apart(
     assert drawn > 0.95 * DRAWS
     assert held >= binom.ppf(0.001, drawn, 0.92)
     assert called <= binom.ppf(0.999, drawn, 0.07)
-
-
-def test_two_sources_tell_no_p_and_say_why(concord: Callable[..., Any], tmp_path: Path) -> None:
-    rng = np.random.default_rng(1)
-    labels = rng.integers(1, 6, 80)
-    golden = golden_file(tmp_path, labels, lambda k: k % 2)
-    judges = (judge_file(tmp_path / f"{noise}.csv", labels, rng, noise) for noise in (0.5, 5.0))
-    body = concord("compare", golden, *judges, "--aspect", "q", "--level", "dataset").body
-    assert body["difference"]["value"] > 0.3
-    assert body["difference"]["p"] is None
-    assert body["difference"]["p_reason"] == "fewer than 8 sources: a test cannot be trusted"
-    assert body["a"]["interval"] is not None
-    assert "t(1)" in body["a"]["interval_method"]
-    assert (body["williams"]["p_one_sided"], body["williams"]["p_two_sided"]) == (None, None)
-    assert "takes items as independent" in body["williams"]["note"]
-
-
-def test_williams_says_that_grouped_items_mislead_it(concord: Callable[..., Any], tmp_path: Path) -> None:
-    rng = np.random.default_rng(2)
-    labels = rng.integers(1, 6, 60)
-    judges = [judge_file(tmp_path / name, labels, rng) for name in ("a.csv", "b.csv")]
-    for per_source, words in ((3, "8 to 17 %"), (1, "each is a source of its own")):
-        golden = golden_file(tmp_path, labels, lambda k, per_source=per_source: k // per_source)
-        williams = concord("compare", golden, *judges, "--aspect", "q", "--level", "dataset").body["williams"]
-        assert williams["p_two_sided"] is not None
-        assert words in williams["note"]
-
-
-def test_the_system_level_says_that_its_intervals_are_short(concord: Callable[..., Any], tmp_path: Path) -> None:
-    rng = np.random.default_rng(3)
-    labels = [int(np.clip(round(3 + k % 6 / 3 + rng.normal()), 1, 5)) for k in range(60)]
-    golden = golden_file(tmp_path, labels, lambda k: k // 6)
-    judge = judge_file(tmp_path / "judge.csv", labels, rng)
-    body = concord("align", golden, judge, "--aspect", "q", "--level", "system", "--bootstrap", "300").body
-    assert "too short with so few" in body["interval_method"]

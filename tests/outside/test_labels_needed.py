@@ -49,23 +49,6 @@ def test_check_counts_the_labels_that_will_choose_criteria(concord: Callable[...
     assert fewer.startswith("Only 20 labels")
 
 
-def test_calibrate_says_the_same_of_the_same_labels(concord: Callable[..., Any], labelled: Write) -> None:
-    file = labelled(120)
-    words = advice(concord("check", file).body)[0].split(".")[0]
-    answer = concord("calibrate", file, "--aspect", "quality", "--preset", "quick")
-    assert answer.code == 0, answer.body
-    assert any(warning.startswith(words) for warning in answer.body["warnings"])
-    assert words in " ".join(answer.err.split())
-    larger = concord("calibrate", file, "--aspect", "quality", "--preset", "quick", "--calibration-share", 0.9)
-    assert not any("labels to calibrate on" in warning for warning in larger.body["warnings"])  # 108 of them
-
-
-def test_too_few_labels_are_refused_with_the_same_number(concord: Callable[..., Any], labelled: Write) -> None:
-    answer = concord("calibrate", labelled(8), "--aspect", "quality")
-    assert answer.code == 1
-    assert "at least 8 are needed there (we recommend 100)" in answer.body["error"]["message"]
-
-
 def test_weights_are_not_learnt_from_fewer_than_50_labels(
     concord: Callable[..., Any], labelled: Write, tmp_path: Path
 ) -> None:

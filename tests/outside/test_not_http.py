@@ -108,16 +108,6 @@ def test_what_is_not_http_is_a_provider_error_without_key(kind: str) -> None:
         cause = cause.__cause__ or cause.__context__
 
 
-@pytest.mark.parametrize("kind", ["tls alert", "ssh", "long header", "bad header"])
-def test_it_is_said_in_plain_words(kind: str) -> None:
-    with answering(ANSWERS[kind]) as (port, sent):
-        there = provider(port, retries=3)
-        with pytest.raises(ProviderError, match=r"does not speak HTTP\. Is it https\?"):
-            there.complete(asked())
-        there.close()
-    assert len(sent) == 1, "a wrong URL is not asked again"
-
-
 def test_in_mid_run_it_is_asked_again_and_then_unscored(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("core.providers.openai_api.FIRST_WAIT", 0.01)
     odd, good = ANSWERS["ssh"], completion("4")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -11,18 +10,6 @@ from tests.outside.conftest import Answer
 
 Concord = Callable[..., Answer]
 JUDGE = "tests/core/judge_files/files/judge_offline.yaml"
-
-
-def test_a_name_that_ends_in_a_slash_is_a_folder(concord: Concord, repository: Path, tmp_path: Path) -> None:
-    judge, folder = repository / JUDGE, tmp_path / "not" / "yet"
-    for tool in ("promptfoo", "deepeval"):
-        assert concord("adapt", judge, "--to", tool, "--out", f"{folder}/").code == 0
-    assert sorted(path.name for path in folder.iterdir()) == ["concord_judge.py", "concord_judge.yaml"]
-    assert concord("adapt", judge, "--to", "mlflow", "--out", tmp_path / "name").code == 0
-    assert (tmp_path / "name").is_file()
-    refused = concord("adapt", judge, "--to", "mlflow", "--out", f"{tmp_path / 'name'}/")
-    assert refused.code == 2
-    assert (tmp_path / "name").is_file()
 
 
 def test_nothing_is_replaced_without_force(concord: Concord, repository: Path, tmp_path: Path) -> None:
@@ -75,18 +62,3 @@ def test_report_and_export_project(concord: Concord, tmp_path: Path) -> None:
         assert refused.code == 2
         assert "exists already" in refused.body["error"]["message"]
         assert concord(*command, "--force").code == 0
-
-
-def test_styles_of_aspects_with_long_names_have_a_file_each(concord: Concord, repository: Path, tmp_path: Path) -> None:
-    aspects = ("流畅" * 49 + "a", "流畅" * 49 + "b", "a/b", "wordPlay", "wordplay")
-    rows = map(json.loads, (repository / "sample_data" / "summaries.jsonl").read_text(encoding="utf-8").splitlines())
-    labelled = [row | {f"human_{aspect}": row["human_coherence"] for aspect in aspects} for row in rows]
-    golden = tmp_path / "golden.jsonl"
-    golden.write_text("".join(f"{json.dumps(row)}\n" for row in labelled), encoding="utf-8")
-    named = [part for aspect in aspects for part in ("--aspect", aspect)]
-    how = ("--judge", "scripted", "--form", "score_only", "--pilot", "12", "--bootstrap", "0")
-    answer = concord("styles", golden, *named, *how, "--out", tmp_path / "styles")
-    assert answer.code == 0, answer.body
-    files = {style["out"] for style in answer.body["styles"]}
-    assert len({file.casefold() for file in files}) == 5  # some disks hold both cases to be one file
-    assert all(Path(file).is_file() for file in files)

@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-import core
 from tests.outside.strangers import write
 
-STANDINGS = ("above", "level", "below", "open")
 N_ASPECTS, N_SOURCES, PER = 60, 25, 4
 
 
@@ -49,33 +47,3 @@ def test_the_command_sets_a_judge_beside_the_people(concord: Callable[..., Any],
     assert answer.body["judge"]["annotator_test_over_items"]["clustered_by_source"] is False
     crowd = concord("ceiling", golden, "--aspect", "charm", "--verdicts", judge, "--raters-are", "crowd").body
     assert crowd["judge"]["annotator_test"]["epsilon"] == 0.1
-
-
-def test_means_alone_say_nothing_of_people(concord: Callable[..., Any], tmp_path: Path) -> None:
-    golden = write(
-        tmp_path / "means.jsonl",
-        [{"item_id": f"i{k}", "target": f"text {k}", "human_charm": k % 5 + 1} for k in range(20)],
-    )
-    judge = write(tmp_path / "judge.jsonl", [{"item_id": f"i{k}", "score": k % 4 + 1} for k in range(20)])
-    answer = concord("ceiling", golden, "--aspect", "charm", "--verdicts", judge)
-    assert answer.code == 1
-    assert "how well people agree cannot be told" in answer.body["error"]["message"]
-
-
-def test_one_more_rater_is_not_called_above_people(tmp_path: Path) -> None:
-    """Sixty judges drawn exactly as the raters are: at most one in twenty may be called above them."""
-    rng = np.random.default_rng(3)
-    rows: list[dict[str, Any]] = [
-        {"item_id": f"i{k}", "source_id": f"d{k // PER}", "target": f"text {k}"} for k in range(N_SOURCES * PER)
-    ]
-    judges: dict[str, dict[str, float]] = {}
-    for aspect in (f"a{k}" for k in range(N_ASPECTS)):
-        truth = np.clip(np.rint(3 + rng.normal(size=len(rows))), 1, 5)
-        labels = np.clip(np.rint(truth + rng.normal(size=(4, truth.size))), 1, 5)
-        judges[aspect] = {row["item_id"]: float(value) for row, value in zip(rows, labels[3], strict=True)}
-        for row, own in zip(rows, labels[:3].T, strict=True):
-            row |= {f"ann_{aspect}": own.tolist(), f"human_{aspect}": float(own.mean())}
-    golden = core.load_golden(write(tmp_path / "golden.jsonl", rows))
-    said = [core.beside_people(golden, judge, aspect, level="dataset").standing for aspect, judge in judges.items()]
-    assert set(said) <= set(STANDINGS)
-    assert said.count("above") <= 0.05 * N_ASPECTS + 2 * (0.05 * 0.95 * N_ASPECTS) ** 0.5

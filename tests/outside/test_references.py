@@ -10,8 +10,6 @@ from typing import Any
 import pytest
 import yaml
 
-import core
-from core.judging.styles import Asking
 from tests.fake_openai import FakeOpenAI, RunningServer
 from tests.outside.conftest import Answer
 
@@ -99,23 +97,6 @@ def test_with_references_says_what_they_cost_and_keeps_to_them(
     assert "expectations" in (tmp_path / "a.py").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("option", [(), ("--with-references",)])
-def test_styles_and_a_fusion_by_a_model_too(
-    concord: Concord, endpoint: RunningServer, golden: Path, tmp_path: Path, option: tuple[str, ...]
-) -> None:
-    judge = f"openai:fake-judge@{endpoint.base_url}"
-    told = concord("styles", golden, "--aspect", "coherence", "--judge", judge, "--pilot", "12", *option)
-    assert told.code == 0
-    assert ("References add about" in told.err) == bool(option)
-    parts = ("--with", "overlap,chrf", "--method", "llm", "--criteria", "none", "--plan", "", "--budget", "20")
-    fused = concord("fuse", golden, "--aspect", "coherence", "--judge", judge, *parts, "--out", tmp_path / "f", *option)
-    assert fused.code == 0, fused.err
-    assert ("references add about" in fused.err) == bool(option)
-    assert {("golden gnu" in prompt) for prompt in asked(endpoint)} == {bool(option)}
-    card = yaml.safe_load((tmp_path / "f" / "fused.yaml").read_text(encoding="utf-8"))
-    assert card["fusion"]["judge"]["sampling"].get("references", False) is bool(option)
-
-
 def test_references_that_are_not_there_are_refused(concord: Concord, repository: Path, tmp_path: Path) -> None:
     golden = repository / "sample_data" / "summaries.jsonl"
     for command in (
@@ -129,13 +110,3 @@ def test_references_that_are_not_there_are_refused(concord: Concord, repository:
     said = concord("calibrate", golden, "--aspect", "coherence", "--with-references")
     assert said.code == 2
     assert "offline judge" in said.body["error"]["message"]
-
-
-def test_in_python(golden: Path) -> None:
-    loaded = core.load_golden(golden)
-    settings = core.CalibrationSettings(preset="quick", rounds=0, resamples=20)
-    asking = Asking.of("scripted", references=True)
-    seeing = core.calibrate(loaded, "coherence", "scripted", settings=settings, asking=asking)
-    plain = core.calibrate(loaded, "coherence", "scripted", settings=settings)
-    assert "references" in seeing.judge.needs
-    assert "references" not in plain.judge.needs

@@ -9,10 +9,6 @@ from pathlib import Path
 from tests.core.cli.conftest import Say
 
 
-def test_the_list_in_words_says_what_is_kept(judge_file: Path, say: Say) -> None:
-    assert "deepeval: DeepEval metric (G-Eval) (concord_judge.py)\n  kept: " in say("adapt", judge_file, "--list")
-
-
 def test_a_file_is_written_or_printed(judge_file: Path, say: Say) -> None:
     reply = say("adapt", judge_file, "--to", "inspect", "--out", ".", "--json")
     assert json.loads(reply)["out"] == "concord_judge.py"

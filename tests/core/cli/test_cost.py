@@ -48,19 +48,3 @@ def test_where_no_price_is_known_a_dash_is_said(run: Run, say: Say, judge: str) 
     assert ", price —." in score.err
     assert ", cost —" in score
     assert "$0" not in score + score.err
-
-
-def test_the_offline_judge_says_nothing_of_money(say: Say, judge_file: Path) -> None:
-    items = write_rows("items.jsonl", read_rows(SUMMARIES)[:7])
-    score = say("score", items, "--judge-file", judge_file, "--out", "v.jsonl")
-    assert score.code == 0
-    assert "cost" not in score + score.err
-    assert "calls" not in score.err
-
-
-def test_a_faulty_endpoint_file_is_told_and_nothing_is_asked(run: Run, judge: str, server: RunningServer) -> None:
-    priced("prices:\n  fake-judge: {prompt: cheap, completion: 1}\n")
-    code, body = run(*CALIBRATE, "--judge", judge)
-    assert code == 2
-    assert "endpoints.yaml, line 2: prices: fake-judge: prompt: " in body["error"]["message"]
-    assert not server.fake.requests

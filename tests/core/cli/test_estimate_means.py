@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,6 @@ import pytest
 import core
 from core.comparison.judged import NO_SYSTEM, PICKED, REPEATED, SEEN
 from core.data.split import text_digest
-from core.data.verdict_files.scored import read_scored
-from core.errors import GoldenError
 from tests.core.cli.conftest import Run, Say, write_rows
 
 SOURCES, LABELLED = 120, 30
@@ -44,14 +41,6 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
     return write_rows(tmp_path / "golden.jsonl", golden), write_rows(tmp_path / "verdicts.jsonl", verdicts)
 
 
-def test_it_answers_whether_one_system_is_better_in_a_sentence_with_interval(
-    files: tuple[Path, Path], say: Say
-) -> None:
-    said = say("estimate-means", *files, "--aspect", "quality")
-    assert said.code == 0
-    assert said.splitlines()[0].startswith("B is better than A in quality by 0.")
-
-
 def test_its_json_is_that_of_the_design(files: tuple[Path, Path], run: Run) -> None:
     code, body = run("estimate-means", *files, "--aspect", "quality")
     assert code == 0
@@ -68,27 +57,6 @@ def test_its_json_is_that_of_the_design(files: tuple[Path, Path], run: Run) -> N
     assert len(body["next"]["item_ids"]) == 10
 
 
-def test_replies_say_systems_and_sources_beside_as_scores_do(tmp_path: Path, run: Run) -> None:
-    golden, verdicts = made()
-    whole = [row | {"score": round(row["score"])} for row in verdicts]
-    replies = [
-        {k: v for k, v in row.items() if k != "score"} | {"responses": [f"Score: {row['score']}"]} for row in whole
-    ]
-    place = write_rows(tmp_path / "g.jsonl", golden)
-    bodies = [
-        run("estimate-means", place, write_rows(tmp_path / f"{k}.jsonl", rows), "--aspect", "quality")[1]
-        for k, rows in enumerate((whole, replies))
-    ]
-    assert bodies[0]["systems"]["A"]["n_judged"] == SOURCES
-    assert bodies[0] == bodies[1]
-
-
-def test_null_data_is_not_claimed_to_differ(tmp_path: Path, run: Run) -> None:
-    golden, verdicts = made(gap=0.0, seed=1)
-    files = write_rows(tmp_path / "g.jsonl", golden), write_rows(tmp_path / "v.jsonl", verdicts)
-    assert "No clear difference" in run("estimate-means", *files, "--aspect", "quality")[1]["finding"]
-
-
 def test_systems_may_stand_in_a_file_of_items(files: tuple[Path, Path], tmp_path: Path, run: Run) -> None:
     _, verdicts = made()
     bare = write_rows(tmp_path / "bare.jsonl", [{"item_id": row["item_id"], "score": row["score"]} for row in verdicts])
@@ -98,16 +66,6 @@ def test_systems_may_stand_in_a_file_of_items(files: tuple[Path, Path], tmp_path
     assert with_items["systems"] == by_columns["systems"]
     without = run("estimate-means", files[0], bare, "--aspect", "quality")[1]
     assert without["left_out"] == {NO_SYSTEM: 2 * (SOURCES - LABELLED)}
-
-
-def test_csv_and_json_lines_say_the_same(files: tuple[Path, Path], tmp_path: Path, run: Run) -> None:
-    _, verdicts = made()
-    with (tmp_path / "v.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(verdicts[0]))
-        writer.writeheader()
-        writer.writerows(verdicts)
-    bodies = [run("estimate-means", files[0], v, "--aspect", "quality")[1] for v in (files[1], tmp_path / "v.csv")]
-    assert bodies[0] == bodies[1]
 
 
 def test_before_anybody_labels_it_tells_what_labels_would_bring(tmp_path: Path, run: Run, say: Say) -> None:
@@ -157,46 +115,6 @@ def test_one_text_under_two_ids_counts_as_one_source(files: tuple[Path, Path], t
     body = run("estimate-means", *doubled, "--aspect", "quality")[1]
     assert body["systems"]["A"]["labels_only"]["interval"] == pytest.approx(one["interval"])
     assert body["left_out"] == {REPEATED: 2 * LABELLED}
-
-
-def test_two_raters_make_one_label(tmp_path: Path, run: Run) -> None:
-    golden, verdicts = made()
-    long = []
-    for row in golden:
-        value = row.pop("human_quality")
-        long += [row | {"annotator_id": who, "aspect": "quality", "value": value} for who in ("ann", "ben")]
-    files = write_rows(tmp_path / "g.jsonl", long), write_rows(tmp_path / "v.jsonl", verdicts)
-    assert run("estimate-means", *files, "--aspect", "quality")[1]["systems"]["A"]["n_labelled"] == LABELLED
-
-
-@pytest.mark.parametrize(
-    ("rows", "words"),
-    [
-        ([{"item_id": "a", "score": 3}, {"item_id": "a", "score": 4}], "twice"),
-        ([{"item_id": "a", "score": 3}, {"item_id": "", "score": 4}], "item_id"),
-        ([{"item_id": "a", "score": 3}, {"item_id": "b", "score": "good"}], "no number"),
-        ([{"item_id": "a", "score": 3}, {"item_id": "b", "score": float("inf")}], "infinite|number"),
-    ],
-)
-def test_a_verdict_file_that_cannot_be_used_is_refused(rows: list[dict[str, Any]], words: str, tmp_path: Path) -> None:
-    path = tmp_path / "v.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
-    with pytest.raises(GoldenError, match=words):
-        read_scored(path)
-
-
-def test_a_broken_line_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "v.jsonl"
-    path.write_text('{"item_id": "a", "score": 1}\n' * 1 + "nonsense\n", "utf-8")
-    with pytest.raises(GoldenError, match="2"):
-        read_scored(path)
-
-
-def test_verdicts_that_belong_nowhere_are_an_error(files: tuple[Path, Path], tmp_path: Path, run: Run) -> None:
-    lost = write_rows(tmp_path / "lost.jsonl", [{"item_id": f"x{k}", "score": 3.0} for k in range(5)])
-    code, body = run("estimate-means", files[0], lost, "--aspect", "quality")
-    assert code == 2
-    assert "system_id" in body["error"]["message"]
 
 
 def test_pairs_have_strengths_and_no_means(repository: Path, tmp_path: Path, run: Run) -> None:

@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import core
-from core.errors import UsageError
-from tests.core.cli.conftest import Run, Say, write_rows
+from tests.core.cli.conftest import Run, write_rows
 
 Files = tuple[Path, Path]
 
@@ -33,12 +31,6 @@ def files(tmp_path: Path) -> Files:
     return write_rows(tmp_path / "golden.jsonl", golden), write_rows(tmp_path / "verdicts.jsonl", verdicts)
 
 
-def test_it_says_first_where_the_judge_fails(files: Files, say: Say) -> None:
-    said = say("examine", *files, "--aspect", "quality")
-    assert said.code == 0
-    assert said.splitlines()[0].startswith("The judge errs more on texts of C:")
-
-
 def test_json_has_every_part_with_its_interval_and_what_is_claimed(files: Files, run: Run) -> None:
     code, body = run("examine", *files, "--aspect", "quality")
     assert code == 0
@@ -49,17 +41,3 @@ def test_json_has_every_part_with_its_interval_and_what_is_claimed(files: Files,
     assert body["left_out"].keys() == {"disagreement"}
     assert {own["kind"] for own in body["biases"]} == {"length", "verbosity", "position", "own family"}
     assert sum(body["distribution"]["people"]["shares"]) == pytest.approx(1)
-
-
-def test_the_python_face_gives_the_same(files: Files, run: Run) -> None:
-    _, body = run("examine", *files, "--aspect", "quality")
-    examination = core.examine(core.load_golden(files[0]), files[1], "quality")
-    assert examination.as_json()["parts"] == body["parts"]
-
-
-def test_verdicts_on_other_items_and_unknown_aspects_are_refused(files: Files, tmp_path: Path, run: Run) -> None:
-    others = write_rows(tmp_path / "others.jsonl", [{"item_id": "x", "score": 3}])
-    code, body = run("examine", files[0], others, "--aspect", "quality")
-    assert (code, body["error"]["type"]) == (UsageError.exit_code, "UsageError")
-    code, body = run("examine", *files, "--aspect", "beauty")
-    assert code == 1 and "quality" in body["error"]["message"]

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from core.data.public_sets import CATALOGUE
 from tests.core.cli.conftest import Run, Say, read_rows
 from tests.core.data.conftest import as_csv
 from tests.core.data.public_sets.conftest import newsroom_ratings
@@ -39,18 +38,6 @@ def test_a_file_from_hand_becomes_a_golden_file(ratings: Path, run: Run, say: Sa
         "Cite: Grusky, M.",
     ):
         assert words in reply
-
-
-def test_the_list(say: Say) -> None:
-    assert [entry.name for entry in CATALOGUE if f"{entry.name:<13} {entry.title}" not in say("fetch", "--list")] == []
-
-
-def test_an_existing_file_stays(ratings: Path, run: Run) -> None:
-    Path("newsroom.jsonl").write_text("mine")
-    code, body = run("fetch", "newsroom", "--from", ratings)
-    assert (code, body["error"]["type"]) == (2, "UsageError")
-    assert Path("newsroom.jsonl").read_text() == "mine"
-    assert run("fetch", "newsroom", "--from", ratings, "--force")[0] == 0
 
 
 def test_without_a_network(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +14,6 @@ from core.data import load_golden
 from core.data.known_texts import KnownTexts
 from core.data.split import text_digest
 from core.judge_files import read_verdicts
-from core.providers import scripted
-from core.providers.base import Completion, Request
 from tests.core.cli.conftest import SUMMARIES, Run, Say, read_rows, write_rows
 from tests.fake_openai import RunningServer
 
@@ -47,21 +44,6 @@ def test_the_fusion_stands_beside_its_parts_and_scores_again(run: Run, say: Say)
     assert "fusion, ridge" in say(*ASK, *PARTS)
 
 
-@pytest.mark.slow
-def test_repeval_stands_in_the_file_and_needs_no_column(run: Run) -> None:
-    rows = [row | {name: row[name][:80] for name in ("source", "target")} for row in read_rows(SUMMARIES)]
-    short = write_rows("short.jsonl", rows)  # soon read
-    code, body = run("fuse", short, *ASK[2:], "--with", "overlap,repeval")
-    assert code == 0
-    code, scored = run("score", short, *AGAIN[2:])
-    assert (code, scored["used"], scored["missing"]) == (0, ["overlap", "repeval"], {})
-    first, second = both_scores()
-    same = np.abs(first - second) < 1e-5
-    # the items to fit on were scored out of fold for the report, the others by what stands in the file
-    assert same.sum() >= body["n_report"]
-    assert not same.all()
-
-
 def test_a_judge_calibrated_on_half_of_the_same_set_leaves_the_other_half_to_fusing(run: Run) -> None:
     """Of 144 items, 72 calibrated it: half of the others to fit on, half to report on, all of sources new to it."""
     assert run("calibrate", SUMMARIES, "--aspect", "coherence", "--preset", "quick", "--out", "made")[0] == 0
@@ -85,18 +67,6 @@ def test_a_judge_calibrated_on_half_of_the_same_set_leaves_the_other_half_to_fus
     words = body["error"]["message"]
     assert f"judge:made/judge.yaml was calibrated on {len(seen)} of them" in words
     assert "bring in labels on other sources" in words
-
-
-def test_replies_join_and_have_to_be_handed_in_for_new_items(run: Run) -> None:
-    golden = load_golden(SUMMARIES)
-    pairs = zip(golden.item_ids, golden.labels("coherence").tolist(), strict=True)
-    write_rows("mine.jsonl", [{"item_id": one, "score": label} for one, label in pairs])  # the best part there can be
-    code, body = run(*ASK, "--with", "replies:mine.jsonl,overlap")
-    assert (code, body["best_part"]) == (0, "replies:mine.jsonl")
-    assert body["parts"]["replies:mine.jsonl"]["value"] == pytest.approx(1.0)
-    code, scored = run(*AGAIN)
-    assert (code, scored["used"]) == (0, ["overlap"])
-    assert "needs a column metric_replies_" in scored["missing"]["replies:mine.jsonl"]
 
 
 def test_a_model_fuses_by_a_plan(run: Run) -> None:
@@ -133,22 +103,6 @@ def test_the_model_writes_criteria_where_none_are_given_and_the_command_says_so(
     ]
 
 
-def test_calibrated_criteria_of_a_part_are_taken_by_choice(run: Run) -> None:
-    llm = (*ASK, "--method", "llm", "--judge", "scripted", "--criteria", "calibrated")
-    code, body = run(*llm, *PARTS)
-    assert code == 2
-    assert "No part has calibrated criteria of coherence" in body["error"]["message"]
-    code, body = run(*llm, "--with", "offline,overlap", "--also", "fluency")
-    assert code == 0
-    origins = {aspect: entry["origin"] for aspect, entry in body["criteria"].items()}
-    assert origins == {"coherence": "calibrated", "fluency": "model"}
-    card = yaml.safe_load(Path("out/fused.yaml").read_text("utf-8"))
-    (offline,) = (part["judge"] for part in card["parts"] if part["name"] == "offline")
-    assert body["criteria"]["coherence"]["text"] == offline["criteria"][0]["text"]
-    code, body = run(*ASK, *PARTS, "--criteria", "none")
-    assert (code, body["error"]["message"][:33]) == (2, "--criteria is for the method llm,")
-
-
 def test_all_in_all_and_without_each_assistant_stand_in_the_summary(run: Run, say: Say) -> None:
     llm = (*ASK, *PARTS, "--method", "llm", "--judge", "scripted", "--criteria", "none", "--also", "fluency")
     Path("plan.txt").write_text("coherence: overlap, overlap_pairs\nTrust overlap.\nfluency: overlap_pairs", "utf-8")
@@ -174,62 +128,6 @@ def test_all_in_all_and_without_each_assistant_stand_in_the_summary(run: Run, sa
     code, body = run(*llm, "--plan", "plan.txt", "--leave-one-out")
     assert (code, body["without"], body["calls"]) == (0, {}, n)
     assert "The plan uses no assistant, so there is none to leave out." in body["notes"]
-
-
-def test_an_assistant_that_is_constant_says_nothing_and_is_said_to(run: Run) -> None:
-    write_rows("same.jsonl", [{"item_id": item_id, "score": 3} for item_id in load_golden(SUMMARIES).item_ids])
-    Path("plan.txt").write_text("coherence: replies:same.jsonl", "utf-8")
-    llm = (*ASK, "--method", "llm", "--judge", "scripted", "--criteria", "none")
-    code, body = run(*llm, "--with", "replies:same.jsonl,nli:/no/such/model", "--plan", "plan.txt")
-    assert code == 0
-    assert (body["best_part"], body["against_best"]) == (None, None)
-    assert body["parts"]["replies:same.jsonl"]["value"] is None
-    assert any("the same number (3), so it tells none apart" in note for note in body["notes"])
-    code, body = run(*llm, "--with", "nli:/no/such/model,nli:/nor/this")
-    assert (code, body["error"]["message"][:19]) == (2, "No part is usable: ")
-    code, body = run(*llm, *PARTS, "--plan", "plan.txt")
-    assert code == 2
-    assert "names 'replies:same.jsonl' for coherence, and there is no such assistant" in body["error"]["message"]
-
-
-def test_system_level_counts_systems_and_is_refused_where_there_are_too_few(run: Run, say: Say) -> None:
-    code, body = run(*ASK, *PARTS, "--level", "system")
-    assert (code, body["fused"]["level"], body["fused"]["n"]) == (0, "system", 6)
-    assert "bootstrap error of these systems" in body["fused"]["interval_method"]
-    said = " ".join(say(*ASK, *PARTS, "--level", "system").split())
-    assert "n counts systems, and the intervals hold for these systems alone" in said
-    assert "interval: bootstrap error of these systems over 12 sources" in said
-    assert "too short with so few" in said
-    rows = read_rows(SUMMARIES)
-    two = sorted({row["system_id"] for row in rows})[:2]
-    write_rows("two.jsonl", [row for row in rows if row["system_id"] in two])
-    for method in ((), ("--method", "llm", "--judge", "scripted")):
-        ask = ("fuse", "two.jsonl", "--aspect", "coherence", "--out", "out", *PARTS, *method)
-        code, body = run(*ask, "--level", "system")
-        assert code == 1
-        assert "at least 3 systems" in body["error"]["message"]
-        assert "there are 2" in body["error"]["message"]
-
-
-def test_an_aspect_that_a_reply_leaves_out_is_counted_for_that_aspect_alone(
-    run: Run, say: Say, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    answer = scripted.reply_to
-    monkeypatch.setattr(scripted, "reply_to", lambda request, seed: dropped(answer(request, seed), request))
-    llm = (*ASK, *PARTS, "--method", "llm", "--judge", "scripted", "--criteria", "none", "--also", "fluency")
-    llm = (*llm, "--level", "dataset")
-    code, body = run(*llm)
-    lost = body["unscored"]["fluency"]["no verdict"]
-    assert (code, body["unscored"]["coherence"], 0 < lost < body["n_report"]) == (0, {}, True)
-    assert (body["fused"]["n_unscored"], body["also"]["fluency"]["n_unscored"]) == (0, lost)
-    assert body["also"]["fluency"]["n"] == body["n_report"] - lost
-    assert f"not read: fluency: {lost} no verdict" in say(*llm)
-
-
-def dropped(reply: Completion, request: Request) -> Completion:
-    """Every other reply, by the length of its prompt, says nothing on fluency."""
-    even = len(request.messages[0].content) % 2 == 0
-    return replace(reply, text=reply.text.replace("Aspect: fluency", "Aspect: flow")) if even else reply
 
 
 def test_a_fusion_by_a_model_scores_other_items_from_its_file_as_it_rated_its_own(

@@ -37,7 +37,7 @@ def test_calibrate_and_score(run: Run, tmp_path: Path) -> None:
         for k in range(24)
     ]
     golden = write_rows("golden.jsonl", rows)
-    options = ("--aspect", "quality", "--preset", "quick", "--rounds", "1", "--scale", "1-5")
+    options = ("--aspect", "quality", "--preset", "quick", "--rounds", "0", "--scale", "1-5")
     code, body = run("calibrate", golden, *options, "--judge", spec, "--out", "out")
     assert (code, body["judge"]) == (0, spec)
     assert body["calls"] > 0

@@ -8,7 +8,6 @@ import pytest
 import yaml
 
 import core
-from core.api.measures import label_pilot
 from tests.core.cli.conftest import SUMMARIES, Run, Say, read_rows, write_rows
 
 ALIGNMENT_KEYS = {"statistic", "level", "value", "n", "n_groups", "n_left_out", "n_unscored", "interval"}
@@ -66,15 +65,6 @@ def test_the_search_of_the_paper_and_a_limit_of_words_are_written_into_the_judge
 
 
 @pytest.mark.usefixtures("verdict_files")
-def test_verdicts_for_unknown_items_are_counted(run: Run, say: Say) -> None:
-    for more in ((), ("--all",)):
-        code, body = run("align", SUMMARIES, "more.jsonl", *COHERENCE, *more)
-        assert (code, body["n_unknown"]) == (0, 2)
-    assert "Left out: 2 of 146 verdicts" in say("align", SUMMARIES, "more.jsonl", *COHERENCE)
-    assert run("ceiling", SUMMARIES, "--verdicts", "more.jsonl", *COHERENCE)[1]["judge"]["n_unknown"] == 2
-
-
-@pytest.mark.usefixtures("verdict_files")
 def test_align_all_holds_what_align_tells(run: Run) -> None:
     command = ("align", SUMMARIES, "near.jsonl", *COHERENCE, "--seed", "3")
     code, body = run(*command, "--all")
@@ -105,60 +95,6 @@ def test_compare(run: Run) -> None:
     assert "first judge" in body["difference"]["reason"]
 
 
-@pytest.mark.usefixtures("verdict_files")
-@pytest.mark.parametrize(
-    ("command", "words"),
-    [
-        ("compare near.jsonl far.jsonl", ["common items with a label", "difference a − b: +0.", "dataset level): t("]),
-        ("compare near.jsonl constant.jsonl", ["difference a − b: —"]),
-        ("align near.jsonl --all", ["quadratic kappa", "spearman, sample level: 0.", "n = 144"]),
-        ("ceiling", ["leave one rater out: spearman, sample level: 0.", "Krippendorff's alpha (ordinal): 0."]),
-        ("ceiling --verdicts near.jsonl", ["mean pairwise Spearman: 0.", "annotator"]),
-    ],
-)
-def test_measures_in_words(say: Say, command: str, words: list[str]) -> None:
-    name, *rest = command.split()
-    reply = say(name, SUMMARIES, *rest, *COHERENCE)
-    assert reply.code == 0
-    assert [word for word in words if word not in reply] == []
-
-
-def test_a_calibration_in_words(say: Say) -> None:
-    command = ("calibrate", SUMMARIES, "--aspect", "fluency", "--preset", "quick")
-    reply = say(*command)
-    for words in ("Spearman per source, 72 held-out", "95 % intervals", "[", "gain", "(optimistic)", "Next: "):
-        assert words in reply
-    lines = (reply + reply.err).splitlines()
-    assert (len(lines) <= 25, max(map(len, lines)) <= 100) == (True, True)
-    assert sum(line.startswith("Caution: ") for line in reply.splitlines()) <= 3
-    assert "Criteria of the judge:\n  - " in say(*command, "--verbose")
-    assert "calibration and" in reply.err
-
-
-def test_a_check_in_words(say: Say) -> None:
-    """One warning for all aspects that share its cause."""
-    lines = say("check", SUMMARIES).splitlines()
-    assert len(lines) <= 12
-    assert max(map(len, lines[:-1])) <= 100  # the last is a command to copy: a break would spoil it
-    assert sum("labels to calibrate on" in line for line in lines) == 1
-    assert lines[-1].startswith("Next: python -m core calibrate ")
-
-
-def test_demo(run: Run) -> None:
-    code, body = run("demo")
-    assert (code, body["project"], body["runs"]) == (0, "demo", 10)
-    assert run("demo")[1] == body  # loading it twice changes nothing
-    assert run("demo", "--reset") == (0, body)
-
-
-def test_the_replay_tells_what_the_recording_gave(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.providers.recorded.time.sleep", lambda _: None)
-    code, body = run("demo", "--replay")
-    assert (code, body["calls"], body["held_out"]["n"]) == (0, 1172, 120)
-    assert body["held_out"].keys() >= ALIGNMENT_KEYS
-    assert not Path("home/concord.sqlite").exists()  # nothing is kept
-
-
 def test_a_fault_of_ours_is_a_sentence_and_a_trace(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("boom")
@@ -170,18 +106,6 @@ def test_a_fault_of_ours_is_a_sentence_and_a_trace(run: Run, monkeypatch: pytest
     assert "ZeroDivisionError" in trace
     assert "in broken" in trace
     assert "boom" not in trace + body["error"]["message"], "a foreign message may hold a key"
-
-
-def test_what_so_many_labels_would_tell(run: Run, say: Say, judge_file: Path) -> None:
-    code, body = run("plan-labels", "200", "--sources", "50", "--raters", "2")
-    assert (code, body["n_items"], body["n_sources"], len(body["curve"])) == (0, 200, 50, 4)
-    assert body["interval"][0] < body["value"] < body["interval"][1]
-    run("score", SUMMARIES, "--judge-file", judge_file, "--out", "v.jsonl")
-    pilot = ("--pilot", SUMMARIES, "--verdicts", "v.jsonl", "--aspect", "relevance")
-    assert "judging by 72 labelled items" in " ".join(say("plan-labels", "300", *pilot).split())
-    code, body = run("plan-labels", "300", *pilot[:2])
-    assert (code, body["error"]["type"]) == (2, "UsageError")
-    assert run("plan-labels", "10", "--sources", "11")[0] == 2
 
 
 def ranking(place: str, *, name: str = "place") -> None:
@@ -208,22 +132,3 @@ def test_rankings_go_from_a_row_a_source_to_a_judge(run: Run, say: Say) -> None:
     assert run("align", "r.csv", "v.jsonl", *options)[1]["level"] == "sample"
     write_rows("v.jsonl", [{"item_id": f"q{k}-{t}", "score": "cba".index(t)} for k in range(40) for t in "abc"])
     assert run("align", "r.csv", "v.jsonl", *options)[1]["value"] == pytest.approx((30 + 10 / 2) / 40)
-
-
-def test_ranks_are_denied_and_misnamed(run: Run, say: Say) -> None:
-    Path("r.csv").write_text("source_id,target,human_rank\ns,As.,1\ns,Bs.,2\nt,Cs.,4\nt,Ds.,3\n")
-    assert run("check", "r.csv")[0] == 1
-    code, body = run("check", "r.csv", "--ranks", "none")
-    assert (code, body["aspects"]["rank"]["ranks"], body["aspects"]["rank"]["scale"]) == (0, False, [1, 4])
-    assert "no ranks 'plaice'" in say("check", "r.csv", "--ranks", "plaice").err
-    assert say("check", "r.csv", "--ranks", "none", "--ranks", "rank").code == 2
-
-
-@pytest.mark.usefixtures("verdict_files")
-def test_a_pilot_may_have_labels_without_verdicts(run: Run) -> None:
-    """far.jsonl has none on the first five of 144 items; six items a source leave its 24 sources."""
-    code, body = run("plan-labels", "100", "--pilot", SUMMARIES, "--verdicts", "far.jsonl", "--aspect", "coherence")
-    assert code == 0
-    assert "judging by 139 labelled items" in body["words"]
-    pilot = label_pilot(core.load_golden(SUMMARIES), "far.jsonl", "coherence")
-    assert (pilot.n_items, pilot.n_sources) == (139, 24)

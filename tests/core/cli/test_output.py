@@ -1,14 +1,10 @@
 """What a command says of how far it is where nobody looks at a terminal."""
 
 import re
-import time
 from pathlib import Path
 
 import pytest
-import typer
-from rich.text import Text
 
-from core.__main__ import app
 from core.cli import output
 from core.cli.main import main
 from tests.fake_openai import FakeOpenAI, RunningServer
@@ -33,23 +29,6 @@ def test_a_line_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 115.0
     show("held-out", 6, 10, "calls")
     assert show.line() == "held-out: 6 of 10 calls, 40 s left"
-
-
-def test_a_log_gets_lines_while_nothing_comes(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(output, "LOG_SOON", 0.01)
-    monkeypatch.setattr(output, "LOG_SECONDS", 0.02)
-    with output.progress_bar("items") as show:  # pytest's standard error is no terminal
-        show("scoring", 0, 200)
-        time.sleep(0.5)
-    captured = capsys.readouterr()
-    lines = captured.err.splitlines()
-    assert len(lines) >= 2
-    assert set(lines) <= {f"scoring: 0 of 200 items, {seconds} s so far" for seconds in range(10)}
-    assert not captured.out
-    time.sleep(0.1)
-    assert not capsys.readouterr().err
 
 
 def test_a_slow_endpoint_is_no_reason_to_be_silent(
@@ -84,19 +63,3 @@ def _counts(said: str, unit: str) -> list[int]:
     lines = re.findall(rf"^.*: ([\d,]+) of [\d,]+ {unit}\b.*$", said, re.MULTILINE)
     assert re.search(rf" of [\d,]+ {unit}\b.* left$", said, re.MULTILINE), said
     return [int(n.replace(",", "")) for n in lines]
-
-
-def test_help_keeps_what_stands_in_brackets() -> None:
-    """A terminal takes `[@URL]` for markup and leaves it out: no help text holds what would be read so."""
-    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
-    texts = [command.help for command in commands.values()]
-    texts += [getattr(option, "help", "") for command in commands.values() for option in command.params]
-    told = [text for text in texts if text]
-    assert len(told) > 200
-    assert [text for text in told if Text.from_markup(text).plain != text] == []
-
-
-def test_a_long_name_keeps_apart_from_its_number() -> None:
-    row = {"value": 0.073, "interval": None, "n": 144, "n_unscored": 0, "reason": None}
-    assert output.alignment_line("relevance, in the same calls", row) == "  relevance, in the same calls 0.073, n = 144"
-    assert output.alignment_line("offline", row) == f"  offline{' ' * 21}0.073, n = 144"

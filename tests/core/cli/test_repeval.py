@@ -12,7 +12,6 @@ from core.data import load_golden
 from tests.core.cli.conftest import Run, read_rows
 
 SOURCES, PER_SOURCE = 12, 4
-SAMPLES = Path(__file__).resolve().parents[3] / "sample_data"
 PCA = ("--method", "paper-pca", "--token", "mean", "--bootstrap", "20", "--aspect", "quality", "--out", "out")
 
 
@@ -49,20 +48,6 @@ def test_it_tells_and_writes_what_the_table_of_commands_promises(run: Run, golde
     code, again = run(*command)  # states are kept: nothing is read again
     assert (code, again["states"]["tokens"]) == (0, 0)
     assert {**again, "states": None} == {**body, "states": None}
-
-
-def test_thresholds_and_sources_decide_the_pairs(run: Run, golden_file: str) -> None:
-    """Each source of four gives two pairs, best with worst: (4.5, 1) (4, 2), or (5, 1) (4.5, 1.5), or (5, 1.5) (4, 2).
-
-    Good from 4.5 and bad to 1.5 leave one, two and one of them.
-    """
-    command = ("repeval", golden_file, *PCA, "--pairs", "40", "--within-sources")
-    _, every = run(*command)
-    train = [row["item_id"] for row in read_rows("out/scores.jsonl") if row["part"] == "train"]
-    sources = [int(item_id[1:]) // PER_SOURCE for item_id in train[::PER_SOURCE]]
-    assert every["n_pairs"] == 2 * len(sources)
-    _, narrowed = run(*command, "--good", "4.5", "--bad", "1.5")
-    assert narrowed["n_pairs"] == sum(2 if source % 3 == 1 else 1 for source in sources)
 
 
 def test_its_file_scores_others_as_a_judge(run: Run, golden_file: str) -> None:
@@ -114,26 +99,3 @@ def test_trained_on_another_set_it_tells_what_that_loses(run: Run, golden_file: 
     score = ("score", golden_file, "--judge-file", "out/repeval.yaml", "--out", "v.jsonl")
     assert run(*score)[0] == 0
     assert [row["score"] for row in read_rows("v.jsonl")] == pytest.approx([row["score"] for row in rows], abs=1e-3)
-
-
-def test_what_cannot_be_trained_on_is_said_before_anything_is_read(run: Run, golden_file: str, other_file: str) -> None:
-    pairs_file = str(SAMPLES / "pairs.jsonl")
-    command = ("repeval", golden_file, "--aspect", "quality", "--model", "no/such-model", "--out", "out")
-    for more, kind, words in (
-        (("--train-on", other_file), "AspectError", "it has charm"),
-        (("--train-on", golden_file), "UsageError", "the golden set itself"),
-        (("--train-aspect", "charm"), "UsageError", "name that set, too"),
-        (("--train-on", "gone.csv"), "GoldenError", "gone.csv"),
-        (("--train-on", pairs_file, "--train-aspect", "preference"), "UsageError", "pairs of texts. Give"),
-        (
-            ("--train-on", other_file, "--train-aspect", "charm", "--texts", "joined"),
-            "UsageError",
-            "no item of others has one",
-        ),
-    ):
-        code, body = run(*command, *more)
-        assert code in (1, 2)
-        assert (body["error"]["type"], words in body["error"]["message"]) == (kind, True), body
-    of_pairs = ("repeval", pairs_file, "--aspect", "preference", "--out", "out", "--train-on", golden_file)
-    code, body = run(*of_pairs, "--train-aspect", "quality")
-    assert (code, "the items of pairs are pairs of texts" in body["error"]["message"]) == (2, True), body

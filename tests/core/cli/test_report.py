@@ -9,13 +9,12 @@ from pathlib import Path
 
 import pytest
 
-import core
 from core import projects
 from core.calibration.settings import CalibrationSettings
 from core.data import load_golden
 from core.projects.calibration import CalibrationRequest
 from core.settings import Settings
-from tests.core.cli.conftest import Run, Say
+from tests.core.cli.conftest import Run
 
 PROJECT = "Dialogue <b>"
 
@@ -68,19 +67,6 @@ def test_it_writes_the_page_its_appendix_and_the_figures_and_tells(call: Run) ->
     assert body["ceiling"]["n"] == body["held_out"]["n"]
 
 
-def test_the_golden_set_and_the_run_can_be_named(call: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = ("--project", PROJECT, "--aspect", "naturalness")
-    _, first = call(*asked)
-    for same in (("--golden", first["golden"]["digest"], "--run", first["run"]), ("--golden", first["golden"]["name"])):
-        code, again = call(*asked, *same, "--force")
-        assert (code, again["held_out"]) == (0, first["held_out"])
-    written = core.write_report(PROJECT, "naturalness", "python")
-    assert (written.report.aspect, written.report.project) == ("naturalness", PROJECT)
-    with pytest.raises(core.UsageError, match="2 golden sets are called"):
-        monkeypatch.setattr(projects, "list_goldens", lambda *_: [written.report.golden] * 2)
-        core.write_report(PROJECT, "naturalness", "python", golden=written.report.golden.name)
-
-
 @pytest.mark.parametrize(
     ("arguments", "kind", "says"),
     [
@@ -96,10 +82,3 @@ def test_what_cannot_be_reported_is_told(call: Run, arguments: tuple[str, ...], 
     assert (code, body["error"]["type"]) == (1, kind)
     assert says in body["error"]["message"]
     assert not Path("out").exists()
-
-
-def test_without_json_it_reads_as_sentences(call: Run, say: Say) -> None:
-    lines = say("report", "--project", PROJECT, "--aspect", "naturalness", "--out", "out").splitlines()
-    assert "simulated raters" in lines[0]
-    assert any(line.startswith("Keep in mind: ") for line in lines)
-    assert lines[-1].startswith("Written: ")

@@ -29,23 +29,6 @@ def newer_file(*, shuffled: bool) -> Path:
     return write_rows("newer.jsonl", newer)
 
 
-def test_the_words_say_how_to_go_on(judge_file: Path, say: Say) -> None:
-    rest = ("--judge-file", judge_file, "--out", "v.jsonl")
-    reply = say("score", SUMMARIES, *rest, "--budget", "60")
-    assert reply.code == 0
-    assert "The budget is spent" in reply
-    assert "in v.jsonl.part. Run the same command again to resume." in reply
-    items = Path("items.jsonl")
-    items.write_bytes(
-        Path(SUMMARIES).read_bytes() + b"\n" + json.dumps({"item_id": "x", "target": "", "source": "s"}).encode()
-    )
-    refused = say("score", items, *rest)
-    assert (refused.code, "the input file has changed since, or is another one" in refused.err) == (1, True)
-    fresh = say("score", items, *rest, "--again")
-    assert "Rated 144 of 145 items, 1 unscored (1 missing input)" in fresh
-    assert "warning: The target is empty" in fresh.err
-
-
 @pytest.mark.parametrize(
     ("shuffled", "fall", "code", "decision", "words"),
     [
@@ -65,24 +48,6 @@ def test_the_exit_code_of_a_recheck(
     assert (body["change"]["p_fallen"] < 0.05) == (decision == "fallen")
     assert body["labels"]["distance"] == 0  # the same labels, if in another order
     assert run(*command, "--strict")[0] == (0 if decision == "holds" else 1)
-
-
-def test_a_recheck_from_verdicts_in_words(judge_file: Path, say: Say) -> None:
-    golden = newer_file(shuffled=False)
-    assert say("score", golden, "--judge-file", judge_file, "--out", "v.jsonl").code == 0
-    more = ("--verdicts", "v.jsonl", "--before", "v.jsonl", "--old", SUMMARIES, "--no-criteria", "--verbose")
-    reply = say("recheck", judge_file, golden, "--aspect", ASPECT, *more)
-    assert reply.code in (0, 1)
-    for words in (
-        "  now     0.",
-        "  before  0.",
-        "Spearman at sample level, 95 % intervals.",
-        "0.0 % of the newer items unscored",
-        "told with 80 % power",
-        "the judge minus the judge without criteria, on 144",
-        "Labels are distributed about as before",
-    ):
-        assert words in reply
 
 
 def test_a_few_items_of_which_none_is_read_are_exit_1_and_asked_again(

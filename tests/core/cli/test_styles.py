@@ -58,13 +58,6 @@ def test_what_calibrated_criteria_saw_is_not_reported(run: Run) -> None:
     assert any("calibrated on" in note for note in body["notes"])
 
 
-def test_criteria_of_unknown_origin_carry_a_note(run: Run) -> None:
-    Path("criteria.txt").write_text("Texts that stay faithful to the source earn the top.")
-    code, body = run(*ASK, "--criteria", "criteria.txt")
-    assert (code, body["styles"][0]["n_seen"]) == (0, 0)
-    assert any("not known" in note for note in body["notes"])
-
-
 def test_a_form_that_fails_costs_no_other(run: Run, server: RunningServer) -> None:
     server.fake.fault, server.fake.fault_after = "no-number", 24  # of the second form on
     ask = ("styles", SUMMARIES, "--aspect", "coherence", "--form", "score_only", "--form", "rate_explain")
@@ -78,11 +71,3 @@ def test_a_form_that_fails_costs_no_other(run: Run, server: RunningServer) -> No
     assert "none of the first 16 replies" in failed["reason"]
     assert Path(finished["out"]).is_file()
     assert json.loads(Path("out/styles.json").read_text())["unfinished"] == [failed]
-
-
-def test_without_any_result_the_error_is_told(run: Run, server: RunningServer) -> None:
-    server.fake.fault = "401"
-    ask = ("styles", SUMMARIES, "--aspect", "coherence", "--form", "score_only", "--form", "rate_explain")
-    code, body = run(*ask, "--judge", f"openai:fake-judge@{server.base_url}", "--pilot", "24", "--bootstrap", "20")
-    assert code == 1
-    assert body["error"]["type"] == "AuthError"

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.errors import JudgeError, ModelNotFoundError, StoreError, UsageError
+from core.errors import JudgeError, StoreError
 from core.records import GoldenSet, Item
-from core.repeval import Extraction, ModelSpec, collect, compute, describe, extract, plan_states, present_parts
+from core.repeval import Extraction, ModelSpec, collect, compute, describe, extract, plan_states
 from core.repeval.model import load_model, load_tokenizer, token_ids
 from core.repeval.reader import StateReader
 from core.repeval.states import Grid
@@ -80,22 +80,6 @@ def test_a_batch_gives_the_states_of_each_text_alone(model_folder: Folder, kind:
     assert distance(reader.read(ids), expected) < 2**-11
 
 
-@pytest.mark.parametrize(("kind", "encoder"), [("decoder", False), ("learnt", False), ("encoder", True)])
-def test_describe_tells_layers_width_and_kind(model_folder: Folder, kind: str, encoder: bool) -> None:
-    facts = describe(ModelSpec(str(model_folder(kind))))
-    assert (facts.n_layers, facts.dim, facts.max_tokens) == (5 if kind == "decoder" else 4, 32, 128)
-    assert facts.encoder == encoder
-
-
-def test_default_cells_are_the_last_four_and_pooled_ones_for_encoders(model_folder: Folder) -> None:
-    for kind, tokens in (("decoder", ("-4", "-3", "-2", "-1")), ("encoder", ("first", "mean", "-4", "-3", "-2", "-1"))):
-        states = extract(golden_of(items_of()), ModelSpec(str(model_folder(kind)), device="cpu"))
-        assert states.token_names == tokens
-        assert states.values.shape == (len(TEXTS), len(states.layers), len(tokens), 32)
-        assert states.values.dtype == np.float16
-        assert states.n_short == 1  # "a" has two tokens with <s>, "Short one." more than four
-
-
 def test_extract_keeps_order_and_reads_equal_texts_once(model_folder: Folder) -> None:
     texts = (TEXTS[2], TEXTS[0], TEXTS[2], TEXTS[1])
     spec = ModelSpec(str(model_folder("decoder")), device="cpu")
@@ -148,12 +132,6 @@ def test_damaged_file_is_named(model_folder: Folder, tmp_path: Path) -> None:
         extract(golden_of(items_of()), spec, cache_dir=tmp_path)
 
 
-def test_collect_before_compute_is_refused(model_folder: Folder) -> None:
-    plan = plan_states(items_of(), ModelSpec(str(model_folder("encoder"))), Extraction())
-    with pytest.raises(UsageError, match="compute them first"):
-        collect(plan)
-
-
 @pytest.mark.parametrize(("texts", "beside"), [("joined", "a dialogue"), ("joined-context", "a fact")])
 def test_joined_states_are_difference_distance_and_product(model_folder: Folder, texts: Any, beside: str) -> None:
     folder = model_folder("encoder")
@@ -185,19 +163,6 @@ def test_compared_states_are_the_text_and_its_distances(model_folder: Folder, tm
     assert whole.cached == 2  # the texts themselves had been read
 
 
-def test_compared_takes_the_parts_that_are_there() -> None:
-    alone, both = Item("a", "t"), Item("b", "t", source="s", context="c")
-    assert Extraction(texts="compared").others([alone, both]) == ("source", "context")
-    assert Extraction(texts="compared").others([alone]) == ()
-    assert Extraction(texts="compared", parts=("source",)).others([both]) == ("source",)
-    assert Extraction(texts="compared", tokens=("context:mean", "-1")).needs == ("context",)
-    assert present_parts([both, alone], [Item("c", "t", source="s")]) == ("source",)
-    with pytest.raises(UsageError, match="Unknown token 'source:mean'"):
-        Extraction(tokens=("source:mean",))
-    with pytest.raises(UsageError, match="give no template"):
-        Extraction("{source} {hypothesis}", texts="compared")
-
-
 @pytest.mark.parametrize(
     ("config", "says"),
     [
@@ -210,36 +175,6 @@ def test_a_checkpoint_of_another_architecture_is_named(config: dict[str, str], s
     (tmp_path / "config.json").write_text(json.dumps(config))
     with pytest.raises(JudgeError, match=says):
         plan_states(items_of(), ModelSpec(str(tmp_path)), Extraction())
-
-
-def test_weights_of_another_architecture_are_refused(model_folder: Folder, tmp_path: Path) -> None:
-    """Every state would be random, and the alignment of random states is no one's."""
-    foreign = Path(shutil.copytree(model_folder("encoder"), tmp_path / "foreign"))
-    shutil.copy(model_folder("decoder") / "model.safetensors", foreign / "model.safetensors")
-    plan = plan_states(items_of(), ModelSpec(str(foreign), device="cpu"), Extraction())
-    with pytest.raises(JudgeError, match=r"lacks weights of its own architecture .* states would be random"):
-        list(compute(plan))
-
-
-@pytest.mark.parametrize(
-    ("texts", "item", "says"),
-    [
-        ("joined", Item("a", "text", context="c"), "need a source .* no item has one"),
-        ("joined-context", Item("a", "text", source="s"), "need a context .* no item has one"),
-    ],
-)
-def test_joined_states_need_the_other_text(model_folder: Folder, texts: Any, item: Item, says: str) -> None:
-    with pytest.raises(UsageError, match=says):
-        plan_states([item], ModelSpec(str(model_folder("encoder"))), Extraction(texts=texts))
-
-
-def test_items_without_the_other_text_are_counted(model_folder: Folder) -> None:
-    items = [Item("a", "t", source="s"), Item("b", "u"), Item("c", "v", source=" ")]
-    states = extract(
-        golden_of(items), ModelSpec(str(model_folder("encoder")), device="cpu"), Extraction(texts="joined")
-    )
-    assert states.n_lacking == 2
-    assert "2 of 3 items have no source" in " ".join(states.warnings())
 
 
 def test_too_long_texts_lose_the_beginning_of_the_source_first(model_folder: Folder) -> None:
@@ -256,28 +191,6 @@ def test_too_long_texts_lose_the_beginning_of_the_source_first(model_folder: Fol
     assert plan.n_truncated == 1
     alone = plan_states([Item("c", words)], spec, Extraction(max_tokens=64))
     assert load_tokenizer(spec).decode(alone.prompts[0]).endswith("w59")
-
-
-def test_a_source_of_many_texts_is_tokenised_once(model_folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
-    """40 texts of two sources, one of them too long: 40 + 2 texts are tokenised, and the long one anew as it is cut."""
-    given: list[str] = []
-    monkeypatch.setattr(
-        "core.repeval.states.token_ids", lambda tokenizer, texts: (given.extend(texts), token_ids(tokenizer, texts))[1]
-    )
-    long = " ".join(f"w{k}" for k in range(60))
-    items = [Item(f"i{k}", f"text {k}", source=long if k % 2 else "short") for k in range(40)]
-    spec = ModelSpec(str(model_folder("encoder")), device="cpu")
-    plan = plan_states(items, spec, Extraction(texts="compared", max_tokens=64))
-    assert (given.count("short"), given.count("text 7")) == (1, 1)
-    assert given.count(long) <= 2  # whole, and to say how much is to be cut
-    assert len(plan.prompts) == 42
-    assert plan.n_truncated == 20  # items whose source was cut
-
-
-def test_template_alone_too_long_is_an_error(model_folder: Folder) -> None:
-    spec = ModelSpec(str(model_folder("decoder")), device="cpu")
-    with pytest.raises(JudgeError, match="template alone takes"):
-        plan_states(items_of(), spec, Extraction(template="much too long " * 3 + "{hypothesis}", max_tokens=20))
 
 
 def test_memory_running_out_halves_the_batch_and_goes_on(model_folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -310,19 +223,6 @@ def test_memory_running_out_halves_the_batch_and_goes_on(model_folder: Folder, m
         extract(golden_of(items), spec)
 
 
-def test_other_errors_of_the_device_are_not_swallowed(model_folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(StateReader, "read", lambda *_: (_ for _ in ()).throw(RuntimeError("shapes do not match")))
-    with pytest.raises(RuntimeError, match="shapes do not match"):
-        extract(golden_of(items_of()), ModelSpec(str(model_folder("decoder")), device="cpu"))
-
-
-def test_missing_model_says_what_to_give(tmp_path: Path) -> None:
-    with pytest.raises(ModelNotFoundError, match="no model folder"):
-        describe(ModelSpec(str(tmp_path / "absent")))
-    with pytest.raises(ModelNotFoundError, match="Hugging Face id"):
-        describe(ModelSpec("nobody/no-such-model"))  # the hub is off line in tests
-
-
 def test_pickled_weights_are_refused(model_folder: Folder, tmp_path: Path) -> None:
     import torch
 
@@ -351,25 +251,6 @@ def test_remote_code_is_refused_and_not_run(model_folder: Folder, tmp_path: Path
     with pytest.raises(AttributeError):  # the listed folder's code runs, and has no such class
         describe(ModelSpec(str(folder)), (str(folder),))
     assert marker.exists()
-
-
-@pytest.mark.parametrize(
-    ("wrong", "says"),
-    [
-        ({"tokens": ("last",)}, "Unknown token 'last'"),
-        ({"tokens": ("-0",)}, "Unknown token"),
-        ({"texts": "both"}, "one of prompt, compared, joined, joined-context, not 'both'"),
-        ({"max_tokens": 0}, "at least 1"),
-    ],
-)
-def test_wrong_settings_are_refused(wrong: dict[str, Any], says: str) -> None:
-    with pytest.raises(UsageError, match=says):
-        Extraction(**wrong)
-
-
-def test_layer_that_is_not_there_is_refused(model_folder: Folder) -> None:
-    with pytest.raises(UsageError, match=r"layers 0 .embeddings. to 3; layer 9"):
-        plan_states(items_of(), ModelSpec(str(model_folder("encoder"))), Extraction(layers=(1, 9)))
 
 
 def test_embedded_encoder_needs_no_network() -> None:

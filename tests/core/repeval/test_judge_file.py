@@ -164,24 +164,6 @@ def test_an_edited_file_is_refused_or_marked(card: Card, tmp_path: Path) -> None
     assert open_file(path, "repeval", accept_edited=True).edited
 
 
-def test_a_layer_that_the_model_lacks_is_refused_before_any_text_is_read(card: Card, tmp_path: Path) -> None:
-    """The file states that layer 99 was searched, so nothing in it contradicts itself."""
-    path = written(tmp_path / "repeval.yaml", cells(card, layer=99) | {"layers": [*card["layers"], 99]})
-    with pytest.raises(JudgeError, match="a cell is of layer 99, and minilm has the layers 0 to 6"):
-        core.load_judge(path).score(make_golden().items[:1])
-
-
-@pytest.mark.parametrize("level", ["dataset", "sample", "system"])
-def test_a_recheck_measures_at_the_level_that_the_score_was_fitted_at(tmp_path: Path, level: Any) -> None:
-    golden = make_golden()
-    how = core.RepEvalSettings(reading=core.Extraction(tokens=("mean",)), level=level, resamples=0)
-    core.fit_repeval(golden, "quality", how).save(tmp_path)
-    newer = make_golden(seed=5)
-    newer = replace(newer, items=tuple(replace(item, target=f"newer {item.target}") for item in newer.items))
-    found = core.recheck(tmp_path / "repeval.yaml", newer, "quality")
-    assert (found.then.level, found.now.level) == (level, level)
-
-
 class _NotHereError(Exception):
     """Raised in place of reading on a cluster."""
 
@@ -209,18 +191,3 @@ def test_files_and_fusions_read_where_the_installation_computes(
         with pytest.raises(_NotHereError):
             reads()
     assert asked == ["head:6379"] * 4
-
-
-def test_a_fusion_chooses_cells_at_its_own_level(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    levels: list[str] = []
-
-    def run(*_: Any, **__: Any) -> Any:
-        levels.append(_[3].level)
-        raise _NotHereError
-
-    monkeypatch.setattr("core.repeval.run", run)
-    monkeypatch.setattr("core.repeval.extract", lambda *_, **__: None)
-    for level, used in ((None, "sample"), ("dataset", "dataset"), ("system", "system")):  # sources of five items
-        with pytest.raises(_NotHereError):
-            core.fuse(make_golden(), "quality", ["repeval", "overlap"], level=level, bootstrap=0)  # type: ignore[arg-type]
-        assert levels[-1] == used
