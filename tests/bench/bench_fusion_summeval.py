@@ -2,9 +2,9 @@
 
     python tests/bench/bench_fusion_summeval.py [--data ../shared/data] [--seeds 3] [--json]
 
-Word overlap, ROUGE against the source, MiniLM similarity, the offline judge and RepEval on MiniLM.  Half of the sources
-fit (the parts that learn are scored out of fold there), the other half tells.  The parts are fixed beforehand.
-Told: sample-level Spearman on the held-out sources, for each aspect and as the mean of four aspects and all seeds.
+Word overlap, ROUGE against the source, MiniLM similarity, the offline judge and RepEval on MiniLM, by ridge.  Half of
+the sources fit (the parts that learn are scored out of fold there), the other half is reported.
+Printed: sample-level Spearman on the held-out sources, for each aspect and as the mean of four aspects and all seeds.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,11 +20,6 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 import core  # noqa: E402
-from core.api.fused_parts import FusionInput, gather  # noqa: E402
-from core.calibration.settings import CalibrationSettings  # noqa: E402
-from core.fusion.estimators import METHODS  # noqa: E402
-from core.fusion.stack import StackSettings, fuse  # noqa: E402
-from core.settings import Settings  # noqa: E402
 
 ASPECTS = ("coherence", "consistency", "fluency", "relevance")
 PARTS = ("overlap", "overlap_pairs", "rouge2_source_p", "rougeL_source_p", "similarity", "offline", "repeval")
@@ -42,16 +36,9 @@ def main() -> None:
     rows: dict[str, dict[str, list[float]]] = {}
     for aspect in ASPECTS:
         for seed in range(options.seeds):
-            chosen = CalibrationSettings(level="sample", seed=seed)
-            given = FusionInput(golden, aspect, chosen, Settings.from_environment())
-            gathered = gather(given, PARTS)
-            split = gathered.split(given)
-            how = StackSettings(level="sample", seed=seed, resamples=200)
-            for method in METHODS:
-                result = fuse(golden, aspect, gathered.parts, replace(how, method=method), split)
-                told = {f"fusion, {method}": result.fused} | (dict(result.parts) if method == METHODS[0] else {})
-                for name, one in told.items():
-                    rows.setdefault(name, {}).setdefault(aspect, []).append(float(one.value or 0.0))
+            run = core.fuse(golden, aspect, PARTS, level="sample", seed=seed, bootstrap=0)
+            for name, one in {"fusion": run.fusion.fused, **run.fusion.parts}.items():
+                rows.setdefault(name, {}).setdefault(aspect, []).append(float(one.value or 0.0))
             newest = ", ".join(f"{name} {row[aspect][-1]:.3f}" for name, row in rows.items())
             print(f"{aspect}, seed {seed}: {newest}", file=sys.stderr, flush=True)
     means = {name: {aspect: float(np.mean(values)) for aspect, values in row.items()} for name, row in rows.items()}

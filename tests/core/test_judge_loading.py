@@ -28,7 +28,7 @@ from tests.awaiting import awaited
 from tests.fake_openai import RunningServer
 
 Card = dict[str, Any]
-FILES = Path(__file__).parent / "export" / "files"
+FILES = Path(__file__).parent / "judge_files" / "files"
 ITEM = Item("a", "The rye bread was recalled.", source="A bakery recalled its rye bread on Monday.")
 OFFLINE = sealed(checked(read_document(FILES / "judge_offline.yaml")))
 SCRIPTED = sealed(checked(read_document(FILES / "judge_scripted.yaml")))

@@ -15,8 +15,10 @@ from core.judging.registry import make_judge
 from core.metrics import make_metric
 from core.metrics.words import rouge
 from core.records import Criteria, Item, Scale, Task, Unscored
+from core.repeval.model import ModelSpec
 from core.settings import Settings
 from core.texts import is_blank
+from tests.core.local_models import save_model
 
 BLANK = ["", "  \n\t", "\u200b\u200b", "\u00a0", "\ufeff", "\u200e\u200d", "\u3164", "\u2800", "\u2060\ufe0f"]
 SAMPLE = Path(__file__).parents[2] / "sample_data" / "summaries.jsonl"
@@ -92,9 +94,10 @@ def test_metrics_leave_blank_texts_unscored_also_where_numbers_were_handed_in() 
         assert len(scores.unscored) == len(BLANK)
 
 
-def test_repeval_leaves_blank_texts_unscored() -> None:
-    golden = core.load_golden(SAMPLE)
-    fitted = core.fit_repeval(golden, next(iter(golden.aspects)), core.RepEvalSettings(resamples=0))
+def test_repeval_leaves_blank_texts_unscored(tmp_path: Path) -> None:
+    golden, model = core.load_golden(SAMPLE), ModelSpec(str(save_model(tmp_path / "model", words=True)))
+    settings = core.RepEvalSettings(model=model, resamples=0, random_vectors=0)
+    fitted = core.fit_repeval(golden, next(iter(golden.aspects)), settings)
     items = core.load_items(FILES / "repeval_empty.jsonl").items
     verdicts = {verdict.item_id: verdict for verdict in fitted.score(items)}
     lost = {name for name, verdict in verdicts.items() if isinstance(verdict, Unscored)}

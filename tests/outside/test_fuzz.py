@@ -21,7 +21,6 @@ from core.data.label_cells import asks_about_commas
 from core.data.verdict_files import load_recording, match, propose_columns
 from core.errors import ConcordError
 from core.judging.parse import read_rating
-from core.projects import transfer
 from core.settings import Settings
 from core.store.store import Store
 from tests.outside.fuzz_files import KINDS, SAMPLE, file_of
@@ -29,8 +28,7 @@ from tests.outside.fuzz_files import KINDS, SAMPLE, file_of
 SECONDS, MEGABYTES, ROUNDS = 10.0, 1024.0, 3
 ASPECT = "relevance"
 ROOT = Path(__file__).resolve().parents[2]
-JUDGE = ROOT / "tests" / "core" / "export" / "files" / "judge_offline.yaml"
-READERS = (tables.READER, transfer._READER)
+JUDGE = ROOT / "tests" / "core" / "judge_files" / "files" / "judge_offline.yaml"
 
 
 def told(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> None:
@@ -102,11 +100,10 @@ def test_bent_files_end_in_no_traceback(
         "text": [text],
     }
     of_kind = ways[kind.partition(".")[0]]
-    for reader in READERS:
-        reader.cost = (0.0, 0.0)
+    tables.READER.cost = (0.0, 0.0)
     Path("/proc/self/clear_refs").write_text("5")
     before, started = peak_megabytes(), time.process_time()
     with contextlib.suppress(ConcordError):  # a refusal in words is as good as a file that is read
         of_kind[seed // len(KINDS) % len(of_kind)](path)
-    assert time.process_time() - started + sum(reader.cost[0] for reader in READERS) <= SECONDS
-    assert max(peak_megabytes() - before, *(reader.cost[1] for reader in READERS)) <= MEGABYTES
+    assert time.process_time() - started + tables.READER.cost[0] <= SECONDS
+    assert max(peak_megabytes() - before, tables.READER.cost[1]) <= MEGABYTES

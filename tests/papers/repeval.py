@@ -10,19 +10,21 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import core
+from core.repeval import PairRule, RepEvalSettings
+from core.repeval.model import ModelSpec
 from tests.papers.printed import FILES, Column, Ours, run
 
-METHODS: dict[str, dict[str, Any]] = {
-    "PCA, 20 pairs": {"method": "paper-pca", "pairs": 20},
-    "PCA, 5 pairs": {"method": "paper-pca", "pairs": 5},
-    "SVM, 100 pairs": {"method": "paper-svm", "pairs": 100},
-    "default": {},
+METHODS = {
+    "PCA, 20 pairs": RepEvalSettings(method="paper-pca", pairs=PairRule(n=20)),
+    "PCA, 5 pairs": RepEvalSettings(method="paper-pca", pairs=PairRule(n=5)),
+    "SVM, 100 pairs": RepEvalSettings(method="paper-svm"),
+    "default": RepEvalSettings(),
 }
 
 
@@ -32,9 +34,8 @@ def ours(data: Path, dataset: str, columns: list[Column], options: argparse.Name
     for name, how in METHODS.items():
         for column in columns:
             aspect = column.aspect if column.aspect in golden.aspects else "naturalness"
-            fitted = core.fit_repeval(
-                golden, aspect, model=options.model, level="dataset", bootstrap=0, seed=options.seed, **how
-            )
+            more = {"level": "dataset", "resamples": 0, "random_vectors": 0, "seed": options.seed}
+            fitted = core.fit_repeval(golden, aspect, replace(how, model=ModelSpec(options.model), **more))
             rows.setdefault(f"{options.model}, {name}", {})[column] = fitted.result.test.value
     return rows
 
