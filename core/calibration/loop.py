@@ -47,7 +47,7 @@ from core.records import (
 )
 from core.stats import IsotonicFit, LabelledItems, claim, fit_isotonic, gain_words
 from core.stats.claims import backwards_words, is_backwards
-from core.stats.conformal import JudgedItems, VerdictIntervals, criteria_spread, fit_intervals
+from core.stats.conformal import JudgedItems, VerdictIntervals, fit_intervals
 
 
 @dataclass
@@ -324,8 +324,8 @@ def _result(
 def _on_the_scale(run: _Run, members: FloatArray) -> tuple[IsotonicFit, VerdictIntervals]:
     """The map to the human scale and how sure verdicts are, from `members` (k, n_items) on calibration items."""
     items, at = run.pool.items, run.pool.items.positions
-    own, texts, scale = members[:, at], tuple(run.golden.items[int(k)] for k in at), run.task.scale
-    judged = JudgedItems(texts, ensemble_scores(own), criteria_spread(own), items.labels, items.sources)
+    scale = run.task.scale
+    judged = JudgedItems(ensemble_scores(members[:, at]), items.labels, items.sources)
     return fit_isotonic(judged.scores, judged.labels, scale), fit_intervals(judged, scale)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from core.judging.offline import features
 from core.judging.offline.strengths import PENALTIES, ridge_path
 from core.records import FloatArray, GoldenSet, IntArray
-from core.stats.expected_error import EVEN, source_folds
+from core.stats.source_folds import source_folds
 
 LEAST_LABELS = 20
 """Labels under which nothing is fitted."""
@@ -70,7 +70,7 @@ def _standardised(measured: FloatArray) -> FloatArray:
     count = np.maximum(known.sum(axis=0), 1)
     centred = np.where(known, measured - np.where(known, measured, 0.0).sum(axis=0) / count, 0.0)
     spread = np.sqrt((centred**2).sum(axis=0) / count)
-    used = spread > EVEN
+    used = spread > 1e-9  # a feature that is the same everywhere says nothing
     bent = features.BEND * np.tanh(centred[:, used] / spread[used] / features.BEND)
     return np.asarray(bent - bent.mean(axis=0), dtype=np.float64)
 

@@ -20,14 +20,13 @@ from core.stats.conformal import (
     USUAL_COVERAGE,
     JudgedItems,
     VerdictIntervals,
-    criteria_spread,
     fit_intervals,
     labels_on_points,
     verdict_errors,
 )
-from core.stats.expected_error import FOLDS, known_features, source_folds
 from core.stats.on_scale import MIN_LABELS, IsotonicMap
 from core.stats.selective import KeptShare, LeftOut, kept_shares, left_out
+from core.stats.source_folds import FOLDS, source_folds
 from core.wording import counted, percent
 
 LEVELS_TOLD = 3
@@ -111,18 +110,13 @@ def judge_sureness(
     aspect: str,
     judge: JudgeScores,
     *,
-    spread: FloatArray | None = None,
     coverage: float = USUAL_COVERAGE,
     seed: int = 0,
 ) -> Sureness:
-    """Of any judge on the labelled items that it scored and has not seen.
-
-    `spread` (n_items,) is the standard deviation over the averaged criteria, where it is known.
-    """
+    """Of any judge on the labelled items that it scored and has not seen."""
     labels, scores = golden.labels(aspect), judge.upward
     usable = np.flatnonzero(~np.isnan(scores) & ~np.isnan(labels))
-    spread = np.zeros(scores.size) if spread is None else spread
-    judged = JudgedItems(golden.items, scores, spread, labels, golden.source_codes)
+    judged = JudgedItems(scores, labels, golden.source_codes)
     seen = np.isin(usable, list(judge.seen))
     scale, told = golden.aspects[aspect].scale, usable[~seen]
     if seen.sum() >= MIN_LABELS:
@@ -140,23 +134,23 @@ def expected_errors(golden: GoldenSet, aspect: str, judge: JudgeScores) -> Float
     From all items with label and score: it says which verdicts are unsure, and is no measurement of the judge.
     """
     labels, scores, scale = golden.labels(aspect), judge.upward, golden.aspects[aspect].scale
-    judged = JudgedItems(golden.items, scores, np.zeros(scores.size), labels, golden.source_codes)
-    fit, intervals = fit_isotonic(scores, labels, scale), fit_intervals(judged, scale)
-    if fit.map is None or intervals.expected is None:
+    fit = fit_isotonic(scores, labels, scale)
+    if fit.map is None:
         return np.full(scores.size, np.nan)
-    return intervals.expected.of(known_features(golden.items, fit.map.apply(scores), judged.spread, scale))
+    intervals = fit_intervals(JudgedItems(scores, labels, golden.source_codes), scale)
+    return intervals.expected_errors(fit.map.apply(scores))
 
 
 def calibrated_sureness(golden: GoldenSet, made: Calibration, *, coverage: float = USUAL_COVERAGE) -> Sureness:
     """Of the judge that a calibration made, by its own map and intervals, on the items it was not made from."""
-    values, spread = (np.full(len(golden.items), np.nan) for _ in range(2))
+    values = np.full(len(golden.items), np.nan)
     places = {item_id: k for k, item_id in enumerate(golden.item_ids)}
     at = [places[item_id] for item_id in made.scores.item_ids]
-    values[at], spread[at] = made.scores.values[0], criteria_spread(made.scores.values[1:])
+    values[at] = made.scores.values[0]
     labels, asked = golden.labels(made.task.aspect), _Asked(made.task.scale, coverage)
     unseen = ~np.isin(np.arange(len(golden.items)), made.split.calibration)
     told = np.flatnonzero(unseen & ~np.isnan(values) & ~np.isnan(labels))
-    judged = JudgedItems(golden.items, values, spread, labels, golden.source_codes).take(told)
+    judged = JudgedItems(values, labels, golden.source_codes).take(told)
     score_map = made.score_map
     if score_map is None or made.intervals is None:
         given = _Given.none(told.size, "its scores have no map to the human scale")
@@ -191,12 +185,11 @@ class _Given:
 
     @classmethod
     def of(cls, told: JudgedItems, score_map: IsotonicMap, intervals: VerdictIntervals, asked: _Asked) -> _Given:
-        if intervals.expected is None:
+        if not intervals.expected:
             return cls.none(told.scores.size, intervals.reason)
         calibrated = score_map.apply(told.scores)
-        expected = intervals.expected.of(known_features(told.items, calibrated, told.spread, asked.scale))
-        ends = intervals.around(calibrated, expected, asked.scale, asked.coverage)
-        return cls(calibrated, expected, ends, intervals.why_none(asked.coverage))
+        ends = intervals.around(calibrated, asked.scale, asked.coverage)
+        return cls(calibrated, intervals.expected_errors(calibrated), ends, intervals.why_none(asked.coverage))
 
     @classmethod
     def none(cls, n: int, reason: str) -> _Given:

@@ -20,8 +20,7 @@ from core.judging.llm import LLMJudge, Requests
 from core.judging.replies import NO_TEXT, has_texts
 from core.records import Criteria, FloatArray, Item, ItemKind, Provenance, Scale, Scored, Task, Unscored, Usage, Verdict
 from core.stats import IsotonicMap
-from core.stats.conformal import VerdictIntervals, criteria_spread
-from core.stats.expected_error import known_features
+from core.stats.conformal import VerdictIntervals
 from core.texts import is_blank
 from core.verdicts import Scores, Verdicts
 
@@ -176,7 +175,7 @@ class CalibratedJudge(LoadedJudge):
         unread = {unscored.item_id: unscored for rows in scores.unscored.values() for unscored in rows}
         verdicts = joined_verdicts(scores.item_ids, scores.values, self.isotonic, unread, scores.turned)
         if coverage is not None and self.intervals is not None:
-            verdicts = with_intervals(verdicts, items, scores.values, self.intervals, (self.task.scale, coverage))
+            verdicts = with_intervals(verdicts, self.intervals, self.task.scale, coverage)
         return with_reasons(verdicts, scores.explained, scores.values) if scores.explained else verdicts
 
     @contextmanager
@@ -246,24 +245,13 @@ def _of_which(explanation: str, k: int, n_criteria: int) -> str:
     return f"{which} averaged criteria: {explanation}"
 
 
-def with_intervals(
-    verdicts: Sequence[Verdict],
-    items: Sequence[Item],
-    members: FloatArray,
-    intervals: VerdictIntervals,
-    asked: tuple[Scale, float],
-) -> Verdicts:
-    """`verdicts` on `items`, means over `members` (n_criteria, n_items), with an interval where they are calibrated.
-
-    `asked` is the scale and the coverage.
-    """
-    scale, coverage = asked
-    if intervals.expected is None:
+def with_intervals(verdicts: Sequence[Verdict], intervals: VerdictIntervals, scale: Scale, coverage: float) -> Verdicts:
+    """`verdicts` with an interval where they are calibrated."""
+    if not intervals.expected:
         return Verdicts(verdicts)
     known = (verdict.calibrated if isinstance(verdict, Scored) else None for verdict in verdicts)
     calibrated = np.array([np.nan if value is None else value for value in known], dtype=np.float64)
-    expected = intervals.expected.of(known_features(items, calibrated, criteria_spread(members), scale))
-    numbers = np.vstack([intervals.around(calibrated, expected, scale, coverage), expected])
+    numbers = np.vstack([intervals.around(calibrated, scale, coverage), intervals.expected_errors(calibrated)])
     return Verdicts(
         replace(verdict, low=_known(low), high=_known(high), expected_error=_known(error))
         if isinstance(verdict, Scored)

@@ -15,7 +15,7 @@ Every one takes scores, the items they are about, and what agreement is measured
     beyond_labels   length, place, family beyond the labels            beyond_labels place_taken
     slices          parts of the items, and errors in them             part_alignments even_errors error_contrasts
     conformal       how sure a verdict is: intervals by source         fit_intervals
-    expected_error  the error to expect of a verdict                   fit_expected_error
+    source_folds    folds of whole sources                             source_folds
     selective       leaving the least sure out                         kept_shares abstain_over left_out
     labels_needed   what so many labels would tell                     plan_labels
     prediction_powered  means from many verdicts and few labels    corrected_mean powered_means

@@ -1,9 +1,7 @@
 """How sure a verdict is: a conformal interval on the human scale around every calibrated score.
 
-Split conformal prediction (Vovk, Gammerman, Shafer 2005; Lei et al. 2018) with residuals of the monotone map that are
-cross-fitted over the sources of calibration.  An item's *strangeness* is its error over the error expected of it
-(`core.stats.expected_error`, cross-fitted too); the interval reaches the quantile of strangeness times the expected
-error to each side.
+Split conformal prediction (Vovk, Gammerman, Shafer 2005; Lei et al. 2018) with the errors of the monotone map, which is
+cross-fitted over the sources of calibration.  The interval reaches the quantile of these errors to each side.
 
 The quantile is taken *by source*: every source has the same mass, and 1 / (n + 1) of the mass lies at infinity, for the
 verdict to come.  n is the number of items that the errors are worth: all of them where those of a source are no more
@@ -16,6 +14,9 @@ for 95 %.  Between two errors the quantile is interpolated (Beran and Hall 1993)
 Where all labels of calibration lie on the scale's steps the interval is taken to those points (Sheng et al. 2025),
 which loses no coverage; for yes and no that makes a prediction set of one answer or of both.  Coverage is marginal:
 over items like those of calibration, not for each score or each system.
+
+Which verdicts are unsure, and may be left out, goes by the error expected of them: the mean error of the calibration
+items with the nearest scores.
 """
 
 from __future__ import annotations
@@ -27,24 +28,20 @@ from typing import Any
 import numpy as np
 
 from core.errors import JudgeError
-from core.records import FloatArray, IntArray, Item, Scale
-from core.stats.expected_error import (
-    FOLDS,
-    ExpectedError,
-    crossed_errors,
-    fit_expected_error,
-    known_features,
-    short,
-    source_folds,
-)
+from core.records import FloatArray, IntArray, Scale
 from core.stats.on_scale import fit_isotonic, to_steps
-from core.stats.selective import KeptShare, kept_shares
+from core.stats.selective import KeptShare, kept_shares, short
+from core.stats.source_folds import FOLDS, source_folds
 from core.wording import percent
 
 COVERAGES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 """Shares of labels that an interval may be asked to hold."""
 
 USUAL_COVERAGE = 0.9
+EXPECTED_AT = 11
+"""Scores at which the expected error is kept; it is interpolated between them."""
+NEAR = 0.2
+"""Share of the calibration items, those with the nearest scores, whose errors an expected error is the mean of."""
 _ROUNDING = 1e-9
 
 
@@ -57,14 +54,15 @@ def least_sources(coverage: float) -> int:
 class VerdictIntervals:
     """What the interval around a verdict is made of, from `n` cross-fitted errors on `n_sources` sources.
 
-    `quantiles` map a coverage to the quantile of strangeness, None where the sources are too few for it.  `on_points`:
-    people's labels lie on the scale's steps, so intervals end there.  `kept` is the error against the share kept.
-    `expected` is None, and the rest empty, where there are no intervals; `reason` says why.
+    `expected` are pairs of a calibrated score and the error expected there, in points.  `quantiles` map a coverage to
+    the points that an interval reaches to each side, None where the sources are too few for it.  `on_points`: raters'
+    labels lie on the scale's steps, so intervals end there.  `kept` is the error against the share kept.  `expected`
+    and the rest are empty where there are no intervals; `reason` says why.
     """
 
     n: int
     n_sources: int
-    expected: ExpectedError | None = None
+    expected: tuple[tuple[float, float], ...] = ()
     on_points: bool = False
     quantiles: Mapping[float, float | None] = field(default_factory=dict)
     kept: tuple[KeptShare, ...] = ()
@@ -84,12 +82,18 @@ class VerdictIntervals:
             f"calibration had {self.n_sources}"
         )
 
-    def around(self, calibrated: FloatArray, expected: FloatArray, scale: Scale, coverage: float) -> FloatArray:
+    def expected_errors(self, calibrated: FloatArray) -> FloatArray:
+        """(n,) how far verdicts of these scores may lie from the label, in points; NaN where that is unknown."""
+        if not self.expected:
+            return np.full(calibrated.size, np.nan)
+        scores, errors = zip(*self.expected, strict=True)
+        return np.asarray(np.interp(calibrated, scores, errors), dtype=np.float64)
+
+    def around(self, calibrated: FloatArray, scale: Scale, coverage: float) -> FloatArray:
         """(2, n) low and high ends around `calibrated` (n,), within the scale; NaN where there is none."""
-        quantile = self.quantile(coverage)
-        if quantile is None:
+        reach = self.quantile(coverage)
+        if reach is None:
             return np.full((2, calibrated.size), np.nan)
-        reach = quantile * expected
         ends = np.stack([calibrated - reach, calibrated + reach])
         return to_points(ends, calibrated, scale) if self.on_points else np.clip(ends, scale.low, scale.high)
 
@@ -100,7 +104,7 @@ class VerdictIntervals:
             "n_sources": self.n_sources,
             "reason": self.reason or None,
             "on_points": self.on_points,
-            "expected_error": None if self.expected is None else self.expected.as_json(),
+            "expected_error": [[short(score), short(error)] for score, error in self.expected],
             "quantiles": [[at, None if value is None else short(value)] for at, value in self.quantiles.items()],
             "kept": [kept.as_json() for kept in self.kept],
         }
@@ -109,13 +113,16 @@ class VerdictIntervals:
     def from_json(cls, body: Mapping[str, Any]) -> VerdictIntervals:
         """What `as_json` wrote.  JudgeError where a part is missing or no number."""
         try:
-            expected = body["expected_error"]
+            expected = tuple((float(score), float(error)) for score, error in body["expected_error"])
+            quantiles = {float(at): None if value is None else float(value) for at, value in body["quantiles"]}
+            if min([0.0, *(error for _, error in expected), *filter(None, quantiles.values())]) < 0:
+                raise ValueError("an error is below 0")
             return cls(
                 int(body["n"]),
                 int(body["n_sources"]),
-                None if expected is None else ExpectedError.from_json(expected),
+                expected,
                 bool(body["on_points"]),
-                {float(at): None if value is None else float(value) for at, value in body["quantiles"]},
+                quantiles,
                 tuple(KeptShare(*map(float, kept)) for kept in body["kept"]),
                 str(body["reason"] or ""),
             )
@@ -166,19 +173,15 @@ def cross_mapped(
 
 @dataclass(frozen=True, eq=False)
 class JudgedItems:
-    """(n,) `scores` of a judge with their `spread` over criteria, people's `labels` (NaN = missing), and `items`."""
+    """(n,) `scores` of a judge, raters' `labels` (NaN = missing), and codes of their `sources`."""
 
-    items: tuple[Item, ...]
     scores: FloatArray
-    spread: FloatArray
     labels: FloatArray
     sources: IntArray
 
     def take(self, chosen: IntArray) -> JudgedItems:
         """Those at places `chosen`."""
-        items = tuple(self.items[k] for k in chosen)
-        numbers = self.scores[chosen], self.spread[chosen], self.labels[chosen]
-        return JudgedItems(items, *numbers, self.sources[chosen])
+        return JudgedItems(self.scores[chosen], self.labels[chosen], self.sources[chosen])
 
 
 def fit_intervals(judged: JudgedItems, scale: Scale) -> VerdictIntervals:
@@ -195,33 +198,44 @@ def fit_intervals(judged: JudgedItems, scale: Scale) -> VerdictIntervals:
     if np.isnan(calibrated).any() or n_sources < least_sources(COVERAGES[0]) + 1:
         few = f"the map cannot be tried on other sources: {n} labels on {n_sources} sources are too few"
         return VerdictIntervals(n, n_sources, reason=few)
-    features = known_features(usable.items, calibrated, usable.spread, scale)
     residuals = np.abs(usable.labels - calibrated)
-    expected = crossed_errors(features, residuals, usable.sources)
+    expected = _errors_by_score(calibrated, residuals)
+    crossed = np.empty(n)  # each item by those of other sources, as a later verdict will be
+    folds = source_folds(usable.sources, 2 * FOLDS, seed=2)
+    for fold in range(int(folds.max()) + 1):
+        out = folds == fold
+        crossed[out] = np.interp(calibrated[out], *_errors_by_score(calibrated[~out], residuals[~out]))
     on_points = labels_on_points(usable.labels, scale)
-    strangeness = residuals / expected
     return VerdictIntervals(
         n,
         n_sources,
-        fit_expected_error(features, residuals, usable.sources),
+        tuple(zip(*(numbers.tolist() for numbers in expected), strict=True)),
         on_points,
-        {coverage: source_quantile(strangeness, usable.sources, coverage) for coverage in COVERAGES},
-        kept_shares(expected, verdict_errors(calibrated, usable.labels, scale, on_points=on_points)),
+        {coverage: source_quantile(residuals, usable.sources, coverage) for coverage in COVERAGES},
+        kept_shares(crossed, verdict_errors(calibrated, usable.labels, scale, on_points=on_points)),
     )
 
 
-def source_quantile(strangeness: FloatArray, sources: IntArray, coverage: float) -> float | None:
+def _errors_by_score(calibrated: FloatArray, residuals: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Some of the scores, and the mean of the residuals nearest to each."""
+    at = np.unique(np.quantile(calibrated, np.linspace(0, 1, EXPECTED_AT)))
+    n_near = max(1, round(NEAR * calibrated.size))
+    near = [np.argsort(np.abs(calibrated - score), kind="stable")[:n_near] for score in at]
+    return at, np.array([residuals[those].mean() for those in near])
+
+
+def source_quantile(errors: FloatArray, sources: IntArray, coverage: float) -> float | None:
     """The finite-sample quantile by source (see above), between two errors where it falls between them; None where the
     sources are too few.
     """
     _, of_item, sizes = np.unique(sources, return_inverse=True, return_counts=True)
     if sizes.size < least_sources(coverage):
         return None
-    order = np.argsort(strangeness, kind="stable")
+    order = np.argsort(errors, kind="stable")
     mass = np.cumsum(1.0 / (sizes[of_item[order]] * sizes.size))
-    worth = worth_in_items(strangeness > strangeness[order[np.searchsorted(mass, coverage - _ROUNDING)]], of_item)
+    worth = worth_in_items(errors > errors[order[np.searchsorted(mass, coverage - _ROUNDING)]], of_item)
     mass *= worth / (worth + 1.0)
-    return float(np.interp(coverage, mass, strangeness[order])) if mass[-1] >= coverage - _ROUNDING else None
+    return float(np.interp(coverage, mass, errors[order])) if mass[-1] >= coverage - _ROUNDING else None
 
 
 def worth_in_items(marks: np.ndarray[Any, np.dtype[np.bool_]], sources: IntArray) -> float:
@@ -240,12 +254,3 @@ def worth_in_items(marks: np.ndarray[Any, np.dtype[np.bool_]], sources: IntArray
     total = between + (usual - 1.0) * within
     alike = max(0.0, (between - within) / total) if total > 0 else 0.0
     return float(np.clip(n / (1.0 + ((sizes**2).sum() / n - 1.0) * alike), n_sources, n))
-
-
-def criteria_spread(members: FloatArray) -> FloatArray:
-    """(n_items,) standard deviation over the criteria (k, n_items) that scored an item; 0 where fewer than two did."""
-    read = ~np.isnan(members)
-    count = np.maximum(read.sum(axis=0), 1)
-    mean = np.where(read, members, 0.0).sum(axis=0) / count
-    squares = np.where(read, (members - mean) ** 2, 0.0).sum(axis=0) / count
-    return np.asarray(np.sqrt(squares), dtype=np.float64)

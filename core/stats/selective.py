@@ -1,6 +1,6 @@
 """Leaving the least sure verdicts out: what error remains, what share must go, and whether it helps.
 
-A verdict is the surer the smaller the error expected of it (`core.stats.expected_error`).
+A verdict is the surer the smaller the error expected of it (`core.stats.conformal`).
 """
 
 from __future__ import annotations
@@ -13,12 +13,16 @@ import numpy as np
 from core.json_form import json_fields
 from core.records import FloatArray, IntArray, Interval
 from core.stats.claims import ALPHA, LEAST_SOURCES, TOO_FEW, UNVARYING
-from core.stats.expected_error import short
 from core.stats.intervals import CONFIDENCE, t_quantile
 
 _ROUNDING = 1e-9
 SHARES = tuple(k / 20 for k in range(1, 21))
 """Shares of the verdicts that are kept, the surest first, on a curve of the error."""
+
+
+def short(number: float) -> float:
+    """Six digits, which is more than is known, so that a file can be read."""
+    return float(f"{number:.6g}")
 
 
 @dataclass(frozen=True, slots=True)

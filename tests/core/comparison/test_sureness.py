@@ -25,10 +25,10 @@ def golden_of(labels: FloatArray, per: int) -> GoldenSet:
 
 
 def judged(seed: int = 0, n: int = 400, *, seen: int = 0) -> tuple[GoldenSet, JudgeScores]:
-    """Scores whose errors grow with the length of the text."""
+    """Scores whose errors grow with the score."""
     rng = np.random.default_rng(seed)
     scores = rng.uniform(2, 8, n)
-    labels = np.clip(scores + (np.arange(n) % 40) / 20 * rng.standard_normal(n), 0, 10)
+    labels = np.clip(scores + (scores - 2) / 3 * rng.standard_normal(n), 0, 10)
     return golden_of(labels, 4), JudgeScores("j", "imported", "wit", scores, seen=tuple(range(seen)))
 
 
@@ -93,7 +93,7 @@ def test_errors_are_expected_of_items_without_a_label_too() -> None:
     labels = AspectLabels("wit", SCALE, half)
     errors = expected_errors(replace(golden, aspects={"wit": labels}), "wit", judge)
     assert not np.isnan(errors).any()
-    long, short = np.arange(400) % 40 >= 30, np.arange(400) % 40 < 10
-    assert errors[200:][long[200:]].mean() > 2 * errors[200:][short[200:]].mean()
+    high, low = judge.values[200:] >= 6.5, judge.values[200:] < 3.5
+    assert errors[200:][high].mean() > 2 * errors[200:][low].mean()
     few = AspectLabels("wit", SCALE, (5.0, 6.0, *[None] * 398))
     assert np.isnan(expected_errors(replace(golden, aspects={"wit": few}), "wit", judge)).all()

@@ -176,7 +176,7 @@ def test_too_few_sources_are_said_and_leave_the_score(
 def test_a_judge_without_a_map_cannot_abstain(request_: ScoreRequest, changed: Callable[[Change], Path]) -> None:
     def none(card: dict[str, Any]) -> None:
         card["isotonic"] = None
-        card["intervals"] |= {"reason": "all scores are equal", "expected_error": None, "quantiles": [], "kept": []}
+        card["intervals"] |= {"reason": "all scores are equal", "expected_error": [], "quantiles": [], "kept": []}
 
     path = changed(none)
     sure = score_file(replace(request_, judge_file=path)).sure

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.records import FloatArray, Item, Scale
+from core.records import FloatArray, Scale
 from core.stats import fit_isotonic
 from core.stats.conformal import (
     JudgedItems,
@@ -17,32 +17,27 @@ from core.stats.conformal import (
     source_quantile,
     worth_in_items,
 )
-from core.stats.expected_error import FEATURES, ExpectedError, crossed_errors, fit_expected_error, known_features
 
 SCALE = Scale(1, 5, 1.0)
 
 
 def judged(seed: int, n_sources: int, per: int, *, alike: float = 0.0, loud: float = 0.0) -> JudgedItems:
-    """Labels around a score: errors of a source are `alike` (0 to 1); long texts are judged worse by `loud`."""
+    """Labels around a score: errors of a source are `alike` (0 to 1); high scores are judged worse by `loud`."""
     rng = np.random.default_rng(seed)
     n = n_sources * per
     sources = np.repeat(np.arange(n_sources), per)
-    scores, n_words = rng.uniform(2, 4, n), rng.integers(1, 60, n)
+    scores = rng.uniform(2, 4, n)
     noise = np.sqrt(alike) * rng.standard_normal(n_sources)[sources] + np.sqrt(1 - alike) * rng.standard_normal(n)
-    size = 0.4 * np.exp(loud * (np.log1p(n_words) - 3))
-    of_source = zip(n_words.tolist(), sources.tolist(), strict=True)
-    items = tuple(Item(f"i{k}", "w " * words, source_id=str(source)) for k, (words, source) in enumerate(of_source))
-    return JudgedItems(items, scores, np.zeros(n), np.clip(scores + size * noise, 1, 5), sources)
+    size = 0.4 * np.exp(loud * (scores - 3))
+    return JudgedItems(scores, np.clip(scores + size * noise, 1, 5), sources)
 
 
 def given(fitted: JudgedItems, told: JudgedItems, coverage: float) -> tuple[FloatArray, FloatArray]:
     """Ends (2, n), and the expected errors, of `told` by what `fitted` teaches."""
     intervals, score_map = fit_intervals(fitted, SCALE), fit_isotonic(fitted.scores, fitted.labels, SCALE).map
-    assert intervals.expected is not None
     assert score_map is not None
     calibrated = score_map.apply(told.scores)
-    expected = intervals.expected.of(known_features(told.items, calibrated, told.spread, SCALE))
-    return intervals.around(calibrated, expected, SCALE, coverage), expected
+    return intervals.around(calibrated, SCALE, coverage), intervals.expected_errors(calibrated)
 
 
 @pytest.mark.parametrize(("n_sources", "per", "alike"), [(12, 6, 0.0), (12, 6, 0.8), (40, 1, 0.0), (30, 6, 0.5)])
@@ -56,7 +51,7 @@ def test_intervals_hold_the_labels_of_other_sources(n_sources: int, per: int, al
     assert 0.88 <= np.mean(held) <= 0.95
 
 
-def test_the_width_follows_what_makes_verdicts_unsure() -> None:
+def test_the_expected_error_follows_the_score() -> None:
     fitted, told = judged(1, 100, 4, loud=1.0), judged(2, 100, 4, loud=1.0)
     _, expected = given(fitted, told, 0.9)
     errors = np.abs(told.labels - told.scores)
@@ -65,7 +60,7 @@ def test_the_width_follows_what_makes_verdicts_unsure() -> None:
 
 
 def test_the_quantile_of_single_items_is_the_finite_sample_one() -> None:
-    # 9 scores, 90 %: the ceil(10 * .9) = 9th; 19, 95 %: the 19th; 39 of 90 %: ceil(40 * .9) = 36th
+    # 9 errors, 90 %: the ceil(10 * .9) = 9th; 19, 95 %: the 19th; 39 of 90 %: ceil(40 * .9) = 36th
     for n, coverage, place in ((9, 0.9, 9), (19, 0.95, 19), (39, 0.9, 36)):
         assert source_quantile(np.arange(1.0, n + 1), np.arange(n), coverage) == pytest.approx(place)
 
@@ -104,16 +99,13 @@ def test_yes_and_no_give_sets_that_hold_the_answer() -> None:
         rng = np.random.default_rng(seed)
         scores = rng.uniform(0, 1, 400)
         labels = (rng.uniform(0, 1, 400) < scores).astype(float)
-        items = tuple(Item(str(k), "a b") for k in range(400))
-        every = JudgedItems(items, scores, np.zeros(400), labels, np.arange(400))
+        every = JudgedItems(scores, labels, np.arange(400))
         fitted, told = every.take(np.arange(200)), every.take(np.arange(200, 400))
         intervals, score_map = fit_intervals(fitted, yes_no), fit_isotonic(fitted.scores, fitted.labels, yes_no).map
         assert intervals.on_points
-        assert intervals.expected is not None
         assert score_map is not None
         calibrated = score_map.apply(told.scores)
-        expected = intervals.expected.of(known_features(told.items, calibrated, told.spread, yes_no))
-        low, high = intervals.around(calibrated, expected, yes_no, 0.9)
+        low, high = intervals.around(calibrated, yes_no, 0.9)
         assert set(np.unique([low, high])) <= {0.0, 1.0}
         held.append(((low <= told.labels) & (told.labels <= high)).mean())
         both.append((low < high).mean())
@@ -133,7 +125,7 @@ def test_yes_and_no_give_sets_that_hold_the_answer() -> None:
 )
 def test_where_there_are_none_the_reason_is_told(change: dict[str, Any], reason: str) -> None:
     intervals = fit_intervals(replace(judged(1, 30, 2), **change), SCALE)
-    assert intervals.expected is None
+    assert intervals.expected == ()
     assert reason in intervals.why_none(0.9)
     assert intervals.quantile(0.9) is None
 
@@ -142,29 +134,16 @@ def test_few_sources_give_narrow_coverages_alone() -> None:
     intervals = fit_intervals(judged(1, 8, 20), SCALE)
     assert intervals.why_none(0.8) == ""
     assert intervals.why_none(0.9).endswith("at least 9 sources; the calibration had 8")
-    assert np.isnan(intervals.around(np.array([3.0]), np.array([0.4]), SCALE, 0.9)).all()
+    assert np.isnan(intervals.around(np.array([3.0]), SCALE, 0.9)).all()
 
 
-# ── the error that is expected ───────────────────────────────────────────────────────────────────────────────
-
-
-def test_the_model_of_the_error_finds_the_feature_that_tells() -> None:
-    rng = np.random.default_rng(3)
-    features = rng.standard_normal((400, len(FEATURES)))
-    errors = 0.5 * np.abs(1 + 0.5 * features[:, 3]) * rng.uniform(0.8, 1.2, 400)
-    model = fit_expected_error(features, errors, np.arange(400))
-    assert max(model.features, key=lambda name: abs(model.features[name].weight)) == FEATURES[3]
-    assert np.corrcoef(crossed_errors(features, errors, np.arange(400)), errors)[0, 1] > 0.9
-    assert model.of(features).min() > 0
-
-
-def test_what_is_known_of_a_verdict() -> None:
-    item = Item("1", "The cat sat there", source="the dog sat", context="there")
-    features = known_features([item], np.array([3.0]), np.array([0.4]), SCALE)
-    # middle of 1-5; .4 of 4 points; 4 words beside 4; only "cat" is new
-    assert features[0] == pytest.approx([0.5, 1.0, 0.1, np.log(5), np.log(5), 0.25])
-    assert np.isnan(
-        ExpectedError.from_json(fit_intervals(judged(1, 40, 3), SCALE).as_json()["expected_error"]).of(
-            known_features([item], np.array([np.nan]), np.array([0.0]), SCALE)
-        )
-    ).all()
+def test_the_expected_error_is_the_mean_of_the_nearest_fifth() -> None:
+    fitted = judged(1, 200, 1, loud=1.5)
+    intervals = fit_intervals(fitted, SCALE)
+    scores, errors = zip(*intervals.expected, strict=True)
+    assert len(intervals.expected) == 11
+    assert list(scores) == sorted(scores)
+    assert errors[-1] > 3 * errors[0]
+    between = intervals.expected_errors(np.array([(scores[0] + scores[1]) / 2, 0.0, 9.0, np.nan]))
+    assert between[:3] == pytest.approx([(errors[0] + errors[1]) / 2, errors[0], errors[-1]])
+    assert np.isnan(between[3])

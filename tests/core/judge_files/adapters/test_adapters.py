@@ -27,7 +27,6 @@ from core.judge_files.judge_writing import sealed
 from core.judging.render import KINDS, score_frame
 from core.records import Item
 from core.stats.conformal import VerdictIntervals
-from core.stats.expected_error import FEATURES, ExpectedError, Weighed
 from core.stats.selective import KeptShare
 from tests.core.judge_files.adapters.conftest import HOSTILE, ITEMS, SCHEME, Card
 
@@ -117,7 +116,6 @@ def test_scales_that_geval_cannot_hold_are_told(card: Card, scale: dict[str, Any
     assert lost in " ".join(told)
 
 
-ERROR = ExpectedError(0.5, 1.0, 0.1, 2.0, {name: Weighed(0.0, 1.0, 0.1) for name in FEATURES})
 ROOM = {
     "revision": "The revision of the model (2026-10-01)",
     "intervals": "How sure a verdict is",
@@ -128,7 +126,8 @@ ROOM = {
 def test_what_a_tool_has_no_room_for_is_told(card: Card, name: str) -> None:
     plain = card()
     full = plain | {"judge": plain["judge"] | {"revision": "2026-10-01"}}
-    full["intervals"] = VerdictIntervals(9, 9, ERROR, False, {0.9: 1.0}, (KeptShare(1.0, 0.5, 0.4, 0.4),)).as_json()
+    kept = (KeptShare(1.0, 0.5, 0.4, 0.4),)
+    full["intervals"] = VerdictIntervals(9, 9, ((1.0, 0.4),), False, {0.9: 1.0}, kept).as_json()
     decided = {"by": "Ann", "at": "2026-11-22", "state": "approved"}
     full["judge_version"] = {"id": "v7", "number": 3, "state": "current", "approvals": [decided]}
     checked(full, "judge", "full")
