@@ -19,7 +19,7 @@ from core.report.facts import Report
 from core.report.findings import brings, headline, limits, sign_off
 from core.report.measured import Labels, OnTheScale, Raters
 from core.report.page import appendix_page, html_page, markdown_page
-from core.report.words import bounded, estimate, number
+from core.report.words import estimate, number
 
 VOID = set("area base br col embed hr img input link meta source track wbr".split())
 PHRASING = set("a bdi br code del em ins small span strong".split())
@@ -217,18 +217,6 @@ def test_changes_are_marked(plain_html, report):
     (edit,) = (fact for fact in report.history.criteria if fact.criteria.origin == "edit")
     place = plain_html.index(f"<code>{edit.criteria_id}</code>")
     assert "<ins>" in plain_html[place : place + 4_000]
-
-
-@pytest.mark.parametrize(
-    ("text", "limit", "shown"),
-    [
-        ("short", 10, "short"),
-        ("a" * 12, 10, f"{'a' * 10} … (shortened, 12 characters)"),
-        ("a\x00b\x1bc\ud800d\r\ne\u202ef", 20, "a\ufffdb\ufffdc?d\ne\ufffdf"),
-    ],
-)
-def test_bounded(text, limit, shown):
-    assert bounded(text, limit) == shown
 
 
 def test_the_report_is_one_page_that_says_what_a_stakeholder_asks(plain_one, report):

@@ -8,27 +8,10 @@ import pytest
 from lxml import etree
 
 from core.report import plots
-from core.report.figures.axes import Axis
-from core.report.figures.svg import element
 from core.report.plots import WIDTH
 from core.report.words import estimate
 
 SVG = "{http://www.w3.org/2000/svg}"
-
-
-def test_an_axis_maps_and_ticks():
-    axis = Axis(0, 1, 100, 300)
-    assert [axis(value) for value in (0, 0.5, 1)] == [100, 200, 300]
-    assert axis(7) == 300  # held within
-    assert axis.ticks() == pytest.approx((0, 0.2, 0.4, 0.6, 0.8, 1))
-    assert Axis(1, 5, 0, 1).ticks() == pytest.approx((1, 2, 3, 4, 5))
-    assert Axis(-1, 1, 0, 1).ticks(4) == pytest.approx((-1, -0.5, 0, 0.5, 1))
-
-
-def test_elements_escape_what_they_hold():
-    assert element("text", "<b>&", fill='"x"', stroke_width=1.5, id=None) == (
-        '<text fill="&#34;x&#34;" stroke-width="1.5">&lt;b&gt;&amp;</text>'
-    )
 
 
 def test_dots_stand_in_the_order_of_the_figures(report):
@@ -53,24 +36,6 @@ def test_dots_stand_in_the_order_of_the_figures(report):
         assert estimate(row.people.judge)
 
 
-def test_an_undefined_judge_has_a_row_and_no_dot(report):
-    rows = report.judges.rows
-    gone = replace(rows[1], alignment=replace(rows[1].alignment, value=None, interval=None), people=None)
-    board = replace(report.judges.board, rows=(rows[0], gone, *rows[2:]))
-    changed = replace(report, judges=replace(report.judges, board=board))
-    drawing = etree.fromstring(plots.judges_plot(changed).svg())
-    assert len([one for one in drawing.iter(f"{SVG}circle") if one.get("r") == "5"]) == len(rows) - 1
-    assert "—" in [one.text for one in drawing.iter(f"{SVG}text")]
-
-
-def test_bars_are_as_high_as_their_counts(report):
-    drawing = etree.fromstring(plots.labels_plot(report.labels).svg())
-    heights = [float(one.get("height")) for one in drawing.iter(f"{SVG}rect")]
-    counts = [bar.n for bar in report.labels.bars]
-    most = max(heights)
-    assert [height / most for height in heights] == pytest.approx([n / max(counts) for n in counts], abs=1e-3)
-
-
 def test_sources_are_counted_in_fifths(report):
     spread = replace(report.sources, values=(-0.5, 0.0, 0.19, 0.2, 1.0))
     drawing = etree.fromstring(plots.sources_plot(spread).svg())
@@ -83,13 +48,6 @@ def test_sources_are_counted_in_fifths(report):
         "0.2 to 0.4": "1",
         "0.8 to 1": "1",
     }
-
-
-def test_every_item_is_a_point(report):
-    drawing = etree.fromstring(plots.scores_plot(report.on_the_scale, report.scale).svg())
-    assert report.on_the_scale.curve is not None
-    n_points = report.on_the_scale.n + len(report.on_the_scale.curve.bins) + len(("an item", "the line"))
-    assert len(list(drawing.iter(f"{SVG}circle"))) == n_points
 
 
 def test_of_many_judges_the_best_are_drawn_and_always_our_own(report):

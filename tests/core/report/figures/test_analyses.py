@@ -57,13 +57,6 @@ def test_variants_stand_below_the_final_judge_with_both_sides():
     assert any(MEASURE in text for text in drawn.texts)
 
 
-def test_an_undefined_variant_keeps_its_line_and_has_no_point():
-    drawn = Drawn(ablation_figure([variant("final", 0.4), variant("without criteria", None)], measure=MEASURE))
-    assert len(drawn.all("circle", fill=BLUE)) == 1
-    assert "without criteria" in drawn.texts
-    assert not drawn.all("polygon")
-
-
 def test_few_drafts_of_a_size_get_a_median_and_many_a_box():
     """Sizes 4 (five drafts: a box with quartiles .2 and .4 around .3) and 8 (two: a bar at their middle, .5)."""
     drafts = [place(0.1 * k, size=4) for k in range(1, 6)] + [place(value, size=8) for value in (0.4, 0.6)]
@@ -88,13 +81,6 @@ def test_the_band_lies_around_the_line():
     assert [y for _, y in middle] == pytest.approx([0.2, 0.3, 0.4], **NEAR)
     (draft,), (refined,) = drawn.spots(r="4", fill=BLUE), drawn.spots(r="4", fill=TEAL)
     assert (draft[0], refined[0]) == pytest.approx((10, 90), abs=0.2)
-
-
-def test_a_line_without_a_band_and_points_without_a_line():
-    line = Drawn(length_figure(found(place(0.2), line=Line(1, 0.1, None, (10, 20), (0.1, 0.2)))))
-    assert (len(line.all("polygon")), len(line.all("polyline"))) == (0, 1)
-    assert not Drawn(length_figure(found(place(0.2)))).all("polyline")
-    assert not Drawn(length_figure(found())).all("circle")
 
 
 def test_an_empty_pattern_keeps_its_place_and_says_none():

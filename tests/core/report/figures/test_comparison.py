@@ -19,7 +19,6 @@ from core.report.figures.comparison import (
     lost_figure,
     scatter_figure,
     significance_figure,
-    weights_figure,
 )
 from core.report.figures.style import AMBER, BETTER, BLUE, PEOPLE, QUIET, TEAL, WORSE
 from core.stats.selective import kept_shares
@@ -58,16 +57,6 @@ def test_people_are_a_band_and_a_line_on_the_same_axis():
     assert "one person against the others: 0.90" in drawn.texts
 
 
-def test_a_judge_measured_as_a_person_is_stands_under_its_own_mark():
-    mark = JudgeMark("a", "imported", aligned(0.6, 0.5, 0.7), like_person=aligned(0.4, 0.3, 0.99))
-    drawn = Drawn(leaderboard_figure([mark], aligned(0.5, 0.4, 0.6), measure="rho"))
-    ((high, own),), ((low, like),) = drawn.rows().items(), drawn.rows("3").items()
-    assert (own, like) == pytest.approx((0.6, 0.4), **NEAR)
-    assert high < low
-    assert drawn.all("circle", r="3")[0].get("stroke") == AMBER  # hollow, in the colour of the band
-    assert "Judges against that same target: a: 0.40 [0.30, 0.99]." in drawn.says
-
-
 def test_the_matrix_colours_what_is_significant_and_leaves_the_rest_open():
     difference = np.array([[0.0, 0.2, 0.1], [-0.2, 0.0, np.nan], [-0.1, np.nan, 0.0]])
     p = np.array([[np.nan, 0.01, 0.3], [0.01, np.nan, np.nan], [0.3, np.nan, np.nan]])
@@ -87,11 +76,6 @@ def test_points_carry_their_items_and_the_picked_one_stands_out():
     assert np.abs(np.array(trace.x) - [2.0, 4.0]).max() <= 0.12
     assert trace.marker.color[1] == AMBER != trace.marker.color[0]
     assert "people 4.00, judge 3.00" in trace.hovertext[1]
-
-
-def test_labels_on_a_continuous_scale_are_not_spread():
-    points = Points(("i1",), (1,), np.array([42.5]), np.array([40.0]))
-    assert list(scatter_figure(points, Scale(0, 100), judge="j").data[0].x) == [42.5]
 
 
 def test_the_curve_shows_counts_the_map_and_equality_only_on_the_scale():
@@ -132,13 +116,6 @@ def test_the_dearest_loss_stands_on_top_in_the_colour_of_its_test():
     names = [text for text in drawn.texts if text in ("open", "helps", "untested", "harms", "unknown")]
     assert names == ["untested", "helps", "open", "harms", "unknown"]
     assert "lost without it, Spearman rho, sample level" in drawn.texts
-
-
-def test_a_weights_interval_reaches_from_end_to_end():
-    drawn = Drawn(weights_figure([Bar("a", 0.5, Interval(0.2, 0.6))], unit="points"))
-    (whisker,) = drawn.all("line", stroke=BLUE)
-    assert [drawn.x(float(whisker.get(end))) for end in ("x1", "x2")] == pytest.approx([0.2, 0.6], **NEAR)
-    assert "+0.50 [+0.20, +0.60]" in drawn.texts
 
 
 def test_an_undefined_correlation_is_a_dash():

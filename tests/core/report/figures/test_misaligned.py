@@ -37,18 +37,6 @@ def test_each_side_has_its_colour_and_shape_and_each_point_its_item():
     assert (points["opened"].x[0], points["opened"].y[0]) == (3, 3)
 
 
-def test_the_legend_shows_the_shape_of_a_side_whatever_its_first_point_is():
-    labels, scores = np.array([s.label for s in SPOTS]), np.array([s.score for s in SPOTS])
-    figure = misaligned_figure(SPOTS, Middle.of(labels, scores, 0.5), Scale(1, 5))
-    entries = {trace.name: trace.marker.symbol for trace in figure.data if trace.showlegend is not False}
-    assert entries == {
-        "too lenient": "triangle-up",
-        "too strict": "triangle-down",
-        "aligned": "circle",
-        "hollow: triaged": "circle-open",
-    }
-
-
 def test_the_band_holds_the_items_with_a_small_gap():
     """Labels 1, 3, 5: mean 3, spread sqrt(8/3).  Scores 2, 3, 4: mean 3, spread sqrt(2/3), half of it .408."""
     labels, scores = np.array([1.0, 3.0, 5.0]), np.array([2.0, 3.0, 4.0])
@@ -57,11 +45,6 @@ def test_the_band_holds_the_items_with_a_small_gap():
     half = 0.5 * (2 / 3) ** 0.5
     assert list(band.x) == [1, 5, 5, 1]
     assert list(band.y) == pytest.approx([2 + half, 4 + half, 4 - half, 2 - half])
-
-
-def test_a_constant_side_has_no_band():
-    figure = misaligned_figure([], Middle.of(np.array([2.0, 2.0]), np.array([1.0, 3.0]), 0.5), Scale(1, 5))
-    assert not [trace for trace in figure.data if trace.fill]
 
 
 VERSIONS = (
@@ -99,8 +82,3 @@ def test_what_is_not_measured_stands_below_everything_and_is_hollow():
     assert any(note.text == "not measured" for note in figure.layout.annotations)
     names = [trace.name for trace in figure.data if trace.showlegend is not False and trace.mode == "markers"]
     assert sorted(names) == ["approved", "draft"]
-
-
-def test_a_tree_of_unmeasured_versions_still_draws():
-    figure = lineage_figure(VERSIONS[2:3], measure="rho")
-    assert any(trace.mode == "markers" and trace.showlegend for trace in figure.data)

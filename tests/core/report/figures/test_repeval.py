@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 from core.report.figures.repeval import (
-    CellPoints,
     Heat,
-    cell_figure,
     heat_figure,
     layers_figure,
     random_figure,
@@ -62,14 +60,6 @@ def test_lines_over_layers_have_gaps_where_undefined():
     assert drawn.says == "Best: layer 1, token -1, 0.30."
 
 
-def test_no_two_tokens_have_the_same_line():
-    tokens = tuple(f"t{k}" for k in range(len(LINES) + 3))  # more than there are colours
-    values = np.tile(np.linspace(0.1, 0.5, len(tokens)), (2, 1))
-    drawn = Drawn(layers_figure(Heat((0, 1), tokens, values, (0, "t0"), (), None), measure=MEASURE))
-    looks = [(node.get("stroke"), node.get("stroke-dasharray")) for node in drawn.all("polyline")]
-    assert len(looks) == len(set(looks)) == len(tokens)
-
-
 def test_random_boxes_are_quantiles_and_the_projection_a_line():
     values = np.append(np.linspace(-1, 1, 201), NAN)
     drawn = Drawn(random_figure(values, np.abs(values), 0.7, measure=MEASURE))
@@ -81,11 +71,3 @@ def test_random_boxes_are_quantiles_and_the_projection_a_line():
     assert drawn.x(float(projection.get("x1"))) == pytest.approx(0.7, **NEAR)
     assert "the projection, 0.700" in drawn.texts
     assert not Drawn(random_figure(values, values, None, measure=MEASURE)).all("line", stroke=AMBER)
-
-
-def test_points_of_a_cell_stay_near_their_label():
-    labels = np.array([1.0, 2.0, 2.0, 4.0])
-    points = CellPoints(np.array([0.1, 0.2, 0.3, 0.4]), labels, ("a", "b", "c", "d"))
-    dots = cell_figure(points, aspect="wit").data[0]
-    assert np.abs(np.array(dots.x) - labels).max() < 0.5  # never nearer to another label
-    assert list(dots.y) == [0.1, 0.2, 0.3, 0.4]

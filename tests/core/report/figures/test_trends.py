@@ -14,11 +14,8 @@ from core.report.figures.trends import (
     Point,
     growth_figure,
     history_figure,
-    shrinking_figure,
     styles_figure,
 )
-from core.report.figures.whiskers import NARROW
-from core.stats.labels_needed import plan_labels
 from tests.core.report.figures.conftest import NOW, Drawn, aligned
 
 NEAR = {"abs": 0.004}
@@ -56,13 +53,6 @@ def test_alpha_over_items_with_its_interval_at_the_end():
     assert "20" in drawn.texts  # the axis has room for all that will be rated
 
 
-def test_without_an_interval_there_is_no_whisker_and_disagreement_lies_below_nought():
-    drawn = Drawn(growth_figure(growth({3: -0.3}, None, "nominal"), n_expected=0))
-    assert not heights(drawn, BLUE)
-    assert drawn.spots(r="3")[0][1] == pytest.approx(-0.3, **NEAR)
-    assert not Drawn(growth_figure(growth({}, None, "nominal"), n_expected=0)).all("circle")
-
-
 def test_marks_band_and_names():
     points = [
         Point(NOW, "well", aligned(0.5, 0.4, 0.6), "holds"),
@@ -82,21 +72,3 @@ def test_marks_band_and_names():
     assert drawn.y(float(exported.get("y1"))) == pytest.approx(0.55, **NEAR)
     assert {"2026-03-01", "well", "undefined", "Spearman rho, sample level"} <= set(drawn.texts)
     assert not Drawn(history_figure(points, aligned(None))).all("polygon", fill=BLUE)  # an export without a figure
-
-
-def test_the_interval_shrinks_from_what_is_labelled_to_what_may_be():
-    plans = [plan_labels(n, n, 3) for n in (50, 200)]
-    narrow = shrinking_figure(plans, n_now=50).narrow  # a telephone shows all of it, too
-    assert narrow is not None and narrow.width == NARROW
-    on = Drawn(shrinking_figure(plans, n_now=50))
-    assert {"labelled", "with more labels", "50", "200"} <= set(on.texts)
-    # r = .5 with s = 1 / sqrt(47) and 1 / sqrt(197) on Fisher's scale
-    assert on.says == (
-        "50 items: 0.26 to 0.68; 200 items: 0.39 to 0.60. "
-        "Enough from 50 on for telling whether a judge agrees. "
-        "Enough from 200 on for calibrating without refining. Enough from 200 on for calibrating with refining."
-    )
-    begins = on.all("line", stroke_dasharray="4 4", stroke_width="2")
-    places = [on.x(float(drawn.get("x1"))) for drawn in begins if drawn.get("x1") == drawn.get("x2")]
-    assert places == pytest.approx([50 - 150 * 0.5, 50 + 150 * 0.6, 50 + 150 * 0.7], abs=1)  # ticks 150 apart
-    assert "enough for calibrating with refining" in on.texts
