@@ -15,12 +15,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from core.api.measures import judge_state, known_of, split_for
+from core.api.measures import known_of
+from core.calibration import budget, loop
 from core.calibration.ablate import Ablation
 from core.calibration.ablate import ablate as ablation_of
-from core.calibration.budget import estimate as estimate_of
-from core.calibration.candidate_pool import AskedJudge
-from core.calibration.loop import calibration
+from core.calibration.candidate_pool import Keeper
 from core.calibration.records import Calibration, Estimate
 from core.calibration.settings import CalibrationSettings
 from core.comparison.sureness import calibrated_sureness
@@ -28,7 +27,7 @@ from core.data.split import task_of
 from core.errors import UsageError
 from core.judge_files import CalibratedJudge, final_verdicts, judge_card, summary, write_run
 from core.judging.base import Judge
-from core.judging.llm import made_ready
+from core.judging.llm import Prepared
 from core.judging.registry import NAMED, make_judge, restore_judge
 from core.judging.styles import MODEL_WRITES, Asking
 from core.progress import SILENT, Progress
@@ -86,6 +85,13 @@ class CalibratedRun(Calibration):
         return restore_judge(self.judge_state, Settings.from_environment(), self.replies, gate=NAMED)
 
 
+class _Prepared(Keeper):
+    """Remembers the judge made ready."""
+
+    def keep_judge(self, judge: Judge, prepared: Prepared) -> None:
+        self.judge = judge
+
+
 def calibrate(
     golden: GoldenSet,
     aspect: str,
@@ -106,20 +112,15 @@ def calibrate(
     so that nothing is paid twice; `progress` is shown every snapshot of the leaderboard, and may stop the work.  Raises
     AspectError for labels that cannot rank anything, ProviderError for an endpoint that fails.
     """
-    started = time.perf_counter()
-    chosen = replace(settings or CalibrationSettings(), **choices)
-    given, define = ("", True) if definition == MODEL_WRITES else (definition, False)
-    task, split, asking = task_of(golden, aspect, given), split_for(golden, aspect, chosen), asking or Asking()
+    started, chosen = time.perf_counter(), replace(settings or CalibrationSettings(), **choices)
+    task, made = task_of(golden, aspect, definition), _Prepared()
     with _opened(judge, replies, asking) as opened:
-        items = [golden.items[p] for p in split.calibration]
-        ready, task, prepared = made_ready(opened, task, items, asking, define=define)
-        asked = AskedJudge(ready, golden, task, progress, prepared=prepared)
-        result = calibration(asked, split, chosen, judge_state=judge_state(ready))
+        result = loop.calibrate(golden, task, opened, chosen, progress, asking=asking, keeper=made)
     return CalibratedRun(
         **{part.name: getattr(result, part.name) for part in fields(result)},
         golden=golden,
         seconds=time.perf_counter() - started,
-        own_judge=None if isinstance(judge, str) else ready,
+        own_judge=None if isinstance(judge, str) else made.judge,
         replies=replies,
     )
 
@@ -133,17 +134,12 @@ def estimate(
     definition: str = "",
     asking: Asking | None = None,
     replies: ReplyStore | None = None,
-    progress: Progress = SILENT,
     **choices: Any,
 ) -> Estimate:
-    """Calls, tokens and price of `calibrate` with the same arguments; asks no endpoint.
-
-    `progress` is there so that both take the same, and shows nothing: an estimate is arithmetic.
-    """
-    chosen, define = replace(settings or CalibrationSettings(), **choices), definition == MODEL_WRITES
+    """Calls, tokens and price of `calibrate` with the same arguments; asks no endpoint."""
+    chosen, task = replace(settings or CalibrationSettings(), **choices), task_of(golden, aspect, definition)
     with _opened(judge, replies, asking) as opened:
-        task, split = task_of(golden, aspect, "" if define else definition), split_for(golden, aspect, chosen)
-        return estimate_of(golden, task, split, chosen, opened, asking=asking, define=define)
+        return budget.estimate(golden, task, opened, chosen, asking=asking)
 
 
 @contextmanager

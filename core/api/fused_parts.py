@@ -12,9 +12,7 @@ from typing import Any
 import numpy as np
 
 from core.api.loading import load_judge
-from core.api.measures import judge_state, split_for
-from core.calibration.candidate_pool import AskedJudge
-from core.calibration.loop import calibration
+from core.calibration.loop import calibrate
 from core.calibration.records import Calibration
 from core.calibration.settings import CalibrationSettings
 from core.comparison import usual_level
@@ -61,7 +59,7 @@ class FusionInput:
         codes, labelled = self.golden.source_codes, ~np.isnan(self.golden.labels(self.aspect))
         fresh = np.flatnonzero(labelled & ~np.isin(codes, codes[list(self.seen)]))
         if not self.seen or self.chosen.split != "sources" or np.unique(codes[fresh]).size < 2:
-            return split_for(self.golden, self.aspect, self.chosen)
+            return self.chosen.split_of(self.golden, self.aspect)
         fold = inner_fold(fresh.tolist(), codes, self.chosen.calibration_share, self.chosen.seed)
         calibration = np.setdiff1d(np.flatnonzero(labelled), fold.validation)
         return Split(tuple(calibration.tolist()), fold.validation, self.chosen.split, self.chosen.seed)
@@ -174,8 +172,8 @@ def _offline(inputs: FusionInput, _: Gathered) -> Part:
     fits: list[Calibration] = []
 
     def fit_and_score(split: Split) -> FloatArray:
-        ready = OfflineJudge().prepare(task, [golden.items[k] for k in split.calibration])
-        fits.append(calibration(AskedJudge(ready, golden, task), split, chosen, judge_state=judge_state(ready)))
+        fits.append(calibrate(golden, task, OfflineJudge(), chosen, split=split))
+        ready = OfflineJudge.from_state(fits[-1].judge_state)
         return np.asarray(ready.score(task, golden.items, list(fits[-1].chosen)).values.mean(axis=0))
 
     values = cross_fitted(golden, inputs.split, fit_and_score)

@@ -13,10 +13,8 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 
 from core.calibration.records import Calibration
-from core.calibration.settings import CalibrationSettings
 from core.comparison.preferred import Preferences
 from core.comparison.supervised import plain_regression
-from core.data import split_sources
 from core.data.known_texts import texts_behind
 from core.data.scale import off_scale
 from core.data.split import task_of, text_digest
@@ -26,7 +24,7 @@ from core.judge_files import read_verdicts
 from core.judge_files.judge_reading import kind_of_file, open_file
 from core.judge_files.judge_writing import Known, label_warnings, needs_of
 from core.judge_files.verdict_files import OFF_SCALE
-from core.judging.base import Judge, parts_read
+from core.judging.base import parts_read
 from core.records import (
     Alignment,
     FloatArray,
@@ -36,7 +34,6 @@ from core.records import (
     Measure,
     Scale,
     Scored,
-    Split,
     Statistic,
     Task,
     Unscored,
@@ -76,16 +73,6 @@ AnyVerdicts = Path | str | Sequence[Verdict] | Mapping[str, float]
 
 JudgeFiles = Path | str | Sequence[Path | str] | None
 """The file of the judge, or the files of several."""
-
-
-def judge_state(judge: Judge) -> dict[str, Any]:
-    """A prepared judge's state as a result carries it, with its spec and its notice in plain words."""
-    return dict(judge.as_state()) | {"spec": judge.spec, "notice": judge.notice}
-
-
-def split_for(golden: GoldenSet, aspect: str, chosen: CalibrationSettings) -> Split:
-    """The split that `chosen` asks for: by source (and system), seeded."""
-    return split_sources(golden, aspect=aspect, fraction=chosen.calibration_share, seed=chosen.seed, kind=chosen.split)
 
 
 def known_of(golden: GoldenSet, calibration: Calibration) -> Known:

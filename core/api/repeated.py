@@ -16,7 +16,7 @@ from core.calibration.settings import CalibrationSettings
 from core.errors import UsageError
 from core.files import write_json, write_text
 from core.judge_files.judge_reading import kind_of_file, open_file
-from core.judging.registry import CAREFUL, NAMED, make_judge, restore_judge
+from core.judging.registry import CAREFUL, NAMED, restore_judge
 from core.progress import SILENT, Progress
 from core.providers.base import ReplyStore
 from core.records import GoldenSet
@@ -62,8 +62,7 @@ def repeated(
     if judge and judge != state["spec"]:
         raise UsageError(f"{path}: was calibrated with {state['spec']}, and {judge} came. Name the same judge.")
     gate = NAMED if judge else CAREFUL
-    offline = state["spec"] == "offline"
-    with closing(make_judge("offline", here) if offline else restore_judge(state, here, replies, gate=gate)) as asked:
+    with closing(restore_judge(state, here, replies, gate=gate)) as asked:
         yield calibrate(
             golden,
             card["task"]["aspect"],

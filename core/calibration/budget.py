@@ -23,11 +23,11 @@ from core.calibration.racing_order import Order, racing_order
 from core.calibration.records import Estimate
 from core.calibration.revisit import rung_calls, schedule
 from core.calibration.settings import CalibrationSettings
-from core.data.split import ENOUGH, LEAST, few_labels
+from core.data.split import ENOUGH, LEAST, few_labels, task_of
 from core.errors import AspectError
 from core.judging.base import DraftRequest, Judge, RefineRequest
 from core.judging.llm import LLMJudge, references_words, require_references
-from core.judging.styles import STEPS_LIKE, Asking
+from core.judging.styles import MODEL_WRITES, STEPS_LIKE, Asking
 from core.records import GoldenSet, Split, Task
 from core.stats import LabelledItems
 
@@ -200,20 +200,18 @@ def require_usable(golden: GoldenSet, task: Task, items: LabelledItems) -> None:
 
 def estimate(
     golden: GoldenSet,
-    task: Task,
-    split: Split,
-    settings: CalibrationSettings,
+    aspect: str | Task,
     judge: Judge,
+    settings: CalibrationSettings,
     *,
     asking: Asking | None = None,
-    define: bool = False,
+    split: Split | None = None,
 ) -> Estimate:
-    """The estimate for `judge`, prepared or not.  AspectError for labels that cannot rank anything.
-
-    `asking` and `define` say what it writes before (`made_ready`).
-    """
-    asking = asking or Asking()
-    before = asking.writes_steps + (define and not task.definition)
+    """What `calibrate` with the same arguments takes.  AspectError for labels that cannot rank anything."""
+    task, asking = task_of(golden, aspect) if isinstance(aspect, str) else aspect, asking or Asking()
+    split = split or settings.split_of(golden, task.aspect)
+    before = asking.writes_steps + (task.definition == MODEL_WRITES)
+    task = replace(task, definition="") if task.definition == MODEL_WRITES else task
     shown = [golden.items[p] for p in split.calibration]
     if isinstance(judge, LLMJudge):
         require_references(judge.sampling, task, shown)

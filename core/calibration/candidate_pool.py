@@ -19,9 +19,22 @@ BoolArray = np.ndarray[tuple[int], np.dtype[np.bool_]]
 INTERIM_RESAMPLES = 200  # for whiskers that are redrawn with the next batch
 
 
+class Keeper:
+    """Gets what a judge answers as it comes, to keep it; this one keeps nothing."""
+
+    def keep_judge(self, judge: Judge, prepared: Prepared) -> None:
+        """The judge made ready, before its first score."""
+
+    def add_criteria(self, criteria: Sequence[Criteria]) -> None:
+        """Criteria that were drafted or refined."""
+
+    def add_scores(self, positions: Sequence[int], scores: ScoreMatrix) -> None:
+        """Scores of the items at `positions` (into `GoldenSet.items`)."""
+
+
 @dataclass(frozen=True)
 class AskedJudge:
-    """What calibrations, rounds and ablations ask; a worker's own kind keeps the answers too.
+    """What calibrations, rounds and ablations ask.
 
     `prepared` is what its model wrote before; a calibration counts it.
     """
@@ -31,19 +44,26 @@ class AskedJudge:
     task: Task
     progress: Progress = SILENT
     prepared: Prepared = field(default_factory=Prepared, kw_only=True)
+    keeper: Keeper = field(default_factory=Keeper, kw_only=True)
 
     def draft(self, requests: Sequence[DraftRequest]) -> DraftBatch:
         """New criteria from labelled exemplars."""
-        return self.judge.draft(self.task, requests)
+        return self._kept(self.judge.draft(self.task, requests))
 
     def refine(self, requests: Sequence[RefineRequest]) -> DraftBatch:
         """Criteria made better by what they got wrong."""
-        return self.judge.refine(self.task, requests)
+        return self._kept(self.judge.refine(self.task, requests))
 
     def score(self, criteria: Sequence[Criteria], positions: Sequence[int]) -> ScoreMatrix:
         """Scores of all `criteria` on the items at `positions` (into `GoldenSet.items`)."""
         items = [self.golden.items[position] for position in positions]
-        return self.judge.score(self.task, items, criteria, on_progress=self.progress.advance)
+        matrix = self.judge.score(self.task, items, criteria, on_progress=self.progress.advance)
+        self.keeper.add_scores(positions, matrix)
+        return matrix
+
+    def _kept(self, batch: DraftBatch) -> DraftBatch:
+        self.keeper.add_criteria([drafted.criteria for drafted in batch.drafted if drafted.criteria is not None])
+        return batch
 
 
 @dataclass

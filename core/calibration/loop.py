@@ -8,14 +8,20 @@ the final judge, the best of its criteria alone and the judge without criteria.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
 from core.calibration.budget import Request, WorkPlan, cut_words, plan_work, require_usable, spread, unheeded
-from core.calibration.candidate_pool import AskedJudge, CallBudget, CandidatePool, ScoreTable, ensemble_scores
+from core.calibration.candidate_pool import (
+    AskedJudge,
+    CallBudget,
+    CandidatePool,
+    Keeper,
+    ScoreTable,
+    ensemble_scores,
+)
 from core.calibration.fitting import (
     Fitted,
     crossing_calls,
@@ -31,9 +37,12 @@ from core.calibration.records import BothSides, Calibration, Phase, WorkDone
 from core.calibration.revisit import revisit, step_items
 from core.calibration.settings import CalibrationSettings
 from core.data.known_texts import KnownTexts
-from core.data.split import few_held_out, few_labels
+from core.data.split import few_held_out, few_labels, task_of
 from core.errors import JudgeError
-from core.judging.base import DraftBatch
+from core.judging.base import DraftBatch, Judge, judge_state
+from core.judging.llm import made_ready
+from core.judging.styles import Asking
+from core.progress import SILENT, Progress
 from core.records import (
     Criteria,
     FloatArray,
@@ -85,34 +94,58 @@ class _Run:
         self.cut.append(f"The budget of {self.settings.budget:,} calls was used up {where}.")
 
 
-def calibration(
-    judge: AskedJudge, split: Split, settings: CalibrationSettings, *, judge_state: Mapping[str, Any] | None = None
+def calibrate(
+    golden: GoldenSet,
+    aspect: str | Task,
+    judge: Judge,
+    settings: CalibrationSettings,
+    progress: Progress = SILENT,
+    *,
+    asking: Asking | None = None,
+    split: Split | None = None,
+    keeper: Keeper | None = None,
 ) -> Calibration:
-    """Calibrate `judge`, publishing the leaderboard as it goes.
+    """Make `judge` ready and calibrate it on one aspect of `golden`, publishing the leaderboard as it goes.
 
-    `split` comes from `core.data.split_sources`; `judge_state` is the prepared judge's, carried into the result.
-    Raises AspectError before the first call when the labels cannot rank anything.
+    Args:
+        golden: Items and labels.
+        aspect: The aspect, or a whole task.  A definition of `MODEL_WRITES` lets the judge write it.
+        judge: Who is asked; it carries its reply cache.
+        settings: How to search, measure and split.
+        progress: Gets each leaderboard, and may stop the work.
+        asking: Whether the judge writes evaluation steps first.
+        split: The two sides; by default those that `settings` ask for.
+        keeper: Gets the judge made ready, criteria and scores as they come.
+
+    Raises:
+        AspectError: Before the first call, when the labels cannot rank anything.
     """
-    run = _start(judge, split, settings, split.held_out)
-    run.warnings += filter(None, [unheeded(judge.judge, settings)])
+    task = task_of(golden, aspect) if isinstance(aspect, str) else aspect
+    split, keeper = split or settings.split_of(golden, task.aspect), keeper or Keeper()
+    items = [golden.items[position] for position in split.calibration]
+    ready, task, prepared = made_ready(judge, task, items, asking or Asking())
+    keeper.keep_judge(ready, prepared)
+    asked = AskedJudge(ready, golden, task, progress, prepared=prepared, keeper=keeper)
+    run = _start(asked, split, settings, split.held_out)
+    run.warnings += filter(None, [unheeded(ready, settings)])
     pool, plan = run.pool, run.plan
     run.publish("draft", 0, f"drafting {plan.drafts} criteria")
-    requests = draft_requests(judge.golden, pool.items.labels, pool.items.positions, settings)
-    drafts = _ask(run, judge.draft, spread(requests, plan.drafts))
+    requests = draft_requests(golden, pool.items.labels, pool.items.positions, settings)
+    drafts = _ask(run, asked.draft, spread(requests, plan.drafts))
     if requests and plan.drafts and not drafts:
         raise _none_readable("draft", run.problems)
     pool.add(drafts)
-    revisited = revisit(judge, pool, drafts, run.order, phase="revisit", round_=0, share=plan.share)
+    revisited = revisit(asked, pool, drafts, run.order, phase="revisit", round_=0, share=plan.share)
     if revisited.out_of_budget:
         run.out_of_budget("while the drafts were scored")
     pool.mark(revisited.complete, "kept")
     pool.note_best(pool.with_status("kept"))
-    run.fitted = fit_strengths(judge, pool, run.order) if plan.fitting else None
+    run.fitted = fit_strengths(asked, pool, run.order) if plan.fitting else None
     for round_ in range(1, plan.rounds + 1):
         _refine_round(run, round_)
         if pool.rounds_done < round_:
             break
-    return _report(run, judge_state or {})
+    return _report(run)
 
 
 def measure(
@@ -122,12 +155,11 @@ def measure(
     criteria: Sequence[Criteria],
     *,
     held_out: bool = True,
-    judge_state: Mapping[str, Any] | None = None,
 ) -> Calibration:
     """`judge` with `criteria` that people chose (the mean of their scores), measured as the winner of a calibration is.
 
     Nothing is drafted or refined; the judge without criteria is scored beside it.  Without `held_out` those items are
-    left alone, and what would be measured on them is undefined.  Settings, split and errors as in `calibration`; its
+    left alone, and what would be measured on them is undefined.  Settings, split and errors as in `calibrate`; its
     budget does not apply.
     """
     settings = replace(settings, budget=None, rounds=0, ensemble=len(criteria))
@@ -151,7 +183,7 @@ def measure(
     run.fitted = fitted_again(judge, pool, criteria)
     if run.fitted is None and (warning := seen_labels_warning(judge.judge, criteria)):
         run.warnings.append(warning)
-    result = _report(run, judge_state or {})
+    result = _report(run)
     n, asked = run.held_out.n, len(split.held_out)
     return replace(result, work=WorkDone(0, 0, 0, 0, 0, 0, 0, 0, asked, n, calls, pool.budget.calls))
 
@@ -227,7 +259,7 @@ def _refine_round(run: _Run, round_: int) -> None:
     run.publish("refine", round_, f"round {round_} done")
 
 
-def _report(run: _Run, judge_state: Mapping[str, Any]) -> Calibration:
+def _report(run: _Run) -> Calibration:
     """Choose the final judge on calibration, then score it and the judge without criteria on held-out, once."""
     pool = run.pool
     pool.refresh(final=True)
@@ -250,7 +282,7 @@ def _report(run: _Run, judge_state: Mapping[str, Any]) -> Calibration:
         pool.table.ask(run.judge, criteria, positions)
         done = start + len(positions)
         run.publish("held-out", pool.rounds_done, f"{done} of {held_out.n} held-out items scored")
-    result = _result(run, chosen, baseline, held_out, judge_state)
+    result = _result(run, chosen, baseline, held_out)
     if np.isnan(result.scores.values).all() and result.problems:
         raise _none_readable("score", run.problems)
     run.publish("done", pool.rounds_done, "done", final=True)
@@ -262,7 +294,6 @@ def _result(
     chosen: tuple[Criteria, ...],
     baseline: Criteria,
     held_out: LabelledItems,
-    judge_state: Mapping[str, Any],
 ) -> Calibration:
     pool, table = run.pool, run.pool.table
     members = [each.criteria_id for each in chosen]
@@ -313,7 +344,7 @@ def _result(
         calls=pool.budget.calls,
         usage=pool.budget.usage,
         work=_work_done(run, held_out.n),
-        judge_state=judge_state and {**judge_state, **run.judge.judge.as_state()},
+        judge_state=judge_state(run.judge.judge),
         warnings=(*run.warnings, *remarks),
         stopped_early=" ".join(run.cut),
         problems=dict(run.problems),

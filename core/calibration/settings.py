@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal
 
+from core.data.split import split_sources
 from core.errors import UsageError
 from core.judging.base import OPERATIONS, Operation
-from core.records import LEVELS, STATISTICS, Level, Statistic
+from core.records import LEVELS, STATISTICS, GoldenSet, Level, Split, Statistic
 from core.wording import counted
 
 __all__ = [
@@ -123,6 +124,10 @@ class CalibrationSettings:
                 f"max_words must lie between {LEAST_WORDS} and {MOST_WORDS:,} (or be left out: any length), "
                 f"not {self.max_words}."
             )
+
+    def split_of(self, golden: GoldenSet, aspect: str) -> Split:
+        """The split that is asked for: by source (and system), seeded."""
+        return split_sources(golden, aspect=aspect, fraction=self.calibration_share, seed=self.seed, kind=self.split)
 
     @property
     def plan(self) -> Preset:

@@ -156,7 +156,6 @@ def _criteria_from(path: Path, golden: GoldenSet, aspects: Sequence[str]) -> Giv
 
     What criteria of a judge file saw follows from its split, on the same golden set.
     """
-    from core.api.measures import split_for
     from core.calibration.settings import CalibrationSettings
     from core.comparison.styles import GivenCriteria
     from core.judge_files import read_card
@@ -185,7 +184,7 @@ def _criteria_from(path: Path, golden: GoldenSet, aspects: Sequence[str]) -> Giv
     if digest != golden.digest:
         notes.append("The criteria were calibrated on another golden set: if it shares items, alignment is optimistic.")
         return GivenCriteria(criteria, notes=tuple(notes))
-    seen = split_for(golden, aspect, chosen).calibration
+    seen = chosen.split_of(golden, aspect).calibration
     notes.append(f"Measured without the {len(seen)} items that the criteria were calibrated on.")
     return GivenCriteria(criteria, {aspect: seen}, tuple(notes))
 

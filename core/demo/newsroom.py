@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from core.api.measures import judge_state, split_for
-from core.calibration.candidate_pool import AskedJudge
-from core.calibration.loop import calibration
+from core.calibration.loop import calibrate
 from core.calibration.records import Calibration
 from core.calibration.settings import CalibrationSettings
 from core.data import load_golden
@@ -45,7 +43,6 @@ def record(out: Path = FOLDER) -> Calibration:
 
     golden = load_golden(GOLDEN)
     judge = LLMJudge(ScriptedProvider(MODEL, answer), MODEL, spec=SPEC)
-    asked = AskedJudge(judge, golden, task_of(golden, ASPECT, DEFINITION))
-    result = calibration(asked, split_for(golden, ASPECT, CHOSEN), CHOSEN, judge_state=judge_state(judge))
+    result = calibrate(golden, task_of(golden, ASPECT, DEFINITION), judge, CHOSEN)
     write_recording(out / SESSION, ENDPOINT, MODEL, kept.items(), pace=PACE)
     return result

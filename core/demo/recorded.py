@@ -15,9 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.api.measures import judge_state, split_for
-from core.calibration.candidate_pool import AskedJudge
-from core.calibration.loop import calibration
+from core.calibration.loop import calibrate
 from core.calibration.records import Calibration
 from core.calibration.settings import CalibrationSettings
 from core.data import load_golden
@@ -109,8 +107,7 @@ def record(folder: Path = FOLDER, out: Path | None = None) -> Calibration:
     task = task_of(golden, ASPECT, DEFINITION)
     script = Script(written, golden, task)
     judge = LLMJudge(script, MODEL, spec="recorded")
-    split = split_for(golden, ASPECT, CHOSEN)
-    result = calibration(AskedJudge(judge, golden, task), split, CHOSEN, judge_state=judge_state(judge))
+    result = calibrate(golden, task, judge, CHOSEN)
     into = out or folder
     write_recording(into / SESSION, ENDPOINT, MODEL, script.kept.items(), pace=PACE)
     with (into / REPLIES).open("w", encoding="utf-8") as file:

@@ -169,6 +169,11 @@ class Judge(Protocol):
         return
 
 
+def judge_state(judge: Judge) -> dict[str, Any]:
+    """A prepared judge's state as a result carries it, with its spec and its notice in plain words."""
+    return dict(judge.as_state()) | {"spec": judge.spec, "notice": judge.notice}
+
+
 ITEM_PARTS = ("source", "context", "references")
 """What an item may have beside its target, as fields of `Item`."""
 

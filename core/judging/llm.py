@@ -47,7 +47,7 @@ from core.judging.replies import (
     verdict_of,
     written,
 )
-from core.judging.styles import MOST_STEPS, REPLY_TOKENS, Asking, Sampling, Style
+from core.judging.styles import MODEL_WRITES, MOST_STEPS, REPLY_TOKENS, Asking, Sampling, Style
 from core.providers.base import AsyncProvider, Completion, Message, Provider, Reply, Request
 from core.records import Criteria, Item, Scored, Task, Unscored, Usage, Verdict
 from core.verdicts import Scores
@@ -484,19 +484,17 @@ def references_words(judge: LLMJudge, task: Task, items: Sequence[Item], calls: 
     )
 
 
-def made_ready(
-    judge: Judge, task: Task, items: Sequence[Item], asking: Asking, *, define: bool = False
-) -> tuple[Judge, Task, Prepared]:
+def made_ready(judge: Judge, task: Task, items: Sequence[Item], asking: Asking) -> tuple[Judge, Task, Prepared]:
     """The judge prepared on calibration items, the task with the definition that it wrote, and what was written.
 
-    With `define` the model says what the aspect means, where nobody has; evaluation steps follow, where `asking` wants
-    them.  JudgeError where a reply is of no use, UsageError for a judge that writes nothing.
+    The model says what the aspect means where its definition is `MODEL_WRITES`; evaluation steps follow, where
+    `asking` wants them.  JudgeError where a reply is of no use, UsageError for a judge that writes nothing.
     """
     if isinstance(judge, LLMJudge):
         require_references(judge.sampling, task, items)
     ready, done = judge.prepare(task, items), Prepared()
     steps = asking.writes_steps and not (asking.style and asking.style.steps)
-    define = define and not task.definition.strip()
+    define = task.definition == MODEL_WRITES
     if not (steps or define):
         return ready, task, done
     if not isinstance(ready, LLMJudge):
@@ -504,7 +502,7 @@ def made_ready(
             f"The judge {judge.spec} writes neither definitions nor evaluation steps: it is no language model."
         )
     if define:
-        answer = ready.write_definition(task)
+        answer = ready.write_definition(replace(task, definition=""))
         if not answer.text:
             raise JudgeError(f"The judge wrote no definition of {task.aspect}: {answer.problem} Give one yourself.")
         task = replace(task, definition=answer.text)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from core.calibration.records import Calibration, Estimate
 from core.calibration.settings import CalibrationSettings
 from core.errors import JobError
-from core.judging.styles import Asking
+from core.judging.styles import MODEL_WRITES, Asking
 from core.project_records import JUDGES, WITH_RESULT, CriteriaAlignment, Run
 from core.projects.criteria import Comment, list_criteria
 from core.projects.judge_line import as_claimed, final_turned, final_values, judge_line, propose, version_asked
@@ -53,6 +53,11 @@ class CalibrationRequest:
 
         return task_of(golden, self.aspect, self.definition, self.scale)
 
+    def defined_task(self, golden: GoldenSet) -> Task:
+        """That task for a judge which writes the definition where that is asked for."""
+        task = self.task(golden)
+        return replace(task, definition=MODEL_WRITES) if self.define and not task.definition.strip() else task
+
 
 def estimate(store: Store, settings: Settings, request: CalibrationRequest) -> Estimate:
     """Calls, tokens and price of the calibration before it starts.
@@ -64,9 +69,11 @@ def estimate(store: Store, settings: Settings, request: CalibrationRequest) -> E
     from core.judging.registry import make_judge
 
     golden = store.goldens.load(request.golden_id)
-    task, split = request.task(golden), _asked_split(store, keeping_sides(store, request), golden)
+    split = _asked_split(store, keeping_sides(store, request), golden)
     with closing(make_judge(request.judge_spec, settings, store.replies, asking=request.asking)) as judge:
-        return estimate_of(golden, task, split, request.settings, judge, asking=request.asking, define=request.define)
+        return estimate_of(
+            golden, request.defined_task(golden), judge, request.settings, asking=request.asking, split=split
+        )
 
 
 def key_named(settings: Settings, base_url: str) -> str:
@@ -98,14 +105,20 @@ def start_calibration(store: Store, settings: Settings, request: CalibrationRequ
 
 def run_calibration(work: RunWork) -> Calibration:
     """Calibrate."""
-    from core.calibration.loop import calibration
+    from core.calibration.loop import calibrate
 
     request, golden = work.request(CalibrationRequest), work.golden
-    task, split = request.task(golden), _asked_split(work.store, request, golden)
-    made = work.prepared(request.judge_spec, task, split.calibration, request.asking, define=request.define)
-    task = replace(task, definition=made.prepared.definition or task.definition)
-    with work.asking(made.state, task, made.prepared) as judge:
-        return calibration(judge, split, request.settings, judge_state=made.state)
+    with work.opened(request.judge_spec, request.asking) as judge:
+        return calibrate(
+            golden,
+            request.defined_task(golden),
+            judge,
+            request.settings,
+            work.progress,
+            asking=request.asking,
+            split=_asked_split(work.store, request, golden),
+            keeper=work,
+        )
 
 
 def enter_calibration(work: RunWork, result: Calibration) -> None:
@@ -214,11 +227,9 @@ def sides_of(store: Store, run_id: str, golden: GoldenSet) -> Split:
 
 
 def _asked_split(store: Store, request: CalibrationRequest, golden: GoldenSet) -> Split:
-    from core.api.measures import split_for
-
     if request.split_from:
         return carried_split(store, request.split_from, golden)
-    return split_for(golden, request.aspect, request.settings)
+    return request.settings.split_of(golden, request.aspect)
 
 
 def carried_split(store: Store, earlier_id: str, golden: GoldenSet) -> Split:

@@ -171,7 +171,7 @@ def run_version_measurement(work: RunWork) -> Calibration:
     criteria = [work.store.criteria.get(request.project_id, name).criteria for name in request.criteria_ids]
     task, split = asked.task(golden), sides_of(work.store, work.run.run_id, golden)
     with work.asking(state, task) as judge:
-        return measure(judge, split, asked.settings, criteria, held_out=request.held_out, judge_state=state)
+        return measure(judge, split, asked.settings, criteria, held_out=request.held_out)
 
 
 def enter_version(work: RunWork, result: Calibration) -> None:

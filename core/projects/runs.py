@@ -16,14 +16,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
-from core.api.measures import judge_state
-from core.calibration.candidate_pool import AskedJudge
+from core.calibration.candidate_pool import AskedJudge, Keeper
 from core.calibration.records import Calibration
 from core.errors import JobError, UsageError
 from core.jobs.launch import ensure_worker
 from core.jobs.queue import RunProgress
-from core.judging.base import DraftBatch, DraftRequest, RefineRequest
-from core.judging.llm import Prepared, made_ready
+from core.judging.base import Judge, judge_state
+from core.judging.llm import Prepared
 from core.judging.registry import NAMED, make_judge, restore_judge
 from core.judging.styles import Asking
 from core.project_records import JUDGES, CriteriaAlignment, Run, RunKind, RunRequest, Side, Worker
@@ -55,7 +54,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class JudgeState:
-    """A judge made ready (`core.api.measures.judge_state`): `restore_judge` makes it again.
+    """A judge made ready (`core.judging.base.judge_state`): `restore_judge` makes it again.
 
     `prepared` is what its model wrote for that.
     """
@@ -224,7 +223,7 @@ def list_workers(store: Store) -> list[Worker]:
 
 
 @dataclass(frozen=True)
-class RunWork:
+class RunWork(Keeper):
     """A run at work.  Everything that it stores is refused once another attempt is under way."""
 
     store: Store
@@ -278,45 +277,21 @@ class RunWork:
     # ── judges ───────────────────────────────────────────────────────────────────────────────────────────────
 
     @contextmanager
-    def asking(self, state: Mapping[str, Any], task: Task, prepared: Prepared | None = None) -> Iterator[AskedJudge]:
+    def opened(self, spec: str, asking: Asking) -> Iterator[Judge]:
+        """The judge that a SPEC names, with the run's replies."""
+        with closing(make_judge(spec, self.settings, self.replies, asking=asking, gate=NAMED)) as judge:
+            yield judge
+
+    @contextmanager
+    def asking(self, state: Mapping[str, Any], task: Task) -> Iterator[AskedJudge]:
         """The judge of `state`, made again; its criteria and scores are kept with the run as they come."""
-        known = prepared or Prepared()
         with closing(restore_judge(state, self.settings, self.replies, gate=NAMED)) as judge:
             self.progress.remarks = lambda: judge.remarks
-            yield _KeptJudge(judge, self.golden, task, self.progress, prepared=known, work=self)
+            yield AskedJudge(judge, self.golden, task, self.progress, keeper=self)
 
-    def prepared(
-        self, spec: str, task: Task, positions: Sequence[int], asking: Asking, *, define: bool = False
-    ) -> JudgeState:
-        """The judge `spec`, made ready with the items at `positions` (`made_ready`): once, for all attempts."""
-        if (kept := self.kept(JUDGE, JudgeState)) is not None:
-            return kept
-        items = [self.golden.items[position] for position in positions]
-        with closing(make_judge(spec, self.settings, self.replies, asking=asking, gate=NAMED)) as judge:
-            ready, _, prepared = made_ready(judge, task, items, asking, define=define)
-            made = JudgeState(judge_state(ready), prepared)
-        self.keep(JUDGE, made)
-        return made
+    def keep_judge(self, judge: Judge, prepared: Prepared) -> None:
+        self.progress.remarks = lambda: judge.remarks
+        self.keep(JUDGE, JudgeState(judge_state(judge), prepared))
 
-
-@dataclass(frozen=True)
-class _KeptJudge(AskedJudge):
-    """What it answers is kept with the run, as it comes."""
-
-    work: RunWork = field(kw_only=True)
-
-    def draft(self, requests: Sequence[DraftRequest]) -> DraftBatch:
-        return self._kept(super().draft(requests))
-
-    def refine(self, requests: Sequence[RefineRequest]) -> DraftBatch:
-        return self._kept(super().refine(requests))
-
-    def score(self, criteria: Sequence[Criteria], positions: Sequence[int]) -> ScoreMatrix:
-        matrix = super().score(criteria, positions)
-        run = self.work.run
-        self.work.store.results.add_scores(run.run_id, positions, matrix, attempt=run.attempt)
-        return matrix
-
-    def _kept(self, batch: DraftBatch) -> DraftBatch:
-        self.work.add_criteria([drafted.criteria for drafted in batch.drafted if drafted.criteria is not None])
-        return batch
+    def add_scores(self, positions: Sequence[int], scores: ScoreMatrix) -> None:
+        self.store.results.add_scores(self.run.run_id, positions, scores, attempt=self.run.attempt)

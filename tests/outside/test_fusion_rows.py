@@ -73,10 +73,9 @@ def test_the_summary_holds_every_coefficient(concord: Concord, golden: Path, tmp
 def reported(summary: dict[str, Any], rows: dict[str, dict[str, Any]]) -> set[str]:
     """The sources that the summary reports on: the same split, by the same seed."""
     import core
-    from core.api.measures import split_for
 
     golden = core.load_golden(Path(rows and str(summary["out"])).parent / "golden.jsonl")
-    split = split_for(golden, "wit", core.CalibrationSettings())
+    split = core.CalibrationSettings().split_of(golden, "wit")
     assert len(split.held_out) == summary["n_report"]
     return {golden.items[k].source_id for k in split.held_out}
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from core.calibration.candidate_pool import AskedJudge
-from core.calibration.loop import calibration
+from core.calibration.candidate_pool import Keeper
+from core.calibration.loop import calibrate
 from core.calibration.records import Calibration
 from core.calibration.settings import CalibrationSettings
 from core.data import split_sources
@@ -123,21 +123,16 @@ def run_whole(golden: GoldenSet, judge: Judge, settings: CalibrationSettings) ->
     """A calibration with every score that it made, as a run stores them: (n_criteria, n_items), NaN elsewhere."""
     task = Task("quality", "single", golden.aspects["quality"].scale)
     split = split_sources(golden, aspect="quality", fraction=0.5, seed=settings.seed)
-    asked = _Noting(judge, golden, task)
-    result = calibration(asked, split, settings, judge_state=judge.as_state())
-    return result, ScoreMatrix(tuple(asked.rows), golden.item_ids, np.stack(list(asked.rows.values())))
+    noted = _Noting(golden)
+    result = calibrate(golden, task, judge, settings, split=split, keeper=noted)
+    return result, ScoreMatrix(tuple(noted.rows), golden.item_ids, np.stack(list(noted.rows.values())))
 
 
-@dataclass(frozen=True)
-class _Noting(AskedJudge):
+@dataclass
+class _Noting(Keeper):
+    golden: GoldenSet
     rows: dict[str, FloatArray] = field(default_factory=dict)
 
-    def score(self, criteria: Sequence[Criteria], positions: Sequence[int]) -> ScoreMatrix:
-        matrix = super().score(criteria, positions)
-        for name, values in zip(matrix.criteria_ids, matrix.values, strict=True):
+    def add_scores(self, positions: Sequence[int], scores: ScoreMatrix) -> None:
+        for name, values in zip(scores.criteria_ids, scores.values, strict=True):
             self.rows.setdefault(name, np.full(len(self.golden.items), np.nan))[list(positions)] = values
-        return matrix
-
-
-GOLDEN = planted_golden()
-TASK = Task("quality", "single", GOLDEN.aspects["quality"].scale)

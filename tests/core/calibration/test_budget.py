@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.calibration.budget import WorkPlan, cut_words, plan_work, spread
-from core.calibration.candidate_pool import AskedJudge
-from core.calibration.loop import calibration
+from core.calibration.loop import calibrate
 from core.calibration.settings import AS_IN_PAPER, CalibrationSettings
 from core.data import split_sources
 from core.judging.base import DraftRequest
@@ -81,7 +80,7 @@ def test_a_run_does_what_was_planned(budget: int, revisit: Any) -> None:
     settings = CalibrationSettings(preset="quick", revisit=revisit, budget=budget, rounds=2, resamples=0)
     split = split_sources(GOLDEN, aspect="quality", fraction=0.5, seed=0)
     judge = PlantedJudge()
-    result = calibration(AskedJudge(judge, GOLDEN, TASK), split, settings)
+    result = calibrate(GOLDEN, TASK, judge, settings, split=split)
     side = LabelledItems.of(GOLDEN, "quality", split.calibration)
     plan = plan_work(settings, side, len(split.held_out))
     work = result.work

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from core.calibration import loop
 from core.calibration.budget import plan_work
-from core.calibration.candidate_pool import AskedJudge
-from core.calibration.loop import calibration
 from core.calibration.records import Calibration, LeaderboardSnapshot
 from core.calibration.settings import CalibrationSettings
 from core.data import split_sources
@@ -36,7 +35,7 @@ def calibrate(
 ) -> Calibration:
     split = split_sources(golden, aspect="quality", fraction=0.5, seed=settings.seed)
     progress = SILENT if seen is None else Shown(seen.append)
-    return calibration(AskedJudge(judge, golden, TASK, progress), split, settings, judge_state=judge.as_state())
+    return loop.calibrate(golden, TASK, judge, settings, progress, split=split)
 
 
 def skill(text: str) -> float:

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from core.api.calibrated import calibrate
-from core.api.measures import split_for
 from core.calibration.records import Calibration
 from core.data import load_golden
 from core.data.split import task_of
@@ -86,7 +85,7 @@ def test_every_item_was_read_and_held_out_items_under_the_final_criteria(
     assert len(set(written.reasons.values())) > 100  # of 144: a reason is about its item
     assert all(scale.holds(float(rating)) for rating in written.ratings.values())
     names = {text: name for name, text in written.criteria.items()}
-    held_out = split_for(golden, recorded.ASPECT, recorded.CHOSEN).held_out
+    held_out = recorded.CHOSEN.split_of(golden, recorded.ASPECT).held_out
     for criteria in expanded[1].chosen:
         for k in held_out:
             assert (names[criteria.text], golden.items[k].item_id) in written.ratings

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from core import projects
-from core.api.measures import judge_state, split_for
 from core.calibration.settings import CalibrationSettings
 from core.data.split import task_of
 from core.errors import JobError, NotFoundError
+from core.judging.base import judge_state
 from core.judging.registry import make_judge
 from core.projects.calibration import CalibrationRequest
 from core.projects.runs import JudgeState
@@ -41,7 +41,7 @@ def scored(store: Store, settings: Settings, golden: GoldenSet) -> Scored:
     golden_id = projects.add_golden(store, project, golden)
     request = CalibrationRequest(project, golden_id, "relevance", "offline", CalibrationSettings())
     run_id = projects.start_calibration(store, settings, request)
-    task, split = task_of(golden, "relevance"), split_for(golden, "relevance", request.settings)
+    task, split = task_of(golden, "relevance"), request.settings.split_of(golden, "relevance")
     items = [golden.items[p] for p in split.calibration]
     judge = make_judge("offline", settings).prepare(task, items)
     criteria = Criteria("Reward texts that cover the main points of the source.", "relevance")

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from core import projects
-from core.api.measures import split_for
 from core.errors import AspectError, CancelledRunError, NotFoundError, UsageError
 from core.jobs.queue import RunProgress
 from core.progress import Stage
@@ -195,7 +194,7 @@ def test_the_split_of_a_calibration_gives_its_held_out_items(
     body = pack(calibration).body
     run_id = store.runs.add(request_.project_id, request_.golden_id, "calibration", "t", "quality", "offline", body)
     request = replace(request_, split_of=run_id)
-    split = split_for(a_golden(), "quality", calibration.settings)
+    split = calibration.settings.split_of(a_golden(), "quality")
     estimate = projects.estimate_repeval(store, settings, request)
     assert estimate.n_test == len(split.held_out)
     repeval_id = projects.start_repeval(store, settings, request)

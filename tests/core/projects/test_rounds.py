@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 
 from core import projects
-from core.api.measures import split_for
 from core.calibration.settings import CalibrationSettings, RoundSettings
 from core.errors import ConflictError, JobError, NotFoundError, UsageError
 from core.people import Actor
@@ -53,7 +52,7 @@ def run_id(store: Store, settings: Settings, calibrated: CalibrationRequest, dri
 @pytest.fixture(scope="module")
 def request_(store: Store, calibrated: CalibrationRequest, run_id: str, golden: GoldenSet) -> RoundRequest:
     best = projects.load_calibration(store, run_id).chosen
-    split = split_for(golden, calibrated.aspect, CHOSEN)
+    split = CHOSEN.split_of(golden, calibrated.aspect)
     picks = tuple(golden.items[k].item_id for k in split.calibration[:3])
     parents = tuple(one.criteria_id for one in best[:2])
     return RoundRequest(calibrated.project_id, calibrated.golden_id, calibrated.aspect, run_id, parents, picks, SMALL)

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 from core import projects
-from core.api.measures import split_for
 from core.calibration.settings import CalibrationSettings
 from core.comparison.styles import StyleCell, StylesSettings, StylesView, styles
 from core.errors import NotFoundError, UsageError
@@ -186,7 +185,7 @@ def test_criteria_saw_the_calibration_items_of_their_family(
     chosen = CalibrationSettings(seed=5)
     edit = _calibrated(store, request_, golden, chosen)
     criteria = projects.get_criteria(store, request_.project_id, edit).criteria
-    split = split_for(golden, "coherence", chosen)
+    split = chosen.split_of(golden, "coherence")
     saw = {*split.calibration, 0, 1}
     assert set(criteria_saw(store, golden, criteria)) == saw
     assert criteria_saw(store, golden, Criteria("Never seen here.", "coherence")) == ()
