@@ -29,7 +29,7 @@ from core.judge_files import CalibratedJudge, final_verdicts, judge_card, summar
 from core.judging.base import Judge
 from core.judging.llm import Prepared
 from core.judging.registry import NAMED, make_judge, restore_judge
-from core.judging.styles import MODEL_WRITES, Asking
+from core.judging.styles import Asking
 from core.progress import SILENT, Progress
 from core.providers.base import ReplyStore
 from core.records import GoldenSet

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal
 
-from core.data.split import split_sources
 from core.errors import UsageError
 from core.judging.base import OPERATIONS, Operation
-from core.records import LEVELS, STATISTICS, GoldenSet, Level, Split, Statistic
+from core.records import GoldenSet, Level, Split, Statistic
+from core.setting_fields import check_settings, setting
 from core.wording import counted
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
 
 RevisitMode = Literal["racing", "full"]
 SplitKind = Literal["sources", "sources+systems"]
+PresetName = Literal["summarisation", "data-to-text", "hallucination", "quick"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ class Preset:
         return len(self.refine_sizes) * self.refine_trials * self.refine_samples
 
 
-PRESETS: Mapping[str, Preset] = {
+PRESETS: Mapping[PresetName, Preset] = {
     "summarisation": Preset((4, 6, 8, 10, 12), 4, 3),
     "data-to-text": Preset((4, 6, 8, 10, 12, 14), 4, 3),
     "hallucination": Preset((6, 8, 10, 12, 14, 16), 3, 3),
@@ -60,73 +61,43 @@ PRESETS: Mapping[str, Preset] = {
 AS_IN_PAPER: Mapping[str, Any] = {"revisit": "full", "refine_gate": False, "ensemble": 1, "max_words": None}
 """001 to the letter: every draft on every item, refinements ungated, the argmax, criteria of any length."""
 
-LEAST_WORDS, MOST_WORDS = 20, 5_000
-"""Limits that criteria may be told to keep to."""
-
 
 @dataclass(frozen=True, slots=True)
 class CalibrationSettings:
-    """What a person chooses before the start.  `level` None takes what the golden set allows.
+    """What a person chooses before the start: options of the command, fields of the form, part of judge.yaml.
 
-    `keep` is 001's K.  `budget` bounds the calls (one per set of criteria and item, draft or refinement); `ensemble`
-    averages that many of the best criteria (1 = the paper's argmax).  `misaligned` is how many of a parent's
-    most misaligned calibration items a refinement may be shown; `min_gap` the least standardised gap among them.
-    With `fit_strengths` a judge that can (the offline one) writes the final criteria with strengths fitted to all
-    calibration labels; without, the best of its short drafts and refinements make the final judge.
-    Without `refine_gate` every refinement joins the pool, as in 001, which takes the argmax over all of it.
-    `max_words` is the length that a model is told to keep criteria to; None leaves it free, as 001 does.
+    `level` None takes what the golden set allows.  `budget` None is no limit: a call is one set of criteria on one
+    item, a draft or a refinement.  `max_words` None leaves the length free, as 001 does.
     """
 
-    preset: str = "summarisation"
-    revisit: RevisitMode = "racing"
-    rounds: int = 1
-    keep: int = 4
-    ensemble: int = 3
-    budget: int | None = None
-    statistic: Statistic = "spearman"
-    level: Level | None = None
-    split: SplitKind = "sources"
-    calibration_share: float = 0.5
-    inner_share: float = 0.3
-    misaligned: int = 24
-    min_gap: float = 0.5
-    refine_gate: bool = True
-    draft_temperature: float = 1.0
-    refine_temperature: float = 1.0
-    resamples: int = 1000
-    seed: int = 0
-    fit_strengths: bool = True
-    max_words: int | None = None
+    preset: PresetName = setting("summarisation", "How many criteria to draft and refine, from how many exemplars.")
+    revisit: RevisitMode = setting("racing", "full scores every draft on every item, racing a seventh of that.")
+    rounds: int = setting(1, "Rounds of refining.", low=0, high=20)
+    keep: int = setting(4, "Criteria refined in each round (K).", low=1, high=50)
+    ensemble: int = setting(3, "Best criteria averaged in the final judge; 1 takes the single best.", low=1, high=25)
+    budget: int | None = setting(None, "Most calls the run may make.", low=1)
+    statistic: Statistic = setting("spearman", "Coefficient of agreement.")
+    level: Level | None = setting(None, "auto: sample where the groups allow it, else dataset.")
+    split: SplitKind = setting("sources", "Hold out other sources, or other systems too.")
+    calibration_share: float = setting(0.5, "Share of the sources to calibrate on.", low=0.05, high=0.95)
+    inner_share: float = setting(0.3, "Share of them that tests refinements.", low=0.05, high=0.95)
+    misaligned: int = setting(24, "Refinements see samples of so many most misaligned items.", low=1, high=500)
+    min_gap: float = setting(0.5, "Misaligned from this gap on, in standard deviations.", low=0, high=10)
+    refine_gate: bool = setting(True, "Take a refinement only if it also gains on items that it was not shown.")
+    draft_temperature: float = setting(1.0, "Temperature of drafting.", low=0, high=2)
+    refine_temperature: float = setting(1.0, "Temperature of refining.", low=0, high=2)
+    resamples: int = setting(1000, "Resamples of sources behind intervals.", low=0, high=100_000)
+    seed: int = setting(0, "Seed of every random choice.", low=0)
+    fit_strengths: bool = setting(True, "Let the offline judge fit the strengths of its clauses to all labels.")
+    max_words: int | None = setting(None, "Longest criteria that a model is to write, in words.", low=20, high=5_000)
 
     def __post_init__(self) -> None:
-        _one_of("preset", self.preset, tuple(PRESETS))
-        _one_of("revisit", self.revisit, ("racing", "full"))
-        _one_of("statistic", self.statistic, STATISTICS)
-        _one_of("level", self.level, (None, *LEVELS))
-        _one_of("split", self.split, ("sources", "sources+systems"))
-        for name, low, high in (
-            ("rounds", 0, 20),
-            ("keep", 1, 50),
-            ("ensemble", 1, 25),
-            ("misaligned", 1, 500),
-            ("min_gap", 0, 10),
-            ("resamples", 0, 100_000),
-            ("calibration_share", 0.05, 0.95),
-            ("inner_share", 0.05, 0.95),
-        ):
-            value = getattr(self, name)
-            if not low <= value <= high:
-                raise UsageError(f"{name} must lie between {low} and {high}, not {value}.")
-        if self.budget is not None and self.budget < 1:
-            raise UsageError(f"budget must be at least 1 call, not {self.budget}.")
-        if self.max_words is not None and not LEAST_WORDS <= self.max_words <= MOST_WORDS:
-            raise UsageError(
-                f"max_words must lie between {LEAST_WORDS} and {MOST_WORDS:,} (or be left out: any length), "
-                f"not {self.max_words}."
-            )
+        check_settings(self)
 
     def split_of(self, golden: GoldenSet, aspect: str) -> Split:
         """The split that is asked for: by source (and system), seeded."""
+        from core.data.split import split_sources
+
         return split_sources(golden, aspect=aspect, fraction=self.calibration_share, seed=self.seed, kind=self.split)
 
     @property
@@ -184,30 +155,22 @@ class RoundSettings:
     """
 
     sizes: tuple[int, ...] = (1, 2, 4)
-    trials: int = 2
-    samples: int = 1
+    trials: int = setting(2, low=1, high=20)
+    samples: int = setting(1, low=1, high=10)
     temperature: float = 1.0
     max_tokens: int = 768
-    budget: int | None = None
+    budget: int | None = setting(None, low=1)
     seed: int = 0
     operations: tuple[Operation, ...] = OPERATIONS
 
     def __post_init__(self) -> None:
+        check_settings(self)
         if not self.operations or set(self.operations) - set(OPERATIONS):
             raise UsageError(f"A round may {', '.join(OPERATIONS)}: at least one of them, not {self.operations}.")
         if not self.sizes or min(self.sizes) < 1 or max(self.sizes) > 16:
             raise UsageError(f"A refinement is shown 1 to 16 items, not {self.sizes}.")
-        if not (1 <= self.trials <= 20 and 1 <= self.samples <= 10):
-            raise UsageError("A round has 1 to 20 trials of 1 to 10 samples each.")
-        if self.budget is not None and self.budget < 1:
-            raise UsageError(f"budget must be at least 1 call, not {self.budget}.")
 
     @property
     def per_parent(self) -> int:
         """Proposals asked for from each parent."""
         return len(self.sizes) * self.trials * self.samples
-
-
-def _one_of(name: str, value: object, allowed: tuple[object, ...]) -> None:
-    if value not in allowed:
-        raise UsageError(f"{name} must be one of {', '.join(map(str, allowed))}, not {value!r}.")

@@ -12,14 +12,14 @@ from core.cli.options import (
     AllItemsFlag,
     AspectOption,
     Golden,
+    GoldenFile,
     JsonFlag,
     JudgeFilesOption,
     MapOption,
-    RanksOption,
     SheetOption,
     ValuesOption,
-    chosen_ranks,
     read_table,
+    with_options,
 )
 from core.cli.output import noted, notes, seen_counts, seen_words, tell
 
@@ -27,8 +27,9 @@ commands = typer.Typer(add_completion=False)
 
 
 @commands.command(rich_help_panel="Measure")
+@with_options
 def threshold(
-    golden: Golden,
+    golden: GoldenFile,
     verdicts: Annotated[Path, typer.Argument(help=VERDICTS)],
     *,
     aspect: AspectOption,
@@ -37,19 +38,14 @@ def threshold(
     alarm_cost: Annotated[float, typer.Option(help="What it costs where the judge says yes and people no.")] = 1.0,
     judge_file: JudgeFilesOption = None,
     all_items: AllItemsFlag = False,
-    ranks: RanksOption = None,
-    values: ValuesOption = None,
-    mapped: MapOption = None,
-    sheet: SheetOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Find the score from which on to say yes, and how often that is right."""
     from core.api.decisions import choose_threshold
-    from core.data import load_golden
     from core.stats.threshold import yes_no_words
 
-    loaded = load_golden(golden, ranks=chosen_ranks(ranks), values=values, mapping=mapped, sheet=sheet)
-    table, _, off = read_table(loaded, verdicts, aspect, values)
+    loaded = golden.load()
+    table, _, off = read_table(loaded, verdicts, aspect, golden.values)
     chosen = choose_threshold(
         loaded,
         table,

@@ -12,16 +12,12 @@ from core.cli.options import (
     VERDICTS,
     AllItemsFlag,
     AspectOption,
-    Golden,
+    GoldenFile,
     JsonFlag,
     JudgeFilesOption,
-    MapOption,
-    RanksOption,
-    SheetOption,
     StatisticOption,
-    ValuesOption,
-    chosen_ranks,
     read_table,
+    with_options,
 )
 from core.cli.output import because, interval_words, noted, number, probability, seen_counts, seen_words, signed, tell
 
@@ -33,8 +29,9 @@ commands = typer.Typer(add_completion=False)
 
 
 @commands.command(rich_help_panel="Measure")
+@with_options
 def examine(
-    golden: Golden,
+    golden: GoldenFile,
     verdicts: Annotated[Path, typer.Argument(help=VERDICTS)],
     *,
     aspect: AspectOption,
@@ -44,18 +41,13 @@ def examine(
     model: Annotated[
         str, typer.Option(help="The judge's model: does it favour systems of its family?  Else from the judge's file.")
     ] = "",
-    ranks: RanksOption = None,
-    values: ValuesOption = None,
-    mapped: MapOption = None,
-    sheet: SheetOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Find where a judge fails and what it leans on."""
     from core.api.examined import examine as examined
-    from core.data import load_golden
 
-    loaded = load_golden(golden, ranks=chosen_ranks(ranks), values=values, mapping=mapped, sheet=sheet)
-    table, _, off = read_table(loaded, verdicts, aspect, values)
+    loaded = golden.load()
+    table, _, off = read_table(loaded, verdicts, aspect, golden.values)
     examination = examined(
         loaded,
         table,

@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from core.cli.options import (
-    Golden,
-    JsonFlag,
-    MapOption,
-    RanksOption,
-    SheetOption,
-    ValuesOption,
-    chosen_ranks,
-    reply_cache,
-)
+from core.cli.options import GoldenFile, JsonFlag, reply_cache, with_options
 from core.cli.output import (
     alignment_line,
     notes,
@@ -28,10 +17,6 @@ from core.cli.output import (
     tell,
     written_to,
 )
-
-if TYPE_CHECKING:
-    from core.api.calibrated import CalibratedRun
-    from core.progress import Progress
 
 commands = typer.Typer(add_completion=False)
 
@@ -43,17 +28,14 @@ Out = Annotated[Path | None, typer.Option(help="Folder for the figures as HTML a
 
 
 @commands.command(rich_help_panel="Methods")
+@with_options
 def ablate(
     judge_file: JudgeFile,
-    golden: Golden,
+    golden: GoldenFile,
     *,
     judge: SameJudge = "",
     steps: Annotated[bool, typer.Option("--steps/--no-steps", help="Also with evaluation steps switched.")] = True,
     out: Out = None,
-    ranks: RanksOption = None,
-    values: ValuesOption = None,
-    mapped: MapOption = None,
-    sheet: SheetOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Measure what each part of a calibration adds.
@@ -61,36 +43,19 @@ def ablate(
     The calibration is repeated from the settings in its file; replies that are kept are not paid for again.
     """
     from core.api.repeated import ablate as take_away
-    from core.api.repeated import ablation_json, other_result, save_ablation
+    from core.api.repeated import ablation_json, other_result, repeated, save_ablation
+    from core.judge_files.judge_reading import kind_of_file, open_file
 
+    spec = str(open_file(judge_file).card["judge"]["spec"]) if kind_of_file(judge_file) == "judge" else ""
+    kept, loaded = reply_cache(spec), golden.load()
     with (
         stages_shown() as progress,
-        _repeated(judge_file, golden, judge, (ranks, values, mapped, sheet), progress) as run,
+        repeated(judge_file, loaded, judge=judge, replies=kept, progress=progress) as run,
     ):
         result = take_away(run, with_steps=steps, progress=progress)
         said = other_result(judge_file, run)
     body = (ablation_json(result) if out is None else save_ablation(result, out)) | {"warnings": list(said)}
     tell(body, _ablation_words(body, result.opening), as_json)
-
-
-@contextmanager
-def _repeated(
-    judge_file: Path,
-    golden: Path,
-    judge: str,
-    said: tuple[RanksOption, ValuesOption, MapOption, SheetOption],
-    progress: Progress,
-) -> Iterator[CalibratedRun]:
-    from core.api.repeated import repeated
-    from core.data import load_golden
-    from core.judge_files.judge_reading import kind_of_file, open_file
-
-    spec = str(open_file(judge_file).card["judge"]["spec"]) if kind_of_file(judge_file) == "judge" else ""
-    ranks, values, mapped, sheet = said
-    loaded = load_golden(golden, ranks=chosen_ranks(ranks), values=values, mapping=mapped, sheet=sheet)
-    kept = reply_cache(spec)
-    with repeated(judge_file, loaded, judge=judge, replies=kept, progress=progress) as run:
-        yield run
 
 
 # ── words ────────────────────────────────────────────────────────────────────────────────────────────────────

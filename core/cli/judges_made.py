@@ -2,43 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from core.calibration.settings import CalibrationSettings
 from core.cli.options import (
+    AskingOptions,
     AspectOption,
     BootstrapOption,
-    EffortOption,
-    ExtraOption,
-    FormOption,
-    Golden,
+    GoldenFile,
     JsonFlag,
     LevelOption,
-    MapOption,
-    PersonaOption,
-    RanksOption,
-    ReferencesOption,
-    SamplesOption,
+    Printed,
     SeedOption,
     ShareOption,
-    SheetOption,
     SplitOption,
     StatisticOption,
-    StepsOption,
-    TemperatureOption,
-    TokensOption,
-    ValuesOption,
-    VerboseFlag,
-    WeightedOption,
-    chosen_asking,
     chosen_level,
-    chosen_ranks,
     read_scale,
     reply_cache,
+    with_options,
 )
 from core.cli.output import (
     alignment_line,
@@ -71,108 +58,54 @@ NO_DEFINITION = (
     "(--definition model)."
 )
 
-Misaligned = Annotated[
-    int, typer.Option(help="Most misaligned items of a parent that its refinements are shown samples of.")
-]
-MinGap = Annotated[float, typer.Option("--min-gap", help="Misaligned from this gap on, in standard deviations.")]
-Gate = Annotated[
-    bool,
-    typer.Option("--gate/--no-gate", help="Take a refinement only if it gains on an inner fold; without: 001."),
-]
-MaxWords = Annotated[
-    int | None,
-    typer.Option("--max-words", help="Longest criteria that a model is to write, in words; without: any length."),
-]
 AsInPaper = Annotated[
     bool,
-    typer.Option("--as-in-paper", help="--revisit full --no-gate --ensemble 1 --form score_only, as in the paper."),
+    typer.Option(
+        "--as-in-paper", help="--revisit full --no-refine-gate --ensemble 1 --form score_only, as in the paper."
+    ),
 ]
 Judge = Annotated[str, typer.Option(help="offline, openai:MODEL, openai:MODEL@URL, hf:ID_OR_PATH, scripted[:SEED].")]
-Definition = Annotated[
-    str, typer.Option(help="The aspect in a sentence, for the judge; 'model' lets the judge write it.")
-]
 
 
 @commands.command(rich_help_panel="Judge")
+@with_options
 def calibrate(
-    golden: Golden,
+    golden: GoldenFile,
     *,
     aspect: AspectOption,
     judge: Judge = "offline",
-    preset: Annotated[str, typer.Option(help="summarisation, data-to-text, hallucination, quick.")] = "summarisation",
-    revisit: Annotated[Literal["racing", "full"], typer.Option()] = "racing",
-    rounds: Annotated[int, typer.Option(help="Refinement rounds.")] = 1,
-    keep: Annotated[int, typer.Option(help="Criteria refined in each round (K).")] = 4,
-    misaligned: Misaligned = 24,
-    min_gap: MinGap = 0.5,
-    gate: Gate = True,
-    ensemble: Annotated[int, typer.Option(help="Best criteria averaged in the final judge; 1 = argmax.")] = 3,
-    max_words: MaxWords = None,
+    settings: CalibrationSettings,
     as_in_paper: AsInPaper = False,
-    budget: Annotated[int | None, typer.Option(help="Most calls the run may make.")] = None,
-    statistic: StatisticOption = "spearman",
-    level: LevelOption = "auto",
-    split: SplitOption = "sources",
-    share: ShareOption = 0.5,
     scale: Annotated[str, typer.Option(help="LO-HI, where the labels do not show the whole scale.")] = "",
-    definition: Definition = "",
-    form: FormOption = None,
-    samples: SamplesOption = None,
-    temperature: TemperatureOption = "",
-    weighted: WeightedOption = False,
-    steps: StepsOption = False,
-    with_references: ReferencesOption = False,
-    persona: PersonaOption = None,
-    max_tokens: TokensOption = None,
-    effort: EffortOption = "",
-    extra_body: ExtraOption = "",
-    seed: SeedOption = 0,
-    out: Annotated[Path | None, typer.Option(help="Folder for judge.yaml and the other files.")] = None,
-    ranks: RanksOption = None,
-    values: ValuesOption = None,
-    mapped: MapOption = None,
-    sheet: SheetOption = None,
-    verbose: VerboseFlag = False,
-    as_json: JsonFlag = False,
+    asked: AskingOptions,
+    printed: Printed,
 ) -> None:
     """Find criteria that agree with the raters, and write the judge."""
     from core.api.calibrated import calibrate as run
     from core.api.calibrated import estimate
-    from core.calibration.settings import CalibrationSettings
-    from core.data import load_golden
+    from core.calibration.settings import AS_IN_PAPER
 
-    if as_in_paper and form is None and not judge.startswith(("offline", "hf:")):
-        form = "score_only"  # 001 gives a rating 20 tokens and criteria 768 (its Table 9)
-    style: dict[str, Any] = {"form": form, "samples": samples, "weighted": weighted or None, "persona": persona}
-    style["references"] = with_references or None
-    told = {"steps": steps, "max_tokens": max_tokens, "effort": effort, "extra": extra_body}
-    search: dict[str, Any] = {"preset": preset, "revisit": revisit, "rounds": rounds, "keep": keep, "budget": budget}
-    search |= {"misaligned": misaligned, "min_gap": min_gap, "refine_gate": gate, "ensemble": ensemble}
-    search |= _letter_of_001(max_words) if as_in_paper else {"max_words": max_words}
-    measure: dict[str, Any] = {"statistic": statistic, "level": chosen_level(level)}
-    chosen = CalibrationSettings(**search, **measure, split=split, calibration_share=share, seed=seed)
-    loaded = load_golden(
-        golden,
-        scales={aspect: read_scale(scale)} if scale else None,
-        ranks=chosen_ranks(ranks),
-        values=values,
-        mapping=mapped,
-        sheet=sheet,
-    )
-    asking = chosen_asking(judge, temperature, **style, **told)
-    how: dict[str, Any] = {"settings": chosen, "definition": definition, "asking": asking}
+    if as_in_paper:
+        if settings.max_words is not None:
+            raise UsageError("--as-in-paper has criteria of any length, as 001 has; leave --max-words or it out.")
+        settings = replace(settings, **AS_IN_PAPER)
+        if asked.form is None and not judge.startswith(("offline", "hf:")):
+            asked = replace(asked, form="score_only")  # 001 gives a rating 20 tokens and criteria 768 (its Table 9)
+    loaded = golden.load({aspect: read_scale(scale)} if scale else None)
+    how: dict[str, Any] = {"settings": settings, "definition": asked.definition, "asking": asked.asking(judge)}
     typer.echo(_estimate_words(estimate(loaded, aspect, judge, **how)), err=True)
-    if not definition and judge.startswith(("openai:", "hf:")):
+    if not asked.definition and judge.startswith(("openai:", "hf:")):
         typer.echo(NO_DEFINITION.format(aspect=aspect), err=True)
     with stages_shown() as progress:
         result = run(loaded, aspect, judge, replies=reply_cache(judge), progress=progress, **how)
-    body = result.as_json() if out is None else result.save(out)
-    tell(body, _calibration_words(body, verbose=verbose), as_json)
+    body = result.as_json() if printed.out is None else result.save(printed.out)
+    tell(body, _calibration_words(body, verbose=printed.verbose), printed.as_json)
 
 
 @commands.command(rich_help_panel="Methods")
+@with_options
 def fuse(
-    golden: Golden,
+    golden: GoldenFile,
     *,
     aspect: AspectOption,
     with_: Annotated[str, typer.Option("--with", help=WITH)],
@@ -202,20 +135,15 @@ def fuse(
     share: ShareOption = 0.5,
     bootstrap: BootstrapOption = 1000,
     seed: SeedOption = 0,
-    ranks: RanksOption = None,
-    values: ValuesOption = None,
-    mapped: MapOption = None,
-    sheet: SheetOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Join several judges and metrics into one, and measure it next to its parts."""
     from core.api.fused import CALIBRATED, MODEL_WRITES
     from core.api.fused import fuse as join
-    from core.data import load_golden
 
     with stages_shown() as progress:
         fused = join(
-            load_golden(golden, ranks=chosen_ranks(ranks), values=values, mapping=mapped, sheet=sheet),
+            golden.load(),
             aspect,
             [name.strip() for name in with_.split(",") if name.strip()],
             method=method,
@@ -249,14 +177,6 @@ def _text_of(said: str, option: str, *words: str) -> str:
     from core.files import small_text
 
     return said if not said or said in words else small_text(Path(said), option)
-
-
-def _letter_of_001(max_words: int | None) -> Mapping[str, Any]:
-    from core.calibration.settings import AS_IN_PAPER
-
-    if max_words is not None:
-        raise UsageError("--as-in-paper has criteria of any length, as 001 has; leave --max-words or it out.")
-    return AS_IN_PAPER
 
 
 def _estimate_words(estimate: Estimate) -> str:

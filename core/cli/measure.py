@@ -16,7 +16,7 @@ from core.cli.options import (
     AspectOption,
     BootstrapOption,
     ForceFlag,
-    Golden,
+    GoldenFile,
     JsonFlag,
     JudgeFilesOption,
     LevelOption,
@@ -30,6 +30,7 @@ from core.cli.options import (
     chosen_ranks,
     read_scale,
     read_table,
+    with_options,
 )
 from core.cli.output import (
     alignment_words,
@@ -59,8 +60,9 @@ _MOST_PAIRS = 10
 
 
 @commands.command(rich_help_panel="Measure")
+@with_options
 def align(
-    golden: Golden,
+    golden: GoldenFile,
     verdicts: Annotated[Path, typer.Argument(help=VERDICTS)],
     *,
     aspect: AspectOption,
@@ -73,20 +75,15 @@ def align(
     all_items: AllItemsFlag = False,
     bootstrap: BootstrapOption = 1000,
     seed: SeedOption = 0,
-    ranks: RanksOption = None,
-    values: ValuesOption = None,
-    mapped: MapOption = None,
-    sheet: SheetOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Measure the agreement of verdicts with the raters."""
     from core.api.measures import align as measure
     from core.api.measures import align_all
-    from core.data import load_golden
     from core.stats.claims import backwards_words
 
-    loaded = load_golden(golden, ranks=chosen_ranks(ranks), values=values, mapping=mapped, sheet=sheet)
-    table, unknown, off = read_table(loaded, verdicts, aspect, values)
+    loaded = golden.load()
+    table, unknown, off = read_table(loaded, verdicts, aspect, golden.values)
     body, lines = {"n_unknown": unknown} | noted(off), [*_unknown_words(unknown, len(table)), *off]
     common: Mapping[str, Any] = {
         "bootstrap": bootstrap,
@@ -132,8 +129,9 @@ def read_ratings(
 
 
 @commands.command(rich_help_panel="Measure")
+@with_options
 def compare(
-    golden: Golden,
+    golden: GoldenFile,
     verdicts_a: Annotated[Path, typer.Argument(help=VERDICTS)],
     verdicts_b: Annotated[Path, typer.Argument(help=VERDICTS)],
     *,
@@ -144,19 +142,14 @@ def compare(
     all_items: AllItemsFlag = False,
     bootstrap: BootstrapOption = 1000,
     seed: SeedOption = 0,
-    ranks: RanksOption = None,
-    values: ValuesOption = None,
-    mapped: MapOption = None,
-    sheet: SheetOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Test whether one judge agrees better with the raters than another."""
     from core.api.measures import compare as measure
-    from core.data import load_golden
 
-    loaded = load_golden(golden, ranks=chosen_ranks(ranks), values=values, mapping=mapped, sheet=sheet)
-    a, _, off_a = read_table(loaded, verdicts_a, aspect, values)
-    b, _, off_b = read_table(loaded, verdicts_b, aspect, values)
+    loaded = golden.load()
+    a, _, off_a = read_table(loaded, verdicts_a, aspect, golden.values)
+    b, _, off_b = read_table(loaded, verdicts_b, aspect, golden.values)
     comparison = measure(
         loaded,
         a,
@@ -176,8 +169,9 @@ def compare(
 
 
 @commands.command(rich_help_panel="Measure")
+@with_options
 def ceiling(
-    golden: Golden,
+    golden: GoldenFile,
     *,
     aspect: AspectOption,
     statistic: StatisticOption = "spearman",
@@ -200,24 +194,19 @@ def ceiling(
     nominal: Annotated[bool, typer.Option("--nominal", help="Annotator test: labels are classes, no order.")] = False,
     bootstrap: BootstrapOption = 1000,
     seed: SeedOption = 0,
-    ranks: RanksOption = None,
-    values: ValuesOption = None,
-    mapped: MapOption = None,
-    sheet: SheetOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Measure how well raters agree with each other, and compare a judge with them."""
     from core.api.measures import annotator_test, beside_people
     from core.api.measures import ceiling as measure
-    from core.data import load_golden
     from core.stats import EPSILONS, annotator_test_words, beside_people_words
 
-    loaded = load_golden(golden, ranks=chosen_ranks(ranks), values=values, mapping=mapped, sheet=sheet)
+    loaded = golden.load()
     at = chosen_level(level)
     people = measure(loaded, aspect, statistic=statistic, level=at, panel=panel, bootstrap=bootstrap, seed=seed)
     body, lines = people.as_json(), _ceiling_words(people)
     if verdicts is not None:
-        table, unknown, off = read_table(loaded, verdicts, aspect, values)
+        table, unknown, off = read_table(loaded, verdicts, aspect, golden.values)
         axis, panel = people.leave_one_out.alignment, people.panel or None
         seen: Mapping[str, Any] = {"judge_file": judge_file, "all_items": all_items}
         paired = beside_people(loaded, table, aspect, statistic=axis.statistic, level=axis.level, panel=panel, **seen)
@@ -248,8 +237,9 @@ def ceiling(
 
 
 @commands.command("estimate-means", rich_help_panel="Measure")
+@with_options
 def estimate_means(
-    golden: Golden,
+    golden: GoldenFile,
     verdicts: Annotated[Path, typer.Argument(help=f"{VERDICTS} On any number of items; system_id, source_id beside.")],
     *,
     aspect: AspectOption,
@@ -263,18 +253,13 @@ def estimate_means(
     ] = None,
     plan: Annotated[int | None, typer.Option(help="Tell what so many labels a system would give.")] = None,
     seed: SeedOption = 0,
-    ranks: RanksOption = None,
-    values: ValuesOption = None,
-    mapped: MapOption = None,
-    sheet: SheetOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Estimate the mean of each system from many verdicts and few labels."""
     from core.api.system_means import estimate_means as estimate
-    from core.data import load_golden
 
     estimated = estimate(
-        load_golden(golden, ranks=chosen_ranks(ranks), values=values, mapping=mapped, sheet=sheet),
+        golden.load(),
         verdicts,
         aspect,
         items=items,

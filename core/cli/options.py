@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_origin, get_type_hints
 
 import typer
 
@@ -123,6 +125,115 @@ AcceptEdited = Annotated[bool, typer.Option("--accept-edited", help="Take a judg
 ForceFlag = Annotated[bool, typer.Option("--force", help="Replace files that exist already.")]
 
 
+def with_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command one option for each field of those of its parameters that are records.
+
+    A field is an option with its own `typer.Option`, or one made of its name, default and help.
+    """
+    hints = get_type_hints(command, include_extras=True)
+    records: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+    parameters = []
+    for name, parameter in inspect.signature(command).parameters.items():
+        if name in records:
+            parameters += [_option(records[name], each) for each in fields(records[name])]
+        else:
+            parameters.append(parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY))
+
+    def run(**given: Any) -> None:
+        for name, record in records.items():
+            own = {each.name: given.pop(each.name) for each in fields(record)}
+            if "level" in own:
+                own["level"] = chosen_level(own["level"])
+            given[name] = record(**own)
+        command(**given)
+
+    run.__name__, run.__doc__ = command.__name__, command.__doc__
+    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # which Typer reads
+    return run
+
+
+def _option(record: type[Any], each: Field[Any]) -> inspect.Parameter:
+    hint, default = get_type_hints(record, include_extras=True)[each.name], each.default
+    if get_origin(hint) is not Annotated:
+        flag = "--" + each.name.replace("_", "-")
+        names = f"{flag}/{flag.replace('--', '--no-', 1)}" if isinstance(default, bool) else flag
+        hint = Annotated[hint, typer.Option(names, help=each.metadata.get("help"))]
+    if each.name == "level":
+        hint, default = LevelOption, "auto"
+    default = inspect.Parameter.empty if default is MISSING else default
+    return inspect.Parameter(each.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)
+
+
+@dataclass(frozen=True)
+class GoldenFile:
+    """A golden set's file and how to read it."""
+
+    golden: Golden
+    ranks: RanksOption = None
+    values: ValuesOption = None
+    mapped: MapOption = None
+    sheet: SheetOption = None
+
+    def load(self, scales: Mapping[str, Scale] | None = None) -> GoldenSet:
+        from core.data import load_golden
+
+        return load_golden(
+            self.golden,
+            scales=scales,
+            ranks=chosen_ranks(self.ranks),
+            values=self.values,
+            mapping=self.mapped,
+            sheet=self.sheet,
+        )
+
+
+@dataclass(frozen=True)
+class AskingOptions:
+    """How a judge is asked, where a person chooses it."""
+
+    definition: Annotated[
+        str, typer.Option("--definition", help="The aspect in a sentence; 'model' lets the judge write it.")
+    ] = ""
+    form: FormOption = None
+    samples: SamplesOption = None
+    temperature: TemperatureOption = ""
+    weighted: WeightedOption = False
+    steps: StepsOption = False
+    with_references: ReferencesOption = False
+    persona: PersonaOption = None
+    max_tokens: TokensOption = None
+    effort: EffortOption = ""
+    extra_body: ExtraOption = ""
+
+    def asking(self, judge: str) -> Asking:
+        """How `judge` is asked; UsageError for what does not go together."""
+        from core.judging.styles import Asking
+
+        return Asking.of(
+            judge,
+            temperature=read_temperature(self.temperature),
+            max_tokens=self.max_tokens,
+            steps=self.steps,
+            effort=self.effort,
+            extra=self.extra_body,
+            form=self.form,
+            samples=self.samples,
+            weighted=self.weighted or None,
+            persona=self.persona,
+            references=self.with_references or None,
+        )
+
+
+@dataclass(frozen=True)
+class Printed:
+    """Where a result goes, and how much of it is printed."""
+
+    out: Annotated[Path | None, typer.Option("--out", help="Folder for the files.")] = None
+    verbose: VerboseFlag = False
+    as_json: JsonFlag = False
+
+
 def chosen_level(level: Literal["auto", "dataset", "sample", "system"]) -> Level | None:
     """The level asked for, None for auto."""
     return None if level == "auto" else level
@@ -135,13 +246,6 @@ def chosen_ranks(ranks: list[str] | None) -> list[str] | None:
             raise UsageError("--ranks none says that no column holds ranks; leave out the others.")
         return []
     return ranks or None
-
-
-def chosen_asking(judge: str, temperature: str, **chosen: Any) -> Asking:
-    """How `judge` is asked, from the options above; UsageError for what does not go together."""
-    from core.judging.styles import Asking
-
-    return Asking.of(judge, temperature=read_temperature(temperature), **chosen)
 
 
 def read_temperature(text: str) -> float | Literal["none"] | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import platform
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -34,19 +34,6 @@ if TYPE_CHECKING:
     from core.report.systems import SystemFact
     from core.stats import Difference
     from core.stats.mean_records import SystemMeans
-
-_NO_OPTION = {
-    "inner_share": "inner share",
-    "draft_temperature": "draft temperature",
-    "refine_temperature": "refine temperature",
-    "resamples": "resamples",
-}
-"""Settings of a calibration for which the command line has no option."""
-_OPTIONS = (
-    "preset revisit rounds keep ensemble budget statistic level split calibration_share misaligned min_gap "
-    "max_words".split()
-)
-"""Those whose option has their name."""
 
 
 @dataclass(frozen=True)
@@ -306,18 +293,17 @@ def _asking_options(asking: Asking) -> list[str]:
 
 
 def _command(request: CalibrationRequest) -> str:
-    """The command that runs the same calibration on the golden set in a file; settings without an option named."""
+    """The command that runs the same calibration on the golden set in a file."""
     chosen, usual = request.settings, CalibrationSettings()
     words = ["python", "-m", "core", "calibrate", "GOLDEN", "--aspect", request.aspect, "--judge", request.judge_spec]
-    for name in _OPTIONS:
-        value = getattr(chosen, name)
-        if value != getattr(usual, name):
-            words += [f"--{name.replace('_', '-')}", f"{value}"]
-    words += [] if chosen.refine_gate else ["--no-gate"]
+    for each in fields(chosen):
+        value, option = getattr(chosen, each.name), each.name.replace("_", "-")
+        if value is False:
+            words.append(f"--no-{option}")
+        elif value != getattr(usual, each.name) and each.name != "seed":
+            words += [f"--{option}", f"{value}"]
     words += ["--seed", f"{chosen.seed}"]
     words += ["--definition", request.definition] if request.definition else []
     words += _asking_options(request.asking)
     words += ["--scale", f"{request.scale}"] if request.scale is not None else []
-    changed = [name for name in _NO_OPTION if getattr(chosen, name) != getattr(usual, name)]
-    other = ", ".join(f"{_NO_OPTION[name]} {getattr(chosen, name):g}" for name in changed)
-    return shlex.join(words) + (f"  # and, set on the screen: {other}" if other else "")
+    return shlex.join(words)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import streamlit as st
@@ -12,8 +12,6 @@ from core import projects
 from core.calibration.records import Estimate
 from core.calibration.settings import (
     AS_IN_PAPER,
-    LEAST_WORDS,
-    MOST_WORDS,
     PRESETS,
     CalibrationSettings,
     RevisitMode,
@@ -235,19 +233,11 @@ def _choose_settings(golden: GoldenSummary, aspect: str, *, writes: bool) -> _Ad
         settings = _choose_measure(settings)
     with third:
         st.markdown("**Limits and task**")
-        budget = st.number_input(
-            "Budget in calls",
-            min_value=1,
-            value=None,
-            key=widget("budget"),
-            placeholder="no limit",
-            help="No more calls than these: held-out items come first, then drafts and refining, cut alike.",
-        )
-        seed = st.number_input("Seed", 0, 2**31 - 1, 0, key=widget("seed"))
+        budget = _number("budget", "Budget in calls", placeholder="no limit")
+        seed = _number("seed", "Seed")
         scale = _choose_scale(golden, aspect)
     settings = _choose_refining(settings, writes=writes)
-    settings = replace(settings, budget=None if budget is None else int(budget), seed=int(seed))
-    return _Advanced(settings, scale)
+    return _Advanced(replace(settings, budget=budget, seed=seed), scale)
 
 
 def _put(mode: Mapping[str, Any]) -> None:
@@ -269,9 +259,20 @@ def _choose_search(golden: GoldenSummary, settings: CalibrationSettings) -> Cali
         format_func=lambda name: f"{name} ({PRESETS[name].n_drafts} drafts)",
     )
     revisit: RevisitMode = st.radio("Revisit", list(REVISITS), key=widget("revisit"), format_func=REVISITS.__getitem__)
-    rounds = st.number_input("Rounds of refining", 0, 20, settings.rounds, key=widget("rounds"))
-    ensemble = st.number_input("Average the best …", 1, 25, key=widget("ensemble"), help="1 takes the single best.")
-    return replace(settings, preset=preset, revisit=revisit, rounds=int(rounds), ensemble=int(ensemble))
+    rounds, ensemble = _number("rounds", "Rounds of refining"), _number("ensemble", "Average the best …")
+    return replace(settings, preset=preset, revisit=revisit, rounds=rounds, ensemble=ensemble)
+
+
+def _number(name: str, label: str, **how: Any) -> Any:
+    """A number of `CalibrationSettings`, with the default, bounds and help of its field."""
+    field = next(each for each in fields(CalibrationSettings) if each.name == name)
+    low, high, whole = field.metadata["low"], field.metadata["high"], not isinstance(field.default, float)
+    if name != "ensemble":  # the buttons set it before it is drawn
+        how["value"] = field.default
+    help_ = field.metadata["help"]
+    bounds = [end if end is None or whole else float(end) for end in (low, high)]
+    number = st.number_input(label, *bounds, key=widget(name), help=help_, **how)
+    return int(number) if whole and number is not None else number
 
 
 def _choose_refining(settings: CalibrationSettings, *, writes: bool) -> CalibrationSettings:
@@ -284,37 +285,17 @@ def _choose_refining(settings: CalibrationSettings, *, writes: bool) -> Calibrat
         help="Without, every refinement joins the ranking, as in the paper: with few labels that overfits.",
     )
     places = st.columns(4, gap="medium", vertical_alignment="bottom")
-    keep = places[0].number_input("Criteria refined a round (K)", 1, 50, settings.keep, key=widget("keep"))
-    gap = places[1].number_input(
-        "Misaligned from a gap of",
-        0.0,
-        10.0,
-        settings.min_gap,
-        0.1,
-        key=widget("min_gap"),
-        help="Judge's score minus people's, each in standard deviations.",
-    )
-    shown = places[2].number_input(
-        "Pool of misaligned items",
-        1,
-        500,
-        settings.misaligned,
-        key=widget("misaligned"),
-        help="A refinement is shown 1, 2 or 4 of so many of its criteria's most misaligned items.",
-    )
-    settings = replace(settings, refine_gate=gate, keep=int(keep), min_gap=float(gap), misaligned=int(shown))
+    with places[0]:
+        keep = _number("keep", "Criteria refined a round (K)")
+    with places[1]:
+        gap = _number("min_gap", "Misaligned from a gap of", step=0.1)
+    with places[2]:
+        shown = _number("misaligned", "Pool of misaligned items")
+    settings = replace(settings, refine_gate=gate, keep=keep, min_gap=gap, misaligned=shown)
     if not writes:
         return settings
-    words = places[3].number_input(
-        "Longest criteria in words",
-        LEAST_WORDS,
-        MOST_WORDS,
-        None,
-        key=widget("max_words"),
-        placeholder="any length",
-        help="What the model is told when it drafts and refines.",
-    )
-    return replace(settings, max_words=None if words is None else int(words))
+    with places[3]:
+        return replace(settings, max_words=_number("max_words", "Longest criteria in words", placeholder="any length"))
 
 
 def _choose_measure(settings: CalibrationSettings) -> CalibrationSettings:

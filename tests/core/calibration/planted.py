@@ -136,3 +136,7 @@ class _Noting(Keeper):
     def add_scores(self, positions: Sequence[int], scores: ScoreMatrix) -> None:
         for name, values in zip(scores.criteria_ids, scores.values, strict=True):
             self.rows.setdefault(name, np.full(len(self.golden.items), np.nan))[list(positions)] = values
+
+
+GOLDEN = planted_golden()
+TASK = Task("quality", "single", GOLDEN.aspects["quality"].scale)

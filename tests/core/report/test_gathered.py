@@ -285,7 +285,7 @@ def test_the_command_gets_the_same_again(kept, repository, drive, capsys):
     report = projects.report(store, project, golden_id, "naturalness")
     words = shlex.split(report.reproduce.command, comments=True)
     assert words[:3] == ["python", "-m", "core"]
-    assert "--misaligned 6 --min-gap 0.25 --max-words 90 --no-gate" in report.reproduce.command
+    assert "--misaligned 6 --min-gap 0.25 --no-refine-gate --max-words 90" in report.reproduce.command
     assert main([str(file) if word == "GOLDEN" else word for word in words[3:]] + ["--json"]) == 0
     again = json.loads(capsys.readouterr().out)
     assert again["held_out"] == report.held_out.as_json()
