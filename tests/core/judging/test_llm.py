@@ -225,12 +225,6 @@ def test_weights_spread_what_one_reply_says_and_without_them_it_is_read_and_coun
     assert ["Without usable probabilities: 1 of 1" in (words or "") for words in explained] == [0, 1, 0, 1]
 
 
-def test_weighted_scores_of_the_stand_in_are_finer_than_its_numbers() -> None:
-    weighted = judge_of(None, "score_only", weighted=True).score(TASK, ITEMS, CRITERIA[:1]).values
-    assert ((weighted >= 1) & (weighted <= 5)).all()
-    assert (np.abs(weighted - np.rint(weighted)) > 1e-6).all()
-
-
 @pytest.mark.parametrize(
     ("scale", "how", "words"),
     [
@@ -369,14 +363,6 @@ def test_an_estimate_is_near_what_comes(how: dict[str, Any]) -> None:
     assert estimate.prompt_tokens is not None
     assert estimate.cost == estimate.prompt_tokens * 2.0
     assert judge_of().estimate(TASK, ITEMS, 10).cost is None
-
-
-def test_longer_forms_cost_more() -> None:
-    def tokens(form: StyleForm) -> int:
-        return judge_of(None, form, 2, 1.0).estimate(TASK, ITEMS, 30).completion_tokens or 0
-
-    assert tokens("score_only") < tokens("free_text") < tokens("rate_explain") < tokens("analyze_rate")
-    assert tokens("mix") == (tokens("rate_explain") + tokens("analyze_rate")) / 2
 
 
 def test_the_state_is_json_and_closing_twice_is_safe() -> None:

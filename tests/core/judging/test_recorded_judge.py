@@ -91,12 +91,3 @@ def test_it_cannot_write_criteria(tmp_path: Path) -> None:
 def test_a_bad_row_is_named(tmp_path: Path, text: str, says: str) -> None:
     with pytest.raises(UsageError, match=says):
         _judge(tmp_path, text)
-
-
-def test_a_real_replies_file_scores_every_item(shared_data: Path) -> None:
-    path = shared_data / "topical_chat_responses" / "naturalness_rate_explain.jsonl.gz"
-    judge = RecordedJudge.from_file(path)
-    items = [Item(item_id, "Text.") for item_id in judge.recorded]
-    matrix = judge.score(Task("naturalness", "single", Scale(1, 3)), items, CRITERIA[:1])
-    assert len(items) == 358
-    assert not matrix.unscored
