@@ -61,8 +61,8 @@ RayAddress = Annotated[
     typer.Option(
         "--ray",
         metavar="ADDRESS",
-        help="Score on the Ray cluster at HOST:PORT, or auto. ITEMS may then be a folder, a pattern or an address such "
-        "as s3://…; --out is a folder of parts, Parquet or, where its name ends in .jsonl, JSON lines.",
+        help="Score on the Ray cluster at HOST:PORT, or auto. ITEMS are then JSONL or Parquet: a file, a folder, a "
+        "pattern or an address such as s3://…; --out is a folder of JSONL parts.",
     ),
 ]
 FINDINGS_IN_JSON = 20

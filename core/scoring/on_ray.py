@@ -3,7 +3,7 @@
 ::
 
     OUT/_scoring.json         what is scored with what
-    OUT/part-<digest>.jsonl   the verdicts of one batch (or .parquet), written whole or not at all
+    OUT/part-<digest>.jsonl   the verdicts of one batch, written whole or not at all
 
 Finished parts are the checkpoint: a second start skips the items that stand in one.  Where a node is lost, Ray does
 its batches again on another; a batch holds the same items then, and so its part has the same name.  Nodes read and
@@ -18,10 +18,10 @@ import json
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,9 +35,8 @@ from core.data.check import check_mapping
 from core.data.columns import mapping_of
 from core.data.findings import FindingLog, first_error, has_errors
 from core.data.items import RowReader
-from core.data.tables import open_table
-from core.data.verdict_files import BY_ORDER, CALIBRATION_ITEM
 from core.errors import ConcordError, GoldenError, JobError, JudgeError, UsageError
+from core.files import json_lines
 from core.judge_files.fused_judge import FusedJudge
 from core.progress import SILENT, Progress, Stage
 from core.records import Item
@@ -45,7 +44,7 @@ from core.scoring import output
 from core.scoring.item_file import ItemFile, check_needs, columns_behind
 from core.scoring.judges import batch_size, check_unread, identity_of, models_behind, part_size
 from core.scoring.output import UNREAD, Done, verdict_batch
-from core.scoring.places import Folder, input_files
+from core.scoring.places import ITEM_FILES, Folder, input_files
 from core.scoring.request import RowJudge, ScoredFile, ScoreRequest
 from core.scoring.run import scored_batches
 from core.wording import counted
@@ -56,8 +55,6 @@ HEAD_ROWS = 1_000
 """Rows that the columns' roles are settled by."""
 READING = {"num_cpus": 0.1}
 """What a task that reads takes of its node: actors leave that much of every processor."""
-_KINDS = dict.fromkeys(("score", "calibrated", "low", "high", "width", "expected_error", *BY_ORDER), "double")
-_KINDS |= {"n_read": "int64", "n_unread": "int64", "abstained": "bool", CALIBRATION_ITEM: "bool"}
 
 
 @dataclass(frozen=True)
@@ -68,7 +65,6 @@ class Plan:
     judge_file: bytes
     mapping: Columns
     out: str
-    parquet: bool
     actors: int
 
 
@@ -77,7 +73,7 @@ def score_on_ray(
 ) -> ScoredFile:
     """Score what `source` names (a file, a folder, a pattern, at a path or URL) into the folder `out`, on a cluster.
 
-    Parts are JSON lines where `out` ends in .jsonl, Parquet otherwise.  JobError for a cluster, a place or parts that
+    Items are JSON lines or Parquet, verdicts JSON lines.  JobError for a cluster, a place or parts that
     cannot be used; GoldenError for items; JudgeError as the judge raises it on a node.  Finished parts stay.
     """
     started = time.perf_counter()
@@ -92,25 +88,24 @@ def score_on_ray(
         if not isinstance(judge, FusedJudge):
             check_needs(items, judge.needs)
         identity = identity_of(request, items, judge)
-        before, n_again = _begin(folder, identity, request)
+        hashes, before, n_again = _begin(folder, identity, request)
         needs, n_actors = _actors(ray, judge)
         plan = Plan(
             replace(request, out=Path("part.jsonl"), items=Path("items"), workers=1),
             request.judge_file.read_bytes(),
             mapping,
             out,
-            Path(out.partition("?")[0]).suffix != ".jsonl",
             n_actors,
         )
         scored = rows.map_batches(
             Scorer,
-            fn_constructor_args=(plan, before.hashes),
+            fn_constructor_args=(plan, hashes),
             batch_size=part_size(judge),
             batch_format="pyarrow",
             compute=ray.data.ActorPoolStrategy(size=n_actors),
             **needs,
         )
-        done, calls, marks = before.done, 0, dict.fromkeys(judge.marks)
+        done, calls, marks = before, 0, dict.fromkeys(judge.marks)
         for batch in scored.iter_batches(batch_size=None, batch_format="pyarrow"):
             for part in batch.to_pylist():
                 if part["problem"]:
@@ -122,12 +117,12 @@ def score_on_ray(
                 )
                 calls += part["calls"]
                 marks |= dict.fromkeys(json.loads(part["marks"]))
-                check_unread(request, judge, before.done, done)
+                check_unread(request, judge, before, done)
             progress.publish(Stage("scoring", "scoring", done.items, items.n_items))
         if done.items != items.n_items:
             raise JobError(f"{done.items:,} of {items.n_items:,} items came: the input has changed. Add --again.")
     return ScoredFile(
-        *(items.n_items, done.items, done.n_scored, before.done.items + n_again, calls, True),
+        *(items.n_items, done.items, done.n_scored, before.items + n_again, calls, True),
         time.perf_counter() - started,
         tuple(marks),
         dict(done.reasons.most_common()),
@@ -174,20 +169,16 @@ def _rows(files: Sequence[str]) -> Any:
     """The rows of all files as a data set of one column `row`: JSON."""
     import ray.data
 
-    lines = [file for file in files if PurePosixPath(file).suffix.lower() in (".jsonl", ".ndjson")]
-    tables = [file for file in files if file.lower().endswith(".parquet")]
-    others = [file for file in files if file not in lines and file not in tables]
+    lines = [file for file in files if not file.lower().endswith(".parquet")]
+    tables = [file for file in files if file not in lines]
+    if packed := [file for file in lines if not file.lower().endswith(ITEM_FILES)]:
+        raise UsageError(f"{packed[0]}: on Ray, items are JSON lines or Parquet. Convert the file.")
     found = []
-    if lines:
-        text = ray.data.read_text(lines, **READING)
-        found.append(text.map_batches(_named_row, batch_format="pyarrow", batch_size=None, **READING))
-    if tables:
-        columns = ray.data.read_parquet(tables, **READING)
-        found.append(columns.map_batches(_as_json, batch_format="pyarrow", batch_size=None, **READING))
-    if others:
-        whole = ray.data.read_binary_files(others, include_paths=True, **READING)
-        found.append(whole.flat_map(_rows_of_file, **READING))
-    return found[0].union(*found[1:]) if len(found) > 1 else found[0]
+    for names, read, as_row in ((lines, ray.data.read_text, _named_row), (tables, ray.data.read_parquet, _as_json)):
+        if names:
+            rows = read(names, **READING)
+            found.append(rows.map_batches(as_row, batch_format="pyarrow", batch_size=None, **READING))
+    return found[0].union(*found[1:])
 
 
 def _named_row(table: Any) -> Any:
@@ -200,17 +191,10 @@ def _as_json(table: Any) -> Any:
     return arrow.table({"row": [json.dumps(row, default=str, ensure_ascii=False) for row in table.to_pylist()]})
 
 
-def _rows_of_file(file: Mapping[str, Any]) -> Iterator[dict[str, str]]:
-    """The rows of a CSV, packed or Excel file."""
-    with tempfile.TemporaryDirectory(prefix="concord-") as folder:
-        here = Path(folder, PurePosixPath(file["path"]).name)
-        here.write_bytes(file["bytes"])
-        for row in open_table(here, max_mb=None, max_rows=None).rows():
-            yield {"row": json.dumps(dict(row), default=str, ensure_ascii=False)}
-
-
 def _look(rows: Any, file: str, given: Mapping[str, str], kept: Mapping[str, str]) -> tuple[Columns, ItemFile]:
     """Look at every row before anything is scored: the columns' roles, how many items there are, ids that differ."""
+    from ray.data import ActorPoolStrategy
+
     paths = [path for path in (*given.values(), *kept.values()) if "." in path or "[" in path]
     head = [_parsed(line["row"], paths) for line in rows.take(HEAD_ROWS)]
     if not head:
@@ -223,7 +207,7 @@ def _look(rows: Any, file: str, given: Mapping[str, str], kept: Mapping[str, str
     if has_errors(log.sorted()):
         raise first_error(log.sorted(), file)
     seen = rows.map_batches(Looker, fn_constructor_args=(mapping,), batch_size=10_000, batch_format="pyarrow",
-                            compute=_few_actors(), **READING)  # fmt: skip
+                            compute=ActorPoolStrategy(min_size=1, max_size=4), **READING)  # fmt: skip
     hashes, content, filled = [], 0, Counter[str]()
     for batch in seen.iter_batches(batch_size=None, batch_format="pyarrow"):
         for part in batch.to_pylist():
@@ -238,12 +222,6 @@ def _look(rows: Any, file: str, given: Mapping[str, str], kept: Mapping[str, str
             f"{file}: {counted(n_twice, 'id')} come twice. Every item needs an id of its own over all files."
         )
     return mapping, ItemFile(Path(file), f"rows:{content:016x}", int(every.size), filled, hashes=every)
-
-
-def _few_actors() -> Any:
-    import ray.data
-
-    return ray.data.ActorPoolStrategy(min_size=1, max_size=4)
 
 
 class Looker:
@@ -299,20 +277,13 @@ def id_hash(item_id: str) -> bytes:
 # ── what is there ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True)
-class Before:
-    """The items that stand in finished parts: hashes of their ids, sorted, and what they come to."""
-
-    hashes: np.ndarray
-    done: Done
-
-
-def _begin(folder: Folder, identity: Mapping[str, Any], request: ScoreRequest) -> tuple[Before, int]:
+def _begin(folder: Folder, identity: Mapping[str, Any], request: ScoreRequest) -> tuple[np.ndarray, Done, int]:
     """Make the output ready, and read what is finished; unread items are dropped, to be asked again.
 
-    JobError where the parts are of another scoring.  The second value is how many are asked again.
+    Returns sorted hashes of the ids of the items that have a verdict, what those come to, and how many are asked again.
+    JobError where the parts are of another scoring.
     """
-    names = folder.names()
+    names = [entry.base_name for entry in folder.listed()]
     parts = [name for name in names if name.startswith("part-")]
     if request.again:
         for name in parts:
@@ -328,17 +299,17 @@ def _begin(folder: Folder, identity: Mapping[str, Any], request: ScoreRequest) -
     folder.write(MANIFEST, json.dumps(identity, ensure_ascii=False, allow_nan=False).encode())
     hashes, n_scored, reasons, n_again = bytearray(), 0, Counter[str](), 0
     for name in parts:
-        rows = _rows_of_part(folder.read(name), name)
+        rows = [json.loads(line) for line in folder.read(name).splitlines()]
         left = rows if request.keep_unread else [row for row in rows if row.get("reason") not in UNREAD]
         if len(left) < len(rows):
             n_again += len(rows) - len(left)
-            folder.write(name, _part_of(left, name, request)) if left else folder.drop(name)
+            folder.write(name, json_lines(left).encode()) if left else folder.drop(name)
         for row in left:
             hashes += id_hash(str(row["item_id"]))
             n_scored += row["score"] is not None
             reasons.update([] if row["score"] is not None else [str(row["reason"])])
     found = np.sort(np.frombuffer(bytes(hashes), dtype=np.uint64))
-    return Before(found, Done(int(found.size), n_scored=n_scored, reasons=reasons)), n_again
+    return found, Done(int(found.size), n_scored=n_scored, reasons=reasons), n_again
 
 
 # ── on the nodes ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -371,15 +342,17 @@ class Scorer:
         reader = RowReader(self.plan.mapping, FindingLog())
         items = [reader.read(0, 0, row) for row in rows]
         hashes = np.array([int.from_bytes(id_hash(item.item_id), "little") for item in items], dtype=np.uint64)
-        fresh = [k for k in range(len(items)) if not self._is_done(hashes[k])]
+        fresh = list(range(len(items)))
+        if self.done.size:
+            at = np.minimum(np.searchsorted(self.done, hashes), self.done.size - 1)
+            fresh = np.flatnonzero(self.done[at] != hashes).tolist()
         if not fresh:
             return {}
         request = self.plan.request.settled(self.judge)
         asked = [items[k] for k in fresh]
         verdicts = self._verdicts(asked, [rows[k] for k in fresh], request)
         digest = hashlib.blake2b("\n".join(item.item_id for item in asked).encode(), digest_size=8).hexdigest()
-        name = f"part-{digest}{'.parquet' if self.plan.parquet else '.jsonl'}"
-        self.folder.write(name, _part_of(verdicts, name, request))
+        self.folder.write(f"part-{digest}.jsonl", json_lines(verdicts).encode())
         reasons = Counter(str(row["reason"]) for row in verdicts if row["score"] is None)
         return {
             "n_items": len(asked),
@@ -388,10 +361,6 @@ class Scorer:
             "reasons": json.dumps(reasons),
             "marks": json.dumps([*self.judge.marks]),
         }
-
-    def _is_done(self, hashed: np.uint64) -> bool:
-        at = int(np.searchsorted(self.done, hashed))
-        return at < self.done.size and bool(self.done[at] == hashed)
 
     def _verdicts(
         self, items: Sequence[Item], rows: Sequence[Mapping[str, Any]], request: ScoreRequest
@@ -414,28 +383,3 @@ def _this_node() -> str:
     import ray
 
     return str(ray.util.get_node_ip_address())
-
-
-def _part_of(rows: Sequence[Mapping[str, Any]], name: str, request: ScoreRequest) -> bytes:
-    """Rows of verdicts as the bytes of a part; Parquet has the same columns and types in every one."""
-    if not name.endswith(".parquet"):
-        return "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows).encode()
-    import pyarrow as arrow
-    from pyarrow import parquet
-
-    names = (*output.columns(output.more_columns(request)), "raw")
-    kinds = {name: arrow.type_for_alias(kind) for name, kind in _KINDS.items()} | {"raw": arrow.list_(arrow.string())}
-    schema = arrow.schema([(name, kinds.get(name, arrow.string())) for name in names])
-    sink = arrow.BufferOutputStream()
-    parquet.write_table(arrow.Table.from_pylist(list(rows), schema), sink)
-    return bytes(sink.getvalue())
-
-
-def _rows_of_part(data: bytes, name: str) -> list[dict[str, Any]]:
-    if not name.endswith(".parquet"):
-        return [json.loads(line) for line in data.splitlines()]
-    import pyarrow as arrow
-    from pyarrow import parquet
-
-    rows: list[dict[str, Any]] = parquet.read_table(arrow.BufferReader(data)).to_pylist()
-    return rows

@@ -14,11 +14,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from core.data.files import PACKED, SUFFIXES
 from core.errors import GoldenError, JobError, UsageError
 from core.files import FULL
 
 _WILD = re.compile(r"[*\[]")
+ITEM_FILES = (".jsonl", ".ndjson", ".parquet")
 RETRY_SECONDS = 5
 """How long a request to Google's store is tried again; its library would for 15 minutes, without credentials too."""
 
@@ -30,7 +30,8 @@ class Folder:
         self.address = address
 
     @cached_property
-    def _found(self) -> tuple[Any, str]:
+    def place(self) -> tuple[Any, str]:
+        """Pyarrow's file system, and the path within it."""
         from pyarrow import ArrowException, fs
 
         if "://" not in self.address:
@@ -49,55 +50,45 @@ class Folder:
         # a copy of S3's is given up after three tries, one made of an address after ten: a minute and a half
         return (copy(file_system) if file_system.type_name == "s3" else file_system), path
 
-    @property
-    def file_system(self) -> Any:
-        """Pyarrow's."""
-        return self._found[0]
-
-    @property
-    def path(self) -> str:
-        """Within the file system."""
-        return self._found[1]
-
-    @property
-    def local(self) -> bool:
-        """Whether it lies in a file system that this host has mounted."""
-        return bool(self.file_system.type_name == "local")
-
-    def names(self) -> list[str]:
-        """List the files right in this folder; none where there is no folder."""
+    def listed(self, *, deep: bool = False) -> list[Any]:
+        """The files in this folder, by name; none where there is no folder."""
         from pyarrow import fs
 
+        file_system, path = self.place
         with self.said("read"):
-            listed = self.file_system.get_file_info(fs.FileSelector(self.path, allow_not_found=True))
-        return sorted(entry.base_name for entry in listed if entry.type == fs.FileType.File)
+            found = file_system.get_file_info(fs.FileSelector(path, allow_not_found=True, recursive=deep))
+        return sorted((entry for entry in found if entry.type == fs.FileType.File), key=lambda entry: entry.path)
 
     def read(self, name: str) -> bytes:
         """Read a file of this folder."""
-        with self.said("read"), self.file_system.open_input_stream(f"{self.path}/{name}") as file:
+        file_system, path = self.place
+        with self.said("read"), file_system.open_input_stream(f"{path}/{name}") as file:
             return bytes(file.read())
 
     def write(self, name: str, data: bytes) -> None:
         """Put a file into this folder, whole or not at all.  JobError for a full disk or a store without rights."""
+        file_system, path = self.place
+        local = file_system.type_name == "local"
         with self.said("written"):
-            final = f"{self.path}/{name}"
-            now = f"{self.path}/.{name}.part" if self.local else final  # an object appears when it is whole
-            if self.file_system.type_name not in ("s3", "gcs"):  # these have no folders
-                self.file_system.create_dir(self.path, recursive=True)
+            final = f"{path}/{name}"
+            now = f"{path}/.{name}.part" if local else final  # an object appears when it is whole
+            if file_system.type_name not in ("s3", "gcs"):  # these have no folders
+                file_system.create_dir(path, recursive=True)
             try:
-                with self.file_system.open_output_stream(now) as file:
+                with file_system.open_output_stream(now) as file:
                     file.write(data)
-                if self.local:
-                    self.file_system.move(now, final)
+                if local:
+                    file_system.move(now, final)
             except OSError:
-                if self.local:
+                if local:
                     Path(now).unlink(missing_ok=True)  # a full disk gets its room back
                 raise
 
     def drop(self, name: str) -> None:
         """Delete a file of this folder."""
+        file_system, path = self.place
         with self.said("written"):
-            self.file_system.delete_file(f"{self.path}/{name}")
+            file_system.delete_file(f"{path}/{name}")
 
     @contextmanager
     def said(self, done: str) -> Iterator[None]:
@@ -110,7 +101,10 @@ class Folder:
                     f"{self.address}: the disk is full. Finished parts stay; free some space and run the same command "
                     "again."
                 ) from error
-            raise JobError(f"{self.address}: cannot be {done} ({_first_line(error)}). {_way_out(error)}") from error
+            raise JobError(
+                f"{self.address}: cannot be {done} ({_first_line(error)}). Check that it exists, and that every node "
+                "may read and write it with the credentials in its own environment."
+            ) from error
 
 
 def input_files(address: str) -> list[str]:
@@ -124,44 +118,27 @@ def input_files(address: str) -> list[str]:
     above, query = (address[: wild.start()].rpartition("/")[0] or ".") if wild else address, ""
     if wild and "://" in address:
         query = "".join(address.partition("?")[1:])
-    place = Folder(above + query)
-    scheme = f"{address.partition('://')[0]}://" if "://" in address and not place.local else ""
-    with place.said("read"):
-        itself = place.file_system.get_file_info(place.path)
-        if itself.type == fs.FileType.File:
-            return [scheme + itself.path]
-        listed = place.file_system.get_file_info(fs.FileSelector(place.path, allow_not_found=True, recursive=True))
-    pattern = ""
-    if wild:
-        pattern = f"{place.path}/{address.partition('?')[0][len(above) :].lstrip('/')}"
-    files = sorted(
-        entry.path
-        for entry in listed
-        if entry.type == fs.FileType.File
-        and not entry.base_name.startswith((".", "_"))
-        and (fnmatch(entry.path, pattern) if wild else entry.path.lower().endswith((*SUFFIXES, *PACKED)))
-    )
+    folder = Folder(above + query)
+    file_system, path = folder.place
+    scheme = f"{address.partition('://')[0]}://" if "://" in address and file_system.type_name != "local" else ""
+    with folder.said("read"):
+        if file_system.get_file_info(path).type == fs.FileType.File:
+            return [scheme + path]
+    pattern = f"{path}/{address.partition('?')[0][len(above) :].lstrip('/')}" if wild else "*"
+    files = [
+        scheme + entry.path
+        for entry in folder.listed(deep=True)
+        if not entry.base_name.startswith((".", "_"))
+        and fnmatch(entry.path, pattern)
+        and (wild or entry.path.lower().endswith(ITEM_FILES))
+    ]
     if not files:
         raise GoldenError(
-            f"{address}: no file of items is there. Give a file, a folder or a pattern such as day-*.csv."
+            f"{address}: no file of items is there. Give a JSONL or Parquet file, a folder or a pattern such as "
+            "day-*.jsonl."
         )
-    return [scheme + file for file in files]
+    return files
 
 
 def _first_line(error: Exception) -> str:
-    line = str(error).strip().split("\n")[0]
-    if line_of_google := re.search(r"google::cloud::Status\((.*?)(?: error_info=|$)", line):
-        line = line_of_google[1].rpartition("with a last message of ")[2].partition(" Learn more")[0]
-    return line.strip()[:300].rstrip(".") or type(error).__name__
-
-
-def _way_out(error: OSError) -> str:
-    """What to do about what a store says."""
-    if "OAuth2 access token" in str(error):
-        return (
-            "No credentials for Google's store are found here: set GOOGLE_APPLICATION_CREDENTIALS to the path of a "
-            "key file, on every node before ray start; for an open store write gs://anonymous@BUCKET/FOLDER."
-        )
-    return (
-        "Look whether it is there, and whether every node may read and write it with the rights of its own environment."
-    )
+    return str(error).strip().split("\n")[0].strip()[:300].rstrip(".") or type(error).__name__

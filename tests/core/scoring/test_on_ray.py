@@ -39,7 +39,7 @@ def plan(tmp_path: Path, judge_file: Path, lines: list[str]) -> Plan:
     rows = [json.loads(line) for line in lines]
     request = ScoreRequest(Path("items"), judge_file, Path("part.jsonl"), workers=1)
     mapping = propose_mapping(list(rows[0]), rows)
-    return Plan(request, judge_file.read_bytes(), mapping, str(tmp_path / "parts.jsonl"), parquet=False, actors=1)
+    return Plan(request, judge_file.read_bytes(), mapping, str(tmp_path / "parts"), actors=1)
 
 
 def table(lines: list[str]) -> Any:
@@ -50,15 +50,10 @@ def verdicts(out: str) -> list[dict[str, Any]]:
     return [json.loads(line) for part in sorted(Path(out).glob("part-*")) for line in part.read_text().splitlines()]
 
 
-@pytest.mark.parametrize("parquet", [False, True])
-def test_an_actor_writes_a_batch_as_one_part_with_the_verdicts_of_the_judge(
-    plan: Plan, lines: list[str], parquet: bool
-) -> None:
-    plan = replace(plan, parquet=parquet)
+def test_an_actor_writes_a_batch_as_one_part_with_the_verdicts_of_the_judge(plan: Plan, lines: list[str]) -> None:
     (part,) = Scorer(plan, NOBODY)(table(lines)).to_pylist()
     assert (part["n_items"], part["n_scored"], part["problem"]) == (12, 12, "")
-    (name,) = Folder(plan.out).names()
-    rows = on_ray._rows_of_part(Folder(plan.out).read(name), name)
+    rows = verdicts(plan.out)
     judge = open_judge(plan.request)
     from core import load_items
 
@@ -76,23 +71,19 @@ def test_a_batch_that_is_done_again_has_the_same_part(plan: Plan, lines: list[st
 
 def test_a_second_start_skips_what_has_a_verdict_and_asks_again_what_was_unread(plan: Plan, lines: list[str]) -> None:
     Scorer(plan, NOBODY)(table(lines[:8]))
-    (name,) = Folder(plan.out).names()
-    rows = on_ray._rows_of_part(Folder(plan.out).read(name), name)
+    (path,) = Path(plan.out).glob("part-*")
+    rows = verdicts(plan.out)
     rows[2] |= {"score": None, "reason": "no verdict"}
-    Folder(plan.out).write(name, on_ray._part_of(rows, name, plan.request))
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     identity = {"input": "x"}
     Folder(plan.out).write(on_ray.MANIFEST, json.dumps(identity).encode())
-    before, n_again = on_ray._begin(Folder(plan.out), identity, plan.request)
-    assert (before.done.items, before.done.n_scored, n_again) == (7, 7, 1)
-    (part,) = Scorer(plan, before.hashes)(table(lines)).to_pylist()
+    hashes, before, n_again = on_ray._begin(Folder(plan.out), identity, plan.request)
+    assert (before.items, before.n_scored, n_again) == (7, 7, 1)
+    (part,) = Scorer(plan, hashes)(table(lines)).to_pylist()
     assert part["n_items"] == 5
     assert sorted(row["item_id"] for row in verdicts(plan.out)) == sorted(json.loads(line)["item_id"] for line in lines)
-    assert (
-        Scorer(plan, on_ray._begin(Folder(plan.out), identity, plan.request)[0].hashes)(table(lines)).to_pylist()[0][
-            "n_items"
-        ]
-        == 0
-    )
+    (nothing,) = Scorer(plan, on_ray._begin(Folder(plan.out), identity, plan.request)[0])(table(lines)).to_pylist()
+    assert nothing["n_items"] == 0
 
 
 def test_parts_of_another_scoring_are_refused(plan: Plan, lines: list[str]) -> None:
@@ -101,8 +92,8 @@ def test_parts_of_another_scoring_are_refused(plan: Plan, lines: list[str]) -> N
     folder.write(on_ray.MANIFEST, b'{"judge": {"digest": "a"}}')
     with pytest.raises(JobError, match="another scoring"):
         on_ray._begin(folder, {"judge": {"digest": "b"}}, plan.request)
-    before, _ = on_ray._begin(folder, {"judge": {"digest": "b"}}, replace(plan.request, again=True))
-    assert (before.done.items, verdicts(plan.out)) == (0, [])
+    _, before, _ = on_ray._begin(folder, {"judge": {"digest": "b"}}, replace(plan.request, again=True))
+    assert (before.items, verdicts(plan.out)) == (0, [])
 
 
 def test_a_problem_on_a_node_comes_back_in_words(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,6 +118,15 @@ def test_input_files_of_a_pattern_and_a_folder(tmp_path: Path) -> None:
     assert [Path(file).name for file in input_files(f"{tmp_path}/a*")] == ["a.jsonl"]
     with pytest.raises(GoldenError, match="no file of items"):
         input_files(f"{tmp_path}/z*")
+
+
+def test_columns_within_nested_json_are_read_by_their_paths(plan: Plan, lines: list[str]) -> None:
+    rows = [json.loads(line) for line in lines]
+    nested = [json.dumps({"item_id": row.pop("item_id"), "output": row}) for row in rows]
+    roles = plan.mapping.roles | {"target": "output.target", "source": "output.source"}
+    plan = replace(plan, mapping=replace(plan.mapping, roles=roles))
+    (part,) = Scorer(plan, NOBODY)(table(nested)).to_pylist()
+    assert (part["n_scored"], part["problem"]) == (12, "")
 
 
 @pytest.mark.parametrize(
