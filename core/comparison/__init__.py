@@ -7,7 +7,7 @@
     leaderboard   what came out: JSON, spreadsheet and sentences   Leaderboard Row leaderboard_csv finding
     supervised    the bar: a plain regression on the labels        (imported by name)
     version_finding   the same about the judge in use              version_finding without_p
-    sureness      intervals and abstaining, on unseen items        judge_sureness
+    sureness      intervals and abstaining, on unseen items        calibrated_sureness
     examination   where a judge fails, its biases                  (imported by name)
     curve         scores in points of the human scale              calibration_curve
     recheck       does an exported judge still agree       (imported by name)

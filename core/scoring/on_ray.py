@@ -178,7 +178,7 @@ def _rows(files: Sequence[str]) -> Any:
         if names:
             rows = read(names, **READING)
             found.append(rows.map_batches(as_row, batch_format="pyarrow", batch_size=None, **READING))
-    return found[0].union(*found[1:])
+    return found[0].union(*found[1:]) if len(found) > 1 else found[0]
 
 
 def _named_row(table: Any) -> Any:

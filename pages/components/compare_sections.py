@@ -11,7 +11,7 @@ import streamlit as st
 
 from core import projects
 from core.comparison import CalibrationCurve, Leaderboard, calibration_curve
-from core.comparison.sureness import Sureness, calibrated_sureness, judge_sureness
+from core.comparison.sureness import Sureness, calibrated_sureness
 from core.errors import ConcordError
 from core.project_records import JudgeEntry
 from core.report.figures.comparison import PairCells, curve_figure, kept_figure, significance_figure
@@ -149,8 +149,10 @@ def draw_curve(page: Opened, compared: Compared) -> None:
 
 
 def _draw_sure(page: Opened, compared: Compared, entry: JudgeEntry) -> None:
-    """How sure its verdicts are: whether intervals hold, and the error that is left without the unsure ones."""
+    """How sure a calibrated judge is: whether intervals hold, and the error that is left without the unsure ones."""
     sure = _kept_sureness((compared.key, entry.judge_id), page, compared, entry)
+    if sure is None:
+        return
     held, fifth = sure.words
     st.markdown(f"**{plain(held)}** {plain(fifth)}")
     if sure.kept:
@@ -169,11 +171,9 @@ def _kept_curve(key: Hashable, _page: Opened, _compared: Compared, _entry: Judge
 
 
 @st.cache_resource(max_entries=64, show_spinner="Looking how sure its verdicts are …")
-def _kept_sureness(key: Hashable, _page: Opened, _compared: Compared, _entry: JudgeEntry) -> Sureness:
+def _kept_sureness(key: Hashable, _page: Opened, _compared: Compared, _entry: JudgeEntry) -> Sureness | None:
     made = projects.calibration_behind(_page.store, _page.project.project_id, _entry.judge_id)
-    if made is not None:
-        return replace(calibrated_sureness(_compared.golden, made), name=_entry.judge.name)
-    return judge_sureness(_compared.golden, _compared.aspect, _entry.judge, seed=SEED)
+    return None if made is None else replace(calibrated_sureness(_compared.golden, made), name=_entry.judge.name)
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
