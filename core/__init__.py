@@ -38,19 +38,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from core.api.calibrated import CalibratedRun, ablate, calibrate, estimate
-    from core.api.decisions import choose_threshold, preferences
-    from core.api.examined import examine
     from core.api.fitted import FittedRepEval, fit_repeval
     from core.api.fused import FusedByModel, FusedRun, fuse
     from core.api.loading import load_judge
     from core.api.measures import align, align_all, annotator_test, beside_people, ceiling, compare, plan_labels
     from core.api.project import Project, WrittenReport, open_project, write_report
-    from core.api.system_means import EstimatedMeans, estimate_means
     from core.calibration.ablate import Ablation
     from core.calibration.records import Calibration
     from core.calibration.settings import CalibrationSettings
+    from core.comparison.corrected_means import EstimatedMeans, estimate_means
+    from core.comparison.decisions import Preferences, choose_threshold, preferences
+    from core.comparison.examination import examine
     from core.comparison.monitor import Monitored, MonitorSettings, monitor
-    from core.comparison.preferred import Preferences
     from core.comparison.recheck import RecheckSettings, recheck
     from core.comparison.styles import StylesSettings, styles
     from core.data import load_golden, load_items
@@ -152,14 +151,13 @@ __all__ = [
 
 _NAMES = {
     "core.api.calibrated": "CalibratedRun ablate calibrate estimate",
-    "core.api.decisions": "choose_threshold preferences",
-    "core.comparison.preferred": "Preferences",
-    "core.api.examined": "examine",
+    "core.comparison.decisions": "Preferences choose_threshold preferences",
+    "core.comparison.examination": "examine",
     "core.api.fused": "FusedByModel FusedRun fuse",
     "core.api.loading": "load_judge",
     "core.api.measures": "align align_all annotator_test beside_people ceiling compare plan_labels",
     "core.api.project": "Project WrittenReport open_project write_report",
-    "core.api.system_means": "EstimatedMeans estimate_means",
+    "core.comparison.corrected_means": "EstimatedMeans estimate_means",
     "core.judge_files.judge_reading": "judge_schema",
     "core.calibration.ablate": "Ablation",
     "core.comparison.styles": "StylesSettings styles",

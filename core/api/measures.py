@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 
 from core.calibration.records import Calibration
-from core.comparison.preferred import Preferences
+from core.comparison.decisions import Preferences
 from core.comparison.supervised import plain_regression
 from core.data.known_texts import texts_behind
 from core.data.scale import off_scale

@@ -41,7 +41,7 @@ def threshold(
     as_json: JsonFlag = False,
 ) -> None:
     """Find the score from which on to say yes, and how often that is right."""
-    from core.api.decisions import choose_threshold
+    from core.comparison.decisions import choose_threshold
     from core.stats.threshold import yes_no_words
 
     loaded = golden.load()
@@ -74,7 +74,7 @@ def preferences(
     as_json: JsonFlag = False,
 ) -> None:
     """Rank systems from pairs of texts, by raters and by a judge."""
-    from core.api.decisions import preferences as preferred
+    from core.comparison.decisions import preferences as preferred
     from core.data import load_golden
     from core.stats.preferences import agreement_words, strength_lines
 

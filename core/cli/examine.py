@@ -44,7 +44,7 @@ def examine(
     as_json: JsonFlag = False,
 ) -> None:
     """Find where a judge fails and what it leans on."""
-    from core.api.examined import examine as examined
+    from core.comparison.examination import examine as examined
 
     loaded = golden.load()
     table, _, off = read_table(loaded, verdicts, aspect, golden.values)

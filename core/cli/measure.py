@@ -48,7 +48,7 @@ from core.cli.output import (
 from core.errors import UsageError
 
 if TYPE_CHECKING:
-    from core.api.system_means import EstimatedMeans
+    from core.comparison.corrected_means import EstimatedMeans
     from core.stats import AgreementReport, Ceiling, Comparison
     from core.stats.labels_needed import LabelPlanning
 
@@ -252,11 +252,10 @@ def estimate_means(
         Path | None, typer.Option(help="Ids of items whose labels are no random draw (triage), one a line.")
     ] = None,
     plan: Annotated[int | None, typer.Option(help="Tell what so many labels a system would give.")] = None,
-    seed: SeedOption = 0,
     as_json: JsonFlag = False,
 ) -> None:
     """Estimate the mean of each system from many verdicts and few labels."""
-    from core.api.system_means import estimate_means as estimate
+    from core.comparison.corrected_means import estimate_means as estimate
 
     estimated = estimate(
         golden.load(),
@@ -267,7 +266,6 @@ def estimate_means(
         all_items=all_items,
         picked=() if picked is None else _ids_in(picked),
         planned=plan,
-        seed=seed,
     )
     optimistic = seen_words(estimated) if all_items else []  # what is left out stands in the finding
     tell(estimated.as_json() | seen_counts(estimated), [*_means_words(estimated), *optimistic], as_json)

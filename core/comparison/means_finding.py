@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from core.comparison.judged import REPEATED
 from core.comparison.leaderboard import Finding, in_short
 from core.records import Interval
 from core.stats import ALPHA
@@ -15,6 +14,9 @@ from core.stats.intervals import CONFIDENCE
 from core.stats.mean_records import MeanDifference, MeanEstimate, SystemMean, SystemMeans
 from core.stats.system_means import ALL_LABELLED, LEAST_LABELS, LOPSIDED, SHOWN_AT
 from core.wording import counted, percent
+
+REPEATED = "items whose text stands under another id too (they count as one source)"
+"""Of what was left out: these are joined instead."""
 
 WORTH_AT = 0.005
 """The p of the judge's correlation up to which it is said to be worth labels (as `SHOWN_AT` for systems)."""

@@ -20,8 +20,8 @@ from core.version import VERSION
 
 if TYPE_CHECKING:
     from core.calibration.records import Calibration
+    from core.comparison.decisions import Preferences
     from core.comparison.examination import Examination
-    from core.comparison.preferred import Preferences
     from core.judging.styles import Asking
     from core.project_records import CriteriaEntry, GoldenSummary, Run
     from core.projects.calibration import CalibrationRequest

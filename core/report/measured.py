@@ -23,7 +23,7 @@ from core.comparison import (
     human_ceiling,
     without_p,
 )
-from core.comparison.examination import Examination, examine
+from core.comparison.examination import Examination, examine_judge
 from core.comparison.leaderboard import HumanCeiling
 from core.comparison.supervised import plain_regression
 from core.comparison.sureness import Sureness, calibrated_sureness
@@ -159,7 +159,7 @@ def examined(judged: Judged) -> Examination:
     """Where the judge fails and what it leans on, on items whose labels it has not seen."""
     judge, model = replace(judged.scores, name="the judge"), str(judged.calibration.judge_state.get("spec", ""))
     statistic = judged.calibration.held_out.statistic
-    return examine(judged.golden, judged.aspect, judge, statistic=statistic, model=model)
+    return examine_judge(judged.golden, judged.aspect, judge, statistic=statistic, model=model)
 
 
 @dataclass(frozen=True, slots=True)

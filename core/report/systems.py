@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from core.comparison.judged import MoreVerdicts, judged_items
-from core.comparison.preferred import Preferences, preferred
+from core.comparison.corrected_means import MoreVerdicts, judged_items
+from core.comparison.decisions import Preferences, preferred
 from core.data.verdict_files.scored import ScoredRows
 from core.records import Alignment, Measure
 from core.report.measured import Judged

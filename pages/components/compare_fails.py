@@ -7,7 +7,7 @@ from collections.abc import Hashable
 import pandas as pd
 import streamlit as st
 
-from core.comparison.examination import Examination, examine
+from core.comparison.examination import Examination, examine_judge
 from core.comparison.fails import DIVISIONS
 from core.project_records import JudgeEntry
 from core.records import GoldenSet, Statistic
@@ -57,7 +57,7 @@ def _examined(
     key: Hashable, _golden: GoldenSet, _aspect: str, _entry: JudgeEntry, _statistic: Statistic
 ) -> Examination:
     judge = _entry.judge
-    return examine(_golden, _aspect, judge, statistic=_statistic, model=f"{judge.name} {judge.note}")
+    return examine_judge(_golden, _aspect, judge, statistic=_statistic, model=f"{judge.name} {judge.note}")
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)

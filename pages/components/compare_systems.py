@@ -10,9 +10,9 @@ import pandas as pd
 import streamlit as st
 
 from core import projects
-from core.comparison.judged import Judged, MoreVerdicts, judged_items, next_labels
+from core.comparison.corrected_means import Judged, MoreVerdicts, judged_items, next_labels
+from core.comparison.decisions import Preferences, preferred
 from core.comparison.means_finding import difference_words, estimate_words, is_shown, means_finding, notes_of_systems
-from core.comparison.preferred import Preferences, preferred
 from core.data.verdict_files.scored import ScoredRows
 from core.errors import ConcordError
 from core.project_records import JudgeEntry

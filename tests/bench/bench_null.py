@@ -25,10 +25,10 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from core.comparison import compare_table
-from core.comparison.examination import examine
-from core.comparison.judged import judged_items
+from core.comparison.corrected_means import judged_items
+from core.comparison.decisions import preferred
+from core.comparison.examination import examine_judge
 from core.comparison.means_finding import is_shown, means_finding
-from core.comparison.preferred import preferred
 from core.comparison.supervised import plain_regression
 from core.data.pairs import PREFERENCES, VERSUS
 from core.data.verdict_files.scored import ScoredRows
@@ -100,7 +100,7 @@ def claims_of(golden: GoldenSet, judge: JudgeScores) -> list[str]:
     bar = (
         [] if board.bar is None or board.bar.standing(0) in ("open", "untested", "undefined") else [board.bar.words(0)]
     )
-    return [*bar, *examine(golden, ASPECT, judge).claims]
+    return [*bar, *examine_judge(golden, ASPECT, judge).claims]
 
 
 def drawn_pairs(rng: np.random.Generator, n_sources: int) -> tuple[GoldenSet, JudgeScores]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from core.comparison import compare_table
 from core.comparison.biases import Bias
-from core.comparison.examination import Examination, examine
+from core.comparison.examination import Examination, examine_judge
 from core.data.pairs import PREFERENCES
 from core.records import AspectLabels, FloatArray, GoldenSet, Item, JudgeScores, Measure, Rating, Scale
 from core.stats import LabelledItems, RaterTable, annotator_test
@@ -73,7 +73,7 @@ def examined_length(
     ratings = steps(quality + noise[0] * rng.normal(0, 1, (n_raters, quality.size)))
     scores = quality + planted * length + noise[1] * rng.normal(0, 1, quality.size)
     lengths = np.maximum(np.round(np.exp(3.0 + 0.5 * length)), 1)
-    return examine(golden_of(ratings, n_each, lengths), ASPECT, judge_of(np.clip(3 + scores, 1, 5)))
+    return examine_judge(golden_of(ratings, n_each, lengths), ASPECT, judge_of(np.clip(3 + scores, 1, 5)))
 
 
 def claimed_of_nothing(
@@ -88,7 +88,7 @@ def claimed_of_nothing(
     ratings = steps(quality + noise[0] * rng.normal(0, 1, (n_raters, quality.size)))
     scores = np.clip(np.round(2 * (3 + quality + noise[1] * rng.normal(0, 1, quality.size))) / 2, 1, 5)
     golden = golden_of(ratings, 6, np.maximum(np.round(np.exp(3.0 + 0.5 * length)), 1), FAMILY[:6])
-    found = examine(golden, ASPECT, judge_of(scores), model="openai:gpt-4o")
+    found = examine_judge(golden, ASPECT, judge_of(scores), model="openai:gpt-4o")
     return {
         "length": bias_of(found, "length").shown,
         "length within sources": bias_of(found, "verbosity").shown,
@@ -123,7 +123,7 @@ def has_weak_part(
     noise = 0.7 * np.where(quality > 0.5, planted, 1.0)
     scores = np.clip(np.round((middle + quality + noise * rng.normal(0, 1, quality.size)) / step) * step, 1, 5)
     golden = golden_of(ratings, n_each, systems=FAMILY[:n_each])
-    return bool(examine(golden, ASPECT, judge_of(scores)).worst)
+    return bool(examine_judge(golden, ASPECT, judge_of(scores)).worst)
 
 
 def leans_to_a_place(
@@ -141,7 +141,7 @@ def leans_to_a_place(
     scores = 2.0 + np.sign(better + planted + noise[1] * rng.normal(0, 1, n))
     items = tuple(Item(f"p{k}", "a text", f"d{k // 4}", context="b text") for k in range(n))
     golden = GoldenSet("pairs", "pair", items, {ASPECT: AspectLabels(ASPECT, PREFERENCES, tuple(people.tolist()))})
-    return bias_of(examine(golden, ASPECT, judge_of(scores)), "position").shown
+    return bias_of(examine_judge(golden, ASPECT, judge_of(scores)), "position").shown
 
 
 def favours_its_family(
@@ -154,7 +154,7 @@ def favours_its_family(
     ratings = steps(quality + noise[0] * rng.normal(0, 1, (3, quality.size)))
     scores = np.clip(3 + quality + planted * own + noise[1] * rng.normal(0, 1, quality.size), 1, 5)
     golden = golden_of(ratings, 6, systems=FAMILY[:6])
-    return bias_of(examine(golden, ASPECT, judge_of(scores), model="openai:gpt-4o"), "own family").shown
+    return bias_of(examine_judge(golden, ASPECT, judge_of(scores), model="openai:gpt-4o"), "own family").shown
 
 
 def best_is_above_a_rater(rng: Generator, *, n_judges: int = 10, n_sources: int = 40, planted: float = 1.0) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import core
-from core.comparison.judged import NO_SYSTEM, PICKED, REPEATED, SEEN
+from core.comparison.corrected_means import NO_SYSTEM, PICKED, REPEATED, SEEN
 from core.data.split import text_digest
 from tests.core.cli.conftest import Run, Say, write_rows
 

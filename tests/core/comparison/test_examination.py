@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from core.comparison.biases import family_of
-from core.comparison.examination import Examination, examine
+from core.comparison.examination import Examination, examine_judge
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Rating, Scale, canonical_json
 
 ASPECT = "quality"
@@ -55,7 +55,7 @@ def test_a_system_that_it_cannot_judge_is_the_worst_part():
     drawn = Drawn()
     lost = drawn.system == 2
     noise = drawn.rng.normal(0, 1, lost.size)
-    examination = examine(drawn.golden(), ASPECT, drawn.judge(np.where(lost, noise, drawn.quality + 0.3 * noise)))
+    examination = examine_judge(drawn.golden(), ASPECT, drawn.judge(np.where(lost, noise, drawn.quality + 0.3 * noise)))
     assert [part.name for part in examination.worst] == ["llama-2"]
     worst = examination.worst[0]
     assert worst.interval is not None and worst.interval.low > 0 and worst.p is not None and worst.p < 0.05
@@ -72,7 +72,7 @@ def test_long_texts_that_it_cannot_judge_are_found_by_length():
     drawn = Drawn(1)
     noise = drawn.rng.normal(0, 1, drawn.words.size)
     scores = np.where(drawn.words >= 32, noise, drawn.quality + 0.3 * noise)
-    examination = examine(drawn.golden(), ASPECT, drawn.judge(scores))
+    examination = examine_judge(drawn.golden(), ASPECT, drawn.judge(scores))
     assert any(part.division == "length" and part.name.endswith("44 words") for part in examination.worst)
 
 
@@ -80,13 +80,13 @@ def test_following_length_beyond_people_is_told_and_what_is_left_at_equal_length
     drawn = Drawn(2)
     length = (drawn.words - drawn.words.mean()) / drawn.words.std()
     golden, judge = drawn.golden(), drawn.judge(0.5 * drawn.quality + 0.8 * length)
-    examination = examine(golden, ASPECT, judge)
+    examination = examine_judge(golden, ASPECT, judge)
     found = bias(examination, "length")
     assert found.shown and "favours longer texts" in found.words
     assert found.equal.value > found.plain.value > 0  # length hides what it knows
     assert found.plain.value == pytest.approx(examination.overall.value)
     assert bias(examination, "verbosity").shown
-    same = examine(
+    same = examine_judge(
         drawn.golden(0.6 * drawn.quality + 0.8 * length), ASPECT, drawn.judge(0.6 * drawn.quality + 0.8 * length)
     )
     assert not bias(same, "length").shown  # people like long texts as much
@@ -95,7 +95,7 @@ def test_following_length_beyond_people_is_told_and_what_is_left_at_equal_length
 def test_alignment_at_equal_length_is_the_partial_correlation():
     drawn = Drawn(3)
     golden, judge = drawn.golden(), drawn.judge(drawn.quality + drawn.rng.normal(0, 1, drawn.words.size))
-    found = bias(examine(golden, ASPECT, judge), "length")
+    found = bias(examine_judge(golden, ASPECT, judge), "length")
     labels, words = golden.labels(ASPECT), drawn.words
     a, b, both = (spearmanr(*sides)[0] for sides in ((judge.values, words), (labels, words), (judge.values, labels)))
     assert (found.judge.value, found.people.value) == (pytest.approx(a), pytest.approx(b))
@@ -107,16 +107,16 @@ def test_shorter_is_said_only_where_the_judge_itself_follows_shortness():
     length = (drawn.words - drawn.words.mean()) / drawn.words.std()
     golden = drawn.golden(0.7 * drawn.quality + 0.7 * length)
     noise = drawn.rng.normal(0, 0.3, length.size)
-    numb = bias(examine(golden, ASPECT, drawn.judge(0.7 * drawn.quality + 0.2 * length + noise)), "length")
+    numb = bias(examine_judge(golden, ASPECT, drawn.judge(0.7 * drawn.quality + 0.2 * length + noise)), "length")
     assert numb.shown and numb.difference < 0 < numb.judge.interval.low
     assert "rewards length less" in numb.words and "shorter" not in numb.words
-    short = bias(examine(golden, ASPECT, drawn.judge(0.7 * drawn.quality - 0.7 * length + noise)), "length")
+    short = bias(examine_judge(golden, ASPECT, drawn.judge(0.7 * drawn.quality - 0.7 * length + noise)), "length")
     assert short.shown and short.judge.interval.high < 0 and "favours shorter texts" in short.words
 
 
 def test_parts_by_disagreement_are_shown_and_not_tested():
     drawn = Drawn(12)
-    examination = examine(drawn.golden(), ASPECT, drawn.judge(drawn.quality + drawn.rng.normal(0, 1, 200)))
+    examination = examine_judge(drawn.golden(), ASPECT, drawn.judge(drawn.quality + drawn.rng.normal(0, 1, 200)))
     parts = [part for part in examination.parts if part.division == "disagreement"]
     assert len(parts) > 1 and all(part.error and part.alignment.value for part in parts)
     assert all(part.p is None and not part.worse for part in parts)
@@ -127,12 +127,13 @@ def test_its_own_family_is_favoured_only_beyond_people():
     own = (drawn.system == 0) * 0.9
     noise = drawn.rng.normal(0, 0.5, drawn.words.size)
     favoured = bias(
-        examine(drawn.golden(), ASPECT, drawn.judge(drawn.quality + own + noise), model="openai:gpt-4o"), "own family"
+        examine_judge(drawn.golden(), ASPECT, drawn.judge(drawn.quality + own + noise), model="openai:gpt-4o"),
+        "own family",
     )
     assert favoured.shown and favoured.name == "GPT" and favoured.difference > 0.5
-    harsh = bias(examine(drawn.golden(), ASPECT, drawn.judge(drawn.quality - own + noise, "gpt-4")), "own family")
+    harsh = bias(examine_judge(drawn.golden(), ASPECT, drawn.judge(drawn.quality - own + noise, "gpt-4")), "own family")
     assert not harsh.shown and harsh.words == ""
-    unknown = bias(examine(drawn.golden(), ASPECT, drawn.judge(drawn.quality, "offline")), "own family")
+    unknown = bias(examine_judge(drawn.golden(), ASPECT, drawn.judge(drawn.quality, "offline")), "own family")
     assert unknown.difference is None and "not known" in unknown.reason
 
 
@@ -161,7 +162,7 @@ def test_families_by_name(name, family):
 
 def test_every_p_counts_every_test_and_intervals_are_widened():
     drawn = Drawn(5)
-    examination = examine(drawn.golden(), ASPECT, drawn.judge(drawn.quality + drawn.rng.normal(0, 1, 200)))
+    examination = examine_judge(drawn.golden(), ASPECT, drawn.judge(drawn.quality + drawn.rng.normal(0, 1, 200)))
     tested = [part for part in examination.parts if part.p is not None]
     assert examination.n_tests == len(tested) + sum(own.p is not None for own in examination.biases)
     for part in tested:
@@ -173,18 +174,18 @@ def test_labels_seen_and_scores_missing_take_no_part():
     drawn = Drawn(6)
     scores = drawn.quality.copy()
     scores[:40] = np.nan
-    examination = examine(drawn.golden(), ASPECT, drawn.judge(scores, seen=tuple(range(100, 160))))
+    examination = examine_judge(drawn.golden(), ASPECT, drawn.judge(scores, seen=tuple(range(100, 160))))
     assert examination.n == 100
 
 
 def test_the_distribution_is_that_of_labels_and_scores():
     drawn = Drawn(7)
     golden, judge = drawn.golden(), drawn.judge(drawn.quality)
-    told = examine(golden, ASPECT, judge).distribution
+    told = examine_judge(golden, ASPECT, judge).distribution
     assert told is not None and told.judge is not None and told.parts == ("1", "2", "3", "4", "5")
     assert sum(told.people.shares) == pytest.approx(1) == pytest.approx(sum(told.judge.shares))
     assert told.people.mean == pytest.approx(golden.labels(ASPECT).mean())
-    off = examine(golden, ASPECT, replace(judge, values=judge.values * 10, on_scale=False)).distribution
+    off = examine_judge(golden, ASPECT, replace(judge, values=judge.values * 10, on_scale=False)).distribution
     assert off is not None and off.judge is None and "scale of their own" in off.words
 
 
@@ -212,7 +213,7 @@ def test_bad_input_is_told_and_claims_nothing(broken):
         judge = drawn.judge(np.where(np.arange(200) < 6, drawn.quality, np.nan))
     else:
         judge = drawn.judge(drawn.quality, seen=tuple(range(200)))
-    examination = examine(golden, ASPECT, judge)
+    examination = examine_judge(golden, ASPECT, judge)
     canonical_json(examination.as_json())
     assert examination.claims == () and examination.headline
     expected = {
@@ -235,13 +236,13 @@ def test_a_judge_of_pairs_that_likes_the_second_place_is_told_beside_people():
     labels = rng.integers(0, 2, n).astype(float)
     golden = GoldenSet("pairs", "pair", items, {ASPECT: AspectLabels(ASPECT, Scale(0, 1, 0.5), tuple(labels.tolist()))})
     second = np.where(rng.random(n) < 0.5, 1.0, labels)
-    found = bias(examine(golden, ASPECT, JudgeScores("j", "imported", ASPECT, second)), "position")
+    found = bias(examine_judge(golden, ASPECT, JudgeScores("j", "imported", ASPECT, second)), "position")
     assert 0.1 < found.difference <= second.mean() - 0.5
     assert found.shown and "second" in found.words
-    fair = bias(examine(golden, ASPECT, JudgeScores("j", "imported", ASPECT, labels)), "position")
+    fair = bias(examine_judge(golden, ASPECT, JudgeScores("j", "imported", ASPECT, labels)), "position")
     assert not fair.shown
     longer = np.array([float(len(item.context) > len(item.target)) for item in items])
-    verbose = bias(examine(golden, ASPECT, JudgeScores("j", "imported", ASPECT, longer)), "length")
+    verbose = bias(examine_judge(golden, ASPECT, JudgeScores("j", "imported", ASPECT, longer)), "length")
     assert verbose.shown and verbose.difference > 0.5
 
 
@@ -260,7 +261,7 @@ def asked_both_ways(leaning: float, n_sources: int = 20) -> tuple[GoldenSet, Jud
 def test_position_is_told_by_order_of_pairs_asked_both_ways() -> None:
     golden, judge = asked_both_ways(0.5)
     assert judge.turned is not None
-    place = bias(examine(golden, ASPECT, judge), "position")
+    place = bias(examine_judge(golden, ASPECT, judge), "position")
     # the verdict changes exactly where the taste is weaker than the leaning, and then the first place has it twice
     changed = float((judge.turned != 2.0 * judge.values - judge.turned).mean())
     assert place.flips is not None and place.first is not None and place.flips.interval is not None
@@ -273,7 +274,7 @@ def test_position_is_told_by_order_of_pairs_asked_both_ways() -> None:
 
 def test_a_judge_that_the_place_does_not_move_is_not_blamed() -> None:
     golden, judge = asked_both_ways(0.0)
-    place = bias(examine(golden, ASPECT, judge), "position")
+    place = bias(examine_judge(golden, ASPECT, judge), "position")
     assert place.first is not None and place.flips is not None
     assert (place.first.value, place.flips.value) == (0.5, 0.0)
     assert not place.shown
@@ -281,7 +282,7 @@ def test_a_judge_that_the_place_does_not_move_is_not_blamed() -> None:
 
 def test_a_judge_that_always_takes_the_first_place_is_told() -> None:
     golden, judge = asked_both_ways(99.0)
-    place = bias(examine(golden, ASPECT, judge), "position")
+    place = bias(examine_judge(golden, ASPECT, judge), "position")
     assert place.first is not None and place.flips is not None and place.first.interval is not None
     assert (place.first.value, place.flips.value) == (1.0, 1.0)
     # twenty sources that all say 1: 0.025^(1/20) = 0.832
@@ -291,6 +292,6 @@ def test_a_judge_that_always_takes_the_first_place_is_told() -> None:
 
 def test_too_few_sources_claim_no_place() -> None:
     golden, judge = asked_both_ways(99.0, n_sources=7)
-    place = bias(examine(golden, ASPECT, judge), "position")
+    place = bias(examine_judge(golden, ASPECT, judge), "position")
     assert place.first is not None and place.first.value == 1.0
     assert place.first.interval is None and not place.shown

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from core.comparison.judged import REPEATED, SEEN, UNNAMED, by_need, judged_items
+from core.comparison.corrected_means import REPEATED, SEEN, UNNAMED, by_need, judged_items
 from core.comparison.means_finding import means_finding, notes_of_systems, worth_words
 from core.data.verdict_files.scored import ScoredRows
 from core.records import AspectLabels, GoldenSet, Item, Scale

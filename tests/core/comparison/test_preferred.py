@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from core.comparison.preferred import preferred
+from core.comparison.decisions import preferred
 from core.data.pairs import PREFERENCES
 from core.records import AspectLabels, GoldenSet, Item
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from core.comparison.judged import judged_items
+from core.comparison.corrected_means import judged_items
 from core.comparison.means_finding import means_finding
 from core.data.verdict_files.scored import ScoredRows
 from core.errors import GoldenError

@@ -17,7 +17,7 @@ from core.__main__ import main
 from core.api.measures import ceiling
 from core.calibration.records import Calibration
 from core.calibration.settings import CalibrationSettings
-from core.comparison.preferred import preferred
+from core.comparison.decisions import preferred
 from core.data import load_golden
 from core.errors import GoldenError, JobError, NotFoundError
 from core.projects.calibration import CalibrationRequest
