@@ -76,7 +76,7 @@ def _order(store: Store, request: PassRequest, golden: GoldenSet) -> tuple[int, 
 
     "disagreement" puts those first on which judges (of any scales) or raters disagree most.  "unsure" takes the items
     without a label first, and of these first where a judge is expected to err most.  "widest" takes first the items
-    that shorten the widest interval of a system's mean (`core.comparison.corrected_means.by_need`).  UsageError for an order
+    that shorten the widest interval of a system's mean (`core.comparison.corrected_means`).  UsageError for an order
     that needs judges or labels that are not there.
     """
     if request.order not in ORDERS:
