@@ -23,9 +23,7 @@ from core.stats.conformal import (
     labels_on_points,
     verdict_errors,
 )
-from core.stats.on_scale import MIN_LABELS, IsotonicMap
 from core.stats.selective import KeptShare, LeftOut, kept_shares, left_out
-from core.stats.source_folds import FOLDS, source_folds
 from core.wording import counted, percent
 
 LEVELS_TOLD = 3
