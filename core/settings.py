@@ -17,7 +17,6 @@
 | `CONCORD_MAX_TOKENS` | `512` | longest reply of a judge without a judge file; thinking gets extra room |
 | `CONCORD_REASONING_EFFORT` | the model's | how long a judge thinks: `low`, `medium`, `high`, … |
 | `CONCORD_ENDPOINTS` | `endpoints.yaml` in `CONCORD_HOME` | YAML file with settings and prices per endpoint |
-| `CONCORD_PRICES` | none | JSON file: model → [dollars per million prompt tokens, dollars per million reply tokens] |
 | `CONCORD_MAX_UPLOAD_MB` | `200` | largest golden set file; archives may unpack to 32 MB plus 100 times their size |
 | `CONCORD_MAX_GOLDEN_ITEMS` | `250000` | most items of a golden set, at 5 KB of memory each |
 | `CONCORD_LOG` | `text` | log format of the worker: `text` or `json`; logs hold no keys and no texts |
@@ -65,7 +64,6 @@ class Settings:
     tokens_per_minute: int | None = None
     max_tokens: int | None = None
     reasoning_effort: str = ""
-    prices: Path | None = None
     endpoints: Path | None = None
     max_upload_mb: int = 200
     max_golden_items: int = USUAL_GOLDEN_ITEMS
@@ -84,7 +82,7 @@ class Settings:
         worker = env.get("CONCORD_WORKER") or "auto"
         if worker not in ("auto", "external"):
             raise UsageError(f"CONCORD_WORKER must be 'auto' or 'external', not {worker!r}.")
-        prices, endpoints = env.get("CONCORD_PRICES"), env.get("CONCORD_ENDPOINTS")
+        endpoints = env.get("CONCORD_ENDPOINTS")
         return cls(
             home=home,
             database_url=env.get("CONCORD_DATABASE_URL") or f"sqlite:///{home / 'concord.sqlite'}",
@@ -100,7 +98,6 @@ class Settings:
             tokens_per_minute=_given_number(env, "CONCORD_TOKENS_PER_MINUTE"),
             max_tokens=_given_number(env, "CONCORD_MAX_TOKENS"),
             reasoning_effort=_word(env.get("CONCORD_REASONING_EFFORT") or ""),
-            prices=Path(prices).expanduser() if prices else None,
             endpoints=Path(endpoints).expanduser().absolute() if endpoints else None,
             max_upload_mb=_positive(env, "CONCORD_MAX_UPLOAD_MB", 200),
             max_golden_items=golden_items(env),

@@ -7,18 +7,18 @@ It ends by itself when no run is left to do and the web process that last asked 
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import subprocess
 import sys
 import threading
 import time
-from dataclasses import asdict
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
 from filelock import FileLock, Timeout
+from pydantic import TypeAdapter
 
 from core.errors import JobError
 from core.owner_only import make_private
@@ -126,25 +126,9 @@ def _start(settings: Settings) -> None:
             )
         assert child.stdin is not None
         with child.stdin as pipe:
-            pipe.write(settings_as_json(settings).encode())
+            pipe.write(TypeAdapter(Settings).dump_json(replace(settings, home=settings.home.absolute())))
     except OSError as error:
         raise JobError(f"The worker process cannot be started: {error.strerror}.") from error
     before = (*_Child.earlier, *([_Child.process] if _Child.process is not None else []))
     _Child.earlier = tuple(older for older in before if older.poll() is None)  # held until they end, to be reaped
     _Child.process, _Child.home, _Child.started = child, settings.home, time.monotonic()
-
-
-def settings_as_json(settings: Settings) -> str:
-    """Settings for a child process, the key included: for a pipe, never for a file."""
-    body = asdict(settings) | {"home": str(settings.home.absolute())}
-    files = {"prices": settings.prices, "endpoints": settings.endpoints}
-    return json.dumps(body | {name: str(file.absolute()) if file else None for name, file in files.items()})
-
-
-def settings_from_json(text: str) -> Settings:
-    """Settings that `settings_as_json` wrote."""
-    body = json.loads(text)
-    body |= {name: Path(body[name]) if body[name] else None for name in ("prices", "endpoints")}
-    body |= {name: tuple(body[name]) for name in ("remote_code", "local_models")}
-    body["home"] = Path(body["home"])
-    return Settings(**body)

@@ -22,9 +22,10 @@ from pathlib import Path
 from types import FrameType
 
 from filelock import FileLock, Timeout
+from pydantic import TypeAdapter
 
 from core.errors import ConcordError, JobError
-from core.jobs.launch import lock_file, settings_from_json, watch_file
+from core.jobs.launch import lock_file, watch_file
 from core.jobs.log_lines import log_to_stderr
 from core.jobs.queue import Queue
 from core.memory import collect_seldom
@@ -178,7 +179,7 @@ def _rank_session() -> None:
 
 def main() -> None:
     """Entry of the process that the app starts: settings come as JSON on standard input."""
-    settings = settings_from_json(sys.stdin.read())
+    settings = TypeAdapter(Settings).validate_json(sys.stdin.read())
     if hasattr(os, "nice"):
         os.nice(BEHIND_THE_SCREENS)
     try:

@@ -31,9 +31,8 @@ from core.judging.llm import LLMJudge
 from core.judging.recorded import RecordedJudge
 from core.judging.styles import Asking, Sampling
 from core.providers import newsroom
-from core.providers.base import Provider, ReplyStore
+from core.providers.base import ClosedProvider, Provider, ReplyStore
 from core.providers.cached import with_cache
-from core.providers.closed import ClosedProvider
 from core.providers.endpoints import OPENAI_URL, checked_base_url, endpoint_name, trusted_with_the_key
 from core.providers.installation import Installation
 from core.providers.prices import Price

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
 
+from core.errors import ConsentError
 from core.records import Usage, content_digest
 
 
@@ -184,3 +185,20 @@ class AsyncProvider(Protocol):
     async def complete_async(self, requests: Sequence[Request], *, on_reply: OnReply | None = None) -> list[Reply]:
         """As `Provider.complete`, in the caller's event loop; `on_reply` may run in another thread."""
         ...
+
+
+@dataclass(frozen=True)
+class ClosedProvider:
+    """Stands where an endpoint may not be asked: kept replies are found under its name, and nothing is ever sent."""
+
+    endpoint: str
+    why: ConsentError
+
+    def complete(self, requests: Sequence[Request], *, on_reply: OnReply | None = None) -> list[Reply]:
+        """ConsentError, unless there is nothing to ask."""
+        if requests:
+            raise ConsentError(str(self.why), self.endpoint)
+        return []
+
+    def close(self) -> None:
+        """Nothing to release."""

@@ -2,19 +2,24 @@
 
 Keys and headers of its own belong to one place (scheme, host, port).  A redirect that leads to another is an error:
 what was meant for the one is not sent to the other, neither the key nor the texts.
+
+Whatever a server sends becomes a bounded HTTP response, or an error without foreign words: messages of aiohttp hold the
+headers of the request, the key among them, so none of them goes on from here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import zlib
+from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
 from typing import Any
 
+import aiohttp
 import httpx2
 from openai import AsyncOpenAI, DefaultAioHttpClient
 
 from core.errors import UsageError
 from core.providers.endpoints import place_of
-from core.providers.transport import CODINGS, BoundedTransport
 from core.secret_values import remember
 
 _NO_KEY = "none"
@@ -29,6 +34,120 @@ class RedirectedError(httpx2.TransportError):
     def __init__(self, target: str) -> None:
         super().__init__(f"redirected to {target}")
         self.target = target
+
+
+# ── what a server sends ──────────────────────────────────────────────────────────────────────────────────────
+
+MOST_BYTES = 8 << 20
+"""Bytes of a decompressed body that are read; a completion has some thousands."""
+
+CODINGS = "gzip, deflate"
+"""What a server may compress its body with."""
+
+
+class NotHttpError(httpx2.RemoteProtocolError):
+    """The server sent something that is not HTTP, or HTTP that breaks its rules."""
+
+
+class NotTlsError(httpx2.ConnectError):
+    """The TLS handshake failed."""
+
+
+class TooLargeError(httpx2.TransportError):
+    """The body is longer than `MOST_BYTES`."""
+
+
+class BoundedTransport(httpx2.AsyncBaseTransport):
+    """Pass requests on to `inner`; decompress the body here, where its size can be bounded."""
+
+    def __init__(self, inner: httpx2.AsyncBaseTransport) -> None:
+        self._inner = inner
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        problem: Exception
+        try:
+            response = await self._inner.handle_async_request(request)
+        except Exception as error:
+            problem = in_our_words(error)
+        else:
+            coding = response.headers.pop("content-encoding", "identity").strip().lower()
+            response.headers.pop("content-length", None)
+            body = _Body(response.stream, coding)
+            return httpx2.Response(
+                response.status_code, headers=response.headers, stream=body, extensions=response.extensions
+            )
+        raise problem  # outside of the handler, so that it carries no foreign error along
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+class _Body(httpx2.AsyncByteStream):
+    def __init__(self, stream: object, coding: str) -> None:
+        assert isinstance(stream, httpx2.AsyncByteStream)
+        self._stream, self._coding = stream, coding
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        problem: Exception | None = None
+        try:
+            async for chunk in self._plain():
+                yield chunk
+        except Exception as error:
+            problem = in_our_words(error)
+        if problem is not None:
+            raise problem
+
+    async def _plain(self) -> AsyncIterator[bytes]:
+        if self._coding not in ("identity", "", "gzip", "x-gzip", "deflate"):
+            raise NotHttpError("a content coding that was not asked for")
+        unpack = None if self._coding in ("identity", "") else zlib.decompressobj(wbits=47)  # gzip and zlib alike
+        total, started = 0, False
+        async for raw in self._stream:
+            rest = raw
+            while rest:
+                if unpack is None:
+                    chunk, rest = rest, b""
+                else:
+                    try:
+                        chunk = unpack.decompress(rest, 1 << 16)
+                    except zlib.error:
+                        if started or self._coding != "deflate":
+                            raise
+                        unpack = zlib.decompressobj(wbits=-15)  # some servers leave out the header of zlib
+                        chunk = unpack.decompress(rest, 1 << 16)
+                    started = True
+                    rest = unpack.unconsumed_tail
+                    if unpack.eof and unpack.unused_data and self._coding != "deflate":  # a further member
+                        rest, unpack = unpack.unused_data, zlib.decompressobj(wbits=47)
+                total += len(chunk)
+                if total > MOST_BYTES:
+                    raise TooLargeError(f"a body of more than {MOST_BYTES >> 20} MB")
+                if chunk:
+                    yield chunk
+
+    async def aclose(self) -> None:
+        with suppress(Exception):  # what closing an odd connection says is of no use, and may hold headers
+            await self._stream.aclose()
+
+
+def in_our_words(error: Exception) -> Exception:
+    """An error of the same meaning that holds nothing of the request and of the answer."""
+    if isinstance(error, NotHttpError | NotTlsError | TooLargeError):
+        return error
+    if isinstance(error.__cause__ or error, aiohttp.ClientSSLError):
+        return NotTlsError("the TLS handshake failed")
+    kinds: tuple[type[httpx2.TransportError], ...] = (
+        httpx2.ConnectTimeout,
+        httpx2.ReadTimeout,
+        httpx2.WriteTimeout,
+        httpx2.PoolTimeout,
+    )
+    kinds += (httpx2.TimeoutException, httpx2.ConnectError, httpx2.ProxyError, httpx2.ReadError, httpx2.WriteError)
+    kind = next((kind for kind in kinds if isinstance(error, kind)), NotHttpError)
+    return kind(f"{kind.__name__} of the transport")
+
+
+# ── the client ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class _Client(DefaultAioHttpClient):

@@ -120,7 +120,7 @@ def filled(text: str, values: Mapping[str, str]) -> str:
 
 
 def read_endpoint_file(path: Path) -> EndpointFile:
-    """The checked file.  UsageError says line and key, what is allowed and, where it can be no secret, what came."""
+    """The checked file.  UsageError names the key, what is allowed and, where it can be no secret, what came."""
     try:
         stamp = path.stat()
     except OSError as error:
@@ -132,38 +132,40 @@ def read_endpoint_file(path: Path) -> EndpointFile:
 def _read(path: Path, _changed_ns: int, size: int) -> EndpointFile:
     if size > MOST_BYTES:
         raise UsageError(f"{path} has {size:,} bytes; an endpoint file has {MOST_BYTES:,} at most.")
-    lines: dict[tuple[str | int, ...], int] = {}
     try:
-        node = yaml.compose(path.read_text("utf-8"), Loader=_Loader)
-        value = {} if node is None else _plain(node, (), lines)
-    except (yaml.YAMLError, RecursionError, UnicodeDecodeError) as error:
-        mark = getattr(error, "problem_mark", None)
+        value = yaml.load(path.read_text("utf-8"), Loader=_Loader) or {}  # noqa: S506 - a SafeLoader
+        text = json.dumps(value, default=str)
+    except (yaml.YAMLError, RecursionError, UnicodeDecodeError, TypeError) as error:
+        mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
         where = f", line {mark.line + 1}" if mark else ""
-        raise UsageError(f"{path}{where}: is no YAML that is read here: {_problem(error)}.") from None
+        words = str(problem or "it cannot be parsed").split("'")[0].strip()  # what is quoted might be a secret
+        raise UsageError(f"{path}{where}: is no YAML that is read here: {words}.") from None
     try:
-        checked = EndpointFile.model_validate_json(json.dumps(value, default=str))
+        checked = EndpointFile.model_validate_json(text)
     except ValidationError as error:
-        raise UsageError(f"{path}{_first_fault(error, lines)}") from None
+        raise UsageError(f"{path}: {_first_fault(error)}") from None
     if len(checked.endpoints) < len(value.get("endpoints", {})):
         raise UsageError(f"{path}: endpoints: two of the base URLs are one in other spellings.")
     return checked
 
 
-def _problem(error: Exception) -> str:
-    """Without the text around it, which might hold a secret."""
-    if not isinstance(error, yaml.MarkedYAMLError):
-        return "it is nested too deeply" if isinstance(error, RecursionError) else "it holds what is no text"
-    return str(error.problem or error.context or "it cannot be parsed").split("'")[0].strip()
+class _Loader(yaml.SafeLoader):
+    """Refuses a key that stands twice, of which the last would count."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        names = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+        if len(set(names)) < len(names):
+            raise yaml.constructor.ConstructorError(None, None, "a key stands there twice", node.start_mark)
+        return super().construct_mapping(node, deep)
 
 
-def _first_fault(error: ValidationError, lines: Mapping[tuple[str | int, ...], int]) -> str:
-    """``", line 7: endpoints: https://…: timeout: Input should be greater than 0; -3 came."``"""
+def _first_fault(error: ValidationError) -> str:
+    """``"endpoints: https://…: timeout: Input should be greater than 0; -3 came."``"""
     faults = sorted(error.errors(include_url=False), key=lambda fault: fault["loc"][-1:] != ("[key]",))
-    fault = faults[0]
-    of_key = fault["loc"][-1] == "[key]" if fault["loc"] else False
-    place = fault["loc"][:-1] if of_key else fault["loc"]
-    known = [place[:n] for n in range(len(place), 0, -1) if place[:n] in lines]
-    line = f", line {lines[known[0]]}" if known else ""
+    fault, place = faults[0], faults[0]["loc"]
+    of_key = place[-1:] == ("[key]",)
+    if of_key:  # the key may hold a secret
+        place = place[:-2]
     words = fault["msg"].removeprefix("Value error, ").removesuffix(".")
     if fault["type"] == "extra_forbidden":
         fields = Entry if len(place) == 3 else EndpointFile
@@ -171,40 +173,7 @@ def _first_fault(error: ValidationError, lines: Mapping[tuple[str | int, ...], i
         words = f"is not known here; known are {', '.join(names)}"
     elif fault["type"] == "string_pattern_mismatch" and place[-1] == "key":
         words = "must be the name of an environment variable in capitals (MY_KEY), never the key itself"
-    named = ": ".join(str(part) for part in (place[:-1] if of_key else place))
     came = fault["input"]
     shown = isinstance(came, int | float | None) or (place and place[-1] in _SHOWN | _PRICES and isinstance(came, str))
-    return f"{line}: {named or 'the file'}: {words}{f'; {str(came)[:40]!r} came' if shown and not of_key else ''}."
-
-
-class _Loader(yaml.SafeLoader):
-    """Safe, without dates (a version of an API looks like one) and without aliases."""
-
-    yaml_implicit_resolvers = {  # noqa: RUF012 - PyYAML's own class attribute
-        first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
-
-    def compose_node(self, parent: Any, index: Any) -> Any:
-        if self.check_event(yaml.AliasEvent):
-            mark = self.get_event().start_mark  # type: ignore[no-untyped-call]
-            raise yaml.composer.ComposerError(None, None, "aliases are not read here", mark)
-        return super().compose_node(parent, index)
-
-
-def _plain(node: yaml.Node, place: tuple[str | int, ...], lines: dict[tuple[str | int, ...], int]) -> Any:
-    """The value of a node; `lines` is filled with the line of every key.  YAMLError for a key that stands twice."""
-    lines.setdefault(place, node.start_mark.line + 1)
-    if isinstance(node, yaml.SequenceNode):
-        return [_plain(part, (*place, k), lines) for k, part in enumerate(node.value)]
-    if not isinstance(node, yaml.MappingNode):
-        return _Loader("").construct_object(node)
-    value: dict[str, Any] = {}
-    for key, part in node.value:
-        name = str(key.value) if isinstance(key, yaml.ScalarNode) else ""
-        if not name or name in value:
-            problem = "a key stands there twice" if name else "a key must be a word"
-            raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
-        lines[*place, name] = key.start_mark.line + 1
-        value[name] = _plain(part, (*place, name), lines)
-    return value
+    named = ": ".join(map(str, place)) or "the file"
+    return f"{named}: {words}{f'; {str(came)[:40]!r} came' if shown and not of_key else ''}."

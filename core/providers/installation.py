@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from core.errors import AuthError, UsageError
 from core.providers.endpoints import OPENAI_URL, place_of, trusted_with_the_key
 from core.providers.pace import Limits
-from core.providers.prices import Price, list_price, load_prices
+from core.providers.prices import Price, list_price
 from core.secret_values import remember
 from core.settings import Settings, variable
 
@@ -100,11 +100,9 @@ class Installation:
     def price(self, base_url: str, model: str) -> Price | None:
         """What `model` costs at `base_url`; None where nobody says."""
         named = self.entry(base_url)
-        tables: list[Mapping[str, Price]] = [named[1].prices] if named else []
-        tables += [self.file.prices] if self.file else []
-        tables.append(load_prices(self.settings.prices))
-        given = next((table[model] for table in tables if model in table), None)
-        return given or list_price(base_url, model)
+        own = (named[1].prices if named else {}).get(model)
+        anywhere = (self.file.prices if self.file else {}).get(model)
+        return own or anywhere or list_price(base_url, model)
 
     def _values(self, names: list[str], base_url: str) -> dict[str, str]:
         """The values of environment variables, each a line of plain ASCII."""

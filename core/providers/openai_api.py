@@ -23,7 +23,7 @@ import openai
 from openai import AsyncOpenAI
 
 from core.providers.base import Completion, Failure, OnReply, Reply, Request
-from core.providers.client import client_of
+from core.providers.client import TooLargeError, client_of
 from core.providers.endpoints import endpoint_name, place_of
 from core.providers.loop_thread import LoopThread
 from core.providers.openai_errors import (
@@ -38,7 +38,6 @@ from core.providers.openai_errors import (
 )
 from core.providers.pace import FIRST_WAIT, Limits, Pace, wait_asked_for
 from core.providers.prices import Price
-from core.providers.transport import TooLargeError
 from core.providers.wire import (
     ROOM_TO_THINK,
     Capabilities,

@@ -19,9 +19,8 @@ from core.errors import (
     RateLimitError,
 )
 from core.providers.base import Request
-from core.providers.client import RedirectedError
+from core.providers.client import NotHttpError, NotTlsError, RedirectedError, in_our_words
 from core.providers.pace import wait_asked_for
-from core.providers.transport import NotHttpError, NotTlsError, in_our_words
 from core.providers.wire import NotACompletionError
 from core.secret_values import hide
 

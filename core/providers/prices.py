@@ -1,12 +1,11 @@
-"""What tokens cost, in US dollars: the list prices that ship with Concord, and the user's own file of them.
+"""What tokens cost, in US dollars: the list prices that ship with Concord.
 
 A price belongs to a model at an endpoint: the same model behind another URL has another price, or none that is known.
-Prices of `CONCORD_PRICES` say no endpoint and hold everywhere; those of the endpoint file go before both.
+Prices of the endpoint file go first.
 """
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Mapping
@@ -14,8 +13,6 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
-
-from core.errors import UsageError
 
 PER_MILLION = 1_000_000
 _SNAPSHOT = re.compile(r"-(?:\d{8}|\d{4}-\d\d-\d\d)")
@@ -63,34 +60,3 @@ def _shipped() -> Mapping[str, Mapping[str, Price]]:
         prices = shipped.setdefault(part["url"], {})
         prices |= {model: Price(**price) for model, price in part["models"].items()}
     return shipped
-
-
-def load_prices(path: Path | None) -> Mapping[str, Price]:
-    """Model → `Price` from the file that `CONCORD_PRICES` names; empty when none is set.
-
-    UsageError when the file cannot be read or an entry is not two non-negative numbers.
-    """
-    if path is None:
-        return {}
-    try:
-        table = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise UsageError(f"CONCORD_PRICES: {path} cannot be read as JSON: {error}") from error
-    if not isinstance(table, dict):
-        raise UsageError(f"CONCORD_PRICES: {path} must hold one JSON object, model → [prompt, completion].")
-    return {model: _price(path, model, entry) for model, entry in table.items()}
-
-
-def _price(path: Path, model: str, entry: object) -> Price:
-    match entry:
-        case [int() | float() as prompt, int() | float() as completion] if not isinstance(prompt, bool) and not (
-            isinstance(completion, bool)
-        ):
-            try:
-                return Price(float(prompt), float(completion))
-            except (ValueError, OverflowError):
-                pass
-    raise UsageError(
-        f"CONCORD_PRICES: {path}, model {model!r}: expected [prompt, completion] in dollars per million tokens, "
-        f"two numbers of at least 0, not {str(entry)[:80]!r}."
-    )

@@ -17,9 +17,9 @@ import pytest
 
 from core.errors import ProviderError
 from core.providers.base import Completion, Failure, Message, Request
+from core.providers.client import MOST_BYTES
 from core.providers.openai_api import OpenAIProvider
 from core.providers.pace import Limits
-from core.providers.transport import MOST_BYTES
 
 KEY, GATEWAY = "canary-key-4f1d9a", "canary-gateway-77b2"
 OK = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"

@@ -186,9 +186,8 @@ def test_the_budget_leaves_out_whole_styles_and_names_them(golden):
 
 def test_estimates_grow_with_samples_and_price(tmp_path, golden):
     """Three samples ask for three times the tokens and the money of one."""
-    prices = tmp_path / "prices.json"
-    prices.write_text('{"m": [1.0, 2.0]}')
-    settings = Settings(home=tmp_path, prices=prices)
+    (tmp_path / "endpoints.yaml").write_text("prices: {m: {prompt: 1, completion: 2}}")
+    settings = Settings(home=tmp_path)
     spec = "openai:m@http://127.0.0.1:9/v1"
     style, three = BARE, replace(BARE, samples=3, temperature=1.0)
     with closing(language_model(spec, settings)) as model:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from pydantic import TypeAdapter
 
 from core.errors import JobError
 from core.jobs import launch
@@ -86,14 +87,16 @@ def test_settings_reach_the_worker_whole(tmp_path: Path) -> None:
         capability="gpu",
         ray="auto",
         concurrency=7,
-        prices=tmp_path / "p.json",
+        endpoints=tmp_path / "e.yaml",
+        local_models=("a/b", "c/d"),
+        roles={"ann@example.org": "annotator"},
         max_upload_mb=9,
         max_golden_items=8,
         demo=True,
         openai_api_key="sk-secret",
         openai_base_url="http://127.0.0.1/v1",
     )
-    assert launch.settings_from_json(launch.settings_as_json(settings)) == settings
+    assert TypeAdapter(Settings).validate_json(TypeAdapter(Settings).dump_json(settings)) == settings
 
 
 def test_an_external_worker_is_not_started(tmp_path: Path) -> None:

@@ -93,12 +93,11 @@ def test_a_secret_in_a_spec_is_refused_and_not_shown(spec: str) -> None:
 
 
 def test_a_price_makes_estimates_tell_the_cost(tmp_path: Path) -> None:
-    prices = tmp_path / "prices.json"
-    prices.write_text('{"m": [1000000, 0]}', encoding="utf-8")
+    (tmp_path / "endpoints.yaml").write_text("prices: {m: {prompt: 1000000, completion: 0}}", encoding="utf-8")
     task, items = Task("a", "single", Scale(1, 5)), [Item("i", "Text.")]
-    estimate = make_judge("openai:m@http://h/v1", Settings(prices=prices)).estimate(task, items, 10)
+    estimate = make_judge("openai:m@http://h/v1", Settings(home=tmp_path)).estimate(task, items, 10)
     assert estimate.cost == estimate.prompt_tokens  # one dollar a token
-    assert make_judge("openai:n@http://h/v1", Settings(prices=prices)).estimate(task, items, 10).cost is None
+    assert make_judge("openai:n@http://h/v1", Settings(home=tmp_path)).estimate(task, items, 10).cost is None
 
 
 @pytest.mark.parametrize("state", [{}, {"spec": 3}, {"spec": "scripted", "sampling": {"unheard": 1}}])

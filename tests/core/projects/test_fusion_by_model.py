@@ -350,9 +350,9 @@ def test_what_is_refused(store: Store, settings: Settings, request_: FusionReque
 def test_the_cost_is_counted_and_a_second_run_sends_nothing(
     store: Store, settings: Settings, request_: FusionRequest, server: RunningServer, tmp_path: Path, drive: Drive
 ) -> None:
-    prices = tmp_path / "prices.json"
-    prices.write_text(json.dumps({"fake-judge": [2.0, 10.0]}), "utf-8")
-    settings = replace(settings, prices=prices)
+    prices = tmp_path / "prices.yaml"
+    prices.write_text("prices: {fake-judge: {prompt: 2, completion: 10}}", "utf-8")
+    settings = replace(settings, endpoints=prices)
     request = replace(request_, judge_spec=f"openai:fake-judge@{server.base_url}", n_items=N)
     estimate = projects.estimate_fusion(store, settings, request)
     assert (estimate.calls, estimate.n_items) == (N, N)

@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 import yaml
 
-from core.errors import UsageError
 from core.providers import prices
 from core.providers.base import Failure, Request
 from core.providers.cached import CachedProvider
-from core.providers.prices import Price, list_price, load_prices
+from core.providers.prices import Price, list_price
 from core.providers.wire import read_completions
 from core.records import Usage
 from core.store.store import Store
@@ -95,21 +94,3 @@ def test_a_sum_with_an_unknown_price_is_unknown() -> None:
     assert (unknown + known + known).cost is None
     assert (nothing + known).cost == 0.5
     assert (Usage() + nothing).cost is None
-
-
-@pytest.mark.parametrize(
-    "entry", [[1], [1, 2, 3], ["1", "2"], [-1, 2], [1, float("nan")], [True, 2], {}, None, [1e400, 1], "a" * 5000]
-)
-def test_nonsense_in_the_price_file_is_told_with_the_model(tmp_path: Path, entry: object) -> None:
-    file = tmp_path / "prices.json"
-    file.write_text(json.dumps({"fine": [1, 2], "my-model": entry}), encoding="utf-8")
-    with pytest.raises(UsageError, match="my-model") as caught:
-        load_prices(file)
-    assert len(str(caught.value)) < 500 + len(str(file))
-
-
-@pytest.mark.parametrize("text", ["", "[", "[" * 100_000, "[1, 2]", "\x00"])
-def test_a_price_file_that_is_no_table_is_told(tmp_path: Path, text: str) -> None:
-    (tmp_path / "prices.json").write_text(text, encoding="utf-8")
-    with pytest.raises(UsageError, match="CONCORD_PRICES"):
-        load_prices(tmp_path / "prices.json")

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import httpx2
 import openai
 import pytest
 
-from core.errors import UsageError
 from core.providers.base import Completion, Failure, Message, Request
 from core.providers.openai_errors import as_provider_error
-from core.providers.prices import Price, load_prices
 from core.providers.wire import NotACompletionError, read_completions
 from core.records import Usage
 
@@ -72,21 +69,3 @@ def test_the_servers_own_words_are_told_unless_they_repeat_the_prompt() -> None:
     echoed = _refused("Invalid input: 'Rate this confidential letter of the board'", prompt)
     assert "confidential" not in echoed
     assert "refused the request (400)" in echoed
-
-
-def test_prices_are_dollars_per_million(tmp_path: Path) -> None:
-    path = tmp_path / "prices.json"
-    path.write_text('{"m": [2, 8.5]}', encoding="utf-8")
-    assert load_prices(path) == {"m": Price(2.0, 8.5)}
-    assert load_prices(path)["m"].cost(1_000_000, 2_000_000) == 2 + 17
-    assert load_prices(None) == {}
-
-
-@pytest.mark.parametrize(
-    "text", ["{", "[]", '{"m": 2}', '{"m": [1]}', '{"m": [1, -1]}', '{"m": ["1", 2]}', '{"m": [NaN, 1]}']
-)
-def test_a_bad_price_file_is_named(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "prices.json"
-    path.write_text(text, encoding="utf-8")
-    with pytest.raises(UsageError, match=r"CONCORD_PRICES.*prices\.json"):
-        load_prices(path)
