@@ -7,15 +7,12 @@ It ends by itself when no run is left to do and the web process that last asked 
 
 from __future__ import annotations
 
-import logging
 import os
 import subprocess
 import sys
-import threading
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar
 
 from filelock import FileLock, Timeout
 from pydantic import TypeAdapter
@@ -24,7 +21,6 @@ from core.errors import JobError
 from core.owner_only import make_private
 from core.settings import Settings
 
-log = logging.getLogger("concord.jobs")
 _STARTING_SECONDS = 20.0
 _KEPT_LOG_BYTES = 2_000_000
 _CODE = "import sys; sys.path.insert(0, sys.argv[1]); from core.jobs.worker import main; main()"
@@ -47,22 +43,16 @@ class _Child:
     earlier: tuple[subprocess.Popen[bytes], ...] = ()
     home: Path | None = None
     started: float = 0.0
-    waiting: ClassVar[dict[Path, threading.Timer]] = {}
 
 
-def ensure_worker(settings: Settings, *, after: float = 0.0) -> None:
+def ensure_worker(settings: Settings) -> None:
     """Start a worker unless one lives, or `settings.worker` says that workers run elsewhere.
 
-    The first call of this process for a home may put it off by `after` seconds, so that its imports do not compete
-    with a page that is being drawn; calls meanwhile that give no `after` start it at once.  Cheap enough (well under a
-    millisecond) to call at every opening of a screen.  JobError when it cannot start; put off, that is logged, and
-    the next call meets it.
+    Cheap enough (well under a millisecond) to call at every opening of a screen.  JobError when it cannot start.
     """
     if settings.worker != "auto":
         return
     _say_who_watches(settings)
-    if after and _put_off(settings, after):
-        return
     if _just_started(settings):
         return
     try:
@@ -71,24 +61,6 @@ def ensure_worker(settings: Settings, *, after: float = 0.0) -> None:
     except Timeout:  # a worker lives
         return
     _start(settings)
-
-
-def _put_off(settings: Settings, seconds: float) -> bool:
-    """Whether the start of this home's worker waits: the timer is set by the first call, and then rings once."""
-    waiting = _Child.waiting.get(settings.home)
-    if waiting is None:
-        waiting = threading.Timer(seconds, _start_quietly, (settings,))
-        waiting.daemon = True
-        _Child.waiting[settings.home] = waiting
-        waiting.start()
-    return waiting.is_alive()
-
-
-def _start_quietly(settings: Settings) -> None:
-    try:
-        ensure_worker(settings)
-    except JobError as error:
-        log.warning("%s", error)
 
 
 def _say_who_watches(settings: Settings) -> None:

@@ -63,11 +63,6 @@ class Installation:
         of_environment = place_of(base_url) == place_of(self.settings.openai_base_url or OPENAI_URL)
         return usual if of_environment else ""
 
-    def has_secrets(self, base_url: str) -> bool:
-        """Whether there is a key for `base_url`, or a header of its own."""
-        named = self.entry(base_url)
-        return bool(self.key_name(base_url) or (named and named[1].headers))
-
     def key(self, base_url: str) -> str | None:
         """The key for `base_url`.  AuthError where its variable is not set."""
         name = self.key_name(base_url)

@@ -33,8 +33,6 @@ ICON = Path(__file__).with_name("icon.svg")
 """Of every page; a Material icon here would have each browser ask fonts.gstatic.com for it."""
 
 _P_VALUE = re.compile(r"\bp ([<=]) ")
-WORKER_AFTER = 3.0
-"""Seconds that a worker leaves the machine to the first page of this process; a run that is started waits for none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +108,7 @@ def open_page(screen: Screen, *, intro: str = "") -> Opened:
     account = people.let_in()
     try:
         kept = start_up()
-        projects.ensure_worker(kept.settings, after=WORKER_AFTER)  # cheap where one lives
+        projects.ensure_worker(kept.settings)  # cheap where one lives
         store = kept.store.acting(people.actor_of(account, kept.settings))
         offered = projects.list_projects(store)
     except ConcordError as error:

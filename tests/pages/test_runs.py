@@ -46,7 +46,7 @@ def test_no_worker_alive_is_told_and_an_external_one_named_as_such(
     assert "no worker is alive" in texts(screen)
     assert "python -m core worker" in texts(screen)
     monkeypatch.setenv("CONCORD_WORKER", "auto")
-    monkeypatch.setattr(projects, "ensure_worker", lambda settings, after=0.0: None)
+    monkeypatch.setattr(projects, "ensure_worker", lambda settings: None)
     st.cache_resource.clear()
     assert "One is being started" in texts(open_screen(SCREEN))
 

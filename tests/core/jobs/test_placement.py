@@ -130,24 +130,6 @@ def test_the_command_line_overrides_the_setting(tmp_home: Settings, repository: 
     assert "--capability must be one of cuda, mps, gpu, cpu, not 'tpu'" in done.stderr
 
 
-def test_torch_is_asked_only_where_there_is_a_sign_of_a_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    import torch
-
-    sign = tmp_path / "nvidia0"
-    monkeypatch.setattr(model.sys, "platform", "linux")
-    monkeypatch.setattr(model, "SIGNS", (str(sign),))
-    monkeypatch.setattr(model, "TOOLS", ())
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    assert model.find_capability() == "cpu"
-    sign.touch()
-    assert model.find_capability() == "cuda"
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
-    assert model.find_capability() == "cpu"
-    monkeypatch.setitem(sys.modules, "torch", None)  # as if it were not installed
-    assert model.find_capability() == "cpu"
-
-
 def test_a_machine_without_a_gpu_finds_out_without_torch(repository: Path) -> None:
     code = (
         "import sys; from core.repeval import model; model.SIGNS = model.TOOLS = (); "
@@ -210,19 +192,3 @@ def test_a_killed_gpu_workers_runs_go_on_elsewhere_after_the_patience(toys: Any,
     assert toys.get(waiting).started_at > silent_since + timedelta(seconds=patience)
     for run_id in (begun, waiting):
         assert toys.times_done(run_id) == dict.fromkeys(range(4), 1)
-
-
-@ON_SQLITE
-@pytest.mark.slow
-def test_a_gpu_worker_that_comes_up_gets_the_runs_that_nobody_began(toys: Any, until: Callable[..., None]) -> None:
-    """A worker holds one model at a time: the second run waits, and a GPU comes up meanwhile."""
-    toys.start_worker("plain")
-    until(lambda: alive(toys, "plain"))
-    first = toys.add_run(steps=1, wants="gpu", until="the gpu is up")
-    until(lambda: toys.get(first).status == "running")
-    second = toys.add_run(steps=1, wants="gpu")
-    toys.start_worker("fast", "gpu")
-    until(lambda: alive(toys, "fast"))
-    toys.let_go("the gpu is up")  # however long its worker took to come up, the other was busy until then
-    assert toys.wait_for(second, "done").worker_id == "fast"
-    assert toys.wait_for(first, "done").worker_id == "plain"

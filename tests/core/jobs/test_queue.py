@@ -39,16 +39,6 @@ def test_a_run_runs_to_its_end(toys: Any) -> None:
 
 
 @pytest.mark.slow
-def test_progress_grows_within_a_step(toys: Any, until: Callable[..., None]) -> None:
-    run_id = toys.add_run(steps=1, seconds=0, paced=True)
-    toys.start_worker()
-    for part in range(10):
-        toys.let_go(f"part {part}")
-        until(lambda done=part + 1: toys.get(run_id).calls == done)
-    assert toys.wait_for(run_id, "done").calls_expected == 10
-
-
-@pytest.mark.slow
 def test_killed_at_random_moments_the_run_ends_as_if_undisturbed(toys: Any, until: Callable[..., None]) -> None:
     """No step that was kept is worked on again, every kill repeats at most the step it hit, and nothing that is shown
     runs backwards."""
@@ -148,20 +138,6 @@ def test_a_project_with_its_share_at_work_waits_and_says_so(toys: Any, until: Ca
     queues[1].tick()
     until(lambda: queues[1].idle)
     assert runs.get(mine[2]).worker_id == "w"
-
-
-def test_a_run_says_no_longer_that_it_is_held_back_once_it_is_not(toys: Any) -> None:
-    """The worker is full: the run waits for a worker now, no more for its project."""
-    busy, held = toys.add_run(), toys.add_run()
-    toys.store.workers.enter("elsewhere", "there", 1)
-    toys.store.runs.claim(busy, 1, "elsewhere")
-    queue = Queue(toys.store, "w", lambda run, progress: "done", per_project=1)
-    queue.tick()
-    assert toys.get(held).message.startswith("waiting for its turn")
-    toys.store.runs.finish(busy, 1, "done")
-    queue._active.update({str(k): "any" for k in range(4)})
-    queue.tick()
-    assert (toys.get(held).status, toys.get(held).message) == ("queued", "waiting for a worker")
 
 
 @pytest.mark.slow
@@ -275,17 +251,6 @@ def test_a_worker_that_is_told_to_stop_hands_its_runs_on(toys: Any, until: Calla
     toys.start_worker("second")
     assert toys.wait_for(run_id, "done").worker_id == "second"
     assert toys.result(run_id) == total(4)
-
-
-@pytest.mark.slow
-def test_runs_run_side_by_side(toys: Any) -> None:
-    runs = [toys.add_run(steps=2, until="go") for _ in range(3)]
-    toys.start_worker()
-    for run_id in runs:
-        toys.wait_for(run_id, "running")
-    toys.let_go()
-    for run_id in runs:
-        toys.wait_for(run_id, "done")
 
 
 def test_the_worker_is_quiet_and_listens_on_nothing(toys: Any) -> None:

@@ -15,10 +15,9 @@ from hypothesis import strategies as st
 
 from core.errors import AuthError, EndpointDownError
 from core.providers.base import Completion, Failure, Message, Reply, Request, TokenLogprobs
-from core.providers.cached import CachedProvider, reply_from_json, reply_to_json
+from core.providers.cached import CachedProvider
 from core.providers.prices import Price
-from core.providers.scripted import reply_to
-from core.providers.wire import FEWER_LOGPROBS, MOST_AT_ONCE, Capabilities, read_completions, request_body
+from core.providers.wire import FEWER_LOGPROBS, Capabilities, read_completions, request_body
 from core.records import Usage
 from tests.core.providers.conftest import Make
 from tests.fake_openai import RunningServer
@@ -45,19 +44,6 @@ def test_samples_of_a_prompt_go_in_one_request(make: Make, server: RunningServer
     assert len(texts(replies)) == 30
     assert len(set(texts(replies[:5]))) > 1, "samples differ"
     assert provider.capabilities("m").proven == {"n"}
-
-
-def test_samples_of_two_prompts_in_turns_are_told_apart(make: Make, server: RunningServer) -> None:
-    both = [request for pair in zip(samples(4), samples(4, "Another prompt."), strict=True) for request in pair]
-    replies = texts(make().complete(both))
-    assert server.fake.requests == 2
-    assert replies == [reply_to(request).text for request in both]
-
-
-def test_many_samples_go_in_requests_of_a_bounded_size(make: Make, server: RunningServer) -> None:
-    replies = make().complete(samples(2 * MOST_AT_ONCE + 1))
-    assert len(texts(replies)) == 2 * MOST_AT_ONCE + 1
-    assert sorted(body.get("n", 1) for body in server.fake.bodies) == [1, MOST_AT_ONCE, MOST_AT_ONCE]
 
 
 EXTRAS: dict[str, dict[str, Any]] = {
@@ -147,24 +133,6 @@ def test_logprobs_come_with_the_reply_and_through_the_cache(make: Make, memory: 
     assert live.logprobs == kept.logprobs
     assert "".join(place.token for place in live.logprobs) == live.text
     assert math.fsum(math.exp(logprob) for _, logprob in live.logprobs[0].top) == pytest.approx(1.0)
-
-
-def test_fewer_logprobs_are_asked_for_before_none(make: Make, server: RunningServer) -> None:
-    server.fake.most_logprobs = FEWER_LOGPROBS
-    provider = make()
-    replies = provider.complete([r for n in range(3) for r in samples(1, NUMBER.format(n), logprobs=20)])
-    assert all(isinstance(reply, Completion) for reply in replies)
-    assert provider.capabilities("m").most_logprobs == FEWER_LOGPROBS
-    assert all(isinstance(reply, Completion) and reply.logprobs for reply in replies)
-
-
-def test_one_extra_that_chokes_the_server_does_not_take_the_others_along(make: Make, server: RunningServer) -> None:
-    server.fake.choke = frozenset({"n"})
-    provider = make()
-    replies = provider.complete([r for n in range(4) for r in samples(3, NUMBER.format(n), logprobs=20)])
-    assert len(texts(replies)) == 12
-    assert provider.capabilities("m").refused == {"n"}
-    assert all(reply.logprobs for reply in replies if isinstance(reply, Completion))
 
 
 def test_a_system_message_goes_before_the_question_where_the_role_is_refused(make: Make, server: RunningServer) -> None:
@@ -291,19 +259,3 @@ def test_logprobs_of_odd_shapes(logprobs: object, read: tuple[TokenLogprobs, ...
     (reply,) = read_completions(_with_logprobs(logprobs), None)
     assert isinstance(reply, Completion)
     assert reply.logprobs == read
-
-
-def test_replies_stored_before_there_were_logprobs_are_still_read() -> None:
-    old = json.dumps({"text": "Score: 4", "finish": "stop", "usage": {"requests": 1, "prompt_tokens": 3}})
-    assert reply_from_json(old) == Completion("Score: 4", "stop", Usage(requests=1, prompt_tokens=3))
-    assert "logprobs" not in reply_to_json(reply_from_json(old))
-
-
-def test_keys_from_before_there_were_logprobs_stay() -> None:
-    request = Request("m", (Message("user", "Prompt"),), 0.5, 64, 0.9, 7, 2, SCHEMA)
-    # sha-256 of the canonical JSON of the nine parts, as version 0.1 wrote it
-    assert request.key("e") == KEY_OF_OLD
-    assert Request("m", request.messages, 0.5, 64, 0.9, 7, 2, SCHEMA, logprobs=20).key("e") != request.key("e")
-
-
-KEY_OF_OLD = "reply:1ad343ea3e2244b5ea3964e6ad13fbd580187aba1f558add219c7af6a2042088"

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from core.errors import JudgeError
-from core.providers.one_pass import NextTokens, NumberTokens, number_tokens, together, weigh
+from core.providers.one_pass import NextTokens, NumberTokens, number_tokens, weigh
 from core.repeval.model import ModelSpec, load_causal_model
 from tests.core.local_models import save_model, tokenizer
 
@@ -50,13 +49,6 @@ def test_shared_beginnings_give_the_numbers_of_separate_passes(loaded: Any, budg
             assert got == pytest.approx(right, abs=1e-5)
 
 
-def test_what_stands_together_shares_half_of_its_tokens_and_keeps_one_of_its_own() -> None:
-    rows = [np.array(row) for row in ([1, 2, 3, 4], [1, 2, 3, 4], [1, 2, 3, 9], [7, 7, 7, 7], [7, 1, 1, 1])]
-    groups = together(rows)
-    assert [(group.members.tolist(), group.shared) for group in groups] == [([0, 1, 2], 3), ([3], 0), ([4], 0)]
-    assert together([]) == []
-
-
 def test_a_cache_that_cannot_be_shared_is_found_out(loaded: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The wrong numbers of a first shared pass are never used, and no second one is tried."""
     reader, rows = NextTokens(loaded[0], 2000), _rows()
@@ -70,24 +62,6 @@ def test_a_cache_that_cannot_be_shared_is_found_out(loaded: Any, monkeypatch: py
     monkeypatch.setattr(reader, "_shared", wrong)
     assert _read(reader, rows, (40, 41)) == pytest.approx(right, abs=1e-6)
     assert (len(tried), reader.shares) == (1, False)
-
-
-@pytest.mark.parametrize("problem", [RuntimeError("a cache of another shape"), MemoryError()])
-def test_a_shared_pass_that_fails_is_no_check(loaded: Any, monkeypatch: pytest.MonkeyPatch, problem: Exception) -> None:
-    """Any other error means that the cache cannot be shared; where memory ends the next shared pass is checked."""
-    reader, rows, tried = NextTokens(loaded[0], 2000), _rows(), []
-    right = _read(NextTokens(loaded[0], 1), rows, (40, 41))
-
-    def fails(_rows: Any, batch: Any, columns: list[int]) -> Any:
-        tried.append(batch)
-        if len(tried) == 1:
-            raise problem
-        return np.full((sum(len(group.members) for group in batch), len(columns)), 0.5)
-
-    monkeypatch.setattr(reader, "_shared", fails)
-    assert _read(reader, rows, (40, 41)) == pytest.approx(right, abs=1e-6)
-    assert reader.shares is False
-    assert len(tried) == (2 if isinstance(problem, MemoryError) else 1)
 
 
 def test_memory_that_runs_out_halves_the_batches(loaded: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,8 +130,3 @@ def test_words_with_and_without_a_space_both_write_a_number() -> None:
             return {"4": 0, "\u01204": 1, "\u25814": 2, "44": 3, "x": 4}
 
     assert number_tokens(Both(), ["4"], "both").paths == (((0,), (1,), (2,)),)
-
-
-def test_folders_are_named_by_path(tmp_path: Path) -> None:
-    with pytest.raises(JudgeError):
-        load_causal_model(ModelSpec(str(tmp_path / "nothing")))

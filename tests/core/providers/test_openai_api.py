@@ -185,16 +185,6 @@ def test_cancelling_from_on_reply_stops_the_rest(make: Make, server: RunningServ
     assert len(provider.complete(requests)) == 20, "the provider can be used again"
 
 
-def test_parameters_the_endpoint_refuses_are_left_out_once_known(make: Make, server: RunningServer) -> None:
-    server.fake.fault = "strict"
-    requests = [Request("m", (Message("user", f"Prompt {n}"),), 1.0, 64, seed=n) for n in range(10)]
-    provider = make()
-    assert all(isinstance(reply, Completion) for reply in provider.complete(requests))
-    assert provider.capabilities("m").refused == {"seed", "max_tokens"}
-    assert server.fake.requests == 12, "two refusals, both on the first request"
-    assert all(body["max_completion_tokens"] == 64 and "seed" not in body for body in server.fake.bodies[2:])
-
-
 def test_what_is_sent(make: Make, server: RunningServer) -> None:
     request = Request("m", (Message("user", "Prompt"),), 1.0, 64, top_p=0.9, seed=7, json_schema='{"type": "object"}')
     make().complete([request])

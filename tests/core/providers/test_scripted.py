@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from core.providers.base import Failure, Message, Reply, Request
+from core.providers.base import Message, Request
 from core.providers.scripted import ScriptedProvider, reply_to
 
 
@@ -19,14 +19,6 @@ def test_equal_seeds_and_requests_give_equal_replies() -> None:
     requests = [_request(n) for n in range(30)]
     assert ScriptedProvider(3).complete(requests) == ScriptedProvider(3).complete(requests)
     assert ScriptedProvider(3).complete(requests) != ScriptedProvider(4).complete(requests)
-
-
-def test_it_answers_as_a_function_does_and_tells_of_each_reply() -> None:
-    told: list[tuple[int, Reply]] = []
-    provider = ScriptedProvider(answer=lambda request: Failure(f"No {request.max_tokens}."))
-    replies = provider.complete([_request(0), _request(1)], on_reply=lambda *at: told.append(at))
-    assert replies == [Failure("No 64."), Failure("No 64.")]
-    assert told == [(0, replies[0]), (1, replies[1])]
 
 
 SCALE = "## Instructions\nGive a number from 1 (lowest) to 5 (highest): one of 1, 2, 3, 4, 5.\n"
@@ -51,12 +43,3 @@ def test_logprobs_are_a_distribution_whose_likeliest_rating_is_the_reply() -> No
         assert math.fsum(math.exp(logprob) for _, logprob in place.top) == pytest.approx(1.0)
         assert len(reply_to(_number(n, logprobs=3)).logprobs[0].top) == 3
     assert not reply_to(_number(0)).logprobs
-
-
-def test_it_writes_steps_from_the_criteria() -> None:
-    prompt = (
-        "## Instructions\nWrite the steps.\n\n## Criteria for it\nShort texts.\n\n## Task\n- Six.\n\n## Answer\nSteps."
-    )
-    text = reply_to(Request("scripted", (Message("user", prompt),), 0.0, 64)).text
-    assert [line[:2] for line in text.splitlines()] == ["1.", "2.", "3."]
-    assert "brevity" in text

@@ -20,7 +20,7 @@ from core.providers.openai_api import OpenAIProvider
 from core.providers.pace import Limits
 from core.providers.prices import Price
 from core.providers.wire import read_completions
-from core.records import Criteria, Item, Scale, Task, Unscored, Usage
+from core.records import Criteria, Item, Scale, Task, Usage
 from core.settings import Settings
 from tests.core.providers.conftest import Make
 from tests.fake_openai import RunningServer
@@ -145,14 +145,6 @@ def test_room_is_not_asked_for_again_where_the_context_is_too_small(make: Make, 
     replies = provider.complete(asked)
     assert all(isinstance(reply, Completion) and reply.finish == "length" for reply in replies)
     assert server.fake.answered == 3
-
-
-def test_an_unscored_item_says_what_helps(server: RunningServer, judge: LLMJudge) -> None:
-    server.fake.thinks = 1_000_000
-    scores = judge.score(TASK, ITEMS[:1], CRITERIA)
-    ((lost,),) = scores.unscored.values()
-    assert isinstance(lost, Unscored)
-    assert "cut off while thinking" in lost.detail
 
 
 def test_settings_say_how_long_replies_and_thoughts_may_be(server: RunningServer) -> None:

@@ -11,7 +11,6 @@ import pytest
 from core.errors import ConflictError, NotFoundError, StoreError
 from core.project_records import CriteriaAlignment
 from core.records import Alignment, Criteria, GoldenSet, Interval, JudgeScores, Provenance, Unscored
-from core.store.judges import judge_id_of
 from core.store.store import Store
 
 PARENT = Criteria("reward \x00 order", "coherence", Provenance("draft", 0, item_ids=("a", "b"), size=2, note="n"))
@@ -32,13 +31,6 @@ def test_criteria_come_back_with_their_provenance(shelf: Store, project: str) ->
     assert row.criteria == PARENT
     assert row.criteria.provenance == PARENT.provenance
     assert (row.project_id, row.golden_id) == (project, "golden:x")
-
-
-def test_the_first_provenance_stays(shelf: Store, project: str) -> None:
-    again = Criteria(PARENT.text, PARENT.aspect, Provenance("edit", author="somebody"))
-    shelf.criteria.add(project, "golden:y", [again, again])
-    assert shelf.criteria.get(project, PARENT.criteria_id).criteria.provenance == PARENT.provenance
-    assert len(shelf.criteria.all(project)) == 1
 
 
 def test_filters(shelf: Store, project: str, golden: GoldenSet) -> None:
@@ -78,13 +70,6 @@ def test_a_conflict_carries_both_texts_and_stores_nothing(shelf: Store, project:
     assert shelf.criteria.get(project, parent).edits == (first, second)
 
 
-def test_saving_the_same_edit_again_is_no_conflict(shelf: Store, project: str) -> None:
-    parent = PARENT.criteria_id
-    first = shelf.criteria.save_edit(project, parent, _edit("same", "Ann"), parent)
-    assert shelf.criteria.save_edit(project, parent, _edit("same", "Ben"), parent) == first
-    assert shelf.criteria.get(project, parent).edits == (first,)
-
-
 def test_going_back_to_an_older_edit_makes_it_the_newest(shelf: Store, project: str) -> None:
     parent = PARENT.criteria_id
     one = shelf.criteria.save_edit(project, parent, _edit("one", "Ann"), None)
@@ -106,11 +91,6 @@ def test_of_two_that_save_at_once_one_wins(shelf: Store, project: str) -> None:
         outcomes = list(pool.map(save, texts))
     assert outcomes.count("conflict") == 5
     assert len(shelf.criteria.get(project, PARENT.criteria_id).edits) == 1
-
-
-def test_unknown_parent(shelf: Store, project: str) -> None:
-    with pytest.raises(NotFoundError):
-        shelf.criteria.save_edit(project, "c-none", _edit("x", "Ann"), None)
 
 
 # ── judges ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -151,44 +131,6 @@ def test_the_same_judge_twice_is_one_whatever_its_name(store: Store, project: st
     (row,) = store.judges.all(project)
     assert row.judge.name == JUDGE.name
     assert store.judges.replies(project, first) == {"a": ("3",)}
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        replace(JUDGE, values=np.array([0.0, np.nan, 1e-300, -5.0])),
-        replace(JUDGE, aspect="é"),
-        replace(JUDGE, kind="style"),
-        replace(JUDGE, seen=()),
-        replace(JUDGE, run_id="r2"),
-    ],
-)
-def test_what_differs_is_another_judge(other: JudgeScores) -> None:
-    assert judge_id_of("g", other) != judge_id_of("g", JUDGE)
-
-
-def test_listing_by_golden_set_and_aspect(store: Store, project: str, golden_id: str) -> None:
-    one = store.judges.add(project, golden_id, JUDGE)
-    two = store.judges.add(project, golden_id, replace(JUDGE, aspect="é"))
-    assert [row.judge_id for row in store.judges.all(project)] == [one, two]
-    assert [row.judge_id for row in store.judges.all(project, golden_id, "é")] == [two]
-    assert store.judges.all(project, "golden:other") == []
-    assert store.judges.all("other") == []
-
-
-def test_judges_entered_one_right_after_another_are_listed_in_that_order(
-    store: Store, project: str, golden_id: str
-) -> None:
-    entered = [store.judges.add(project, golden_id, replace(JUDGE, seen=(n,))) for n in range(40)]
-    assert [entry.judge_id for entry in store.judges.all(project)] == entered
-
-
-def test_replies_survive_and_are_only_read_on_demand(store: Store, project: str, golden_id: str) -> None:
-    replies = {"a": ("Score: 5\x00", "🙂"), "ä": ("",)}
-    judge_id = store.judges.add(project, golden_id, JUDGE, replies)
-    assert store.judges.replies(project, judge_id) == replies
-    silent = store.judges.add(project, golden_id, replace(JUDGE, aspect="é"))
-    assert store.judges.replies(project, silent) == {}
 
 
 def test_rename_and_remove(store: Store, project: str, golden_id: str) -> None:

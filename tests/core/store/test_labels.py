@@ -6,7 +6,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
-import sqlalchemy as sa
 
 from core.errors import StoreError
 from core.records import GoldenSet
@@ -80,13 +79,6 @@ def test_many_raters_at_once_lose_nothing(store: Store, project: str, golden_id:
     assert len(_said(store, project, golden_id)) == 8
 
 
-def test_raters_are_those_of_the_project(store: Store, project: str, golden_id: str) -> None:
-    for rater, form in (("Bo", "f1"), ("Ann", "f2"), ("Bo", "f3")):
-        store.labels.add(project, golden_id, [Label(rater, "a", "coherence", 2.0, pass_id="l1")], form=form)
-    assert store.labels.raters(project) == ["Ann", "Bo"]
-    assert store.labels.raters(store.projects.add("other")) == []
-
-
 # ── drafts ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 HOSTILE = "<b>one</b> \x00 'two'; DROP TABLE drafts; -- 𝔘 🙂 \u2028"
@@ -112,14 +104,6 @@ def test_each_person_has_their_own(store: Store, project: str) -> None:
     }
     store.drafts.drop(project, "s", ["Bo", "nobody of that name"])
     assert {row.author for row in store.drafts.of(project, "s")} == {"Ann", ""}
-
-
-def test_the_newest_comes_first(store: Store, project: str) -> None:
-    for name in ("Bo", "Ann"):
-        store.drafts.keep(project, "s", name, name, "")
-    with store._database.write() as connection:
-        connection.execute(sa.text("UPDATE drafts SET kept_at = kept_at + 60 WHERE author = '\"Bo\"'"))
-    assert [row.author for row in store.drafts.of(project, "s")] == ["Bo", "Ann"]
 
 
 def test_a_draft_belongs_to_a_project_and_goes_with_it(store: Store, project: str) -> None:

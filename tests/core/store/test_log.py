@@ -90,13 +90,3 @@ def test_of_many_who_decide_at_once_one_does(store: Store, project: str) -> None
     with ThreadPoolExecutor(8) as pool:
         assert sum(pool.map(decide, range(24))) == 1
     assert len(store.events.all(project, Entry)) == 1
-
-
-def test_another_actor_shares_the_database(store: Store, project: str) -> None:
-    other = store.acting(ANN)
-    assert (store.actor, other.actor) == (LOCAL, ANN)
-    assert other.projects.get(project) == store.projects.get(project)
-
-
-def test_roles_include_those_before_them() -> None:
-    assert [ANN.may(role) for role in ("viewer", "annotator", "reviewer", "admin")] == [True, True, False, False]

@@ -82,30 +82,6 @@ def test_workers_that_claim_at_once_never_exceed_what_a_project_may_have_at_work
     assert store.runs.claim(next(run.run_id for run in store.runs.all(project) if run.status == "queued"), 1, "w")
 
 
-def test_only_a_queued_run_says_why_it_waits(store: Store, run_id: str) -> None:
-    assert store.runs.say(run_id, 1, "for its turn")
-    assert store.runs.get(run_id).message == "for its turn"
-    store.runs.claim(run_id, 1, "w")
-    assert not store.runs.say(run_id, 1, "for its turn")
-    assert store.runs.get(run_id).message == "starting"
-
-
-def test_every_change_raises_the_version(store: Store, run_id: str) -> None:
-    store.workers.enter("w", "here", 1)
-    seen = [store.runs.version(run_id)]
-    for change in (
-        lambda: store.runs.claim(run_id, 1, "w"),
-        lambda: store.runs.progress(run_id, 1, Stage("", "", 1, 2, Usage()), 1),
-        lambda: store.results.put_document(run_id, "standing", Packed("{}")),
-        lambda: store.runs.request_cancel(run_id),
-        lambda: store.runs.finish(run_id, 1, "failed", error="no"),
-        lambda: store.runs.requeue(run_id),
-    ):
-        change()
-        seen.append(store.runs.version(run_id))
-    assert seen == sorted(set(seen))
-
-
 def test_a_queued_run_is_cancelled_at_once(store: Store, run_id: str) -> None:
     store.runs.request_cancel(run_id)
     assert store.runs.get(run_id).status == "cancelled"
@@ -176,13 +152,6 @@ def test_what_an_older_attempt_writes_is_refused(store: Store, run_id: str) -> N
     assert store.results.scores(run_id, ["a"] * 4).criteria_ids == ()
 
 
-def test_documents_are_overwritten(store: Store, run_id: str) -> None:
-    assert store.results.document(run_id, "standing") is None
-    store.results.put_document(run_id, "standing", Packed("1"))
-    store.results.put_document(run_id, "standing", Packed("2", b"x"))
-    assert store.results.document(run_id, "standing") == Packed("2", b"x")
-
-
 def test_scores_are_gathered_exactly(store: Store, run_id: str, golden: GoldenSet) -> None:
     third = 1 / 3
     refused = Unscored("b", "refused", raw=("no\x00",))
@@ -206,10 +175,6 @@ def test_scores_of_pairs_are_kept_by_order(store: Store, run_id: str, golden: Go
     np.testing.assert_array_equal(result.values, [[2.0, 5.0, 3.0, nan], [nan, 4.0, nan, nan]])
     np.testing.assert_array_equal(result.turned, [[1.0, nan, 3.0, nan], [nan] * 4])
     assert store.results.scores(run_id, golden.item_ids, ["d"]).turned is None
-
-
-def test_no_scores_yet(store: Store, run_id: str, golden: GoldenSet) -> None:
-    assert store.results.scores(run_id, golden.item_ids).values.shape == (0, 4)
 
 
 def test_replies_keep_the_first_and_take_many_keys(store: Store) -> None:

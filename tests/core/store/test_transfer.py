@@ -10,7 +10,7 @@ import pytest
 from core.errors import StoreError
 from core.people import LOCAL
 from core.records import GoldenSet
-from core.store.layout import as_json, decode, encode, json_text
+from core.store.layout import decode, encode
 from core.store.log import Action
 from core.store.store import Store
 from core.store.transfer import Arrival
@@ -62,16 +62,7 @@ def test_a_dump_sees_one_moment(store: Store, project: str, run_id: str) -> None
         assert table != "run_replies" or n == 1
 
 
-def test_taken_ids(store: Store, run_id: str) -> None:
-    assert store.transfers.taken([run_id, *(f"r{k:012x}" for k in range(1200))]) == {run_id}
-
-
 @pytest.mark.parametrize("text", ['{"a":[1,2.5,null,"ä\\u0000"]}', "[]", '{"a":NaN}', '"plain"', '{"a":-0.0}'])
 def test_stored_json_comes_back(text: str) -> None:
     row = {"run_id": "r", "reply_key": "k", "paid": True, "body": text}
     assert decode("run_replies", encode("run_replies", row)) == row
-
-
-def test_json_text_of_half_a_pair() -> None:
-    assert json_text("ä\ud800") == '"\\u00e4\\ud800"'
-    assert as_json(json_text(["ä\ud800"])) == ["ä\ud800"]

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import pytest
 import sqlalchemy as sa
 
-from core.errors import NotFoundError
 from core.people import Actor
 from core.projects.criteria import Comment
 from core.store.store import Store
@@ -53,16 +52,3 @@ def test_what_anybody_wrote_is_seen_at_once(store: Store, other: Store, project:
     for writer, n in ((store, 1), (other, 2), (store, 3)):
         writer.events.add(project, Comment(f"no. {n}", subject="c"), ANN)
         assert len(store.events.all(project, Comment)) == len(other.events.all(project, Comment)) == n
-
-
-def test_what_was_not_there_is_looked_for_again(store: Store, other: Store) -> None:
-    with pytest.raises(NotFoundError):
-        store.projects.get("p9")
-    other.projects.add("late", "p9")
-    assert store.projects.get("p9").name == "late"
-
-
-def test_an_answer_belongs_to_whoever_got_it(store: Store, project: str) -> None:
-    store.events.add(project, Comment("first", subject="c"), ANN)
-    store.events.all(project, Comment).clear()
-    assert len(store.events.all(project, Comment)) == 1
