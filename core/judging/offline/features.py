@@ -236,8 +236,10 @@ class Scaling:
             n_items = int(state["n_items"])
         except (KeyError, TypeError, ValueError) as error:
             raise JudgeError(f"The offline judge's state cannot be read ({error}).") from error
-        if f.shape != (len(FEATURES), 2) or c.shape != (GROUPED, 2) or not np.isfinite([*f, *c]).all():
+        if f.shape != (len(FEATURES), 2) or c.shape != (GROUPED, 2) or not (np.abs([*f, *c]) <= 1e9).all():
             raise JudgeError("The offline judge's state must hold two finite numbers for every feature and concept.")
+        if (np.array([*f, *c])[:, 1] < 1e-9).any():
+            raise JudgeError("The offline judge's state must hold a spread above 0 for every feature and concept.")
         return cls(f[:, 0], f[:, 1], *_with_measures(c[:, 0], c[:, 1]), n_items)
 
 
