@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -38,7 +38,7 @@ from core.data.verdict_files.recording import each_once, open_recording
 from core.errors import GoldenError, UsageError
 from core.files import json_lines, write_text
 from core.judging.parse import read_rating, read_rating_as_paper
-from core.records import Scale, Unscored, UnscoredReason, Verdict
+from core.records import Scale, Unscored, Verdict
 from core.verdicts import Reading, Verdicts, mean_verdict
 
 OFF_SCALE = "The score {value:g} lies outside {scale}."
@@ -182,33 +182,6 @@ def _score(entry: Entry, name: str, *, pairs: bool = False) -> Reading:
 # ── replies → ratings ────────────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True)
-class ItemReadings:
-    """What was read for one item: `score` is the mean of the read replies, None where none was; reasons in order."""
-
-    item_id: str
-    score: float | None
-    n_read: int
-    unread: tuple[UnscoredReason, ...]
-
-    @classmethod
-    def of(cls, item_id: str, readings: Sequence[float | UnscoredReason]) -> ItemReadings:
-        """From what each reply gave, a number or the reason why there is none."""
-        values = [reading for reading in readings if not isinstance(reading, str)]
-        unread = tuple(reading for reading in readings if isinstance(reading, str))
-        return cls(item_id, sum(values) / len(values) if values else None, len(values), unread)
-
-    def as_json(self) -> dict[str, Any]:
-        """One line of the ratings file."""
-        return {
-            "item_id": self.item_id,
-            "score": self.score,
-            "n_read": self.n_read,
-            "n_unread": len(self.unread),
-            "unread": list(self.unread),
-        }
-
-
 def read_replies_file(
     path: Path | str,
     scale: Scale,
@@ -224,10 +197,43 @@ def read_replies_file(
     Returns ``{"n_items", "n_replies", "n_read", "n_unread", "reasons": {reason: count}}``.  GoldenError names the row
     that cannot be used; UsageError an unknown parser.
     """
-    readings = list(read_replies(path, reader(parser, scale, aspect, letters=letters)))
+    rows = read_replies(path, scale, parser, aspect=aspect, letters=letters)
     if out is not None:
-        write_text(Path(out), json_lines(item.as_json() for item in readings))
-    return _counts(readings)
+        write_text(Path(out), json_lines(rows))
+    n_read, reasons = sum(row["n_read"] for row in rows), Counter(reason for row in rows for reason in row["unread"])
+    return {
+        "n_items": len(rows),
+        "n_replies": n_read + reasons.total(),
+        "n_read": n_read,
+        "n_unread": reasons.total(),
+        "reasons": dict(reasons.most_common()),
+    }
+
+
+def read_replies(
+    path: Path | str, scale: Scale, parser: Parser = "concord", *, aspect: str = "", letters: bool = False
+) -> list[dict[str, Any]]:
+    """A line of the ratings file for each item of a replies file, in the order of their first rows.
+
+    ``score`` is the mean of the readable replies, None where there is none; ``unread`` gives the reasons of the others.
+    """
+    read, recording = reader(parser, scale, aspect, letters=letters), open_recording(Path(path))
+    columns = propose_columns(recording)
+    readings: dict[str, list[Reading]] = {}
+    for entry in each_once(entries(recording, columns), recording.name):
+        if entry.replies is None:
+            column = columns.roles.get("replies", "responses")
+            raise GoldenError("a list of texts must be there", file=recording.name, row=entry.row, column=column)
+        readings.setdefault(entry.item_id, []).extend(map(read, entry.replies))
+    rows = []
+    for item_id, of_item in readings.items():
+        values = [reading.value for reading in of_item if reading.value is not None]
+        unread = [reading.reason or "no verdict" for reading in of_item if reading.value is None]
+        mean = sum(values) / len(values) if values else None
+        rows.append(
+            {"item_id": item_id, "score": mean, "n_read": len(values), "n_unread": len(unread), "unread": unread}
+        )
+    return rows
 
 
 def reader(parser: Parser, scale: Scale, aspect: str = "", *, letters: bool = False) -> Callable[[Reply], Reading]:
@@ -240,36 +246,3 @@ def reader(parser: Parser, scale: Scale, aspect: str = "", *, letters: bool = Fa
 
 def _read_as_paper(reply: str, *_: object, **__: object) -> Reading:
     return read_rating_as_paper(reply)
-
-
-def read_replies(path: Path | str, read: Callable[[Reply], Reading]) -> Iterator[ItemReadings]:
-    """The readings of each item of a replies file of any length, in the order of their first rows."""
-    recording = open_recording(Path(path))
-    columns = propose_columns(recording)
-    readings: dict[str, list[float | UnscoredReason]] = {}
-    for entry in each_once(entries(recording, columns), recording.name):
-        if entry.replies is None:
-            column = columns.roles.get("replies", "responses")
-            raise GoldenError("a list of texts must be there", file=recording.name, row=entry.row, column=column)
-        of_item = readings.setdefault(entry.item_id, [])
-        for reading in map(read, entry.replies):
-            of_item.append(reading.value if reading.value is not None else reading.reason or "no verdict")
-    return (ItemReadings.of(item_id, of_item) for item_id, of_item in readings.items())
-
-
-def _counts(items: Iterable[ItemReadings]) -> dict[str, Any]:
-    """The counts over all items, reasons by falling frequency."""
-    n_items = n_read = 0
-    reasons: Counter[str] = Counter()
-    for item in items:
-        n_items += 1
-        n_read += item.n_read
-        reasons.update(item.unread)
-    n_unread = reasons.total()
-    return {
-        "n_items": n_items,
-        "n_replies": n_read + n_unread,
-        "n_read": n_read,
-        "n_unread": n_unread,
-        "reasons": dict(reasons.most_common()),
-    }

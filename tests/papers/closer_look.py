@@ -17,7 +17,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import core
-from core.judge_files.verdict_files import Parser, read_replies, reader
+from core.judge_files.verdict_files import Parser, read_replies
 from core.records import GoldenSet, Measure, Scale
 from core.stats import LabelledItems, align
 from tests.papers.printed import FILES, Column, Ours, run
@@ -34,8 +34,9 @@ REPLIES = {
 def scores(data: Path, parser: Parser, replies: str, aspect: str) -> dict[str, float]:
     """Mean of each item's readable replies."""
     file = data / "topical_chat_responses" / f"{aspect}_{replies}.jsonl.gz"
-    read = reader(parser, Scale(0, 1) if aspect == "groundedness" else Scale(1, 3), aspect)
-    return {item.item_id: item.score for item in read_replies(file, read) if item.score is not None}
+    scale = Scale(0, 1) if aspect == "groundedness" else Scale(1, 3)
+    rows = read_replies(file, scale, parser, aspect=aspect)
+    return {row["item_id"]: row["score"] for row in rows if row["score"] is not None}
 
 
 def aligned(data: Path, golden: GoldenSet, parser: Parser, replies: str, column: Column) -> float | None:

@@ -8,15 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from core.data.verdict_files import Reply
 from core.data.verdict_files.recording import HEAD_ROWS
 from core.data.verdict_files.scored import read_scored
 from core.errors import GoldenError, UsageError
 from core.judge_files import read_verdicts, verdict_row
-from core.judge_files.verdict_files import ItemReadings, Parser, read_replies_file, reader
+from core.judge_files.verdict_files import Parser, read_replies_file
 from core.records import Scale, Scored, Unscored
 
 FIVE = Scale(1, 5)
@@ -241,15 +238,6 @@ def test_a_file_without_rows_is_refused(tmp_path: Path, content: bytes | None) -
 def test_an_unknown_parser_is_refused(replies: Path) -> None:
     with pytest.raises(UsageError, match="concord or paper"):
         read_replies_file(replies, FIVE, "best")  # type: ignore[arg-type]
-
-
-@given(st.lists(st.one_of(st.integers(1, 5).map(str), st.just("no number"), st.just("")), max_size=20))
-def test_every_reply_is_counted_once(replies: list[str]) -> None:
-    readings = [reader("concord", FIVE)(Reply(text)) for text in replies]
-    read = ItemReadings.of("a", [r.reason if r.value is None else r.value for r in readings])
-    numbers = [int(reply) for reply in replies if reply.isdigit()]
-    assert read.n_read + len(read.unread) == len(replies)
-    assert read.score == (pytest.approx(sum(numbers) / len(numbers)) if numbers else None)
 
 
 def test_an_encoding_is_not_guessed(tmp_path: Path) -> None:
