@@ -13,18 +13,86 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import numpy as np
 
-from core.calibration.candidate_pool import AskedJudge, ScoreTable
+from core.calibration.candidate_pool import AskedJudge, Keeper, ScoreTable
 from core.calibration.records import Calibration
 from core.calibration.revisit import step_items
-from core.calibration.variants import Plan, Variant, VariantKey, known_scores, plan_of
 from core.errors import UsageError
 from core.judging.base import Judge
+from core.judging.llm import LLMJudge
 from core.progress import SILENT, Progress, Stage
-from core.records import Alignment, Criteria, FloatArray, GoldenSet, Interval, ScoreMatrix, Task, Unscored, Usage
+from core.records import (
+    Alignment,
+    Criteria,
+    FloatArray,
+    GoldenSet,
+    Interval,
+    Provenance,
+    ScoreMatrix,
+    Task,
+    Unscored,
+    Usage,
+)
 from core.stats import Difference, LabelledItems, align, holm, paired_difference
+
+VariantKey = Literal[
+    "final",
+    "without criteria",
+    "without refinement",
+    "single best",
+    "with evaluation steps",
+    "without evaluation steps",
+]
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A way to judge: the mean over `members`; `what` says how it differs from the final judge.
+
+    `stepped`: its scores come from other evaluation steps than the calibration's.
+    """
+
+    key: VariantKey
+    members: tuple[Criteria, ...]
+    what: str
+    stepped: bool = False
+
+
+@dataclass(frozen=True)
+class Plan:
+    """`variants`, the final judge first; `left_out` says why others are missing.
+
+    `calibration` and `held_out` are the positions that the calibration reported on.
+    """
+
+    variants: tuple[Variant, ...]
+    left_out: Mapping[str, str]
+    calibration: tuple[int, ...]
+    held_out: tuple[int, ...]
+
+    @property
+    def positions(self) -> tuple[int, ...]:
+        return self.calibration + self.held_out
+
+    def missing(self, table: ScoreTable) -> list[tuple[tuple[Criteria, ...], tuple[int, ...]]]:
+        """Criteria with the positions at which nobody has scored them yet, those with the same positions together."""
+        groups: dict[tuple[int, ...], dict[str, Criteria]] = {}
+        for variant in self.variants:
+            for member in variant.members if variant.key != "final" and not variant.stepped else ():
+                is_asked = table.asked(member.criteria_id)
+                if left := tuple(p for p in self.positions if not is_asked[p]):
+                    groups.setdefault(left, {})[member.criteria_id] = member
+        return [(tuple(criteria.values()), positions) for positions, criteria in groups.items()]
+
+    def calls(self, table: ScoreTable) -> int:
+        """Calls that this still takes: one for each criterion and item, one for each set of evaluation steps."""
+        plain = sum(len(criteria) * len(positions) for criteria, positions in self.missing(table))
+        stepped = [variant for variant in self.variants if variant.stepped]
+        written = sum(len(variant.members) for variant in stepped if variant.key == "with evaluation steps")
+        return plain + written + sum(len(variant.members) * len(self.positions) for variant in stepped)
 
 
 @dataclass(frozen=True)
@@ -113,50 +181,26 @@ def ablation(
     judge: AskedJudge, calibration: Calibration, scores: ScoreMatrix | None = None, *, with_steps: bool = True
 ) -> Ablation:
     """As `ablate`, with a judge that is ready."""
-    golden = judge.golden
-    plan = plan_of(calibration, golden, steps_in_force(judge.judge), with_steps=with_steps)
-    work = _Work(judge, plan, known_scores(golden, calibration, scores))
-    work.publish("scoring what is missing")
-    for criteria, positions in plan.missing(work.table):
-        work.ask(work.table, judge, criteria, positions)
-    for variant in plan.variants:
-        if variant.stepped:
-            work.score_by_steps(variant)
-    result = _result(calibration, work)
-    work.publish("done", done=True)
-    return result
+    golden, model = judge.golden, judge.judge
+    plan, table = plan_of(calibration, golden, model, with_steps=with_steps), known_scores(golden, calibration, scores)
+    budget, expected, left_out = table.budget, plan.calls(table), dict(plan.left_out)
 
+    def publish(message: str, phase: str = "held-out") -> None:
+        judge.progress.publish(Stage(phase, message, budget.calls, max(expected, budget.calls), budget.usage))
 
-class _Work:
-    """Scores of all variants as they come in, and what they cost: those by other evaluation steps in their own tables,
-    the others in `table`."""
-
-    def __init__(self, judge: AskedJudge, plan: Plan, table: ScoreTable) -> None:
-        self.judge, self.plan, self.table, self.expected = judge, plan, table, plan.calls(table)
-        self.by_steps: dict[VariantKey, ScoreTable] = {}
-        self.steps: dict[str, str] = {}
-        self.left_out = dict(plan.left_out)
-
-    def publish(self, message: str, *, done: bool = False) -> None:
-        budget = self.table.budget
-        phase, expected = "done" if done else "held-out", max(self.expected, budget.calls)
-        self.judge.progress.publish(Stage(phase, message, budget.calls, expected, budget.usage))
-
-    def ask(self, table: ScoreTable, judge: AskedJudge, criteria: Sequence[Criteria], positions: Sequence[int]) -> None:
+    def ask(table: ScoreTable, asked: AskedJudge, criteria: Sequence[Criteria], positions: Sequence[int]) -> None:
         size = step_items(len(positions), len(criteria))
         for start in range(0, len(positions), size):
-            table.ask(judge, criteria, positions[start : start + size])
-            self.publish(f"{table.budget.calls:,} of {self.expected:,} scores")
+            table.ask(asked, criteria, positions[start : start + size])
+            publish(f"{budget.calls:,} of {expected:,} scores")
 
-    def score_by_steps(self, variant: Variant) -> None:
-        """The variant with other evaluation steps; left out, with the reason, when they cannot be written.
-
-        Each set of criteria has steps of its own, so each is scored by a judge of its own, whose scores are not kept
-        as those of the criteria.
-        """
-        from core.judging.llm import LLMJudge
-
-        judge, budget, model = self.judge, self.table.budget, self.judge.judge
+    publish("scoring what is missing")
+    for criteria, positions in plan.missing(table):
+        ask(table, judge, criteria, positions)
+    tables, steps = dict.fromkeys((variant.key for variant in plan.variants), table), dict[str, str]()
+    for variant in plan.variants:
+        if not variant.stepped:
+            continue
         assert isinstance(model, LLMJudge), "no other judge has steps to switch"
         texts = dict.fromkeys((member.criteria_id for member in variant.members), "")
         if variant.key == "with evaluation steps":
@@ -164,62 +208,112 @@ class _Work:
                 written = model.write_steps(judge.task, member.text)
                 budget.spend(1, written.usage)
                 texts[member.criteria_id] = written.text
-                if written.problem and variant.key not in self.left_out:
-                    self.left_out[variant.key] = f"The model wrote no usable evaluation steps: {written.problem}"
-            if variant.key in self.left_out:
-                return
-            self.steps = texts
-        table = self.by_steps[variant.key] = ScoreTable(judge.golden.item_ids, budget)
+                if written.problem:
+                    left_out.setdefault(variant.key, f"The model wrote no usable evaluation steps: {written.problem}")
+            if variant.key in left_out:
+                continue
+            steps = texts
+        # each set of criteria has steps of its own; its scores are not kept as those of the criteria
+        tables[variant.key] = ScoreTable(golden.item_ids, budget)
         for member in variant.members:
             stepped = model.with_sampling(replace(model.sampling, steps=texts[member.criteria_id]))
-            member_judge = AskedJudge(stepped, judge.golden, judge.task, judge.progress)
-            self.ask(table, member_judge, [member], self.plan.positions)
-
-
-def steps_in_force(judge: Judge) -> str | None:
-    """The evaluation steps that `judge` scores with, "" for none; None for a judge that knows no such thing."""
-    from core.judging.llm import LLMJudge
-
-    return judge.sampling.steps if isinstance(judge, LLMJudge) else None
-
-
-# ── the table ────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _result(calibration: Calibration, work: _Work) -> Ablation:
-    golden, plan = work.judge.golden, work.plan
-    variants = [variant for variant in plan.variants if variant.key not in work.left_out]
-    scores = _variant_scores(golden, variants, work)
+            ask(tables[variant.key], replace(judge, judge=stepped, keeper=Keeper()), [member], plan.positions)
+    variants = [variant for variant in plan.variants if variant.key not in left_out]
+    used = np.zeros(len(golden.items), dtype=np.bool_)
+    used[list(plan.positions)] = True
+    values, unscored = list[FloatArray](), dict[str, tuple[Unscored, ...]]()
+    for variant in variants:
+        ids = ["final"] if variant.key == "final" else [member.criteria_id for member in variant.members]
+        values.append(np.where(used, tables[variant.key].mean(ids), np.nan))
+        reasons = tables[variant.key].reasons(ids)
+        lost = [golden.item_ids[k] for k in np.flatnonzero(used & np.isnan(values[-1]))]
+        if why := tuple(reasons[item_id] for item_id in lost if item_id in reasons):
+            unscored[variant.key] = why
+    matrix = ScoreMatrix(tuple(variant.key for variant in variants), golden.item_ids, np.stack(values), unscored)
+    publish("done", "done")
     return Ablation(
         task=calibration.task,
         golden_digest=golden.digest,
         judge_spec=str(calibration.judge_state.get("spec", "")),
-        rows=_rows(calibration, golden, plan, variants, scores),
-        left_out=work.left_out,
+        rows=_rows(calibration, golden, plan, variants, matrix),
+        left_out=left_out,
         calibration_positions=calibration.split.calibration,
         n_held_out=len(plan.held_out),
-        scores=scores,
-        calls=work.table.budget.calls,
-        usage=work.table.budget.usage,
-        steps=work.steps,
+        scores=matrix,
+        calls=budget.calls,
+        usage=budget.usage,
+        steps=steps,
     )
 
 
-def _variant_scores(golden: GoldenSet, variants: Sequence[Variant], work: _Work) -> ScoreMatrix:
-    """(n_variants, n_items) over all items; the final judge's exactly as the calibration has them."""
-    used = np.zeros(len(golden.items), dtype=np.bool_)
-    used[list(work.plan.positions)] = True
-    rows: list[FloatArray] = []
-    unscored: dict[str, tuple[Unscored, ...]] = {}
-    for variant in variants:
-        table = work.by_steps.get(variant.key, work.table)
-        ids = ["final"] if variant.key == "final" else [member.criteria_id for member in variant.members]
-        rows.append(np.where(used, table.mean(ids), np.nan))
-        reasons = table.reasons(ids)
-        lost = [golden.item_ids[k] for k in np.flatnonzero(used & np.isnan(rows[-1]))]
-        if why := tuple(reasons[item_id] for item_id in lost if item_id in reasons):
-            unscored[variant.key] = why
-    return ScoreMatrix(tuple(variant.key for variant in variants), golden.item_ids, np.stack(rows), unscored)
+def known_scores(golden: GoldenSet, calibration: Calibration, scores: ScoreMatrix | None = None) -> ScoreTable:
+    """What the calibration reported and, with `scores`, what its run has stored: rows by criteria id, and "final"."""
+    table = ScoreTable(golden.item_ids)
+    for matrix in (calibration.scores, scores):
+        if matrix is not None:
+            table.enter(matrix, kept=True)
+    return table
+
+
+def plan_of(calibration: Calibration, golden: GoldenSet, judge: Judge, *, with_steps: bool = True) -> Plan:
+    """The variants of `calibration` that differ from its final judge, and the others with the reason.
+
+    Choosing looks at calibration items only.  `with_steps` False leaves that variant out.  UsageError when `golden` is
+    not the one that was calibrated on.
+    """
+    if golden.digest != calibration.golden_digest:
+        raise UsageError(
+            f"The calibration was made on {calibration.golden_name} ({calibration.golden_digest[:19]}…); {golden.name} "
+            f"({golden.digest[:19]}…) is another golden set or another version of it. Give the one it was made on."
+        )
+    chosen, n_items = calibration.chosen, len(calibration.split.calibration)
+    variants, left_out = [Variant("final", chosen, "The calibrated judge as it is handed out.")], dict[str, str]()
+    if any(criteria.text for criteria in chosen):
+        bare = Criteria("", calibration.task.aspect, Provenance("none", note="the judge without criteria"))
+        what = "The judge knows the name of the aspect and the scale, nothing more."
+        variants.append(Variant("without criteria", (bare,), what))
+    else:
+        left_out["without criteria"] = "The final judge has no criteria: it is the same judge."
+    drafts = [
+        (candidate.alignment.value, candidate.criteria)
+        for candidate in calibration.candidates
+        if candidate.criteria.provenance.origin == "draft" and candidate.calls == n_items
+        if candidate.alignment is not None and candidate.alignment.value is not None
+    ]
+    best = tuple(criteria for _, criteria in sorted(drafts, key=lambda pair: -pair[0])[: len(chosen)])
+    if not any(criteria.provenance.origin == "refine" for criteria in chosen):
+        left_out["without refinement"] = "No refined criteria came into the final judge: it is the same judge."
+    elif not best:
+        left_out["without refinement"] = "No draft was scored on all calibration items, so none can stand in."
+    else:
+        who = "The best draft" if len(best) == 1 else f"The {len(best)} best drafts"
+        short = "" if len(best) == len(chosen) else f" (no more were scored on all {n_items:,} items)"
+        what = f"{who}, chosen on calibration among drafts alone{short}."
+        variants.append(Variant("without refinement", best, what))
+    if len(chosen) > 1:
+        what = f"The best criteria on calibration alone, instead of the mean of {len(chosen)}."
+        variants.append(Variant("single best", chosen[:1], what))
+    else:
+        left_out["single best"] = "The final judge is a single set of criteria: it is the same judge."
+    if isinstance(judge, LLMJudge) and with_steps:
+        what = "The same criteria, each with evaluation steps that the model writes from them once (auto-CoT)."
+        if judge.sampling.steps:
+            what = "The same criteria without the evaluation steps."
+            variants.append(Variant("without evaluation steps", chosen, what, stepped=True))
+        else:
+            variants.append(Variant("with evaluation steps", chosen, what, stepped=True))
+    else:
+        other = isinstance(judge, LLMJudge) and judge.sampling.steps
+        left_out["without evaluation steps" if other else "with evaluation steps"] = (
+            "It was not asked for."
+            if isinstance(judge, LLMJudge)
+            else "The judge is no language model: it neither writes nor follows evaluation steps."
+        )
+    at = {item_id: k for k, item_id in enumerate(golden.item_ids)}
+    cut = {lost.item_id for lost in calibration.scores.unscored.get("final", ()) if lost.reason == "budget"}
+    reported = {at[item_id] for item_id in calibration.scores.item_ids if item_id not in cut}
+    sides = (calibration.split.calibration, calibration.split.held_out)
+    return Plan(tuple(variants), left_out, *(tuple(p for p in side if p in reported) for side in sides))
 
 
 def _rows(

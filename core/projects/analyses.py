@@ -60,8 +60,7 @@ def estimate_ablation(store: Store, settings: Settings, request: AblationRequest
 
     Raises what the start would.
     """
-    from core.calibration.ablate import steps_in_force
-    from core.calibration.variants import known_scores, plan_of
+    from core.calibration.ablate import known_scores, plan_of
     from core.judging.registry import SILENT, restore_judge
 
     _require_calibration(store, request)
@@ -69,7 +68,7 @@ def estimate_ablation(store: Store, settings: Settings, request: AblationRequest
     golden = store.goldens.load(request.golden_id)
     state = require_judge(store, request.run_id)
     with closing(restore_judge(state, settings, store.replies, gate=SILENT)) as judge:
-        plan = plan_of(calibration, golden, steps_in_force(judge), with_steps=request.with_steps)
+        plan = plan_of(calibration, golden, judge, with_steps=request.with_steps)
         calls = plan.calls(known_scores(golden, calibration, load_scores(store, request.run_id)))
         words = sum(text_length(criteria.text) for criteria in calibration.chosen) // max(1, len(calibration.chosen))
         once = judge.estimate(calibration.task, [golden.items[p] for p in plan.positions], words)

@@ -9,17 +9,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from core.calibration.ablate import Ablation, AblationRow, ablate, ablation
-from core.calibration.candidate_pool import AskedJudge, ScoreTable
+from core.calibration.ablate import Ablation, AblationRow, ablate, known_scores, plan_of
 from core.calibration.records import Calibration
 from core.calibration.settings import CalibrationSettings
-from core.calibration.variants import known_scores, plan_of
 from core.errors import UsageError
 from core.judging.llm import LLMJudge, Written
 from core.judging.styles import Sampling
-from core.progress import Shown, Stage
 from core.providers.scripted import ScriptedProvider
-from core.records import GoldenSet, Item, ScoreMatrix, Task, Unscored, Usage
+from core.records import GoldenSet, Item, ScoreMatrix, Task, Usage
 from tests.core.calibration.planted import GOLDEN, TASK, PlantedJudge, planted_golden, run_whole
 
 SETTINGS = CalibrationSettings(preset="quick", rounds=1, resamples=60)
@@ -138,14 +135,7 @@ def test_only_what_nobody_scored_is_asked_for() -> None:
     new = [name for name in rows_of(ablated)["without refinement"].criteria_ids if name not in chosen]
     assert ablated.calls == len(new) * len(result.split.held_out)
     assert ablated.usage.requests == ablated.calls
-    assert plan_of(result, GOLDEN, None).calls(known_scores(GOLDEN, result, scores)) == ablated.calls
-
-
-def test_what_was_kept_was_asked_for_where_it_has_a_value_or_a_reason() -> None:
-    table, unread = ScoreTable(("a", "b", "c")), Unscored("b", "refused")
-    table.enter(ScoreMatrix(("x",), ("a", "b", "c"), np.array([[2.0, np.nan, np.nan]]), {"x": (unread,)}), kept=True)
-    assert table.asked("x").tolist() == [True, True, False]
-    assert table.reasons(["x"]) == {"b": unread}
+    assert plan_of(result, GOLDEN, PlantedJudge()).calls(known_scores(GOLDEN, result, scores)) == ablated.calls
 
 
 def test_without_stored_scores_a_notebook_gets_the_same_table(refined: tuple[Calibration, ScoreMatrix]) -> None:
@@ -206,21 +196,6 @@ def test_another_golden_set_or_judge_is_refused() -> None:
         ablate(result, GOLDEN, scripted())
 
 
-def test_the_same_answers_publish_the_same_snapshots(refined: tuple[Calibration, ScoreMatrix]) -> None:
-    result, scores = refined
-
-    def snapshots() -> list[Stage]:
-        seen: list[Stage] = []
-        ablation(AskedJudge(PlantedJudge(), GOLDEN, result.task, Shown(seen.append)), result, scores)
-        return seen
-
-    first, second = snapshots(), snapshots()
-    assert first == second
-    assert len(first) > 2
-    assert first[-1].phase == "done"
-    assert first[-1].calls == first[-1].calls_expected
-
-
 # ── evaluation steps ─────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -240,7 +215,7 @@ def test_a_model_writes_steps_and_scores_with_them() -> None:
     at = list(result.split.held_out)
     own = ablated.scores.values[ablated.scores.criteria_ids.index(row.key)]
     np.testing.assert_allclose(own[at], np.mean(members, axis=0)[at], equal_nan=True)
-    assert plan_of(result, WORDED, "").calls(known_scores(WORDED, result, scores)) == ablated.calls
+    assert plan_of(result, WORDED, scripted()).calls(known_scores(WORDED, result, scores)) == ablated.calls
 
 
 def test_a_judge_with_steps_is_measured_without_them() -> None:

@@ -163,12 +163,6 @@ def test_totals_are_counts_over_the_words(words: list[str]) -> None:
     assert counts["long"] == sum(len(word) > 7 for word in words)
 
 
-def test_totals_of_the_longest_text_do_not_run_over() -> None:
-    word = "a" * (18 * text.MAX_CHARS)  # one character can become eighteen when it is normalised
-    counted = language.totals([word, word])
-    assert (counted["letters"], counted["syllables"], counted["long"]) == (2 * len(word), 2, 2)
-
-
 @given(TEXTS, TEXTS)
 def test_coverage_is_that_of_its_definition(raw: str, other: str) -> None:
     one, source = cut(raw), grounding.Source(other)

@@ -20,7 +20,7 @@ from core.errors import JudgeError
 from core.judging.base import DraftRequest, Exemplar, Judge, Misaligned, Operation, RefineRequest
 from core.judging.offline.criteria import read
 from core.judging.offline.features import NEUTRAL, POSITION, feature_matrix, prior
-from core.judging.offline.judge import OfflineJudge, shares, squash
+from core.judging.offline.judge import OfflineJudge, squash
 from core.records import Criteria, Item, Provenance, Scale, Scored, Task, Unscored
 from tests.replies import rows_of
 
@@ -272,31 +272,6 @@ def test_every_refinement_moves_the_misaligned_items_the_right_way(
     assert all(moved(new) > 0 for new in texts)
 
 
-def test_refining_uses_several_operations(judge: OfflineJudge) -> None:
-    old = (
-        "Judge the consistency of the text by these points only. "
-        "Reward texts that are short. Reward texts that ask a question."
-    )
-    before = {c.key: c.weight for c in read(old).clauses}
-    kinds = set()
-    for seed in range(60):
-        request = refine_request(old, {0: (5.0, 1.0), 6: (1.0, 5.0)}, seed, temperature=2.0)
-        drafted = judge.refine(TASK, [request]).drafted[0].criteria
-        assert drafted is not None
-        after = {c.key: c.weight for c in read(drafted.text).clauses}
-        if set(after) - set(before):
-            kinds.add("add")
-        elif set(before) - set(after):
-            kinds.add("drop")
-        elif after == before:
-            kinds.add("whole")
-        elif any(after[k] * before[k] < 0 for k in before):
-            kinds.add("flip")
-        else:
-            kinds.add("weigh")
-    assert {"add", "drop", "flip", "weigh", "whole"} <= kinds
-
-
 @pytest.mark.parametrize("operation", ["modify", "add", "calibrate"])
 def test_refining_keeps_to_the_chosen_operation(judge: OfflineJudge, operation: Operation) -> None:
     old = "Judge the consistency of the text by these points only. Reward texts that are short."
@@ -334,29 +309,21 @@ def test_explanations_carry_the_score_and_their_moves_add_up(judge: OfflineJudge
         assert 3 + sum(moves) == pytest.approx(score, abs=0.05)
 
 
-def test_explanations_point_at_what_they_rest_on(judge: OfflineJudge) -> None:
-    points = criteria(f"{ONLY} {NAMES}")
-    verdict = judge.score(TASK, items(), [points], explain=True).explained[2]
-    assert isinstance(verdict, Scored)
-    assert "names or numbers not in the source: bob, stone, tonbridge, 90" in verdict.explanation
-    unread = judge.score(TASK, items(), [criteria("Reward purple prose.")], explain=True).explained[0]
+def test_lines_that_cannot_be_read_are_listed(judge: OfflineJudge) -> None:
+    chosen = criteria("Reward purple prose. Reward texts that are short. Be kind.")
+    assert judge.unread_lines(chosen) == ("Reward purple prose.", "Be kind.")
+    unread = judge.score(TASK, items(), [chosen], explain=True).explained[0]
     assert isinstance(unread, Scored)
-    assert "so without effect: Reward purple prose." in unread.explanation
-
-
-@given(st.lists(st.floats(-3, 3), min_size=1, max_size=20))
-def test_shares_add_up_to_the_squashed_score(raw: list[float]) -> None:
-    values = np.array(raw)
-    assert shares(values).sum() == pytest.approx(squash(values.sum(keepdims=True), Scale(-0.5, 0.5))[0], abs=1e-12)
+    assert "so without effect: Reward purple prose. / Be kind." in unread.explanation
 
 
 def test_other_kinds_of_items_are_scored_and_explained() -> None:
     reply = Item("r", "Jazz began in New Orleans.", source="Do you like jazz?", context="Jazz began in New Orleans.")
     data = Item("d", "The Old Inn is in Noma.", source="inform(name='old inn',area=noma,food=thai)")
-    for item, kind, seen in (
-        (reply, "source_context_target", "shares: jazz"),
-        (data, "data_text", "not voiced: food thai"),
-        (Item("s", "One fox ran."), "single", "3 words in 1 sentence"),
+    for item, kind, named in (
+        (reply, "source_context_target", "make use of the given facts"),
+        (data, "data_text", "voice every piece of the data"),
+        (Item("s", "One fox ran."), "single", "are long and full"),
     ):
         text = (
             "Reward texts that make use of the given facts. Reward texts that voice every piece of the data. "
@@ -366,7 +333,7 @@ def test_other_kinds_of_items_are_scored_and_explained() -> None:
         verdict = OfflineJudge().score(task, [item], [criteria(text, "quality")], explain=True).explained[0]
         assert isinstance(verdict, Scored)
         assert 0 < verdict.value < 1
-        assert seen in verdict.explanation
+        assert named in verdict.explanation
 
 
 def test_few_items_keep_the_shipped_scaling_and_constant_features_do_no_harm() -> None:

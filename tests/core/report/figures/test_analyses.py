@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from core.calibration.ablate import AblationRow
+from core.calibration.ablate import AblationRow, VariantKey
 from core.calibration.analyse import Analyses, Line, PatternGroup, Place, by_pattern
-from core.calibration.variants import VariantKey
 from core.records import Interval
 from core.report.figures.analyses import ablation_figure, length_figure, pattern_figure, size_figure
 from core.report.figures.style import AMBER, BLUE, INK, PALE, QUIET, TEAL
