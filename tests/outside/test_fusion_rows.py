@@ -64,7 +64,8 @@ def test_the_summary_holds_every_coefficient(concord: Concord, golden: Path, tmp
     between = summary["between"]
     assert between["names"] == list(summary["coefficients"])
     assert np.diag(between["kendall"]) == pytest.approx(1)
-    report = [rows[item] for item in rows if rows[item]["source_id"] in reported(summary, rows)]
+    sources = reported(summary, rows)
+    report = [row for row in rows.values() if row["source_id"] in sources]
     good, fair = ([row[f"metric_{name}"] for row in report] for name in ("good", "fair"))
     for name, scipy_s in (("pearson", stats.pearsonr), ("spearman", stats.spearmanr), ("kendall", stats.kendalltau)):
         assert between[name][1][2] == pytest.approx(scipy_s(good, fair).statistic), name

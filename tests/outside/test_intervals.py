@@ -13,7 +13,7 @@ from scipy.stats import binom
 
 import core
 
-DRAWS = 250
+DRAWS = 100
 
 
 class World(NamedTuple):
@@ -66,7 +66,7 @@ def golden_file(folder: Path, labels: Sequence[int], source: Callable[[int], obj
     )
 
 
-@pytest.mark.parametrize(("n_sources", "size"), [(3, 5), (8, 1)])
+@pytest.mark.parametrize(("n_sources", "size"), [(3, 5)])
 def test_intervals_hold_the_truth_and_equal_judges_are_seldom_told_apart(
     tmp_path: Path, n_sources: int, size: int
 ) -> None:

@@ -146,8 +146,7 @@ def test_a_key_in_a_reply_is_removed_before_it_is_kept() -> None:
     assert reply.text == "You sent [removed] and [removed]. Score: 4"
 
 
-@pytest.mark.parametrize("more", [(), ("--json",)])
-@pytest.mark.parametrize("kind", ["tls alert", "long header", "odd reason"])
+@pytest.mark.parametrize(("kind", "more"), [("tls alert", ()), ("long header", ("--json",)), ("odd reason", ())])
 def test_the_command_line_never_prints_a_key(
     tmp_path: Path, repository: Path, kind: str, more: tuple[str, ...]
 ) -> None:

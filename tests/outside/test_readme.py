@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from core.__main__ import main
+
 WITHOUT_NETWORK = ("fetch", "worker")
 
 
@@ -58,12 +60,15 @@ def test_the_python_block(checkout: Path, repository: Path, monkeypatch: pytest.
 def test_the_commands_of_the_command_line(
     heading: str, checkout: Path, repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every command of the guide to the command line runs, in its order and as it stands."""
+    """Every command of the guide to the command line runs, in its order and as it stands (in this process: faster)."""
+    monkeypatch.setenv("CONCORD_HOME", str(checkout / "home"))
+    monkeypatch.setenv("CONCORD_DEMO", "on")
+    monkeypatch.chdir(checkout)
     block = fenced(repository / "core" / "cli" / "README.md", heading)
     if heading == "Python":
-        run(["-c", block], checkout, monkeypatch)
+        exec(block, {})
         return
     for line in block.splitlines():
-        words = shlex.split(line)[1:]
-        if words[2] not in WITHOUT_NETWORK:
-            run(words, checkout, monkeypatch)
+        words = shlex.split(line)[3:]
+        if words[0] not in WITHOUT_NETWORK:
+            assert main(words) == 0, line

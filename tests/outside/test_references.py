@@ -14,6 +14,7 @@ from tests.fake_openai import FakeOpenAI, RunningServer
 from tests.outside.conftest import Answer
 
 MARK = "Reference:\n> The golden gnu agrees."
+CHEAP = ("--rounds", "0", "--budget", "200")
 Concord = Callable[..., Answer]
 
 
@@ -53,7 +54,7 @@ def test_a_judge_is_made_without_references_unless_asked(
     concord: Concord, endpoint: RunningServer, golden: Path, tmp_path: Path
 ) -> None:
     judge = f"openai:fake-judge@{endpoint.base_url}"
-    command = ("calibrate", golden, "--aspect", "coherence", "--preset", "quick", "--judge", judge, "--rounds", "1")
+    command = ("calibrate", golden, "--aspect", "coherence", "--preset", "quick", "--judge", judge, *CHEAP)
     made = concord(*command, "--out", tmp_path / "plain")
     assert made.code == 0
     assert asked(endpoint)
@@ -74,7 +75,7 @@ def test_with_references_says_what_they_cost_and_keeps_to_them(
     concord: Concord, endpoint: RunningServer, golden: Path, tmp_path: Path
 ) -> None:
     judge = f"openai:fake-judge@{endpoint.base_url}"
-    command = ("calibrate", golden, "--aspect", "coherence", "--preset", "quick", "--judge", judge)
+    command = ("calibrate", golden, "--aspect", "coherence", "--preset", "quick", "--judge", judge, *CHEAP)
     made = concord(*command, "--with-references", "--out", tmp_path / "seeing")
     assert made.code == 0
     assert "References add about" in made.err
