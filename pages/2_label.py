@@ -4,9 +4,10 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from pages.components import label_anchors, label_decide, label_setup, label_summary, label_view, people, state
-from pages.components.label_view import ANCHORS, DECIDE, FREEZE, LABEL, NEW, PROGRESS, VIEWS
+from pages.components import people, state
 from pages.components.page import Opened, open_page, stop_with
+from pages.label import label_anchors, label_decide, label_setup, label_summary, label_view
+from pages.label.label_view import ANCHORS, DECIDE, FREEZE, LABEL, NEW, PROGRESS, VIEWS
 
 
 def first_view(page: Opened, golden_ids: set[str]) -> str:

@@ -8,7 +8,11 @@ from core import projects
 from core.errors import ConcordError
 from core.project_records import CriteriaEntry
 from core.projects.criteria import Review
-from pages.components import (
+from pages.components import state, tables
+from pages.components.page import Opened, finding, link_to, open_page, stop_with
+from pages.components.screens import plain
+from pages.criteria import (
+    comments_view,
     criteria_edit,
     criteria_effect,
     criteria_judge,
@@ -17,13 +21,8 @@ from pages.components import (
     criteria_try,
     criteria_view,
     items_view,
-    review_view,
-    state,
-    tables,
     versions_view,
 )
-from pages.components.page import Opened, finding, link_to, open_page, stop_with
-from pages.components.screens import plain
 from pages.review import review as review_screen
 
 READ, TRY, VERSIONS, REVIEW = VIEWS = ("Read & edit", "Try on an item", "Versions", "Review")
@@ -109,7 +108,7 @@ def read_and_edit(page: Opened, view: CriteriaEntry, entries: list[CriteriaEntry
         draw_text(page, view, review, names[view.criteria_id])
     with right, st.container(key="effect"):
         criteria_effect.draw(page, view, names, rescore_id)
-        review_view.draw_comments(page, view, review)
+        comments_view.draw_comments(page, view, review)
     criteria_list.choose_run(page, view)
     criteria_list.draw_list(page, entries, names, view.criteria_id)
     draw_more(page, view, rescore_id)
@@ -125,8 +124,8 @@ def draw_text(page: Opened, view: CriteriaEntry, review: Review, name: str) -> N
     st.caption(plain(criteria_view.origin_words(view)))
     with st.container(horizontal=True, gap="small"):
         criteria_edit.draw_way_in(page, view)
-        review_view.draw_comment_form(page, view)
-        review_view.draw_lock(page, view, review)
+        comments_view.draw_comment_form(page, view)
+        comments_view.draw_lock(page, view, review)
 
 
 def draw_more(page: Opened, view: CriteriaEntry, rescore_id: str | None) -> None:

@@ -4,18 +4,18 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from pages.components import (
-    label_blind,
+from pages.components import state
+from pages.components.page import Opened, open_page, stop_with
+from pages.label import label_blind
+from pages.misaligned import (
     lineage_view,
     misaligned_filters,
     misaligned_list,
     misaligned_selection,
     misaligned_view,
     rounds_view,
-    state,
 )
-from pages.components.misaligned_selection import ITEMS, LIST, PLOT, ROUNDS, VIEWS, Selection
-from pages.components.page import Opened, open_page, stop_with
+from pages.misaligned.misaligned_selection import ITEMS, LIST, PLOT, ROUNDS, VIEWS, Selection
 
 
 def first_view() -> str:

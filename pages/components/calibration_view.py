@@ -14,9 +14,10 @@ from core.report.figures import describe, measure_name
 from core.stats import claim, difference_figures, gain_words
 from core.stats.claims import backwards_words, number
 from core.wording import VERSION_STATES, judge_words
-from pages.components import charts, judge_view, review_view, run_view, state, tables
+from pages.components import charts, judge_view, run_view, state, tables
 from pages.components.page import Opened, finding, link_to
 from pages.components.screens import plain
+from pages.criteria import comments_view
 
 FOLLOWS, RANKING, SEARCH, FIGURES = SECTIONS = (
     "What the judge follows",
@@ -145,7 +146,7 @@ def _draw_criteria(page: Opened, view: RunDetail, result: Calibration, version: 
 
 def _draw_file(page: Opened, view: RunDetail, result: Calibration) -> None:
     st.download_button(
-        review_view.judge_file_label(page, view),
+        comments_view.judge_file_label(page, view),
         data=lambda: projects.judge_file(page.store, view.run_id),
         file_name="judge.yaml",
         mime="application/yaml",

@@ -16,12 +16,13 @@ from core.project_records import JudgeEntry
 from core.records import FloatArray, JudgeScores
 from core.report.figures.comparison import Points, scatter_figure
 from core.stats.claims import number
-from pages.components import charts, grid, label_item, state, tables
+from pages.components import charts, grid, state, tables
 from pages.components.compare_sections import choose_row
 from pages.components.compare_view import Compared
 from pages.components.grid import Column
 from pages.components.page import Opened, link_to
 from pages.components.screens import plain
+from pages.label import label_item
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

@@ -9,16 +9,7 @@ from core import projects
 from core.comparison import unique_names
 from core.errors import ConcordError
 from core.project_records import GoldenSummary
-from pages.components import (
-    grid,
-    import_view,
-    judge_file_view,
-    metrics_view,
-    people,
-    state,
-    styles_view,
-    tables,
-)
+from pages.components import grid, import_view, judge_file_view, metrics_view, people, state, styles_view, tables
 from pages.components.compare_view import Compared
 from pages.components.page import Opened, link_to
 from pages.components.screens import plain

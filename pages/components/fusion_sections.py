@@ -13,10 +13,11 @@ from core.fusion.items import contradictions
 from core.fusion.stack import Weight, Without
 from core.report.figures.comparison import Bar, between_figure, lost_figure, weights_figure
 from core.stats import change_figures, claim
-from pages.components import charts, grid, label_item, state
+from pages.components import charts, grid, state
 from pages.components.fusion_view import Fused, difference_words
 from pages.components.grid import Column
 from pages.components.screens import plain
+from pages.label import label_item
 
 if TYPE_CHECKING:
     from core.report.figures import Drawing

@@ -16,9 +16,10 @@ from core.project_records import GoldenSummary
 from core.records import GoldenSet
 from core.report.figures.svg import shortened
 from core.wording import counted
-from pages.components import charts, grid, label_blind, state, tables
+from pages.components import charts, grid, state, tables
 from pages.components.page import Opened, finding, link_to
 from pages.components.screens import plain
+from pages.label import label_blind
 
 LONGEST = 60
 """Letters of a name within a sentence."""

@@ -21,9 +21,9 @@ from core.data.ranks import sounds_like_ranks
 from core.data.values import Best, Codes, Values
 from core.errors import UsageError
 from core.records import GoldenSet, ItemKind, Scale
-from pages.components import label_item
 from pages.components.screens import plain
 from pages.components.state import widget
+from pages.label import label_item
 
 MAIN_ROLES = {
     "target": "Judged text",

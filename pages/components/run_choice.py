@@ -9,8 +9,8 @@ import streamlit as st
 from core import projects
 from core.project_records import Run, RunKind
 from pages.components import chosen, state
-from pages.components.criteria_list import run_words
 from pages.components.page import Opened
+from pages.criteria.criteria_list import run_words
 
 NEW = "new"
 """`?section=new`: the form that starts a run."""

@@ -63,18 +63,8 @@ def get_ready() -> None:
     import plotly.graph_objects  # noqa: F401
     import pyarrow  # noqa: F401
 
-    from pages.components import (  # noqa: F401
-        compare_view,
-        criteria_view,
-        fusion_view,
-        golden_upload,
-        golden_view,
-        label_view,
-        misaligned_view,
+    from pages.components import (
         page,
-        repeval_view,
-        report_view,
-        run_view,
     )
 
     try:

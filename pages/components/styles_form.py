@@ -16,10 +16,11 @@ from core.projects.styles import StepsView, StylesRequest
 from core.records import LEVELS, Level, Statistic
 from core.report.figures import LEVEL_NAMES, STATISTIC_NAMES
 from core.stats.claims import number
-from pages.components import criteria_names, forms, state, tables
+from pages.components import forms, state, tables
 from pages.components.asking_form import FORM_NAMES, PERSONA_NAMES
 from pages.components.page import Opened
 from pages.components.screens import plain
+from pages.criteria import criteria_names
 
 MOST_CRITERIA = 100
 

@@ -20,11 +20,12 @@ from core.projects.styles import StylesRequest
 from core.report.figures import Mark, describe, measure_name
 from core.report.figures.trends import styles_figure
 from core.wording import counted
-from pages.components import charts, criteria_names, grid, live, people, run_view, state, tables
+from pages.components import charts, grid, live, people, run_view, state, tables
 from pages.components.grid import Column
 from pages.components.page import Opened
 from pages.components.screens import plain
 from pages.components.styles_form import choose_styles
+from pages.criteria import criteria_names
 
 if TYPE_CHECKING:
     from core.report.figures import Drawing

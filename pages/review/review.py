@@ -11,9 +11,10 @@ from core.errors import ConcordError
 from core.project_records import GoldenSummary, is_demo
 from core.projects.review import CHOICES, Choice, OpenReview, Point, PointDecided, Verdict
 from core.wording import counted
-from pages.components import criteria_judge, people, review_view, state
+from pages.components import people, state
 from pages.components.page import Opened, link_to
 from pages.components.screens import plain
+from pages.criteria import comments_view, criteria_judge
 from pages.review import point as shown_point
 
 Where = tuple[str, str, str]
@@ -196,19 +197,19 @@ def _draw_votes(page: Opened, where: Where, review: OpenReview, point: Point) ->
 
 def _vote(page: Opened, where: Where, point: Point, choice: Choice) -> None:
     vote = partial(projects.cast_vote, page.store, *where, point.key)
-    review_view.attempt(lambda: vote(choice=choice), PROBLEM)
+    comments_view.attempt(lambda: vote(choice=choice), PROBLEM)
 
 
 def _join(page: Opened, where: Where) -> None:
     join = partial(projects.join_review, page.store, *where)
-    if review_view.attempt(join, PROBLEM):
+    if comments_view.attempt(join, PROBLEM):
         state.put_in_url(section=SECTION, golden=where[1], aspect=where[2], view=state.BARE)
 
 
 def _leave(page: Opened, where: Where) -> None:
     if not page.actor.is_unnamed and people.may(page, "annotator"):
         leave = partial(projects.leave_review, page.store, *where)
-        review_view.attempt(leave, PROBLEM)
+        comments_view.attempt(leave, PROBLEM)
     state.put_in_url(view=None)
 
 
@@ -244,7 +245,7 @@ def _decide(page: Opened, where: Where, point: Point, verdict: Verdict, reason_k
     """`point` is what the screen showed, so that nobody overrules a decision unseen."""
     reason = str(st.session_state.get(reason_key) or "")
     decide = partial(projects.decide_point, page.store, *where, point.key)
-    review_view.attempt(lambda: decide(verdict=verdict, reason=reason, seen=point.seen), PROBLEM)
+    comments_view.attempt(lambda: decide(verdict=verdict, reason=reason, seen=point.seen), PROBLEM)
 
 
 def _draw_decision(page: Opened, decision: PointDecided) -> None:
@@ -254,7 +255,7 @@ def _draw_decision(page: Opened, decision: PointDecided) -> None:
         st.markdown(
             f"**{plain(decision.title)}** :{COLOURS[decision.verdict]}-badge[{decision.verdict}]  \n"
             f"{plain(decision.reason)}{tally} · {plain(decision.actor or 'somebody')}, "
-            f"{plain(review_view.when(decision.at))}"
+            f"{plain(comments_view.when(decision.at))}"
         )
         if decision.verdict == "accepted" and decision.criteria_id:
             try:

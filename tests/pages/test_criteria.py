@@ -22,7 +22,7 @@ from core.settings import Settings
 from core.store.results import JUDGE
 from core.store.store import Store
 from pages.components import state, tables
-from pages.components.criteria_view import origin_words
+from pages.criteria.criteria_view import origin_words
 from tests.pages.making import Calibrated, Place, aligned, calibration, candidates, standing
 from tests.pages.screen import (
     HOSTILE,

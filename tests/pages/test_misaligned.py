@@ -15,9 +15,9 @@ from core.projects.items import ItemScore, ScoredItems
 from core.projects.triage import Triage
 from core.quotations import Piece
 from pages.components import people
-from pages.components.misaligned_filters import RANKS, STANDARDISED, FilteredItems, Filters
-from pages.components.misaligned_item import marked
-from pages.components.misaligned_list import table_key
+from pages.misaligned.misaligned_filters import RANKS, STANDARDISED, FilteredItems, Filters
+from pages.misaligned.misaligned_item import marked
+from pages.misaligned.misaligned_list import table_key
 from tests.pages.screen import button, choose, frame_with, has_button, open_screen, press, texts, write
 
 Open = Callable[..., AppTest]

@@ -9,9 +9,10 @@ import streamlit as st
 from core import projects
 from core.project_records import CriteriaEntry
 from core.projects.criteria_naming import LONGEST_NAME
-from pages.components import people, review_view, state
+from pages.components import people, state
 from pages.components.page import Opened
 from pages.components.screens import plain
+from pages.criteria import comments_view
 
 PROBLEM = state.widget("name_problem")
 
@@ -37,4 +38,4 @@ def draw_rename(page: Opened, view: CriteriaEntry, name: str) -> None:
 
 def _rename(page: Opened, view: CriteriaEntry, shown: str, key: str) -> None:
     where, name = (page.project.project_id, view.criteria_id), str(st.session_state.get(key) or "")
-    review_view.attempt(lambda: projects.rename_criteria(page.store, *where, name, shown=shown), PROBLEM)
+    comments_view.attempt(lambda: projects.rename_criteria(page.store, *where, name, shown=shown), PROBLEM)

@@ -17,10 +17,11 @@ from core.report.figures.trends import growth_figure, shrinking_figure
 from core.stats.claims import number, range_words
 from core.store.store import Store
 from core.wording import counted
-from pages.components import charts, grid, label_item, label_view, people, state
+from pages.components import charts, grid, people, state
 from pages.components.grid import Column
 from pages.components.page import link_to
 from pages.components.screens import plain
+from pages.label import label_item, label_view
 
 if TYPE_CHECKING:
     from core.report.figures import Drawing

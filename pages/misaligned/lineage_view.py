@@ -13,9 +13,10 @@ from core.project_records import GoldenSummary
 from core.projects.rounds import Relative
 from core.report.figures import Mark, measure_name
 from core.report.figures.misaligned import Version, lineage_figure
-from pages.components import charts, criteria_names, grid, judge_view, state, tables
+from pages.components import charts, grid, judge_view, state, tables
 from pages.components.grid import Column
 from pages.components.page import Opened, link_to
+from pages.criteria import criteria_names
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

@@ -10,9 +10,10 @@ from core import projects
 from core.errors import ConcordError, ConflictError
 from core.project_records import CriteriaEntry
 from core.wording import word_diff
-from pages.components import criteria_effect, diff_view, drafts, people, review_view, state
+from pages.components import diff_view, drafts, people, state
 from pages.components.page import Opened, link_to
 from pages.components.screens import plain
+from pages.criteria import comments_view, criteria_effect
 
 EDITING = "1"
 RESTORE = "Makes the parent's text the newest version again; this version stays in the list."
@@ -41,13 +42,13 @@ class _Conflict:
 
 def is_open(page: Opened, view: CriteriaEntry) -> bool:
     """Whether the text is being edited, which stands in the URL; locked criteria are read."""
-    return bool(state.url_id("edit")) and not review_view.locked_words(page, view)
+    return bool(state.url_id("edit")) and not comments_view.locked_words(page, view)
 
 
 def draw_way_in(page: Opened, view: CriteriaEntry) -> None:
     """The button that opens the form, or why there is none; and that unsaved text waits."""
     subject = drafts.of_criteria(view.criteria_id)
-    if locked_by := review_view.locked_words(page, view):
+    if locked_by := comments_view.locked_words(page, view):
         st.info(plain(locked_by), icon=":material/lock:")
         drafts.draw_left(page, subject)
         return

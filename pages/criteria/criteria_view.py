@@ -12,12 +12,13 @@ from core.project_records import CriteriaAlignment, CriteriaEntry
 from core.projects.criteria import Review
 from core.report.figures import describe, measure_name
 from core.wording import counted
-from pages.components import criteria_names, grid, judge_view, review_view
-from pages.components.criteria_effect import difference_words
+from pages.components import grid, judge_view
 from pages.components.grid import Column
 from pages.components.page import Opened, link_to
 from pages.components.run_view import read_run
 from pages.components.screens import plain
+from pages.criteria import comments_view, criteria_names
+from pages.criteria.criteria_effect import difference_words
 
 __all__ = ["difference_words", "draw_head", "draw_lines", "draw_origin", "draw_shown_items", "origin_words"]
 
@@ -32,7 +33,7 @@ def draw_head(page: Opened, view: CriteriaEntry, review: Review, name: str) -> N
         st.markdown(f"**{plain(name)}**", width="content")
         criteria_names.draw_rename(page, view, name)
         judge_view.draw_follower(page, view.aspect, view.criteria_id)
-        review_view.draw_badges(review)
+        comments_view.draw_badges(review)
 
 
 def draw_lines(text: str, review: Review | None = None) -> None:

@@ -12,9 +12,11 @@ from core.projects.rescore import RescoreRequest
 from core.projects.rounds import Relative
 from core.stats.claims import number
 from core.wording import word_diff
-from pages.components import criteria_names, diff_view, judge_view, lineage_view, people, review_view, state, tables
+from pages.components import diff_view, judge_view, people, state, tables
 from pages.components.page import Opened, link_to, opens
 from pages.components.screens import plain
+from pages.criteria import comments_view, criteria_names
+from pages.misaligned import lineage_view
 
 PROBLEM = state.widget("versions_problem")
 MEASURE = "Scores both with the same judge on the same calibration items; held-out items are left alone."
@@ -114,7 +116,7 @@ def _draw_side(page: Opened, relative: Relative, names: Mapping[str, str]) -> No
         parents = ", ".join(names[p] for p in criteria.parents if p in names)
         st.caption(
             plain(
-                f"{review_view.when(criteria.created_at)}{f' · made from {parents}' if parents else ''}"
+                f"{comments_view.when(criteria.created_at)}{f' · made from {parents}' if parents else ''}"
                 f"{f' · {criteria.note}' if criteria.note else ''}"
             )
         )
@@ -129,7 +131,7 @@ def _merge(page: Opened, first: str, second: str) -> None:
     def act() -> None:
         made.append(projects.merge_criteria(page.store, page.project.project_id, first, second))
 
-    if review_view.attempt(act, PROBLEM):
+    if comments_view.attempt(act, PROBLEM):
         state.leave_notice("Merged into a new version. Read it, then measure it.", good=True)
         state.put_in_url(criteria=made[0], rescore=None)
 
@@ -148,7 +150,7 @@ def _measure(page: Opened, view: CriteriaEntry, old: CriteriaEntry, new: Criteri
     def act() -> None:
         started.append(projects.start_rescore(page.store, page.settings, request))
 
-    if review_view.attempt(act, PROBLEM):
+    if comments_view.attempt(act, PROBLEM):
         state.put_in_url(criteria=new.criteria_id, rescore=started[0])
 
 
@@ -214,7 +216,7 @@ def _copy(page: Opened, view: CriteriaEntry, where: tuple[str, str, str]) -> Non
             projects.copy_criteria(page.store, *here, to_project=project_id, golden_id=golden_id, aspect=aspect)
         )
 
-    if review_view.attempt(act, f"{PROBLEM}_copy"):
+    if comments_view.attempt(act, f"{PROBLEM}_copy"):
         st.session_state[COPY] = False
         name = next(project.name for project in projects.list_projects(page.store) if project.project_id == project_id)
         state.leave_notice(f"Copied to {aspect} in {name}. Measure it there before you trust it.", good=True)

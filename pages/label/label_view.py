@@ -13,10 +13,11 @@ from core.project_records import is_demo
 from core.projects.labelling import LabelPass
 from core.store.store import Store
 from core.wording import counted
-from pages.components import label_item, label_session, people, state
-from pages.components.label_shown import Assignment
+from pages.components import people, state
 from pages.components.page import Opened
 from pages.components.screens import plain
+from pages.label import label_item, label_session
+from pages.label.label_shown import Assignment
 
 LABEL, PROGRESS, DECIDE, FREEZE, ANCHORS, NEW = "Label", "Progress", "Decide", "Freeze", "Anchors", "New pass"
 VIEWS = (LABEL, PROGRESS, DECIDE, FREEZE, ANCHORS, NEW)

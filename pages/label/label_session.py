@@ -15,9 +15,10 @@ from core import projects
 from core.errors import ConcordError
 from core.projects.labelling import AnnotationSession, LabelAspect, TeamProgress
 from core.store.store import Store
-from pages.components import label_item, label_keys, label_number, label_shown, state, tables
-from pages.components.label_shown import Assignment, Shown, Wish, comment_key, press_key
+from pages.components import state, tables
 from pages.components.screens import plain
+from pages.label import label_item, label_keys, label_number, label_shown
+from pages.label.label_shown import Assignment, Shown, Wish, comment_key, press_key
 
 LONGEST_COMMENT = 5_000
 PAUSE = "1.5s"
