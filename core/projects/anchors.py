@@ -112,12 +112,6 @@ def find_span(text: str, words: str, near: int) -> Span:
     return Span(start, start + len(words), words)
 
 
-def with_span(spans: Iterable[Span], new: Span) -> tuple[Span, ...]:
-    """In the order of the text; what lies within the new one, or is the same, goes."""
-    kept = [span for span in spans if not (new.start <= span.start and span.end <= new.end)]
-    return tuple(sorted([*kept, new]))
-
-
 def highlights_from(entries: Iterable[Highlighted]) -> dict[tuple[str, str], tuple[Span, ...]]:
     """(rater, item id) → what they have marked, from the entries of one pass, oldest first."""
     return {(entry.actor, entry.item_id): entry.spans for entry in entries}
@@ -193,7 +187,9 @@ def mark_words(
     """
     text = _text_to_mark(store, project_id, pass_id, item_id)
     before = my_highlights(store, project_id, pass_id).get(item_id, ())
-    entry = Highlighted(item_id, with_span(before, find_span(text, words, near)), subject=pass_id)
+    new = find_span(text, words, near)
+    kept = [span for span in before if not (new.start <= span.start and span.end <= new.end)]  # else marked twice
+    entry = Highlighted(item_id, tuple(sorted([*kept, new])), subject=pass_id)
     store.events.add(project_id, entry, store.actor, form=form)
     return entry.spans
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from core.calibration.records import Calibration
@@ -53,23 +53,41 @@ def judges_shown(store: Store, project_id: str, golden_id: str, aspect: str) -> 
     listed, line = store.judges.all(project_id, golden_id, aspect), judge_line(store, project_id, aspect)
     passes = passes_behind(store.events.all(project_id, LabelsFrozen, golden_id), aspect)
     of_version = {entry.judge_id: version for entry in listed if (version := version_behind(line, entry)) is not None}
-    entries = [_named(entry, of_version) for entry in listed]
+    entries = []
+    for entry in listed:
+        if (version := of_version.get(entry.judge_id)) is not None:
+            named = version.label.capitalize() if _MADE_NAME.search(entry.name) else f"{entry.name}, {version.label}"
+            entry = replace(entry, judge=replace(entry.judge, name=named))  # noqa: PLW2901
+        entries.append(entry)
     if not of_version:
         return JudgesShown(line, tuple(entries), rated_in=passes)
-    version = _shown(line, list(of_version.values()))
-    own = _newest(entries, of_version, version, golden_id)
+    shown = max(of_version.values(), key=lambda version: (version.state != "retired", version.number))
+    if line.default is not None and any(version.number == line.default.number for version in of_version.values()):
+        shown = line.default
+    # its judge is that of its last measurement here, of an earlier one where that was removed
+    measured = shown.on(golden_id)
+    ours = [entry for entry in entries if of_version.get(entry.judge_id) == shown]
+    last = [entry for entry in ours if measured is not None and entry.judge.run_id == measured.run_id]
+    own = (last or ours)[-1].judge_id
+    # of the judges without criteria that runs of the line left, the one of its calibration, else of its measurement
+    runs = {entry.run_id for version in line.versions for entry in version.measured}
+    runs |= {version.made.base_run for version in line.versions}
+    baselines = {
+        entry.judge_id: entry.judge.run_id
+        for entry in entries
+        if entry.judge.kind == "no criteria" and entry.judge.run_id in runs
+    }
+    left_by = (shown.made.base_run, measured.run_id if measured is not None else "")
+    baseline = next((judge_id for run_id in left_by for judge_id, run in baselines.items() if run == run_id), "")
     aside = {judge_id for judge_id in of_version if judge_id != own}
-    baselines = _baselines(line, entries)
-    baseline = _baseline(baselines, version, golden_id)
     if baseline:
         aside |= baselines.keys() - {baseline}
-    measured = version.on(golden_id)
     accesses = list_held_out_accesses(store, project_id, golden_id, aspect)
     return JudgesShown(
         line,
         tuple(entry for entry in entries if entry.judge_id not in aside),
         tuple(entry for entry in entries if entry.judge_id in aside),
-        version,
+        shown,
         own,
         baseline,
         HeldOutSeen.of(line, golden_id, accesses, before=measured.number if measured else None),
@@ -106,48 +124,3 @@ def version_behind(line: JudgeLine, entry: JudgeEntry) -> JudgeVersion | None:
     """The version whose measurement left this judge, or None."""
     calibrated = entry.judge.kind == "calibrated" and entry.judge.run_id
     return line.of_run(entry.judge.run_id) if calibrated else None
-
-
-def _named(entry: JudgeEntry, of_version: Mapping[str, JudgeVersion]) -> JudgeEntry:
-    version = of_version.get(entry.judge_id)
-    if version is None:
-        return entry
-    name = version.label.capitalize() if _MADE_NAME.search(entry.name) else f"{entry.name}, {version.label}"
-    return replace(entry, judge=replace(entry.judge, name=name))
-
-
-def _shown(line: JudgeLine, here: Sequence[JudgeVersion]) -> JudgeVersion:
-    if line.default is not None and any(version.number == line.default.number for version in here):
-        return line.default
-    return max(here, key=lambda version: (version.state != "retired", version.number))
-
-
-def _newest(
-    entries: Sequence[JudgeEntry], of_version: Mapping[str, JudgeVersion], version: JudgeVersion, golden_id: str
-) -> str:
-    """The judge of the last measurement of a version on a golden set; of an earlier one where that is removed."""
-    measured = version.on(golden_id)
-    ours = [entry for entry in entries if of_version.get(entry.judge_id) == version]
-    last = [entry for entry in ours if measured is not None and entry.judge.run_id == measured.run_id]
-    return (last or ours)[-1].judge_id
-
-
-def _baselines(line: JudgeLine, entries: Sequence[JudgeEntry]) -> dict[str, str]:
-    """Id of each judge without criteria that a calibration or a measurement of the line left → that run."""
-    runs = {entry.run_id for version in line.versions for entry in version.measured}
-    runs |= {version.made.base_run for version in line.versions}
-    return {
-        entry.judge_id: entry.judge.run_id
-        for entry in entries
-        if entry.judge.kind == "no criteria" and entry.judge.run_id in runs
-    }
-
-
-def _baseline(baselines: Mapping[str, str], version: JudgeVersion, golden_id: str) -> str:
-    """The judge without criteria of the calibration of a version, else of its last measurement here; "" for none."""
-    measured = version.on(golden_id)
-    for run_id in (version.made.base_run, measured.run_id if measured is not None else ""):
-        for judge_id, left_by in baselines.items():
-            if left_by == run_id:
-                return judge_id
-    return ""

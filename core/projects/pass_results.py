@@ -176,55 +176,6 @@ class PassSummary:
     taken: Mapping[tuple[str, str], int]
 
 
-def summary(
-    labelling: LabelPass,
-    golden: GoldenSet,
-    labels: Sequence[Label],
-    decided: Decided,
-    flagged: Mapping[tuple[str, str], Triage],
-) -> PassSummary:
-    """What a pass has come to with these labels (`labels_in`); see `PassSummary`."""
-    by_item = _by_item(labels)
-    queue = {
-        (disagreement.aspect, disagreement.item_id): disagreement
-        for disagreement in disagreements(golden, labels, labelling.plan.aspects)
-    }
-    for aspect, item_id in flagged:
-        own = tuple(by_item.get((aspect, item_id), ()))
-        queue.setdefault((aspect, item_id), Disagreement(item_id, aspect, own, steps_apart=0.0))
-    items_of: dict[str, set[str]] = {rater: set() for rater in labelling.raters}
-    for label in labels:
-        items_of.setdefault(label.rater, set()).add(label.item_id)
-    taken = {(label.rater, label.taken_from, label.item_id) for label in labels if label.taken_from}
-    labelled = {label.item_id for label in labels}
-    touched = [k for k in labelling.plan.positions if golden.items[k].item_id in labelled]
-    return PassSummary(
-        done={rater: len(items) for rater, items in items_of.items()},
-        n_items=len(labelling.plan.positions),
-        n_touched=len(touched),
-        n_sources=np.unique(golden.source_codes[touched]).size,
-        agreement=tuple(
-            agreement(golden, labels, aspect, labelling.plan.positions) for aspect in labelling.plan.aspects
-        ),
-        queue=tuple(disagreement for which, disagreement in queue.items() if which not in decided),
-        decided=decided,
-        flagged=flagged,
-        assigned={rater: len(labelling.assigned(rater)) for rater in labelling.raters},
-        taken=Counter((rater, pass_id) for rater, pass_id, _ in taken),
-    )
-
-
-def labels_in(labelling: LabelPass, golden: GoldenSet, labels: Sequence[Label]) -> list[Label]:
-    """Of what raters think now (`Labels.current`) the labels of the pass, each with its rater's newest comment."""
-    items = {golden.items[k].item_id for k in labelling.plan.positions}
-    comments = {(label.rater, label.item_id): label.comment for label in labels}
-    return [
-        replace(label, comment=comments[label.rater, label.item_id])
-        for label in labels
-        if label.item_id in items and label.aspect in labelling.aspects
-    ]
-
-
 # ── a new golden set ─────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -249,12 +200,15 @@ def labelled_golden(
     gold = dict(golden.aspects)
     ratings = list(golden.ratings)
     for aspect in aspects:
-        new = _gold_of(golden, labels, aspect)
+        means = np.ma.masked_invalid(ratings_of(golden, labels, aspect.aspect).values).mean(axis=0)
+        new: list[float | None] = means.tolist()  # None without a rating
         old = golden.aspects.get(aspect.aspect)
         before = old.values if old is not None else (None,) * len(golden.items)
         agreed = [(decided or {}).get((aspect.aspect, item.item_id)) for item in golden.items]
         order = {"fill": (before, agreed, new), "decided": (agreed, before, new), "replace": (agreed, new, before)}
-        values = tuple(_first(*three) for three in zip(*order[combine], strict=True))
+        values = tuple(
+            next((value for value in three if value is not None), None) for three in zip(*order[combine], strict=True)
+        )
         if values != before:
             gold[aspect.aspect] = AspectLabels(
                 aspect.aspect, replace(aspect.scale, given=True), values, old is not None and old.ranks
@@ -296,17 +250,6 @@ class RatedBy:
         return cls(len(raters), sum(len(names) > 1 for names in raters.values()))
 
 
-def _first(*values: float | None) -> float | None:
-    return next((value for value in values if value is not None), None)
-
-
-def _gold_of(golden: GoldenSet, labels: Sequence[Label], aspect: LabelAspect) -> list[float | None]:
-    """The mean of the new ratings of each item, None without any."""
-    values = np.ma.masked_invalid(ratings_of(golden, labels, aspect.aspect).values)
-    mean: list[float | None] = values.mean(axis=0).tolist()
-    return mean
-
-
 @dataclass(frozen=True, slots=True)
 class ReplacedLabel:
     """A golden label that would be another once the labels of a pass are frozen."""
@@ -315,16 +258,6 @@ class ReplacedLabel:
     aspect: str
     before: float
     after: float
-
-
-def replaced(golden: GoldenSet, frozen: GoldenSet) -> tuple[ReplacedLabel, ...]:
-    """The golden labels that `frozen`, made of `golden`, has others for."""
-    return tuple(
-        ReplacedLabel(item.item_id, name, before, after)
-        for name, labels in golden.aspects.items()
-        for item, before, after in zip(golden.items, labels.values, frozen.aspects[name].values, strict=True)
-        if before is not None and after is not None and before != after
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,6 +279,7 @@ def pass_summary(store: Store, project_id: str, pass_id: str) -> PassSummary:
     """
     labelling = get_pass(store, project_id, pass_id)
     golden = store.goldens.load(labelling.golden_id)
+    labels, decided = _labels(store, labelling, golden), decisions(store, project_id, pass_id)
     known = set(golden.item_ids)
     flagged = {
         (aspect, item_id): triage
@@ -353,7 +287,31 @@ def pass_summary(store: Store, project_id: str, pass_id: str) -> PassSummary:
         for item_id, triage in list_triage(store, project_id, labelling.golden_id, aspect).items()
         if triage.verdict == "label wrong" and item_id in known
     }
-    return summary(labelling, golden, _labels(store, labelling, golden), decisions(store, project_id, pass_id), flagged)
+    by_item = _by_item(labels)
+    queue = {(each.aspect, each.item_id): each for each in disagreements(golden, labels, labelling.plan.aspects)}
+    for aspect, item_id in flagged:
+        own = tuple(by_item.get((aspect, item_id), ()))
+        queue.setdefault((aspect, item_id), Disagreement(item_id, aspect, own, steps_apart=0.0))
+    items_of: dict[str, set[str]] = {rater: set() for rater in labelling.raters}
+    for label in labels:
+        items_of.setdefault(label.rater, set()).add(label.item_id)
+    taken = {(label.rater, label.taken_from, label.item_id) for label in labels if label.taken_from}
+    labelled = {label.item_id for label in labels}
+    touched = [k for k in labelling.plan.positions if golden.items[k].item_id in labelled]
+    return PassSummary(
+        done={rater: len(items) for rater, items in items_of.items()},
+        n_items=len(labelling.plan.positions),
+        n_touched=len(touched),
+        n_sources=np.unique(golden.source_codes[touched]).size,
+        agreement=tuple(
+            agreement(golden, labels, aspect, labelling.plan.positions) for aspect in labelling.plan.aspects
+        ),
+        queue=tuple(disagreement for which, disagreement in queue.items() if which not in decided),
+        decided=decided,
+        flagged=flagged,
+        assigned={rater: len(labelling.assigned(rater)) for rater in labelling.raters},
+        taken=Counter((rater, came_from) for rater, came_from, _ in taken),
+    )
 
 
 def passes_to_merge(store: Store, labelling: LabelPass, aspect: str) -> list[LabelPass]:
@@ -536,7 +494,13 @@ def _rated_in(store: Store, labelling: LabelPass, golden: GoldenSet, frozen: Gol
 @requires("reviewer")
 def replaced_labels(store: Store, project_id: str, pass_id: str, combine: Combine) -> tuple[ReplacedLabel, ...]:
     """The golden labels that freezing with `combine` would replace by others."""
-    return replaced(*_frozen(store, project_id, pass_id, "", combine))
+    golden, frozen = _frozen(store, project_id, pass_id, "", combine)
+    return tuple(
+        ReplacedLabel(item.item_id, name, before, after)
+        for name, labels in golden.aspects.items()
+        for item, before, after in zip(golden.items, labels.values, frozen.aspects[name].values, strict=True)
+        if before is not None and after is not None and before != after
+    )
 
 
 def _frozen(
@@ -558,8 +522,15 @@ def _frozen(
 
 
 def _labels(store: Store, labelling: LabelPass, golden: GoldenSet) -> list[Label]:
-    """What everybody thinks now in the pass."""
-    return labels_in(labelling, golden, store.labels.current(labelling.project_id, labelling.pass_id))
+    """What everybody thinks now of the items of the pass, each label with its rater's newest comment."""
+    now = store.labels.current(labelling.project_id, labelling.pass_id)
+    items = {golden.items[k].item_id for k in labelling.plan.positions}
+    comments = {(label.rater, label.item_id): label.comment for label in now}
+    return [
+        replace(label, comment=comments[label.rater, label.item_id])
+        for label in now
+        if label.item_id in items and label.aspect in labelling.aspects
+    ]
 
 
 @requires("annotator")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -134,17 +133,6 @@ def test_a_pass_of_several_is_begun_from_the_form(store: Store, asked: PassReque
     assert who(screen) == "Ann"
 
 
-def test_names_of_300_letters_leave_the_finding_a_sentence(store: Store) -> None:
-    project, long = projects.create_project(store, "p").project_id, "n" * 300
-    labels = AspectLabels(long, FIVE.scale, (3.0,) * 6)
-    items = tuple(Item(f"i{k}", text, f"s{k}") for k, text in enumerate(TEXTS))
-    projects.add_golden(store, project, GoldenSet(long, "single", items, {long: labels}))
-    for name in ("2_label", "1_golden_set", "0_overview"):
-        finding = finding_of(open_screen(name, project=project))
-        assert "nnn" in finding
-        assert len(finding) < 300
-
-
 def test_a_golden_set_is_called_as_it_is_in_its_project(store: Store) -> None:
     """The same content in two projects is kept once, under a name in each."""
     items = tuple(Item(f"i{k}", text, f"s{k}") for k, text in enumerate(TEXTS))
@@ -161,28 +149,6 @@ def test_without_an_aspect_there_is_nothing_to_begin(asked: PassRequest, open_la
     screen.multiselect(key=f"form_label_aspects_{asked.golden_id}").set_value([]).run()
     assert "What are people to rate?" in finding_of(screen)
     assert not [button for button in screen.button if button.label.startswith("Begin")]
-
-
-def test_a_plan_that_makes_no_sense_is_refused_in_words(store: Store, open_label: Open) -> None:
-    screen = open_label()
-    screen.text_input(key="form_label_name_0").set_value("  ").run()
-    press(screen, "Begin labelling")
-    assert "The pass was not begun: A labelling pass has a name" in texts(screen)
-
-
-def test_a_second_pass_takes_earlier_labels_over_by_choice_alone(
-    store: Store, asked: PassRequest, rated: str, open_label: Open
-) -> None:
-    screen = open_label()
-    screen.button_group(key=state.LABEL_VIEW).set_value("New pass").run()
-    earlier = screen.multiselect(key=state.widget(f"label_earlier_{asked.golden_id}"))
-    assert (earlier.options, earlier.value) == (["Ann in first", "Bo in first"], [])
-    assert "Ann in first: 3 items, Bo in first: 3 items." in texts(screen)
-    earlier.set_value([(rated, "Bo")]).run()
-    press(screen, "Begin labelling")
-    second = projects.list_passes(store, asked.project_id)[0]
-    assert second.pass_id != rated
-    assert {row.rater for row in store.labels.current(asked.project_id, second.pass_id)} == {"Bo"}
 
 
 @pytest.mark.parametrize(
@@ -226,16 +192,6 @@ def test_a_name_is_asked_for_and_remembered(store: Store, asked: PassRequest, op
     assert projects.get_pass(store, asked.project_id, pass_id).raters == (HOSTILE[:28],)
     assert has_button(screen, "**1**")
     assert "rater" not in screen.query_params
-
-
-def test_a_link_from_a_golden_set_that_nobody_labels_leads_to_a_new_pass(
-    store: Store, asked: PassRequest, open_label: Open
-) -> None:
-    projects.start_pass(store, asked)
-    bare = GoldenSet("bare", "single", (Item("x", "text"),), {})
-    other = projects.add_golden(store, asked.project_id, bare)
-    screen = open_label(golden=other)
-    assert screen.selectbox(key="form_label_golden").value == other
 
 
 # ── the session ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -285,19 +241,6 @@ def test_the_keys_belong_to_the_first_open_aspect(store: Store, asked: PassReque
     assert keys() == {"0": "0", "1": "1", "Cannot tell": "x", **ways, "Answer again": "backspace"}
     strike(screen, "1")
     assert rows(store, asked) == [("Ann", "clarity", 5.0, ""), ("Ann", "true", 0.0, ""), ("Ann", "true", 1.0, "")]
-
-
-def test_undo_goes_back_to_what_was_labelled_last(store: Store, asked: PassRequest, sit: Open) -> None:
-    screen = press(sit(), "Undo")
-    assert "There is no label of yours to undo." in texts(screen)
-    strike(strike(screen, "4"), "enter")
-    strike(screen, "z")
-    assert shown(screen).item_id == "i0"
-    assert place_of(screen) == "1 of 6 · 0 done"
-    assert "The last label is undone. Rate this item again." in texts(screen)
-    strike(screen, "2")
-    assert "The last label is undone" not in texts(screen)
-    assert [row[2] for row in rows(store, asked)] == [4.0, None, 2.0]
 
 
 def test_the_next_item_comes_by_itself_where_the_switch_is_on(store: Store, asked: PassRequest, sit: Open) -> None:
@@ -403,25 +346,6 @@ def test_what_others_said_is_hidden_until_mine_is_in(store: Store, asked: PassRe
     assert "Bo: clarity 2" not in texts(press(screen, "Undo"))
 
 
-def test_cannot_tell_is_an_answer_without_a_label(store: Store, asked: PassRequest, sit: Open) -> None:
-    screen = press(press(sit(), "Cannot tell"), "Save and next")
-    assert rows(store, asked) == [("Ann", "clarity", None, "")]
-    assert place_of(screen) == "2 of 6 · 1 done"
-
-
-def test_a_comment_is_kept_before_and_after_the_label(store: Store, asked: PassRequest, sit: Open) -> None:
-    screen = sit()
-    screen.text_input(key=comment_key(screen)).set_value(HOSTILE).run()
-    assert rows(store, asked) == [("Ann", "", None, HOSTILE)]
-    press(screen, "4")
-    screen.text_input(key=comment_key(screen)).set_value("better").run()  # a comment gives no label again
-    assert rows(store, asked)[1:] == [("Ann", "clarity", 4.0, HOSTILE), ("Ann", "", None, "better")]
-    press(screen, "Forward")
-    assert screen.text_input(key=comment_key(screen)).value == ""
-    press(screen, "Back")
-    assert screen.text_input(key=comment_key(screen)).value == "better"
-
-
 def comment_key(screen: AppTest) -> str:
     return state.widget(f"label_comment_{shown(screen).sheet}")
 
@@ -435,18 +359,6 @@ def test_a_comment_in_the_box_is_of_who_typed_it(store: Store, asked: PassReques
     assert screen.text_input(key=comment_key(screen)).value == ""
     press(screen, "4")
     assert rows(store, asked)[-1] == ("Bo", "clarity", 4.0, "")
-
-
-def test_the_same_person_goes_on_where_they_stopped(
-    store: Store, asked: PassRequest, sit: Open, open_label: Open
-) -> None:
-    screen = sit()
-    pass_id = screen.query_params["labelling"]
-    for _ in range(3):
-        press(press(screen, "3"), "Save and next")
-    again = open_label(labelling=pass_id, who="Ann")
-    assert shown(again).item_id == "i3"
-    assert place_of(again).startswith("4 of 6 · 3 done, about")
 
 
 def test_a_stale_press_sent_twice_counts_once(
@@ -530,24 +442,6 @@ def test_all_done(store: Store, asked: PassRequest, sit: Open) -> None:
     assert place_of(screen) == "2 of 2 · 2 done"
     press(screen, "Look at them again")
     assert shown(screen).item_id == "i0"
-
-
-def test_a_number_is_typed_on_a_continuous_scale(store: Store, asked: PassRequest, sit: Open) -> None:
-    screen = sit(aspects=(LabelAspect("warmth", Scale(0, 100)),))
-
-    def box() -> Any:
-        return screen.text_input(key=label_number.box_key(shown(screen).sheet, 0))
-
-    box().set_value("37.5")
-    press(screen, "Keep")
-    assert rows(store, asked) == [("Ann", "warmth", 37.5, "")]
-    assert shown(screen).item_id == "i1"
-    assert box().value == ""
-    press(screen, "Keep")
-    assert shown(screen).missing == "Rate this item first: type a number from 0 to 100, then Enter."
-    press(screen, "Back")
-    assert box().value == "37.5"
-    assert rows(store, asked, "i1") == []
 
 
 @pytest.mark.parametrize(
@@ -691,15 +585,6 @@ def test_adjudication_and_freezing(store: Store, asked: PassRequest, rated: str,
     # the old label of every item is 3; it is kept but for the one that was decided
     assert frozen.aspects["clarity"].values == (2.0, 3.0, 3.0, 3.0, 3.0, 3.0)
     assert "g, first is frozen: 6 items with labels of clarity on 6" in texts(screen)
-
-
-def test_the_parts_of_an_item_are_called_what_they_are() -> None:
-    item = Item("i", "Told.", "s", "x", "Asked", "Known.")
-    told = [("target", "Judged text", "Told."), ("context", "Context", "Known."), ("source", "Source", "Asked")]
-    assert label_item.parts_of(item, "source_context_target") == told
-    pair = [("target", "Text A", "Told."), ("context", "Text B", "Known."), ("source", "Source", "Asked")]
-    assert label_item.parts_of(item, "pair") == pair
-    assert label_item.side_parts(item, "pair") == pair[2:]  # both texts stand together, before it
 
 
 def test_pairs_stand_side_by_side_and_are_rated_by_side(store: Store, asked: PassRequest, open_label: Open) -> None:

@@ -11,11 +11,11 @@ from streamlit.testing.v1 import AppTest
 from core import projects
 from core.people import Actor
 from core.project_records import CriteriaEntry
-from core.projects.items import ItemScore, ScoredItems
+from core.projects.items import ItemScore
 from core.projects.triage import Triage
 from core.quotations import Piece
 from pages.components import people
-from pages.misaligned.misaligned_filters import RANKS, STANDARDISED, FilteredItems, Filters
+from pages.misaligned.misaligned_filters import RANKS, Filters
 from pages.misaligned.misaligned_item import marked
 from pages.misaligned.misaligned_list import table_key
 from tests.pages.screen import button, choose, frame_with, has_button, open_screen, press, texts, write
@@ -302,42 +302,3 @@ def test_who_may_not_triage_reads_everything_and_is_told_why(opened: Open, monke
     assert button(screen, "Judge wrong").disabled
     assert "This needs the role annotator; yours is viewer." in texts(screen)
     assert "What moved the score" in texts(screen)
-
-
-def test_a_wrong_label_shows_the_way_to_adjudication(opened: Open, real: Any) -> None:
-    item_id = list(table(opened(section="list"))["item"])[6]
-    press(opened(item=item_id), "Label wrong")
-    assert found(real)[item_id].verdict == "label wrong"
-    again = opened(item=item_id)
-    labels = [str(one.proto.label) for one in [*again.get("page_link"), *again.get("link_button")]]
-    assert any("Begin a labelling pass" in label for label in labels)
-
-
-def one_item(name: str, gap: float, rank: float = 0.0) -> ItemScore:
-    return ItemScore(name, "s", "m", 3.0, 3.0 + gap, gap, "", rank)
-
-
-def test_what_is_asked_of_all_items_is_found_out_once() -> None:
-    """Gaps 2, −1, .4 and none: one too lenient, one too strict, one aligned, one unread; the first two are listed."""
-    scored = ScoredItems(
-        (one_item("a", 2.0), one_item("b", -1.0), one_item("c", 0.4), ItemScore("d", "r", "", 5.0, None, None, "cut"))
-    )
-    assert dict(scored.counts) == {"too lenient": 1, "too strict": 1, "aligned": 1, "unread": 1}
-    assert (scored.sources, scored.systems, scored.labels) == (("r", "s"), ("m",), (3.0, 5.0))
-    assert [item.item_id for item in Filters().apply(scored, {}, None).items] == ["a", "b"]
-    assert Filters().apply(scored, {}, None).items == Filters(low=0.0).apply(scored, {}, None).items
-    assert scored.counts is scored.counts
-    assert Filters().apply(scored, {}, None).items is scored.misaligned
-
-
-def test_the_next_item_is_the_next_without_a_verdict_then_from_the_top() -> None:
-    filtered = FilteredItems(tuple(one_item(name, 1.0) for name in "abcd"), STANDARDISED)
-    picked = Triage("g", "x", "c", "", picked=True)
-    judged = Triage("g", "x", "c", "ambiguous")
-    seen = {"b": judged, "d": judged, "c": picked}
-    assert filtered.after("a", seen) == "c", "a pick alone is no verdict"
-    assert filtered.after("c", seen) == "a"
-    assert filtered.after("a", dict.fromkeys("abcd", judged)) == "a"
-    assert filtered.after("elsewhere", seen) == "a"
-    assert (filtered.beside("a", -1), filtered.beside("a", 1), filtered.beside("d", 1)) == (None, "b", None)
-    assert filtered.beside("elsewhere", 1) == "a"

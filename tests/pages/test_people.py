@@ -15,7 +15,7 @@ from streamlit.runtime.secrets import Secrets
 from streamlit.testing.v1 import AppTest
 
 from core import projects
-from core.errors import AccessError, ConflictError
+from core.errors import AccessError
 from core.people import Actor
 from core.projects.criteria import Comment
 from core.records import Criteria
@@ -150,29 +150,6 @@ def test_what_needs_more_than_reading_needs_a_name_at_a_screen(store: Store, pro
             change()
     assert projects.list_projects(nobody)
     projects.save_triage(store, project, golden, **triage)  # the command line is whoever sits at the machine
-
-
-def test_the_second_verdict_on_an_item_is_told_of_the_first(store: Store, project: str) -> None:
-    golden = store.goldens.all(project)[0].golden_id
-    ann, bo = (store.acting(Actor(name, at_screen=True)) for name in ("Ann", "Bo"))
-
-    def triage(by: Store, verdict: Any, seen: int, aspect: str = "coherence", form: str = "") -> None:
-        about = {"item_id": "i1", "subject_id": "c", "verdict": verdict, "seen": seen, "form": form}
-        projects.save_triage(by, project, golden, aspect=aspect, **about)
-
-    triage(ann, "judge wrong", 0, form="one")
-    triage(ann, "judge wrong", 0, form="one")  # pressed twice
-    triage(bo, "ambiguous", 0, aspect="fluency")  # another aspect of the item is another matter
-    for unnamed in (bo, store):
-        with pytest.raises(ConflictError, match="Ann said 'judge wrong' of this item while you were looking"):
-            triage(unnamed, "label wrong", 0)
-    (result,) = projects.list_triage(store, project, golden, "coherence").values()
-    assert (result.actor, result.verdict) == ("Ann", "judge wrong")
-    triage(bo, "label wrong", result.number)
-    assert projects.list_triage(store, project, golden, "coherence")["i1"].actor == "Bo"
-    triage(store, "ambiguous", projects.list_triage(store, project, golden, "coherence")["i1"].number)
-    with pytest.raises(ConflictError, match="Somebody said 'ambiguous'"):
-        triage(store, "label wrong", 0)  # two that nobody names are two people
 
 
 def test_a_picked_name_survives_other_screens_and_is_offered_again(store: Store, project: str) -> None:
@@ -422,14 +399,6 @@ def test_every_screen_opens_for_a_viewer(store: Store, project: str, name: str) 
     assert "You can read everything here" in texts(signed_in(name, "vi", project=project))
 
 
-def test_reviewers_and_admins_are_told_nothing(store: Store, project: str) -> None:
-    for role in ("rev", "boss"):
-        screen = signed_in("3_calibrate", role, project=project)
-        assert "Your role" not in texts(screen)
-        assert not button(screen, "Start the calibration").disabled
-        assert button(screen, "New project").disabled is (role == "rev")
-
-
 # ── the log ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -480,11 +449,6 @@ def test_a_link_to_the_log_keeps_its_filters_and_bad_ones_show_the_way_back(stor
     for strange in ({"who": "Zoe"}, {"what": "<b>"}, {"page": "99"}, {"page": "0x"}):
         assert len(run(prepared("10_runs", project=project, section="log", **strange)).exception) == 0
     press(run(prepared("10_runs", project=project, section="log", who="Zoe")), "Show everything")
-
-
-def test_a_project_without_a_log_says_so(store: Store) -> None:
-    empty = store.projects.add("old")  # made before there was a log
-    assert "Nobody has done anything" in texts(open_log(run(prepared("10_runs", project=empty))))
 
 
 @pytest.mark.parametrize(("who", "allowed"), [("vi", False), ("rev", False), ("boss", True)])

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from core import projects
-from core.errors import AccessError, NotFoundError, UsageError
+from core.errors import AccessError, UsageError
 from core.people import Actor
 from core.projects.labelling import LabelAspect, LabelsFrozen, Order, OthersSaid, PassRequest, SavedLabel, TeamProgress
 from core.projects.pass_results import RatedBy
@@ -46,6 +46,8 @@ def test_items_come_in_the_order_of_the_file_or_of_a_seed(store: Store, request_
     assert order(order="random", seed=1) == one
     with pytest.raises(UsageError, match="one of random, file, disagreement, unsure"):
         order(order="alphabetical")
+    with pytest.raises(UsageError, match="a name of 1 to"):
+        order(name=" ")
 
 
 def test_two_raters_from_joining_to_a_golden_set(store: Store, request_: PassRequest, pass_id: str) -> None:
@@ -253,20 +255,6 @@ def test_what_the_labels_of_a_pass_would_tell(store: Store, request_: PassReques
         projects.label_planning(store, request_.project_id, golden, "a", n_items=10**6, n_ratings=1).n_items
         == golden.n_items
     )
-
-
-def test_passes_in_a_list(store: Store, request_: PassRequest, pass_id: str) -> None:
-    second = projects.start_pass(store, replace(request_, name="second"))
-    listed = projects.list_passes(store, request_.project_id, request_.golden_id)
-    assert [(label_pass.pass_id, label_pass.name) for label_pass in listed] == [
-        (second, "second"),
-        (pass_id, "first pass"),
-    ]
-    assert projects.list_passes(store, request_.project_id, "golden:other") == []
-    with pytest.raises(NotFoundError, match="no labelling pass"):
-        projects.get_pass(store, request_.project_id, "l-none")
-    with pytest.raises(UsageError, match="a name of 1 to"):
-        projects.start_pass(store, replace(request_, name=" "))
 
 
 @pytest.mark.parametrize(("value", "reason", "words"), [(9.0, "why", "the scale is 1-5"), (3.0, " ", "needs a reason")])

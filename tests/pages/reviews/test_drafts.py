@@ -77,23 +77,6 @@ def test_each_pause_is_kept_once(store: Store, reviewed: Any, subject: str, open
     assert projects.draft_of(ann, reviewed.project_id, subject) is None
 
 
-def test_a_viewer_keeps_nothing(
-    store: Store, reviewed: Any, subject: str, open_criteria: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("pages.components.people.Actor", lambda name, **given: Actor(name, "annotator"))
-    sends(open_criteria("Ann", criteria=reviewed.best, edit="1"), 1, "typed")
-    assert projects.draft_of(store.acting(Actor("Ann")), reviewed.project_id, subject) is None
-
-
-def test_starting_again_from_the_version(store: Store, reviewed: Any, subject: str, open_criteria: Open) -> None:
-    ann = store.acting(Actor("Ann"))
-    projects.keep_draft(ann, reviewed.project_id, subject, "Half a thought", base=reviewed.best)
-    screen = press(open_criteria("Ann", criteria=reviewed.best, edit="1"), "Start again from the version")
-    assert area(screen).value == projects.get_criteria(store, reviewed.project_id, reviewed.best).text
-    assert projects.draft_of(ann, reviewed.project_id, subject) is None
-    assert "Your unsaved text of " not in texts(screen)
-
-
 def test_a_draft_from_before_somebody_elses_version_meets_the_conflict(
     store: Store, reviewed: Any, subject: str, open_criteria: Open
 ) -> None:

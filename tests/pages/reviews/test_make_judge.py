@@ -14,7 +14,7 @@ from core.people import Actor
 from core.settings import Settings
 from core.store.store import Store
 from pages.components import people, state
-from tests.pages.screen import make_judge, open_screen, prepared, press, run, texts
+from tests.pages.screen import make_judge, open_screen, prepared, press, run
 
 Open = Callable[..., AppTest]
 ASPECT = "coherence"
@@ -25,21 +25,6 @@ def edit(store: Store, reviewed: Any) -> str:
     ann = store.acting(Actor("Ann"))
     text = projects.get_criteria(store, reviewed.project_id, reviewed.best).text
     return projects.save_edit(ann, reviewed.project_id, reviewed.best, f"{text}\n- It repeats nothing.", "Ann")
-
-
-def test_an_edit_is_the_judge_after_two_presses(
-    store: Store, settings: Settings, reviewed: Any, edit: str, open_criteria: Open, drive: Callable[..., str]
-) -> None:
-    screen = open_criteria("Ann", criteria=edit)
-    made = make_judge(screen, store, reviewed.project_id, edit)
-    assert screen.query_params["version"] == "2"
-    assert (made.number, made.made.origin, made.made.actor, made.state) == (2, "edit", "Ann", "draft")
-    started = projects.version_run(store, reviewed.project_id, ASPECT, 2)
-    assert started is not None
-    assert drive(store, settings, started.run_id) == "done"
-    links = [link.proto for link in open_criteria("Ann", criteria=edit).get("link_button")]
-    (address,) = [link.url for link in links if link.label == "Version 2 of the judge"]
-    assert "version=2" in address
 
 
 def test_a_merge_is_made_the_judge(store: Store, reviewed: Any, edit: str, open_criteria: Open) -> None:
@@ -76,23 +61,6 @@ def test_an_edit_of_one_of_several_takes_its_place_unless_it_is_to_be_alone(
     way.set_value((edit,)).run()
     press(screen, "Measure it")
     assert projects.judge_line(store, reviewed.project_id, ASPECT).get(2).criteria_ids == (edit,)
-
-
-def test_who_is_second_sees_it_and_overwrites_nothing(
-    store: Store, settings: Settings, reviewed: Any, edit: str, open_criteria: Open
-) -> None:
-    screen = open_criteria("Ann", criteria=edit)
-    screen.session_state[f"form_make_{edit}"] = True
-    run(screen)
-    bo, other = store.acting(Actor("Bo")), proposals(store, reviewed)[0]
-    projects.make_version(bo, settings, reviewed.project_id, ASPECT, [other], origin="proposal")
-    press(screen, "Measure it")
-    assert "No version was made" in texts(screen)
-    assert "Bo" in texts(screen)
-    versions = projects.judge_line(store, reviewed.project_id, ASPECT).versions
-    assert [version.made.actor for version in versions[1:]] == ["Bo"]
-    press(screen, "Measure it")  # having seen it
-    assert len(projects.judge_line(store, reviewed.project_id, ASPECT).versions) == 3
 
 
 def test_who_may_label_but_not_review_reads_and_is_told_why(

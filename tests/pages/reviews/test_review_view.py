@@ -85,16 +85,6 @@ def test_empty_and_endless_criteria_are_refused_in_words(
     assert any(words in error.value.replace("\\", "") for error in screen.error)
 
 
-def test_undo_restores_the_parent_and_keeps_what_was_undone(store: Store, reviewed: Any, open_criteria: Open) -> None:
-    edit = projects.save_edit(store.acting(Actor("Bo")), reviewed.project_id, reviewed.best, f"Worse.\n{HOSTILE}", "Bo")
-    screen = choose_section(open_criteria("Ann", run=reviewed.run_id, criteria=edit), "Where it comes from")
-    harmless(screen)
-    press(screen, "Restore the parent's text")
-    assert screen.query_params["criteria"] == reviewed.best
-    assert projects.get_criteria(store, reviewed.project_id, edit).head == reviewed.best
-    assert edit in [entry.criteria_id for entry in projects.list_criteria(store, reviewed.project_id)]
-
-
 def test_a_refined_version_stands_beside_the_items_it_was_shown(
     store: Store, reviewed: Any, open_criteria: Open
 ) -> None:
@@ -131,21 +121,6 @@ def test_any_two_versions_word_by_word_and_merged(store: Store, reviewed: Any, o
     assert (merged.parents, merged.author) == ((one, two), "Ann")
     assert "Merged into a new version" in texts(screen)
     assert screen.segmented_control(key="criteria_view").value == "Read & edit"  # to be read, then measured
-
-
-def test_a_copy_for_another_aspect(store: Store, reviewed: Any, open_criteria: Open) -> None:
-    screen = open_criteria("Ann", run=reviewed.run_id, criteria=reviewed.best)
-    choose_section(screen, "Where it comes from")
-    screen.session_state["form_copy_part"] = True  # what a click on the button does
-    screen.run()
-    aspects = next(box for box in screen.selectbox if box.label == "Aspect")
-    assert "coherence" not in aspects.options  # it stands there already
-    aspects.set_value("fluency").run()
-    press(screen, "Copy")
-    assert "Measure it there before you trust it" in texts(screen)
-    (copy,) = projects.list_criteria(store, reviewed.project_id, aspect="fluency")
-    best = projects.get_criteria(store, reviewed.project_id, reviewed.best)
-    assert (copy.text, copy.author, copy.alignments) == (best.text, "Ann", ())
 
 
 def test_a_viewer_reads_and_changes_nothing(
