@@ -7,7 +7,7 @@ from core.errors import ConcordError
 from pages.components import people, state
 from pages.components.page import Opened, open_page, stop_with
 from pages.label import label_anchors, label_decide, label_setup, label_summary, label_view
-from pages.label.label_view import ANCHORS, DECIDE, FREEZE, LABEL, NEW, PROGRESS, VIEWS
+from pages.label.label_view import DECIDE, LABEL, NEW, PROGRESS, VIEWS
 
 
 def first_view(page: Opened, golden_ids: set[str]) -> str:
@@ -56,14 +56,18 @@ def show(page: Opened) -> None:
         if st.button("Enter your name", type="primary", key=state.widget("label_name")):
             people.ask(page)
         return
-    if view in (DECIDE, FREEZE) and label_view.held(page, passed):
+    if view == DECIDE and label_view.held(page, passed):
         return
     try:
-        draw = {
-            **{PROGRESS: label_summary.draw_progress, DECIDE: label_decide.draw, FREEZE: label_summary.draw_freeze},
-            ANCHORS: label_anchors.draw,
-        }
-        draw[view](page.store, passed)
+        if view == PROGRESS:
+            label_summary.draw_progress(page.store, passed)
+            with st.expander("What each level of the scale means", icon=":material/anchor:"):
+                label_anchors.draw(page.store, passed)
+        else:
+            seen = projects.pass_summary(page.store, passed.project_id, passed.pass_id)
+            label_decide.draw(page.store, passed, seen)
+            st.subheader("Freeze the labels", anchor=False)
+            label_summary.draw_freeze(page.store, passed, seen)
     except ConcordError as error:
         stop_with("The labels of this pass cannot be shown.", str(error))
 

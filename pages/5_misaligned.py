@@ -2,13 +2,11 @@
 
 import streamlit as st
 
-from core import projects
 from core.errors import ConcordError
 from pages.components import state
 from pages.components.page import Opened, open_page, stop_with
 from pages.label import label_blind
 from pages.misaligned import (
-    lineage_view,
     misaligned_filters,
     misaligned_list,
     misaligned_selection,
@@ -52,24 +50,21 @@ def show(page: Opened) -> None:
         if view in (ITEMS, LIST, PLOT):
             with row:
                 misaligned_filters.draw(selection)
-        draw(page, selection, str(view), sentence)
+        draw(selection, str(view), sentence)
     except ConcordError as error:
         stop_with("This cannot be shown.", str(error))
     misaligned_selection.draw_accesses(selection)
 
 
-def draw(page: Opened, selection: Selection, view: str, sentence: st.delta_generator.DeltaGenerator) -> None:
+def draw(selection: Selection, view: str, sentence: st.delta_generator.DeltaGenerator) -> None:
     if view == ITEMS:
         misaligned_view.draw(selection, sentence)
     elif view == LIST:
         misaligned_list.draw_list(selection)
     elif view == PLOT:
         misaligned_list.draw_plot(selection)
-    elif view == ROUNDS:
-        rounds_view.draw(selection)
     else:
-        golden = projects.get_golden(page.store, selection.run.golden_id)
-        lineage_view.draw(page, golden, selection.run.aspect)
+        rounds_view.draw(selection)
 
 
 show(open_page("misaligned"))

@@ -15,8 +15,7 @@ from core.wording import word_diff
 from pages.components import diff_view, judge_view, people, state, tables
 from pages.components.page import Opened, link_to, opens
 from pages.components.screens import plain
-from pages.criteria import comments_view, criteria_names
-from pages.misaligned import lineage_view
+from pages.criteria import comments_view, criteria_names, lineage_view
 
 PROBLEM = state.widget("versions_problem")
 MEASURE = "Scores both with the same judge on the same calibration items; held-out items are left alone."
@@ -26,7 +25,6 @@ FROM, TO = state.widget("versions_from"), state.widget("versions_to")
 
 def draw(page: Opened, view: CriteriaEntry) -> None:
     """Two versions side by side, then all of them as a tree and a table."""
-    golden = projects.get_golden(page.store, view.golden_id)
     family = projects.family_tree(page.store, page.project.project_id, view.criteria.aspect, view.golden_id)
     names = criteria_names.names_of(page, view.aspect)
     by_id = {relative.criteria.criteria_id: relative for relative in family}
@@ -36,7 +34,7 @@ def draw(page: Opened, view: CriteriaEntry) -> None:
     else:
         st.caption("There is one version so far: an edit, a merge or a refinement round makes another one.")
     st.subheader("All versions", anchor=False)
-    lineage_view.draw(page, golden, view.criteria.aspect)
+    lineage_view.draw(family, names)
 
 
 def _draw_pair(page: Opened, by_id: Mapping[str, Relative], view: CriteriaEntry, names: Mapping[str, str]) -> None:

@@ -18,8 +18,8 @@ from pages.components.screens import plain
 def draw(store: Store, passed: LabelPass) -> None:
     """A form an aspect: one line a level."""
     st.markdown(
-        "**What does each level mean?** A sentence each, written once: it stands at the buttons of everybody who "
-        "labels these items, in this pass and in later ones."
+        "Write a sentence for each level. Everybody who labels these items sees it at the buttons, in this pass and "
+        "in later ones."
     )
     for aspect in passed.plan.aspects:
         _draw_aspect(store, passed, aspect)

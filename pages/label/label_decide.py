@@ -18,14 +18,13 @@ from pages.components.screens import plain
 from pages.label import label_item
 
 
-def draw(store: Store, passed: LabelPass) -> None:
+def draw(store: Store, passed: LabelPass, seen: PassSummary) -> None:
     """The items to decide, furthest apart first; what was decided stands below."""
-    seen = projects.pass_summary(store, passed.project_id, passed.pass_id)
     if not seen.queue:
         st.info(
             "Nothing to decide: no two raters part by more than a step, and no triage called a label wrong."
             if not seen.decided
-            else "All is decided. Freeze the labels next.",
+            else "All is decided. Freeze the labels below.",
             icon=":material/balance:",
         )
         _draw_decided(seen)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import pandas as pd
 import streamlit as st
@@ -22,10 +21,6 @@ from pages.components.grid import Column
 from pages.components.page import link_to
 from pages.components.screens import plain
 from pages.label import label_item, label_view
-
-if TYPE_CHECKING:
-    from core.report.figures import Drawing
-
 
 LOOK_AGAIN = "10s"
 COMBINE_WORDS: dict[Combine, str] = {
@@ -159,7 +154,7 @@ def _draw_agreement(passed: LabelPass, agreement: AspectAgreement, also: Sequenc
         shared = passed.plan.shared if passed.plan.overlap < 2 else len(passed.plan.positions)
         expected = min(shared, len(passed.plan.positions)) if passed.plan.n_raters > 1 else agreement.n_double
         charts.place(
-            _figure(agreement, max(expected, agreement.n_double) if also else expected),
+            growth_figure(agreement, n_expected=max(expected, agreement.n_double) if also else expected),
             key=f"growth_{passed.pass_id}_{agreement.aspect}",
             alt=f"Krippendorff's alpha of {agreement.aspect} as items were rated",
         )
@@ -175,13 +170,8 @@ def _draw_agreement(passed: LabelPass, agreement: AspectAgreement, also: Sequenc
     )
 
 
-def _figure(agreement: AspectAgreement, n_expected: int) -> Drawing:
-    return growth_figure(agreement, n_expected=n_expected)
-
-
-def draw_freeze(store: Store, passed: LabelPass) -> None:
+def draw_freeze(store: Store, passed: LabelPass, seen: PassSummary) -> None:
     """A new golden set out of the labels of the pass; what becomes of old labels is said and chosen."""
-    seen = projects.pass_summary(store, passed.project_id, passed.pass_id)
     golden = label_item.kept_golden(passed.golden_id, store)
     if not seen.n_touched and not seen.decided:
         st.info("There are no labels to freeze yet.", icon=":material/ac_unit:")

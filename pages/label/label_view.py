@@ -19,8 +19,7 @@ from pages.components.screens import plain
 from pages.label import label_item, label_session
 from pages.label.label_shown import Assignment
 
-LABEL, PROGRESS, DECIDE, FREEZE, ANCHORS, NEW = "Label", "Progress", "Decide", "Freeze", "Anchors", "New pass"
-VIEWS = (LABEL, PROGRESS, DECIDE, FREEZE, ANCHORS, NEW)
+LABEL, PROGRESS, DECIDE, NEW = VIEWS = ("Label", "Progress", "Decide", "New pass")
 
 
 def choose_pass(page: Opened, passes: Sequence[LabelPass]) -> LabelPass:

@@ -23,7 +23,7 @@ from pages.components.page import Opened, link_to
 if TYPE_CHECKING:
     from streamlit.delta_generator import DeltaGenerator
 
-ITEMS, LIST, PLOT, ROUNDS, LINEAGE = VIEWS = ("Items", "List", "Plot", "Rounds", "Lineage")
+ITEMS, LIST, PLOT, ROUNDS = VIEWS = ("Items", "List", "Plot", "Rounds")
 NOW_ALIGNED, NOW_MISALIGNED = "now aligned", "now misaligned"
 SCORING = ("calibration", "rescore", "round", "version")
 CRITERIA_WORDS = 90

@@ -112,8 +112,9 @@ def test_triage_refine_and_accept(
     page.get_by_role("button", name="Accept", exact=True).click()
     settle("Make this the judge")
 
-    page.get_by_text("Lineage", exact=True).click()
+    page.get_by_role("link", name="Criteria", exact=True).click()
+    page.get_by_text("Versions", exact=True).click()
     settle("Alignments on calibration items")
     page.locator(".js-plotly-plot .point").last.click(force=True)
-    settle("Open in Criteria")
+    expect(page.get_by_role("button", name="Open").last).to_be_visible()
     assert not page.get_by_test_id("stException").count()

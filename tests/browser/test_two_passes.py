@@ -248,10 +248,9 @@ def test_two_people_in_two_passes_on_one_aspect(page: Page, browser: Browser, pl
 
 def _is_held(page: Page) -> None:
     """Somebody with an item left sees neither golden labels nor the other's ratings, and is told why."""
-    for name in ("Decide", "Freeze"):
-        view(page, name, "You still rate: 1 item left in First look.")
-        assert "2.67" not in page.content()
-        assert "Bo 4" not in page.content()
+    view(page, "Decide", "You still rate: 1 item left in First look.")
+    assert "2.67" not in page.content()
+    assert "Bo 4" not in page.content()
 
 
 def _second_pass(page: Page, place: Place, drawn_anew: Anew) -> str:
@@ -293,7 +292,7 @@ def _rates_afresh(page: Page, bo: Page, place: Place, second: str, drawn_anew: A
     expect(bo.get_by_text("was taken over from")).to_have_count(0)
     view(bo, "Progress", "on n = 1 items that two or more have rated; 5 labels in all")
     told(bo, "Taken over from earlier passes, and counted as theirs: 3 of Bo from First look.")
-    view(bo, "Freeze", "Keep them all; new labels only fill gaps")
+    view(bo, "Decide", "Keep them all; new labels only fill gaps")
     expect(bo.get_by_role("radio", name="Keep them all; new labels only fill gaps")).to_be_checked()
     bo.get_by_text("Replace them wherever there is a new label or a decision (3 golden labels)").click()
     expect(bo.get_by_role("table", name="Golden labels that would be replaced")).to_be_visible()

@@ -265,7 +265,7 @@ def test_what_a_level_means_stands_at_its_button(store: Store, asked: PassReques
 def test_anchors_are_written_by_reviewers_and_nobody_overwrites_unseen(
     store: Store, asked: PassRequest, sit: Open
 ) -> None:
-    screen = view(sit(aspects=(FIVE, LabelAspect("warmth", Scale(0, 100)))), "Anchors")
+    screen = view(sit(aspects=(FIVE, LabelAspect("warmth", Scale(0, 100)))), "Progress")
     assert [one.label for one in screen.main.text_input] == [
         *("1 (lowest)", "2", "3", "4", "5 (highest)"),
         *("0 (lowest)", "100 (highest)"),
@@ -511,15 +511,14 @@ def test_nobody_sat_down_yet(store: Store, asked: PassRequest, open_label: Open)
     pass_id = projects.start_pass(store, asked)
     screen = view(open_label(labelling=pass_id), "Progress")
     assert "Nobody has joined yet" in texts(screen)
-    assert "no labels to freeze yet" in texts(view(screen, "Freeze"))
+    assert "no labels to freeze yet" in texts(view(screen, "Decide"))
     assert "Nothing to decide" in texts(view(screen, "Decide"))
 
 
 def test_whoever_still_rates_is_told_why_nothing_is_shown(rated: str, open_label: Open) -> None:
     screen = open_label(labelling=rated, rater="Ann")
-    for name in ("Decide", "Freeze"):
-        assert "You still rate: 3 items left in first." in texts(view(screen, name))
-        assert not grids(screen)
+    assert "You still rate: 3 items left in first." in texts(view(screen, "Decide"))
+    assert not grids(screen)
     press(screen, "Stop rating")
     assert "1 item to decide" in texts(view(screen, "Decide"))
     assert "You have stopped rating in this pass" in texts(view(screen, "Label"))
@@ -568,7 +567,6 @@ def test_adjudication_and_freezing(store: Store, asked: PassRequest, rated: str,
     log = projects.list_events(store, asked.project_id, "adjudicated")
     assert [(one.actor, one.body["reason"]) for one in log] == [("Rev", "rule 3")]
 
-    screen = view(screen, "Freeze")
     assert "1 item still to decide" in texts(screen)
     assert screen.radio[0].value == "fill"
     assert screen.radio[0].options == [
@@ -579,7 +577,7 @@ def test_adjudication_and_freezing(store: Store, asked: PassRequest, rated: str,
     press(screen, "Freeze these labels")
     assert "those are kept, so freezing would change nothing" in texts(screen)
     screen.radio[0].set_value("decided").run()
-    assert grids(screen)[0].to_numpy().tolist() == [["i0", "clarity", 3.0, 2.0]]
+    assert grids(screen)[-1].to_numpy().tolist() == [["i0", "clarity", 3.0, 2.0]]
     press(screen, "Freeze these labels")
     frozen = projects.load_golden_set(store, projects.list_goldens(store, asked.project_id)[0].golden_id)
     # the old label of every item is 3; it is kept but for the one that was decided

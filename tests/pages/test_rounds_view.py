@@ -247,9 +247,9 @@ def test_a_round_that_is_not_there_is_told(opened: Open) -> None:
 # ── lineage ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_table_says_what_the_tree_shows(real: Any, opened: Open, round_id: str, best: Criteria) -> None:
-    screen = opened(criteria=best.criteria_id)
-    screen.segmented_control(key="misaligned_view").set_value("Lineage").run()
+def test_the_table_says_what_the_tree_shows(real: Any, round_id: str, best: Criteria) -> None:
+    screen = open_screen("4_criteria", project=real.project_id, criteria=best.criteria_id)
+    screen.segmented_control(key="criteria_view").set_value("Versions").run()
     family = projects.family_tree(real.store, real.project_id, ASPECT, real.golden_id)
     shown = frame_with(screen, "generation")
     assert list(shown["generation"]) == sorted(shown["generation"])

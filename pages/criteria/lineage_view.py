@@ -8,28 +8,19 @@ from typing import TYPE_CHECKING
 import pandas as pd
 import streamlit as st
 
-from core import projects
-from core.project_records import GoldenSummary
 from core.projects.rounds import Relative
 from core.report.figures import Mark, measure_name
 from core.report.figures.misaligned import Version, lineage_figure
 from pages.components import charts, grid, judge_view, state, tables
 from pages.components.grid import Column
-from pages.components.page import Opened, link_to
-from pages.criteria import criteria_names
+from pages.components.page import link_to
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 
-def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
+def draw(family: Sequence[Relative], names: Mapping[str, str]) -> None:
     """The tree, the marked version whole, and the table."""
-    family = projects.family_tree(page.store, page.project.project_id, aspect, golden.golden_id)
-    if not family:
-        st.info("No criteria for this aspect yet: a calibration drafts the first.", icon=":material/account_tree:")
-        link_to("calibrate", "Start a calibration", icon=":material/tune:")
-        return
-    names = criteria_names.names_of(page, aspect)
     grown = _grown(family)
     n_dropped = len(family) - len(grown)
     everything = bool(grown and n_dropped) and st.toggle(
@@ -125,7 +116,7 @@ def _draw_opened(shown: Sequence[Relative], opened: str | None, names: Mapping[s
             figure = tables.describe_n(None if alignment is None else alignment.alignment)
             st.text(f"{names[relative.criteria.criteria_id]} · {judge_view.state_words(relative.version)} · {figure}")
             st.space("stretch")
-            link_to("criteria", "Open in Criteria", icon=":material/rule:", criteria=relative.criteria.criteria_id)
+            link_to("criteria", "Open", icon=":material/rule:", criteria=relative.criteria.criteria_id)
         st.text(relative.criteria.text or "No criteria: the judge is asked for a rating without any.")
 
 
