@@ -39,7 +39,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from core.api.calibrated import CalibratedRun, ablate, calibrate, estimate
     from core.api.fitted import FittedRepEval, fit_repeval
-    from core.api.fused import FusedByModel, FusedRun, fuse
     from core.api.loading import load_judge
     from core.api.measures import align, align_all, annotator_test, beside_people, ceiling, compare, plan_labels
     from core.api.project import Project, WrittenReport, open_project, write_report
@@ -68,6 +67,7 @@ if TYPE_CHECKING:
         RateLimitError,
         UsageError,
     )
+    from core.fusion.run import FusedRun, FusionSettings, fuse
     from core.judge_files.judge_reading import judge_schema
     from core.judging.styles import Asking, Style
     from core.records import Alignment, Criteria, GoldenSet, Interval, Item, Scored, ScoreMatrix, Unscored, Verdict
@@ -94,8 +94,8 @@ __all__ = [
     "EstimatedMeans",
     "Extraction",
     "FittedRepEval",
-    "FusedByModel",
     "FusedRun",
+    "FusionSettings",
     "GoldenError",
     "GoldenSet",
     "Interval",
@@ -153,7 +153,7 @@ _NAMES = {
     "core.api.calibrated": "CalibratedRun ablate calibrate estimate",
     "core.comparison.decisions": "Preferences choose_threshold preferences",
     "core.comparison.examination": "examine",
-    "core.api.fused": "FusedByModel FusedRun fuse",
+    "core.fusion.run": "FusedRun FusionSettings fuse",
     "core.api.loading": "load_judge",
     "core.api.measures": "align align_all annotator_test beside_people ceiling compare plan_labels",
     "core.api.project": "Project WrittenReport open_project write_report",

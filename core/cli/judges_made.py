@@ -138,32 +138,42 @@ def fuse(
     as_json: JsonFlag = False,
 ) -> None:
     """Join several judges and metrics into one, and measure it next to its parts."""
-    from core.api.fused import CALIBRATED, MODEL_WRITES
-    from core.api.fused import fuse as join
+    from core.fusion.run import CALIBRATED, MODEL_WRITES, FusionSettings
+    from core.fusion.run import fuse as join
+    from core.progress import Shown, Snapshot
 
-    with stages_shown() as progress:
+    settings = FusionSettings(
+        method=method,
+        statistic=statistic,
+        level=chosen_level(level),
+        split=split,
+        fit_share=share,
+        resamples=bootstrap,
+        seed=seed,
+        plan=_text_of(plan, "--plan", MODEL_WRITES, "none"),
+        criteria=_text_of(criteria, "--criteria", CALIBRATED, "none"),
+        also=tuple(also or ()),
+        leave_one_out=leave_one_out,
+        references=with_references,
+        budget=budget,
+    )
+    with stages_shown() as bar:
+
+        def show(now: Snapshot) -> None:
+            if now.phase == "estimate":
+                typer.echo(f"{now.message}.", err=True)
+            else:
+                bar.show(now)
+
         fused = join(
             golden.load(),
             aspect,
             [name.strip() for name in with_.split(",") if name.strip()],
-            method=method,
+            settings,
             judge=judge,
-            plan=_text_of(plan, "--plan", MODEL_WRITES, "none"),
-            criteria=_text_of(criteria, "--criteria", CALIBRATED, "none"),
-            also=also or (),
-            leave_one_out=leave_one_out,
-            references=with_references,
-            budget=budget,
-            statistic=statistic,
-            level=chosen_level(level),
-            split=split,
-            calibration_share=share,
-            bootstrap=bootstrap,
-            seed=seed,
             replies=reply_cache(judge),
             out=out,
-            on_estimate=lambda asked: typer.echo(f"{asked.words}{price(asked.cost)}.", err=True),
-            progress=progress,
+            progress=Shown(show),
         )
     body = fused.as_json(str(out))
     tell(body, _fusion_words(body), as_json)

@@ -18,7 +18,7 @@ from core.data import load_golden
 from core.demo import newsroom
 from core.demo.recorded import SAMPLES
 from core.errors import JobError
-from core.fusion.stack import StackSettings
+from core.fusion.settings import FusionSettings
 from core.jobs.queue import RunProgress
 from core.people import Actor
 from core.project_records import DEMO_PROJECT
@@ -298,7 +298,7 @@ def _fuse(build: Build) -> None:
         for row in judges
         if row.judge.kind != "no criteria" and row.judge.run_id not in (build.run_id, build.judge_id)
     ]
-    settings = StackSettings(method="nnls", level="sample")
+    settings = FusionSettings(method="nnls", level="sample")
     projects.keep_fusion(ada, *build.where, judge_ids=parts, settings=settings, name="Fused: offline, RepEval, metrics")
 
 

@@ -8,15 +8,14 @@ assistant scored stays NaN.  Learnt values end in ``_``; `state` holds them for 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 
 from core.errors import UsageError
+from core.fusion.settings import METHODS, FusionMethod
 from core.records import FloatArray, IntArray
 
-FusionMethod = Literal["average", "ridge", "nnls"]
-METHODS: tuple[FusionMethod, ...] = ("average", "ridge", "nnls")
 PENALTIES = np.logspace(-1, 3, 13)
 """Ridge penalties tried, in units of one standardised item."""
 FOLDS = 5
@@ -82,11 +81,12 @@ class Estimator:
         return np.nan_to_num((scores - self.mean_[:, None]) / self.spread_[:, None], nan=0.0)
 
 
-def make_estimator(method: FusionMethod) -> Estimator:
-    """An unfitted estimator.  UsageError for a method that there is not."""
-    if method not in METHODS:
-        raise UsageError(f"A fusion without calls is one of {', '.join(METHODS)}, not {method!r}.")
-    return Estimator(method)
+def make_estimator(method: str) -> Estimator:
+    """An unfitted estimator.  UsageError for a method that does not join scores."""
+    for known in METHODS:
+        if method == known:
+            return Estimator(known)
+    raise UsageError(f"A fusion without calls is one of {', '.join(METHODS)}, not {method!r}.")
 
 
 def restore_estimator(state: Mapping[str, Any]) -> Estimator:

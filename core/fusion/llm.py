@@ -20,6 +20,7 @@ from core.fusion.criteria import FusionCriteria, criteria_messages, read_written
 from core.fusion.plan import (
     NONE,
     OVERALL,
+    AspectUse,
     FusionPlan,
     PlanError,
     aspects_block,
@@ -31,6 +32,7 @@ from core.fusion.plan import (
 )
 from core.fusion.replies import read_sections
 from core.fusion.request import FusionEstimate
+from core.fusion.settings import FusionSettings
 from core.judging.llm import LLMJudge
 from core.judging.render import KINDS, SCORING, item_block, neutral, range_words, shown_item
 from core.judging.replies import total_usage, without_thoughts
@@ -50,13 +52,15 @@ BATCH = 40
 
 @dataclass(frozen=True)
 class FusionJudge:
-    """What an LLM fusion asks: aspects in `tasks` (one kind of item), the assistants `parts` and the `plan` of their
-    use, by `criteria`.  `introduced` is how the assistants were introduced where the plan was made; "" does it by these
-    numbers.  `references` shows the references of an item."""
+    """What an LLM fusion asks: aspects in `tasks` (one kind of item), with the assistants `parts`, by `criteria`.
+
+    `plan` is that of the assistants' use (None: the model writes it first).  `introduced` is how they were introduced
+    where the plan was made; "" does it by these numbers.  `references` shows the references of an item.
+    """
 
     tasks: tuple[Task, ...]
     parts: tuple[JudgeScores, ...]
-    plan: FusionPlan
+    plan: FusionPlan | None
     introduced: str = ""
     criteria: FusionCriteria = field(default_factory=FusionCriteria)
     references: bool = False
@@ -66,10 +70,18 @@ class FusionJudge:
         return {
             "thing": KINDS[self.tasks[0].kind].thing,
             "aspects": aspects_block(self.tasks, self.criteria.by_aspect),
-            "assistants": self.introduced or introduced(self.parts, self.plan),
-            "plan": neutral(self.plan.text),
+            "assistants": self.introduced or introduced(self.parts, self.planned),
+            "plan": neutral(self.planned.text),
             "form": self._form(),
         }
+
+    @cached_property
+    def planned(self) -> FusionPlan:
+        """The plan; where it has still to be written, one with every part on the first aspect stands for it."""
+        if self.plan is not None:
+            return self.plan
+        names = tuple(part.name for part in self.parts)
+        return FusionPlan(tuple(AspectUse(task.aspect, () if k else names) for k, task in enumerate(self.tasks)))
 
     @cached_property
     def scales(self) -> dict[str, Scale]:
@@ -83,13 +95,13 @@ class FusionJudge:
         lines = [
             f"- {plain_line(name)}: "
             f"{format(given[name], '.4g') if np.isfinite(given[name]) else 'no number for this item'}"
-            for name in self.plan.assistants
+            for name in self.planned.assistants
         ]
         values = self._fixed | {
             "item": item_block(self.tasks[0].kind, shown_item(item, references=self.references), SCORING),
             "numbers": "\n".join(lines) or "- none",
         }
-        return (Message("user", filled(_prompt(self.plan), values)),)
+        return (Message("user", filled(_prompt(self.planned), values)),)
 
     def request(self, model: str, item: Item, position: int) -> Request:
         """One call at temperature 0."""
@@ -188,40 +200,34 @@ class ModelRatings:
 def rate_by_model(
     model: LLMJudge,
     items: Sequence[Item],
-    tasks: Sequence[Task],
-    parts: Sequence[JudgeScores],
+    judge: FusionJudge,
     positions: Sequence[int],
+    settings: FusionSettings,
     *,
-    criteria: FusionCriteria,
-    plan: FusionPlan | None = None,
-    introduced: str = "",
-    leave_one_out: bool = False,
-    budget: int | None = None,
     progress: Progress = SILENT,
 ) -> ModelRatings:
-    """Rate the items at `positions` on the aspects of all `tasks`, one call an item, with the numbers of `parts`.
+    """Rate the items at `positions` on the aspects of `judge`, one call an item, with the numbers of its parts.
 
-    The model first writes the `criteria` of aspects that have none said, then, without a `plan`, the plan.  With
+    The model first writes the criteria of aspects that have none said, then, where `judge` has none, the plan.  With
     `leave_one_out` it rates the same items without each assistant of the plan in turn.  Items without a text to rate
     cost no call; of a `budget` in calls criteria and plan are paid first and then the items, and what is left is shared
     out equally among the assistants.  PlanError where the model writes nothing that can be used.
     """
-    references = model.sampling.references
-    rateable = _rateable(items, positions, references=references)
-    writes = (plan is None) + bool(criteria.lacking(tasks))
-    turns = len(parts if plan is None else plan.assistants) if leave_one_out else 0
-    asking = _Asking(model, writes + len(rateable) * (1 + turns), progress, budget)
-    criteria = _completed(asking, criteria, tasks)
-    plan = plan or _written_plan(asking, tasks, parts, criteria)
-    judge = FusionJudge(tuple(tasks), tuple(parts), plan, introduced, criteria, references)
+    rateable = _rateable(items, positions, references=judge.references)
+    writes = (judge.plan is None) + bool(judge.criteria.lacking(judge.tasks))
+    turns = len(judge.planned.assistants) if settings.leave_one_out else 0
+    asking = _Asking(model, writes + len(rateable) * (1 + turns), progress, settings.budget)
+    judge = replace(judge, criteria=_completed(asking, judge.criteria, judge.tasks))
+    if judge.plan is None:
+        judge = replace(judge, plan=_written_plan(asking, judge))
     rated = rateable[: asking.left(len(rateable))]
     whole = _rated(asking, judge, items, rated, "items")
     without: dict[str, ModelRatings] = {}
-    names = plan.assistants if leave_one_out else ()
+    names = judge.planned.assistants if settings.leave_one_out else ()
     share = asking.left(len(rated) * len(names)) // max(len(names), 1)
     asking.expected = asking.calls + share * len(names)
     for name in names if share else ():
-        left_out = replace(judge, plan=plan.without(name), introduced="")
+        left_out = replace(judge, plan=judge.planned.without(name), introduced="")
         without[name] = _rated(asking, left_out, items, rated[:share], f"items without {name}")
     asking.publish("done", "done")
     return replace(whole, calls=asking.calls, usage=asking.usage, n_left=len(rateable) - len(rated), without=without)
@@ -249,7 +255,7 @@ def _rated(
                 texts[items[k].item_id] = (reply.text,)
     rows = {name: Verdicts(row) for name, row in verdicts.items()}
     return ModelRatings(
-        judge.plan, judge.criteria, tuple(positions), rows, texts, calls=asking.calls, usage=asking.usage, n_left=0
+        judge.planned, judge.criteria, tuple(positions), rows, texts, calls=asking.calls, usage=asking.usage, n_left=0
     )
 
 
@@ -257,16 +263,15 @@ def estimate_rating(
     judge: FusionJudge,
     items: Sequence[Item],
     positions: Sequence[int],
+    settings: FusionSettings,
     *,
-    write_plan: bool = False,
-    leave_one_out: bool = False,
-    budget: int | None = None,
     cost_of: Callable[[int, int], float | None],
 ) -> FusionEstimate:
     """What `rate_by_model` will ask for; without a written plan every part counts as one that the plan will name."""
+    write_plan, budget = judge.plan is None, settings.budget
     to_write = tuple(task.aspect for task in judge.criteria.lacking(judge.tasks))
     rateable = _rateable(items, positions, references=judge.references)
-    n_left_out = len(judge.parts if write_plan else judge.plan.assistants) if leave_one_out else 0
+    n_left_out = len(judge.planned.assistants) if settings.leave_one_out else 0
     all_calls = len(rateable) * (1 + n_left_out)
     left = all_calls if budget is None else max(budget - write_plan - bool(to_write), 0)
     rated = rateable[:left]
@@ -303,15 +308,13 @@ def _completed(asking: _Asking, criteria: FusionCriteria, tasks: Sequence[Task])
     return criteria.with_more(written, [task.aspect for task in tasks])
 
 
-def _written_plan(
-    asking: _Asking, tasks: Sequence[Task], parts: Sequence[JudgeScores], criteria: FusionCriteria
-) -> FusionPlan:
+def _written_plan(asking: _Asking, judge: FusionJudge) -> FusionPlan:
     asking.publish("plan", "the model writes the plan")
-    aspects, names = [task.aspect for task in tasks], [part.name for part in parts]
-    messages = plan_messages(tasks, parts, criteria.by_aspect)
+    aspects, names = [task.aspect for task in judge.tasks], [part.name for part in judge.parts]
+    messages = plan_messages(judge.tasks, judge.parts, judge.criteria.by_aspect)
     plan, text, fault = _written(asking, messages, lambda text: read_plan(text, aspects, names, "model"))
     if plan is None:
-        raise PlanError(fault, text, written=criteria.text)
+        raise PlanError(fault, text, written=judge.criteria.text)
     return plan
 
 

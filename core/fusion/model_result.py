@@ -10,7 +10,8 @@ import numpy as np
 
 from core.fusion.llm import ModelRatings
 from core.fusion.plan import OVERALL, folded
-from core.fusion.stack import Agreement, StackSettings, Without, holm_corrected
+from core.fusion.settings import FusionSettings
+from core.fusion.stack import Agreement, Without, holm_corrected
 from core.records import Alignment, FloatArray, GoldenSet, IntArray, Task
 
 NOTHING_TO_HOLD_BESIDE = (
@@ -97,7 +98,7 @@ class Rated:
 
 
 def measured_ratings(
-    golden: GoldenSet, tasks: Sequence[Task], rated: Rated, at: IntArray, settings: StackSettings
+    golden: GoldenSet, tasks: Sequence[Task], rated: Rated, at: IntArray, settings: FusionSettings
 ) -> ModelResult:
     """What `rated` is worth at the positions `at`, which neither plan, criteria nor assistants have seen.
 

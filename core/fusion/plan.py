@@ -19,11 +19,12 @@ from types import MappingProxyType
 import numpy as np
 
 from core.errors import JudgeError, UsageError
-from core.fusion.stack import Agreement, StackSettings, beats_chance
+from core.fusion.settings import FusionSettings
+from core.fusion.stack import Agreement, beats_chance
 from core.judging.render import KINDS, neutral, plain, range_words
 from core.judging.replies import without_thoughts
 from core.providers.base import Message
-from core.records import Alignment, GoldenSet, JudgeScores, Level, Statistic, Task
+from core.records import Alignment, GoldenSet, JudgeScores, Task
 
 PROMPTS = Path(__file__).parent / "prompts"
 PLAN_PROMPT = "plan.v1"
@@ -253,18 +254,15 @@ def measured_plan(
     golden: GoldenSet,
     parts: Mapping[str, Sequence[JudgeScores]],
     positions: Sequence[int],
-    *,
-    statistic: Statistic = "spearman",
-    level: Level = "dataset",
-    seed: int = 0,
+    settings: FusionSettings,
 ) -> FusionPlan:
     """A plan without any call: for each aspect the assistants that align beyond chance at `positions`, best first.
 
     `parts` holds the assistants by aspect; none of them may have seen labels at `positions` (the caller sees to it).
     For system level they are measured over items: a dozen systems are too few to choose by.
     """
-    level = "dataset" if level == "system" else level
-    settings = StackSettings(statistic=statistic, level=level, seed=seed, resamples=500)
+    level = "dataset" if settings.level == "system" else settings.level
+    settings = replace(settings, level=level, resamples=500)
     uses = []
     for aspect, judges in parts.items():
         at = np.asarray(positions, dtype=np.intp)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from core.fusion.settings import FusionSettings
 from core.judging.base import CallEstimate
 from core.records import FloatArray
 from core.wording import counted
@@ -15,13 +16,10 @@ from core.wording import counted
 class FusionRequest:
     """Let a language model fuse the judges `judge_ids` of the project on `aspects`, all of them in one call an item.
 
-    `plan` is the plan's text; "" lets the model write it first.  `criteria` are the text of criteria by aspect,
-    `criteria_origins` who wrote those of each (a person, where nothing is said); the model writes those of every aspect
-    that the text says nothing of.  `plan_seen` are the items whose labels plan or criteria were made from (none for a
-    person's or the model's): the fused judge has seen them.  `n_items` None rates all items, else about so many, of
-    whole sources; `leave_one_out` rates them once more without each assistant in turn.  `budget` is the most calls,
-    those for plan and criteria first, those without an assistant last.  `references` shows the model an item's
-    references; it then rates no item without any.
+    Of `settings` an empty `plan` lets the model write it first.  `criteria_origins` say who wrote the criteria of each
+    aspect (a person, where nothing is said).  `plan_seen` are the items whose labels plan or criteria were made from
+    (none for a person's or the model's): the fused judge has seen them.  `n_items` None rates all items, else about so
+    many, of whole sources.
     """
 
     project_id: str
@@ -30,15 +28,10 @@ class FusionRequest:
     aspects: tuple[str, ...]
     judge_ids: tuple[str, ...]
     judge_spec: str
-    plan: str = ""
+    settings: FusionSettings = field(default_factory=lambda: FusionSettings(method="llm"))
     plan_seen: tuple[int, ...] = ()
     n_items: int | None = None
-    budget: int | None = None
-    seed: int = 0
-    criteria: str = ""
     criteria_origins: Mapping[str, str] = field(default_factory=dict)
-    leave_one_out: bool = False
-    references: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +46,14 @@ class FusionEstimate(CallEstimate):
     n_left_out: int = 0
     n_without: int = 0
     reference_tokens: int = 0
+
+    @property
+    def price(self) -> str:
+        """``", about $0.12"``, ``", price —"`` where nobody knows it; nothing where it costs nothing."""
+        if self.cost is None:
+            return ", price —"
+        digits = 2 if self.cost >= 0.1 else 4
+        return f", about ${self.cost:,.{digits}f}" if self.cost else ""
 
     @property
     def words(self) -> str:

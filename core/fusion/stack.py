@@ -15,8 +15,9 @@ import numpy as np
 
 from core.data.split import TO_STACK, too_few_to_stack
 from core.errors import UsageError
-from core.fusion.estimators import METHODS, Estimator, FusionMethod, make_estimator
+from core.fusion.estimators import Estimator, make_estimator
 from core.fusion.items import FusionSplit, between, require_systems, unseen_split
+from core.fusion.settings import METHODS, FusionMethod, FusionSettings
 from core.records import (
     STATISTICS,
     Alignment,
@@ -25,9 +26,6 @@ from core.records import (
     IntArray,
     Interval,
     JudgeScores,
-    Level,
-    Measure,
-    Statistic,
     Unscored,
 )
 from core.stats import LEAST_SOURCES, Difference, LabelledItems, align_each, holm, paired_difference
@@ -37,27 +35,6 @@ SEEN = "its calibration saw labels of the items reported on"
 SHARE_SCORED = 0.9
 """A judge beside the fusions that scored fewer of the items would be measured on other items than they are."""
 WEIGHT_RESAMPLES = 200
-
-
-@dataclass(frozen=True, slots=True)
-class StackSettings:
-    """How to fuse and how to report: `fit_share` of the unseen sources is fitted on, the rest is reported on."""
-
-    method: FusionMethod = "average"
-    statistic: Statistic = "spearman"
-    level: Level = "dataset"
-    fit_share: float = 0.5
-    seed: int = 0
-    resamples: int = 1000
-
-    def __post_init__(self) -> None:
-        make_estimator(self.method)
-        if not 0.1 <= self.fit_share <= 0.9:
-            raise UsageError(f"fit_share must lie between 0.1 and 0.9, not {self.fit_share:g}.")
-
-    @property
-    def measure(self) -> Measure:
-        return Measure(self.statistic, self.level)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +105,7 @@ class Agreement:
 
     golden: GoldenSet
     aspect: str
-    settings: StackSettings
+    settings: FusionSettings
     other_labels: FloatArray | None = None
     """(n_items,) in the place of the aspect's own."""
 
@@ -158,7 +135,7 @@ def fuse(
     golden: GoldenSet,
     aspect: str,
     parts: Sequence[JudgeScores],
-    settings: StackSettings,
+    settings: FusionSettings,
     split: FusionSplit | None = None,
 ) -> Fusion:
     """Fuse `parts` (judges of this golden set, of any scales) on one aspect (METHODS §6, without further calls).
@@ -179,7 +156,7 @@ def fuse(
     settings, split = _affordable(
         settings, split or unseen_split(golden, aspect, parts, fit_share=settings.fit_share, seed=settings.seed)
     )
-    require_systems(golden, settings.level, split.report)
+    require_systems(golden, settings.measure.level, split.report)
     agreement, matrix = Agreement(golden, aspect, settings), np.array([part.upward for part in parts])
     # which parts beat chance needs intervals, whatever the report needs, and more units than a dozen systems
     level, notes = "dataset" if settings.level == "system" else settings.level, split.notes
@@ -200,7 +177,7 @@ def fuse(
     on_report = agreement.align(np.vstack([values, matrix]), split.report)
     best = max(usable, key=lambda k: -np.inf if on_fit[k].value is None else float(on_fit[k].value or 0.0))
     return Fusion(
-        method=settings.method,
+        method=estimator.method,
         judge=used.fused(values),
         fused=on_report[0],
         parts=dict(zip(names, on_report[1:], strict=True)),
@@ -245,7 +222,7 @@ def beats_chance(alignment: Alignment) -> bool:
 # ── which parts, which method ────────────────────────────────────────────────────────────────────────────────
 
 
-def _affordable(settings: StackSettings, split: FusionSplit) -> tuple[StackSettings, FusionSplit]:
+def _affordable(settings: FusionSettings, split: FusionSplit) -> tuple[FusionSettings, FusionSplit]:
     """The average where the labels to fit on are too few to learn weights from, with a note that says so."""
     why = "" if settings.method == "average" else too_few_to_stack(split.fit.size)
     if not why:
@@ -381,7 +358,7 @@ def fuse_all(
     golden: GoldenSet,
     aspect: str,
     parts: Sequence[JudgeScores],
-    settings: StackSettings,
+    settings: FusionSettings,
     beside: Sequence[JudgeScores] = (),
 ) -> FusionTable:
     """Fuse `parts` by every method, fitted and reported on the same items.

@@ -13,8 +13,9 @@ import numpy as np
 from core.errors import ConcordError, ConsentError, GoldenError, JudgeError, UsageError
 from core.fusion.criteria import no_criteria
 from core.fusion.estimators import restore_estimator
-from core.fusion.llm import rate_by_model
+from core.fusion.llm import FusionJudge, rate_by_model
 from core.fusion.plan import read_plan
+from core.fusion.settings import FusionSettings
 from core.judge_files.fused_file import FusedPart, ModelFusionEntry
 from core.judge_files.judge_reading import checked, fusion_document
 from core.judge_files.loaded import LoadedJudge, Metrics
@@ -242,12 +243,10 @@ class FusedJudge(LoadedJudge):
         ]
         everywhere = range(len(golden.items))
         try:
-            rated = rate_by_model(
-                *(model, golden.items, tasks, parts, everywhere),
-                criteria=document.as_criteria().with_more(no_criteria(names), names),
-                plan=plan,
-                introduced=document.introduced,
-            )
+            criteria = document.as_criteria().with_more(no_criteria(names), names)
+            shown = model.sampling.references
+            asked = FusionJudge(tuple(tasks), tuple(parts), plan, document.introduced, criteria, shown)
+            rated = rate_by_model(model, golden.items, asked, everywhere, FusionSettings(method="llm"))
         except ConsentError as error:
             raise ConsentError(_why(error), error.endpoint) from error
         verdicts = dict(zip(rated.positions, rated.verdicts[self.task.aspect], strict=True))

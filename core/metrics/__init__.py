@@ -21,6 +21,7 @@ from core.metrics.registry import (
     metric_column,
     metrics_for,
     model_of,
+    readable,
 )
 from core.metrics.scoring import Folder, as_judge, kept, score_or_reason
 
@@ -36,5 +37,6 @@ __all__ = [
     "metric_column",
     "metrics_for",
     "model_of",
+    "readable",
     "score_or_reason",
 ]

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ from core.metrics.base import FIELDS, Metric, MetricScores, Need, scores_of
 from core.metrics.embeddings import bertscore, similarity
 from core.metrics.models import likelihood, nli, regression
 from core.metrics.words import ROUGE_NAME, bleu, chrf, meteor, overlap, rouge
-from core.records import GoldenSet, Item, Unscored, content_digest
+from core.records import GoldenSet, Item, JudgeScores, Unscored, content_digest
 
 PREFIX = "metric_"
 LOWER_IS_BETTER = frozenset(
@@ -64,6 +65,26 @@ _WITH_MODEL: dict[str, Callable[[str, str], Metric]] = {
     "likelihood_reference": lambda name, model: likelihood(name, model, against="references"),
 }
 _ROUGES = "rouge1 rouge2 rougeL rouge1_best rouge2_best rougeL_best rouge1_source_p rouge2_source_p rougeL_source_p"
+_LABELS = {
+    "overlap": "Word overlap with the source",
+    "overlap_pairs": "Word-pair overlap with the source",
+    "overlap_context": "Word overlap with the context",
+    "bleu": "BLEU",
+    "chrf": "chrF",
+    "meteor": "METEOR",
+    "similarity": "Similarity to the source",
+    "similarity_reference": "Similarity to the reference",
+    "similarity_context": "Similarity to the context",
+    "nli": "Entailment",
+    "regression": "Trained score, source",
+    "regression_reference": "Trained score, reference",
+    "bertscore": "BERTScore",
+    "bertscore_source": "BERTScore, source",
+    "likelihood": "Likelihood, source",
+    "likelihood_reference": "Likelihood, reference",
+}
+"""Names for people."""
+
 WITHOUT_MODEL = (
     *("overlap", "overlap_pairs", "overlap_context", *_ROUGES.split(), "bleu", "chrf", "meteor"),
     *("similarity", "similarity_reference", "similarity_context"),
@@ -113,6 +134,25 @@ def metrics_for(golden: GoldenSet) -> list[Metric]:
     names = () if golden.kind == "pair" else WITHOUT_MODEL
     plain = [make_metric(name) for name in names if several or not name.endswith("_best")]
     return plain + [metric_column(golden, column) for column in golden.metrics]
+
+
+def readable(judge: JudgeScores) -> JudgeScores:
+    """`judge` under a name for people: "ROUGE-2" for ``rouge2``.  Other judges than metrics keep the name they have."""
+    if judge.kind != "metric":
+        return judge
+    name = judge.name
+    kind, _, model = name.removeprefix("hf:").partition(":")
+    if name in _LABELS:
+        name = _LABELS[name]
+    elif match := ROUGE_NAME.fullmatch(name):
+        part = {"p": " precision", "r": " recall"}.get(match["part"] or "", "")
+        against = ", source" if match["source"] else ", best reference" if match["several"] == "best" else ""
+        name = f"ROUGE-{match['kind']}{part}{against}"
+    elif model and kind in MODEL_KINDS:
+        name = f"{_LABELS[kind]}, {model.rstrip('/').rpartition('/')[2]}"
+    elif name.startswith(PREFIX):
+        name = f"{name.removeprefix(PREFIX)} (column)"
+    return replace(judge, name=name)
 
 
 def model_of(name: str) -> str:

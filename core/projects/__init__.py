@@ -48,7 +48,6 @@ from core.projects.criteria import (
 from core.projects.demo import ensure_demo, reset_demo, start_replay, welcome
 from core.projects.fusion import (
     compare_fusions,
-    fuse_judges,
     fused_file,
     keep_fusion,
     kept_fusion,

@@ -11,6 +11,7 @@ import numpy as np
 
 from core.errors import JobError, JudgeError, NotFoundError, UsageError
 from core.fusion.request import FusionRequest, FusionRunView
+from core.fusion.settings import FusionSettings
 from core.projects.fusion_by_model import model_fusion, unseen_and_asked
 from core.projects.roles import requires
 from core.records import GoldenSet, JudgeScores
@@ -21,7 +22,7 @@ from core.store.results import RESULT
 from core.store.store import Store
 
 if TYPE_CHECKING:
-    from core.fusion.stack import Fusion, FusionTable, StackSettings
+    from core.fusion.stack import FusionTable
     from core.judge_files.fused_file import FusedPart
 
 
@@ -38,20 +39,6 @@ class FusionKept(Entry):
     told: Mapping[str, Any]
 
 
-def fuse_judges(
-    store: Store, project_id: str, golden_id: str, aspect: str, *, judge_ids: Sequence[str], settings: StackSettings
-) -> Fusion:
-    """Fuse judges of the project: no call, nothing stored.
-
-    NotFoundError for an unknown judge, UsageError for fewer than two usable parts or a judge of another golden set or
-    aspect, AspectError when too few items are left that no part has seen.
-    """
-    from core.fusion.stack import fuse
-
-    golden, judges = _judges(store, project_id, golden_id, aspect, judge_ids)
-    return fuse(golden, aspect, judges, settings)
-
-
 def compare_fusions(
     store: Store,
     project_id: str,
@@ -59,10 +46,14 @@ def compare_fusions(
     aspect: str,
     *,
     judge_ids: Sequence[str],
-    settings: StackSettings,
+    settings: FusionSettings,
     beside: Sequence[str] = (),
 ) -> FusionTable:
-    """Every fusion without calls of the same parts, beside the judges `beside`; errors as in `fuse_judges`."""
+    """Every fusion without calls of the same parts, beside the judges `beside`; nothing is stored.
+
+    NotFoundError for an unknown judge, UsageError for fewer than two usable parts or a judge of another golden set or
+    aspect, AspectError when too few items are left that no part has seen.
+    """
     from core.fusion.stack import fuse_all
 
     golden, judges = _judges(store, project_id, golden_id, aspect, [*judge_ids, *beside])
@@ -72,8 +63,9 @@ def compare_fusions(
 def _judges(
     store: Store, project_id: str, golden_id: str, aspect: str, judge_ids: Sequence[str]
 ) -> tuple[GoldenSet, list[JudgeScores]]:
-    """The golden set, and judges of it under names that tell them apart."""
+    """The golden set, and judges of it under readable names that tell them apart."""
     from core.comparison import unique_names
+    from core.metrics import readable
 
     rows = [store.judges.get(project_id, judge_id) for judge_id in judge_ids]
     for row in rows:
@@ -82,7 +74,7 @@ def _judges(
                 f"{row.judge.name} scored {row.judge.aspect} of another golden set or aspect; only judges of the same "
                 "golden set and aspect can be fused."
             )
-    judges = [row.judge for row in rows]
+    judges = [readable(row.judge) for row in rows]
     named = zip(judges, unique_names(judges), strict=True)
     return store.goldens.load(golden_id), [replace(judge, name=name) for judge, name in named]
 
@@ -98,18 +90,20 @@ def keep_fusion(
     aspect: str,
     *,
     judge_ids: Sequence[str],
-    settings: StackSettings,
+    settings: FusionSettings,
     name: str = "",
 ) -> str:
-    """Enter a fusion as a judge, for Compare and for export; returns its id.  Errors as in `fuse_judges`."""
+    """Enter a fusion as a judge, for Compare and for export; returns its id.  Errors as in `compare_fusions`."""
     from core.fusion.stack import fuse
 
     golden, judges = _judges(store, project_id, golden_id, aspect, judge_ids)
     fusion = fuse(golden, aspect, judges, settings)
     judge = replace(fusion.judge, name=name.strip()[:120] or fusion.judge.name)
-    by_name = {part.name: part for part in judges}
+    ids = dict(zip((part.name for part in judges), judge_ids, strict=True))
     # what a part was among the judges, so that it can be computed on other items
-    parts = tuple(_about(golden_id, by_name[part]) for part in fusion.state["parts"])
+    parts = tuple(
+        _about(name, store.judges.get(project_id, ids[name]).judge, ids[name]) for name in fusion.state["parts"]
+    )
     kept = FusionKept(golden_id, aspect, parts, fusion.state, fusion.as_json())
 
     def keep() -> str:
@@ -120,10 +114,10 @@ def keep_fusion(
     return store.together(keep)
 
 
-def _about(golden_id: str, judge: JudgeScores) -> dict[str, Any]:
-    """What a part is among the judges."""
-    about = {key: getattr(judge, key) for key in ("name", "kind", "run_id", "higher_is_better")}
-    return about | {"judge_id": judge_id_of(golden_id, judge)}
+def _about(name: str, judge: JudgeScores, judge_id: str) -> dict[str, Any]:
+    """What the part called `name` is among the judges."""
+    about = {key: getattr(judge, key) for key in ("kind", "run_id", "higher_is_better")}
+    return about | {"name": name, "judge_id": judge_id, "metric": judge.name if judge.kind == "metric" else ""}
 
 
 def kept_fusion(store: Store, project_id: str, judge_id: str) -> FusionKept:
@@ -168,7 +162,7 @@ def _model_card(store: Store, project_id: str, judge_id: str) -> dict[str, Any]:
     from core.comparison import usual_level
     from core.data.known_texts import KnownTexts
     from core.fusion.llm import fusion_state
-    from core.fusion.stack import Agreement, StackSettings
+    from core.fusion.stack import Agreement
     from core.judge_files.fused_file import fused_card
 
     judge = store.judges.get(project_id, judge_id).judge
@@ -182,7 +176,7 @@ def _model_card(store: Store, project_id: str, judge_id: str) -> dict[str, Any]:
     asked = unseen_and_asked(golden, judge)
     report = asked[~np.isnan(golden.labels(judge.aspect)[asked])]
     matrix = np.vstack([judge.values, *(part.upward for part in parts)])
-    how = StackSettings(level=usual_level(golden, judge.aspect))
+    how = FusionSettings(level=usual_level(golden, judge.aspect))
     aligned = Agreement(golden, judge.aspect, how).align(matrix, report)
     of_parts = {part.name: alignment.as_json() for part, alignment in zip(parts, aligned[1:], strict=True)}
     return fused_card(
@@ -190,7 +184,7 @@ def _model_card(store: Store, project_id: str, judge_id: str) -> dict[str, Any]:
         judge.aspect,
         texts=KnownTexts.of(golden, judge.seen, report),
         state=fusion_state(outcome.judge_state, parts, plan, fusion.tasks, criteria),
-        parts=[_recipe(store, project_id, _about(run.golden_id, part)) for part in parts],
+        parts=[_recipe(store, project_id, _about(part.name, part, judge_id_of(run.golden_id, part))) for part in parts],
         alignment=aligned[0],
         measured={"parts": of_parts, "n_fit": len(judge.seen), "n_report": len(report)},
     )
@@ -214,9 +208,10 @@ def _recipe(store: Store, project_id: str, part: Mapping[str, Any]) -> FusedPart
         elif kind == "repeval":
             recipe.repeval = _out_of_a_file(store, project_id, str(part.get("judge_id", "")))
         elif kind == "metric":
-            if not name.startswith("metric_"):
-                make_metric(name)
-            recipe.assistant = name
+            metric = str(part.get("metric") or name)
+            if not metric.startswith("metric_"):
+                make_metric(metric)
+            recipe.assistant = metric
     return recipe
 
 

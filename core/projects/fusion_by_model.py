@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,12 +14,14 @@ from core.errors import JobError, NotFoundError, UsageError
 from core.fusion.items import seen_sources
 from core.fusion.plan import TO_BE_MENDED
 from core.fusion.request import FusionEstimate, FusionRequest, FusionRunView
+from core.fusion.settings import FusionSettings
 from core.projects.judges_shown import judges_shown
 from core.projects.roles import requires
 from core.projects.runs import RunWork, start_run
 from core.records import GoldenSet, IntArray, JudgeScores, Task
 from core.settings import Settings
 from core.store.codec import unpack
+from core.store.log import Entry
 from core.store.results import RESULT
 from core.store.store import Store
 
@@ -28,10 +30,6 @@ if TYPE_CHECKING:
     from core.fusion.llm import FusionJudge, ModelRatings
     from core.fusion.model_result import ModelResult
     from core.fusion.plan import FusionPlan
-    from core.fusion.stack import StackSettings
-from dataclasses import field
-
-from core.store.log import Entry
 
 
 @dataclass(frozen=True)
@@ -77,11 +75,14 @@ class ModelFusion:
 
         return read_criteria(text, self.aspects, origins)
 
-    def judge(self, plan: str, criteria: FusionCriteria, *, references: bool) -> FusionJudge:
-        """UsageError in words for a plan that does not fit."""
+    def judge(self, request: FusionRequest) -> FusionJudge:
+        """UsageError in words for a plan that does not fit or criteria that cannot be read."""
         from core.fusion.llm import FusionJudge
 
-        return FusionJudge(self.tasks, self.parts, self.plan(plan), criteria=criteria, references=references)
+        said = request.settings
+        plan = self.plan(said.plan) if said.plan else None
+        criteria = self.criteria(said.criteria, request.criteria_origins)
+        return FusionJudge(self.tasks, self.parts, plan, criteria=criteria, references=said.references)
 
 
 def model_fusion(store: Store, request: FusionRequest) -> ModelFusion:
@@ -100,7 +101,7 @@ def model_fusion(store: Store, request: FusionRequest) -> ModelFusion:
         raise UsageError("An assistant belongs to another golden set.")
     positions = np.arange(len(golden.items))
     if request.n_items is not None:
-        rng = np.random.default_rng([request.seed, 6])
+        rng = np.random.default_rng([request.settings.seed, 6])
         positions = whole_sources(golden.source_codes, positions, request.n_items, rng)
     return ModelFusion(
         golden,
@@ -134,13 +135,13 @@ def propose_plan(store: Store, request: FusionRequest) -> FusionPlanSaved:
     from core.fusion.plan import measured_plan
 
     fusion = model_fusion(store, request)
-    fit = unseen_split(fusion.golden, request.aspects[0], fusion.parts, seed=request.seed).fit.tolist()
+    fit = unseen_split(fusion.golden, request.aspects[0], fusion.parts, seed=request.settings.seed).fit.tolist()
     own = {
         aspect: [part for part in fusion.parts if part.kind == "metric" or part.aspect == aspect]
         for aspect in request.aspects
     }
     level = usual_level(fusion.golden, request.aspects[0])
-    plan = measured_plan(fusion.golden, own, fit, level=level, seed=request.seed)
+    plan = measured_plan(fusion.golden, own, fit, replace(request.settings, level=level))
     return FusionPlanSaved(plan.text, "measured", tuple(fit), request.aspects, subject=request.golden_id)
 
 
@@ -189,14 +190,15 @@ def criteria_origins(text: str, aspects: Sequence[str], known: Sequence[FusionPl
 
 @requires("reviewer", "saved a fusion plan")
 def save_plan(store: Store, request: FusionRequest, *, origin: str = "person", expected: int | None = None) -> int:
-    """Keep `request.plan` and `request.criteria` as a new version; returns its number.
+    """Keep the plan and the criteria of `request` as a new version; returns its number.
 
     UsageError in words for a plan that names an unknown assistant or leaves an aspect out, or criteria that cannot be
     read; ConflictError when another version came after `expected`.
     """
     fusion = model_fusion(store, request)
-    text = fusion.plan(request.plan).text if request.plan.strip() or not request.criteria.strip() else ""
-    criteria = fusion.criteria(request.criteria, request.criteria_origins)
+    said = request.settings
+    text = fusion.plan(said.plan).text if said.plan.strip() or not said.criteria.strip() else ""
+    criteria = fusion.criteria(said.criteria, request.criteria_origins)
     plan = FusionPlanSaved(
         *(text, origin, request.plan_seen, request.aspects, criteria.text, criteria.origins),
         subject=request.golden_id,
@@ -215,32 +217,22 @@ def estimate_fusion(store: Store, settings: Settings, request: FusionRequest) ->
     UsageError for a judge that is no language model or a plan that does not fit; AuthError without a key.
     """
     from core.fusion.llm import estimate_rating
-    from core.fusion.plan import measured_plan
     from core.judging.llm import require_references
     from core.judging.registry import language_model
     from core.judging.styles import Asking
 
-    fusion = model_fusion(store, request)
-    plan = request.plan or measured_plan(fusion.golden, {aspect: [] for aspect in request.aspects}, []).text
-    criteria = fusion.criteria(request.criteria, request.criteria_origins)
-    asking = Asking.of(request.judge_spec, references=request.references)
+    fusion, asked = model_fusion(store, request), request.settings
+    judge = fusion.judge(request)
+    asking = Asking.of(request.judge_spec, references=asked.references)
     with closing(language_model(request.judge_spec, settings, asking=asking)) as model:
         for task in fusion.tasks:
             require_references(model.sampling, task, [fusion.golden.items[k] for k in fusion.positions])
-        return estimate_rating(
-            *(fusion.judge(plan, criteria, references=request.references), fusion.golden.items, fusion.positions),
-            write_plan=not request.plan,
-            leave_one_out=request.leave_one_out,
-            budget=request.budget,
-            cost_of=model.cost_of,
-        )
+        return estimate_rating(judge, fusion.golden.items, fusion.positions, asked, cost_of=model.cost_of)
 
 
 @requires("reviewer", "started an LLM fusion")
 def start_fusion(store: Store, settings: Settings, request: FusionRequest) -> str:
-    """Start an LLM fusion (`start_run`).  Errors as `estimate_fusion`, and UsageError for a budget below 1."""
-    if request.budget is not None and request.budget < 1:
-        raise UsageError(f"A budget has at least 1 call, not {request.budget}.")
+    """Start an LLM fusion (`start_run`).  Errors as `estimate_fusion`."""
     estimate_fusion(store, settings, request)
     title = f"LLM fusion · {', '.join(request.aspects)} · {request.judge_spec}"
     return start_run(store, settings, "fusion", request, title=title, judge_spec=request.judge_spec)
@@ -259,24 +251,19 @@ def run_fusion(work: RunWork) -> FusionRunView:
 
     request = work.request(FusionRequest)
     fusion = model_fusion(work.store, request)
-    criteria = fusion.criteria(request.criteria, request.criteria_origins)
-    asking = Asking.of(request.judge_spec, references=request.references)
+    judge, settings = fusion.judge(request), request.settings
+    asking = Asking.of(request.judge_spec, references=settings.references)
     opened = language_model(request.judge_spec, work.settings, work.replies, asking=asking, gate=NAMED)
     with closing(opened) as model:
         try:
             ratings = rate_by_model(
-                *(model, fusion.golden.items, fusion.tasks, fusion.parts, fusion.positions),
-                criteria=criteria,
-                plan=fusion.plan(request.plan) if request.plan else None,
-                leave_one_out=request.leave_one_out,
-                budget=request.budget,
-                progress=work.progress,
+                model, fusion.golden.items, judge, fusion.positions, settings, progress=work.progress
             )
         except PlanError as error:  # never lost: it stands among the plans, to be mended by a person
-            saved = error.plan or request.plan, TO_BE_MENDED, request.plan_seen, request.aspects, error.criteria
+            saved = error.plan or settings.plan, TO_BE_MENDED, request.plan_seen, request.aspects, error.criteria
             _keep_written(work, request, FusionPlanSaved(*saved))
             raise
-    if criteria.lacking(fusion.tasks) or not request.plan:
+    if judge.criteria.lacking(fusion.tasks) or not settings.plan:
         plan, written = ratings.plan, ratings.criteria
         made = plan.text, plan.origin, request.plan_seen, request.aspects, written.text, written.origins
         _keep_written(work, request, FusionPlanSaved(*made))
@@ -284,12 +271,12 @@ def run_fusion(work: RunWork) -> FusionRunView:
         name: work.add_judge(_as_judge(ratings, request, fusion, name, work.run.run_id), ratings.replies)
         for name in (ratings.verdicts if ratings.positions else ())
     }
-    stopped = f"The budget of {request.budget} calls left {ratings.n_left} items out." if ratings.n_left else ""
+    stopped = f"The budget of {settings.budget} calls left {ratings.n_left} items out." if ratings.n_left else ""
     unread = {name: counts for name in ratings.verdicts if (counts := ratings.unread(name))}
     rated = Rated.of(ratings, len(fusion.golden.items))
     return FusionRunView(
         judges,
-        request.plan or ratings.plan.text,
+        settings.plan or ratings.plan.text,
         ratings.calls,
         unread,
         stopped,
@@ -307,7 +294,7 @@ def unseen_and_asked(golden: GoldenSet, judge: JudgeScores) -> IntArray:
     return np.flatnonzero(asked & ~seen_sources(golden, [judge]))
 
 
-def fusion_result(store: Store, run_id: str, settings: StackSettings) -> ModelResult | None:
+def fusion_result(store: Store, run_id: str, settings: FusionSettings) -> ModelResult | None:
     """What a finished LLM fusion is worth at the statistic and level of `settings`: every aspect, the score all in
     all, and the fusion without each assistant where that was asked for.
 
@@ -328,16 +315,16 @@ def fusion_result(store: Store, run_id: str, settings: StackSettings) -> ModelRe
     except NotFoundError:
         return None
     at = unseen_and_asked(fusion.golden, judges[OVERALL])
-    require_systems(fusion.golden, settings.level, at)
+    require_systems(fusion.golden, settings.measure.level, at)
     rated = Rated({name: judge.values for name, judge in judges.items()}, outcome.without, outcome.without_asked)
     return measured_ratings(fusion.golden, fusion.tasks, rated, at, settings)
 
 
 def _keep_written(work: RunWork, request: FusionRequest, written: FusionPlanSaved) -> None:
     """What the model wrote in a run is never lost: it stands among the versions, once, for people to see and edit."""
-    if request.plan and written.origin != TO_BE_MENDED:
+    if request.settings.plan and written.origin != TO_BE_MENDED:
         kept = list_plans(work.store, request.project_id, request.golden_id)
-        origin = next((version.origin for version in kept if version.text == request.plan), "person")
+        origin = next((version.origin for version in kept if version.text == request.settings.plan), "person")
         written = replace(written, origin=origin)
     written = replace(written, subject=request.golden_id)
     work.store.events.add(request.project_id, written, work.store.actor, form=f"plan:{work.run.run_id}")

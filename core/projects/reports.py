@@ -13,7 +13,7 @@ from core.errors import AspectError, JobError
 from core.fusion.criteria import read_criteria
 from core.fusion.plan import OVERALL
 from core.fusion.request import FusionRunView
-from core.fusion.stack import StackSettings
+from core.fusion.settings import FusionSettings
 from core.project_records import JUDGES, WITH_RESULT, CriteriaAlignment, Run
 from core.projects.calibration import calibration_asked, judge_runs
 from core.projects.criteria import criteria_names
@@ -158,7 +158,7 @@ def _fusion(store: Store, run: Run, calibration: Calibration) -> FusionFact | No
         if outcome is None or aspect not in outcome.judges:
             continue
         try:
-            result = fusion_result(store, other.run_id, StackSettings(statistic=held.statistic, level=held.level))
+            result = fusion_result(store, other.run_id, FusionSettings(statistic=held.statistic, level=held.level))
         except AspectError:  # too few systems for this level
             continue
         if result is not None:

@@ -12,10 +12,9 @@ import streamlit as st
 from core import projects
 from core.comparison import unique_names
 from core.errors import ConcordError
-from core.fusion.estimators import METHODS, FusionMethod
 from core.fusion.items import MIN_SYSTEMS
-from core.fusion.stack import StackSettings
-from core.metrics import make_metric
+from core.fusion.settings import METHODS, FusionMethod, FusionSettings
+from core.metrics import make_metric, readable
 from core.project_records import GoldenSummary, JudgeEntry
 from core.records import STATISTICS, JudgeKind, Level
 from core.report.figures import LEVEL_NAMES, STATISTIC_NAMES
@@ -58,7 +57,7 @@ class Choice:
 
     judges: tuple[JudgeEntry, ...]
     parts: tuple[JudgeEntry, ...]
-    settings: StackSettings
+    settings: FusionSettings
     levels: tuple[Level, ...]
     key: str
 
@@ -77,7 +76,7 @@ def choice_of(page: Opened, view: GoldenSummary, aspect: str, judges: Sequence[J
     levels += ["system"] if view.n_systems >= MIN_SYSTEMS and view.kind != "pair" else []
     known = compare_view.kept_golden(view.golden_id, page)
     usual = projects.usual_measure(page.store, page.project.project_id, known, aspect)
-    settings = StackSettings(
+    settings = FusionSettings(
         method=_held("method", "ridge"),
         statistic=_held(f"statistic_{key}", usual.statistic),
         level=_held(f"level_{key}", usual.level if usual.level in levels else "dataset"),
@@ -165,5 +164,6 @@ def _needs(entry: JudgeEntry) -> str:
 
 
 def names_of(judges: Sequence[JudgeEntry]) -> dict[str, str]:
-    """Judge id → a name that no other of them has."""
-    return dict(zip((entry.judge_id for entry in judges), unique_names([entry.judge for entry in judges]), strict=True))
+    """Judge id → a readable name that no other of them has."""
+    names = unique_names([readable(entry.judge) for entry in judges])
+    return dict(zip((entry.judge_id for entry in judges), names, strict=True))

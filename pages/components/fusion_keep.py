@@ -8,7 +8,7 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from core.fusion.stack import StackSettings
+from core.fusion.settings import FusionSettings
 from core.project_records import JudgeEntry
 from pages.components import people, state
 from pages.components.fusion_view import Fused
@@ -25,7 +25,7 @@ def draw_keep(page: Opened, fused: Fused) -> None:
             "Name", value=shown.judge.name, max_chars=120, key=state.widget(f"fusion_name_{shown.method}")
         )
         if people.button(page, "reviewer", "Keep", disabled=not name.strip(), type="primary", icon=":material/save:"):
-            settings = StackSettings(
+            settings = FusionSettings(
                 method=shown.method, statistic=fused.settings.statistic, level=fused.settings.level
             )
             ids = [part.judge_id for part in fused.parts]

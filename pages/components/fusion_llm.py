@@ -59,8 +59,8 @@ def draw(page: Opened, fused: Fused) -> None:
             key=state.widget("fusion_references"),
             help="Adds each item's references to the prompt. Items without one are not rated.",
         )
-    asked = {"n_items": int(limit) or None, "budget": int(budget) or None}
-    _draw_start(page, replace(request, **asked, leave_one_out=each, references=references))
+    settings = replace(request.settings, budget=int(budget) or None, leave_one_out=each, references=references)
+    _draw_start(page, replace(request, settings=settings, n_items=int(limit) or None))
 
 
 def _choose_aspects(fused: Fused) -> tuple[str, ...]:

@@ -60,7 +60,8 @@ def draw(page: Opened, request: FusionRequest, versions: Sequence[FusionPlanSave
         placeholder=f"{first}\nLeft empty, the model writes the plan.",
     )
     written = _with_texts(request, versions, key)
-    unchanged = bool(versions) and (versions[0].text, versions[0].criteria) == (written.plan, written.criteria)
+    said = written.settings
+    unchanged = bool(versions) and (versions[0].text, versions[0].criteria) == (said.plan, said.criteria)
     people.button(
         page,
         "reviewer",
@@ -68,7 +69,7 @@ def draw(page: Opened, request: FusionRequest, versions: Sequence[FusionPlanSave
         icon=":material/save:",
         on_click=_keep,
         args=(page, written, versions[0].number if versions else 0),
-        disabled=not (written.plan or written.criteria) or unchanged,
+        disabled=not (said.plan or said.criteria) or unchanged,
     )
     return written
 
@@ -107,8 +108,7 @@ def _with_texts(request: FusionRequest, versions: Sequence[FusionPlanSaved], key
             seen |= {*version.seen}
     return replace(
         request,
-        plan=plan,
-        criteria=criteria,
+        settings=replace(request.settings, plan=plan, criteria=criteria),
         criteria_origins=projects.criteria_origins(criteria, request.aspects, known),
         plan_seen=tuple(sorted(seen)),
     )

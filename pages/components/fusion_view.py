@@ -10,7 +10,8 @@ import pandas as pd
 import streamlit as st
 
 from core import projects
-from core.fusion.stack import Fusion, FusionTable, StackSettings
+from core.fusion.settings import FusionSettings
+from core.fusion.stack import Fusion, FusionTable
 from core.project_records import GoldenSummary, JudgeEntry
 from core.records import Alignment, GoldenSet, JudgeKind
 from core.report.figures import measure_name
@@ -39,7 +40,7 @@ class Fused:
     aspect: str
     parts: tuple[JudgeEntry, ...]
     names: Mapping[str, str]
-    settings: StackSettings
+    settings: FusionSettings
     table: FusionTable
     key: Hashable
 
@@ -114,7 +115,7 @@ def _kept_table(
     _golden_id: str,
     _aspect: str,
     _ids: tuple[tuple[str, ...], tuple[str, ...]],
-    _settings: StackSettings,
+    _settings: FusionSettings,
 ) -> FusionTable:
     return projects.compare_fusions(
         _page.store,

@@ -36,9 +36,10 @@ def main() -> None:
     rows: dict[str, dict[str, list[float]]] = {}
     for aspect in ASPECTS:
         for seed in range(options.seeds):
-            run = core.fuse(golden, aspect, PARTS, level="sample", seed=seed, bootstrap=0)
-            for name, one in {"fusion": run.fusion.fused, **run.fusion.parts}.items():
-                rows.setdefault(name, {}).setdefault(aspect, []).append(float(one.value or 0.0))
+            settings = core.FusionSettings(level="sample", seed=seed, resamples=0)
+            body = core.fuse(golden, aspect, PARTS, settings).summary
+            for name, one in {"fusion": body["fused"], **body["parts"]}.items():
+                rows.setdefault(name, {}).setdefault(aspect, []).append(float(one["value"] or 0.0))
             newest = ", ".join(f"{name} {row[aspect][-1]:.3f}" for name, row in rows.items())
             print(f"{aspect}, seed {seed}: {newest}", file=sys.stderr, flush=True)
     means = {name: {aspect: float(np.mean(values)) for aspect, values in row.items()} for name, row in rows.items()}

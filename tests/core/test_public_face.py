@@ -169,9 +169,8 @@ def test_repeval_writes_and_scores(golden: core.GoldenSet, tmp_path: Path) -> No
 def test_fuse_writes_and_scores(golden: core.GoldenSet, tmp_path: Path) -> None:
     seen: list[Stage] = []
     names = ["offline", "overlap", "chrf"]
-    fused = core.fuse(
-        golden, "coherence", names, method="nnls", bootstrap=20, seed=2, out=tmp_path, progress=Shown(seen.append)
-    )
+    settings = core.FusionSettings(method="nnls", resamples=20, seed=2)
+    fused = core.fuse(golden, "coherence", names, settings, out=tmp_path, progress=Shown(seen.append))
     assert isinstance(fused, core.FusedRun)
     assert [stage.message for stage in seen] == names
     assert "no item of this golden set has references" in fused.as_json()["left_out"]["chrf"]

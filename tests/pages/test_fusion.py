@@ -14,6 +14,7 @@ from streamlit.testing.v1 import AppTest
 
 from core import projects
 from core.fusion.request import FusionRequest
+from core.fusion.settings import FusionSettings
 from core.settings import Settings
 from core.store.store import Store
 from tests.pages.making import Place, golden_of
@@ -55,12 +56,10 @@ def test_one_table_holds_fusions_parts_and_the_plain_judge_at_one_measure(full: 
     assert len(set(frame["n"])) == 1
     assert [name for name in frame.columns if "Spearman" in name] == ["Spearman, dataset"]
     listed = {judge.name: judge for judge in projects.list_judges(full.store, full.project_id)}
-    from core.fusion.stack import StackSettings
-
     parts = [one.judge_id for one in listed.values() if one.judge.kind == "metric"]
-    fusion = projects.fuse_judges(full.store, full.project_id, full.golden_id, "coherence", judge_ids=parts,
-                              settings=StackSettings(method="ridge"))  # fmt: skip
-    at = list(fusion.report)
+    where = (full.store, full.project_id, full.golden_id, "coherence")
+    fusions = projects.compare_fusions(*where, judge_ids=parts, settings=FusionSettings()).fusions
+    at = list(fusions["ridge"].report)
     for name in ("one", "plain"):
         result = float(frame.loc[frame["judge"] == name, "Spearman, dataset"].iloc[0])
         assert result == pytest.approx(spearmanr(listed[name].judge.values[at], full.labels[at]).statistic)
@@ -191,7 +190,7 @@ def test_the_parts_say_what_they_need(full: Place) -> None:
     add(full, "hidden", 1.0, kind="repeval")
     frame = frame_with(choose_section(open_screen(SCREEN, **full.ids), "More parts"), "labels seen")
     needs = dict(zip(frame["judge"], frame["needs"], strict=True))
-    assert needs["overlap"] == "source"
+    assert needs["Word overlap with the source"] == "source"
     assert needs["hidden"] == "its model"
     assert needs["one"] == "—"  # a metric by a name that nothing is computed by
     assert needs["plain"] == "its judge"
@@ -206,8 +205,7 @@ def test_what_a_fusion_by_a_model_is_worth_stands_below_its_run(full: Place, dri
     )
     request = FusionRequest(
         *(full.project_id, full.golden_id, "coherence", ("coherence",), ids, "scripted"),
-        criteria="coherence: none",
-        leave_one_out=True,
+        settings=FusionSettings(method="llm", criteria="coherence: none", leave_one_out=True),
     )
     drive(full.store, full.settings, projects.start_fusion(full.store, full.settings, request))
     screen = choose_section(open_screen(SCREEN, **full.ids), "Let a model fuse")

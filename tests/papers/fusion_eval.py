@@ -25,12 +25,11 @@ def ours(data: Path, dataset: str, columns: list[Column], options: argparse.Name
     rows: dict[str, dict[Column, float | None]] = {}
     for column in columns:
         statistic, level = column.measure.split()
-        fused = core.fuse(
-            golden, column.aspect, options.parts, statistic=statistic, level=level, bootstrap=0, seed=options.seed
-        )
-        rows.setdefault("fusion", {})[column] = fused.fusion.fused.value
-        for name, alignment in fused.fusion.parts.items():
-            rows.setdefault(name, {})[column] = alignment.value
+        settings = core.FusionSettings(statistic=statistic, level=level, resamples=0, seed=options.seed)
+        body = core.fuse(golden, column.aspect, options.parts, settings).summary
+        rows.setdefault("fusion", {})[column] = body["fused"]["value"]
+        for name, alignment in body["parts"].items():
+            rows.setdefault(name, {})[column] = alignment["value"]
     return rows
 
 

@@ -7,17 +7,17 @@ import pytest
 from scipy.stats import spearmanr
 
 from core.fusion.criteria import no_criteria
-from core.fusion.llm import rate_by_model
+from core.fusion.llm import FusionJudge, rate_by_model
 from core.fusion.model_result import Rated, measured_ratings, overall_target
 from core.fusion.plan import OVERALL, FusionPlan, read_plan
-from core.fusion.stack import StackSettings
+from core.fusion.settings import FusionSettings
 from core.judging.registry import language_model
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Scale, Task
 from core.settings import Settings
 
 N_SOURCES, N_SYSTEMS = 12, 4
 N = N_SOURCES * N_SYSTEMS
-HOW = StackSettings(statistic="spearman", level="dataset", resamples=100)
+HOW = FusionSettings(statistic="spearman", level="dataset", resamples=100)
 AT = np.arange(N)
 
 
@@ -135,13 +135,9 @@ def rated_by(golden: GoldenSet, plan: FusionPlan, asked: list[str], budget: int 
         return send(requests, **how)
 
     model.provider.complete = noted  # type: ignore[method-assign]
-    ratings = rate_by_model(
-        *(model, golden.items, tasks_of(golden, "a"), ASSISTANTS, range(10)),
-        criteria=no_criteria(("a",)),
-        plan=plan,
-        leave_one_out=True,
-        budget=budget,
-    )
+    judge = FusionJudge(tasks_of(golden, "a"), ASSISTANTS, plan, criteria=no_criteria(("a",)))
+    how = FusionSettings(method="llm", leave_one_out=True, budget=budget)
+    ratings = rate_by_model(model, golden.items, judge, range(10), how)
     assert ratings.calls == len(asked)
     return Rated.of(ratings, N)
 

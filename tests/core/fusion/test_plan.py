@@ -9,6 +9,7 @@ import pytest
 
 from core.errors import UsageError
 from core.fusion.plan import AspectUse, FusionPlan, measured_plan, plan_messages, read_plan
+from core.fusion.settings import FusionSettings
 from core.records import FloatArray, GoldenSet, JudgeScores, Scale, Task
 
 ASPECTS, NAMES = ("coherence", "fluency"), ("overlap", "rouge2", "offline · calibrated")
@@ -69,7 +70,7 @@ def test_the_measured_plan_takes_what_beats_chance_best_first(golden: GoldenSet,
 
     weak, strong = part("weak", truth + 2 * rng.normal(size=n)), part("strong", -truth, up=False)
     noise, against = part("noise", rng.normal(size=n)), part("against", -truth)
-    plan = measured_plan(golden, {"a": [weak, noise, strong, against], "b": []}, range(100))
+    plan = measured_plan(golden, {"a": [weak, noise, strong, against], "b": []}, range(100), FusionSettings())
     assert plan.uses[0].assistants == ("strong", "weak")
     assert "on 100 other items" in plan.uses[0].how
     assert plan.uses[1] == AspectUse("b", (), "No assistant agrees with people here beyond chance; judge from "

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from core.errors import AspectError, UsageError
-from core.fusion.stack import StackSettings, fuse
+from core.fusion.settings import FusionSettings
+from core.fusion.stack import fuse
 from core.records import AspectLabels, FloatArray, GoldenSet, JudgeScores
 
 N_ITEMS = 400
-QUICK = StackSettings(resamples=200)
+QUICK = FusionSettings(method="average", resamples=200)
 Judge = Callable[..., JudgeScores]
 
 
@@ -147,4 +148,4 @@ def test_what_is_refused(golden: GoldenSet, parts: list[JudgeScores]) -> None:
         fuse(golden, "a", [parts[0], parts[0]], QUICK)
     for changes in ({"method": "magic"}, {"fit_share": 0.95}):
         with pytest.raises(UsageError):
-            StackSettings(**changes)  # type: ignore[arg-type]
+            FusionSettings(**changes)  # type: ignore[arg-type]

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from core.errors import UsageError
-from core.metrics import given_scores, make_metric, metric_column, metrics_for
+from core.metrics import given_scores, make_metric, metric_column, metrics_for, readable
 from core.metrics.registry import lower_is_better
-from core.records import Item
+from core.records import Item, JudgeScores
 from tests.core.metrics.conftest import ITEMS, golden_of
 
 BARE = tuple(Item(f"t{i}", text, f"s{i}") for i, text in enumerate(("one", "two", "three")))
@@ -119,3 +120,21 @@ def test_what_unknown_names_are_told() -> None:
         make_metric("magic")
     assert make_metric("hf:nli:some/model").name == "hf:nli:some/model"
     assert "model" in make_metric("nli:some/model").needs
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("overlap_pairs", "Word-pair overlap with the source"),
+        ("rouge2", "ROUGE-2"),
+        ("rougeL_source_p", "ROUGE-L precision, source"),
+        ("rouge1_best", "ROUGE-1, best reference"),
+        ("bertscore:org/model@5", "BERTScore, model@5"),
+        ("metric_ter", "ter (column)"),
+        ("Three in one", "Three in one"),
+    ],
+)
+def test_metrics_have_readable_names(name: str, shown: str) -> None:
+    judge = JudgeScores(name, "metric", "quality", np.zeros(1))
+    assert readable(judge).name == shown
+    assert readable(replace(judge, kind="imported")).name == name

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.api import fused_parts
 from core.errors import UsageError
+from core.fusion import parts
 from core.judge_files.fused_file import FusedPart
 from core.metrics import embeddings, make_metric
 from core.metrics.checkpoints import in_batches
@@ -95,10 +95,10 @@ def test_of_the_parts_of_a_fusion_repeval_goes_first_and_each_keeps_its_place(mo
 
         return make
 
-    monkeypatch.setattr(fused_parts, "_maker", maker)
+    monkeypatch.setattr(parts, "_maker", maker)
     heard: list[Stage] = []
     inputs: Any = SimpleNamespace(progress=Shown(heard.append))
-    gathered = fused_parts.gather(inputs, ["similarity", "chrf", "repeval", "overlap"])
+    gathered = parts.gather(inputs, ["similarity", "chrf", "repeval", "overlap"])
     assert [stage.message for stage in heard] == ["repeval", "similarity", "chrf", "overlap"]
     assert [part.name for part in gathered.parts] == [*gathered.recipes] == ["similarity", "repeval", "overlap"]
     assert gathered.left_out == {"chrf": "no references"}

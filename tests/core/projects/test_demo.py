@@ -19,7 +19,7 @@ from core.data import load_golden
 from core.demo import build, newsroom
 from core.demo.recorded import FOLDER, SAMPLES
 from core.errors import AccessError, ArchiveError, NotFoundError
-from core.fusion.stack import StackSettings
+from core.fusion.settings import FusionSettings
 from core.judge_files import judge_card
 from core.people import Actor
 from core.project_records import DEMO_PROJECT, GoldenSummary, Run, is_demo
@@ -169,7 +169,8 @@ def test_the_fusion_comes_out_the_same_today(demo: Store, golden: GoldenSummary)
     kept = projects.kept_fusion(demo, DEMO_PROJECT, fused.judge_id)
     names = {part["name"] for part in kept.parts}
     parts = [judge.judge_id for judge in judges if judge.name in names]
-    now = projects.fuse_judges(*where, judge_ids=parts, settings=StackSettings(method="nnls", level="sample"))
+    settings = FusionSettings(method="nnls", level="sample")
+    now = projects.compare_fusions(*where, judge_ids=parts, settings=settings).fusions["nnls"]
     assert now.fused.value == pytest.approx(kept.told["fused"]["value"], abs=1e-9)
     assert now.fused.n == kept.told["fused"]["n"]
 

@@ -14,7 +14,8 @@ from core import projects
 from core.api.loading import restored
 from core.errors import NotFoundError, UsageError
 from core.fusion.estimators import restore_estimator
-from core.fusion.stack import StackSettings
+from core.fusion.settings import FusionSettings
+from core.fusion.stack import fuse
 from core.judge_files.fused_judge import FusedJudge
 from core.judge_files.judge_reading import open_file
 from core.metrics import as_judge, make_metric
@@ -27,7 +28,7 @@ from core.settings import Settings
 from core.store.store import Store
 
 N_SOURCES, N_SYSTEMS = 40, 4
-QUICK = StackSettings(method="ridge", resamples=100)
+QUICK = FusionSettings(method="ridge", resamples=100)
 
 
 @dataclass
@@ -40,6 +41,9 @@ class Shelf:
     @property
     def where(self) -> tuple[Store, str, str, str]:
         return self.store, self.project, self.golden_id, "a"
+
+    def judges(self, *names: str) -> list[JudgeScores]:
+        return [projects.get_judge(self.store, self.project, self.ids[name]).judge for name in names]
 
     def ids_of(self, *names: str) -> list[str]:
         return [self.ids[name] for name in names]
@@ -86,7 +90,7 @@ def test_all_fusions_stand_on_the_same_items_as_the_plain_judge_and_store_nothin
     ridge = table.fusions["ridge"]
     assert set(ridge.parts) == {"one", "two", "three"}
     assert (ridge.fused.value or 0) > max(part.value or 0 for part in ridge.parts.values())
-    single = projects.fuse_judges(*shelf.where, judge_ids=parts, settings=QUICK)
+    single = fuse(shelf.store.goldens.load(shelf.golden_id), "a", shelf.judges("one", "two", "three"), QUICK)
     assert ridge.fused == single.fused
     assert ridge.against_best is not None and single.against_best is not None
     # one Holm correction over the three fusions can only raise a p
@@ -98,7 +102,7 @@ def test_a_kept_fusion_is_a_judge_that_can_be_restored(shelf: Shelf) -> None:
     parts = shelf.ids_of("one", "two", "three")
     judge_id = projects.keep_fusion(*shelf.where, judge_ids=parts, settings=QUICK, name=" Three in one ")
     kept = projects.get_judge(shelf.store, shelf.project, judge_id)
-    ridge = projects.fuse_judges(*shelf.where, judge_ids=parts, settings=QUICK)
+    ridge = fuse(shelf.store.goldens.load(shelf.golden_id), "a", shelf.judges("one", "two", "three"), QUICK)
     assert (kept.name, kept.judge.kind, kept.judge.calls_per_item) == ("Three in one", "fused", 3.0)
     np.testing.assert_array_equal(kept.judge.values, ridge.judge.values)
     assert set(kept.judge.seen) == set(ridge.fit)  # evaluated nowhere on what it was fitted on
@@ -156,7 +160,7 @@ def test_the_file_of_a_fusion_holds_its_repeval_score(
         found = projects.run_view(store, run_id).outcome
         assert isinstance(found, RepEvalOutcome)
         parts = [overlap_id, found.judge_id]
-        chosen = StackSettings(method="ridge", resamples=20)
+        chosen = FusionSettings(method="ridge", resamples=20)
         where = (store, project, golden_id, "coherence")
         kept_id = projects.keep_fusion(*where, judge_ids=parts, settings=chosen, name=method)
         return projects.fused_file(store, project, kept_id)
@@ -191,7 +195,7 @@ def test_the_file_of_a_fusion_holds_its_repeval_score(
     where = (store, project, elsewhere, "coherence")
     ids = [row.judge_id for row in entered]
     kept_id = projects.keep_fusion(
-        *where, judge_ids=ids, settings=StackSettings(method="ridge", resamples=20), name="f"
+        *where, judge_ids=ids, settings=FusionSettings(method="ridge", resamples=20), name="f"
     )
     parts = {part["name"]: part for part in yaml.safe_load(projects.fused_file(store, project, kept_id))["parts"]}
     assert parts["theirs"]["repeval"] == told

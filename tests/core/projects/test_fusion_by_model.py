@@ -19,7 +19,7 @@ from core.api.loading import restored
 from core.calibration.settings import CalibrationSettings
 from core.errors import ConflictError, JobError, JudgeError, NotFoundError, UsageError
 from core.fusion.request import FusionRequest, FusionRunView
-from core.fusion.stack import StackSettings
+from core.fusion.settings import FusionSettings
 from core.judge_files.fused_judge import FusedJudge
 from core.judge_files.judge_reading import open_file
 from core.judging.registry import restore_judge
@@ -50,8 +50,16 @@ def request_(store: Store, golden: GoldenSet) -> FusionRequest:
             projects.add_judge(store, project, golden_id, as_judge(assistant, scores, aspect)) for aspect in ASPECTS
         ]
     return FusionRequest(
-        project, golden_id, ASPECTS[0], ASPECTS, tuple(ids), "scripted", PLAN, n_items=30, criteria="none"
+        *(project, golden_id, ASPECTS[0], ASPECTS, tuple(ids), "scripted"),
+        settings=FusionSettings(method="llm", plan=PLAN, criteria="none"),
+        n_items=30,
     )
+
+
+def changed(request: FusionRequest, **changes: Any) -> FusionRequest:
+    """The request with changed fields, of itself or of its settings."""
+    own = {name: changes.pop(name) for name in [*changes] if hasattr(request, name)}
+    return replace(request, **own, settings=replace(request.settings, **changes))
 
 
 Fuse, Drive = Callable[[FusionRequest], FusionRunView], Callable[..., str]
@@ -103,7 +111,7 @@ def test_its_file_rates_other_items_by_the_same_plan(
     store: Store, settings: Settings, request_: FusionRequest, fuse: Fuse, tmp_path: Path
 ) -> None:
     """The run that wrote it is asked the same by the file; the score all in all has none."""
-    view = fuse(replace(request_, n_items=6))
+    view = fuse(changed(request_, n_items=6))
     for aspect in ASPECTS:
         place = tmp_path / f"{aspect}.yaml"
         place.write_text(projects.fused_file(store, request_.project_id, view.judges[aspect]), "utf-8")
@@ -124,7 +132,7 @@ def test_its_file_rates_other_items_by_the_same_plan(
 
 
 def test_the_model_writes_the_plan_where_none_is_given(request_: FusionRequest, fuse: Fuse) -> None:
-    view = fuse(replace(request_, plan="", budget=11))
+    view = fuse(changed(request_, plan="", budget=11))
     assert view.plan.startswith("coherence: overlap, overlap_pairs")
     assert view.calls == 11  # one for the plan
     assert "left 20 items out" in view.stopped_early
@@ -135,7 +143,7 @@ def test_the_model_writes_the_criteria_where_none_are_given(
 ) -> None:
     """One call more, for the aspects of which nothing is said; a version to edit, and the prompt of every item."""
     asked = asking(monkeypatch)
-    request = replace(request_, criteria="relevance:\n- Cover the main point.", n_items=6)
+    request = changed(request_, criteria="relevance:\n- Cover the main point.", n_items=6)
     estimate = projects.estimate_fusion(store, settings, request)
     assert (estimate.calls, estimate.to_write) == (7, ("coherence",))
     view = fuse(request)
@@ -153,7 +161,7 @@ def test_the_model_writes_the_criteria_where_none_are_given(
     assert [(entry["aspect"], entry["origin"]) for entry in card["fusion"]["criteria"]] == [
         *(("coherence", "model"), ("relevance", "person"))
     ]
-    edited = replace(request, criteria=view.criteria, criteria_origins=version.criteria_origins)
+    edited = changed(request, criteria=view.criteria, criteria_origins=version.criteria_origins)
     assert projects.estimate_fusion(store, settings, edited).calls == 6
     assert fuse(edited).criteria_origins == view.criteria_origins
     assert len(projects.list_plans(store, request.project_id, request.golden_id)) == 1, "nothing new was written"
@@ -164,7 +172,7 @@ def test_criteria_of_the_models_that_cannot_be_read_are_kept_to_be_mended(
 ) -> None:
     answering(monkeypatch, lambda number, text: "Be strict and fair.")
     with pytest.raises(JudgeError, match="The model's criteria cannot be used: The criteria begin with 'Be strict"):
-        fuse(replace(request_, criteria="", plan=""))
+        fuse(changed(request_, criteria="", plan=""))
     (kept,) = projects.list_plans(store, request_.project_id, request_.golden_id)
     assert (kept.text, kept.criteria, kept.origin) == ("", "Be strict and fair.", "model, to be mended")
 
@@ -184,7 +192,7 @@ def test_calibrated_criteria_are_taken_with_the_labels_that_chose_them(
     best = store.criteria.get(request_.project_id, shown.version.criteria_ids[0]).criteria.text
     assert offered.criteria == f"coherence:\n{best}"
     assert set(offered.seen) == set(projects.get_judge(store, request_.project_id, shown.own).judge.seen)
-    given = replace(
+    given = changed(
         request_,
         criteria=offered.criteria,
         criteria_origins=offered.criteria_origins,
@@ -219,7 +227,7 @@ def test_leaving_each_assistant_out_is_priced_kept_and_asked_once(
     store: Store, settings: Settings, request_: FusionRequest, drive: Drive, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """overlap serves both aspects, overlap_pairs one: 24 items and 24 for each of the two left out."""
-    request = replace(request_, n_items=24, leave_one_out=True)
+    request = changed(request_, n_items=24, leave_one_out=True)
     estimate = projects.estimate_fusion(store, settings, request)
     assert (estimate.calls, estimate.n_without) == (72, 48)
     assert estimate.words == "72 calls: 24 items, 48 without each of 2 assistants in turn"
@@ -229,7 +237,7 @@ def test_leaving_each_assistant_out_is_priced_kept_and_asked_once(
     view = outcome(store, run_id)
     assert (view.calls, len(asked), len(set(asked))) == (72, 72, 72)
     assert len(view.without_asked) == 24
-    result = projects.fusion_result(store, run_id, StackSettings(resamples=50))
+    result = projects.fusion_result(store, run_id, FusionSettings(resamples=50))
     assert result is not None
     assert set(result.aspects) == set(ASPECTS)
     assert result.overall_target == "the mean of coherence, relevance"
@@ -239,7 +247,7 @@ def test_leaving_each_assistant_out_is_priced_kept_and_asked_once(
         rows = result.without[aspect]
         assert [row.name for row in rows] == ["overlap", "overlap_pairs"]
         assert all(row.alignment.n == row.difference.n == 24 for row in rows)
-    systems = projects.fusion_result(store, run_id, StackSettings(level="system", resamples=50))
+    systems = projects.fusion_result(store, run_id, FusionSettings(level="system", resamples=50))
     assert systems is not None
     assert systems.aspects["coherence"].n == 6
 
@@ -260,11 +268,11 @@ def answering(monkeypatch: pytest.MonkeyPatch, change: Callable[[int, str], str]
     """The model answers `change(number of the request, reply)`."""
     answer, numbers = scripted.reply_to, count()
 
-    def changed(request: Request, seed: int) -> Reply:
+    def answered(request: Request, seed: int) -> Reply:
         reply = answer(request, seed)
         return replace(reply, text=change(next(numbers), reply.text))
 
-    monkeypatch.setattr(scripted, "reply_to", changed)
+    monkeypatch.setattr(scripted, "reply_to", answered)
 
 
 def test_a_missing_aspect_is_unscored_alone(
@@ -274,7 +282,7 @@ def test_a_missing_aspect_is_unscored_alone(
         return text[: text.index("Aspect: relevance")] + text[text.index("Aspect: overall") :] if number % 2 else text
 
     answering(monkeypatch, without_relevance)
-    view = fuse(replace(request_, n_items=6))
+    view = fuse(changed(request_, n_items=6))
     assert view.unscored == {"relevance": {"no verdict": 3}}
     judge = projects.get_judge(store, request_.project_id, view.judges["relevance"]).judge
     assert (judge.n_scored, len(judge.unscored)) == (3, 3)
@@ -286,7 +294,7 @@ def test_a_plan_of_the_models_that_cannot_be_used_ends_the_run_in_words(
 ) -> None:
     answering(monkeypatch, lambda number, text: "coherence: bleurt\nrelevance: none")
     with pytest.raises(JudgeError, match=r"cannot be used: The plan names 'bleurt' for coherence"):
-        fuse(replace(request_, plan=""))
+        fuse(changed(request_, plan=""))
     (kept,) = projects.list_plans(store, request_.project_id, request_.golden_id)
     assert (kept.text, kept.origin) == ("coherence: bleurt\nrelevance: none", "model, to be mended")
 
@@ -297,14 +305,14 @@ def test_a_plan_that_cannot_be_used_is_asked_for_once_more_with_what_was_wrong(
     bad, asked = "coherence: bleurt\nrelevance: none", []
     answer = scripted.reply_to
 
-    def changed(request: Request, seed: int) -> Reply:
+    def answered(request: Request, seed: int) -> Reply:
         asked.append(request.messages)
         reply = answer(request, seed)
         good = "1. Coherence (1-5): overlap and overlap_pairs\n2. Relevance (1-5): none"
         return replace(reply, text=bad if len(asked) == 1 else good if len(asked) == 2 else reply.text)
 
-    monkeypatch.setattr(scripted, "reply_to", changed)
-    view = fuse(replace(request_, plan="", budget=11))
+    monkeypatch.setattr(scripted, "reply_to", answered)
+    view = fuse(changed(request_, plan="", budget=11))
     assert view.plan.startswith("coherence: overlap, overlap_pairs")
     assert view.calls == 11, "two for the plan; the budget holds"
     assert asked[1][1:][0].content == bad
@@ -312,11 +320,11 @@ def test_a_plan_that_cannot_be_used_is_asked_for_once_more_with_what_was_wrong(
 
 
 def test_a_plan_is_proposed_kept_and_edited_in_versions(store: Store, request_: FusionRequest, fuse: Fuse) -> None:
-    request_ = replace(request_, criteria="relevance: none\ncoherence:\n- It hangs together.")
+    request_ = changed(request_, criteria="relevance: none\ncoherence:\n- It hangs together.")
     proposed = projects.propose_plan(store, request_)
     assert proposed.origin == "measured"
     assert proposed.seen
-    request = replace(request_, plan=proposed.text, plan_seen=proposed.seen)
+    request = changed(request_, plan=proposed.text, plan_seen=proposed.seen)
     first = projects.save_plan(store, request, origin="measured", expected=0)
     second = projects.save_plan(store, request_, expected=first)
     listed = projects.list_plans(store, request_.project_id, request_.golden_id)
@@ -326,7 +334,7 @@ def test_a_plan_is_proposed_kept_and_edited_in_versions(store: Store, request_: 
     assert listed[0].criteria_origins == {"coherence": "person", "relevance": "person"}
     with pytest.raises(ConflictError):
         projects.save_plan(store, request, expected=first)
-    view = fuse(replace(request, n_items=6))
+    view = fuse(changed(request, n_items=6))
     entered = projects.get_judge(store, request_.project_id, view.judges["coherence"]).judge
     assert set(entered.seen) == set(proposed.seen)  # nothing is told where the plan was measured
 
@@ -343,7 +351,7 @@ def test_what_is_refused(store: Store, settings: Settings, request_: FusionReque
         ({"budget": 0}, UsageError, "at least 1 call"),
     ):
         with pytest.raises(error, match=words):
-            projects.start_fusion(store, settings, replace(request_, **changes))  # type: ignore[arg-type]
+            projects.start_fusion(store, settings, changed(request_, **changes))  # type: ignore[arg-type]
 
 
 @pytest.mark.slow
@@ -353,13 +361,13 @@ def test_the_cost_is_counted_and_a_second_run_sends_nothing(
     prices = tmp_path / "prices.yaml"
     prices.write_text("prices: {fake-judge: {prompt: 2, completion: 10}}", "utf-8")
     settings = replace(settings, endpoints=prices)
-    request = replace(request_, judge_spec=f"openai:fake-judge@{server.base_url}", n_items=N)
+    request = changed(request_, judge_spec=f"openai:fake-judge@{server.base_url}", n_items=N)
     estimate = projects.estimate_fusion(store, settings, request)
     assert (estimate.calls, estimate.n_items) == (N, N)
     assert estimate.cost
 
     def run() -> tuple[FusionRunView, Usage]:
-        run_id = projects.start_fusion(store, settings, replace(request, plan="", leave_one_out=True))
+        run_id = projects.start_fusion(store, settings, changed(request, plan="", leave_one_out=True))
         drive(store, settings, run_id)
         return outcome(store, run_id), store.runs.get(run_id).usage
 

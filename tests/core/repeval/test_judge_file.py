@@ -105,7 +105,7 @@ def test_a_part_of_a_fusion_brings_no_model_either(
         tuple(core.Item(i.item_id, i.target, i.source_id, source="a source text") for i in others.items),
         others.aspects,
     )
-    body = core.fuse(with_source, "quality", parts, method="ridge", bootstrap=0, out=tmp_path / "fused").as_json()
+    body = core.fuse(with_source, "quality", parts, core.FusionSettings(resamples=0), out=tmp_path / "fused").as_json()
     assert set(body["parts"]) == set(parts)
     monkeypatch.delenv("CONCORD_LOCAL_MODELS")
     judge = core.load_judge(tmp_path / "fused" / "fused.yaml")
@@ -185,8 +185,8 @@ def test_files_and_fusions_read_where_the_installation_computes(
     for reads in (
         lambda: core.load_judge(path).score(newer.items[:2]),
         lambda: core.recheck(path, newer, "quality"),
-        lambda: core.fuse(newer, "quality", ["repeval", "overlap"], bootstrap=0),
-        lambda: core.fuse(newer, "quality", [f"judge:{path}", "overlap"], bootstrap=0),
+        lambda: core.fuse(newer, "quality", ["repeval", "overlap"], core.FusionSettings(resamples=0)),
+        lambda: core.fuse(newer, "quality", [f"judge:{path}", "overlap"], core.FusionSettings(resamples=0)),
     ):
         with pytest.raises(_NotHereError):
             reads()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from core.data.split import inner_fold, task_of, text_digest
 from core.data.verdict_files import load_recording, match
 from core.errors import ConcordError, UsageError
 from core.fusion.items import FusionSplit, cross_fitted, seen_sources
+from core.fusion.settings import FusionSettings
 from core.judge_files import judge_card
 from core.judge_files.fused_file import FusedPart
 from core.judge_files.judge_reading import kind_of_file, open_file
@@ -37,17 +38,29 @@ from core.settings import Settings
 class FusionInput:
     """What parts are computed on: one aspect, and the split whose calibration items they may be fitted on.
 
-    `chosen` are the settings of a calibration that splits and measures in the same way.  `seen` are positions on which
-    a part out of a file was calibrated.
+    `seen` are positions on which a part out of a file was calibrated.
     """
 
     golden: GoldenSet
     aspect: str
-    chosen: CalibrationSettings
-    settings: Settings
+    how: FusionSettings
+    here: Settings
     replies: ReplyStore | None = None
     seen: tuple[int, ...] = ()
     progress: Progress = SILENT
+
+    @property
+    def chosen(self) -> CalibrationSettings:
+        """The settings of a calibration that splits and measures in the same way."""
+        how = self.how
+        return CalibrationSettings(
+            statistic=how.statistic,
+            level=how.level,
+            split=how.split,
+            calibration_share=how.fit_share,
+            seed=how.seed,
+            resamples=0,
+        )
 
     @cached_property
     def split(self) -> Split:
@@ -58,11 +71,11 @@ class FusionInput:
         """
         codes, labelled = self.golden.source_codes, ~np.isnan(self.golden.labels(self.aspect))
         fresh = np.flatnonzero(labelled & ~np.isin(codes, codes[list(self.seen)]))
-        if not self.seen or self.chosen.split != "sources" or np.unique(codes[fresh]).size < 2:
+        if not self.seen or self.how.split != "sources" or np.unique(codes[fresh]).size < 2:
             return self.chosen.split_of(self.golden, self.aspect)
-        fold = inner_fold(fresh.tolist(), codes, self.chosen.calibration_share, self.chosen.seed)
+        fold = inner_fold(fresh.tolist(), codes, self.how.fit_share, self.how.seed)
         calibration = np.setdiff1d(np.flatnonzero(labelled), fold.validation)
-        return Split(tuple(calibration.tolist()), fold.validation, self.chosen.split, self.chosen.seed)
+        return Split(tuple(calibration.tolist()), fold.validation, self.how.split, self.how.seed)
 
 
 @dataclass
@@ -168,7 +181,7 @@ def _maker(name: str) -> Callable[[FusionInput, Gathered], Part]:
 
 
 def _offline(inputs: FusionInput, _: Gathered) -> Part:
-    golden, task, chosen = inputs.golden, task_of(inputs.golden, inputs.aspect), replace(inputs.chosen, resamples=0)
+    golden, task, chosen = inputs.golden, task_of(inputs.golden, inputs.aspect), inputs.chosen
     fits: list[Calibration] = []
 
     def fit_and_score(split: Split) -> FloatArray:
@@ -186,15 +199,14 @@ def _offline(inputs: FusionInput, _: Gathered) -> Part:
 def _repeval(inputs: FusionInput, _: Gathered) -> Part:
     from core.repeval import EMBEDDED, Extraction, RepEvalSettings, extract, run, scorer_of, usual_texts
 
-    golden, chosen = inputs.golden, inputs.chosen
-    here = inputs.settings
+    golden, how, here = inputs.golden, inputs.how, inputs.here
     reads = Extraction(texts=usual_texts(EMBEDDED))
     states = extract(golden, extraction=reads, cache_dir=here.home, ray=here.ray, code=here.remote_code)
-    level = chosen.level or usual_level(golden, inputs.aspect)
-    how = RepEvalSettings(
-        resamples=0, random_vectors=0, seed=inputs.split.seed, statistic=chosen.statistic, level=level
+    level = how.level or usual_level(golden, inputs.aspect)
+    fitting = RepEvalSettings(
+        resamples=0, random_vectors=0, seed=inputs.split.seed, statistic=how.statistic, level=level
     )
-    result = run(golden, inputs.aspect, states, how, split=inputs.split)  # cross-fitted on what it learns from
+    result = run(golden, inputs.aspect, states, fitting, split=inputs.split)  # cross-fitted on what it learns from
     note = f"RepEval, taught on {len(inputs.split.calibration)} items and scored out of fold there."
     judge = JudgeScores(
         "repeval", "repeval", inputs.aspect, result.scores, on_scale=False, note=note, calls_per_item=0.0
@@ -233,7 +245,7 @@ def _replies_file(inputs: FusionInput, _: Gathered, *, name: str, path: Path) ->
 
 
 def _metric(inputs: FusionInput, _: Gathered, *, name: str) -> Part:
-    metric = kept(make_metric(name, golden=inputs.golden), Folder(inputs.settings.home))
+    metric = kept(make_metric(name, golden=inputs.golden), Folder(inputs.here.home))
     scores = score_or_reason(metric, inputs.golden.items)
     if isinstance(scores, str):
         raise UsageError(scores)
