@@ -32,7 +32,7 @@ from core.judging.registry import (
     parse_spec,
     restore_judge,
 )
-from core.judging.styles import Sampling
+from core.judging.styles import Style
 from core.metrics import Metric, fitted_repeval, model_of
 from core.providers.base import ReplyStore
 from core.repeval import EMBEDDED
@@ -194,7 +194,7 @@ def _named(spec: str, state: Mapping[str, Any], settings: Settings, replies: Rep
     """The judge that the caller names, asked as the file says."""
     if spec.strip() == state["spec"]:
         return restore_judge(state, settings, replies, gate=NAMED)
-    sampling = Sampling.from_state(state.get("sampling") or {})
+    sampling = Style.from_state(state.get("sampling") or {})
     return make_judge(spec, settings, replies, sampling=sampling, gate=NAMED)
 
 

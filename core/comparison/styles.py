@@ -20,7 +20,7 @@ from core.errors import AspectError, JudgeError, UsageError
 from core.judging.base import CallEstimate
 from core.judging.llm import LLMJudge, Written, references_words, require_references
 from core.judging.registry import NAMED, language_model
-from core.judging.styles import STEPS_LIKE, Style, sampling_of
+from core.judging.styles import STEPS_LIKE, Style
 from core.progress import SILENT, Progress
 from core.records import (
     Alignment,
@@ -214,7 +214,7 @@ def estimate_of_styles(
             for each in settings.styles:
                 style = _in_force(each, column.steps or (STEPS_LIKE if column.writes_steps else ""))
                 require_references(style, column.task, items)
-                some = model.with_sampling(sampling_of(style)).estimate(column.task, [items[k] for k in drawn], words)
+                some = model.with_sampling(style).estimate(column.task, [items[k] for k in drawn], words)
                 calls = column.calls(style)
                 affordable = settings.budget is None or spent + calls <= settings.budget
                 spent += calls if affordable else 0
@@ -238,7 +238,7 @@ def estimate_of_styles(
             )
         if seeing := next((style for style in settings.styles if style.references), None):
             items = [golden.items[position] for position in columns[0].positions]
-            shown = model.with_sampling(sampling_of(seeing))
+            shown = model.with_sampling(seeing)
             notes.append(references_words(shown, columns[0].task, items, shown_calls))
     reached = [cell for cell in cells if cell.affordable]
     return StylesEstimate(
@@ -415,7 +415,7 @@ def styles(
         for column in columns:  # what cannot be asked is refused before anything is
             for style in settings.styles:
                 require_references(style, column.task, [golden.items[k] for k in column.positions])
-                model.with_sampling(sampling_of(style)).require_askable(column.task)
+                model.with_sampling(style).require_askable(column.task)
         for column in columns:
             aspect, steps, left = column.task.aspect, column.steps, settings.styles
             if column.writes_steps:
@@ -457,7 +457,7 @@ def styles(
 def _ask(golden: GoldenSet, column: StyledAspect, style: Style, so_far: _SoFar) -> tuple[StyleCell, FinishedStyle]:
     """One style on one aspect: asked some items at a time, and measured."""
     model, settings, name = so_far.model, so_far.settings, f"{column.task.aspect}, {style.name}"
-    task, criteria, shown = column.task, column.criteria, model.with_sampling(sampling_of(style))
+    task, criteria, shown = column.task, column.criteria, model.with_sampling(style)
     per_item = column.calls(style) // len(column.positions)
     verdicts, replies, usage, n_unread = list[Verdict](), dict[str, tuple[str, ...]](), Usage(), 0
     for start in range(0, len(column.positions), BATCH):

@@ -1,6 +1,6 @@
 """What the files of judges have in common, as strict models: nothing else is allowed in them.
 
-Where a record of the domain reads itself (`IsotonicMap.from_json`, `Sampling.from_state`, …), the field is that record.
+Where a record of the domain reads itself (`IsotonicMap.from_json`, `Style.from_state`, …), the field is that record.
 A field with a default may be absent.  Loading pydantic takes a tenth of a second, so these modules are imported late.
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema, model_validator
 
 from core.errors import JudgeError, UsageError
-from core.judging.styles import Sampling
+from core.judging.styles import Style
 from core.records import ItemKind, Level, Scale, Statistic, Task
 from core.stats import IsotonicMap
 from core.stats.conformal import VerdictIntervals
@@ -60,19 +60,19 @@ def _usable_map(body: Mapping[str, Any]) -> IsotonicMap:
     return score_map
 
 
-def _named_sampling(body: Mapping[str, Any]) -> Sampling:
+def _named_sampling(body: Mapping[str, Any]) -> Style:
     """How the judge is asked; a prompt is a name with a version, never a path."""
     for name in ("prompt", "draft_prompt", "refine_prompt"):
         if not re.fullmatch(_PROMPT, str(body.get(name, "")) or "a.v1"):
             raise ValueError(f"{name} must be the name and version of a prompt; {str(body[name])[:60]!r} came")
-    return Sampling.from_state(body)
+    return Style.from_state(body)
 
 
 _PROMPT = r"[a-z0-9_]+\.v[0-9]+(\+[a-z0-9_]+\.v[0-9]+)*"
 _OBJECT = WithJsonSchema({"type": "object"})
 ScoreMap = Annotated[IsotonicMap, _read_by(_usable_map), _OBJECT]
 Intervals = Annotated[VerdictIntervals, _read_by(VerdictIntervals.from_json), _OBJECT]
-HowAsked = Annotated[Sampling, _read_by(_named_sampling), _OBJECT]
+HowAsked = Annotated[Style, _read_by(_named_sampling), _OBJECT]
 Coordinate = Annotated[float, Field(ge=-1e9, le=1e9)]
 Count = Annotated[int, Field(ge=0)]
 Name = Annotated[str, Field(max_length=100)]

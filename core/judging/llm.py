@@ -47,7 +47,7 @@ from core.judging.replies import (
     verdict_of,
     written,
 )
-from core.judging.styles import MODEL_WRITES, MOST_STEPS, REPLY_TOKENS, Asking, Sampling, Style
+from core.judging.styles import MODEL_WRITES, MOST_STEPS, REPLY_TOKENS, Asking, Style
 from core.providers.base import AsyncProvider, Completion, Message, Provider, Reply, Request
 from core.records import Criteria, Item, Scored, Task, Unscored, Usage, Verdict
 from core.verdicts import Scores
@@ -93,7 +93,7 @@ class LLMJudge(Judge):
         model: str,
         *,
         spec: str,
-        sampling: Sampling | None = None,
+        sampling: Style | None = None,
         cost_of: CostOf | None = None,
         effort: str = "",
         extra: str = "",
@@ -102,7 +102,7 @@ class LLMJudge(Judge):
         self.provider = provider
         self.model = model
         self.spec = spec
-        self.sampling = sampling or Sampling()
+        self.sampling = sampling or Style()
         self.effort = effort
         self.extra = extra
         self.room = room
@@ -351,7 +351,7 @@ class LLMJudge(Judge):
         """Evaluation steps that lead from an item to its number, written once by the model (auto-CoT; G-Eval).
 
         From the task and the criteria alone, at temperature 0; to be shown, edited and kept, then put into force as
-        `Sampling.steps`.  A reply that cannot be used gives "" with the problem in words; ProviderError as `score`.
+        `Style.steps`.  A reply that cannot be used gives "" with the problem in words; ProviderError as `score`.
         """
         answer = self._write(task, steps_messages(task, criteria), STEPS_TOKENS)
         if len(answer.text) > MOST_STEPS:
@@ -391,7 +391,7 @@ class LLMJudge(Judge):
         tokens = characters // CHARACTERS_PER_TOKEN
         return CallEstimate(len(items), tokens, completion, self.cost_of(tokens, completion))
 
-    def with_sampling(self, sampling: Sampling) -> LLMJudge:
+    def with_sampling(self, sampling: Style) -> LLMJudge:
         """The same model asked in another way, over the same connections; what the endpoint can do stays known."""
         other = copy.copy(self)
         other.sampling, other.n_unweighted, other._without = sampling, 0, set()

@@ -22,17 +22,17 @@ from core.judging.render import (
     shortened,
     whole_numbers,
 )
-from core.judging.styles import Sampling
+from core.judging.styles import Style
 from core.providers.base import Provider
 from core.records import Item, Task
 
-ONE_PASS = Sampling("score_only", weighted=True)
+ONE_PASS = Style("score_only", weighted=True)
 
 
 class LocalJudge(LLMJudge):
     """Judges with a causal language model in the process; `sampling` is `ONE_PASS` where none is given."""
 
-    def __init__(self, provider: Provider, model: str, *, spec: str, sampling: Sampling | None = None) -> None:
+    def __init__(self, provider: Provider, model: str, *, spec: str, sampling: Style | None = None) -> None:
         super().__init__(provider, model, spec=spec, sampling=sampling or ONE_PASS, cost_of=lambda _prompt, _reply: 0.0)
 
     @property

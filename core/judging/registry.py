@@ -29,7 +29,7 @@ from core.errors import AuthError, ConsentError, JudgeError, UsageError
 from core.judging.base import Judge
 from core.judging.llm import LLMJudge
 from core.judging.recorded import RecordedJudge
-from core.judging.styles import Asking, Sampling
+from core.judging.styles import Asking, Style
 from core.providers import newsroom
 from core.providers.base import ClosedProvider, Provider, ReplyStore
 from core.providers.cached import with_cache
@@ -161,7 +161,7 @@ def make_judge(
     settings: Settings,
     replies: ReplyStore | None = None,
     *,
-    sampling: Sampling | None = None,
+    sampling: Style | None = None,
     asking: Asking | None = None,
     gate: Gate = CAREFUL,
 ) -> Judge:
@@ -174,7 +174,7 @@ def make_judge(
     """
     parsed = parse_spec(spec)
     asking = asking or Asking()
-    sampling = sampling or asking.sampling(settings.max_tokens)
+    sampling = sampling or asking.within(settings.max_tokens)
     asking.require_for(parsed.kind)
     match parsed.kind:
         case "offline":
@@ -213,7 +213,7 @@ def restore_judge(
 
         return OfflineJudge.from_state(state)
     try:
-        sampling = Sampling.from_state(state.get("sampling", {}))
+        sampling = Style.from_state(state.get("sampling", {}))
         asking = Asking.from_state(state, named=gate is NAMED)
     except UsageError as error:
         raise JudgeError(f"The kept judge {shown(spec)}: {error}") from error
@@ -240,7 +240,7 @@ def _openai(
     spec: JudgeSpec,
     settings: Settings,
     replies: ReplyStore | None,
-    sampling: Sampling | None,
+    sampling: Style | None,
     gate: Gate,
     *,
     asking: Asking,
@@ -252,7 +252,7 @@ def _openai(
         with_cache(_provider(model, base_url, here, gate, price), replies),
         model,
         spec=f"openai:{model}" if base_url == OPENAI_URL else f"openai:{model}@{base_url}",
-        sampling=sampling or (Sampling(max_tokens=settings.max_tokens) if settings.max_tokens else None),
+        sampling=sampling or (Style(max_tokens=settings.max_tokens) if settings.max_tokens else None),
         effort=asking.effort or settings.reasoning_effort,
         extra=asking.extra,
         cost_of=price.cost if price else None,
@@ -284,7 +284,7 @@ def _provider(model: str, base_url: str, here: Installation, gate: Gate, price: 
 
 
 def _local(
-    spec: JudgeSpec, settings: Settings, replies: ReplyStore | None, sampling: Sampling | None, gate: Gate
+    spec: JudgeSpec, settings: Settings, replies: ReplyStore | None, sampling: Style | None, gate: Gate
 ) -> Judge:
     """Nothing is read, downloaded or imported before the first request, and without consent not then either."""
     from core.judging.local import LocalJudge
@@ -303,7 +303,7 @@ def _local(
     return LocalJudge(with_cache(inner, replies), spec.model, spec=f"hf:{name}", sampling=sampling)
 
 
-def _recorded(path: Path, sampling: Sampling | None, gate: Gate) -> Judge:
+def _recorded(path: Path, sampling: Style | None, gate: Gate) -> Judge:
     """What ships with Concord is named from its root, wherever the program was started."""
     file = path if path.is_file() or path.is_absolute() else _ROOT / path
     if gate is IMPORTED:

@@ -3,7 +3,7 @@
 The forms are those of A Closer Look (002, section 3.2), their mix, and 001's stars; steps and the weighted score are
 G-Eval's, the personas are 002's robustness check (appendix F.3).  A `Style` says how to ask, never what for: it goes
 with any criteria, with or without calibration.  "likelihood" asks nothing: how likely the text is to a model in the
-process (GPTScore; Fu et al. 2023).  `Sampling` is a style with its prompts pinned, as a judge file keeps it.
+process (GPTScore; Fu et al. 2023).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 from core.errors import JudgeError, UsageError
 from core.judging.render import DRAFT_PROMPT, PERSONAS, REFINE_PROMPT, OutputForm, Persona, score_prompt
@@ -68,6 +68,16 @@ SCHEMAS: Mapping[OutputForm, str] = {
 """What a structured reply holds, in the order in which it is to be written."""
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One sample of a score: the prompt it is asked for with, its form, its number there, the JSON schema or ""."""
+
+    prompt: str
+    form: OutputForm
+    sample: int
+    schema: str
+
+
 @dataclass(frozen=True)
 class Style:
     """One way to ask for a score; the mean of `samples` replies.  UsageError for values out of range.
@@ -77,6 +87,9 @@ class Style:
     where the endpoint takes a schema.  A temperature of None is not sent: the model draws at its own.  `max_tokens` 0
     becomes what is usual for the form.  `references` shows an item's references (the first `render.SCORING.references`
     of them); items without any are then left unscored.
+
+    `prompt` is the scoring prompt (several, joined by "+", take turns: sample 0 the first, sample 1 the second); the
+    prompts of this version where none are named.  JudgeError for as many as the form does not take.
     """
 
     form: StyleForm = "rate_explain"
@@ -89,8 +102,9 @@ class Style:
     max_tokens: int = 0
     structured: bool = False
     references: bool = False
-
-    most_steps: ClassVar[int] = MOST_STEPS
+    prompt: str = ""
+    draft_prompt: str = DRAFT_PROMPT
+    refine_prompt: str = REFINE_PROMPT
 
     def __post_init__(self) -> None:
         for name, allowed in (("form", STYLE_FORMS), ("persona", PERSONAS)):
@@ -109,18 +123,23 @@ class Style:
             if not number or not 0 <= value <= high:
                 raise UsageError(f"A style's {name} must be a number from 0 to {high:g}, not {value!r}.")
             object.__setattr__(self, name, float(value))  # 1 and 1.0 are one style and one reply in the cache
-        if self.top_p == 0.0:
-            raise UsageError("A style's top_p must lie above 0 and up to 1; 0 came. Leave it at 1 to keep all tokens.")
         for name in ("weighted", "structured", "references"):
             if not isinstance(value := getattr(self, name), bool):
                 raise UsageError(f"A style's {name} must be true or false, not {value!r}.")
-        if not isinstance(self.steps, str) or len(self.steps) > self.most_steps:
-            raise UsageError(f"A style's steps must be a text of at most {self.most_steps:,} characters.")
         if problem := self._misfit():
             raise UsageError(problem)
+        if not self.prompt:
+            names = [score_prompt(form, structured=self.structured) for form in self._forms]
+            object.__setattr__(self, "prompt", WEIGHTED_PROMPT if self.weighted else "+".join(names))
+        if len(self.prompt.split("+")) != len(self._forms):
+            raise JudgeError(f"The form {self.form} takes {len(self._forms)} prompts, not {self.prompt!r}.")
 
     def _misfit(self) -> str:
         """Why these settings do not go together, in words; empty when they do."""
+        if not isinstance(self.steps, str) or len(self.steps) > MOST_STEPS:
+            return f"A style's steps must be a text of at most {MOST_STEPS:,} characters."
+        if self.top_p == 0.0:
+            return "A style's top_p must lie above 0 and up to 1; 0 came. Leave it at 1 to keep all tokens."
         if self.form == "mix" and self.samples < 2:
             return "The mix averages rate-explain and analyze-rate, so it needs at least 2 samples; 1 came."
         if self.weighted and self.form != "score_only":
@@ -162,39 +181,6 @@ class Style:
         if unknown := [str(name) for name in body if name not in names]:
             raise UsageError(f"A style has no field {unknown[0]!r}; there are {', '.join(names)}.")
         return cls(**body)
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """One sample of a score: the prompt it is asked for with, its form, its number there, the JSON schema or ""."""
-
-    prompt: str
-    form: OutputForm
-    sample: int
-    schema: str
-
-
-@dataclass(frozen=True)
-class Sampling(Style):
-    """A style with the versions of its prompts; the newest where none are named.
-
-    `prompt` is the scoring prompt (several, joined by "+", take turns: sample 0 the first, sample 1 the second).
-    JudgeError for as many prompts as the form does not take.
-    """
-
-    prompt: str = ""
-    draft_prompt: str = DRAFT_PROMPT
-    refine_prompt: str = REFINE_PROMPT
-
-    most_steps: ClassVar[int] = 100_000  # as long as a judge file may have them
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.prompt:
-            names = [score_prompt(form, structured=self.structured) for form in self._forms]
-            object.__setattr__(self, "prompt", WEIGHTED_PROMPT if self.weighted else "+".join(names))
-        if len(self.prompt.split("+")) != len(self._forms):
-            raise JudgeError(f"The form {self.form} takes {len(self._forms)} prompts, not {self.prompt!r}.")
 
     @property
     def _forms(self) -> tuple[OutputForm, ...]:
@@ -240,11 +226,6 @@ _STATE = (
     *("form", "samples", "temperature", "top_p", "max_tokens", "prompt", "draft_prompt", "refine_prompt"),
     *("persona", "steps", "weighted", "structured", "references"),
 )
-
-
-def sampling_of(style: Style) -> Sampling:
-    """What an `LLMJudge` needs to judge in this style (prompts at their newest version)."""
-    return Sampling(**style.as_json())
 
 
 # ── how a person wants a judge asked ─────────────────────────────────────────────────────────────────────────
@@ -344,15 +325,15 @@ class Asking:
         if (self.effort or self.extra) and kind != "openai":
             raise UsageError("Reasoning effort and extra body are for endpoints (openai:MODEL[@BASE_URL]).")
 
-    def sampling(self, max_tokens: int | None) -> Sampling | None:
-        """The style with its prompts, None for the judge's usual.
+    def within(self, max_tokens: int | None) -> Style | None:
+        """The style, None for the judge's usual.
 
         `max_tokens` is this installation's limit, for a style that keeps to the usual one and writes more than a score.
         """
         if self.style is None:
             return None
         own = self.style.max_tokens if self.style.max_tokens != USUAL_TOKENS else max_tokens or USUAL_TOKENS
-        return sampling_of(replace(self.style, max_tokens=own))
+        return replace(self.style, max_tokens=own)
 
 
 def checked_extra(text: str) -> str:

@@ -12,7 +12,7 @@ from core.errors import JudgeError, UsageError
 from core.judge_files.judge_reading import FORMATS, judge_document
 from core.judging.registry import endpoint_of_file, parse_spec
 from core.judging.render import KINDS, SCORING, OutputForm, item_block, neutral, plain, score_frame
-from core.judging.styles import HARMLESS_FIELDS, USUAL_TOKENS, Sampling, checked_extra
+from core.judging.styles import HARMLESS_FIELDS, USUAL_TOKENS, Style, checked_extra
 from core.records import Item, ItemKind, Task
 from core.stats import IsotonicMap
 
@@ -46,7 +46,7 @@ class JudgeFacts:
     model: str
     base_url: str
     key_goes: bool
-    sampling: Sampling
+    sampling: Style
     isotonic: IsotonicMap | None
     parts: tuple[str, ...]
 
@@ -127,7 +127,7 @@ def facts_of(card: Mapping[str, Any]) -> JudgeFacts:
         raise JudgeError("The aspect of this judge has no name. Export it again.")
     try:
         model, base_url, key_goes = _model(judge)
-        sampling = judge.sampling if judge.sampling and model else Sampling()
+        sampling = judge.sampling if judge.sampling and model else Style()
         checked_extra(judge.extra)
     except UsageError as error:
         raise JudgeError(f"The judge of this file cannot be asked: {error}") from error

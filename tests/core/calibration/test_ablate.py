@@ -14,7 +14,7 @@ from core.calibration.records import Calibration
 from core.calibration.settings import CalibrationSettings
 from core.errors import UsageError
 from core.judging.llm import LLMJudge, Written
-from core.judging.styles import Sampling
+from core.judging.styles import Style
 from core.providers.scripted import ScriptedProvider
 from core.records import GoldenSet, Item, ScoreMatrix, Task, Usage
 from tests.core.calibration.planted import GOLDEN, TASK, PlantedJudge, planted_golden, run_whole
@@ -35,7 +35,7 @@ def by_source(values: Any, golden: GoldenSet, positions: Any) -> float:
 
 
 def scripted(**how: Any) -> LLMJudge:
-    return LLMJudge(ScriptedProvider(), "scripted", spec="scripted", sampling=Sampling(**how))
+    return LLMJudge(ScriptedProvider(), "scripted", spec="scripted", sampling=Style(**how))
 
 
 def in_words(item: Item, k: int) -> Item:

@@ -19,7 +19,7 @@ from core.data.split import task_of
 from core.errors import AspectError, UsageError
 from core.judging.llm import LLMJudge
 from core.judging.registry import language_model
-from core.judging.styles import Style, sampling_of
+from core.judging.styles import Style
 from core.progress import Silent
 from core.providers.base import Reply, Request
 from core.providers.scripted import ScriptedProvider, reply_to
@@ -55,7 +55,7 @@ def test_a_cell_is_what_the_judge_gives_by_itself(golden):
     model = language_model("scripted", Settings())
     usual = model.score(task, golden.items, bare)
     assert not np.array_equal(given, usual.values[0])  # the judge's usual form is rate_explain, another one
-    direct = model.with_sampling(sampling_of(REASONED)).score(task, golden.items, bare)
+    direct = model.with_sampling(REASONED).score(task, golden.items, bare)
     np.testing.assert_array_equal(given, direct.values[0])
     aligned = core.align(
         golden, dict(zip(golden.item_ids, direct.values[0].tolist(), strict=True)), "coherence", bootstrap=200

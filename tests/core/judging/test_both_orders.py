@@ -11,7 +11,7 @@ from core.data.verdict_files import BY_ORDER
 from core.judge_files import verdict_row
 from core.judging.llm import LLMJudge
 from core.judging.offline.judge import OfflineJudge
-from core.judging.styles import Sampling
+from core.judging.styles import Style
 from core.providers.base import Completion, Reply, Request
 from core.providers.scripted import ScriptedProvider
 from core.records import Criteria, Item, Scale, Scored, Task, Unscored, Usage
@@ -34,7 +34,7 @@ def answering(reply: str | None = None) -> LLMJudge:
         longer = "3" if len(second.split("##")[0]) > len(first) else "1"
         return Completion(f"Score: {longer if reply is None else reply}\nSo it is.", "stop", Usage(1))
 
-    return LLMJudge(ScriptedProvider(answer=answer), "m", spec="scripted", sampling=Sampling(form="rate_explain"))
+    return LLMJudge(ScriptedProvider(answer=answer), "m", spec="scripted", sampling=Style(form="rate_explain"))
 
 
 def test_a_judge_that_likes_the_first_place_gives_ties() -> None:

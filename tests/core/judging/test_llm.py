@@ -13,7 +13,7 @@ import pytest
 from core.errors import CancelledRunError, UsageError
 from core.judging.base import DraftRequest, Exemplar, Misaligned, RefineRequest
 from core.judging.llm import LOGPROBS, STEPS_TOKENS, LLMJudge
-from core.judging.styles import SCHEMAS, WRITTEN_FORMS, Sampling, StyleForm
+from core.judging.styles import SCHEMAS, WRITTEN_FORMS, Style, StyleForm
 from core.providers.base import Completion, Failure, Reply, Request, TokenLogprobs
 from core.providers.cached import CachedProvider
 from core.providers.scripted import ScriptedProvider
@@ -34,7 +34,7 @@ STEPS = "1. Read the source.\n2. Compare.\n3. Choose."
 def judge_of(
     provider: ScriptedProvider | CachedProvider | None = None, form: StyleForm = "rate_explain", *how: Any, **more: Any
 ) -> LLMJudge:
-    return LLMJudge(provider or ScriptedProvider(), "m", spec="openai:m", sampling=Sampling(form, *how, **more))
+    return LLMJudge(provider or ScriptedProvider(), "m", spec="openai:m", sampling=Style(form, *how, **more))
 
 
 def prompt_of(request: Request) -> str:
@@ -354,7 +354,7 @@ def test_wrapping_around_criteria_is_taken_off(text: str, criteria: str) -> None
 )
 def test_an_estimate_is_near_what_comes(how: dict[str, Any]) -> None:
     priced = LLMJudge(
-        ScriptedProvider(), "m", spec="openai:m", sampling=Sampling(**how), cost_of=lambda prompt, _: prompt * 2.0
+        ScriptedProvider(), "m", spec="openai:m", sampling=Style(**how), cost_of=lambda prompt, _: prompt * 2.0
     )
     estimate = priced.estimate(TASK, ITEMS, len(CRITERIA[0].text.split()))
     usage = priced.score(TASK, ITEMS, CRITERIA[:1]).usage

@@ -15,7 +15,7 @@ from core.errors import ConsentError, JudgeError, ModelNotFoundError, UsageError
 from core.judging.base import DraftRequest, Exemplar
 from core.judging.local import ONE_PASS, LocalJudge
 from core.judging.registry import NAMED, SILENT, language_model, make_judge, parse_spec, restore_judge
-from core.judging.styles import Sampling
+from core.judging.styles import Style
 from core.providers import transformers_local
 from core.providers.base import Completion, Failure, Message, Request
 from core.providers.transformers_local import LocalProvider, prompt_rows
@@ -96,7 +96,7 @@ def test_a_model_that_means_no_number_leaves_items_unscored_with_the_reason(tmp_
 
 def test_a_written_form_reads_what_the_model_writes(folder: Path) -> None:
     """The tiny model writes ratings only: whatever they are, nothing is made up."""
-    judge = _judge(folder, sampling=Sampling("score_only", samples=2, temperature=1.0, max_tokens=3))
+    judge = _judge(folder, sampling=Style("score_only", samples=2, temperature=1.0, max_tokens=3))
     first, again = (judge.score(TASK, ITEMS, CRITERIA, explain=True) for _ in range(2))
     for verdict, other in zip(first.explained, again.explained, strict=True):
         assert verdict.raw == other.raw  # the same draw
@@ -155,7 +155,7 @@ def test_the_state_brings_the_judge_back_and_a_file_alone_brings_no_model(folder
         again = restore_judge(state, settings, **how)
         assert isinstance(again, LocalJudge)
         assert (again.spec, again.sampling) == (judge.spec, judge.sampling)
-    assert language_model(judge.spec, Settings(), gate=NAMED).with_sampling(Sampling()).sampling == Sampling()
+    assert language_model(judge.spec, Settings(), gate=NAMED).with_sampling(Style()).sampling == Style()
 
 
 def _refused(folder: Path) -> JudgeError:
@@ -202,7 +202,7 @@ def test_a_likelihood_is_the_mean_log_probability_of_the_text_laid_on_the_scale(
     import torch
     from transformers import AutoModelForCausalLM
 
-    judge = _judge(folder, sampling=Sampling("likelihood"))
+    judge = _judge(folder, sampling=Style("likelihood"))
     items = [Item("a", "It rained.", source="Rain fell all day."), Item("b", "Dogs </s> bark loudly.")]
     scores = judge.score(TASK, items, CRITERIA, explain=True)
     model, words = AutoModelForCausalLM.from_pretrained(folder), tokenizer()
@@ -228,21 +228,21 @@ def test_a_likelihood_is_the_mean_log_probability_of_the_text_laid_on_the_scale(
 
 def test_a_likelihood_is_a_matter_of_models_in_the_process(folder: Path) -> None:
     with pytest.raises(UsageError, match=r"hf:ID_OR_PATH.*not of scripted"):
-        make_judge("scripted", Settings(), sampling=Sampling("likelihood")).score(TASK, ITEMS, CRITERIA)
+        make_judge("scripted", Settings(), sampling=Style("likelihood")).score(TASK, ITEMS, CRITERIA)
     for wrong in ({"samples": 2}, {"steps": "1. Read."}, {"structured": True}, {"weighted": True}):
         with pytest.raises(UsageError):
-            Sampling("likelihood", **wrong)
+            Style("likelihood", **wrong)
     pairs = Task("preference", "pair", Scale(1, 3))
     with pytest.raises(UsageError, match="that of one text"):
-        _judge(folder, sampling=Sampling("likelihood")).score(pairs, ITEMS, CRITERIA)
-    state = _judge(folder, sampling=Sampling("likelihood")).as_state()
-    assert restore_judge(state, Settings(), gate=NAMED).sampling == Sampling("likelihood")
+        _judge(folder, sampling=Style("likelihood")).score(pairs, ITEMS, CRITERIA)
+    state = _judge(folder, sampling=Style("likelihood")).as_state()
+    assert restore_judge(state, Settings(), gate=NAMED).sampling == Style("likelihood")
 
 
 def test_likelihoods_survive_little_memory_and_texts_that_are_too_long(
     tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    judge = _judge(folder, sampling=Sampling("likelihood"))
+    judge = _judge(folder, sampling=Style("likelihood"))
     right = judge.score(TASK, ITEMS, CRITERIA).values
     provider = judge.provider
     assert isinstance(provider, LocalProvider)
@@ -258,7 +258,7 @@ def test_likelihoods_survive_little_memory_and_texts_that_are_too_long(
     monkeypatch.setattr(provider.ready.reader, "logits", tight)
     assert judge.score(TASK, ITEMS, CRITERIA).values == pytest.approx(right, abs=1e-6)
     assert len(largest) == right.size
-    small = _judge(save_model(tmp_path, context=600), sampling=Sampling("likelihood"))
+    small = _judge(save_model(tmp_path, context=600), sampling=Style("likelihood"))
     unscored = small.score(TASK, [Item("long", "word " * 200)], CRITERIA[:1]).unscored[CRITERIA[0].criteria_id]
     assert "reads 600" in unscored[0].detail
 

@@ -10,7 +10,7 @@ from core.errors import AuthError, JudgeError, UsageError
 from core.judging.llm import LLMJudge
 from core.judging.recorded import RecordedJudge
 from core.judging.registry import FORMS, make_judge, restore_judge
-from core.judging.styles import Sampling
+from core.judging.styles import Style
 from core.providers.recorded import write_recording
 from core.records import Criteria, Item, Scale, Task
 from core.settings import Settings
@@ -53,7 +53,7 @@ def test_the_default_endpoint_comes_from_the_settings_and_stays_with_the_state()
 
 
 def test_sampling_survives_the_state() -> None:
-    sampling = Sampling("mix", 4, 0.5, persona="annotator", steps="1. Read.", structured=True)
+    sampling = Style("mix", 4, 0.5, persona="annotator", steps="1. Read.", structured=True)
     judge = make_judge("scripted:7", Settings(), sampling=sampling)
     again = restore_judge(judge.as_state(), Settings())
     assert isinstance(again, LLMJudge)

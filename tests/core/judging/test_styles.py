@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from core.errors import JudgeError, UsageError
 from core.judging.render import PROMPTS
-from core.judging.styles import MIXED, PERSONAS, SCHEMAS, WRITTEN_FORMS, Asking, Sampling, Style, sampling_of
+from core.judging.styles import MIXED, PERSONAS, SCHEMAS, WRITTEN_FORMS, Asking, Style
 
 
 @st.composite
@@ -38,11 +38,11 @@ def test_a_style_comes_back_from_json(style: Style) -> None:
 
 @given(styles())
 def test_every_style_can_be_sampled_and_its_prompts_are_files(style: Style) -> None:
-    sampling = sampling_of(style)
+    sampling = style
     assert len(sampling.places) == style.samples
     assert len(set(sampling.places)) == style.samples, "no sample is asked for twice"
     assert all((PROMPTS / f"{prompt}.txt").is_file() for prompt in sampling.prompts)
-    assert Sampling.from_state(json.loads(json.dumps(sampling.as_state()))) == sampling
+    assert Style.from_state(json.loads(json.dumps(sampling.as_state()))) == sampling
 
 
 def test_names_tell_styles_apart() -> None:
@@ -98,7 +98,7 @@ def test_what_a_style_cannot_be_is_told(given_: Any, says: str) -> None:
 
 
 def test_the_mix_takes_turns_and_analyze_rate_gets_the_odd_one() -> None:
-    places = sampling_of(Style("mix", 5, 1.0)).places
+    places = Style("mix", 5, 1.0).places
     assert [(place.form, place.sample) for place in places] == [
         ("analyze_rate", 0),
         ("rate_explain", 0),
@@ -106,11 +106,9 @@ def test_the_mix_takes_turns_and_analyze_rate_gets_the_odd_one() -> None:
         ("rate_explain", 1),
         ("analyze_rate", 2),
     ]
-    shares = sampling_of(Style("mix", 5, 1.0)).shares()
+    shares = Style("mix", 5, 1.0).shares()
     assert shares == [("score_analyze_rate.v1", "analyze_rate", 3), ("score_rate_explain.v1", "rate_explain", 2)]
-    assert [place.schema for place in sampling_of(Style("mix", 2, structured=True)).places] == [
-        SCHEMAS[form] for form in MIXED
-    ]
+    assert [place.schema for place in Style("mix", 2, structured=True).places] == [SCHEMAS[form] for form in MIXED]
 
 
 def test_a_score_alone_has_short_replies_and_every_other_form_room_for_words() -> None:
@@ -118,19 +116,16 @@ def test_a_score_alone_has_short_replies_and_every_other_form_room_for_words() -
     assert Style("score_only", max_tokens=512).max_tokens == 512
     assert "tokens" not in Style("score_only").name
     assert "up to 512 tokens" in Style("score_only", max_tokens=512).name
-    assert Asking.of("openai:m", form="score_only").sampling(4096).max_tokens == 20  # of an installation that thinks
-    assert Asking.of("openai:m", form="stars").sampling(4096).max_tokens == 4096
+    assert Asking.of("openai:m", form="score_only").within(4096).max_tokens == 20  # of an installation that thinks
+    assert Asking.of("openai:m", form="stars").within(4096).max_tokens == 4096
 
 
 @given(st.integers(2, 30), st.integers(0, 10))
 def test_more_samples_keep_the_places_of_those_before(n: int, more: int) -> None:
-    few, many = sampling_of(Style("mix", n, 1.0)).places, sampling_of(Style("mix", n + more, 1.0)).places
+    few, many = Style("mix", n, 1.0).places, Style("mix", n + more, 1.0).places
     assert many[:n] == few
 
 
-def test_a_sampling_is_a_style_whose_prompts_fit_its_form_and_whose_steps_may_be_longer() -> None:
-    with pytest.raises(UsageError, match="at least 2 samples"):
-        Sampling("mix")
+def test_a_style_has_as_many_prompts_as_its_form_takes() -> None:
     with pytest.raises(JudgeError, match="takes 2 prompts"):
-        Sampling("mix", 2, prompt="score_rate_explain.v1")
-    assert Sampling(steps="x" * 8001).steps
+        Style("mix", 2, prompt="score_rate_explain.v1")

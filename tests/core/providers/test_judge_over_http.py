@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from core.judging.llm import LLMJudge
-from core.judging.styles import WRITTEN_FORMS, Style, sampling_of
+from core.judging.styles import WRITTEN_FORMS, Style
 from core.providers.cached import CachedProvider
 from core.providers.openai_api import OpenAIProvider
 from core.providers.pace import Limits
@@ -32,7 +32,7 @@ def score(server: Any, memory: Any) -> Iterator[Any]:
 
     def _score(style: Style) -> tuple[ScoreMatrix, LLMJudge]:
         provider = OpenAIProvider(server.base_url, limits=Limits(4, retries=0))
-        judge = LLMJudge(CachedProvider(provider, memory), "m", spec="openai:m", sampling=sampling_of(style))
+        judge = LLMJudge(CachedProvider(provider, memory), "m", spec="openai:m", sampling=style)
         judges.append(judge)
         return judge.score(TASK, ITEMS, CRITERIA), judge
 
@@ -79,7 +79,7 @@ def test_styles_of_one_judge_share_what_is_known_of_the_endpoint(server: Any, sc
     server.fake.refuse = frozenset({"n"})
     _, judge = score(Style("rate_explain", 3, 1.0))
     server.fake.bodies.clear()
-    other = judge.with_sampling(sampling_of(Style("analyze_rate", 3, 1.0)))
+    other = judge.with_sampling(Style("analyze_rate", 3, 1.0))
     assert not other.score(TASK, ITEMS, CRITERIA).unscored
     assert len(server.fake.bodies) == 3 * len(ITEMS)
     assert not any("n" in body for body in server.fake.bodies)

@@ -13,7 +13,7 @@ from core.errors import JudgeError, UsageError
 from core.judging.llm import LLMJudge
 from core.judging.registry import make_judge, restore_judge
 from core.judging.replies import FIRST_RATINGS, FirstReplies, reading_of, unread_because, without_thoughts
-from core.judging.styles import Sampling
+from core.judging.styles import Style
 from core.providers.base import Completion, Message, Request
 from core.providers.cached import reply_from_json, reply_to_json
 from core.providers.openai_api import OpenAIProvider
@@ -47,7 +47,7 @@ def test_a_thinking_model_that_refuses_temperature_scores_every_item(
     assert judge.score(TASK, ITEMS[:1], CRITERIA).calls == 1
     assert judge.remarks == ()
     fake.refuse = frozenset({"temperature", "max_tokens"})
-    plain = judge.with_sampling(Sampling(max_tokens=512 + 4096)).score(TASK, ITEMS, CRITERIA).values
+    plain = judge.with_sampling(Style(max_tokens=512 + 4096)).score(TASK, ITEMS, CRITERIA).values
     fake.repeats.clear()
     fake.thinks, fake.thinks_in = 2000, place
     fake.requests = fake.answered = 0

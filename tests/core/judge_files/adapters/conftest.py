@@ -18,7 +18,7 @@ from core.calibration.records import WorkDone
 from core.data.known_texts import KnownTexts
 from core.judge_files.adapters import adapter
 from core.judge_files.judge_reading import VERSION
-from core.judging.styles import Sampling
+from core.judging.styles import Style
 from core.providers.base import Completion
 from core.records import Item, Usage
 from core.stats import IsotonicMap
@@ -81,7 +81,7 @@ def card() -> Card:
                 "definition": "How well it holds together.",
                 "needs": ["target", "source"],
             },
-            "judge": {"spec": spec, "model": model, "sampling": Sampling.from_state(sampling or {}).as_state()},
+            "judge": {"spec": spec, "model": model, "sampling": Style.from_state(sampling or {}).as_state()},
             "prompts": {},
             "parser": None,
             "join": "mean",
