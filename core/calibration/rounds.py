@@ -7,7 +7,7 @@ picked by hand: a proposal that saw an item is not tested on that item's source.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,7 +18,7 @@ from core.calibration.settings import CalibrationSettings, RoundSettings
 from core.errors import UsageError
 from core.judging.base import RefineRequest
 from core.progress import Stage
-from core.records import Criteria, FloatArray, IntArray, Level, Measure, Split, Usage
+from core.records import Criteria, FloatArray, IntArray, Measure, Split, Usage
 from core.stats import Difference, LabelledItems, paired_difference
 
 SCORE_BATCH = 40
@@ -69,131 +69,92 @@ def refinement_round(judge: AskedJudge, split: Split, chosen: CalibrationSetting
     `chosen` are the settings of the calibration the parents belong to (statistic, level, inner fold).  UsageError for
     picks that are held out or unlabelled, without parents, and for a budget that covers no proposal.
     """
-    parents = request.parents
+    golden, parents, settings = judge.golden, request.parents, request.settings
     if not parents:
         raise UsageError("A round needs at least one set of criteria to refine.")
-    require_affordable(len(split.calibration), len(parents), request.settings)
-    work = _Round(judge, split, chosen, request)
-    work.score(parents, "scoring the parents")
-    requests = work.affordable([each for rank, parent in enumerate(parents) for each in work.requests(parent, rank)])
-    if not requests:
-        return work.result((), {"no item on which judge and people part": len(parents)})
-    work.publish("refine", f"asking for {len(requests)} proposals")
-    batch = judge.refine(requests)
-    work.budget.spend(batch.calls, batch.usage)
-    new = distinct(batch, known=tuple(parent.criteria_id for parent in parents))
-    work.score(new.criteria, "scoring the proposals")
-    proposals = [work.proposal(child) for child in new.criteria]
-    work.publish("done", "done")
-    return work.result(proposals, new.problems)
+    require_affordable(len(split.calibration), len(parents), settings)
+    items = LabelledItems.of(golden, judge.task.aspect, split.calibration)
+    budget, notes = CallBudget(settings.budget), list[str]()
+    table, measure = ScoreTable(golden.item_ids, budget), Measure(chosen.statistic, chosen.level or items.usual_level)
+    place = {int(position): k for k, position in enumerate(items.positions)}
+    if strange := [position for position in request.picks if position not in place]:
+        names = ", ".join(golden.items[p].item_id for p in strange[:3] if 0 <= p < len(golden.items))
+        raise UsageError(
+            f"{len(strange)} of the picked items are no labelled calibration items ({names}). A round learns from "
+            "calibration items only, so that held-out ones stay held out."
+        )
+    picks = np.array([place[position] for position in request.picks], dtype=np.intp)
+    folds = _folds(items, chosen, picks)
 
+    def publish(phase: str, message: str) -> None:
+        most = round_calls(items.n, len(parents), settings)  # if every proposal is another text
+        expected = budget.calls if phase == "done" else max(budget.calls, most)
+        judge.progress.publish(Stage(phase, message, budget.calls, expected, budget.usage))
 
-class _Round:
-    """What the parts of one round share."""
+    def score(criteria: Sequence[Criteria], message: str) -> None:
+        for start in range(0, items.n if criteria else 0, SCORE_BATCH):
+            publish("revisit", f"{message}: {start} of {items.n} items")
+            table.ask(judge, criteria, tuple(int(p) for p in items.positions[start : start + SCORE_BATCH]))
 
-    def __init__(self, judge: AskedJudge, split: Split, chosen: CalibrationSettings, request: RoundAsked) -> None:
-        self.judge, self.golden = judge, judge.golden
-        self.chosen, self.settings = chosen, request.settings
-        self.number, self.n_parents = request.number, len(request.parents)
-        self.items = LabelledItems.of(judge.golden, judge.task.aspect, split.calibration)
-        self.level: Level = chosen.level or self.items.usual_level
-        self.picks = self._places(request.picks)
-        self.folds = self._folds()
-        self.budget = CallBudget(request.settings.budget)
-        self.table = ScoreTable(judge.golden.item_ids, self.budget)
-        self.notes: list[str] = []
+    def values(criteria_id: str) -> FloatArray:
+        return table.values(criteria_id)[items.positions]
 
-    def _places(self, picks: Sequence[int]) -> IntArray:
-        place = {int(position): k for k, position in enumerate(self.items.positions)}
-        strange = [position for position in picks if position not in place]
-        if strange:
-            names = ", ".join(self.golden.items[p].item_id for p in strange[:3] if 0 <= p < len(self.golden.items))
-            raise UsageError(
-                f"{len(strange)} of the picked items are no labelled calibration items ({names}). A round learns from "
-                "calibration items only, so that held-out ones stay held out."
-            )
-        return np.array([place[position] for position in picks], dtype=np.intp)
-
-    def _folds(self) -> Folds:
-        """The calibration's own folds, the sources of hand-picked items moved to the side that is looked at."""
-        folds = Folds.of(self.items, self.chosen)
-        if not self.picks.size:
-            return folds
-        shown = np.isin(self.items.sources[folds.inner], np.unique(self.items.sources[self.picks]))
-        if shown.all():
-            raise UsageError(
-                "The picked items are of all sources that could test a proposal. Pick fewer, or from fewer sources."
-            )
-        return Folds(np.union1d(folds.train, folds.inner[shown]), folds.inner[~shown])
-
-    def score(self, criteria: Sequence[Criteria], message: str) -> None:
-        """Have all calibration items scored, batch by batch."""
-        for start in range(0, self.items.n if criteria else 0, SCORE_BATCH):
-            positions = tuple(int(p) for p in self.items.positions[start : start + SCORE_BATCH])
-            self.publish("revisit", f"{message}: {start} of {self.items.n} items")
-            self.table.ask(self.judge, criteria, positions)
-
-    def values(self, criteria_id: str) -> FloatArray:
-        """(n_calibration,) scores."""
-        return self.table.values(criteria_id)[self.items.positions]
-
-    def requests(self, parent: Criteria, rank: int) -> list[RefineRequest]:
-        """Refinements of one parent: the picks, or a sample of its most misaligned items outside the inner fold."""
-        scores = self.values(parent.criteria_id)
-        pool, settings = self.picks, self.settings
+    score(parents, "scoring the parents")
+    refiner, requests = Refiner(golden, items, settings, 5, request.number, chosen.max_words), list[RefineRequest]()
+    for rank, parent in enumerate(parents):
+        scores, pool = values(parent.criteria_id), picks
         if not pool.size:
-            train = self.folds.train
-            pool = train[most_misaligned(scores[train], self.items.labels[train], self.chosen)]
+            pool = folds.train[most_misaligned(scores[folds.train], items.labels[folds.train], chosen)]
         pool = pool[~np.isnan(scores[pool])]
         sizes = tuple(dict.fromkeys(min(size, len(pool)) for size in settings.sizes))
-        refiner = Refiner(self.golden, self.items, settings, 5, self.number, self.chosen.max_words)
-        return [
-            request
-            for trial in range(settings.trials)
-            for request in refiner.requests(parent, rank, scores, pool, sizes=sizes, trial=trial)
-        ]
-
-    def affordable(self, requests: list[RefineRequest]) -> list[RefineRequest]:
-        """As many requests as the budget covers, each with the scoring of what comes back, taken in turns."""
-        left = self.budget.left()
-        if left is None:
-            return requests
-        n = left // (1 + self.items.n)
-        if n < len(requests):
-            self.notes.append(f"The budget of {self.settings.budget} calls covers {n} of {len(requests)} proposals.")
-        order = sorted(range(len(requests)), key=lambda k: (requests[k].provenance.trial, requests[k].provenance.size))
-        return [requests[k] for k in sorted(order[:n])]
-
-    def proposal(self, child: Criteria) -> Proposal:
+        for trial in range(settings.trials):
+            requests += refiner.requests(parent, rank, scores, pool, sizes=sizes, trial=trial)
+    if not requests:
+        nothing = {"no item on which judge and people part": len(parents)}
+        return RoundResult((), budget.calls, budget.usage, nothing)
+    left = budget.left()
+    affordable = len(requests) if left is None else left // (1 + items.n)  # each with the scoring of what comes back
+    if affordable < len(requests):
+        notes.append(f"The budget of {settings.budget} calls covers {affordable} of {len(requests)} proposals.")
+        turns = sorted(range(len(requests)), key=lambda k: (requests[k].provenance.trial, requests[k].provenance.size))
+        requests = [requests[k] for k in sorted(turns[:affordable])]
+    publish("refine", f"asking for {len(requests)} proposals")
+    batch = judge.refine(requests)
+    budget.spend(batch.calls, batch.usage)
+    new = distinct(batch, known=tuple(parent.criteria_id for parent in parents))
+    score(new.criteria, "scoring the proposals")
+    proposals = []
+    for child in new.criteria:
         parent_id = child.provenance.parents[0]
-        new, old = self.values(child.criteria_id), self.values(parent_id)
-        whole, inner = (
+        ours, theirs = values(child.criteria_id), values(parent_id)
+        differences = [
             paired_difference(
-                new[places],
-                old[places],
-                self.items.take(places),
-                Measure(self.chosen.statistic, self.level),
-                resamples=self.chosen.resamples,
-                seed=[self.settings.seed, 6],
+                ours[places],
+                theirs[places],
+                items.take(places),
+                measure,
+                resamples=chosen.resamples,
+                seed=[settings.seed, 6],
             )
-            for places in (np.arange(self.items.n), self.folds.inner)
+            for places in (np.arange(items.n), folds.inner)
+        ]
+        proposals.append(Proposal(child, parent_id, *differences))
+    proposals.sort(key=lambda each: -np.inf if each.inner.value is None else each.inner.value, reverse=True)
+    publish("done", "done")
+    return RoundResult(tuple(proposals), budget.calls, budget.usage, dict(new.problems), tuple(notes))
+
+
+def _folds(items: LabelledItems, chosen: CalibrationSettings, picks: IntArray) -> Folds:
+    """The calibration's own folds, the sources of hand-picked items moved to the side that is looked at."""
+    folds = Folds.of(items, chosen)
+    if not picks.size:
+        return folds
+    shown = np.isin(items.sources[folds.inner], np.unique(items.sources[picks]))
+    if shown.all():
+        raise UsageError(
+            "The picked items are of all sources that could test a proposal. Pick fewer, or from fewer sources."
         )
-        return Proposal(child, parent_id, whole, inner)
-
-    def publish(self, phase: str, message: str) -> None:
-        spent = self.budget.calls
-        most = round_calls(self.items.n, self.n_parents, self.settings)  # if every proposal is another text
-        expected = spent if phase == "done" else max(spent, most)
-        self.judge.progress.publish(Stage(phase, message, spent, expected, self.budget.usage))
-
-    def result(self, proposals: Iterable[Proposal], problems: Mapping[str, int]) -> RoundResult:
-        """The largest difference on the inner fold first."""
-
-        def gain(proposal: Proposal) -> float:
-            return -np.inf if proposal.inner.value is None else proposal.inner.value
-
-        ranked = sorted(proposals, key=gain, reverse=True)
-        return RoundResult(tuple(ranked), self.budget.calls, self.budget.usage, dict(problems), tuple(self.notes))
+    return Folds(np.union1d(folds.train, folds.inner[shown]), folds.inner[~shown])
 
 
 def round_calls(n_calibration: int, n_parents: int, settings: RoundSettings) -> int:
