@@ -35,7 +35,7 @@ import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 from core.errors import UsageError
 from core.people import ROLES, Role
@@ -78,31 +78,30 @@ class Settings:
     def from_environment(cls, environ: Mapping[str, str] | None = None) -> Settings:
         """Settings from `environ` (default: the process environment).  UsageError names a bad variable."""
         env = os.environ if environ is None else environ
-        home = home_of(env)
-        worker = env.get("CONCORD_WORKER") or "auto"
-        if worker not in ("auto", "external"):
-            raise UsageError(f"CONCORD_WORKER must be 'auto' or 'external', not {worker!r}.")
+        home, effort = home_of(env), env.get("CONCORD_REASONING_EFFORT") or ""
+        if not re.fullmatch(r"[a-z]{0,20}", effort):
+            raise UsageError(f"CONCORD_REASONING_EFFORT must be a word such as low, medium or high, not {effort!r}.")
         endpoints = env.get("CONCORD_ENDPOINTS")
         return cls(
             home=home,
             database_url=env.get("CONCORD_DATABASE_URL") or f"sqlite:///{home / 'concord.sqlite'}",
-            worker="external" if worker == "external" else "auto",
+            worker=_one_of(env, "CONCORD_WORKER", ("auto", "external")),
             worker_id=env.get("CONCORD_WORKER_ID") or socket.gethostname(),
             capability=capability_named(env.get("CONCORD_CAPABILITIES") or "", "CONCORD_CAPABILITIES"),
             remote_code=_listed(env.get("CONCORD_REMOTE_CODE") or ""),
             local_models=_listed(env.get("CONCORD_LOCAL_MODELS") or ""),
             ray=ray_address(env.get("CONCORD_RAY") or "", "CONCORD_RAY"),
-            runs_per_project=_given_number(env, "CONCORD_RUNS_PER_PROJECT"),
-            concurrency=_positive(env, "CONCORD_CONCURRENCY", 64),
-            requests_per_minute=_given_number(env, "CONCORD_REQUESTS_PER_MINUTE"),
-            tokens_per_minute=_given_number(env, "CONCORD_TOKENS_PER_MINUTE"),
-            max_tokens=_given_number(env, "CONCORD_MAX_TOKENS"),
-            reasoning_effort=_word(env.get("CONCORD_REASONING_EFFORT") or ""),
+            runs_per_project=_number(env, "CONCORD_RUNS_PER_PROJECT"),
+            concurrency=_number(env, "CONCORD_CONCURRENCY") or 64,
+            requests_per_minute=_number(env, "CONCORD_REQUESTS_PER_MINUTE"),
+            tokens_per_minute=_number(env, "CONCORD_TOKENS_PER_MINUTE"),
+            max_tokens=_number(env, "CONCORD_MAX_TOKENS"),
+            reasoning_effort=effort,
             endpoints=Path(endpoints).expanduser().absolute() if endpoints else None,
-            max_upload_mb=_positive(env, "CONCORD_MAX_UPLOAD_MB", 200),
+            max_upload_mb=_number(env, "CONCORD_MAX_UPLOAD_MB") or 200,
             max_golden_items=golden_items(env),
-            demo=_switch(env, "CONCORD_DEMO"),
-            log_form="json" if _one_of(env, "CONCORD_LOG", ("text", "json")) == "json" else "text",
+            demo=_one_of(env, "CONCORD_DEMO", ("on", "off")) == "on",
+            log_form=_one_of(env, "CONCORD_LOG", ("text", "json")),
             roles=_roles(env.get("CONCORD_ROLES")),
             roles_file=env.get("CONCORD_ROLES") or "",
             openai_api_key=env.get("OPENAI_API_KEY") or None,
@@ -122,7 +121,7 @@ def variable(name: str) -> str:
 def golden_items(environ: Mapping[str, str] | None = None) -> int:
     """How many items a golden set may have.  UsageError where what stands there is no positive number."""
     env = os.environ if environ is None else environ
-    return _positive(env, "CONCORD_MAX_GOLDEN_ITEMS", USUAL_GOLDEN_ITEMS)
+    return _number(env, "CONCORD_MAX_GOLDEN_ITEMS") or USUAL_GOLDEN_ITEMS
 
 
 def home_of(environ: Mapping[str, str] | None = None) -> Path:
@@ -176,33 +175,19 @@ def _roles(file: str | None) -> Mapping[str, Role]:
     return {subject.strip().lower(): role for subject, role in roles.items()}
 
 
-def _switch(env: Mapping[str, str], name: str) -> bool:
-    raw = env.get(name) or "on"
-    if raw not in ("on", "off"):
-        raise UsageError(f"{name} must be 'on' or 'off', not {raw!r}.")
-    return raw == "on"
+W = TypeVar("W", bound=str)
 
 
-def _one_of(env: Mapping[str, str], name: str, allowed: tuple[str, ...]) -> str:
+def _one_of(env: Mapping[str, str], name: str, allowed: tuple[W, ...]) -> W:
+    """The word that `name` is set to; the first of `allowed` where it is not set."""
     raw = env.get(name) or allowed[0]
-    if raw not in allowed:
-        known = " or ".join(repr(word) for word in allowed if word)
-        raise UsageError(f"{name} must be {known}, not {raw!r}.")
-    return raw
+    for word in allowed:
+        if word == raw:
+            return word
+    raise UsageError(f"{name} must be {' or '.join(map(repr, allowed))}, not {raw!r}.")
 
 
-def _word(raw: str) -> str:
-    if not re.fullmatch(r"[a-z]{0,20}", raw):
-        raise UsageError(f"CONCORD_REASONING_EFFORT must be a word such as low, medium or high, not {raw!r}.")
-    return raw
-
-
-def _positive(env: Mapping[str, str], name: str, default: int) -> int:
-    given = _given_number(env, name)
-    return default if given is None else given
-
-
-def _given_number(env: Mapping[str, str], name: str) -> int | None:
+def _number(env: Mapping[str, str], name: str) -> int | None:
     raw = env.get(name)
     if not raw:
         return None

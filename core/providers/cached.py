@@ -60,17 +60,17 @@ class CachedProvider:
         """
         batch = _Batch(requests, self.endpoint, on_reply)
         if missing := self._deliver_known(batch):
-            with self._keeping() as keeping:
+            with self._writing() as writer:
 
                 def arrived(index: int, reply: Reply) -> None:
-                    keeping.add(batch.request(missing[index]), missing[index], reply)
-                    self._deliver(batch, keeping.take())
+                    writer.add(batch, missing[index], reply)
+                    self._deliver_kept(batch)
 
                 try:
                     self.inner.complete([batch.request(key) for key in missing], on_reply=arrived)
                 finally:
-                    keeping.finish()
-                self._deliver(batch, keeping.take())
+                    writer.finish()
+                self._deliver_kept(batch)
         return batch.replies()
 
     async def complete_async(self, requests: Sequence[Request], *, on_reply: OnReply | None = None) -> list[Reply]:
@@ -80,25 +80,25 @@ class CachedProvider:
             return await asyncio.to_thread(self.complete, requests, on_reply=on_reply)
         batch = _Batch(requests, self.endpoint, on_reply)
         if missing := await asyncio.to_thread(self._deliver_known, batch):
-            with self._keeping() as keeping:
+            with self._writing() as writer:
                 try:
                     await inner.complete_async(
                         [batch.request(key) for key in missing],
-                        on_reply=lambda index, reply: keeping.add(batch.request(missing[index]), missing[index], reply),
+                        on_reply=lambda index, reply: writer.add(batch, missing[index], reply),
                     )
                 finally:
-                    await asyncio.to_thread(keeping.finish)
-                self._deliver(batch, keeping.take())
+                    await asyncio.to_thread(writer.finish)
+                self._deliver_kept(batch)
         return batch.replies()
 
     @contextmanager
-    def _keeping(self) -> Iterator[_Keeping]:
-        """One writer serves all batches under way: each alone would wait for the others' commits."""
+    def _writing(self) -> Iterator[_Writer]:
+        """One writer serves all batches in progress: each alone would wait for the others' commits."""
         with self._lock:
             writer = self._writer = self._writer or _Writer(self.store)
             writer.n_batches += 1
         try:
-            yield _Keeping(writer)
+            yield writer
         finally:
             with self._lock:
                 writer.n_batches -= 1
@@ -120,6 +120,11 @@ class CachedProvider:
         self._deliver(batch, ((key, as_cached(reply_from_json(stored[key]))) for key in keys if key in stored))
         return [key for key in keys if key not in stored]
 
+    def _deliver_kept(self, batch: _Batch) -> None:
+        """Deliver the replies that are committed by now."""
+        while not batch.kept.empty():
+            self._deliver(batch, [batch.kept.get()])
+
     def _deliver(self, batch: _Batch, answers: Iterable[tuple[str, Reply]]) -> None:
         for key, reply in answers:
             if isinstance(self.store, RunAnswers):
@@ -128,12 +133,13 @@ class CachedProvider:
 
 
 class _Batch:
-    """Requests by key, with the places in the batch that wait for each."""
+    """Requests by key, with the places in the batch that wait for each; `kept` holds replies that are committed."""
 
     def __init__(self, requests: Sequence[Request], endpoint: str, on_reply: OnReply | None) -> None:
         self._requests = requests
         self._on_reply = on_reply
         self._replies: dict[int, Reply] = {}
+        self.kept: queue.SimpleQueue[tuple[str, Reply]] = queue.SimpleQueue()
         self.places: dict[str, list[int]] = {}
         for index, request in enumerate(requests):
             self.places.setdefault(request.key(endpoint), []).append(index)
@@ -163,9 +169,24 @@ class _Writer:
         self._thread = threading.Thread(target=self._run, name="concord-replies", daemon=True)
         self._thread.start()
 
-    def add(self, entry: _Arrived | threading.Event) -> None:
-        """Queue a reply, or an event to be set when all that came before is committed or lost to `error`."""
-        self._queue.put(entry)
+    def add(self, batch: _Batch, key: str, reply: Reply) -> None:
+        """Queue a reply; raises what the store raised for an earlier one, so that no more are paid for."""
+        if self.error is not None:
+            raise self.error
+        reads = batch.request(key).reads
+        if isinstance(reply, Failure):
+            text = failure_to_json(reply)
+        else:
+            text = reply_to_json(reply, unread=reads is not None and not reads(reply))
+        self._queue.put(_Arrived(batch.kept, key, reply, text))
+
+    def finish(self) -> None:
+        """Wait until all that was added is committed; raises what the store raised."""
+        committed = threading.Event()
+        self._queue.put(committed)
+        committed.wait()
+        if self.error is not None:
+            raise self.error
 
     def end(self) -> None:
         self._queue.put(None)
@@ -207,38 +228,6 @@ class _Arrived(NamedTuple):
     key: str
     reply: Reply
     text: str
-
-
-class _Keeping:
-    """The replies of one batch on their way through the writer; `take` gives what is safe by now."""
-
-    def __init__(self, writer: _Writer) -> None:
-        self._writer = writer
-        self._kept: queue.SimpleQueue[tuple[str, Reply]] = queue.SimpleQueue()
-
-    def add(self, request: Request, key: str, reply: Reply) -> None:
-        """Queue a reply to `request`; raises what the store raised for an earlier one, so that no more are paid for."""
-        if self._writer.error is not None:
-            raise self._writer.error
-        if isinstance(reply, Failure):
-            text = failure_to_json(reply)
-        else:
-            text = reply_to_json(reply, unread=request.reads is not None and not request.reads(reply))
-        self._writer.add(_Arrived(self._kept, key, reply, text))
-
-    def take(self) -> list[tuple[str, Reply]]:
-        committed = []
-        while not self._kept.empty():
-            committed.append(self._kept.get())
-        return committed
-
-    def finish(self) -> None:
-        """Wait until all is committed; raises what the store raised."""
-        committed = threading.Event()
-        self._writer.add(committed)
-        committed.wait()
-        if self._writer.error is not None:
-            raise self._writer.error
 
 
 def reply_to_json(reply: Completion, *, unread: bool = False) -> str:
