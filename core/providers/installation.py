@@ -42,11 +42,11 @@ class Installation:
 
         return cls(settings, read_endpoint_file(path))
 
-    def entry(self, base_url: str) -> tuple[str, Entry] | None:
-        """The longest base URL of the file that `base_url` is or lies beneath, and what stands there."""
+    def entry(self, base_url: str) -> Entry | None:
+        """What the file says of the longest base URL that `base_url` is or lies beneath."""
         entries = self.file.endpoints if self.file else {}
         named = [url for url in entries if base_url == url or base_url.startswith(f"{url}/")]
-        return (url := max(named, key=len), entries[url]) if named else None
+        return entries[max(named, key=len)] if named else None
 
     def trusts(self, base_url: str) -> bool:
         """Whether keys of this installation may go to an endpoint that nobody has named here and now."""
@@ -55,8 +55,8 @@ class Installation:
     def key_name(self, base_url: str) -> str:
         """The environment variable whose value is the key for `base_url`; "" where there is none."""
         named, usual = self.entry(base_url), OPENAI_KEY if self.settings.openai_api_key else ""
-        if named and named[1].key:
-            return named[1].key
+        if named and named.key:
+            return named.key
         given_away = self.file is not None and any(entry.key == OPENAI_KEY for entry in self.file.endpoints.values())
         if not named and not given_away:
             return usual
@@ -77,25 +77,25 @@ class Installation:
             return {}
         from core.providers.endpoint_file import filled, variables_in
 
-        headers = named[1].headers
-        values = self._values([name for text in headers.values() for name in variables_in(text)], base_url)
-        return {name: filled(text, values) for name, text in headers.items()}
+        texts = named.headers.values()
+        values = self._values([name for text in texts for name in variables_in(text)], base_url)
+        return {name: filled(text, values) for name, text in named.headers.items()}
 
     def extra_body(self, base_url: str) -> Mapping[str, Any]:
         """What every request to `base_url` says beside its own words."""
         named = self.entry(base_url)
-        return named[1].extra_body if named else {}
+        return named.extra_body if named else {}
 
     def limits(self, base_url: str) -> Limits:
         """Time, retries and pace for `base_url`."""
         named, usual = self.entry(base_url), self.settings
-        own = named[1].model_dump(include=_LIMITS, exclude_none=True) if named else {}
+        own = named.model_dump(include=_LIMITS, exclude_none=True) if named else {}
         return Limits(**{name: getattr(usual, name) for name in _OF_SETTINGS} | own)
 
     def price(self, base_url: str, model: str) -> Price | None:
         """What `model` costs at `base_url`; None where nobody says."""
         named = self.entry(base_url)
-        own = (named[1].prices if named else {}).get(model)
+        own = (named.prices if named else {}).get(model)
         anywhere = (self.file.prices if self.file else {}).get(model)
         return own or anywhere or list_price(base_url, model)
 

@@ -60,17 +60,6 @@ def test_it_understands_what_it_writes(rule: newsroom.Rule) -> None:
         assert [(clause.rule.name, clause.points, clause.cap) for clause in clauses] == [(rule.name, 2.5, None)]
 
 
-def test_a_figure_that_is_never_forgiven_is_a_cap() -> None:
-    reply = asked("The board raises the fares by about 7 percent.", "An inexact or missing figure is never forgiven.")
-    assert "not above 2" in reply
-    assert "7 does not stand in the report" in reply
-
-
-def test_the_same_question_gets_the_same_answer_and_its_noise_does_not_depend_on_the_criteria() -> None:
-    assert asked(KEPT, FIGURE) == asked(KEPT, FIGURE)
-    assert rating(KEPT, FIGURE) == rating(KEPT, FIRST)
-
-
 def test_without_criteria_it_cannot_know_the_house() -> None:
     lively = "After a long evening, the board raises the fares by 6.5 percent, a bitter blow. Will you still travel?"
     assert rating(lively, "") > rating(KEPT, "")

@@ -38,28 +38,6 @@ def test_events_come_back_in_order_with_who_did_them(store: Store, project: str)
     assert store.events.all(store.projects.add("other"), Entry) == []
 
 
-def test_the_log_is_read_in_pages_by_person_and_kind(store: Store, project: str) -> None:
-    entries = (Vote("g", "a", "t", "for", subject="x"), Comment("", subject="x"))
-    numbers = [store.events.add(project, entries[k % 2], (BO, LOCAL, BO)[k % 3]) for k in range(7)]
-    other = store.projects.add("other")
-    store.events.add(other, LockChange(True, subject="x"), Actor("Elsewhere"))
-
-    def page(**of: object) -> tuple[list[int], int]:
-        part = store.events.page(project, **of)  # type: ignore[arg-type]
-        assert (part.people, part.kinds) == (("", "Bo"), ("comment", "vote"))
-        return [numbers.index(entry.number) for entry in part.entries], part.n
-
-    assert page() == ([6, 5, 4, 3, 2, 1, 0], 7)
-    assert page(offset=2, limit=3) == ([4, 3, 2], 7)
-    assert page(offset=7) == ([], 7)
-    assert page(limit=0) == ([], 7)
-    assert page(actor="") == ([4, 1], 2)  # every third from the second on was nobody's
-    assert page(kind="vote") == ([6, 4, 2, 0], 4)
-    assert page(actor="Bo", kind="vote", limit=2) == ([6, 2], 3)
-    assert page(actor="Elsewhere") == ([], 0)
-    assert store.events.occurring(store.projects.add("empty")) == ((), ())
-
-
 def test_an_event_sent_twice_is_written_once(store: Store, project: str) -> None:
     vote = Vote("g", "a", "t", "for", subject="x")
     first = store.events.add(project, vote, ANN, form="f")
