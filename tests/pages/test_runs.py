@@ -20,7 +20,7 @@ from core.projects.repeval import RepEvalRequest
 from core.projects.rescore import RescoreRequest
 from core.projects.styles import StylesRequest
 from core.records import Usage
-from core.repeval import ModelSpec
+from core.repeval import ModelSpec, RepEvalSettings
 from core.store.log import Action
 from core.wording import judge_words
 from pages.components import tables
@@ -245,7 +245,9 @@ def test_plain_breaks_what_would_become_a_link() -> None:
 
 def test_which_worker_has_a_run_and_why_another_waits(place: Place) -> None:
     place.store.workers.enter("gpu-1", "there", 2, "cuda")
-    extraction = RepEvalRequest(place.project_id, place.golden_id, "coherence", ModelSpec("some/model"))
+    extraction = RepEvalRequest(
+        place.project_id, place.golden_id, "coherence", RepEvalSettings(model=ModelSpec("some/model"))
+    )
     waits = place.add_run("queued", extraction)
     on_gpu = place.add_run("running", extraction, worker="gpu-1")
     without = place.add_run("running", extraction)

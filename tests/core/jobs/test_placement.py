@@ -22,7 +22,7 @@ from core.projects.judges import MetricsRequest
 from core.projects.kinds import wants_of
 from core.projects.repeval import RepEvalRequest
 from core.records import GoldenSet, Item
-from core.repeval import ModelSpec, model
+from core.repeval import ModelSpec, RepEvalSettings, model
 from core.settings import Settings
 from core.store.codec import pack
 from core.store.store import Store
@@ -42,9 +42,9 @@ def added(store: Store, kind: RunKind, **options: Any) -> str:
     [
         ("calibration", {}, "any"),
         ("repeval", {}, "any"),  # the embedded encoder is done in seconds anywhere
-        ("repeval", {"model": ModelSpec("org/large")}, "gpu"),
-        ("repeval", {"model": ModelSpec("org/large", device="cpu")}, "any"),
-        ("repeval", {"model": ModelSpec(device="cuda")}, "gpu"),
+        ("repeval", {"settings": RepEvalSettings(model=ModelSpec("org/large"))}, "gpu"),
+        ("repeval", {"settings": RepEvalSettings(model=ModelSpec("org/large", device="cpu"))}, "any"),
+        ("repeval", {"settings": RepEvalSettings(model=ModelSpec(device="cuda"))}, "gpu"),
         ("metrics", {"names": ("rouge1", "similarity", "hf:bleu")}, "any"),
         ("metrics", {"names": ("rouge1", "hf:nli:org/model")}, "gpu"),
         ("repeval", {"body": '{"of": "another version"}'}, "any"),
@@ -79,7 +79,7 @@ def test_a_run_that_wants_a_gpu_waits_where_one_is_expected(workers: list[Worker
 
 
 def test_people_are_told_why_a_run_waits_and_who_has_it(store: Store) -> None:
-    run_id = added(store, "repeval", model=ModelSpec("org/large"))
+    run_id = added(store, "repeval", settings=RepEvalSettings(model=ModelSpec("org/large")))
     waiting = store.runs.get(run_id)
     there, lost = worker("g1", "cuda", 2), worker("g2", "cuda", 20)
     assert placement(waiting, "gpu", [lost, there]) == "waiting for a GPU worker: g1 (cuda) takes it when free"
