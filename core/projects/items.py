@@ -11,7 +11,7 @@ from typing import Literal, overload
 
 import numpy as np
 
-from core.errors import ConsentError, JobError, NotFoundError
+from core.errors import JobError, JudgeError, NotFoundError
 from core.projects.calibration import scored_as, sides_of
 from core.projects.rescore import ChangedItem, changed_items
 from core.projects.runs import is_imported, judge_run, kept_judge
@@ -202,7 +202,7 @@ def explain_item(store: Store, settings: Settings, run_id: str, criteria_id: str
     try:
         with closing(restore_judge(state, settings, replies, gate=gate)) as judge:
             (verdict,) = judge.score(request.task(golden), [item], [criteria], explain=True).explained
-    except ConsentError as error:  # a remote judge's reply that is not kept here
+    except JudgeError as error:  # a remote judge's reply that is not kept here, or a judge that may not be made
         return ExplainedItem(item, score, str(error), ())
     words = verdict.explanation if isinstance(verdict, Scored) else verdict.detail
     return ExplainedItem(item, score, words, verdict.raw)

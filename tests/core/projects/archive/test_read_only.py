@@ -13,7 +13,7 @@ import pytest
 
 from core import projects
 from core.calibration.settings import CalibrationSettings
-from core.errors import JobError, JudgeError
+from core.errors import JobError
 from core.people import Actor
 from core.projects.analyses import AblationRequest, RecheckRequest
 from core.projects.calibration import CalibrationRequest
@@ -130,12 +130,8 @@ def test_no_run_asks_the_judge_of_an_import(came: Came, drive: Drive) -> None:
 def test_looking_at_an_item_asks_nobody(came: Came) -> None:
     criteria_id = projects.load_calibration(came.store, came.run_id).chosen[0].criteria_id
     item_id = projects.item_scores(came.store, came.run_id, criteria_id)[0].item_id
-    try:
-        view = projects.explain_item(came.store, came.settings, came.run_id, criteria_id, item_id)
-    except JudgeError as error:  # a judge that names a file of this machine
-        assert "it is not read" in str(error)
-    else:
-        assert "looking at it sends nothing" in view.explanation
+    view = projects.explain_item(came.store, came.settings, came.run_id, criteria_id, item_id)
+    assert "looking at it sends nothing" in view.explanation or "it is not read" in view.explanation
 
 
 def test_golden_set_labels_and_criteria_are_used_with_a_judge_chosen_here(came: Came, drive: Drive) -> None:
