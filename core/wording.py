@@ -73,6 +73,29 @@ def percent(part: float | None, digits: int = 0) -> str:
     return f"over {100 - least:g} %" if part < 1 and float(shown) == 100 else f"{shown} %".replace("-", "−")
 
 
+def money(cost: float | None) -> str:
+    """Dollars, to the hundredth of a cent where they are few; "—" where nobody knows."""
+    return "—" if cost is None else f"${cost:,.2f}" if cost >= 0.1 or cost == 0 else f"${cost:.4f}"
+
+
+def price_words(cost: float | None) -> str:
+    """``", about $0.12"``, ``", price —"`` where nobody knows it; nothing where it costs nothing."""
+    return ", price —" if cost is None else f", about {money(cost)}" if cost else ""
+
+
+def duration(seconds: float | None) -> str:
+    """Seconds in words of at most two units; "—" where not known."""
+    if seconds is None:
+        return "—"
+    whole = max(0, round(seconds))
+    if whole < 90:
+        return f"{whole} s"
+    if whole < 5400:
+        return f"{whole // 60} min"
+    hours, rest = divmod(whole, 3600)
+    return f"{hours} h {rest // 60} min" if hours < 48 else f"{hours // 24} days"
+
+
 def times(n: int) -> str:
     """``"once"``, ``"4 times"``."""
     return "once" if n == 1 else f"{n:,} times"

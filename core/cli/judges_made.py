@@ -32,7 +32,6 @@ from core.cli.output import (
     because,
     cautions,
     notes,
-    price,
     spent,
     stages_shown,
     tell,
@@ -40,6 +39,7 @@ from core.cli.output import (
     written_to,
 )
 from core.errors import UsageError
+from core.wording import price_words
 
 if TYPE_CHECKING:
     from core.calibration.records import Estimate
@@ -192,7 +192,7 @@ def _text_of(said: str, option: str, *words: str) -> str:
 def _estimate_words(estimate: Estimate) -> str:
     tokens = f", about {estimate.prompt_tokens:,} prompt tokens" if estimate.prompt_tokens else ""
     sides = f"{estimate.n_calibration} calibration and {estimate.n_held_out} held-out items"
-    first = f"About {estimate.calls:,} calls{tokens}{price(estimate.cost)} on {sides}."
+    first = f"About {estimate.calls:,} calls{tokens}{price_words(estimate.cost)} on {sides}."
     return "\n".join(wrapped([first, *cautions([*filter(None, [estimate.few_labels]), *estimate.notes], False)]))
 
 

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import typer
 
+from core.wording import money
+
 if TYPE_CHECKING:
     from core.progress import Shown, Snapshot
     from core.records import Alignment, Interval
@@ -166,19 +168,9 @@ def written_to(out: str) -> list[str]:
     return [f"Written to {out}"] if out else []
 
 
-def price(cost: float | None) -> str:
-    """``", about $0.12"``, ``", price —"`` where nobody knows it; nothing where it costs nothing."""
-    return ", price —" if cost is None else f", about {money(cost)}" if cost else ""
-
-
 def spent(usage: Mapping[str, Any]) -> str:
     """``", cost $0.12"``, ``", cost —"`` where nobody knows; nothing where no model was asked."""
     return f", cost {money(usage['cost'])}" if usage["requests"] or usage["cached"] else ""
-
-
-def money(cost: float | None) -> str:
-    """Dollars, to the hundredth of a cent where they are few; "—" where nobody knows."""
-    return "—" if cost is None else f"${cost:,.2f}" if cost >= 0.1 or cost == 0 else f"${cost:.4f}"
 
 
 # ── how far it is ────────────────────────────────────────────────────────────────────────────────────────────

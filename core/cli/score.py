@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from core.cli.options import AcceptEdited, JsonFlag, JudgeSpec, MapOption, cache_for
-from core.cli.output import notes, place, price, spent, stages_shown, tell, written_to
+from core.cli.output import notes, place, spent, stages_shown, tell, written_to
 from core.errors import ConcordError, UsageError
 from core.files import require_new
-from core.wording import counted, percent
+from core.wording import counted, percent, price_words
 
 if TYPE_CHECKING:
     from core.data.findings import Finding
@@ -158,7 +158,7 @@ def _scored_here(request: ScoreRequest, cache: ReplyStore | None) -> ScoredFile:
 
     if estimate := estimate_scoring(request):
         tokens = f", about {estimate.prompt_tokens:,} prompt tokens" if estimate.prompt_tokens else ""
-        typer.echo(f"At most {estimate.calls:,} calls{tokens}{price(estimate.cost)}.", err=True)
+        typer.echo(f"At most {estimate.calls:,} calls{tokens}{price_words(estimate.cost)}.", err=True)
     with stages_shown("items") as progress:
         try:
             return score_file(request, replies=cache, progress=progress)

@@ -30,9 +30,10 @@ from core.cli.options import (
     chosen_ranks,
     reply_cache,
 )
-from core.cli.output import alignment_words, notes, price, spent, stages_shown, tell, written_to
+from core.cli.output import alignment_words, notes, spent, stages_shown, tell, written_to
 from core.errors import JudgeError, UsageError
 from core.files import small_text, write_json, write_text
+from core.wording import price_words
 
 if TYPE_CHECKING:
     from core.comparison.styles import ComparedStyles, FinishedStyle, GivenCriteria, StylesEstimate, StylesView
@@ -107,9 +108,9 @@ def _estimate_words(estimate: StylesEstimate) -> list[str]:
     lines = []
     for cell in estimate.cells:
         left_out = "" if cell.affordable else ", beyond the budget"
-        lines.append(f"  {cell.aspect}, {cell.style}: {cell.calls:,} calls{price(cell.cost)}{left_out}")
+        lines.append(f"  {cell.aspect}, {cell.style}: {cell.calls:,} calls{price_words(cell.cost)}{left_out}")
     tokens = "" if estimate.prompt_tokens is None else f", about {estimate.prompt_tokens:,} prompt tokens"
-    return [*lines, f"About {estimate.calls:,} calls{tokens}{price(estimate.cost)}.", *estimate.notes]
+    return [*lines, f"About {estimate.calls:,} calls{tokens}{price_words(estimate.cost)}.", *estimate.notes]
 
 
 def _words(view: StylesView) -> list[str]:

@@ -8,7 +8,7 @@ from core.records import Alignment
 from core.report.figures.style import measure_name
 from core.report.figures.svg import legible
 from core.stats.claims import DASH, estimate, number, p_cell, range_words, signed, signed_range
-from core.wording import counted, percent
+from core.wording import counted, duration, money, percent
 
 KIND_WORDS = {
     "single": "single texts",
@@ -62,26 +62,6 @@ def basis_words(alignment: Alignment) -> str:
 def day(at: datetime | None) -> str:
     """``"22 November 2026"`` or "—"."""
     return DASH if at is None else f"{at.day} {at:%B %Y}"
-
-
-def duration(seconds: float | None) -> str:
-    """``"4 s"``, ``"2 min 10 s"``, ``"3 h 5 min"`` or "—"."""
-    if seconds is None:
-        return DASH
-    if seconds < 10:
-        return f"{seconds:.1f} s"
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    minutes, rest = divmod(whole, 60)
-    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
-
-
-def money(cost: float | None) -> str:
-    """Dollars, or "—" where the price is not known."""
-    if cost is None:
-        return DASH
-    return f"${cost:,.2f}" if cost >= 0.01 or cost == 0 else "under $0.01"
 
 
 FILTERS = {

@@ -24,6 +24,7 @@ from core.projects.calibration import CalibrationRequest
 from core.records import LEVELS, STATISTICS, Level, Scale, Statistic
 from core.report.figures import LEVEL_NAMES, STATISTIC_NAMES
 from core.settings import Settings
+from core.wording import money
 from pages.components import tables
 from pages.components.asking_form import MODEL_FORM, choose_asking
 from pages.components.screens import plain
@@ -111,7 +112,7 @@ def show_estimate(estimate: Estimate) -> None:
     with st.container(horizontal=True, gap="medium"):
         st.metric("Calls, at most about", f"{estimate.calls:,}", width="content")
         st.metric("Tokens", tables.DASH if tokens is None else f"{tokens:,}", width="content")
-        st.metric("Price", tables.money(estimate.cost), width="content")
+        st.metric("Price", money(estimate.cost), width="content")
         st.metric("Calibration items", f"{estimate.n_calibration:,}", width="content")
         st.metric("Held-out items", f"{estimate.n_held_out:,}", width="content")
     if estimate.few_labels:

@@ -11,7 +11,8 @@ from core import projects
 from core.errors import ConcordError
 from core.fusion.request import FusionRequest, FusionRunView
 from core.projects.kinds import RunDetail
-from pages.components import fusion_result, fusion_texts, live, people, state, tables
+from core.wording import money
+from pages.components import fusion_result, fusion_texts, live, people, state
 from pages.components.fusion_view import Fused
 from pages.components.page import Opened, link_to
 from pages.components.screens import plain
@@ -99,7 +100,7 @@ def _draw_start(page: Opened, request: FusionRequest) -> None:
         st.warning(plain(str(error)), icon=":material/edit:")
         return
     n_tokens = (estimate.prompt_tokens or 0) + (estimate.completion_tokens or 0)
-    price = plain(tables.money(estimate.cost))
+    price = plain(money(estimate.cost))
     st.markdown(f"{plain(estimate.words)}; about {n_tokens:,} tokens, {price}.")
     if people.button(page, "reviewer", "Start the LLM fusion", type="primary", icon=":material/play_arrow:"):
         try:
@@ -131,7 +132,7 @@ def _draw_view(view: RunDetail) -> None:
         ]
         used = view.usage
         calls = f"{view.outcome.calls:,} calls ({used.requests:,} sent, {used.cached:,} from replies kept earlier)"
-        price = f"{used.prompt_tokens + used.completion_tokens:,} tokens, {tables.money(used.cost)}"
+        price = f"{used.prompt_tokens + used.completion_tokens:,} tokens, {money(used.cost)}"
         st.success(
             plain(f"{view.title}: {calls}, {price}; its scores are among the judges. {view.outcome.stopped_early}"),
             icon=":material/check:",

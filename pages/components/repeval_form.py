@@ -22,8 +22,8 @@ from core.repeval import (
     usual_texts,
 )
 from core.report.figures import LEVEL_NAMES, STATISTIC_NAMES
-from core.wording import counted
-from pages.components import compare_view, tables
+from core.wording import counted, duration
+from pages.components import compare_view
 from pages.components.page import Opened
 from pages.components.screens import plain
 from pages.components.state import widget
@@ -226,5 +226,5 @@ def _duration(request: RepEvalRequest, estimate: RepEvalEstimate) -> str:
     if request.settings.model.name != EMBEDDED:
         return "How long depends on the model and the worker's device; the run shows tokens per second and time left."
     tokens = estimate.n_words * TOKENS_A_WORD
-    low, high = tables.duration(tokens / FAST + 5), tables.duration(tokens / SLOW + 15)
+    low, high = duration(tokens / FAST + 5), duration(tokens / SLOW + 15)
     return f"About {low} to {high} on a processor; texts that were read before take nothing."

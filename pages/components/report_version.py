@@ -14,7 +14,8 @@ from core.errors import ConcordError
 from core.project_records import GoldenSummary, Run
 from core.projects.judge_line import JudgeVersion
 from core.projects.reports import MeasuredJudge
-from pages.components import judge_view, people, state, tables
+from core.wording import price_words
+from pages.components import judge_view, people, state
 from pages.components.chosen import choose_in_url, distinct
 from pages.components.page import Opened, finding, link_to
 from pages.components.screens import plain
@@ -106,7 +107,7 @@ def _draw_measuring(page: Opened, golden: GoldenSummary, aspect: str, version: J
     except ConcordError as error:
         st.warning(plain(str(error)), icon=":material/error:")
         return
-    cost = plain(tables.price_words(asked.cost))
+    cost = plain(price_words(asked.cost))
     st.caption(
         f"At most {asked.calls:,} scores on {asked.n_calibration:,} calibration and {asked.n_held_out:,} held-out items"
         f"{cost}; what was asked before is not paid again. This is one more look at the held-out items."

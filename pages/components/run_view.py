@@ -15,7 +15,7 @@ from core.project_records import Run, RunStatus
 from core.projects.kinds import RunDetail
 from core.report.figures import describe, measure_name
 from core.stats import change_figures
-from core.wording import counted
+from core.wording import counted, duration, money
 from pages.components import charts, grid, people, runs_table, state, tables
 from pages.components.page import Opened, finding, link_to
 from pages.components.screens import draw_notice, plain
@@ -117,7 +117,7 @@ def draw_status(page: Opened, view: Run) -> None:
         if runs_table.makes_calls(view):
             st.metric("Calls", f"{view.calls:,}", width="content")
             st.metric("Sent / from the cache", f"{view.usage.requests:,} / {view.usage.cached:,}", width="content")
-            st.metric("Cost", tables.money(view.usage.cost), width="content")
+            st.metric("Cost", money(view.usage.cost), width="content")
         st.metric("Time left" if not view.finished else "Took", _time(view), width="content")
     if view.error:
         st.error(plain(view.error), icon=":material/error:", title="This run failed")
@@ -277,5 +277,5 @@ def _progress_words(view: Run) -> str:
 
 def _time(view: Run) -> str:
     if not view.finished:
-        return tables.duration(view.seconds_left)
-    return tables.duration(tables.seconds_taken(view, view.updated_at))
+        return duration(view.seconds_left)
+    return duration(tables.seconds_taken(view, view.updated_at))

@@ -10,7 +10,7 @@ import pandas as pd
 
 from core.project_records import Run
 from core.projects.log_words import run_words
-from core.wording import counted, judge_words
+from core.wording import counted, duration, judge_words, money
 from pages.components import tables
 from pages.components.grid import Column
 
@@ -40,10 +40,10 @@ def frame(
         "golden set": [goldens.get(run.golden_id, tables.DASH) for run in runs],
         "judge": [judge_words(run.judge_spec) for run in runs],
         "started": [tables.ago(run.started_at, moment) for run in runs],
-        "took": [tables.duration(tables.seconds_taken(run, moment)) for run in runs],
+        "took": [duration(tables.seconds_taken(run, moment)) for run in runs],
         "by": [(starters[run.run_id] or NOBODY) if run.run_id in starters else tables.DASH for run in runs],
         "calls": [run.calls if makes_calls(run) else None for run in runs],
-        "cost": [tables.money(run.usage.cost) for run in runs],
+        "cost": [money(run.usage.cost) for run in runs],
         "worker": [tables.worker_words(run) for run in runs],
         "error": [tables.one_line(run.error) for run in runs],
     }
@@ -63,11 +63,11 @@ def makes_calls(run: Run) -> bool:
 
 def ended_words(run: Run) -> str:
     """When a run that is done ended, how long it took, what it asked and cost, as far as that is known."""
-    took = tables.duration(tables.seconds_taken(run, run.updated_at))
+    took = duration(tables.seconds_taken(run, run.updated_at))
     said = [f"Finished {tables.ago(run.finished_at)}, took {took}"]
     if makes_calls(run):
         said.append(f"{run.calls:,} calls, {run.usage.requests:,} sent and {run.usage.cached:,} from stored replies")
-        said.append(f"cost {tables.money(run.usage.cost)}")
+        said.append(f"cost {money(run.usage.cost)}")
     return ". ".join([*said, ""]).strip()
 
 
@@ -105,7 +105,7 @@ def finding(runs: Sequence[Run], now: datetime | None = None) -> str:
 def _how_far(run: Run) -> str:
     if run.progress is None:
         return ""
-    left = f", about {tables.duration(run.seconds_left)} left" if run.seconds_left is not None else ""
+    left = f", about {duration(run.seconds_left)} left" if run.seconds_left is not None else ""
     return f", {100 * run.progress:.0f} % done{left}"
 
 

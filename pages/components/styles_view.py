@@ -19,7 +19,7 @@ from core.projects.kinds import RunDetail
 from core.projects.styles import StylesRequest
 from core.report.figures import Mark, describe, measure_name
 from core.report.figures.trends import styles_figure
-from core.wording import counted
+from core.wording import counted, money
 from pages.components import charts, grid, live, people, run_view, state, tables
 from pages.components.grid import Column
 from pages.components.page import Opened
@@ -156,7 +156,7 @@ def cells_frame(cells: Sequence[StyleCell], measure: str, names: Mapping[str, st
                 else {}
             ),
             "calls": [cell.calls for cell in cells],
-            "cost": [tables.money(cell.usage.cost) for cell in cells],
+            "cost": [money(cell.usage.cost) for cell in cells],
             **(
                 {"why none": [cell.alignment.reason for cell in cells]}
                 if any(c.alignment.reason for c in cells)
@@ -209,7 +209,7 @@ def estimate_words(estimate: StylesEstimate) -> str:
     """`At most 108 calls, about 41,000 tokens, $0.02.`; "—" where the price cannot be known."""
     tokens = None if estimate.prompt_tokens is None else estimate.prompt_tokens + (estimate.completion_tokens or 0)
     told = "" if tokens is None else f", about {tokens:,} tokens"
-    return f"At most {counted(estimate.calls, 'call')}{told}, price {tables.money(estimate.cost)}."
+    return f"At most {counted(estimate.calls, 'call')}{told}, price {money(estimate.cost)}."
 
 
 def _draw_cells(estimate: StylesEstimate) -> None:
@@ -231,7 +231,7 @@ def estimate_frame(estimate: StylesEstimate) -> pd.DataFrame:
                 ],
                 dtype="Int64",
             ),
-            "price": [tables.money(cell.cost) for cell in estimate.cells],
+            "price": [money(cell.cost) for cell in estimate.cells],
             "budget": ["within" if cell.affordable else "left out" for cell in estimate.cells],
         }
     )

@@ -23,6 +23,7 @@ from core.projects.rescore import ChangedItem
 from core.records import Alignment, Criteria, GoldenSet, ItemKind
 from core.report.figures import describe
 from core.stats.claims import number
+from core.wording import duration
 from pages.components.grid import Column
 from pages.components.screens import plain
 
@@ -113,28 +114,6 @@ def ago(moment: datetime | None, now: datetime | None = None) -> str:
     if moment is None:
         return DASH
     return f"{duration(((now or datetime.now(UTC)) - moment).total_seconds())} ago"
-
-
-def duration(seconds: float | None) -> str:
-    """Seconds in words of at most two units; "—" where not known."""
-    if seconds is None:
-        return DASH
-    whole = max(0, round(seconds))
-    if whole < 90:
-        return f"{whole} s"
-    if whole < 5400:
-        return f"{whole // 60} min"
-    hours, rest = divmod(whole, 3600)
-    return f"{hours} h {rest // 60} min" if hours < 48 else f"{hours // 24} days"
-
-
-def price_words(cost: float | None) -> str:
-    """``", about $0.12"``, ``", price —"`` where nobody knows it; nothing where it costs nothing."""
-    return f", price {DASH}" if cost is None else f", about {money(cost)}" if cost else ""
-
-
-def money(cost: float | None) -> str:
-    return DASH if cost is None else f"${cost:,.2f}" if cost >= 0.1 or cost == 0 else f"${cost:.4f}"
 
 
 def items_frame(rows: Sequence[GoldenItem], kind: ItemKind) -> pd.DataFrame:

@@ -12,8 +12,8 @@ from core.errors import ConcordError, ConflictError
 from core.project_records import CriteriaEntry
 from core.projects.judge_line import JudgeLine, JudgeVersion, VersionOrigin, VersionRequest
 from core.store.log import IMPORTED
-from core.wording import counted
-from pages.components import judge_view, people, state, tables
+from core.wording import counted, price_words
+from pages.components import judge_view, people, state
 from pages.components.page import Opened, link_to, opens
 from pages.components.screens import SCREENS, plain
 
@@ -113,7 +113,7 @@ def _draw_make_form(
     except ConcordError as error:
         st.warning(plain(str(error)), icon=":material/error:")
         return
-    cost = plain(tables.price_words(estimate.cost))
+    cost = plain(price_words(estimate.cost))
     st.caption(
         f"At most {estimate.calls:,} scores{cost}; what was asked before is not paid again. "
         f"It is measured next to the current judge. Then you decide."

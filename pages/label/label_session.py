@@ -15,7 +15,8 @@ from core import projects
 from core.errors import ConcordError
 from core.projects.labelling import AnnotationSession, LabelAspect, TeamProgress
 from core.store.store import Store
-from pages.components import state, tables
+from core.wording import duration
+from pages.components import state
 from pages.components.screens import plain
 from pages.label import label_item, label_keys, label_number, label_shown
 from pages.label.label_shown import Assignment, Shown, Wish, comment_key, press_key
@@ -91,7 +92,7 @@ def _draw_head(assignment: Assignment, session: AnnotationSession, shown: Shown)
     """How far I am and how far all are; what can be looked up behind a press."""
     n, done = len(session.assigned), session.n_done
     place = f"**{session.assigned.index(shown.item_id) + 1} of {n}**" if shown.item_id else f"**{n} of {n}**"
-    left = "" if session.seconds_left is None or done == n else f", about {tables.duration(session.seconds_left)} left"
+    left = "" if session.seconds_left is None or done == n else f", about {duration(session.seconds_left)} left"
     team = _team(assignment.store, assignment.passed.project_id, session.pass_id)
     given = (team.by_rater | {session.rater: done}).values()  # mine as of now: what is kept may be older
     all_of_us = (

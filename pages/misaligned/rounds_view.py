@@ -12,7 +12,7 @@ from core.data.split import few_labels
 from core.errors import ConcordError
 from core.project_records import CriteriaEntry, Run
 from core.projects.rounds import RoundRequest, RoundResult
-from core.wording import counted, judge_words
+from core.wording import counted, duration, judge_words, money, price_words
 from pages.components import grid, live, people, run_view, runs_table, state, tables
 from pages.components.chosen import distinct
 from pages.components.screens import plain
@@ -74,7 +74,7 @@ def _draw_done(selection: Selection, run: Run) -> None:
         run_view.draw_status(selection.page, view)
         return
     took = None if view.finished_at is None else tables.seconds_taken(view, view.finished_at)
-    spent = f"{counted(view.calls, 'call')}, cost {tables.money(view.usage.cost)}, took {tables.duration(took)}"
+    spent = f"{counted(view.calls, 'call')}, cost {money(view.usage.cost)}, took {duration(took)}"
     st.caption(plain(f"Finished {tables.ago(view.finished_at)}: {spent}. Judge: {judge_words(view.judge_spec)}."))
     if result.problems:
         st.text("Left out: " + "; ".join(f"{n} × {why}" for why, n in result.problems.items()))
@@ -232,7 +232,7 @@ def _draw_cost(selection: Selection, request: RoundRequest) -> None:
     cost = None if paid is None or not sent else paid / sent * calls
     proposals = n_parents * request.settings.per_parent
     asked = runs_table.makes_calls(before)
-    price = (tables.price_words(cost) + (" by what a request of the calibration cost" if cost else "")) if asked else ""
+    price = (price_words(cost) + (" by what a request of the calibration cost" if cost else "")) if asked else ""
     st.markdown(
         plain(f"At most {counted(proposals, 'proposal')} and {counted(calls, 'call')}{price}."),
         width="content",

@@ -22,7 +22,7 @@ from core.projects.styles import StylesRequest
 from core.records import Usage
 from core.repeval import ModelSpec, RepEvalSettings
 from core.store.log import Action
-from core.wording import judge_words
+from core.wording import duration, judge_words, money
 from pages.components import tables
 from pages.components.screens import plain
 from tests.pages.making import HEAT, Place
@@ -192,12 +192,12 @@ def test_a_run_leads_to_where_its_result_stands(place: Place, kind: str, status:
     [(None, "—"), (0.4, "0 s"), (89, "89 s"), (600, "10 min"), (7500, "2 h 5 min"), (400_000, "4 days")],
 )
 def test_durations_in_words(seconds: float | None, words: str) -> None:
-    assert tables.duration(seconds) == words
+    assert duration(seconds) == words
 
 
 @pytest.mark.parametrize(("cost", "words"), [(None, "—"), (0.0, "$0.00"), (0.0123, "$0.0123"), (1234.5, "$1,234.50")])
 def test_money_in_words(cost: float | None, words: str) -> None:
-    assert tables.money(cost) == words
+    assert money(cost) == words
 
 
 def test_ago_counts_from_now() -> None:
