@@ -16,7 +16,6 @@ import pytest
 from core.data import build_golden, check_file, propose_mapping
 from core.data.golden import BuiltGolden, golden_table
 from core.data.guess import guess_mapping
-from core.data.raters import rater_columns
 from core.data.tables import Table, read_upload
 from core.data.values import Values
 
@@ -37,10 +36,6 @@ def sheet(**columns: Sequence[Any]) -> bytes:
     return out.getvalue().encode()
 
 
-def plain(data: bytes) -> Table:
-    return read_upload(data, "t.csv")
-
-
 def table_of(data: bytes, name: str = "t.csv") -> Table:
     return golden_table(read_upload(data, name))
 
@@ -53,18 +48,9 @@ def built(data: bytes, name: str = "t.csv", values: str | None = None) -> BuiltG
     return build_golden(table, mapping)
 
 
-def roles(data: bytes) -> dict[str, str]:
-    table = table_of(data)
-    return dict(propose_mapping(table.columns, table.rows).roles)
-
-
 def guessed(data: bytes) -> dict[str, str]:
     table = table_of(data)
     return dict(guess_mapping(propose_mapping(table.columns, table.rows), table.rows).roles)
-
-
-def errors(result: BuiltGolden) -> str:
-    return " ".join(finding.message for finding in result.findings if finding.severity == "error")
 
 
 def choices(cells: Sequence[Any], first: str, second: str, values: str | None = None) -> list[float | None] | None:
@@ -128,13 +114,6 @@ def test_raters_of_pairs_in_words() -> None:
     assert listed.golden is not None and listed.golden.aspects["style"].values == (2, 2, 3)
 
 
-def test_chosen_and_rejected_are_asked_about() -> None:
-    data = sheet(prompt=TEXTS, chosen=TEXTS, rejected=TEXTS[::-1], score_chosen=LABELS, score_rejected=LABELS)
-    assert "text_a and text_b in random order" in errors(built(data))
-    assert rater_columns(plain(data)) == {}
-    assert "target" not in roles(data)
-
-
 # ── the text column ──────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -144,13 +123,6 @@ def test_a_guess_reads_short_texts_of_scripts_without_spaces() -> None:
 
 
 # ── labels ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize("cell", ["N/A", "n/a", "NA", "NaN", "null", "None", "-", "—", "#N/A", "\u200b"])
-def test_words_for_no_label(cell: str) -> None:
-    result = built(sheet(target=TEXTS, human_q=[*LABELS[:5], cell]))
-    assert result.golden is not None
-    assert result.golden.aspects["q"].values == (5, 4, 3, 2, 1, None)
 
 
 # ── raters ───────────────────────────────────────────────────────────────────────────────────────────────────

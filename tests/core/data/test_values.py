@@ -15,9 +15,7 @@ from core.data import build_golden, check_file, load_golden, propose_mapping, re
 from core.data.verdict_files import ImportChoices, load_recording, match
 from core.errors import GoldenError
 from core.judging.parse import read_rating
-from core.records import GoldenSet, Interval, Scale
-from core.stats import Difference, gain_words
-from core.stats.claims import backwards_words
+from core.records import GoldenSet, Scale
 
 FILES = Path(__file__).parent / "values"
 
@@ -70,42 +68,6 @@ def pairs(place: Path, numbers: list[str], suffixes: str) -> Path:
     first, second = suffixes
     head = f"item_id,text_{first},text_{second},model_{first},model_{second},winner"
     return written(place, head, [f"{k},First {k},Second {k},m0,m1,{number}" for k, number in enumerate(numbers)])
-
-
-@pytest.mark.parametrize(
-    ("numbers", "suffixes", "wanted"),
-    [
-        ("1 2 2 1", "12", [1, 3, 3, 1]),
-        ("1 1 1 1", "12", [1, 1, 1, 1]),
-        ("1 2 0 1", "12", [1, 3, 2, 1]),
-        ("1 2 1.5 1", "12", [1, 3, 2, 1]),
-        ("1 2 1.5 1", "ab", [1, 3, 2, 1]),
-        ("1 2 tie 1", "ab", [1, 3, 2, 1]),
-        ("1 3 2 1", "ab", [1, 3, 2, 1]),
-        ("1 3 1 1", "ab", [1, 3, 1, 1]),
-        ("A B tie A", "12", [1, 3, 2, 1]),
-        ("A A A A", "ab", [1, 1, 1, 1]),
-        ("m0 m1 m0 tie", "12", [1, 3, 1, 2]),
-        ("1 2 2 1", "ab", None),
-        ("1 1 1 1", "ab", None),
-        ("0 1 1 0", "12", None),
-        ("0 1 1 0", "ab", None),
-        ("0 1 0.5 0", "ab", None),
-        ("0 1 tie 0", "ab", None),
-        ("-1 1 0 1", "ab", None),
-        ("1 2 3 1", "12", None),
-        ("1 2 3 6 8 4", "ab", None),
-    ],
-)
-def test_numbers_for_a_choice(numbers: str, suffixes: str, wanted: list[float] | None, tmp_path: Path) -> None:
-    path = pairs(tmp_path, numbers.split(), suffixes)
-    if wanted is None:
-        (message,) = errors(path)
-        assert "--values pairs=" in message
-    else:
-        golden = load_golden(path)
-        assert labels(golden, "preference") == wanted
-        assert golden.aspects["preference"].scale == Scale(1, 3, 1)
 
 
 @pytest.mark.parametrize(
@@ -194,16 +156,6 @@ def test_scores_of_pairs_in_all_their_forms(tmp_path: Path) -> None:
         json.dumps([row | {"item_id": f"{k}", "score": row["preference"]} for k, row in enumerate(rows)])
     )
     assert core.align(golden, columns, "preference").value == pytest.approx(1.0)
-
-
-def test_a_baseline_against_the_raters_is_asked_about_and_no_gain_is_claimed() -> None:
-    low = core.Alignment("spearman", "dataset", -0.6, 80, interval=Interval(-0.75, -0.4))
-    high = core.Alignment("spearman", "dataset", 0.1, 80, interval=Interval(-0.1, 0.3))
-    words = gain_words(Difference(0.7, Interval(0.5, 0.9), 0.0001, 80, high, low))
-    assert "Is the lowest label the best?" in words and "--values best=low" in words
-    assert "gain over" not in words
-    assert backwards_words(high, "The judge") == ""
-    assert "gain over no criteria" in gain_words(Difference(0.5, Interval(0.2, 0.7), 0.001, 80, high, high))
 
 
 def test_a_judge_against_the_raters_is_asked_about(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

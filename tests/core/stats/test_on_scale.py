@@ -131,17 +131,6 @@ def test_all_that_can_be_said_of_one_judge():
     assert flat.steps.quadratic_kappa == pytest.approx(0.0)  # it agrees as by chance: that is a value
 
 
-def test_what_has_a_meaning_follows_the_scale():
-    scores, labels = np.array([0.2, 0.5, 0.8, 0.4]), np.array([0.0, 1.0, 1.0, 1.0])
-    table = agreement_report(scores, items(labels), scale=BINARY, seed=0, resamples=0)
-    assert table.binary == binary_agreement(scores, labels, 0.5)
-    assert table.steps.quadratic_kappa is None
-    one_to_two = agreement_report(scores + 1, items(labels + 1), scale=Scale(1, 2, 1.0), seed=0, resamples=0)
-    assert one_to_two.binary == table.binary  # split in the middle
-    slider = agreement_report([10.0, 20.0], items([15.0, 20.0]), scale=SLIDER, seed=0, resamples=0)
-    assert (slider.errors.mae, slider.errors.bias, slider.steps.exact) == (2.5, -2.5, None)
-
-
 # ── the map ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -216,11 +205,3 @@ def test_no_map_and_why(scores, labels, reason):
     fit = fit_isotonic(scores, labels, SCALE)
     assert fit.map is None
     assert fit.reason.startswith(reason)
-
-
-def test_a_judge_that_runs_against_the_labels_is_not_turned_round():
-    scores = np.arange(20.0)
-    labels = np.where(scores == 19.0, 5.0, 4.0 - scores / 10)  # falling but for the last
-    fit = fit_isotonic(scores, labels, SCALE)
-    assert fit.reason == "scores run against the labels; the map still increases"
-    assert (np.diff(fit.map.apply(scores)) > 0).all()

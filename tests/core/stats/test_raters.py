@@ -17,7 +17,6 @@ from scipy.stats import spearmanr
 from core.data import load_golden
 from core.records import AspectLabels, GoldenSet, Item, Rating, Scale
 from core.stats import alpha_metric, alphas_of, krippendorff_alpha, pairwise_spearman, rater_table, raters
-from core.stats.claims import MOST_RATERS
 
 NAN = np.nan
 LIKERT, BINARY, SLIDER = Scale(1, 5, 1.0), Scale(0, 1, 1.0), Scale(0, 100, None)
@@ -193,19 +192,3 @@ def test_stated_agreement(shared_data, file, aspect, panel, alpha, rho):
         pairs = pairwise_spearman(table.values)
         assert pairs.value is not None
         assert stated(pairs.value) == rho
-
-
-def test_very_many_raters_share_rows_but_for_those_with_most_ratings():
-    n = MOST_RATERS + 300
-    rng = np.random.default_rng(1)
-    who_rated = [(f"w{k}", item) for k in range(n) for item in rng.choice(50, 12 if k < 20 else 4, replace=False)]
-    ratings = tuple(Rating(f"i{item}", who, "charm", float(1 + (item + len(who)) % 5)) for who, item in who_rated)
-    items = tuple(Item(f"i{k}", f"text {k}") for k in range(50))
-    labels = AspectLabels("charm", Scale(1, 5, 1.0), (3.0,) * 50)
-    table = rater_table(GoldenSet("g", "single", items, {"charm": labels}, ratings), "charm")
-    assert (table.n_raters, table.n_unnamed, len(table.busiest)) == (n, 300, MOST_RATERS)
-    assert {f"w{k}" for k in range(20)} <= set(table.raters)
-    assert len(table.raters) < n
-    for k in range(50):  # every rating is there once
-        column = table.values[:, k]
-        assert sorted(column[~np.isnan(column)]) == sorted(own.value for own in ratings if own.item_id == f"i{k}")

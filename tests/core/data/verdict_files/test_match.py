@@ -141,17 +141,6 @@ def test_choices_are_followed_and_stand_in_the_note() -> None:
     assert same_ends.as_judge("j")[0].higher_is_better is False
 
 
-def test_good_and_bad_are_the_ends_of_the_scale() -> None:
-    text = "item_id,input,output,rating,feedback\na,i,o,Good,Clear.\nb,i,o,bad,\nc,i,o,,\nd,i,o,Good,\n"
-    result = preview(text)
-    np.testing.assert_array_equal(result.values, [5, 1, NAN, 5])
-    assert "3 words of judgement were taken as numbers: Good and its like 5, Bad 1." in words(result, "note")
-    assert result.replies == {"a": ("Clear.",)}
-    own = preview(text, ImportChoices(take="own"))
-    np.testing.assert_array_equal(own.values, [1, 0, NAN, 1])
-    assert "Good and its like 1, Bad 0" in words(own, "note")
-
-
 def test_a_choice_between_two_texts_is_a_preference() -> None:
     """By hand: A is 1, a tie 2, B 3; "maybe" is none."""
     data = "item_id,score\na,A\nb,tie\nc,model_b\nd,maybe\n"
@@ -196,16 +185,6 @@ def test_several_aspects_in_columns() -> None:
     assert none.n_scored == 0
     chosen = preview([{"item_id": "a", "relevance": 4}], ImportChoices(columns={"score": "relevance"}))
     assert chosen.values[0] == 4
-
-
-def test_several_aspects_in_rows() -> None:
-    rows = [
-        {"item_id": "a", "dimension": "Coherence", "score": 4},
-        {"item_id": "a", "dimension": "fluency", "score": 2},
-    ]
-    result = preview(rows)
-    assert (result.values[0], result.n_rows) == (4, 1)
-    assert preview(rows, aspect="fluency").values[0] == 2
 
 
 @pytest.mark.parametrize(

@@ -77,14 +77,6 @@ def test_batch_output_of_the_responses_api() -> None:
     ]
 
 
-def test_nested_objects_become_dotted_columns() -> None:
-    row = {"item_id": "a", "scores": {"coherence": 4, "fluency": 2}, "responses": {"coherence": ["Score: 4"]}}
-    recording = load_recording(lines([row]), "f.jsonl")
-    assert recording.columns == ("item_id", "scores.coherence", "scores.fluency", "responses.coherence")
-    assert propose_columns(recording, "fluency").roles["score"] == "scores.fluency"
-    assert propose_columns(recording, "coherence").roles["replies"] == "responses.coherence"
-
-
 @pytest.mark.parametrize(
     ("name", "data"),
     [
