@@ -142,7 +142,7 @@ def test_what_needs_more_than_reading_needs_a_name_at_a_screen(store: Store, pro
         lambda: projects.save_triage(nobody, project, golden, **triage),
         lambda: projects.keep_draft(nobody, project, "criteria:c", "text"),
         lambda: projects.add_comment(nobody, project, "c", "text"),
-        lambda: projects.cast_vote(nobody, project, "m", 0, voter="Ann", choice="yes"),
+        lambda: projects.cast_vote(nobody, project, golden, "coherence", "edit:c", choice="for"),
         lambda: projects.save_edit(nobody, project, "c", "text", ""),
         lambda: projects.create_project(nobody, "mine"),
     ):
@@ -167,16 +167,6 @@ def test_a_picked_name_survives_other_screens_and_is_offered_again(store: Store,
     assert who(other) == "Ada"
     call_me(app, "Bo")  # somebody else sits down
     assert app.session_state[state.RATER] == "Bo"
-
-
-def test_two_sessions_write_under_two_names(store: Store, project: str) -> None:
-    for name in ("Ada", "Bo"):
-        screen = call_me(run(prepared("3_calibrate", project=project, section="new")), name)
-        press(screen, "Start the calibration")
-    logged = projects.list_events(store, project)
-    started = [event.actor for event in logged if event.sentence == "started a calibration (coherence)"]
-    assert started == ["Ada", "Bo"]
-    assert projects.list_people(store, project) == ["Ada", "Bo"]
 
 
 @pytest.mark.parametrize(

@@ -34,27 +34,6 @@ def sends(screen: AppTest, n: int, text: object) -> AppTest:
     return screen
 
 
-def test_an_unsaved_text_is_there_again_and_saving_takes_the_draft_away(
-    store: Store, reviewed: Any, subject: str, open_criteria: Open
-) -> None:
-    ann = store.acting(Actor("Ann"))
-    version = projects.get_criteria(store, reviewed.project_id, reviewed.best)
-    assert area(open_criteria("Ann", criteria=reviewed.best, edit="1")).value == version.text
-    projects.keep_draft(ann, reviewed.project_id, subject, f"{version.text}\n{HOSTILE}", base=version.head)
-    screen = open_criteria("Ann", criteria=reviewed.best, edit="1")
-    assert area(screen).value == f"{version.text}\n{HOSTILE}"
-    assert "Your unsaved text of " in texts(screen)
-    assert "Somebody has saved" not in texts(screen)
-    assert area(open_criteria("Bo", criteria=reviewed.best, edit="1")).value == version.text
-    press(screen, "Save and re-score")
-    assert projects.draft_of(ann, reviewed.project_id, subject) is None
-    edited = projects.get_criteria(store, reviewed.project_id, reviewed.best).edits
-    assert [projects.get_criteria(store, reviewed.project_id, version_id).text for version_id in edited] == [
-        f"{version.text}\n{HOSTILE}".strip()
-    ]
-    assert "Your unsaved text of " not in texts(screen)
-
-
 def test_each_pause_is_kept_once(store: Store, reviewed: Any, subject: str, open_criteria: Open) -> None:
     ann = store.acting(Actor("Ann"))
     screen = sends(open_criteria("Ann", criteria=reviewed.best, edit="1"), 7, "First burst.")
