@@ -6,12 +6,12 @@ The settings stand in the file, and what was answered is found in the reply cach
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from core.api.calibrated import CalibratedRun, ablate, calibrate
+from core.api.calibrated import CalibratedRun, calibrate
 from core.calibration.settings import CalibrationSettings
 from core.errors import UsageError
 from core.files import write_json, write_text
@@ -24,7 +24,6 @@ from core.settings import Settings
 
 if TYPE_CHECKING:
     from core.calibration.ablate import Ablation
-    from core.report.figures import Drawing
 
 OTHER_RESULT = (
     "The calibration was done again and chose other criteria than the file holds: replies were not kept, or people "
@@ -117,29 +116,14 @@ def save_ablation(result: Ablation, folder: Path) -> dict[str, Any]:
     lines = [result.opening, *(f"{row.key}: {row.what}" for row in result.rows)]
     lines += [f"left out: {name}: {reason}" for name, reason in result.left_out.items()]
     words = f"{held.n:,} held-out items; differences are paired over sources, 95 % intervals."
-    write_text(folder / "ablation.html", figure_page(f"Ablation: {result.task.aspect}", lines, {words: figure}))
+    style = "body{font-family:system-ui,sans-serif;max-width:1100px;margin:2rem auto;padding:0 1rem;color:#14202E}"
+    style += "p{white-space:pre-wrap;line-height:1.4}svg{max-width:100%;height:auto}"
+    title = html.escape(f"Ablation: {result.task.aspect}")
+    paragraphs = "".join(f"<p>{html.escape(text)}</p>" for text in (*lines, words))
+    page = (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
+        f"<style>{style}</style></head><body><h1>{title}</h1>{paragraphs}{figure.svg()}</body></html>\n"
+    )
+    write_text(folder / "ablation.html", page)
     write_json(folder / "summary.json", body)
     return body
-
-
-def figure_page(title: str, lines: Sequence[str], figures: Mapping[str, Drawing]) -> str:
-    """Write one HTML page that needs no network: `lines` as paragraphs, and each figure below its words."""
-    style = "body{font-family:system-ui,sans-serif;max-width:1100px;margin:2rem auto;padding:0 1rem;color:#14202E}"
-    style += "p{white-space:pre-wrap;line-height:1.4}svg{max-width:100%;height:auto}h2{font-size:1.2rem}"
-    paragraphs = "".join(f"<p>{html.escape(text)}</p>" for text in lines)
-    head = f'<meta charset="utf-8"><title>{html.escape(title)}</title><style>{style}</style>'
-    drawn = "".join(f"<p>{html.escape(words)}</p>{figure.svg()}" for words, figure in figures.items())
-    return (
-        f'<!doctype html>\n<html lang="en"><head>{head}</head><body><h1>{html.escape(title)}</h1>{paragraphs}{drawn}'
-        "</body></html>\n"
-    )
-
-
-__all__ = [
-    "ablate",
-    "ablation_json",
-    "figure_page",
-    "other_result",
-    "repeated",
-    "save_ablation",
-]

@@ -42,7 +42,7 @@ def ablate(
 
     The calibration is repeated from the settings in its file; replies that are kept are not paid for again.
     """
-    from core.api.repeated import ablate as take_away
+    from core.api.calibrated import ablate as take_away
     from core.api.repeated import ablation_json, other_result, repeated, save_ablation
     from core.judge_files.judge_reading import kind_of_file, open_file
 

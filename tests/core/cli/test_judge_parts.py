@@ -1,4 +1,4 @@
-"""`ablate` and `analyse`: the calibration of a judge file repeated, its parts taken away, its candidates compared."""
+"""`ablate`: the calibration of a judge file repeated, its parts taken away."""
 
 from __future__ import annotations
 
