@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from core.judging.styles import Asking, Style
     from core.records import Alignment, Criteria, GoldenSet, Interval, Item, Scored, ScoreMatrix, Unscored, Verdict
     from core.repeval import Extraction, ModelSpec, PairRule, RepEvalSettings
+    from core.stats import AnnotatorTestSettings, MeasureSettings
     from core.stats.labels_needed import LabelPlanning
     from core.verdicts import Verdicts
 
@@ -79,6 +80,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Ablation",
     "Alignment",
+    "AnnotatorTestSettings",
     "Asking",
     "AspectError",
     "AuthError",
@@ -102,6 +104,7 @@ __all__ = [
     "Item",
     "JudgeError",
     "LabelPlanning",
+    "MeasureSettings",
     "ModelNotFoundError",
     "ModelSpec",
     "MonitorSettings",
@@ -166,6 +169,7 @@ _NAMES = {
     "core.data": "load_golden load_items",
     "core.comparison.monitor": "Monitored MonitorSettings monitor",
     "core.comparison.recheck": "RecheckSettings recheck",
+    "core.stats": "AnnotatorTestSettings MeasureSettings",
     "core.stats.labels_needed": "LabelPlanning",
     "core.errors": (
         "AspectError AuthError BadReplyError ConcordError ConsentError CriteriaError EndpointDownError "

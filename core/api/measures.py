@@ -30,23 +30,22 @@ from core.records import (
     FloatArray,
     GoldenSet,
     IntArray,
-    Level,
     Measure,
     Scale,
     Scored,
-    Statistic,
     Task,
     Unscored,
     Verdict,
 )
 from core.stats import (
-    EPSILON,
     AgreementReport,
     AnnotatorTest,
+    AnnotatorTestSettings,
     BesidePeople,
     Ceiling,
     Comparison,
     LabelledItems,
+    MeasureSettings,
     agreement_report,
     alpha_metric,
     krippendorff_alpha,
@@ -86,7 +85,7 @@ def known_of(golden: GoldenSet, calibration: Calibration) -> Known:
     read = parts_read(state["spec"], references=references)
     known = Known(needs=needs_of(golden, read), warnings=label_warnings(golden, aspect))
     with suppress(AspectError):
-        people = ceiling(golden, aspect, statistic=held_out.statistic, level=held_out.level)
+        people = ceiling(golden, aspect, MeasureSettings(held_out.statistic, held_out.level))
         known["ceiling"] = people.leave_one_out.alignment
     return known
 
@@ -95,11 +94,8 @@ def align(
     golden: GoldenSet,
     verdicts: AnyVerdicts,
     aspect: str,
+    settings: MeasureSettings | None = None,
     *,
-    statistic: Statistic = "spearman",
-    level: Level | None = None,
-    bootstrap: int = 1000,
-    seed: int = 0,
     judge_file: JudgeFiles = None,
     all_items: bool = False,
 ) -> Alignment:
@@ -107,24 +103,24 @@ def align(
 
     `verdicts` is a file (verdicts or replies), Verdict records, or scores by item id.  Items that the
     verdicts do not name are no part of the comparison; named ones without a score count as `n_unscored`.
-    `level` None takes sample level where the groups allow it, else dataset.  The interval is over sources; `bootstrap`
-    counts resamples at system level (0: no interval), `seed` draws them.
+    The interval is over sources.
 
     Items that the judge was calibrated on are left out and counted (`n_calibration_left_out`).  The verdicts mark them,
     and `judge_file` names them.  `all_items` keeps them, which is optimistic (`n_calibration_kept`).
     """
     match = _match(golden, verdicts, aspect, judge_file, all_items=all_items)
-    measure = Measure(statistic, level or match.items.usual_level)
-    return match.counted(aligned(match.scores, match.items, measure, resamples=bootstrap, seed=seed))
+    how = settings or MeasureSettings()
+    return match.counted(
+        aligned(match.scores, match.items, how.on(match.items), resamples=how.bootstrap, seed=how.seed)
+    )
 
 
 def align_all(
     golden: GoldenSet,
     verdicts: AnyVerdicts,
     aspect: str,
+    settings: MeasureSettings | None = None,
     *,
-    bootstrap: int = 1000,
-    seed: int = 0,
     judge_file: JudgeFiles = None,
     all_items: bool = False,
 ) -> AgreementReport:
@@ -133,10 +129,10 @@ def align_all(
     Items and intervals as in `align`; each alignment equals the one that `align` gives with the same seed.  Errors,
     kappa and classes are those of the scores mapped to the raters' scale, where every score has one (`basis`).
     """
-    match = _match(golden, verdicts, aspect, judge_file, all_items=all_items)
+    match, how = _match(golden, verdicts, aspect, judge_file, all_items=all_items), settings or MeasureSettings()
     scale = golden.aspects[aspect].scale
     report = agreement_report(
-        match.scores, match.items, scale=scale, seed=seed, resamples=bootstrap, mapped=match.mapped
+        match.scores, match.items, scale=scale, seed=how.seed, resamples=how.bootstrap, mapped=match.mapped
     )
     return replace(report, alignments=tuple(map(match.counted, report.alignments)))
 
@@ -146,18 +142,15 @@ def compare(
     verdicts_a: AnyVerdicts,
     verdicts_b: AnyVerdicts,
     aspect: str,
+    settings: MeasureSettings | None = None,
     *,
-    statistic: Statistic = "spearman",
-    level: Level | None = None,
-    bootstrap: int = 1000,
-    seed: int = 0,
     judge_file: JudgeFiles = None,
     all_items: bool = False,
 ) -> Comparison:
     """Whether judge a aligns better than judge b: both on their common items, where people gave a label too.
 
-    The difference at `statistic` and `level` is paired over sources, with no p under 8 of them; Williams' test is about
-    Pearson at dataset level whatever they are, and takes items as independent.  `verdicts_*` and `level` as in
+    The difference is paired over sources, with no p under 8 of them; Williams' test is about
+    Pearson at dataset level whatever they are, and takes items as independent.  `verdicts_*` as in
     `align`.  The bar is a plain regression on the labels of other sources.  UsageError without a common item.
     Items that either judge was calibrated on are left out as in `align`; `judge_file` may name the files of both.
     """
@@ -175,15 +168,15 @@ def compare(
             f"items of {golden.name}, none of them the same. Score the same items with both."
         )
     items = LabelledItems.of(golden, aspect, positions)
-    measure = Measure(statistic, level or items.usual_level)
+    how = settings or MeasureSettings()
+    measure = how.on(items)
     of_a, of_b = (side.scores[np.searchsorted(side.items.positions, positions)] for side in (a, b))
-    difference = paired_difference(of_a, of_b, items, measure, resamples=bootstrap, seed=seed)
+    difference = paired_difference(of_a, of_b, items, measure, resamples=how.bootstrap, seed=how.seed)
     difference = replace(difference, a=a.counted(difference.a), b=b.counted(difference.b))
-    regression, bar = plain_regression(golden, aspect, seed=seed), None
+    regression, bar = plain_regression(golden, aspect, seed=how.seed), None
     if not regression.reason:
         predicted, both = regression.values[positions], np.stack([of_a, of_b])
-        drawn = {"resamples": bootstrap, "seed": seed}
-        bar = bar_beside(predicted, regression.n_labels, both, items, measure, **drawn)
+        bar = bar_beside(predicted, regression.n_labels, both, items, measure, resamples=how.bootstrap, seed=how.seed)
     return Comparison(difference, williams_test(of_a, of_b, items), bar)
 
 
@@ -224,16 +217,13 @@ def plan_labels(
 def ceiling(
     golden: GoldenSet,
     aspect: str,
+    settings: MeasureSettings | None = None,
     *,
-    statistic: Statistic = "spearman",
-    level: Level | None = None,
     panel: str | None = None,
-    bootstrap: int = 1000,
-    seed: int = 0,
 ) -> Ceiling:
-    """How well the people agree on `aspect`: leave one rater out at `statistic` and `level`, Krippendorff's alpha.
+    """How well the people agree on `aspect`: leave one rater out, Krippendorff's alpha.
 
-    `level` None chooses as `align` does, so that the ceiling stands on the judges' axis.  `panel` names the raters
+    `panel` names the raters
     where there are several panels (expert, turker); None takes the one whose means are the gold labels, else all.
     AspectError when the golden set holds no single ratings.
     """
@@ -241,11 +231,12 @@ def ceiling(
     table, labels = rater_table(golden, aspect, panel), golden.labels(aspect)
     labelled = np.flatnonzero(~np.isnan(labels))
     used = np.flatnonzero(~np.isnan(labels) | table.rated.all(axis=0))
-    measure = Measure(statistic, level or LabelledItems.of(golden, aspect, labelled).usual_level)
+    how = settings or MeasureSettings()
+    measure = how.on(LabelledItems.of(golden, aspect, labelled))
     items, table = LabelledItems.of(golden, aspect, used), table.at(used)
     return Ceiling(
         aspect,
-        leave_one_out(table, items, measure, resamples=bootstrap, seed=seed),
+        leave_one_out(table, items, measure, resamples=how.bootstrap, seed=how.seed),
         krippendorff_alpha(table.values, alpha_metric(task.scale)),
         pairwise_spearman(table.values[table.busiest]),
         table.panel,
@@ -256,9 +247,8 @@ def beside_people(
     golden: GoldenSet,
     verdicts: AnyVerdicts,
     aspect: str,
+    settings: MeasureSettings | None = None,
     *,
-    statistic: Statistic = "spearman",
-    level: Level | None = None,
     panel: str | None = None,
     judge_file: JudgeFiles = None,
     all_items: bool = False,
@@ -268,7 +258,7 @@ def beside_people(
     Items that the judge was calibrated on are left out as in `align`.  AspectError without single ratings.
     """
     match = _match(golden, verdicts, aspect, judge_file, all_items=all_items)
-    table, measure = rater_table(golden, aspect, panel), Measure(statistic, level or match.items.usual_level)
+    table, measure = rater_table(golden, aspect, panel), (settings or MeasureSettings()).on(match.items)
     found = paired_with_people(table.at(match.items.positions), match.scores, match.items, measure)
     return replace(found, judge=match.counted(found.judge))
 
@@ -277,18 +267,13 @@ def annotator_test(
     golden: GoldenSet,
     verdicts: AnyVerdicts,
     aspect: str,
+    settings: AnnotatorTestSettings | None = None,
     *,
-    epsilon: float = EPSILON,
-    nominal: bool = False,
-    clustered: bool | None = None,
-    standardise: bool = False,
     panel: str | None = None,
     judge_file: JudgeFiles = None,
     all_items: bool = False,
 ) -> AnnotatorTest:
-    """The Alternative Annotator Test, clustered by source where items share sources (`clustered` False: never).
-
-    Other options as in `core.stats.annotator_test`.
+    """The Alternative Annotator Test, clustered by source where items share sources.
 
     The judge's labels are its scores mapped to the raters' scale, where every score has one.  Items that the judge was
     calibrated on are left out as in `align`.  AspectError without single ratings.
@@ -298,10 +283,7 @@ def annotator_test(
         table.at(match.items.positions),
         match.scores if match.mapped is None else match.mapped,
         match.items,
-        epsilon=epsilon,
-        nominal=nominal,
-        clustered=clustered,
-        standardise=standardise,
+        settings,
     )
 
 

@@ -9,14 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from core.cli.options import (
-    Golden,
+    GoldenFile,
     JsonFlag,
-    MapOption,
-    RanksOption,
-    SheetOption,
-    ValuesOption,
     VerboseFlag,
     chosen_ranks,
+    with_options,
 )
 from core.cli.output import notes, place, tell
 from core.errors import UsageError
@@ -29,21 +26,24 @@ commands = typer.Typer(add_completion=False)
 
 
 @commands.command(rich_help_panel="Judge")
+@with_options
 def check(
-    golden: Golden,
+    golden: GoldenFile,
     *,
-    ranks: RanksOption = None,
-    values: ValuesOption = None,
-    mapped: MapOption = None,
-    sheet: SheetOption = None,
     verbose: VerboseFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Validate a golden set: columns, scales, groups, ids and labels."""
     from core.data import check_file
 
-    report = check_file(golden, ranks=chosen_ranks(ranks), values=values, mapping=mapped, sheet=sheet)
-    tell(report, _check_words(report, str(golden), verbose=verbose), as_json)
+    report = check_file(
+        golden.golden,
+        ranks=chosen_ranks(golden.ranks),
+        values=golden.values,
+        mapping=golden.mapped,
+        sheet=golden.sheet,
+    )
+    tell(report, _check_words(report, str(golden.golden), verbose=verbose), as_json)
     if any(finding["severity"] == "error" for finding in report["findings"]):
         raise typer.Exit(1)
 

@@ -9,15 +9,10 @@ import typer
 
 from core.cli.options import (
     VERDICTS,
-    AllItemsFlag,
     AspectOption,
-    Golden,
     GoldenFile,
     JsonFlag,
-    JudgeFilesOption,
-    MapOption,
-    SheetOption,
-    ValuesOption,
+    SeenOptions,
     read_table,
     with_options,
 )
@@ -36,8 +31,7 @@ def threshold(
     yes_from: Annotated[float | None, typer.Option(help="Lowest label that is a yes, on other scales.")] = None,
     miss_cost: Annotated[float, typer.Option(help="What it costs where people say yes and the judge no.")] = 1.0,
     alarm_cost: Annotated[float, typer.Option(help="What it costs where the judge says yes and people no.")] = 1.0,
-    judge_file: JudgeFilesOption = None,
-    all_items: AllItemsFlag = False,
+    seen: SeenOptions,
     as_json: JsonFlag = False,
 ) -> None:
     """Find the score from which on to say yes, and how often that is right."""
@@ -53,35 +47,31 @@ def threshold(
         yes_from=yes_from,
         miss_cost=miss_cost,
         alarm_cost=alarm_cost,
-        judge_file=judge_file,
-        all_items=all_items,
+        judge_file=seen.judge_file,
+        all_items=seen.all_items,
     )
     lines = [*yes_no_words(chosen), *off, *seen_words(chosen)]
     tell(chosen.as_json() | noted(off) | seen_counts(chosen), lines, as_json)
 
 
 @commands.command(rich_help_panel="Measure")
+@with_options
 def preferences(
-    golden: Golden,
+    golden: GoldenFile,
     verdicts: Annotated[Path | None, typer.Argument(help=f"A judge beside the people. {VERDICTS}")] = None,
     *,
     aspect: Annotated[str, typer.Option("--aspect", help="The human_<aspect> to use.")] = "preference",
-    judge_file: JudgeFilesOption = None,
-    all_items: AllItemsFlag = False,
-    values: ValuesOption = None,
-    mapped: MapOption = None,
-    sheet: SheetOption = None,
+    seen: SeenOptions,
     as_json: JsonFlag = False,
 ) -> None:
     """Rank systems from pairs of texts, by raters and by a judge."""
     from core.comparison.decisions import preferences as preferred
-    from core.data import load_golden
     from core.stats.preferences import agreement_words, strength_lines
 
-    loaded, table, off = load_golden(golden, values=values, mapping=mapped, sheet=sheet), None, list[str]()
+    loaded, table, off = golden.load(), None, list[str]()
     if verdicts is not None:
-        table, _, off = read_table(loaded, verdicts, aspect, values)
-    outcome = preferred(loaded, aspect, table, judge_file=judge_file, all_items=all_items)
+        table, _, off = read_table(loaded, verdicts, aspect, golden.values)
+    outcome = preferred(loaded, aspect, table, judge_file=seen.judge_file, all_items=seen.all_items)
     lines = strength_lines("people", outcome.by_people)
     if outcome.by_judge is not None and outcome.agreement is not None:
         lines = [*agreement_words(outcome.agreement), *lines, *strength_lines("the judge", outcome.by_judge)]

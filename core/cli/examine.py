@@ -10,11 +10,10 @@ import typer
 
 from core.cli.options import (
     VERDICTS,
-    AllItemsFlag,
     AspectOption,
     GoldenFile,
     JsonFlag,
-    JudgeFilesOption,
+    SeenOptions,
     StatisticOption,
     read_table,
     with_options,
@@ -36,8 +35,7 @@ def examine(
     *,
     aspect: AspectOption,
     statistic: StatisticOption = "spearman",
-    judge_file: JudgeFilesOption = None,
-    all_items: AllItemsFlag = False,
+    seen: SeenOptions,
     model: Annotated[
         str, typer.Option(help="The judge's model: does it favour systems of its family?  Else from the judge's file.")
     ] = "",
@@ -53,8 +51,8 @@ def examine(
         table,
         aspect,
         statistic=statistic,
-        judge_file=judge_file,
-        all_items=all_items,
+        judge_file=seen.judge_file,
+        all_items=seen.all_items,
         model=model,
     )
     lines = [*_words(examination), *off, *seen_words(examination.overall)]

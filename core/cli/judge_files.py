@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,16 +13,12 @@ from core.cli.options import (
     AcceptEdited,
     AspectOption,
     ForceFlag,
-    Golden,
+    GoldenFile,
     JsonFlag,
     JudgeSpec,
-    MapOption,
-    RanksOption,
-    SheetOption,
-    ValuesOption,
     VerboseFlag,
     cache_for,
-    chosen_ranks,
+    with_options,
 )
 from core.cli.output import (
     cautions,
@@ -41,9 +38,10 @@ commands = typer.Typer(add_completion=False)
 
 
 @commands.command(rich_help_panel="Judge")
+@with_options
 def recheck(
     judge_file: Annotated[Path, typer.Argument(metavar="JUDGE", help="A judge.yaml, fused.yaml or repeval.yaml.")],
-    golden: Golden,
+    golden: GoldenFile,
     *,
     aspect: AspectOption,
     verdicts: Annotated[
@@ -61,10 +59,6 @@ def recheck(
     judge: JudgeSpec = "",
     accept_edited: AcceptEdited = False,
     strict: Annotated[bool, typer.Option("--strict", help="Exit 1 if it is inconclusive, too.")] = False,
-    ranks: RanksOption = None,
-    values: ValuesOption = None,
-    mapped: MapOption = None,
-    sheet: SheetOption = None,
     verbose: VerboseFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -75,16 +69,10 @@ def recheck(
     from core.api.loading import load_judge
     from core.comparison.recheck import RecheckSettings
     from core.comparison.recheck import recheck as look_again
-    from core.data import load_golden
     from core.judge_files.judge_reading import columns_of_file
 
-    how: dict[str, Any] = {
-        "ranks": chosen_ranks(ranks),
-        "values": values,
-        "mapping": mapped,
-        "kept": columns_of_file(judge_file, accept_edited=accept_edited),
-    }
-    newer = load_golden(golden, sheet=sheet, **how)
+    kept = columns_of_file(judge_file, accept_edited=accept_edited)
+    newer = golden.load(kept=kept)
     replies = None if verdicts is not None else cache_for(judge_file, judge, accept_edited=accept_edited)
     with closing(load_judge(judge_file, judge=judge or None, replies=replies, accept_edited=accept_edited)) as loaded:
         outcome = look_again(
@@ -94,7 +82,7 @@ def recheck(
             settings=RecheckSettings(alpha, fall, no_criteria),
             verdicts=verdicts,
             before=before,
-            old=None if old is None else load_golden(old, **how),
+            old=None if old is None else replace(golden, golden=old, sheet=None).load(kept=kept),
         )
     tell(outcome.as_json(), _recheck_words(outcome, verbose=verbose), as_json)
     if outcome.decision == "fallen" or (strict and outcome.decision == "cannot be told"):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -12,22 +10,13 @@ import typer
 
 from core.cli.options import (
     VERDICTS,
-    AllItemsFlag,
     AspectOption,
-    BootstrapOption,
     ForceFlag,
     GoldenFile,
     JsonFlag,
-    JudgeFilesOption,
-    LevelOption,
-    MapOption,
-    RanksOption,
-    SeedOption,
-    SheetOption,
-    StatisticOption,
-    ValuesOption,
-    chosen_level,
-    chosen_ranks,
+    MeasureOptions,
+    ReadOptions,
+    SeenOptions,
     read_scale,
     read_table,
     with_options,
@@ -69,12 +58,8 @@ def align(
     everything: Annotated[
         bool, typer.Option("--all", help="Every statistic at every level, errors, kappa; one table.")
     ] = False,
-    statistic: StatisticOption = "spearman",
-    level: LevelOption = "auto",
-    judge_file: JudgeFilesOption = None,
-    all_items: AllItemsFlag = False,
-    bootstrap: BootstrapOption = 1000,
-    seed: SeedOption = 0,
+    measured: MeasureOptions,
+    seen: SeenOptions,
     as_json: JsonFlag = False,
 ) -> None:
     """Measure the agreement of verdicts with the raters."""
@@ -85,19 +70,13 @@ def align(
     loaded = golden.load()
     table, unknown, off = read_table(loaded, verdicts, aspect, golden.values)
     body, lines = {"n_unknown": unknown} | noted(off), [*_unknown_words(unknown, len(table)), *off]
-    common: Mapping[str, Any] = {
-        "bootstrap": bootstrap,
-        "seed": seed,
-        "judge_file": judge_file,
-        "all_items": all_items,
-    }
+    how, judge_file, all_items = measured.settings, seen.judge_file, seen.all_items
     if everything:
-        report = align_all(loaded, table, aspect, **common)
+        report = align_all(loaded, table, aspect, how, judge_file=judge_file, all_items=all_items)
         lines += seen_words(report.alignments[0])
         tell(report.as_json() | body | seen_counts(report.alignments[0]), [*_table_words(report), *lines], as_json)
         return
-    at = chosen_level(level)
-    alignment = measure(loaded, table, aspect, statistic=statistic, level=at, **common)
+    alignment = measure(loaded, table, aspect, how, judge_file=judge_file, all_items=all_items)
     asked = list(filter(None, [backwards_words(alignment, "The judge")]))
     lines += seen_words(alignment)
     tell(alignment.as_json() | body | seen_counts(alignment), [alignment_words(alignment), *asked, *lines], as_json)
@@ -136,12 +115,8 @@ def compare(
     verdicts_b: Annotated[Path, typer.Argument(help=VERDICTS)],
     *,
     aspect: AspectOption,
-    statistic: StatisticOption = "spearman",
-    level: LevelOption = "auto",
-    judge_file: JudgeFilesOption = None,
-    all_items: AllItemsFlag = False,
-    bootstrap: BootstrapOption = 1000,
-    seed: SeedOption = 0,
+    measured: MeasureOptions,
+    seen: SeenOptions,
     as_json: JsonFlag = False,
 ) -> None:
     """Test whether one judge agrees better with the raters than another."""
@@ -155,12 +130,9 @@ def compare(
         a,
         b,
         aspect,
-        statistic=statistic,
-        level=chosen_level(level),
-        bootstrap=bootstrap,
-        seed=seed,
-        judge_file=judge_file,
-        all_items=all_items,
+        measured.settings,
+        judge_file=seen.judge_file,
+        all_items=seen.all_items,
     )
     off = [f"{name}: {words}" for name, said in (("a", off_a), ("b", off_b)) for words in said]
     sides = comparison.difference.a, comparison.difference.b
@@ -174,8 +146,7 @@ def ceiling(
     golden: GoldenFile,
     *,
     aspect: AspectOption,
-    statistic: StatisticOption = "spearman",
-    level: LevelOption = "auto",
+    measured: MeasureOptions,
     panel: Annotated[
         str | None, typer.Option(help="Raters of one panel (expert: expert1, …); else those behind the labels.")
     ] = None,
@@ -189,32 +160,41 @@ def ceiling(
     standardise: Annotated[
         bool, typer.Option("--standardise", help="Annotator test: take mean and spread out of each rater first.")
     ] = False,
-    judge_file: JudgeFilesOption = None,
-    all_items: AllItemsFlag = False,
+    seen: SeenOptions,
     nominal: Annotated[bool, typer.Option("--nominal", help="Annotator test: labels are classes, no order.")] = False,
-    bootstrap: BootstrapOption = 1000,
-    seed: SeedOption = 0,
     as_json: JsonFlag = False,
 ) -> None:
     """Measure how well raters agree with each other, and compare a judge with them."""
     from core.api.measures import annotator_test, beside_people
     from core.api.measures import ceiling as measure
-    from core.stats import EPSILONS, annotator_test_words, beside_people_words
+    from core.stats import (
+        EPSILONS,
+        AnnotatorTestSettings,
+        MeasureSettings,
+        annotator_test_words,
+        beside_people_words,
+    )
 
     loaded = golden.load()
-    at = chosen_level(level)
-    people = measure(loaded, aspect, statistic=statistic, level=at, panel=panel, bootstrap=bootstrap, seed=seed)
+    people = measure(loaded, aspect, measured.settings, panel=panel)
     body, lines = people.as_json(), _ceiling_words(people)
     if verdicts is not None:
         table, unknown, off = read_table(loaded, verdicts, aspect, golden.values)
         axis, panel = people.leave_one_out.alignment, people.panel or None
-        seen: Mapping[str, Any] = {"judge_file": judge_file, "all_items": all_items}
-        paired = beside_people(loaded, table, aspect, statistic=axis.statistic, level=axis.level, panel=panel, **seen)
-        test: Any = partial(
-            annotator_test, epsilon=EPSILONS[raters_are], nominal=nominal, standardise=standardise, **seen
-        )
+        judge_file, all_items = seen.judge_file, seen.all_items
+        on_axis = MeasureSettings(axis.statistic, axis.level)
+        paired = beside_people(loaded, table, aspect, on_axis, panel=panel, judge_file=judge_file, all_items=all_items)
         usual, by_source, over_items = (
-            test(loaded, table, aspect, clustered=clustered, panel=panel) for clustered in (None, True, False)
+            annotator_test(
+                loaded,
+                table,
+                aspect,
+                AnnotatorTestSettings(EPSILONS[raters_are], nominal, clustered, standardise),
+                panel=panel,
+                judge_file=judge_file,
+                all_items=all_items,
+            )
+            for clustered in (None, True, False)
         )
         body["judge"] = {
             "beside_people": paired.as_json(),
@@ -246,8 +226,7 @@ def estimate_means(
     items: Annotated[
         Path | None, typer.Option(help="Items that the verdicts are about, with system_id, where they do not say it.")
     ] = None,
-    judge_file: JudgeFilesOption = None,
-    all_items: AllItemsFlag = False,
+    seen: SeenOptions,
     picked: Annotated[
         Path | None, typer.Option(help="Ids of items whose labels are no random draw (triage), one a line.")
     ] = None,
@@ -262,12 +241,12 @@ def estimate_means(
         verdicts,
         aspect,
         items=items,
-        judge_file=judge_file,
-        all_items=all_items,
+        judge_file=seen.judge_file,
+        all_items=seen.all_items,
         picked=() if picked is None else _ids_in(picked),
         planned=plan,
     )
-    optimistic = seen_words(estimated) if all_items else []  # what is left out stands in the finding
+    optimistic = seen_words(estimated) if seen.all_items else []  # what is left out stands in the finding
     tell(estimated.as_json() | seen_counts(estimated), [*_means_words(estimated), *optimistic], as_json)
 
 
@@ -280,6 +259,7 @@ def _ids_in(file: Path) -> list[str]:
 
 
 @commands.command("plan-labels", rich_help_panel="Measure")
+@with_options
 def plan_labels(
     items: Annotated[int, typer.Argument(min=1, help="Items to label.")],
     *,
@@ -288,15 +268,11 @@ def plan_labels(
     pilot: Annotated[Path | None, typer.Option(help="A golden set of a few labelled items.")] = None,
     verdicts: Annotated[Path | None, typer.Option(help="A judge's verdicts on the pilot.")] = None,
     aspect: Annotated[str, typer.Option("--aspect", help="The human_<aspect> of the pilot.")] = "",
-    ranks: RanksOption = None,
-    values: ValuesOption = None,
-    mapped: MapOption = None,
-    sheet: SheetOption = None,
+    read: ReadOptions,
     as_json: JsonFlag = False,
 ) -> None:
     """Plan how many labels to collect: what each number of them can show."""
     from core.api.measures import label_pilot
-    from core.data import load_golden
     from core.stats.labels_needed import interval_curve
     from core.stats.labels_needed import plan_labels as planned
 
@@ -304,8 +280,8 @@ def plan_labels(
         raise UsageError("A pilot takes --pilot GOLDEN, --verdicts FILE and --aspect NAME together.")
     known, off = None, list[str]()
     if pilot is not None and verdicts is not None:
-        loaded = load_golden(pilot, ranks=chosen_ranks(ranks), values=values, mapping=mapped, sheet=sheet)
-        table, _, off = read_table(loaded, verdicts, aspect, values)
+        loaded = read.load_file(pilot)
+        table, _, off = read_table(loaded, verdicts, aspect, read.values)
         known = label_pilot(loaded, table, aspect)
     plan = planned(items, sources or items, raters, pilot=known)
     curve = interval_curve(plan, pilot=known)

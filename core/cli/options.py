@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from core.providers.base import ReplyStore
     from core.records import GoldenSet, Level, Scale
     from core.settings import Settings
+    from core.stats import MeasureSettings
     from core.store.store import Store
     from core.verdicts import Verdicts
 
@@ -166,26 +167,59 @@ def _option(record: type[Any], each: Field[Any]) -> inspect.Parameter:
 
 
 @dataclass(frozen=True)
-class GoldenFile:
-    """A golden set's file and how to read it."""
+class ReadOptions:
+    """How the file of a golden set is read."""
 
-    golden: Golden
     ranks: RanksOption = None
     values: ValuesOption = None
     mapped: MapOption = None
     sheet: SheetOption = None
 
-    def load(self, scales: Mapping[str, Scale] | None = None) -> GoldenSet:
+    def load_file(
+        self, file: Path, *, scales: Mapping[str, Scale] | None = None, kept: Mapping[str, str] | None = None
+    ) -> GoldenSet:
+        """Read a golden set; `scales` are known, `kept` are the columns of an earlier file."""
         from core.data import load_golden
 
+        ranks = chosen_ranks(self.ranks)
         return load_golden(
-            self.golden,
-            scales=scales,
-            ranks=chosen_ranks(self.ranks),
-            values=self.values,
-            mapping=self.mapped,
-            sheet=self.sheet,
+            file, mapping=self.mapped, kept=kept, scales=scales, ranks=ranks, values=self.values, sheet=self.sheet
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class GoldenFile(ReadOptions):
+    """A golden set's file and how to read it."""
+
+    golden: Golden
+
+    def load(self, scales: Mapping[str, Scale] | None = None, kept: Mapping[str, str] | None = None) -> GoldenSet:
+        """As `load_file`."""
+        return self.load_file(self.golden, scales=scales, kept=kept)
+
+
+@dataclass(frozen=True)
+class MeasureOptions:
+    """How agreement is measured."""
+
+    statistic: StatisticOption = "spearman"
+    level: LevelOption = "auto"
+    bootstrap: BootstrapOption = 1000
+    seed: SeedOption = 0
+
+    @property
+    def settings(self) -> MeasureSettings:
+        from core.stats import MeasureSettings
+
+        return MeasureSettings(self.statistic, chosen_level(self.level), self.bootstrap, self.seed)
+
+
+@dataclass(frozen=True)
+class SeenOptions:
+    """Which items chose or fitted the judge, and whether they are measured on."""
+
+    judge_file: JudgeFilesOption = None
+    all_items: AllItemsFlag = False
 
 
 @dataclass(frozen=True)

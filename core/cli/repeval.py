@@ -9,18 +9,10 @@ import typer
 
 from core.cli.options import (
     AspectOption,
-    BootstrapOption,
-    Golden,
+    GoldenFile,
     JsonFlag,
-    LevelOption,
-    MapOption,
-    RanksOption,
-    SeedOption,
-    SheetOption,
-    StatisticOption,
-    ValuesOption,
-    chosen_level,
-    chosen_ranks,
+    MeasureOptions,
+    with_options,
 )
 from core.cli.output import (
     alignment_words,
@@ -52,8 +44,9 @@ TextsOption = Annotated[
 
 
 @commands.command(rich_help_panel="Methods")
+@with_options
 def repeval(
-    golden: Golden,
+    golden: GoldenFile,
     *,
     aspect: AspectOption,
     out: Annotated[Path, typer.Option(help="Folder for repeval.yaml, heatmap.html, scores.jsonl and summary.json.")],
@@ -72,41 +65,34 @@ def repeval(
     max_tokens: Annotated[int, typer.Option("--max-tokens", min=1, help="Longer texts are cut.")] = 2048,
     train_on: TrainOn = None,
     train_aspect: TrainAspect = "",
-    statistic: StatisticOption = "spearman",
-    level: LevelOption = "auto",
-    bootstrap: BootstrapOption = 1000,
-    seed: SeedOption = 0,
-    ranks: RanksOption = None,
-    values: ValuesOption = None,
-    mapped: MapOption = None,
-    sheet: SheetOption = None,
+    measured: MeasureOptions,
     as_json: JsonFlag = False,
 ) -> None:
     """Read text quality out of a model's hidden states, with a heat map."""
     from dataclasses import replace
 
     from core.api.fitted import fit_repeval
-    from core.data import load_golden
     from core.repeval import Extraction, ModelSpec, RepEvalSettings, usual_texts
 
-    read = texts or usual_texts(model, template)
     how = RepEvalSettings(
         method=method,
         model=ModelSpec(model, revision),
-        reading=Extraction(template, aspect, read, tuple(tokens or ()), max_tokens=max_tokens),
-        statistic=statistic,
-        level=chosen_level(level),
-        seed=seed,
-        resamples=bootstrap,
+        reading=Extraction(
+            template, aspect, texts or usual_texts(model, template), tuple(tokens or ()), max_tokens=max_tokens
+        ),
+        statistic=measured.statistic,
+        level=measured.settings.level,
+        seed=measured.seed,
+        resamples=measured.bootstrap,
     )
     rule = replace(how.pair_rule, within_source=within, good=good, bad=bad)
     how = replace(how, pairs=rule if pairs is None else replace(rule, n=pairs))
     with stages_shown("texts") as progress:
         fitted = fit_repeval(
-            load_golden(golden, ranks=chosen_ranks(ranks), values=values, mapping=mapped, sheet=sheet),
+            golden.load(),
             aspect,
             how,
-            train_on=None if train_on is None else load_golden(train_on, values=values, mapping=mapped),
+            train_on=None if train_on is None else replace(golden, golden=train_on, ranks=None, sheet=None).load(),
             train_aspect=train_aspect,
             progress=progress,
         )

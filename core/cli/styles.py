@@ -13,22 +13,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from core.cli.options import (
-    BootstrapOption,
-    Golden,
+    GoldenFile,
     JsonFlag,
-    LevelOption,
-    MapOption,
-    RanksOption,
+    MeasureOptions,
     ReferencesOption,
-    SeedOption,
-    SheetOption,
-    StatisticOption,
     StepsOption,
-    ValuesOption,
     WeightedOption,
-    chosen_level,
-    chosen_ranks,
     reply_cache,
+    with_options,
 )
 from core.cli.output import alignment_words, notes, spent, stages_shown, tell, written_to
 from core.errors import JudgeError, UsageError
@@ -46,8 +38,9 @@ FORMS = "score_only, free_text, stars, rate_explain, analyze_rate, mix, likeliho
 
 
 @commands.command(rich_help_panel="Methods")
+@with_options
 def styles(
-    golden: Golden,
+    golden: GoldenFile,
     *,
     aspects: Annotated[list[str], typer.Option("--aspect", help="A human_<aspect>; once for each.")],
     judge: Annotated[str, typer.Option(help="openai:MODEL, openai:MODEL@URL, hf:ID_OR_PATH, scripted[:SEED].")],
@@ -62,25 +55,17 @@ def styles(
     pilot: Annotated[int | None, typer.Option(help="About that many items, of whole sources; else all.")] = None,
     criteria: Annotated[Path | None, typer.Option(help="A judge.yaml, or a text file of criteria.")] = None,
     budget: Annotated[int | None, typer.Option(help="Most replies to ask for.")] = None,
-    statistic: StatisticOption = "spearman",
-    level: LevelOption = "auto",
-    bootstrap: BootstrapOption = 1000,
-    seed: SeedOption = 0,
+    measured: MeasureOptions,
     out: Annotated[Path | None, typer.Option(help="Folder for the verdicts, a file a style.")] = None,
-    ranks: RanksOption = None,
-    values: ValuesOption = None,
-    mapped: MapOption = None,
-    sheet: SheetOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Ask a language model in several styles and compare their agreement."""
     from core.comparison.styles import GivenCriteria, StylesSettings, estimate_of_styles
     from core.comparison.styles import styles as compared_styles
-    from core.data import load_golden
     from core.judging.registry import NAMED, language_model
     from core.settings import Settings
 
-    loaded = load_golden(golden, ranks=chosen_ranks(ranks), values=values, mapping=mapped, sheet=sheet)
+    loaded = golden.load()
     common: dict[str, Any] = {"top_p": top_p, "persona": persona, "references": with_references}
     settings = StylesSettings(
         tuple(aspects),
@@ -88,10 +73,10 @@ def styles(
         auto_steps=steps,
         n_items=pilot,
         budget=budget,
-        seed=seed,
-        statistic=statistic,
-        level=chosen_level(level),
-        resamples=bootstrap,
+        seed=measured.seed,
+        statistic=measured.statistic,
+        level=measured.settings.level,
+        resamples=measured.bootstrap,
     )
     given = GivenCriteria() if criteria is None else _criteria_from(criteria, loaded, aspects)
     with closing(language_model(judge, Settings.from_environment(), reply_cache(judge), gate=NAMED)) as model:

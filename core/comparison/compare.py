@@ -18,6 +18,7 @@ from core.errors import AspectError
 from core.records import Alignment, FloatArray, GoldenSet, IntArray, JudgeScores, Measure, Scale
 from core.stats import (
     AnnotatorTest,
+    AnnotatorTestSettings,
     LabelledItems,
     OnScale,
     RaterTable,
@@ -149,9 +150,9 @@ def annotator_tests(
         return ()
     at = board.pool.positions
     here, items = table.at(at), LabelledItems.of(golden, board.aspect, at)
-    how: dict[str, Any] = {"epsilon": epsilon, "clustered": clustered, "standardise": standardise}
+    how = AnnotatorTestSettings(epsilon, clustered=clustered, standardise=standardise)
     return tuple(
-        annotator_test(here, judges[row.place].on_raters_scale[at], items, **how)
+        annotator_test(here, judges[row.place].on_raters_scale[at], items, how)
         if standardise or judges[row.place].means_labels
         else None
         for row in board.rows

@@ -21,7 +21,7 @@ from core.errors import GoldenError, JudgeError, UsageError
 from core.json_form import json_fields
 from core.progress import SILENT, Progress, Stage
 from core.records import Alignment, Criteria, GoldenSet, IntArray, Interval, Item, Verdict
-from core.stats import Difference
+from core.stats import Difference, MeasureSettings
 from core.stats.change import Change, Shift, change_between, shift_between
 from core.stats.claims import change_figures
 from core.verdicts import Verdicts
@@ -152,10 +152,10 @@ def recheck(
         bare = _scored(judge, golden, newer.used, progress, stage, no_criteria=True)
     progress.publish(Stage("done", "done", stage.calls_expected, stage.calls_expected))
 
-    measure: dict[str, Any] = {"statistic": then.statistic, "level": then.level}
+    measure = MeasureSettings(then.statistic, then.level)
     scored = in_records(verdicts, task)
     newest = _of_items(scored, golden, newer.used)
-    now = align(golden, newest, aspect, all_items=True, **measure)  # `newer` has left out what the judge met
+    now = align(golden, newest, aspect, measure, all_items=True)  # `newer` has left out what the judge met
     change = change_between(now, then, alpha=how.alpha, fall=how.fall)
     decision = decided(change)
     paired, labels, scores = None, None, None
@@ -168,7 +168,7 @@ def recheck(
             both &= [texts.get(golden.item_ids[k]) == text_digest(golden.items[k]) for k in positions]
         if both.sum() >= 2:
             newly, formerly = (_of_items(side, golden, positions[both]) for side in (scored, earlier))
-            paired = compare(golden, newly, formerly, aspect, all_items=True, **measure).difference
+            paired = compare(golden, newly, formerly, aspect, measure, all_items=True).difference
         scores = shift_between("scores", earlier.values, newest.values)
     if old is not None and aspect in old.aspects:
         labels = shift_between("labels", old.labels(aspect), golden.labels(aspect)[newer.used])
@@ -186,7 +186,7 @@ def recheck(
         in_words(decision, change, now),
         newer.used.size,
         newer.left_out,
-        compare(golden, newest, bare, aspect, **measure).difference if bare else None,
+        compare(golden, newest, bare, aspect, measure).difference if bare else None,
         "the judge without criteria" if bare else "",
         paired,
         labels,

@@ -34,6 +34,7 @@ from core.report.figures.bars import LabelBar, label_bars
 from core.stats import (
     Alpha,
     AnnotatorTest,
+    AnnotatorTestSettings,
     BesidePeople,
     Difference,
     LabelledItems,
@@ -369,5 +370,8 @@ def raters_of(judged: Judged) -> Raters:
         alpha_interval=alpha_interval(table, scale, golden.source_codes),
         ceiling=ceiling,
         beside=beside_people(here, scores, items, measure),
-        tests=tuple(annotator_test(here, as_labels, items, clustered=by_source) for by_source in (None, False)),
+        tests=tuple(
+            annotator_test(here, as_labels, items, AnnotatorTestSettings(clustered=by_source))
+            for by_source in (None, False)
+        ),
     )

@@ -31,6 +31,7 @@ from core.stats.alignment import (
     WILLIAMS_SINGLE,
     Comparison,
     Difference,
+    MeasureSettings,
     PairwiseComparison,
     align,
     align_each,
@@ -39,7 +40,7 @@ from core.stats.alignment import (
     paired_difference,
     williams_test,
 )
-from core.stats.annotator_test import EPSILON, EPSILONS, AnnotatorTest, annotator_test
+from core.stats.annotator_test import EPSILON, EPSILONS, AnnotatorTest, AnnotatorTestSettings, annotator_test
 from core.stats.ceiling import BesidePeople, BesideRater, Ceiling, among_judges, beside_people, leave_one_out
 from core.stats.claims import (
     ALPHA,

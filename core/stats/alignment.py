@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 
 from core.errors import UsageError
 from core.json_form import json_fields
-from core.records import Alignment, FloatArray, Interval, Measure
+from core.records import Alignment, FloatArray, Interval, Level, Measure, Statistic
 from core.stats.claims import COLLINEAR, LEAST_SOURCES, NOT_ASKED_FOR, ONLY_SOURCE, TOO_FEW, undefined_sides
 from core.stats.correlation import pearson
 from core.stats.intervals import Spread, spread_of
@@ -34,6 +34,25 @@ if TYPE_CHECKING:
 
 RESAMPLES = 1_000
 """Resamples of sources behind an interval at system level; the other levels draw none."""
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureSettings:
+    """How agreement with raters is measured.
+
+    `level` None is sample level where the groups allow it, else dataset.  `bootstrap` counts resamples of sources
+    behind intervals at system level (0: no interval); `seed` draws them.
+    """
+
+    statistic: Statistic = "spearman"
+    level: Level | None = None
+    bootstrap: int = RESAMPLES
+    seed: int = 0
+
+    def on(self, items: LabelledItems) -> Measure:
+        """Return the statistic, and the level at which `items` are measured."""
+        return Measure(self.statistic, self.level or items.usual_level)
+
 
 Seed = int | Sequence[int] | np.random.Generator
 """What `numpy.random.default_rng` takes: the same seed draws the same resamples."""

@@ -50,6 +50,28 @@ FEW = 13
 TIE = 1e-9
 """Mean square differences nearer than this are equal: standardised labels differ in their last bits."""
 
+
+@dataclass(frozen=True, slots=True)
+class AnnotatorTestSettings:
+    """How a judge is tested against raters.
+
+    It may be worse than a rater by `epsilon`, from 0 to under 1.  `nominal` labels are classes.  `clustered` tests over
+    sources instead of items; None: where items share sources.  `standardise` takes mean and spread out of each rater
+    and the judge.  UsageError for another epsilon, and for `nominal` with `standardise`.
+    """
+
+    epsilon: float = EPSILON
+    nominal: bool = False
+    clustered: bool | None = None
+    standardise: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.epsilon < 1:
+            raise UsageError(f"Epsilon, what the judge may be worse by, lies from 0 to under 1; {self.epsilon:g} came.")
+        if self.nominal and self.standardise:
+            raise UsageError("Nominal labels are equal or not: there is nothing to standardise.")
+
+
 TestName = Literal["t over items", "Wilcoxon over items", "t over sources"]
 
 
@@ -144,29 +166,21 @@ def annotator_test(
     table: RaterTable,
     scores: ArrayLike,
     items: LabelledItems,
-    *,
-    epsilon: float = EPSILON,
-    nominal: bool = False,
-    clustered: bool | None = None,
-    standardise: bool = False,
+    settings: AnnotatorTestSettings | None = None,
 ) -> AnnotatorTest:
     """Test `scores` (n_items,), NaN = missing, against the people of `table` on the same `items`.
 
-    `scores` must mean what ratings mean, unless `standardise` takes mean and spread out of each rater and the judge.
-    `clustered` tests over the sources instead of the items: ours, and the default (None) where items share sources.
-    ValueError when lengths differ, UsageError for
-    ±inf, for an epsilon outside 0 to 1, and for `nominal` together with `standardise`.
+    `scores` must mean what ratings mean, unless the settings standardise.  ValueError when lengths differ, UsageError
+    for ±inf.
     """
+    how = settings or AnnotatorTestSettings()
+    epsilon, nominal, clustered = how.epsilon, how.nominal, how.clustered
     judge = np.asarray(scores, dtype=np.float64)
     if not table.values.shape[1:] == judge.shape == (items.n,):
         raise ValueError(f"one entry per item is needed: {table.values.shape}, {judge.shape}, {items.n} items")
     require_finite(judge)
-    if not 0 <= epsilon < 1:
-        raise UsageError(f"Epsilon, what the judge may be worse by, lies from 0 to under 1; {epsilon:g} came.")
-    if nominal and standardise:
-        raise UsageError("Nominal labels are equal or not: there is nothing to standardise.")
     rows = np.vstack([table.values, judge])
-    if standardise:
+    if how.standardise:
         rows = _standardised(rows)
     usable = (table.n_ratings >= 2) & ~np.isnan(judge)
     if clustered is None:
@@ -187,7 +201,7 @@ def annotator_test(
         epsilon=epsilon,
         nominal=nominal,
         clustered=clustered,
-        standardised=standardise,
+        standardised=how.standardise,
         panel=table.panel,
         n_in_all=table.n_raters,
     )

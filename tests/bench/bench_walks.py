@@ -136,7 +136,7 @@ def to_alignment(settings: Settings) -> Walk:
         criteria = Criteria("Reward texts in which one sentence leads to the next.", aspect)
         scores = make_judge("scripted", settings).score(task_of(golden, aspect), items, [criteria])
         by_item = dict(zip(scores.item_ids, map(float, scores.values[0]), strict=True))
-        return core.align(golden, by_item, aspect, level="dataset")
+        return core.align(golden, by_item, aspect, core.MeasureSettings(level="dataset"))
 
     return walk
 

@@ -18,7 +18,7 @@ from core.comparison.biases import Bias
 from core.comparison.examination import Examination, examine_judge
 from core.data.pairs import PREFERENCES
 from core.records import AspectLabels, FloatArray, GoldenSet, Item, JudgeScores, Measure, Rating, Scale
-from core.stats import LabelledItems, RaterTable, annotator_test
+from core.stats import AnnotatorTestSettings, LabelledItems, RaterTable, annotator_test
 
 ASPECT = "quality"
 FAMILY = ("gpt-4o", "claude-3", "llama-2", "t5", "human", "mistral", "gemini", "qwen")
@@ -187,7 +187,9 @@ def _at_the_margin() -> float:
     low, high = 0.6, 2.0
     for _ in range(12):
         middle = (low + high) / 2.0
-        rater = annotator_test(*_duel(np.random.default_rng(0), 20_000, 4, middle), clustered=False).by_rater[0]
+        rater = annotator_test(
+            *_duel(np.random.default_rng(0), 20_000, 4, middle), AnnotatorTestSettings(clustered=False)
+        ).by_rater[0]
         low, high = (middle, high) if (rater.difference or 0.0) < 0.15 else (low, middle)
     return (low + high) / 2.0
 
@@ -195,5 +197,5 @@ def _at_the_margin() -> float:
 def may_replace_a_rater(rng: Generator, *, clustered: bool | None = None, planted: float | None = None) -> bool:
     """Is a judge that is worse than a rater by just the margin said to be within it, at 5 %?  On 40 sources of 6."""
     shift = _at_the_margin() if planted is None else planted
-    p = annotator_test(*_duel(rng, 40, 6, shift), clustered=clustered).by_rater[0].p
+    p = annotator_test(*_duel(rng, 40, 6, shift), AnnotatorTestSettings(clustered=clustered)).by_rater[0].p
     return p is not None and p <= 0.05

@@ -74,7 +74,7 @@ def test_intervals_hold_the_truth_and_equal_judges_are_seldom_told_apart(
     held = called = 0
     drawn = DRAWS
     for a, b in zip(first, second, strict=True):
-        found = core.compare(golden, a, b, "q", statistic="pearson", level="dataset").difference
+        found = core.compare(golden, a, b, "q", core.MeasureSettings("pearson", "dataset")).difference
         if found.a.interval is None:  # all labels of one item a source can be equal
             drawn -= 1
             continue

@@ -162,7 +162,7 @@ def test_judges_stand_beside_a_person_against_the_same_targets(shelf: Place) -> 
     golden = projects.load_golden_set(shelf.store, shelf.golden_id)
     listed = {judge.name: judge.judge.values for judge in projects.list_judges(shelf.store, shelf.project_id)}
     scores = dict(zip(golden.item_ids, listed["good"].tolist(), strict=True))
-    own = core.beside_people(golden, scores, "coherence", level="sample")
+    own = core.beside_people(golden, scores, "coherence", core.MeasureSettings(level="sample"))
     assert people.loc["good", "the judge"] == pytest.approx(own.judge.value)
     assert people.loc["good", "judge minus person"].startswith(f"{own.difference:+.2f} [")
     assert (people.loc["good", "ω"], people.loc["good", "annotator test"]) == (1.0, "passed")

@@ -28,7 +28,7 @@ def stored_metric(golden: GoldenSet, metric: str, column: Column) -> float | Non
         return None
     statistic, level = column.measure.split()
     by_item = dict(zip(golden.item_ids, scores, strict=True))
-    return core.align(golden, by_item, column.aspect, statistic=statistic, level=level, bootstrap=0).value
+    return core.align(golden, by_item, column.aspect, core.MeasureSettings(statistic, level, bootstrap=0)).value
 
 
 def ours(data: Path, dataset: str, columns: list[Column], options: argparse.Namespace) -> Ours:

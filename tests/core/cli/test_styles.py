@@ -24,7 +24,7 @@ def test_each_style_is_told_and_its_file_aligns_again(run: Run) -> None:
     golden = core.load_golden(SUMMARIES)
     for style in body["styles"]:
         assert (style["n_items"], style["n_unread"], style["n_seen"]) == (144, 0, 0)
-        again = core.align(golden, style["out"], "coherence", bootstrap=50)
+        again = core.align(golden, style["out"], "coherence", core.MeasureSettings(bootstrap=50))
         assert again.as_json() == style["alignment"]
     assert json.loads(Path("out/styles.json").read_text()) == body
 
@@ -53,7 +53,7 @@ def test_what_calibrated_criteria_saw_is_not_reported(run: Run) -> None:
     assert told["n_seen"] == 144 - len(held_out)
     assert told["alignment"]["n"] == len(held_out)
     scores = {row["item_id"]: row["score"] for row in read_rows(told["out"]) if row["item_id"] in held_out}
-    again = core.align(core.load_golden(SUMMARIES), scores, "coherence", bootstrap=50)
+    again = core.align(core.load_golden(SUMMARIES), scores, "coherence", core.MeasureSettings(bootstrap=50))
     assert again.value == told["alignment"]["value"]
     assert any("calibrated on" in note for note in body["notes"])
 

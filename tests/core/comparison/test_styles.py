@@ -148,7 +148,7 @@ def test_what_criteria_saw_is_not_reported(golden):
     assert (cell.n_asked, cell.n_seen, cell.alignment.n) == (144, 72, 72)
     assert (judge.seen, judge.n_scored) == (tuple(range(72)), 144)
     rest = {golden.item_ids[k]: float(judge.values[k]) for k in range(72, 144)}
-    assert cell.alignment == core.align(golden, rest, "coherence", bootstrap=20)
+    assert cell.alignment == core.align(golden, rest, "coherence", core.MeasureSettings(bootstrap=20))
     (pilot,) = aspects_of(golden, chosen(BARE, n_items=20), given)
     assert min(pilot.positions) >= 72  # a pilot pays for nothing that cannot be reported
     with pytest.raises(AspectError, match="the criteria saw 143"):

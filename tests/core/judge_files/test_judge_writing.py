@@ -24,6 +24,7 @@ from core.judge_files.judge_writing import label_warnings, parser_of, prompts_of
 from core.judging.parse import PARSER
 from core.projects.judge_line import Evidence, JudgeVersion, VersionDecided, VersionMade, VersionState
 from core.records import AspectLabels, GoldenSet, Rating, Scale, Scored
+from core.stats import MeasureSettings
 from core.version import VERSION
 
 ROOT = Path(__file__).parents[3]
@@ -67,7 +68,7 @@ def test_it_says_what_wrote_it_and_how_it_is_asked(calibrated: Calibration) -> N
 def test_what_is_known_beside_the_calibration_stands_in_it(calibrated: Calibration, golden: GoldenSet) -> None:
     known = known_of(golden, calibrated)
     card = judge_card(calibrated, **known, held_out_opened=4, people={"edits": 2})
-    told = ceiling(golden, "relevance", statistic="spearman", level="sample").leave_one_out.alignment
+    told = ceiling(golden, "relevance", MeasureSettings("spearman", "sample")).leave_one_out.alignment
     assert card["ceiling"] == told.as_json()
     assert card["task"]["needs"] == ["target", "source"]
     with_references = replace(golden, items=tuple(replace(item, references=("One.",)) for item in golden.items))

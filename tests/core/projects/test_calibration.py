@@ -141,7 +141,7 @@ def _leaves_two_judges(store: Store, request_: CalibrationRequest, inline: Calib
     for judge, reported in ((final, inline.held_out), (bare, inline.no_criteria.held_out)):
         scores = {item.item_id: judge.values[k] for k, item in zip(inline.split.held_out, held_out, strict=True)}
         known = {item_id: float(value) for item_id, value in scores.items() if not np.isnan(value)}
-        again = core.align(golden, known, request_.aspect, statistic=reported.statistic, level=reported.level)
+        again = core.align(golden, known, request_.aspect, core.MeasureSettings(reported.statistic, reported.level))
         assert again.value == pytest.approx(reported.value, abs=1e-12)
 
 

@@ -121,9 +121,9 @@ def test_real_gpt4_replies_on_summeval(
     judge = projects.get_judge(store, project.project_id, judge_id).judge
     assert {summeval.items[k].system_id for k in np.flatnonzero(np.isnan(judge.values))} == extractive
     known = {i: float(v) for i, v in zip(summeval.item_ids, judge.values, strict=True) if not np.isnan(v)}
-    choice = {"statistic": "spearman", "level": "sample", "bootstrap": 100, "seed": 1}
-    of_file = core.align(summeval, path, "coherence", **choice)
-    assert core.align(summeval, known, "coherence", **choice) == of_file
+    choice = core.MeasureSettings("spearman", "sample", bootstrap=100, seed=1)
+    of_file = core.align(summeval, path, "coherence", choice)
+    assert core.align(summeval, known, "coherence", choice) == of_file
     labels, has = summeval.labels("coherence"), ~np.isnan(judge.values)
     of_each = [
         spearmanr(judge.values[rows], labels[rows]).statistic

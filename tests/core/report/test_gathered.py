@@ -31,7 +31,7 @@ from core.report.findings import brings, sign_off
 from core.report.page import appendix_page, html_page
 from core.report.rows import figures_csv
 from core.report.words import estimate
-from core.stats import LabelledItems, leave_one_out, rater_table
+from core.stats import LabelledItems, MeasureSettings, leave_one_out, rater_table
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def test_alignments_and_labels_are_those_of_the_run(report, run, sample):
 
 def test_people_agree_as_the_ceiling_command_says(report, run, sample, held_out):
     """Alpha on all items; the ceiling on the held-out ones, at the measure of the run."""
-    own, people = ceiling(sample, "coherence", bootstrap=0), report.raters
+    own, people = ceiling(sample, "coherence", MeasureSettings(bootstrap=0)), report.raters
     assert people.alpha == own.alpha
     assert people.n_rated == dict.fromkeys(("r1", "r2", "r3"), len(sample.items))
     assert people.alpha_interval is not None

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from scipy import stats as scipy_stats
 
-from core.stats import AnnotatorTest, annotator_test, annotator_test_words
+from core.stats import AnnotatorTest, AnnotatorTestSettings, annotator_test, annotator_test_words
 from core.stats.annotator_test import benjamini_yekutieli, mean_below
 from core.stats.claims import LEAST_DUELS
 from tests.core.stats.arrays import rated, raters
 
 
 def outcome_of(ratings: Any, judge: Any, *, sources: Any = None, **how: Any) -> AnnotatorTest:
-    return annotator_test(raters(ratings), judge, rated(ratings, sources), **how)
+    return annotator_test(raters(ratings), judge, rated(ratings, sources), AnnotatorTestSettings(**how))
 
 
 def test_by_hand():
