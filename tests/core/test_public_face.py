@@ -110,9 +110,7 @@ def test_the_verdicts_of_a_run_are_those_that_it_was_measured_by(
         golden,
         calibrated.judge.score(held_out),
         "relevance",
-        statistic=calibrated.held_out.statistic,
-        level=calibrated.held_out.level,
-        bootstrap=0,
+        core.MeasureSettings(calibrated.held_out.statistic, calibrated.held_out.level, bootstrap=0),
     )
     assert (again.value, again.n) == (pytest.approx(calibrated.held_out.value), calibrated.held_out.n)
 

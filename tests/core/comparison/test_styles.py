@@ -58,7 +58,10 @@ def test_a_cell_is_what_the_judge_gives_by_itself(golden):
     direct = model.with_sampling(REASONED).score(task, golden.items, bare)
     np.testing.assert_array_equal(given, direct.values[0])
     aligned = core.align(
-        golden, dict(zip(golden.item_ids, direct.values[0].tolist(), strict=True)), "coherence", bootstrap=200
+        golden,
+        dict(zip(golden.item_ids, direct.values[0].tolist(), strict=True)),
+        "coherence",
+        core.MeasureSettings(bootstrap=200),
     )
     assert cell.alignment == aligned
     assert (cell.n_asked, cell.n_seen, cell.n_replies, cell.n_unread, cell.calls) == (144, 0, 144, 0, 144)
