@@ -40,7 +40,6 @@ from core.providers.base import ReplyStore
 from core.records import FloatArray, GoldenSet, Item, Scale, Scored, content_digest
 from core.stats.mean_records import MeanEstimate
 from core.texts import is_blank
-from core.wording import counted
 
 if TYPE_CHECKING:
     from core.judge_files.loaded import LoadedJudge
@@ -52,6 +51,9 @@ ALPHA = 0.05
 
 TIMES = ("timestamp", "time", "start_time", "created_at", "request_time", "timestamp_ms", "date", "day", "at")
 """Columns that say when a text was written, the likeliest first."""
+
+MOST_NAMED = 3
+"""Changes named in the finding: of all later texts, then of the newest periods."""
 
 _MILLISECONDS_FROM = 1e11
 _HEAD = 500
@@ -114,46 +116,36 @@ class Monitored:
 
     @property
     def finding(self) -> str:
-        """The result in a sentence or two."""
-        watched, what = self.watched, f"Judged {self.aspect} by {self.by}"
+        """The result in a sentence, then what it rests on."""
+        watched, who = self.watched, self.who
         baseline = [period for period in watched.periods if period.in_baseline]
-        ends = f"{baseline[0].name}{f' to {baseline[-1].name}' if len(baseline) > 1 else ''}"
-        since = f"since the baseline ({ends})"
-        if self.who == "too few texts":
-            why = f"After the baseline: {watched.since.reason or 'no period has enough texts'}."
-            if watched.since.reason == "no verdicts":
-                why = "All texts lie in the baseline: what comes later is held against it."
-            return f"{what}: whether anything has moved cannot be told yet. {why}"
-        if self.who == "nobody":
-            changes = [("all that came after it", watched.since)]
-            changes += [(period.name, period.change) for period in reversed(watched.periods) if period.change]
-            seen = (
-                f" A change of {change.detectable:.2f} in {name} would have been seen in 8 of 10 cases."
-                for name, change in changes
-                if change.detectable is not None
-            )
-            return f"{what}: nothing has moved beyond chance {since}.{next(seen, '')}"
-        moved = watched.moved
-        if self.who == "judge":
-            assert self.look is not None
-            after = " What has moved on the traffic cannot be put down to the systems."
-            return f"The judge itself has moved: {self.look.words}{after if moved or watched.since.moved else ''}"
-        moves, people = f"all that came after it is {movement_words(watched.since)}", ""
-        if moved:
-            others = f" ({counted(len(moved) - 1, 'other period')} too)" if len(moved) > 1 else ""
-            moves = f"{moved[-1].name} is {movement_words(moved[-1].change)}{others}"
-            corrected = moved[-1].corrected
+        ends = baseline[0].name + (f" to {baseline[-1].name}" if len(baseline) > 1 else "")
+        headline = {
+            "too few texts": f"Too few texts to tell whether {self.aspect} moved since the baseline ({ends}).",
+            "nobody": f"No significant change in {self.aspect} since the baseline ({ends}).",
+            "judge": f"The judge itself moved: {'' if self.look is None else self.look.words}",
+            "systems": f"{self.aspect.capitalize()} moved since the baseline ({ends}), and the judge did not.",
+            "cannot be told apart": f"{self.aspect.capitalize()} moved since the baseline ({ends}).",
+        }[who]
+        changes = [("all later texts", watched.since)]
+        changes += [(period.name, period.change) for period in reversed(watched.periods) if period.change]
+        details = []
+        if who == "too few texts":
+            details.append(f"All later texts: {watched.since.reason or 'no period has enough texts'}.")
+        elif who == "nobody":
+            seen = (f"{change.detectable:.2f} in {name}" for name, change in changes if change.detectable is not None)
+            details += [f"A change of {least} would show in 8 of 10 cases." for least in islice(seen, 1)]
+        elif who != "judge":
+            moved = (f"{name[0].upper()}{name[1:]}: {movement_words(each)}." for name, each in changes if each.moved)
+            details += islice(moved, MOST_NAMED)
+            corrected = watched.moved[-1].corrected if watched.moved else None
             if corrected is not None and corrected.interval is not None:
-                then = baseline[0].corrected if len(baseline) == 1 else None
-                beside = f", the baseline {mean_words(then)}" if then and then.interval else ""
-                people = f" Corrected by people's labels it stands at {mean_words(corrected)}{beside}."
-        if self.who == "systems":
-            still = "has not" if self.look is not None and self.look.most == 0.0 else "has not moved as much"
-            return f"What is judged has moved, and by its anchors the judge {still}: {moves} {since}.{people}"
-        apart = "Whether the systems or the judge moved cannot be told without anchors that were scored before and now."
-        if self.look is not None and self.look.n > 1:
-            apart = "Whether the systems or the judge moved cannot be told: the anchors do not rule the judge out."
-        return f"{what}: {moves} {since}.{people} {apart}"
+                details.append(f"Corrected by raters' labels, {watched.moved[-1].name} is at {mean_words(corrected)}.")
+        if who == "judge" and (watched.moved or watched.since.moved):
+            details.append("Changes of the texts may come from the judge.")
+        if who == "cannot be told apart":
+            details.append("The systems or the judge may have moved: only anchors scored before and now can tell.")
+        return " ".join([headline, *details])
 
     def as_json(self) -> dict[str, Any]:
         """The JSON answer of `monitor`."""

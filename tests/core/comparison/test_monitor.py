@@ -12,7 +12,7 @@ import pytest
 
 import core
 from core.cli.main import main
-from core.comparison.monitor import ANCHORS, VERDICTS, Monitored, MonitorSettings, mean_words, read_traffic
+from core.comparison.monitor import ANCHORS, VERDICTS, Monitored, MonitorSettings, read_traffic
 from core.data import load_golden
 from core.errors import GoldenError, JobError, UsageError
 from core.records import Interval
@@ -88,23 +88,24 @@ def test_systems_that_fell_are_told_from_a_judge_that_did(
     look(traffic[:7], judge_file, tmp_path / "anchored", anchors=anchors, by="version")
     fell = look(traffic, judge_file, tmp_path / "anchored", anchors=anchors, by="version")
     assert fell.who == "systems"
-    assert "by its anchors the judge has not: " in fell.finding
+    assert fell.finding.startswith(
+        "Relevance moved since the baseline (old), and the judge did not. All later texts: down"
+    )
     kept = tmp_path / "anchored" / ANCHORS
     first = json.loads(kept.read_text().splitlines()[0])
     moved = {key: max(1.0, score - 0.3 - 0.01 * (k % 5)) for k, (key, score) in enumerate(first["scores"].items())}
     kept.write_text(json.dumps(first | {"scores": moved}) + "\n")
     judged = look(traffic, judge_file, tmp_path / "anchored", anchors=anchors, by="version")
     assert judged.who == "judge"
-    assert "cannot be put down to the systems" in judged.finding
+    assert judged.finding.startswith("The judge itself moved: on 144 anchors")
     old, new = judged.watched.periods
     assert old.corrected is not None and old.corrected.value is not None
     assert new.corrected is None or new.corrected.value is None  # nobody labelled the new ones
-    assert "people's labels" not in alone.finding
+    assert "raters' labels" not in alone.finding
     old, new = alone.watched.periods
     labelled = replace(new, corrected=MeanEstimate(3.0, Interval(2.5, 3.5, method="t")))
     seen = replace(alone, watched=replace(alone.watched, periods=(old, labelled)))
-    beside = mean_words(old.corrected)
-    assert f"Corrected by people's labels it stands at 3.00 [2.50, 3.50], the baseline {beside}." in seen.finding
+    assert "Corrected by raters' labels, new is at 3.00 [2.50, 3.50]." in seen.finding
 
 
 def test_page_table_and_exit_codes(
@@ -117,7 +118,7 @@ def test_page_table_and_exit_codes(
     assert body["alarm"] is True
     assert main(["monitor", *map(str, traffic[:6]), *command[-5:]]) == 0
     page = (tmp_path / "monitor.html").read_text()
-    assert "nothing has moved beyond chance" in page
+    assert "No significant change in relevance since the baseline" in page
     assert "<script" not in page
     table = (tmp_path / "periods.csv").read_text()
     assert table.startswith("period,baseline,texts")
@@ -169,7 +170,7 @@ def test_anchors_of_a_few_sources_rule_no_judge_out(
     assert seen.look is not None
     assert seen.look.interval is None
     assert seen.who == "cannot be told apart"
-    assert "do not rule the judge out" in seen.finding
+    assert "only anchors scored before and now can tell" in seen.finding
 
 
 def test_nothing_is_scored_for_what_cannot_be_watched(judge_file: Path, tmp_path: Path) -> None:
