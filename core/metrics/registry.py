@@ -76,12 +76,12 @@ _LABELS = {
     "similarity_reference": "Similarity to the reference",
     "similarity_context": "Similarity to the context",
     "nli": "Entailment",
-    "regression": "Trained score, source",
-    "regression_reference": "Trained score, reference",
+    "regression": "Trained score (source)",
+    "regression_reference": "Trained score (reference)",
     "bertscore": "BERTScore",
-    "bertscore_source": "BERTScore, source",
-    "likelihood": "Likelihood, source",
-    "likelihood_reference": "Likelihood, reference",
+    "bertscore_source": "BERTScore (source)",
+    "likelihood": "Likelihood (source)",
+    "likelihood_reference": "Likelihood (reference)",
 }
 """Names for people."""
 
@@ -146,10 +146,10 @@ def readable(judge: JudgeScores) -> JudgeScores:
         name = _LABELS[name]
     elif match := ROUGE_NAME.fullmatch(name):
         part = {"p": " precision", "r": " recall"}.get(match["part"] or "", "")
-        against = ", source" if match["source"] else ", best reference" if match["several"] == "best" else ""
+        against = " (source)" if match["source"] else " (best reference)" if match["several"] == "best" else ""
         name = f"ROUGE-{match['kind']}{part}{against}"
     elif model and kind in MODEL_KINDS:
-        name = f"{_LABELS[kind]}, {model.rstrip('/').rpartition('/')[2]}"
+        name = f"{_LABELS[kind]} by {model.rstrip('/').rpartition('/')[2]}"
     elif name.startswith(PREFIX):
         name = f"{name.removeprefix(PREFIX)} (column)"
     return replace(judge, name=name)

@@ -24,7 +24,14 @@ Settle = Callable[..., None]
 ROOT = Path(__file__).resolve().parents[2]
 SUMMARIES = ROOT / "sample_data" / "summaries.jsonl"
 ASPECT = "relevance"
-PARTS = ("overlap", "overlap_pairs", "rouge1_source_p", "rougeL_source_p")
+PARTS = {
+    "overlap": "Word overlap with the source",
+    "overlap_pairs": "Word-pair overlap with the source",
+    "rouge1_source_p": "ROUGE-1 precision (source)",
+    "rougeL_source_p": "ROUGE-L precision (source)",
+}
+"""Metric → its name on the screen."""
+SHOWN = list(PARTS.values())
 
 
 @pytest.fixture
@@ -74,12 +81,12 @@ def test_four_assistants_one_left_out_kept_and_applied(
     settle("Fused by ridge, agreement with raters is")
     page.get_by_text("All figures", exact=True).click()
     settle("Fused by ridge")
-    for name in ("fusion, ridge", *PARTS):
+    for name in ("fusion, ridge", *SHOWN):
         row = rows(page).filter(has_text=re.compile(rf"^{re.escape(name)}")).first
         expect(row).to_contain_text(re.compile(r"[−-]?\d\.\d\d.*-?\d\.\d\d to -?\d\.\d\d"))
 
-    page.get_by_role("button", name=PARTS[3], exact=True).click()
-    expect(rows(page).filter(has_text=PARTS[3])).to_have_count(0, timeout=60_000)
+    page.get_by_role("button", name=SHOWN[3], exact=True).click()
+    expect(rows(page).filter(has_text=SHOWN[3])).to_have_count(0, timeout=60_000)
     settle("Fused by ridge")
 
     page.get_by_role("button", name="Keep as a judge").click()
@@ -90,7 +97,7 @@ def test_four_assistants_one_left_out_kept_and_applied(
         page.get_by_role("button", name="File of Three in one").click()
     file = tmp_path / "fused.yaml"
     download.value.save_as(file)
-    assert [part["name"] for part in yaml.safe_load(file.read_text("utf-8"))["parts"]] == list(PARTS[:3])
+    assert [part["assistant"] for part in yaml.safe_load(file.read_text("utf-8"))["parts"]] == list(PARTS)[:3]
     assert not page.get_by_test_id("stException").count()
 
     out = tmp_path / "scored.jsonl"

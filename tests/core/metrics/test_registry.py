@@ -127,9 +127,9 @@ def test_what_unknown_names_are_told() -> None:
     [
         ("overlap_pairs", "Word-pair overlap with the source"),
         ("rouge2", "ROUGE-2"),
-        ("rougeL_source_p", "ROUGE-L precision, source"),
-        ("rouge1_best", "ROUGE-1, best reference"),
-        ("bertscore:org/model@5", "BERTScore, model@5"),
+        ("rougeL_source_p", "ROUGE-L precision (source)"),
+        ("rouge1_best", "ROUGE-1 (best reference)"),
+        ("bertscore:org/model@5", "BERTScore by model@5"),
         ("metric_ter", "ter (column)"),
         ("Three in one", "Three in one"),
     ],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
@@ -14,7 +13,6 @@ import pytest
 import yaml
 
 from core import projects
-from core.__main__ import main
 from core.api.loading import restored
 from core.calibration.settings import CalibrationSettings
 from core.errors import ConflictError, JobError, JudgeError, NotFoundError, UsageError
@@ -382,41 +380,3 @@ def test_the_cost_is_counted_and_a_second_run_sends_nothing(
     again, usage = run()
     assert server.fake.requests == sent
     assert (usage.requests, usage.cached, again.plan) == (0, sent, first.plan)
-
-
-@pytest.mark.slow
-def test_the_command_rates_several_aspects_and_pays_once(
-    server: RunningServer,
-    repository: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("CONCORD_HOME", str(tmp_path / "home"))
-
-    def run() -> dict[str, Any]:
-        golden = str(repository / "sample_data" / "summaries.jsonl")
-        ask = ["fuse", golden, "--aspect", "coherence", "--with", "overlap,overlap_pairs", "--method", "llm"]
-        ask += ["--judge", f"openai:fake-judge@{server.base_url}", "--also", "fluency", "--also", "relevance"]
-        ask += ["--plan", "model", "--criteria", "none", "--bootstrap", "50", "--out", str(tmp_path / "out"), "--json"]
-        capsys.readouterr()
-        assert main(ask) == 0
-        body: dict[str, Any] = json.loads(capsys.readouterr().out)
-        return body
-
-    first = run()
-    n = first["n_report"]
-    assert (first["calls"], first["requests"], first["cached"]) == (n + 1, n + 1, 0)
-    assert server.fake.requests == n + 1
-    assert first["tokens"] > 0
-    assert set(first["also"]) == {"fluency", "relevance"}
-    assert first["also"]["fluency"]["n"] == n
-    assert first["plan_origin"] == "model"
-    rows = [json.loads(line) for line in (tmp_path / "out" / "verdicts-fluency.jsonl").read_text().splitlines()]
-    assert len(rows) == n
-    assert all(row["explanation"] for row in rows if row["score"] is not None)
-    assert (tmp_path / "out" / "verdicts-overall.jsonl").exists()
-    second = run()
-    assert server.fake.requests == n + 1
-    assert (second["requests"], second["cached"]) == (0, n + 1)
-    assert second["fused"] == first["fused"]
