@@ -1,16 +1,16 @@
 """The router: hands the list of screens to Streamlit.  Draws nothing; every screen is complete alone.
 
 `streamlit run app.py` finds `app` here, and opens the address once what the first screen needs is in memory
-(`pages.components.serving`); each visitor's session then runs this file as a script.
+(`pages.ui.serving`); each visitor's session then runs this file as a script.
 
-The start-up hook and the menu stand in `pages.components.page`, where every screen calls them: until somebody has
+The start-up hook and the menu stand in `pages.ui.page`, where every screen calls them: until somebody has
 opened the root, Streamlit serves a deep link by running the screen's file without this one.
 """
 
 import streamlit as st
 
 if __name__ == "__main__":
-    from pages.components.screens import SCREENS
+    from pages.ui.screens import SCREENS
 
     st.navigation(
         [
@@ -24,10 +24,10 @@ if __name__ == "__main__":
 else:
     from starlette.middleware import Middleware
 
-    from pages.components.faults import say_error
-    from pages.components.origins import OwnRequestsOnly
-    from pages.components.serving import check_settings, getting_ready
-    from pages.components.shell import OwnShell
+    from pages.ui.faults import say_error
+    from pages.ui.origins import OwnRequestsOnly
+    from pages.ui.serving import check_settings, getting_ready
+    from pages.ui.shell import OwnShell
 
     check_settings()
     app = st.App(

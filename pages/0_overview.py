@@ -7,8 +7,8 @@ from core.errors import ConcordError
 from core.project_records import GoldenSummary
 from core.projects.judge_line import JudgeVersion
 from core.projects.overview import Overview
-from pages.components import chosen, judge_view, overview_view, state
-from pages.components.page import Opened, finding, open_page, stop_with
+from pages.ui import chosen, judge_view, overview_view, state
+from pages.ui.page import Opened, finding, open_page, stop_with
 
 NOW, STORY, TWO, ALL = PARTS = ("Now", "History", "Compare two versions", "All aspects")
 

@@ -5,10 +5,10 @@ import streamlit as st
 from core import projects
 from core.project_records import Run
 from core.projects.analyses import RecheckRequest
-from pages.components import grid, live, log_view, people_view, run_view, runs_table, state
-from pages.components.log_view import pages_of
-from pages.components.page import Opened, finding, link_to, open_page
-from pages.components.screens import plain
+from pages.ui import grid, live, log_view, people_view, run_view, runs_table, state
+from pages.ui.log_view import pages_of
+from pages.ui.page import Opened, finding, link_to, open_page
+from pages.ui.screens import plain
 
 RUNS, LOG, PEOPLE = "Runs", "Log", "People"
 SECTIONS = {RUNS: None, LOG: "log", PEOPLE: "people"}

@@ -3,8 +3,8 @@
 import streamlit as st
 
 from core import projects
-from pages.components import golden_upload, golden_view, state
-from pages.components.page import open_page
+from pages.ui import golden_upload, golden_view, state
+from pages.ui.page import open_page
 
 LOOK, BRING = "Golden sets", "Bring in a file"
 

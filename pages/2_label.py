@@ -4,10 +4,10 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from pages.components import people, state
-from pages.components.page import Opened, open_page, stop_with
 from pages.label import label_anchors, label_decide, label_setup, label_summary, label_view
 from pages.label.label_view import DECIDE, LABEL, NEW, PROGRESS, VIEWS
+from pages.ui import people, state
+from pages.ui.page import Opened, open_page, stop_with
 
 
 def first_view(page: Opened, golden_ids: set[str]) -> str:

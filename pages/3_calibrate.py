@@ -9,9 +9,9 @@ from core.errors import ConcordError
 from core.project_records import RunKind
 from core.projects.calibration import CalibrationRequest
 from core.projects.kinds import RunDetail
-from pages.components import calibration_view, forms, live, people, run_choice, run_view, state
-from pages.components.page import Opened, link_to, open_page, stop_with
-from pages.components.screens import SCREENS, Screen, plain
+from pages.ui import calibration_view, forms, live, people, run_choice, run_view, state
+from pages.ui.page import Opened, link_to, open_page, stop_with
+from pages.ui.screens import SCREENS, Screen, plain
 
 ELSEWHERE: dict[RunKind, tuple[str, Screen, tuple[str, ...]]] = {
     "rescore": ("re-scored edited criteria", "criteria", ("rescore",)),

@@ -8,9 +8,6 @@ from core import projects
 from core.errors import ConcordError
 from core.project_records import CriteriaEntry
 from core.projects.criteria import Review
-from pages.components import state, tables
-from pages.components.page import Opened, finding, link_to, open_page, stop_with
-from pages.components.screens import plain
 from pages.criteria import (
     comments_view,
     criteria_edit,
@@ -24,6 +21,9 @@ from pages.criteria import (
     versions_view,
 )
 from pages.review import review as review_screen
+from pages.ui import state, tables
+from pages.ui.page import Opened, finding, link_to, open_page, stop_with
+from pages.ui.screens import plain
 
 READ, TRY, VERSIONS, REVIEW = VIEWS = ("Read & edit", "Try on an item", "Versions", "Review")
 TRYING = "try"

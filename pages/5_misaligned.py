@@ -3,8 +3,6 @@
 import streamlit as st
 
 from core.errors import ConcordError
-from pages.components import state
-from pages.components.page import Opened, open_page, stop_with
 from pages.label import label_blind
 from pages.misaligned import (
     misaligned_filters,
@@ -14,6 +12,8 @@ from pages.misaligned import (
     rounds_view,
 )
 from pages.misaligned.misaligned_selection import ITEMS, LIST, PLOT, ROUNDS, VIEWS, Selection
+from pages.ui import state
+from pages.ui.page import Opened, open_page, stop_with
 
 
 def first_view() -> str:

@@ -8,7 +8,7 @@ from core import projects
 from core.errors import ConcordError
 from core.project_records import GoldenSummary
 from core.projects.judges_shown import JudgesShown
-from pages.components import (
+from pages.ui import (
     analyses_view,
     chosen,
     compare_fails,
@@ -21,9 +21,9 @@ from pages.components import (
     compare_view,
     import_view,
 )
-from pages.components.compare_view import Choice, Compared
-from pages.components.page import Opened, finding, open_page, stop_with
-from pages.components.screens import plain
+from pages.ui.compare_view import Choice, Compared
+from pages.ui.page import Opened, finding, open_page, stop_with
+from pages.ui.screens import plain
 
 SECTIONS = {
     "table": "All judges",

@@ -6,9 +6,9 @@ from core import projects
 from core.errors import ConcordError
 from core.projects.kinds import RunDetail
 from core.projects.repeval import RepEvalOutcome, RepEvalRequest
-from pages.components import chosen, live, people, repeval_form, repeval_view, run_choice, run_view
-from pages.components.page import Opened, link_to, open_page, stop_with
-from pages.components.screens import plain
+from pages.ui import chosen, live, people, repeval_form, repeval_view, run_choice, run_view
+from pages.ui.page import Opened, link_to, open_page, stop_with
+from pages.ui.screens import plain
 
 
 def show_run(page: Opened, run_id: str) -> None:

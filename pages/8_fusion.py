@@ -4,11 +4,11 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from pages.components import chosen, fusion_choice, fusion_keep, fusion_llm, fusion_sections, fusion_view, state
-from pages.components.fusion_choice import Choice
-from pages.components.fusion_view import Fused
-from pages.components.page import Opened, finding, open_page
-from pages.components.screens import plain
+from pages.ui import chosen, fusion_choice, fusion_keep, fusion_llm, fusion_sections, fusion_view, state
+from pages.ui.fusion_choice import Choice
+from pages.ui.fusion_view import Fused
+from pages.ui.page import Opened, finding, open_page
+from pages.ui.screens import plain
 
 CHART, BRINGS, TABLE, ALIKE, CONTRADICT, LLM, MORE = SECTIONS = (
     "Fusion",

@@ -5,7 +5,7 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError
 from core.project_records import GoldenSummary
-from pages.components import (
+from pages.ui import (
     adapters_view,
     chosen,
     drift_view,
@@ -15,7 +15,7 @@ from pages.components import (
     state,
     transfer_view,
 )
-from pages.components.page import Opened, finding, open_page, stop_with
+from pages.ui.page import Opened, finding, open_page, stop_with
 
 SECTIONS = report_view.PARTS | {"judge": "Judge file", "drift": "Drift", "project": "Project"}
 

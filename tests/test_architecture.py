@@ -231,8 +231,8 @@ BREAKS: list[tuple[Rule, str, str]] = [
     (layers, "core/stats/levels.py", "import core.data.golden"),
     (layers, "core/jobs/queue.py", "from core import projects"),
     (layers, "core/jobs/queue.py", "from core.projects.kinds import do_run"),
-    (layers, "core/novel/thing.py", "from pages.components import page"),
-    (layers, "pages/components/page.py", "from core.providers import openai_api"),
+    (layers, "core/novel/thing.py", "from pages.ui import page"),
+    (layers, "pages/ui/page.py", "from core.providers import openai_api"),
     (third_parties, "core/figures.py", "import streamlit as st"),
     (third_parties, "core/projects/runs.py", "from sqlalchemy import text"),
     (third_parties, "core/judging/llm.py", "from urllib import request"),
@@ -244,7 +244,7 @@ BREAKS: list[tuple[Rule, str, str]] = [
     (environment, "core/data/golden.py", "import os\nhome = os.environ['HOME']"),
     (environment, "app.py", "from os import getenv"),
     (sockets, "core/jobs/worker.py", "import socket\nsocket.create_connection(('a', 1))"),
-    (no_unsafe_calls, "pages/components/page.py", "st.markdown(x, unsafe_allow_html=True)"),
+    (no_unsafe_calls, "pages/ui/page.py", "st.markdown(x, unsafe_allow_html=True)"),
     (no_unsafe_calls, "core/data/golden.py", "eval(cell)"),
     (no_swallowing, "core/data/golden.py", "try:\n    f()\nexcept Exception:\n    pass\n"),
     (no_swallowing, "core/data/golden.py", "while True:\n    try:\n        f()\n    except:\n        continue\n"),
@@ -262,7 +262,7 @@ KEEPS: list[tuple[Rule, str, str]] = [
     (heavy_late, "core/repeval/states.py", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import torch\n"),
     (third_parties, "core/judging/llm.py", "from urllib.parse import urlsplit"),
     (no_swallowing, "core/data/golden.py", "try:\n    f()\nexcept ValueError:\n    pass\n"),
-    (small_screens, "pages/components/page.py", "x = 1\n" * 399),
+    (small_screens, "pages/ui/page.py", "x = 1\n" * 399),
     (module_docstrings, "core/data/golden.py", '"""Module."""\ndef f(): return 1'),
 ]
 

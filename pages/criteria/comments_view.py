@@ -14,9 +14,9 @@ from core.project_records import CriteriaEntry
 from core.projects.criteria import Comment, Review
 from core.projects.kinds import RunDetail
 from core.wording import counted
-from pages.components import people, state, tables
-from pages.components.page import Opened
-from pages.components.screens import plain
+from pages.ui import people, state, tables
+from pages.ui.page import Opened
+from pages.ui.screens import plain
 
 LONGEST = 5_000
 PROBLEM = state.widget("review_problem")

@@ -10,10 +10,10 @@ from core import projects
 from core.errors import ConcordError, ConflictError
 from core.project_records import CriteriaEntry
 from core.wording import word_diff
-from pages.components import diff_view, drafts, people, state
-from pages.components.page import Opened, link_to
-from pages.components.screens import plain
 from pages.criteria import comments_view, criteria_effect
+from pages.ui import diff_view, drafts, people, state
+from pages.ui.page import Opened, link_to
+from pages.ui.screens import plain
 
 EDITING = "1"
 RESTORE = "Makes the parent's text the newest version again; this version stays in the list."

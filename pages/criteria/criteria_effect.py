@@ -17,10 +17,10 @@ from core.report.figures import measure_name
 from core.stats import claim, difference_figures
 from core.stats.claims import number
 from core.wording import counted, word_diff
-from pages.components import diff_view, grid, live, run_view, state, tables
-from pages.components.grid import Column
-from pages.components.page import Opened, link_to
-from pages.components.screens import plain
+from pages.ui import diff_view, grid, live, run_view, state, tables
+from pages.ui.grid import Column
+from pages.ui.page import Opened, link_to
+from pages.ui.screens import plain
 
 SOON = 0.3
 """Seconds between two looks at a re-scoring: an offline judge is done within two."""

@@ -13,9 +13,9 @@ from core.project_records import CriteriaEntry
 from core.projects.judge_line import JudgeLine, JudgeVersion, VersionOrigin, VersionRequest
 from core.store.log import IMPORTED
 from core.wording import counted, price_words
-from pages.components import judge_view, people, state
-from pages.components.page import Opened, link_to, opens
-from pages.components.screens import SCREENS, plain
+from pages.ui import judge_view, people, state
+from pages.ui.page import Opened, link_to, opens
+from pages.ui.screens import SCREENS, plain
 
 FORM_WIDTH = 360
 """Pixels of the form beside the finding: wide enough for its price, narrow enough to leave the finding its line."""

@@ -10,10 +10,10 @@ import streamlit as st
 from core import projects
 from core.project_records import CriteriaEntry, Run
 from core.report.figures import describe, measure_name
-from pages.components import grid, judge_view, state, tables
-from pages.components.chosen import distinct
-from pages.components.grid import Column
-from pages.components.page import Opened
+from pages.ui import grid, judge_view, state, tables
+from pages.ui.chosen import distinct
+from pages.ui.grid import Column
+from pages.ui.page import Opened
 
 EVERY_RUN = ""
 EVERY_RUN_OF = "aspect:"

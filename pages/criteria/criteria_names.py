@@ -9,10 +9,10 @@ import streamlit as st
 from core import projects
 from core.project_records import CriteriaEntry
 from core.projects.criteria_naming import LONGEST_NAME
-from pages.components import people, state
-from pages.components.page import Opened
-from pages.components.screens import plain
 from pages.criteria import comments_view
+from pages.ui import people, state
+from pages.ui.page import Opened
+from pages.ui.screens import plain
 
 PROBLEM = state.widget("name_problem")
 

@@ -13,11 +13,11 @@ from core.projects.criteria import LONGEST_TEXT
 from core.projects.kinds import RunDetail
 from core.projects.trial import TrialRequest, TrialResult
 from core.stats.claims import number
-from pages.components import live, people, run_view, state
-from pages.components.page import Opened, link_to
-from pages.components.screens import plain
 from pages.criteria import criteria_effect
 from pages.label import label_item
+from pages.ui import live, people, run_view, state
+from pages.ui.page import Opened, link_to
+from pages.ui.screens import plain
 
 PROBLEM = state.widget("trial_problem")
 ITEM = state.widget("trial_item")

@@ -12,13 +12,13 @@ from core.project_records import CriteriaAlignment, CriteriaEntry
 from core.projects.criteria import Review
 from core.report.figures import describe, measure_name
 from core.wording import counted
-from pages.components import grid, judge_view
-from pages.components.grid import Column
-from pages.components.page import Opened, link_to
-from pages.components.run_view import read_run
-from pages.components.screens import plain
 from pages.criteria import comments_view, criteria_names
 from pages.criteria.criteria_effect import difference_words
+from pages.ui import grid, judge_view
+from pages.ui.grid import Column
+from pages.ui.page import Opened, link_to
+from pages.ui.run_view import read_run
+from pages.ui.screens import plain
 
 __all__ = ["difference_words", "draw_head", "draw_lines", "draw_origin", "draw_shown_items", "origin_words"]
 

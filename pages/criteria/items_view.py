@@ -11,11 +11,11 @@ from core.projects.items import ExplainedItem, ItemScore
 from core.records import ItemKind
 from core.stats.claims import number
 from core.wording import counted
-from pages.components import grid, state, tables
-from pages.components.grid import Column
-from pages.components.page import Opened, link_to
-from pages.components.screens import plain
 from pages.label import label_item
+from pages.ui import grid, state, tables
+from pages.ui.grid import Column
+from pages.ui.page import Opened, link_to
+from pages.ui.screens import plain
 
 MOST_ITEMS = 500
 

@@ -11,9 +11,9 @@ import streamlit as st
 from core.projects.rounds import Relative
 from core.report.figures import Mark, measure_name
 from core.report.figures.misaligned import Version, lineage_figure
-from pages.components import charts, grid, judge_view, state, tables
-from pages.components.grid import Column
-from pages.components.page import link_to
+from pages.ui import charts, grid, judge_view, state, tables
+from pages.ui.grid import Column
+from pages.ui.page import link_to
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

@@ -12,10 +12,10 @@ from core.projects.rescore import RescoreRequest
 from core.projects.rounds import Relative
 from core.stats.claims import number
 from core.wording import word_diff
-from pages.components import diff_view, judge_view, people, state, tables
-from pages.components.page import Opened, link_to, opens
-from pages.components.screens import plain
 from pages.criteria import comments_view, criteria_names, lineage_view
+from pages.ui import diff_view, judge_view, people, state, tables
+from pages.ui.page import Opened, link_to, opens
+from pages.ui.screens import plain
 
 PROBLEM = state.widget("versions_problem")
 MEASURE = "Scores both with the same judge on the same calibration items; held-out items are left alone."

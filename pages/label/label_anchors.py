@@ -11,8 +11,8 @@ from core.errors import ConcordError, ConflictError
 from core.projects.anchors import LONGEST_ANCHOR, Anchors
 from core.projects.labelling import LabelAspect, LabelPass
 from core.store.store import Store
-from pages.components import people, state
-from pages.components.screens import plain
+from pages.ui import people, state
+from pages.ui.screens import plain
 
 
 def draw(store: Store, passed: LabelPass) -> None:

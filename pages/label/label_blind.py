@@ -8,9 +8,9 @@ import streamlit as st
 
 from core import projects
 from core.wording import counted
-from pages.components import state
-from pages.components.page import Opened, link_to
-from pages.components.screens import plain
+from pages.ui import state
+from pages.ui.page import Opened, link_to
+from pages.ui.screens import plain
 
 
 def may_see(page: Opened, golden_id: str, aspects: Sequence[str] | None = None) -> bool:

@@ -13,9 +13,9 @@ from core.projects.labelling import LabelAspect, LabelPass
 from core.projects.pass_results import Disagreement, PassSummary
 from core.store.store import Store
 from core.wording import counted
-from pages.components import grid, people, state, tables
-from pages.components.screens import plain
 from pages.label import label_item
+from pages.ui import grid, people, state, tables
+from pages.ui.screens import plain
 
 
 def draw(store: Store, passed: LabelPass, seen: PassSummary) -> None:

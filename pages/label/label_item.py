@@ -12,7 +12,7 @@ from core.data.pairs import LEVELS, PREFERENCES
 from core.projects.labelling import LabelAspect
 from core.records import GoldenSet, Item, ItemKind
 from core.store.store import Store
-from pages.components import state
+from pages.ui import state
 
 LONG_TEXT, TALL = 2_500, 420
 MANY_LINES = 24

@@ -11,7 +11,7 @@ from pathlib import Path
 import streamlit as st
 
 from core.projects.anchors import Span
-from pages.components import state
+from pages.ui import state
 
 TEXT, DESK, PRESS, SHEET = (state.widget(f"label_{name}") for name in ("text", "desk", "press", "sheet"))
 """Keys of the parts of the screen that script and style sheet know by name."""

@@ -11,7 +11,7 @@ from typing import Any
 import streamlit as st
 
 from core.projects.labelling import LabelAspect
-from pages.components import state
+from pages.ui import state
 
 LONGEST = 40
 CANNOT_TELL = "x"

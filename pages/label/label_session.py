@@ -16,10 +16,10 @@ from core.errors import ConcordError
 from core.projects.labelling import AnnotationSession, LabelAspect, TeamProgress
 from core.store.store import Store
 from core.wording import duration
-from pages.components import state
-from pages.components.screens import plain
 from pages.label import label_item, label_keys, label_number, label_shown
 from pages.label.label_shown import Assignment, Shown, Wish, comment_key, press_key
+from pages.ui import state
+from pages.ui.screens import plain
 
 LONGEST_COMMENT = 5_000
 PAUSE = "1.5s"

@@ -12,10 +12,10 @@ from core.records import Scale
 from core.report.figures.svg import shortened
 from core.texts import visible_name
 from core.wording import counted
-from pages.components import drafts, people, state
-from pages.components.page import Opened, finding, link_to
-from pages.components.screens import plain
 from pages.label import label_view
+from pages.ui import drafts, people, state
+from pages.ui.page import Opened, finding, link_to
+from pages.ui.screens import plain
 
 ORDER_WORDS: dict[Order, str] = {
     "random": "random",

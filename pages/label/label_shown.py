@@ -17,8 +17,8 @@ from core.errors import ConcordError
 from core.projects.anchors import Span
 from core.projects.labelling import AnnotationSession, LabelAspect, LabelPass
 from core.store.store import Store
-from pages.components import state
 from pages.label import label_item, label_number
+from pages.ui import state
 
 Wish = Literal["", "next", "left", "right", "open", "first", "again", "undone"]
 AUTO = state.widget("label_auto")

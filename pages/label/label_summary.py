@@ -16,11 +16,11 @@ from core.report.figures.trends import growth_figure, shrinking_figure
 from core.stats.claims import number, range_words
 from core.store.store import Store
 from core.wording import counted
-from pages.components import charts, grid, people, state
-from pages.components.grid import Column
-from pages.components.page import link_to
-from pages.components.screens import plain
 from pages.label import label_item, label_view
+from pages.ui import charts, grid, people, state
+from pages.ui.grid import Column
+from pages.ui.page import link_to
+from pages.ui.screens import plain
 
 LOOK_AGAIN = "10s"
 COMBINE_WORDS: dict[Combine, str] = {

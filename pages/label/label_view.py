@@ -13,11 +13,11 @@ from core.project_records import is_demo
 from core.projects.labelling import LabelPass
 from core.store.store import Store
 from core.wording import counted
-from pages.components import people, state
-from pages.components.page import Opened
-from pages.components.screens import plain
 from pages.label import label_item, label_session
 from pages.label.label_shown import Assignment
+from pages.ui import people, state
+from pages.ui.page import Opened
+from pages.ui.screens import plain
 
 LABEL, PROGRESS, DECIDE, NEW = VIEWS = ("Label", "Progress", "Decide", "New pass")
 

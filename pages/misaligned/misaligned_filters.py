@@ -13,8 +13,8 @@ import streamlit as st
 
 from core.projects.items import MISALIGNED_FROM, GapSide, ItemScore, ScoredItems
 from core.projects.triage import TRIAGE_VERDICTS, Triage
-from pages.components import state, tables
 from pages.misaligned.misaligned_selection import NOW_ALIGNED, NOW_MISALIGNED, Selection
+from pages.ui import state, tables
 
 SIDES: tuple[GapSide, ...] = ("too lenient", "too strict", "aligned", "unread")
 MARKS: dict[GapSide, str] = {"too lenient": "▲", "too strict": "▼", "aligned": "●", "unread": "?"}

@@ -16,11 +16,11 @@ from core.projects.triage import Triage
 from core.quotations import Piece, quoted_pieces
 from core.records import Rating
 from core.stats.claims import number
-from pages.components import state, tables
-from pages.components.page import Opened, link_to
-from pages.components.screens import plain
 from pages.label import label_item
 from pages.misaligned import misaligned_filters
+from pages.ui import state, tables
+from pages.ui.page import Opened, link_to
+from pages.ui.screens import plain
 
 MOST_MARKED = 20_000
 _LINE_END = re.compile(r"\r\n|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")

@@ -18,11 +18,11 @@ from core.projects.triage import TRIAGE_VERDICTS, Triage
 from core.records import Scale
 from core.report.figures.misaligned import Middle, Spot, misaligned_figure
 from core.wording import counted
-from pages.components import charts, people, state, tables
-from pages.components.screens import plain
 from pages.misaligned import misaligned_filters, misaligned_view
 from pages.misaligned.misaligned_filters import FilteredItems
 from pages.misaligned.misaligned_selection import ITEMS, Selection
+from pages.ui import charts, people, state, tables
+from pages.ui.screens import plain
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

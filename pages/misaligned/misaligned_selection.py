@@ -16,9 +16,9 @@ from core.projects.rescore import ChangedItem
 from core.projects.triage import Triage, count_triage
 from core.stats.claims import number
 from core.wording import counted
-from pages.components import state, tables
-from pages.components.chosen import choose_in_url, distinct
-from pages.components.page import Opened, link_to
+from pages.ui import state, tables
+from pages.ui.chosen import choose_in_url, distinct
+from pages.ui.page import Opened, link_to
 
 if TYPE_CHECKING:
     from streamlit.delta_generator import DeltaGenerator

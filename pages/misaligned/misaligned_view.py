@@ -19,11 +19,11 @@ from core.errors import ConcordError
 from core.projects.items import ItemScore
 from core.projects.triage import TRIAGE_VERDICTS, Triage, TriageVerdict
 from core.wording import counted
-from pages.components import people, state, tables
-from pages.components.screens import plain
 from pages.misaligned import misaligned_filters, misaligned_item
 from pages.misaligned.misaligned_filters import FilteredItems
 from pages.misaligned.misaligned_selection import Selection, finding
+from pages.ui import people, state, tables
+from pages.ui.screens import plain
 
 if TYPE_CHECKING:
     from streamlit.delta_generator import DeltaGenerator

@@ -14,13 +14,13 @@ from core.projects.rescore import PairedDifference
 from core.projects.rounds import ListedProposal, ProposalState, RoundRequest
 from core.stats import NO_TEST, change_figures, claim
 from core.wording import counted, word_diff
-from pages.components import diff_view, drafts, grid, people, state, tables
-from pages.components.grid import Column
-from pages.components.page import link_to
-from pages.components.run_view import BadgeColour
-from pages.components.screens import plain
 from pages.criteria import criteria_judge, criteria_names, criteria_view
 from pages.misaligned.misaligned_selection import ITEMS, NOW_ALIGNED, NOW_MISALIGNED, Selection, change_words
+from pages.ui import diff_view, drafts, grid, people, state, tables
+from pages.ui.grid import Column
+from pages.ui.page import link_to
+from pages.ui.run_view import BadgeColour
+from pages.ui.screens import plain
 
 STATE_COLOURS: dict[ProposalState, BadgeColour] = {"open": "gray", "accepted": "green", "rejected": "red"}
 MOST_NAMED, LONGEST_TEXT = 6, 8_000

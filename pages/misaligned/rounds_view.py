@@ -13,12 +13,12 @@ from core.errors import ConcordError
 from core.project_records import CriteriaEntry, Run
 from core.projects.rounds import RoundRequest, RoundResult
 from core.wording import counted, duration, judge_words, money, price_words
-from pages.components import grid, live, people, run_view, runs_table, state, tables
-from pages.components.chosen import distinct
-from pages.components.screens import plain
 from pages.criteria.criteria_list import run_words
 from pages.misaligned import proposals_view
 from pages.misaligned.misaligned_selection import Selection, criteria_words
+from pages.ui import grid, live, people, run_view, runs_table, state, tables
+from pages.ui.chosen import distinct
+from pages.ui.screens import plain
 
 NEW = ""
 PICKS, SAMPLED = "the picked items", "a sample of the most misaligned"

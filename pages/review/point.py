@@ -11,11 +11,11 @@ from core.project_records import CriteriaEntry
 from core.projects.review import Point
 from core.stats.claims import number
 from core.wording import counted, word_diff
-from pages.components import diff_view, state, tables
-from pages.components.page import Opened
-from pages.components.screens import plain
 from pages.criteria import criteria_names, criteria_view
 from pages.label import label_item
+from pages.ui import diff_view, state, tables
+from pages.ui.page import Opened
+from pages.ui.screens import plain
 
 HUGE, LARGE = 320, 1_200
 """Characters up to which a text is set in the largest and in large type."""

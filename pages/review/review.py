@@ -11,11 +11,11 @@ from core.errors import ConcordError
 from core.project_records import GoldenSummary, is_demo
 from core.projects.review import CHOICES, Choice, OpenReview, Point, PointDecided, Verdict
 from core.wording import counted
-from pages.components import people, state
-from pages.components.page import Opened, link_to
-from pages.components.screens import plain
 from pages.criteria import comments_view, criteria_judge
 from pages.review import point as shown_point
+from pages.ui import people, state
+from pages.ui.page import Opened, link_to
+from pages.ui.screens import plain
 
 Where = tuple[str, str, str]
 """Project, golden set and aspect."""

@@ -42,7 +42,7 @@ from core.projects.labelling import LabelAspect, PassRequest
 from core.records import Scale
 from core.settings import Settings
 from core.store.store import Store
-from pages.components import remembered
+from pages.ui import remembered
 
 LIMIT_MS, PAUSE, FULL_SECONDS, ANSWER_SECONDS = 500.0, 2.0, 180.0, 60.0
 FINISHED = (ForwardMsg.FINISHED_SUCCESSFULLY, ForwardMsg.FINISHED_FRAGMENT_RUN_SUCCESSFULLY)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, expect
 
-from pages.components.screens import SCREENS
+from pages.ui.screens import SCREENS
 from tests.browser.conftest import ROOT, rest
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from pages.components.screens import SCREENS as MENU
+from pages.ui.screens import SCREENS as MENU
 from tests.outside import recording
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]

@@ -16,8 +16,8 @@ SCRIPT = f"""
 import sys
 sys.path.insert(0, {str(ROOT)!r})
 import streamlit as st
-from pages.components import grid
-from pages.components.grid import Column
+from pages.ui import grid
+from pages.ui.grid import Column
 
 hostile = "<img src=x onerror=alert(1)>"
 rows = {{"thing": [hostile, "b", "c"], "value": [2.0, None, 10.0]}}

@@ -22,7 +22,7 @@ import pytest
 from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
 
-from pages.components import run_view
+from pages.ui import run_view
 from tests.forking import WORKER, Forks
 from tests.outside.driving import Place, words
 from tests.outside.endpoint import FAILURES, CountingEndpoint, fault_of, serving

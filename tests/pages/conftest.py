@@ -20,7 +20,7 @@ from core.people import Actor
 from core.records import GoldenSet
 from core.settings import Settings
 from core.store.store import Store
-from pages.components import remembered
+from pages.ui import remembered
 from tests.pages.making import Calibrated, Place, Real, calibrate, golden_of, hostile_golden
 from tests.pages.screen import HOSTILE, HOSTILE_ASPECT, ROOT
 

@@ -59,9 +59,9 @@ def _page(settings, view, aspect, golden, role, how):  # type: ignore[no-untyped
 
     from core import projects
     from core.people import Actor
-    from pages.components import state
-    from pages.components.page import Opened
-    from pages.components.screens import draw_notice
+    from pages.ui import state
+    from pages.ui.page import Opened
+    from pages.ui.screens import draw_notice
 
     store = projects.open_store(settings)
     if role:
@@ -71,7 +71,7 @@ def _page(settings, view, aspect, golden, role, how):  # type: ignore[no-untyped
     goldens = [entry for entry in projects.list_goldens(store, project.project_id) if golden in ("", entry.name)]
     draw_notice()
     opened = Opened(settings, store, project)
-    component = getattr(import_module(f"pages.components.{view}"), how)
+    component = getattr(import_module(f"pages.ui.{view}"), how)
     component(opened, goldens[0], aspect) if how == "draw" else component(opened)
 
 

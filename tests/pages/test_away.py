@@ -14,7 +14,7 @@ from streamlit.testing.v1 import AppTest
 from core import projects
 from core.settings import Settings
 from core.store import reconnecting as patience
-from pages.components import faults, people
+from pages.ui import faults, people
 from tests.going_away import GoingAway
 from tests.pages.screen import open_screen, press, write
 
@@ -59,7 +59,7 @@ def test_an_error_that_no_screen_expected_is_told_in_words(monkeypatch: pytest.M
 
     def script() -> None:
         from core.errors import LostConnectionError, UsageError
-        from pages.components import faults
+        from pages.ui import faults
 
         assert faults.say_error(LostConnectionError("The database <b>cannot</b> be reached."))
         assert faults.say_error(UsageError("refused: Bearer canary-key-4f1d9a27c3"))

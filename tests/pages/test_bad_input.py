@@ -10,8 +10,8 @@ from core.people import Actor, Role
 from core.records import AspectLabels, Criteria, GoldenSet, Item
 from core.settings import Settings
 from core.store.store import Store
-from pages.components import people
-from pages.components.screens import SCREENS
+from pages.ui import people
+from pages.ui.screens import SCREENS
 from tests.pages.making import SCALE, Calibrated
 from tests.pages.screen import button, frame_with, has_button, open_screen, press, texts
 

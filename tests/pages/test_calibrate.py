@@ -13,7 +13,7 @@ from core.calibration.settings import CalibrationSettings
 from core.judging.styles import Asking, Style
 from core.projects.calibration import CalibrationRequest
 from core.stats import gain_words
-from pages.components import state
+from pages.ui import state
 from tests.pages.making import Place, aligned, calibrate, calibration, candidates, golden_of, standing
 from tests.pages.screen import (
     button,

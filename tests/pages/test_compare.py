@@ -19,7 +19,7 @@ from core.projects.judges import MetricsRequest
 from core.records import JudgeScores, Measure, Rating
 from core.settings import Settings
 from core.store.store import Store
-from pages.components import compare_leaderboard
+from pages.ui import compare_leaderboard
 from tests.pages.making import Place, golden_of
 from tests.pages.screen import HOSTILE, button, choose, choose_section, grids, open_screen, press, texts
 
@@ -243,9 +243,9 @@ def test_nothing_changed_computes_nothing_again(shelf: Place, monkeypatch: pytes
     def refused(*given: Any, **named: Any) -> None:
         raise AssertionError("computed or drawn a second time")
 
-    monkeypatch.setattr("pages.components.compare_view.compare_table", refused)
-    monkeypatch.setattr("pages.components.compare_leaderboard.leaderboard_figure", refused)
-    monkeypatch.setattr("pages.components.compare_sections.significance_figure", refused)
+    monkeypatch.setattr("pages.ui.compare_view.compare_table", refused)
+    monkeypatch.setattr("pages.ui.compare_leaderboard.leaderboard_figure", refused)
+    monkeypatch.setattr("pages.ui.compare_sections.significance_figure", refused)
     screen.run()
 
 

@@ -14,7 +14,7 @@ from core.data.pairs import PREFERENCES
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores
 from core.settings import Settings
 from core.store.store import Store
-from pages.components import compare_sections, state
+from pages.ui import compare_sections, state
 from tests.pages.making import Place, golden_of
 from tests.pages.screen import choose, choose_section, grids, labelled, open_screen, prepared, press, run, texts, upload
 

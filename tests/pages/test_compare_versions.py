@@ -12,7 +12,7 @@ from core import projects
 from core.people import Actor
 from core.settings import Settings
 from core.store.store import Store
-from pages.components import state
+from pages.ui import state
 from tests.pages.making import Calibrated
 from tests.pages.screen import choose, choose_section, grids, open_screen, prepared, press, run, texts, upload
 

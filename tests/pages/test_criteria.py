@@ -19,7 +19,7 @@ from core.records import Criteria, Interval, Provenance, ScoreMatrix, Unscored
 from core.settings import Settings
 from core.store.results import JUDGE
 from core.store.store import Store
-from pages.components import state, tables
+from pages.ui import state, tables
 from tests.pages.making import Calibrated, Place, aligned, calibration, candidates, standing
 from tests.pages.screen import (
     HOSTILE,

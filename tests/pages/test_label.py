@@ -15,8 +15,8 @@ from core.projects.demo import DEMO_PROJECT
 from core.projects.labelling import LabelAspect, PassRequest
 from core.records import AspectLabels, GoldenSet, Item, Scale
 from core.store.store import Store
-from pages.components import state
 from pages.label import label_item, label_number, label_setup, label_shown
+from pages.ui import state
 from tests.pages.screen import (
     HOSTILE,
     enter_name,

@@ -14,10 +14,10 @@ from core.project_records import CriteriaEntry
 from core.projects.items import ItemScore
 from core.projects.triage import Triage
 from core.quotations import Piece
-from pages.components import people
 from pages.misaligned.misaligned_filters import RANKS, Filters
 from pages.misaligned.misaligned_item import marked
 from pages.misaligned.misaligned_list import table_key
+from pages.ui import people
 from tests.pages.screen import button, choose, frame_with, has_button, open_screen, press, texts, write
 
 Open = Callable[..., AppTest]

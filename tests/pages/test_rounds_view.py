@@ -16,7 +16,7 @@ from core.projects.rescore import PairedDifference
 from core.projects.rounds import ListedProposal, RoundRequest
 from core.records import Criteria, Interval
 from core.stats import change_figures
-from pages.components import tables
+from pages.ui import tables
 from tests.pages.screen import frame_with, open_screen, press, texts
 
 Open = Callable[..., AppTest]

@@ -7,7 +7,7 @@ from streamlit.testing.v1 import AppTest
 
 from core import projects
 from core.errors import StoreError
-from pages.components.screens import SCREENS
+from pages.ui.screens import SCREENS
 from tests.pages.making import Place
 from tests.pages.screen import HOSTILE, MARKUP, ROOT, as_sent, has_button, open_screen, press, run, texts, write
 
@@ -100,7 +100,7 @@ def test_a_finding_is_shown_letter_by_letter_with_its_next_step(place: Place) ->
     def script(sentence: str) -> None:
         import streamlit as st
 
-        from pages.components.page import finding
+        from pages.ui.page import finding
 
         finding(sentence, step=lambda: st.button("Go on"))
 

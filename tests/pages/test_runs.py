@@ -23,8 +23,8 @@ from core.records import Usage
 from core.repeval import ModelSpec, RepEvalSettings
 from core.store.log import Action
 from core.wording import duration, judge_words, money
-from pages.components import tables
-from pages.components.screens import plain
+from pages.ui import tables
+from pages.ui.screens import plain
 from tests.pages.making import HEAT, Place
 from tests.pages.screen import grids, marked, open_screen, press, run, texts
 

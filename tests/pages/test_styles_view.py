@@ -17,7 +17,7 @@ from core.projects.styles import StepsView, StylesRequest, steps_document
 from core.records import AspectLabels, Criteria, GoldenSet, Provenance, Scale
 from core.settings import Settings
 from core.store.store import Store
-from pages.components import styles_view
+from pages.ui import styles_view
 from tests.pages.making import Place
 from tests.pages.screen import HOSTILE, ROOT, choose, draw, grids, has_button, labelled, texts
 

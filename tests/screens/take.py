@@ -25,7 +25,7 @@ from conftest import SETTLED, call_me, serving  # noqa: E402
 from core import projects  # noqa: E402
 from core.projects.demo import DEMO_PROJECT  # noqa: E402
 from core.settings import Settings  # noqa: E402
-from pages.components.screens import SCREENS as MENU  # noqa: E402
+from pages.ui.screens import SCREENS as MENU  # noqa: E402
 
 WIDTH, HEIGHT, COLOURS, MS = 1440, 900, 128, 90_000
 SCREENS = tuple(MENU)

@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from core.settings import Settings
 from core.store.store import Store
-from pages.components import state
+from pages.ui import state
 from tests.pages.making import Reviewed, review
 from tests.pages.screen import prepared, run
 

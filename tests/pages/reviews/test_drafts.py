@@ -12,7 +12,7 @@ from core import projects
 from core.people import Actor
 from core.projects.criteria import LONGEST_TEXT
 from core.store.store import Store
-from pages.components import state
+from pages.ui import state
 from tests.pages.screen import HOSTILE, press, texts
 
 Open = Callable[..., AppTest]

@@ -13,7 +13,7 @@ from core.errors import AccessError
 from core.people import Actor
 from core.settings import Settings
 from core.store.store import Store
-from pages.components import people, state
+from pages.ui import people, state
 from tests.pages.screen import make_judge, open_screen, prepared, press, run
 
 Open = Callable[..., AppTest]

@@ -12,8 +12,8 @@ from core import projects
 from core.people import Actor
 from core.projects.review import Point
 from core.store.store import Store
-from pages.components import state
 from pages.review.point import HUGE, LARGE, type_for
+from pages.ui import state
 from tests.pages.screen import harmless, make_judge, press, run, texts, write
 
 Open = Callable[..., AppTest]
@@ -94,7 +94,7 @@ def test_votes_of_two_browsers_are_hidden_until_both_are_in(
 def test_who_may_label_but_not_review_votes_and_decides_nothing(
     store: Store, where: tuple[str, str, str], review: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pages.components.people.Actor", lambda name, **given: Actor(name, "annotator"))
+    monkeypatch.setattr("pages.ui.people.Actor", lambda name, **given: Actor(name, "annotator"))
     screen = press(press(review("Ann"), "Join the review"), "Against")
     assert [(vote.actor, vote.choice) for vote in first(store, where).votes] == [("Ann", "against")]
     assert "A reviewer enters the decision" in texts(screen)

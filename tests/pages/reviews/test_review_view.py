@@ -126,7 +126,7 @@ def test_any_two_versions_word_by_word_and_merged(store: Store, reviewed: Any, o
 def test_a_viewer_reads_and_changes_nothing(
     store: Store, reviewed: Any, open_criteria: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from pages.components import people
+    from pages.ui import people
 
     monkeypatch.setattr(people, "actor_of", lambda account, settings: Actor("Vi", "viewer"))
     screen = open_criteria("Vi", run=reviewed.run_id, criteria=reviewed.best)

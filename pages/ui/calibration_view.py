@@ -1,0 +1,197 @@
+"""A finished calibration on screen: the finding and its chart, then its criteria, ranking, search and figures."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from core import projects
+from core.calibration.records import Calibration
+from core.projects.calibration import CalibrationRequest
+from core.projects.judge_line import JudgeVersion
+from core.projects.kinds import RunDetail
+from core.report.figures import describe, measure_name
+from core.stats import claim, difference_figures, gain_words
+from core.stats.claims import backwards_words, number
+from core.wording import VERSION_STATES, judge_words
+from pages.criteria import comments_view
+from pages.ui import charts, judge_view, run_view, state, tables
+from pages.ui.page import Opened, finding, link_to
+from pages.ui.screens import plain
+
+FOLLOWS, RANKING, SEARCH, FIGURES = SECTIONS = (
+    "What the judge follows",
+    "Ranking",
+    "How the search went",
+    "All figures",
+)
+DIFFER = "Where judge and raters disagree"
+
+
+def draw(page: Opened, view: RunDetail, result: Calibration) -> None:
+    """What the calibration found in a sentence and a chart, with the next step; the rest by sections."""
+    version = judge_view.line_of(page, view.aspect).of_run(view.run_id)
+    result = projects.as_claimed(page.store, view.run_id, result)
+    finding(sentence(result, version), step=lambda: _draw_next(view, version))
+    if view.status != "done":
+        run_view.draw_status(page, view)
+    st.caption(plain(_measured(view, result)))
+    for warning in result.warnings:
+        if warning != gain_words(result.gain):  # which stands above already
+            st.caption(f":material/warning: {plain(warning)}")
+    if words := sides_kept(page, view):
+        st.caption(f":material/call_split: {plain(words)}")
+    charts.place_sides(view, result)
+    section = st.segmented_control(
+        "More",
+        SECTIONS,
+        default=FOLLOWS,
+        required=True,
+        key=state.widget("calibration_section"),
+        label_visibility="collapsed",
+    )
+    if section == RANKING and view.standing is not None:
+        run_view.draw_ranking(page, view, view.standing)
+    elif section == SEARCH and view.standing is not None:
+        run_view.draw_search(page, view, view.standing)
+    elif section == FIGURES:
+        draw_figures(page, view, result)
+    else:
+        _draw_criteria(page, view, result, version)
+
+
+def sentence(result: Calibration, version: JudgeVersion | None) -> str:
+    """State what calibration changed on held-out items, and which version of the judge came of it."""
+    held, gain, bare = result.held_out, result.gain, number(result.no_criteria.held_out.value)
+    if asked := backwards_words(result.no_criteria.held_out, "Without criteria, the judge"):
+        words = asked.removesuffix(".")
+    elif held.value is None:
+        words = f"Agreement with raters is undefined: {held.reason or 'too few items'}"
+    else:
+        after = number(held.value)
+        words = {
+            "higher": f"Calibration raised agreement with raters from {bare} to {after}",
+            "lower": f"Calibration lowered agreement with raters from {bare} to {after}",
+        }.get(
+            claim(gain.value, gain.interval, gain.p),
+            f"Agreement with raters: {after}. No significant gain over the baseline ({bare})",
+        )
+    if version is None:
+        return f"{words}."
+    return f"{words}. Version {version.number}: {VERSION_STATES[version.state]}."
+
+
+def sides_kept(page: Opened, view: RunDetail) -> str:
+    """That sources known from an earlier golden set kept their side, where they did; else ""."""
+    asked = view.request
+    return kept_words(page, asked.split_from) if isinstance(asked, CalibrationRequest) else ""
+
+
+def kept_words(page: Opened, split_from: str) -> str:
+    """What `CalibrationRequest.split_from` means, in a sentence; "" where it names no run."""
+    if not split_from:
+        return ""
+    earlier = run_view.read_run(page, split_from)
+    old = projects.get_golden(page.store, earlier.golden_id).name
+    return (
+        f"Sources known from {old} keep their side: those that chose criteria choose again, those held out stay held "
+        "out. Only new sources are divided."
+    )
+
+
+def _draw_next(view: RunDetail, version: JudgeVersion | None) -> None:
+    if version is not None:
+        waits = version.state == "proposed"
+        words = f"Sign off version {version.number}" if waits else f"Version {version.number}"
+        at = {"golden": view.golden_id, "aspect": view.aspect, "version": str(version.number)}
+        link_to("overview", words, icon=":material/verified:", **at)
+    else:
+        link_to("misaligned", DIFFER, icon=":material/difference:", run=view.run_id)
+
+
+def _measured(view: RunDetail, result: Calibration) -> str:
+    held, gain = result.held_out, result.gain
+    beside = difference_figures(gain.value, gain.interval, gain.p, gain.p_reason)
+    measure = f"{measure_name(held.statistic, held.level)}, held-out items, n = {held.n:,}, 95 % intervals"
+    figures = f"Agreement {describe(held)}; gain {beside}"
+    return f"{result.task.aspect} of {result.golden_name}. {figures}. {measure}. {_judge_words(view.judge_spec)}."
+
+
+def _judge_words(spec: str) -> str:
+    offline = spec == "offline"
+    return "The offline judge, which is not an LLM" if offline else f"Judge: {judge_words(spec)}"
+
+
+def _draw_criteria(page: Opened, view: RunDetail, result: Calibration, version: JudgeVersion | None) -> None:
+    """The criteria of the final judge by name, one of them whole."""
+    if not result.chosen:
+        st.info("No criteria did better than none, so none were chosen.", icon=":material/rule:")
+        return
+    names = run_view.names_of(page, view, result.candidates)
+    best = result.chosen[0].criteria_id
+    if len(result.chosen) > 1:
+        st.caption(f"Its score is the mean over these {len(result.chosen)} sets of criteria.")
+    for criteria in result.chosen:
+        name = plain(tables.name_of(criteria, names))
+        with st.expander(name, expanded=len(result.chosen) == 1, icon=":material/rule:"):
+            st.text(criteria.text)
+    with st.container(horizontal=True, gap="medium", vertical_alignment="center"):
+        link_to("criteria", "Read and edit the criteria", icon=":material/edit:", run=view.run_id, criteria=best)
+        if version is not None:  # else it is the next step above
+            link_to("misaligned", DIFFER, icon=":material/difference:", run=view.run_id, criteria=best)
+        beside = {"golden": view.golden_id, "aspect": view.aspect}
+        link_to("compare", "Compare it with other judges", icon=":material/leaderboard:", **beside)
+        _draw_file(page, view, result)
+
+
+def _draw_file(page: Opened, view: RunDetail, result: Calibration) -> None:
+    st.download_button(
+        comments_view.judge_file_label(page, view),
+        data=lambda: projects.judge_file(page.store, view.run_id),
+        file_name="judge.yaml",
+        mime="application/yaml",
+        icon=":material/download:",
+        on_click="ignore",
+    )
+
+
+def draw_figures(page: Opened, view: RunDetail, result: Calibration) -> None:
+    """Every figure with its n, what is optimistic, what was left out, and what the run took."""
+    base, best = result.no_criteria, result.best_single
+    rows = {"the judge": (result.held_out, result.calibration)}
+    if len(result.chosen) > 1:
+        rows["best single criteria"] = (best.held_out, best.calibration)
+    rows["without criteria"] = (base.held_out, base.calibration)
+    st.table(
+        pd.DataFrame(
+            {
+                "held-out": [tables.describe_n(held) for held, _ in rows.values()],
+                "calibration": [tables.describe_n(chosen) for _, chosen in rows.values()],
+            },
+            index=list(rows),
+        )
+    )
+    gain = result.gain
+    figures = difference_figures(gain.value, gain.interval, gain.p, gain.p_reason)
+    st.text(f"Gain over no criteria, held-out: {figures}, n = {gain.n:,} that both scored")
+    if result.optimism is not None:
+        st.text(_optimism_words(result.optimism))
+    st.caption(plain(f"{result.settings.words} {result.work.words}"))
+    for words in result.work.left_out:
+        st.warning(plain(words), icon=":material/warning:")
+    if result.problems:
+        st.text("Left out: " + "; ".join(f"{n} × {why}" for why, n in result.problems.items()))
+    if view.status == "done":
+        run_view.draw_status(page, view)
+
+
+def _optimism_words(optimism: float) -> str:
+    if optimism > 0:
+        return (
+            f"The calibration figure is {optimism:.2f} higher than the held-out one, and optimistic: those items chose "
+            "the criteria. Report the held-out figure."
+        )
+    return (
+        f"The held-out figure is {-optimism:.2f} higher than the calibration one. These are different items. "
+        "Report the held-out figure."
+    )

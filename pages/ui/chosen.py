@@ -1,0 +1,84 @@
+"""What a screen is about, chosen in select boxes and kept in the URL: golden set, aspect, run, criteria."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Literal
+
+import streamlit as st
+
+from core import projects
+from core.project_records import GoldenSummary
+from pages.ui import state
+from pages.ui.page import Opened, link_to
+
+
+def choose_golden(page: Opened) -> GoldenSummary:
+    """The golden set in the URL, else the newest that has judges, else the newest."""
+    goldens = {golden.golden_id: golden for golden in projects.list_goldens(page.store, page.project.project_id)}
+    if not goldens:
+        st.info(
+            "This project has no golden set yet. Bring in a file with human labels first.", icon=":material/dataset:"
+        )
+        link_to("golden_set", "Bring in a golden set", icon=":material/upload_file:")
+        st.stop()
+    wanted = state.url_id("golden")
+    if wanted is not None and wanted not in goldens:
+        st.warning("This link names a golden set that is not in this project. You see another one instead.")
+    if wanted not in goldens:
+        judged = {view.golden_id for view in projects.list_judges(page.store, page.project.project_id)}
+        wanted = next((golden for golden in goldens if golden in judged), next(iter(goldens)))
+    words = {golden.golden_id: f"{golden.name} ({golden.n_items:,} items)" for golden in goldens.values()}
+    with _head(page):
+        return goldens[choose_in_url("Golden set", "golden", wanted, words, width=240)]
+
+
+def choose_aspect(page: Opened, golden: GoldenSummary) -> str:
+    """The aspect in the URL, else the one with the most judges, else the first with labels."""
+    names = [aspect.aspect for aspect in golden.aspects if aspect.n_labelled]
+    if not names:
+        st.warning("This golden set has no labels; every judge is told by how well it agrees with human labels.")
+        st.stop()
+    wanted = state.url_id("aspect")
+    if wanted not in names:
+        entries = projects.list_judges(page.store, page.project.project_id, golden.golden_id)
+        judged = Counter(view.judge.aspect for view in entries)
+        wanted = max(names, key=lambda name: judged[name])  # the first of several as good
+    with _head(page):
+        return choose_in_url("Aspect", "aspect", wanted, {name: name for name in names}, width=180)
+
+
+def _head(page: Opened) -> AbstractContextManager[Any]:
+    """The place beside the title; where a part is drawn alone, wherever it is drawn."""
+    return nullcontext() if page.head is None else page.head
+
+
+def distinct(words: Mapping[str, str]) -> dict[str, str]:
+    """Words by id, all different: a choice is kept by its words, and two runs may have the same within a second."""
+    times = Counter(words.values())
+    return {option_id: text if times[text] == 1 else f"{text} ({option_id})" for option_id, text in words.items()}
+
+
+def choose_in_url(
+    label: str, name: str, wanted: str, words: Mapping[str, str], *, width: int | Literal["stretch"] = "stretch"
+) -> str:
+    """A select box whose value stands in the URL under `name`: the URL decides, a choice changes it."""
+    key = state.widget(f"compare_{name}")
+    st.session_state[key] = wanted
+    st.selectbox(
+        label,
+        list(words),
+        key=key,
+        format_func=lambda option_id: words[option_id],
+        on_change=state.when_changed(key, _to_url, name, key),
+        width=width,
+    )
+    state.put_in_url(**{name: wanted})
+    return wanted
+
+
+def _to_url(name: str, key: str) -> None:
+    chosen = {name: st.session_state[key]}
+    state.put_in_url(**({**chosen, "item": None} if name == "golden" else chosen))

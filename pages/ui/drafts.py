@@ -1,0 +1,184 @@
+"""Long texts on screen that are kept while somebody types them, so that a closed tab or a restart takes nothing along.
+
+Streamlit sends a text area when it is left, and one in a form when the form is sent; `drafts.js` sends it once typing
+rests.  `begin` says what the text area opens with, `watch` keeps it, `done` forgets it once it was saved.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+
+import streamlit as st
+
+from core import projects
+from core.errors import ConcordError, StoreError
+from core.projects.rounds import ListedProposal
+from pages.ui import people, state
+from pages.ui.page import Opened
+from pages.ui.screens import plain
+
+_KEEPER = st.components.v2.component("concord_drafts", js=Path(__file__).with_suffix(".js").read_text("utf-8"))
+_log = logging.getLogger("concord")
+
+
+@dataclass(frozen=True, slots=True)
+class Editing:
+    """A text in somebody's hands.
+
+    `text` is what its text area opens with: their draft, else `version`, the text as it is saved; `base` is the head
+    that they began from, `opened_at` the time of the draft it opened with.  `turn` counts how often the text area was
+    filled anew; `kept_at`, `heard` and `problem` say what became of what the browser sent last.
+    """
+
+    subject: str
+    name: str
+    author: str
+    version: str
+    text: str
+    base: str
+    turn: int = 0
+    opened_at: datetime | None = None
+    kept_at: datetime | None = None
+    heard: int = 0
+    problem: str = ""
+
+    @property
+    def key(self) -> str:
+        """Of the text area; another one for each turn, because Streamlit leaves a text that was typed in as it is."""
+        return self.name if self.turn == 0 else f"{self.name}_{self.turn}"
+
+
+def of_criteria(criteria_id: str) -> str:
+    """The subject of an edit of criteria."""
+    return f"criteria:{criteria_id}"
+
+
+def of_proposal(proposal: ListedProposal) -> str:
+    """The subject of an edit of a round's proposal, wherever it is edited."""
+    return f"proposal:{proposal.run_id}:{proposal.criteria.criteria_id}"
+
+
+def begin(page: Opened, subject: str, version: str, name: str, *, base: str = "") -> Editing:
+    """What the text area of `subject` (key `name` at first) opens with; call it right before the text area is drawn."""
+    known = _opened(page).get(subject)
+    drawn = known is not None and known.name == name and known.key in st.session_state
+    if known is not None and drawn and known.author == page.actor.name:
+        return known
+    turn = 0 if known is None else known.turn
+    draft = projects.draft_of(page.store, page.project.project_id, subject)
+    if draft is None or draft.text.strip() == version.strip():
+        now = Editing(subject, name, page.actor.name, version, version, base, turn)
+    else:
+        at = draft.kept_at
+        now = Editing(subject, name, page.actor.name, version, draft.text, draft.base or base, turn, at, at)
+    if known is not None and drawn:  # somebody else sits here now
+        typed_on = draft is None and known.kept_at is None
+        now = replace(now, text=known.text, base=known.base) if typed_on else replace(now, turn=turn + 1)
+    _opened(page)[subject] = now
+    return now
+
+
+def draw_kept(page: Opened, editing: Editing, head: str = "") -> None:
+    """That the text area opened with a draft, and the way back to the version; `head` is the newest version now."""
+    if editing.opened_at is None:
+        return
+    moved = " Somebody has saved another version since; saving yours will show both." if head != editing.base else ""
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        words = f"Your unsaved text of {clock(editing.opened_at)} was kept.{moved if head else ''}"
+        st.markdown(f":material/history: {plain(words)}", width="content")
+        st.button(
+            "Start again from the version",
+            key=state.widget(f"again_{editing.key}"),
+            type="tertiary",
+            icon=":material/undo:",
+            on_click=done,
+            args=(page, editing),
+        )
+
+
+def draw_others(page: Opened, subject: str) -> None:
+    """Who else is at the same text, and since when."""
+    for draft in projects.others_drafting(page.store, page.project.project_id, subject):
+        words = f"{draft.author} has unsaved text here since {clock(draft.began_at)}."
+        st.caption(f":material/edit_note: {plain(words)}")
+
+
+def draw_left(page: Opened, subject: str) -> None:
+    """What somebody typed before the text was closed to edits: to be read and copied."""
+    draft = projects.draft_of(page.store, page.project.project_id, subject)
+    if draft is not None:
+        with st.expander(f"Your unsaved text of {plain(clock(draft.kept_at))} is kept", icon=":material/history:"):
+            st.text(draft.text)
+
+
+@st.fragment
+def watch(page: Opened, editing: Editing, until: str = "not yet a version") -> None:
+    """Keeps what is typed into the text area, and says so; draw it after the text area, and outside of a form."""
+    if page.actor.is_unnamed or not people.may(page, "reviewer"):
+        return
+    place = state.widget(f"draft_{editing.key}")
+    _take(page, editing, place)
+    now = _opened(page).get(editing.subject, editing)
+    _KEEPER(
+        key=place,
+        data={
+            "area": editing.key,
+            "place": f"{page.project.project_id}/{editing.subject}/{editing.author}",
+            "kept": None if now.kept_at is None else now.kept_at.timestamp(),
+            "heard": now.heard,
+            "problem": now.problem,
+            "until": until,
+        },
+        on_draft_change=lambda: _take(page, editing, place),
+    )
+
+
+def done(page: Opened, editing: Editing) -> None:
+    """What was typed was saved, or is not wanted any more: the draft goes, and the text area shows the version."""
+    try:
+        projects.drop_draft(page.store, page.project.project_id, editing.subject)
+    except ConcordError as error:  # the text itself is safe
+        _log.warning("a draft of %s was not taken away: %s", editing.subject, error)
+    _opened(page)[editing.subject] = Editing(
+        editing.subject, editing.name, editing.author, editing.version, editing.version, editing.base, editing.turn + 1
+    )
+
+
+def clock(at: datetime) -> str:
+    """The time of day where the reader sits; with the day, where that is not today."""
+    here = at.astimezone()
+    return f"{here:%H:%M}" if here.date() == datetime.now().astimezone().date() else f"{here:%d %b %H:%M}"
+
+
+def _opened(page: Opened) -> dict[str, Editing]:
+    """The texts of the project that this session has opened, by what they are of."""
+    opened: dict[str, dict[str, Editing]] = st.session_state.setdefault(state.EDITING, {})
+    return opened.setdefault(page.project.project_id, {})
+
+
+def _take(page: Opened, editing: Editing, place: str) -> None:
+    """Keeps what the browser sent, once; a text like the version needs no draft."""
+    said = (st.session_state.get(place) or {}).get("draft")
+    now = _opened(page).get(editing.subject, editing)
+    if not isinstance(said, dict) or said.get("n") == now.heard or now.key != editing.key:
+        return
+    n, text = said.get("n"), said.get("text")
+    if not isinstance(n, int) or not isinstance(text, str):
+        return
+    where = (page.project.project_id, editing.subject)
+    try:
+        if text.strip() == editing.version.strip():
+            projects.drop_draft(page.store, *where)
+            kept_at = None
+        else:
+            kept_at = projects.keep_draft(page.store, *where, text, base=editing.base).kept_at
+    except StoreError as error:  # the browser tries again
+        _opened(page)[editing.subject] = replace(now, problem=str(error))
+        return
+    except ConcordError as error:
+        _opened(page)[editing.subject] = replace(now, heard=n, problem=str(error))
+        return
+    _opened(page)[editing.subject] = replace(now, heard=n, kept_at=kept_at, problem="")

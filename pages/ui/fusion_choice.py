@@ -1,0 +1,169 @@
+"""What is fused and how: the parts, the method and the measure as chosen, and what each judge that can be a part is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from core import projects
+from core.comparison import unique_names
+from core.errors import ConcordError
+from core.fusion.items import MIN_SYSTEMS
+from core.fusion.settings import METHODS, FusionMethod, FusionSettings
+from core.metrics import make_metric, readable
+from core.project_records import GoldenSummary, JudgeEntry
+from core.records import STATISTICS, JudgeKind, Level
+from core.report.figures import LEVEL_NAMES, STATISTIC_NAMES
+from pages.ui import compare_view, grid, state, tables
+from pages.ui.grid import Column
+from pages.ui.page import Opened
+from pages.ui.screens import plain
+
+METHOD_WORDS: dict[FusionMethod, str] = {
+    "average": "average",
+    "ridge": "ridge",
+    "nnls": "non-negative weights",
+}
+METHOD_HELP = (
+    "Average: the mean of the standardised scores of the parts that beat chance; no weights to learn. Ridge: weights "
+    "learnt from the labels, shrunk. Non-negative weights: learnt too, and no part may count against itself."
+)
+KINDS: dict[JudgeKind, str] = {
+    "calibrated": "calibrated judge",
+    "no criteria": "judge, no criteria",
+    "style": "judge, other style",
+    "imported": "brought in",
+    "metric": "metric",
+    "repeval": "hidden states",
+    "fused": "fused judge",
+}
+NEEDS: dict[JudgeKind, str] = {
+    "calibrated": "its judge",
+    "no criteria": "its judge",
+    "repeval": "its model",
+    "fused": "its parts",
+    "imported": "its scores",
+    "style": "its model",
+}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What is fused and how, as the widgets of `draw_choice` stand; they are drawn below what they decide."""
+
+    judges: tuple[JudgeEntry, ...]
+    parts: tuple[JudgeEntry, ...]
+    settings: FusionSettings
+    levels: tuple[Level, ...]
+    key: str
+
+    @property
+    def names(self) -> dict[str, str]:
+        return names_of(self.judges)
+
+
+def choice_of(page: Opened, view: GoldenSummary, aspect: str, judges: Sequence[JudgeEntry]) -> Choice:
+    """At first all but fusions and the plain judge, by ridge, at the statistic and level of the judge in use."""
+    key = f"{view.golden_id[-12:]}_{aspect}"
+    names = names_of(judges)
+    at_first = [names[entry.judge_id] for entry in judges if entry.judge.kind not in ("fused", "no criteria")]
+    taken = [name for name in _held(f"parts_{key}", at_first) if name in names.values()]
+    levels: list[Level] = ["dataset", *(["sample"] if view.n_sources < view.n_items else [])]  # type: ignore[list-item]
+    levels += ["system"] if view.n_systems >= MIN_SYSTEMS and view.kind != "pair" else []
+    known = compare_view.kept_golden(view.golden_id, page)
+    usual = projects.usual_measure(page.store, page.project.project_id, known, aspect)
+    settings = FusionSettings(
+        method=_held("method", "ridge"),
+        statistic=_held(f"statistic_{key}", usual.statistic),
+        level=_held(f"level_{key}", usual.level if usual.level in levels else "dataset"),
+    )
+    parts = tuple(entry for entry in judges if names[entry.judge_id] in taken)
+    return Choice(tuple(judges), parts, settings, tuple(levels), key)
+
+
+def _held(name: str, at_first: Any) -> Any:
+    """What the widget of that name says, also before it is drawn."""
+    return st.session_state.setdefault(state.widget(f"fusion_{name}"), at_first)
+
+
+def draw_choice(choice: Choice) -> None:
+    """The parts, each to be taken or left by a press, and by what the fusion is shown."""
+    st.pills(
+        "Parts of the fusion",
+        list(choice.names.values()),
+        selection_mode="multi",
+        format_func=plain,
+        key=state.widget(f"fusion_parts_{choice.key}"),
+        help="Press to take or leave one. What each costs and needs stands under “More parts”.",
+    )
+    with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
+        st.segmented_control(
+            "Show the fusion by",
+            METHODS,
+            required=True,
+            format_func=lambda method: METHOD_WORDS[method].removesuffix(" weights"),
+            key=state.widget("fusion_method"),
+            help=METHOD_HELP,
+        )
+        st.segmented_control(
+            "Statistic",
+            STATISTICS,
+            required=True,
+            format_func=lambda statistic: STATISTIC_NAMES[statistic],
+            key=state.widget(f"fusion_statistic_{choice.key}"),
+        )
+        st.segmented_control(
+            "Level",
+            choice.levels,
+            required=True,
+            format_func=lambda level: LEVEL_NAMES[level].removesuffix(" level"),
+            key=state.widget(f"fusion_level_{choice.key}"),
+            help="Dataset: one coefficient over all items. Sample: one a source, averaged. System: over system means.",
+        )
+
+
+def draw_kinds(choice: Choice) -> None:
+    """What each judge is, what a score of it costs and needs, and the labels that it has seen."""
+    judges, names = choice.judges, choice.names
+    frame = pd.DataFrame(
+        {
+            "part": ["yes" if entry in choice.parts else "no" for entry in judges],
+            "judge": [names[entry.judge_id] for entry in judges],
+            "kind": [KINDS[entry.judge.kind] for entry in judges],
+            "calls an item": pd.Series([entry.judge.calls_per_item for entry in judges], dtype="float64"),
+            "needs": [_needs(entry) for entry in judges],
+            "scored": [entry.judge.n_scored for entry in judges],
+            "labels seen": [len(entry.judge.seen) for entry in judges],
+            "what it is": [entry.judge.note for entry in judges],
+        }
+    )
+    columns = {
+        "judge": Column(width=250),
+        "calls an item": Column(help="what one score costs; — is not known"),
+        "needs": Column(help="what scoring one more item takes, beside the text itself"),
+        "labels seen": Column(help="labels that chose or fitted it; their sources are left aside for every part"),
+    }
+    grid.draw(frame, columns, alt="The judges that can be parts", rows=12)
+
+
+def _needs(entry: JudgeEntry) -> str:
+    """What scoring another item with it takes, as far as its kind tells."""
+    if entry.judge.kind != "metric":
+        return NEEDS.get(entry.judge.kind, tables.DASH)
+    if entry.name.startswith("metric_"):
+        return "the column"
+    try:
+        needs = make_metric(entry.name).needs
+    except ConcordError:  # renamed meanwhile: nothing tells how it came about
+        return tables.DASH
+    return ", ".join(sorted(needs)) or "nothing"
+
+
+def names_of(judges: Sequence[JudgeEntry]) -> dict[str, str]:
+    """Judge id → a readable name that no other of them has."""
+    names = unique_names([readable(entry.judge) for entry in judges])
+    return dict(zip((entry.judge_id for entry in judges), names, strict=True))

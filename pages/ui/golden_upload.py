@@ -1,0 +1,298 @@
+"""Bring in a golden set: ways to begin, then a file as it is read, what is wrong with it, and the press to keep it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping as Dict
+from dataclasses import dataclass, replace
+
+import streamlit as st
+
+from core import projects
+from core.data import BuiltGolden, Mapping, Table, build_golden
+from core.data.findings import has_errors
+from core.data.golden import left_out_words
+from core.data.meanings import Question
+from core.data.summary import sentence
+from core.errors import AccessError, ConcordError
+from core.project_records import GoldenItem, is_demo
+from core.records import GoldenSet, Scale
+from core.wording import counted
+from pages.ui import charts, grid, mapping, people, state, tables, transfer_view
+from pages.ui.grid import Column
+from pages.ui.page import Opened, stop_with
+from pages.ui.screens import plain
+
+PREVIEW_ROWS = 20
+UPLOAD_TYPES = ["csv", "tsv", "jsonl", "ndjson", "json", "gz", "parquet", "xlsx"]
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A file that somebody sent, read; `digest` keeps its widgets apart from another file's."""
+
+    digest: str
+    table: Table
+
+
+@st.cache_resource(max_entries=3, show_spinner="Reading the file …")
+def _read_upload(digest: str, name: str, max_mb: int, _page: Opened, _data: bytes) -> Table:
+    return projects.read_upload(_page.store, _data, name, max_mb=max_mb)
+
+
+@st.cache_resource(max_entries=8, show_spinner="Checking …")
+def _build(
+    digest: str,
+    key: str,
+    left_out: frozenset[int],
+    _table: Table,
+    _mapping: Mapping,
+    _scales: Dict[str, Scale],
+    labels_needed: bool = True,
+) -> BuiltGolden:
+    return build_golden(_table, _mapping, _scales, labels_needed=labels_needed, left_out=left_out)
+
+
+@st.cache_data(max_entries=20, show_spinner=False)
+def _sentence(digest: str, _draft: GoldenSet) -> str:
+    return sentence(_draft)
+
+
+def bring_in(page: Opened, *, empty: bool = False) -> None:
+    """Drop a file, see how it is read, mend it, freeze it; for those who may.  `empty`: the project has no set yet."""
+    if not people.may(page, "reviewer"):
+        st.info(f"Files are brought in by reviewers; your role here is {page.actor.role}.", icon=":material/lock:")
+        return
+    if empty and st.session_state.get(state.UPLOAD) is None:
+        st.markdown(
+            "#### This project has no golden set yet\n"
+            "A judge is calibrated on items with human labels, and measured against them. Begin with yours."
+        )
+    upload = st.file_uploader(
+        "A file with items and human labels",
+        type=UPLOAD_TYPES,
+        key=state.UPLOAD,
+        max_upload_size=page.settings.max_upload_mb,
+        help="CSV, TSV, JSONL, JSON (also .gz), Parquet or XLSX; one row an item, or one row a rating.",
+    )
+    if upload is None:
+        st.markdown(
+            "One row an item: the judged text and at least one column of labels that people gave. Columns are "
+            "recognised by name or by what they hold, and shown before anything is kept."
+        )
+        _draw_other_ways(page, empty=empty)
+        return
+    data = upload.getvalue()
+    digest = hashlib.sha256(data).hexdigest()[:16]
+    try:
+        table = _read_upload(digest, upload.name, page.settings.max_upload_mb, page, data)
+        _draw_file(page, Sent(digest, table))
+    except AccessError as error:
+        stop_with("The file waits here.", str(error))
+    except ConcordError as error:
+        stop_with("This file cannot be used.", str(error))
+
+
+# ── without a file ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _draw_other_ways(page: Opened, *, empty: bool) -> None:
+    if empty:
+        left, right = st.columns(2, gap="medium")
+        with left.container(border=True, height="stretch"):
+            offer_sample(page)
+        with right.container(border=True, height="stretch"):
+            offer_demo(page)
+    with st.expander("A public set of human ratings", icon=":material/public:"):
+        _draw_public_sets()
+    whole = st.expander("A whole project from another installation", icon=":material/input:", on_change="rerun")
+    if whole.open:
+        with whole:
+            transfer_view.bring_in_project(page)
+
+
+def offer_sample(page: Opened) -> None:
+    st.markdown("**No file at hand?** Try it on 144 made-up summaries with simulated labels.")
+    if people.button(
+        page, "reviewer", "Add the sample summaries", icon=":material/article:", key=state.widget("add_sample")
+    ):
+        golden_id = projects.add_sample(page.store, page.project.project_id)
+        _open(golden_id, "The sample summaries are in this project. Calibrate a judge on them next.")
+
+
+def offer_demo(page: Opened) -> None:
+    st.markdown("**Only looking?** The demo is a finished project, from labels to a calibrated judge.")
+    demo = next((one for one in projects.list_projects(page.store) if is_demo(one.project_id)), None)
+    if demo is None:
+        st.caption("The demo is switched off in this installation.")
+    elif st.button("Open the demo", icon=":material/science:", key=state.widget("open_demo")):
+        state.leave_project()
+        state.remember_project(demo.project_id)
+        st.rerun()
+
+
+def _draw_public_sets() -> None:
+    sets = {benchmark.name: benchmark for benchmark in projects.list_public_sets()}
+    name = st.selectbox(
+        "Set",
+        list(sets),
+        format_func=lambda name: f"{sets[name].title}: {sets[name].task}, {sets[name].n_items:,} items",
+        key=state.widget("public_set"),
+    )
+    benchmark = sets[name]
+    st.text(f"{', '.join(benchmark.aspects)}; scale {benchmark.scale}; licence: {benchmark.licence}")
+    st.markdown("No screen downloads anything. Fetch it by this command, then drop the file above:")
+    st.code(f"python -m core fetch {benchmark.name} --out {benchmark.name}.jsonl", language="bash")
+
+
+# ── a file ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _draw_file(page: Opened, sent: Sent) -> None:
+    finding, problems = st.container(), st.container()
+    columns, preview, findings = st.tabs(["Columns", "Labels and first items", "What was found"])
+    with columns:
+        chosen, rows = mapping.correct_mapping(sent.table, sent.digest)
+        labels_needed = chosen.layout == "long" or bool(chosen.aspects) or not _comes_unlabelled(sent.digest)
+    found = _build(sent.digest, f"{chosen.as_json()}[]", frozenset(), sent.table, chosen, {}, labels_needed)
+    asked: list[Question] = []
+    while questions := [question for question in found.questions if question not in asked]:
+        asked += questions
+        with problems:  # an answer can bring up another question
+            chosen = replace(chosen, values=mapping.answer_questions(questions, chosen.values, sent.digest))
+        found = _build(sent.digest, f"{chosen.as_json()}[]", frozenset(), sent.table, chosen, {}, labels_needed)
+    scales = mapping.choose_scales(found.draft, rows, sent.digest) if found.draft and labels_needed else {}
+    key = f"{chosen.as_json()}{sorted(scales.items())}"
+    whole = _build(sent.digest, key, frozenset(), sent.table, chosen, scales, labels_needed)
+    with problems:
+        left_out = _leave_out(sent, whole)
+    built = _build(sent.digest, key, left_out, sent.table, chosen, scales, labels_needed) if left_out else whole
+    with finding:
+        _draw_finding(built)
+        _freeze(page, built, left_out)
+    with preview:
+        _draw_draft(built.draft)
+    with findings:
+        _draw_findings(built)
+
+
+def _comes_unlabelled(upload: str) -> bool:
+    """Whether a person says that a file without labels is for labelling here."""
+    return st.checkbox(
+        "These items have no labels yet: bring them in for people to label here",
+        key=state.widget(f"unlabelled_{upload}"),
+        help="Such a set holds texts only. Judges cannot be calibrated on it until people have labelled it on the "
+        "Label screen and the labels were frozen, which makes a new golden set.",
+    )
+
+
+def _leave_out(sent: Sent, whole: BuiltGolden) -> frozenset[int]:
+    """The rows with errors, where a person leaves them out; it asks again when others break."""
+    memory = state.widget(f"left_out_{sent.digest}")
+    if not whole.broken:
+        return frozenset()
+    broken = frozenset(whole.broken)
+    left_out = broken if st.session_state.get(memory) == broken else frozenset()
+    n = len(whole.broken)
+    rows = "row" if n == 1 else "rows"
+    with st.container(border=True):
+        words = (
+            f"{n:,} broken {rows} left out"
+            if left_out
+            else f"{n:,} of {whole.n_rows:,} rows {'is' if n == 1 else 'are'} broken"
+        )
+        st.markdown(f"**{words}**")
+        if not left_out:
+            listed = {"row": list(whole.broken)[:200], "what is wrong": list(whole.broken.values())[:200]}
+            grid.draw(listed, {"what is wrong": Column(width=900)}, alt="Broken rows", rows=4)
+        with st.container(horizontal=True):
+            if left_out:
+                st.button("Take them back in", key=f"{memory}_back", on_click=st.session_state.pop, args=(memory, None))
+            elif n < whole.n_rows:
+                label = f"Leave out the {n:,} broken {rows}"
+                st.button(
+                    label,
+                    key=f"{memory}_press",
+                    on_click=_remember,
+                    args=(memory, broken),
+                    icon=":material/playlist_remove:",
+                )
+            st.download_button(
+                f"Download {'it' if n == 1 else 'them'}",
+                lambda: projects.rows_csv(sent.table, whole.broken),
+                file_name=f"broken_rows_{sent.digest[:6]}.csv",
+                mime="text/csv",
+                on_click="ignore",
+                icon=":material/download:",
+            )
+    return left_out
+
+
+def _remember(memory: str, rows: frozenset[int]) -> None:
+    st.session_state[memory] = rows
+
+
+def _draw_finding(built: BuiltGolden) -> None:
+    """Whether the file can be used, and what it would be."""
+    n_warnings = sum(finding.severity == "warning" for finding in built.findings)
+    read = ""
+    if built.draft is not None:
+        words = _sentence(built.draft.digest, built.draft)
+        read = f"{plain(words)} Each item is {mapping.KIND_WORDS[built.mapping.kind]}."
+    if has_errors(built.findings):
+        first = next(finding for finding in built.findings if finding.severity == "error")
+        st.error(f"This cannot be used yet. {plain(first.message)}  \n{read}", icon=":material/error:")
+    elif n_warnings:
+        words = counted(n_warnings, "warning")
+        st.warning(f"{read} It can be used, with {words} under “What was found”.", icon=":material/warning:")
+    else:
+        st.success(f"{read} It can be used.", icon=":material/check_circle:")
+
+
+def _draw_findings(built: BuiltGolden) -> None:
+    if not built.findings:
+        st.markdown("Nothing worth a word.")
+        return
+    frame = tables.findings_frame(built.findings)
+    long = bool(frame["what and what to do"].str.len().max() > 90)
+    grid.draw(frame, {"what and what to do": Column(width=900)}, alt="Findings", rows=12, tall=long, undefined="")
+
+
+def _draw_draft(draft: GoldenSet | None) -> None:
+    if draft is None:
+        st.markdown("Choose the column of the judged text first.")
+        return
+    charts.place_labels(draft)
+    st.markdown(f"**First {min(PREVIEW_ROWS, len(draft.items))} items**")
+    rows = [
+        GoldenItem(i, item, {name: labels.values[i] for name, labels in draft.aspects.items()})
+        for i, item in enumerate(draft.items[:PREVIEW_ROWS])
+    ]
+    grid.draw(tables.items_frame(rows, draft.kind), alt="First items", rows=8)
+
+
+def _freeze(page: Opened, built: BuiltGolden, left_out: frozenset[int]) -> None:
+    golden = built.golden
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        default = "" if built.draft is None else built.draft.name
+        name = st.text_input(
+            "Name of the golden set", value=default, max_chars=120, key=state.widget(f"name_{default}")
+        )
+        off = golden is None or not name.strip()
+        pressed = people.button(
+            page, "reviewer", "Freeze this golden set", disabled=off, type="primary", icon=":material/ac_unit:"
+        )
+    if not pressed or golden is None:
+        return
+    named = replace(golden, name=name.strip())
+    words = left_out_words(left_out) if left_out else ""
+    golden_id = projects.add_golden(page.store, page.project.project_id, named, words)
+    next_step = "Calibrate a judge on it next." if named.aspects else "Have people label it next."
+    _open(golden_id, f"{named.name} is frozen: {len(named.items):,} items. {next_step}")
+
+
+def _open(golden_id: str, notice: str) -> None:
+    """To the golden set that has just been kept."""
+    state.leave_notice(notice, good=True)
+    state.put_in_url(golden=golden_id, section=None)
+    st.rerun()

@@ -1,0 +1,119 @@
+"""A small table that is there with the page: real rows and cells, a row to be picked, columns to be sorted.
+
+`st.dataframe` has scripts of a megabyte fetched, compiled and painted on a canvas first; it stays where thousands of
+rows are moved through or several are marked at once.  Every cell is set as text by the script beside this file, so
+hostile names and criteria need no escaping here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from pages.ui import state
+
+ROW, TALL_ROW, HEADER, MOST_ROWS = 36, 76, 38, 14
+"""Pixels of a row, of one with three lines of text, of the heading; and the rows seen without an inner scroll bar."""
+_HERE = Path(__file__)
+_GRID = st.components.v2.component(
+    "concord_grid",
+    html="<div class='concord-grid'></div>",
+    css=_HERE.with_suffix(".css").read_text("utf-8"),
+    js=_HERE.with_suffix(".js").read_text("utf-8"),
+    isolate_styles=False,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """How a column is shown: its heading where that is not its name, `digits` after the point of a number (None: as
+    many as it has), `signed` with + before a gain, a `unit` behind, the meaning in `help`, `width` at most in px."""
+
+    heading: str = ""
+    digits: int | None = None
+    signed: bool = False
+    unit: str = ""
+    help: str = ""
+    width: int = 420
+
+
+def draw(
+    table: pd.DataFrame | Mapping[str, Sequence[Any]],
+    columns: Mapping[str, Column] | None = None,
+    *,
+    alt: str,
+    rows: int = MOST_ROWS,
+    tall: bool = False,
+    undefined: str = "—",
+    key: str = "",
+    ids: Sequence[str] = (),
+    chosen: str | None = None,
+    on_pick: Callable[[], None] | None = None,
+) -> None:
+    """Draws `table`, of which `rows` are seen at once; `alt` names it for those who hear the page.
+
+    With `ids`, one a row, a row can be picked: `picked(key)` says which, from before `on_pick` is called on;
+    `chosen` is marked, and stays so while other rows come.  What is missing is shown as `undefined`, never as 0.
+    """
+    frame, columns = pd.DataFrame(table), columns or {}
+    seen = {name: asdict(columns.get(name, Column())) for name in map(str, frame.columns)}
+    height = HEADER + (TALL_ROW if tall else ROW) * max(1, min(len(frame), rows)) + 4
+    data = {
+        "alt": alt,
+        "columns": [{**look, "heading": look["heading"] or name} for name, look in seen.items()],
+        "rows": [[_plain(cell) for cell in row] for row in frame.itertuples(index=False, name=None)],
+        "ids": list(ids),
+        "chosen": chosen,
+        "tall": tall,
+        "undefined": undefined,
+    }
+    key = key or state.widget(f"grid_{alt}")
+
+    if chosen is not None:
+        _picks()[key] = chosen
+
+    def keep() -> None:
+        _picks()[key] = st.session_state[key]["picked"]
+        if on_pick is not None:
+            on_pick()
+
+    _GRID(key=key, data=data, height=height, on_picked_change=keep)
+
+
+def picked(key: str) -> str | None:
+    """The id of the row that a person picked in the table of that key, or that was marked when it was drawn."""
+    return _picks().get(key)
+
+
+def forget() -> None:
+    """Lets go of what was picked: another screen was opened."""
+    st.session_state.pop(state.GRID_PICKS, None)
+
+
+def _picks() -> dict[str, str]:
+    """Table → the id of its marked row; it stays with its thing while the rows under it move."""
+    kept: dict[str, str] = st.session_state.setdefault(state.GRID_PICKS, {})
+    return kept
+
+
+def _plain(cell: Any) -> Any:
+    """What JSON can say: missing as None, a time in the reader's zone, flags in words."""
+    if isinstance(cell, np.generic):
+        cell = cell.item()
+    if cell is None or cell is pd.NA or cell is pd.NaT or (isinstance(cell, float) and math.isnan(cell)):
+        return None
+    if isinstance(cell, float) and math.isinf(cell):
+        return "∞" if cell > 0 else "−∞"  # which JSON has no number for
+    if isinstance(cell, bool):
+        return "yes" if cell else "no"
+    if isinstance(cell, datetime):
+        return pd.Timestamp(cell).tz_convert(st.context.timezone or "UTC").strftime("%Y-%m-%d %H:%M")
+    return cell

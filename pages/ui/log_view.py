@@ -1,0 +1,170 @@
+"""What people did in a project, newest first: filtered by person and kind, in pages, and as a file for admins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from core import projects
+from core.projects.log_words import LogLine
+from core.store.log import LogPage
+from core.wording import counted
+from pages.ui import grid, people, state, tables
+from pages.ui.grid import Column
+from pages.ui.page import Opened, finding
+
+ROWS = 50
+NOBODY = "nobody named"
+UNNAMED = " "
+"""In the URL: entries of nobody in particular.  No person is called so."""
+KIND_WORDS = {
+    "audit": "runs, edits and other changes",
+    "adjudicated": "labels decided",
+    "anchors": "anchors written",
+    "comment": "comments",
+    "comment settled": "comments settled",
+    "criteria name": "criteria named",
+    "decision": "review: decisions",
+    "fusion kept": "fusions kept",
+    "fusion plan": "fusion plans",
+    "held-out opened": "looks at held-out items",
+    "highlights": "words marked",
+    "joined": "labelling: joined",
+    "judge version": "judge versions made",
+    "judge version decided": "judge versions signed off",
+    "judge version measured": "judge versions measured",
+    "labels frozen": "labels frozen",
+    "labelling pass": "labelling: passes",
+    "lock": "criteria locked",
+    "proposal": "proposals decided",
+    "review joined": "review: joined",
+    "review left": "review: left",
+    "stopped rating": "labelling: stopped",
+    "triage": "triage",
+    "vote": "review: votes",
+}
+SAID = ("reason", "text", "note")
+
+
+def draw(page: Opened) -> None:
+    """Filters and place, all kept in the URL, a page of the log, and the way to take all of it away."""
+    project_id = page.project.project_id
+    actor, kind = state.url_id("who"), state.url_id("what")
+    log = projects.log_page(
+        page.store,
+        project_id,
+        actor="" if actor == UNNAMED else actor,
+        kind=kind,
+        offset=(_number_in_url() - 1) * ROWS,
+        limit=ROWS,
+    )
+    if not log.people:
+        st.info(
+            "Nobody has done anything in this project yet. Every change will stand here, with who made it and when.",
+            icon=":material/history:",
+        )
+        return
+    finding(_finding(log))
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        people_known = [name or UNNAMED for name in log.people]
+        _filter("Who", "everybody", "who", people_known, {UNNAMED: NOBODY})
+        _filter("What", "everything", "what", log.kinds, KIND_WORDS)
+        _offer_file(page)
+        st.space("stretch")
+        _draw_place(log)
+    _draw_rows(page, log)
+
+
+def _finding(log: LogPage) -> str:
+    """How much was done by how many, and by whom last; of what the filters leave."""
+    done = counted(log.n, "action")
+    if not log.entries or _number_in_url() > 1:
+        return f"{done}, newest first"
+    last = log.entries[0]
+    return f"{done}; the last by {last.actor or NOBODY}, {tables.ago(last.at)}"
+
+
+def _filter(label: str, placeholder: str, name: str, options: Sequence[str], words: Mapping[str, str]) -> None:
+    """A filter that stands in the URL under `name`."""
+    key = state.widget(f"log_{name}")
+    wanted = state.url_id(name)
+    st.session_state[key] = wanted if wanted in options else None
+    st.selectbox(
+        label,
+        options,
+        index=None,
+        placeholder=placeholder,
+        format_func=lambda option: words.get(option, option),
+        key=key,
+        width=260,
+        on_change=state.when_changed(key, lambda: state.put_in_url(**{name: st.session_state[key]}, page=None)),
+    )
+
+
+def _number_in_url() -> int:
+    """The page that the URL names, from 1."""
+    said = state.url_id("page") or ""
+    return max(1, int(said)) if said.isdecimal() and len(said) < 7 else 1
+
+
+def pages_of(n_pages: int, *, default: int = 1) -> int:
+    """The page that the URL names, from 1, else `default`; draws the way to the others where there are any."""
+    number = min(_number_in_url() if state.url_id("page") else default, n_pages)
+    if n_pages > 1:
+        key = state.widget(f"page_{number}_of_{n_pages}")  # another one for each page, for the URL says which it is
+        turn = lambda: state.put_in_url(page=str(st.session_state[key]))  # noqa: E731 - where the number stands then
+        st.pagination(n_pages, default=number, key=key, on_change=turn)
+    return number
+
+
+def _offer_file(page: Opened) -> None:
+    st.download_button(
+        "Download the log",
+        data=lambda: projects.log_csv(page.store, page.project.project_id),
+        file_name="log.csv",
+        mime="text/csv",
+        icon=":material/download:",
+        on_click="ignore",
+        **people.gate(page, "admin", help="The whole log as CSV, every detail of every entry."),
+    )
+
+
+def _draw_place(log: LogPage) -> None:
+    """The way to the other pages; new entries push the older ones down."""
+    with st.container(width="content"):
+        pages_of(max(1, -(-log.n // ROWS)))
+
+
+def _draw_rows(page: Opened, log: LogPage) -> None:
+    if not log.entries:
+        st.info("Nothing in the log fits this link.", icon=":material/filter_alt_off:")
+        key, nothing = state.widget("log_everything"), {"who": None, "what": None, "page": None}
+        st.button("Show everything", key=key, on_click=state.put_in_url, kwargs=nothing)
+        return
+    grid.draw(
+        log_frame(projects.log_lines(page.store, page.project.project_id, log.entries)),
+        {"said": Column(help="the reason, comment or note that came with it"), "who": Column(width=140)},
+        alt="Log of what people did",
+        rows=16,
+    )
+
+
+def log_frame(lines: Sequence[LogLine]) -> pd.DataFrame:
+    """A row an entry; long texts on one line."""
+    return pd.DataFrame(
+        {
+            "when": pd.to_datetime([line.entry.at for line in lines], utc=True),
+            "who": [line.entry.actor or NOBODY for line in lines],
+            "what": [tables.one_line(line.did) for line in lines],
+            "about": [line.about for line in lines],
+            "said": [_said(line.entry.body) for line in lines],
+            "role": [line.entry.role for line in lines],
+        }
+    )
+
+
+def _said(body: Mapping[str, Any]) -> str:
+    return tables.one_line(" · ".join(str(body[name]) for name in SAID if body.get(name)))

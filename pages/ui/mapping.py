@@ -1,0 +1,374 @@
+"""The form that shows how a file is read, with three sample values beside each choice, and takes corrections of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import islice, permutations
+from typing import get_args
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from core.data import Mapping, Table, propose_mapping
+from core.data.cells import Comma, shown
+from core.data.columns import HUMAN, How, plain_name
+from core.data.guess import guess_mapping
+from core.data.kinds import detect_kind
+from core.data.label_cells import asks_about_commas
+from core.data.meanings import Question, codes_words
+from core.data.ranks import sounds_like_ranks
+from core.data.values import Best, Codes, Values
+from core.errors import UsageError
+from core.records import GoldenSet, ItemKind, Scale
+from pages.label import label_item
+from pages.ui.screens import plain
+from pages.ui.state import widget
+
+MAIN_ROLES = {
+    "target": "Judged text",
+    "source": "Source",
+    "source_id": "Source id (the group)",
+    "system_id": "System (who wrote it)",
+    "item_id": "Item id",
+}
+OTHER_ROLES = {
+    "context": "Context",
+    "references": "References",
+    "split": "Split",
+    "annotator_id": "Rater (one row a rating)",
+    "aspect": "Aspect (one row a rating)",
+    "value": "Label (one row a rating)",
+}
+COMMA_WORDS: dict[Comma, str] = {"decimal": "before decimals (1.234)", "thousands": "between thousands (1234)"}
+KIND_WORDS: dict[ItemKind, str] = {
+    "single": "a single text",
+    "source_target": "a source and a text about it",
+    "source_context_target": "source, context and judged text",
+    "conversation": "a conversation",
+    "data_text": "structured data and a text about it",
+    "pair": "two texts, A and B, of which people prefer one",
+}
+HOW_WORDS: dict[How | None, str] = {
+    "exact": "by its name",
+    "alias": "by another usual name",
+    "content": "guessed from its content",
+    "corrected": "chosen here",
+    None: "",
+}
+_WIDTHS = (2, 3, 5)
+_ASPECT_WIDTHS = (3, 4, 5)
+_MOST_ASPECTS = 20
+_SAMPLES, _LONGEST_SAMPLE = 3, 40
+
+
+@dataclass(frozen=True)
+class AspectRow:
+    """Where the scale of an aspect is to be asked, once the labels were read."""
+
+    aspect: str
+    column: str
+    place: DeltaGenerator
+
+
+@st.cache_resource(max_entries=6, show_spinner="Reading the columns …")
+def proposed(upload: str, _table: Table) -> Mapping:
+    """How the file is read until somebody corrects it: by names, then by what columns hold; aspects by plain names."""
+    by_name = propose_mapping(_table.columns, _table.rows)
+    return guess_mapping(by_name, _table.rows).with_plain_names()
+
+
+def correct_mapping(table: Table, upload: str) -> tuple[Mapping, list[AspectRow]]:
+    """Shows the proposed mapping and returns it with a person's corrections; `upload` keeps files apart."""
+    mapping = _correct_roles(table, proposed(upload, table), upload)
+    mapping = replace(mapping, kind=detect_kind(table.rows, mapping.roles))
+    mapping = _choose_kind(mapping, upload)
+    mapping, rows = _correct_labels(table, mapping, upload)
+    if _asks_about_commas(upload, str(mapping.as_json()), table, mapping):
+        mapping = _choose_comma(mapping, upload)
+    return mapping, rows
+
+
+# ── columns and the parts they play ──────────────────────────────────────────────────────────────────────────
+
+
+def _correct_roles(table: Table, mapping: Mapping, upload: str) -> Mapping:
+    named = _names_of_roles(_kind_so_far(table, mapping, upload))
+    roles = [role for role in named if role in MAIN_ROLES or role in mapping.roles]
+    for role in roles:
+        mapping = _correct_role(table, mapping, upload, role, named[role])
+    rest = {role: words for role, words in named.items() if role not in roles}
+    with st.expander("More parts that a column can play", icon=":material/view_column:"):
+        for role, words in rest.items():
+            mapping = _correct_role(table, mapping, upload, role, words)
+    return mapping
+
+
+def _names_of_roles(kind: ItemKind) -> dict[str, str]:
+    """Role → what it is called; the texts of a pair stand together and are called as on all screens."""
+    names, called = MAIN_ROLES | OTHER_ROLES, label_item.part_names(kind)
+    texts = {role: called[role] for role in ("target", "context")}
+    return texts | names | texts if kind == "pair" else names
+
+
+def _kind_so_far(table: Table, mapping: Mapping, upload: str) -> ItemKind:
+    """What an item is, by what a person has chosen on the form as it was drawn last."""
+    for role in (*MAIN_ROLES, *OTHER_ROLES):
+        mapping = mapping.with_role(role, st.session_state.get(_role_key(upload, role), mapping.roles.get(role)))
+    kind = detect_kind(table.rows, mapping.roles)
+    chosen: ItemKind = st.session_state.get(_kind_key(upload, kind), kind)
+    return chosen
+
+
+def _correct_role(table: Table, mapping: Mapping, upload: str, role: str, words: str) -> Mapping:
+    """One part: its column, how that was found, and what stands in it."""
+    was = proposed(upload, table).roles.get(role)
+    options = [None, *table.columns]
+    label, box, beside = st.columns(_WIDTHS, vertical_alignment="center")
+    label.markdown(f"**{words}**")
+    column = box.selectbox(
+        words,
+        options,
+        index=options.index(was),
+        key=_role_key(upload, role),
+        format_func=lambda column: "(none)" if column is None else column,
+        label_visibility="collapsed",
+        on_change=_take_from_others,
+        args=(upload, role),
+    )
+    if column != mapping.roles.get(role):
+        mapping = mapping.with_role(role, column)
+    with beside:
+        _draw_samples(table, column, HOW_WORDS[mapping.found.get(role)] if column else "")
+    return mapping
+
+
+def _role_key(upload: str, role: str) -> str:
+    return widget(f"role_{upload}_{role}")
+
+
+def _take_from_others(upload: str, role: str) -> None:
+    """A column plays one part: where it is chosen for another, its old one is left empty."""
+    column = st.session_state[_role_key(upload, role)]
+    for other in (*MAIN_ROLES, *OTHER_ROLES):
+        key = _role_key(upload, other)
+        if other != role and column is not None and st.session_state.get(key) == column:
+            st.session_state[key] = None
+    labels = widget(f"labels_{upload}")
+    st.session_state[labels] = [name for name in st.session_state.get(labels, ()) if name != column]
+
+
+def _draw_samples(table: Table, column: str | None, how: str) -> None:
+    """Up to three different values of a column, and how it came to play its part."""
+    if column is None:
+        st.caption("—")
+        return
+    values = [row[column] for row in islice(table.rows, 500) if row.get(column) not in (None, "", [], {})]
+    cells = list(dict.fromkeys(_sample(value) for value in values))[:_SAMPLES]
+    badge = f":orange-badge[{how}] " if HOW_WORDS["content"] in how else f"*{how}:* " if how else ""
+    st.markdown(f"{badge}:small[{' · '.join(map(plain, cells)) or 'always empty'}]")
+
+
+def _sample(value: object) -> str:
+    if isinstance(value, str):
+        line = " ".join(value[: 4 * _LONGEST_SAMPLE].split())
+        return line if len(line) <= _LONGEST_SAMPLE else f"{line[:_LONGEST_SAMPLE].rstrip()} …"
+    return f"{value:.4g}" if isinstance(value, float) else shown(value, _LONGEST_SAMPLE)
+
+
+def _kind_key(upload: str, proposed: ItemKind) -> str:
+    """Another proposal is another question."""
+    return widget(f"kind_{upload}_{proposed}")
+
+
+def _choose_kind(mapping: Mapping, upload: str) -> Mapping:
+    """What an item is: as the columns say, until a person says otherwise."""
+    kinds = list(get_args(ItemKind))
+    label, box, beside = st.columns(_WIDTHS, vertical_alignment="center")
+    label.markdown("**An item is**")
+    kind = box.selectbox(
+        "What an item is",
+        kinds,
+        index=kinds.index(mapping.kind),
+        key=_kind_key(upload, mapping.kind),
+        format_func=KIND_WORDS.__getitem__,
+        label_visibility="collapsed",
+    )
+    beside.caption("as the columns above say" if kind == mapping.kind else "chosen here")
+    return mapping if kind == mapping.kind else mapping.with_kind(kind)
+
+
+# ── labels ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _correct_labels(table: Table, mapping: Mapping, upload: str) -> tuple[Mapping, list[AspectRow]]:
+    """Label columns of a wide file, each an aspect under a name that a person may change."""
+    if mapping.layout == "long":
+        return mapping, []
+    was = [column for column in mapping.gold_columns.values() if column in proposed(upload, table).roles.values()]
+    chosen = st.multiselect(
+        "Human labels, one column an aspect", list(table.columns), default=was, key=widget(f"labels_{upload}")
+    )
+    for aspect, column in mapping.gold_columns.items():
+        if column not in chosen:
+            mapping = mapping.with_role(HUMAN + aspect, None)
+    for column in chosen:
+        if column not in mapping.gold_columns.values():
+            mapping = mapping.with_role(HUMAN + _free_name(column, mapping), column)
+    if not mapping.aspects:
+        st.warning(
+            "No column of human labels was found. Choose one above, or say that people have yet to label.",
+            icon=":material/warning:",
+        )
+    return _name_aspects(table, mapping, upload)
+
+
+def _free_name(column: str, mapping: Mapping) -> str:
+    name = plain_name(column)
+    return name if HUMAN + name not in mapping.roles else column
+
+
+def _name_aspects(table: Table, mapping: Mapping, upload: str) -> tuple[Mapping, list[AspectRow]]:
+    rows: list[AspectRow] = []
+    columns = mapping.gold_columns | {
+        rating.aspect: rating.column for rating in mapping.rating_columns if rating.aspect not in mapping.gold_columns
+    }
+    if columns:
+        for place, words in zip(st.columns(_ASPECT_WIDTHS), ("Name of the aspect", "Its scale", ""), strict=True):
+            place.caption(words)
+    for number, aspect in enumerate(mapping.aspects[:_MOST_ASPECTS], start=1):
+        column = columns[aspect]
+        naming, scaling, beside = st.columns(_ASPECT_WIDTHS, vertical_alignment="center")
+        name = naming.text_input(
+            f"Name of aspect {number}",
+            value=aspect,
+            key=widget(f"aspect_{upload}_{column}"),
+            label_visibility="collapsed",
+            help="Criteria, charts and the report call it so.",
+        )
+        try:
+            mapping = mapping.renamed(aspect, name)
+        except UsageError as error:
+            st.warning(plain(str(error)), icon=":material/edit:")
+            name = aspect
+        with beside:
+            how = next((how for role, how in mapping.found.items() if mapping.roles[role] == column), None)
+            _draw_samples(table, column, f"column {plain(column)}, {HOW_WORDS[how]}")
+        rows.append(AspectRow(" ".join(name.split()), column, scaling))
+    if len(mapping.aspects) > _MOST_ASPECTS:
+        st.caption(f"The other {len(mapping.aspects) - _MOST_ASPECTS} keep their names and scales as found.")
+    return _choose_best(_choose_ranks(mapping, rows, upload), rows, upload), rows
+
+
+def _choose_ranks(mapping: Mapping, rows: Sequence[AspectRow], upload: str) -> Mapping:
+    """Which aspects hold ranks: those whose columns are called so, until a person says otherwise."""
+    names = {row.column: row.aspect for row in rows}
+    if not names:
+        return mapping
+    ranked = st.multiselect(
+        "Ranks, 1 the best, in place of ratings",
+        list(names),
+        default=[column for column in names if sounds_like_ranks(column)],
+        format_func=lambda column: names[column],
+        key=widget(f"ranks_{upload}"),
+        placeholder="none",
+        help="They compare the texts of one source and are turned round, so that higher is better.",
+    )
+    return replace(mapping, ranks=tuple(names[column] for column in ranked))
+
+
+def _choose_best(mapping: Mapping, rows: Sequence[AspectRow], upload: str) -> Mapping:
+    """Aspects whose lowest label is the best, which are turned round."""
+    names = {row.column: row.aspect for row in rows if row.aspect not in (mapping.ranks or ())}
+    if not names or mapping.kind == "pair":
+        return mapping
+    low = st.multiselect(
+        "Lowest label is the best: turn round",
+        list(names),
+        format_func=lambda column: names[column],
+        key=widget(f"best_{upload}"),
+        placeholder="none",
+        help="For labels such as school marks, where 1 is the best. Higher is better afterwards.",
+    )
+    best: tuple[tuple[str, Best], ...] = tuple((names[column], "low") for column in low)
+    return replace(mapping, values=replace(mapping.values, best=best))
+
+
+def choose_scales(draft: GoldenSet, rows: Sequence[AspectRow], upload: str) -> dict[str, Scale]:
+    """Scales that a person confirmed or changed; the others stay as found."""
+    scales: dict[str, Scale] = {}
+    for number, row in enumerate(rows, start=1):
+        if row.aspect not in draft.aspects:
+            continue
+        scale = draft.aspects[row.aspect].scale
+        low, high, sure = row.place.columns((2, 2, 3), vertical_alignment="center")
+        key = widget(f"{upload}_{row.column}_{scale}")  # said of this scale: another way of reading may find another
+        ends = {"label_visibility": "collapsed"}
+        bottom = low.number_input(f"Lowest label of aspect {number}", value=float(scale.low), key=f"{key}_low", **ends)  # type: ignore[call-overload]
+        top = high.number_input(f"Highest label of aspect {number}", value=float(scale.high), key=f"{key}_high", **ends)  # type: ignore[call-overload]
+        confirmed = sure.checkbox("confirmed", key=f"{key}_sure", help="Found in the labels; say that it is right.")
+        if confirmed or (bottom, top) != (scale.low, scale.high):
+            scales[row.aspect] = Scale(bottom, top, scale.step, given=True)
+    return scales
+
+
+@st.cache_data(max_entries=20, show_spinner=False)
+def _asks_about_commas(upload: str, key: str, _table: Table, _mapping: Mapping) -> bool:
+    return asks_about_commas(_table, _mapping)
+
+
+def _choose_comma(mapping: Mapping, upload: str) -> Mapping:
+    """What a person says of numbers such as 1,234, of which the file alone does not tell what they mean."""
+    st.warning("Labels such as 1,234 can mean 1.234 or 1234. Say which.", icon=":material/help:")
+    comma = st.segmented_control(
+        "The comma stands", list(COMMA_WORDS), format_func=COMMA_WORDS.__getitem__, key=widget(f"comma_{upload}")
+    )
+    return replace(mapping, comma=comma)
+
+
+# ── what values mean ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def answer_questions(questions: Sequence[Question], values: Values, upload: str) -> Values:
+    """Ask what values mean where the file alone does not tell; `values` with the answers so far."""
+    for question in questions:
+        with st.container(border=True):
+            values = _ask(question, values, widget(f"values_{upload}_{question}"))
+    return values
+
+
+def _ask(question: Question, values: Values, key: str) -> Values:
+    aspect, numbers = question.aspect, ", ".join(f"{number:g}" for number in question.numbers[:8])
+    if question.kind == "missing":
+        words = f"**{plain(aspect)}**: {numbers} lies far from the other labels. What does it mean?"
+        lost = tuple((aspect, number) for number in question.numbers)
+        options = {
+            "No label: leave it out": replace(values, missing=(*values.missing, *lost)),
+            "It is right: keep it": replace(values, missing=(*values.missing, (aspect, None))),
+        }
+    elif question.kind == "pairs":
+        words = f"**{plain(aspect)}**: raters chose between two texts with the numbers {numbers}. What do they mean?"
+        options = {_capital(codes_words(c)): replace(values, pairs=c) for c in _possible_codes(question.numbers)}
+        options["A scale: high numbers prefer the second text"] = replace(values, pairs="scale")
+    else:
+        low, high = question.numbers
+        words = f"**{plain(aspect)}**: its name says that low labels are good. Which label is the best?"
+        options = {
+            f"{low:g} is the best: turn the labels round": replace(values, best=(*values.best, (aspect, "low"))),
+            f"{high:g} is the best: keep them": replace(values, best=(*values.best, (aspect, "high"))),
+        }
+    chosen = st.radio(words, list(options), index=None, key=key)
+    return options[chosen] if chosen else values
+
+
+def _possible_codes(numbers: Sequence[float]) -> list[Codes]:
+    """Which of up to three numbers are the first text, the second and a tie, in every order."""
+    if len(numbers) == 1:
+        return [(numbers[0], numbers[0] + 1, None), (numbers[0] - 1, numbers[0], None)]
+    if len(numbers) == 2:
+        return [(first, second, None) for first, second in permutations(numbers)]
+    return list(permutations(numbers)) if len(numbers) == 3 else []
+
+
+def _capital(words: str) -> str:
+    return words[:1].upper() + words[1:]

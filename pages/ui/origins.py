@@ -1,0 +1,140 @@
+"""Which requests are answered: those that name a host of ours, from a page of ours, shown in no foreign frame.
+
+A web page can give its own name the address 127.0.0.1 (DNS rebinding) and then reads, as its own, whatever answers
+there; the name it used still stands in `Host` and `Origin`.  Streamlit looks at neither for pages and files, and for
+its WebSocket accepts any page of any port of this machine.
+
+=====================  ===================================================================================
+answered for the host  localhost and this machine's loopback addresses, the host of `redirect_uri` in [auth],
+                       and the names in Streamlit's option `server.allowedHosts` ("*.example.org": any below)
+answered for a page    of the address that it asks for, of `redirect_uri`, or in `server.corsAllowedOrigins`
+=====================  ===================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import streamlit as st
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import PlainTextResponse
+
+from pages.ui.accounts import auth_section
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+_NO_HOST = (
+    "Concord does not answer under this host name. On its own machine open it as localhost; a name that a proxy in "
+    "front of it uses goes into server.allowedHosts of .streamlit/config.toml.\n"
+)
+_NO_ORIGIN = (
+    "Concord does not answer pages of another address. An address that a proxy in front of it uses goes into "
+    "server.corsAllowedOrigins of .streamlit/config.toml.\n"
+)
+SAFE_HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval' blob:; style-src 'self' 'unsafe-inline'; "
+        "img-src 'self' data: blob:; font-src 'self' data:; worker-src 'self' blob:; media-src 'self' blob:; "
+        "object-src 'none'; base-uri 'self'; form-action 'self'; frame-ancestors 'none'"
+    ),
+    "X-Frame-Options": "DENY",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+"""On every answer.  Streamlit's page needs inline styles, its charts build functions of text and workers of blobs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """Host names beside this machine's own, lower case and without ports; origins beside the one asked for."""
+
+    hosts: frozenset[str] = frozenset()
+    origins: frozenset[str] = frozenset()
+
+    def takes_host(self, host: str) -> bool:
+        """Whether `host`, a Host header, names this server."""
+        name = _name_of(host)
+        if not name:
+            return False
+        if name == "localhost" or _is_loopback(name):
+            return True
+        return any(
+            pattern in ("*", name) or (pattern[:2] == "*." and name.endswith(pattern[1:])) for pattern in self.hosts
+        )
+
+    def takes_origin(self, origin: str, host: str) -> bool:
+        """Whether a page of `origin`, an Origin header, may ask this server under `host`."""
+        scheme, _, netloc = origin.lower().partition("://")
+        return origin.lower() in self.origins or (scheme in ("http", "https") and netloc == host.lower())
+
+
+def allowed_now() -> Allowed:
+    """What Streamlit's options and secrets allow."""
+    hosts, origins = _option("server.allowedHosts"), _option("server.corsAllowedOrigins")
+    section = auth_section()
+    if isinstance(section, Mapping) and (own := urlsplit(str(section.get("redirect_uri", "")))).hostname:
+        hosts, origins = {*hosts, own.hostname.lower()}, {*origins, f"{own.scheme}://{own.netloc}".lower()}
+    return Allowed(frozenset(hosts), frozenset(origins))
+
+
+class OwnRequestsOnly:
+    """ASGI middleware: refuses requests and WebSockets that are not for this server; see the module."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self._allowed: Allowed | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket"):
+            await self._app(scope, receive, send)
+            return
+
+        async def safely(message: Message) -> None:
+            if message["type"].endswith("http.response.start"):
+                MutableHeaders(scope=message).update(SAFE_HEADERS)
+            await send(message)
+
+        if (refusal := self._refusal(Headers(scope=scope))) is not None:
+            await refusal(scope, receive, safely)
+        else:
+            await self._app(scope, receive, safely)
+
+    def _refusal(self, headers: Headers) -> PlainTextResponse | None:
+        if self._allowed is None:  # read late: Streamlit has its options once it serves
+            self._allowed = allowed_now()
+        hosts, origins = headers.getlist("host"), headers.getlist("origin")
+        if len(hosts) != 1 or not self._allowed.takes_host(hosts[0]):
+            return PlainTextResponse(_NO_HOST, 421)
+        if not all(self._allowed.takes_origin(origin, hosts[0]) for origin in origins):
+            return PlainTextResponse(_NO_ORIGIN, 403)
+        return None
+
+
+def _option(name: str) -> set[str]:
+    values: Iterable[str] = st.get_option(name) or ()
+    return {value.strip().lower().rstrip("./") for value in values}
+
+
+def _name_of(host: str) -> str:
+    """The name in a Host header, lower case, without its port; "" where it is none."""
+    try:
+        parts = urlsplit(f"//{host}")
+        _ = parts.port  # ValueError where it is no number
+    except ValueError:
+        return ""
+    if parts.netloc != host or "@" in host:
+        return ""
+    return (parts.hostname or "").rstrip(".")
+
+
+def _is_loopback(name: str) -> bool:
+    try:
+        return ip_address(name).is_loopback
+    except ValueError:
+        return False

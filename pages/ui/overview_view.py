@@ -1,0 +1,181 @@
+"""The parts of Overview: the finding, the stages, what waits, all aspects, and how an empty project begins."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from core import projects
+from core.errors import ConcordError
+from core.project_records import GoldenSummary
+from core.projects.judge_line import JudgeVersion
+from core.projects.labelling import rated_words
+from core.projects.overview import Overview, StageName, Task, Waiting, people_beside
+from core.records import Alignment
+from core.report.figures import describe
+from core.report.figures.svg import shortened
+from core.stats.claims import number
+from core.wording import VERSION_STATES
+from pages.ui import grid, judge_view, people, state
+from pages.ui.page import Opened, finding, link_to
+from pages.ui.screens import Screen, plain
+
+PLACES: dict[StageName, Screen] = {
+    "golden set": "golden_set",
+    "labels": "label",
+    "calibration": "calibrate",
+    "review": "criteria",
+    "approved": "compare",
+    "in use": "report",
+}
+TASKS: dict[Task, tuple[Screen, str, str]] = {
+    "label": ("label", "Go on labelling", "labelling"),
+    "sign off": ("overview", "Look and sign off", "version"),
+    "measure": ("overview", "Measure it", "version"),
+    "decide": ("misaligned", "Go through the proposals", "round"),
+    "vote": ("criteria", "Join the review", "section"),
+    "comment": ("criteria", "Read the last comment", "criteria"),
+    "triage": ("misaligned", "Look at them", ""),
+    "grow": ("overview", "", ""),
+}
+"""Task → screen, words, and what its subject is called in the URL."""
+MOST_WAITING, LONGEST = 6, 60
+"""Entries listed, and letters of a name within a sentence."""
+
+
+def sentence(page: Opened, now: Overview) -> str:
+    """The judge in use beside the human ceiling, or how far the project has come."""
+    version, name, aspect = now.line.default, shortened(now.golden.name, LONGEST), shortened(now.aspect, 2 * LONGEST)
+    if version is not None and version.newest is not None:
+        words = judge_view.finding_of(version)
+        people_at = _people_beside(page.project.project_id, version.newest.run_id, version, page)
+        if people_at is None:
+            return f"{words}."
+        passes = projects.rated_in(page.store, page.project.project_id, version.newest.golden_id, version.aspect)
+        where = f" in {rated_words(passes)}" if any(passes) else ""
+        return f"{words}. Raters agree with each other{where} at {number(people_at.value)}."
+    if not now.aspect:
+        return f"{name} has {now.stages[0].figure} and no labels yet: a judge is measured against people."
+    if now.calibrating is not None:
+        return f"A calibration of {aspect} is going on; it proposes the first version of the judge."
+    if now.stages[2].done:
+        return f"No judge of {aspect} yet: a calibration has finished, its criteria can be made the judge."
+    return f"No judge of {aspect} yet: {name} has {now.stages[1].figure} items."
+
+
+@st.cache_resource(max_entries=32, show_spinner=False)
+def _people_beside(project_id: str, run_id: str, _version: JudgeVersion, _page: Opened) -> Alignment | None:
+    """Kept, because what a run measured does not change."""
+    try:
+        return people_beside(_page.store, _version)
+    except ConcordError:
+        return None
+
+
+def draw_stages(now: Overview) -> None:
+    """The steps from the golden set to the current judge, in one line."""
+    at = _at(now)
+    with st.container(key="stages"):
+        for place, stage in enumerate(now.stages):
+            with st.container(key=f"stage_{'done' if stage.done else 'open'}_{place}", gap=None):
+                icon = ":material/check_circle:" if stage.done else ":material/radio_button_unchecked:"
+                link_to(PLACES[stage.name], stage.name.capitalize(), icon=icon, **at)
+                st.caption(plain(stage.figure or "not yet"))
+
+
+def draw_next(page: Opened, now: Overview, shown: JudgeVersion | None) -> None:
+    """The one next action; where it is to sign off version `shown`, its buttons are in view."""
+    at, first = _at(now), now.waiting[0] if now.waiting else None
+    if first is not None and first.task != "triage":
+        if not _in_view(first, shown):
+            _draw_way(page, now, first, place="head")
+    elif not now.aspect:
+        link_to("label", "Have people label it", icon=":material/edit_note:", **at)
+    elif now.line.current is not None:
+        link_to("report", "Take the judge away", icon=":material/download:", section="judge", **at)
+    elif now.line.default is not None:
+        link_to("misaligned", "See where they differ", icon=":material/difference:", **at)
+    elif now.calibrating is not None:
+        link_to("calibrate", "Watch it", icon=":material/tune:", run=now.calibrating.run_id)
+    elif now.stages[2].done:
+        link_to("criteria", "Choose criteria", icon=":material/rule:", **at)
+    else:
+        link_to("calibrate", "Calibrate a judge", icon=":material/tune:", **at)
+
+
+def draw_waiting(page: Opened, now: Overview, shown: JudgeVersion | None) -> None:
+    """What waits for whoever looks, each with the way there; version `shown` is in view beside it."""
+    st.subheader("To do", anchor=False)
+    if not now.waiting:
+        st.caption("Nothing. Edit criteria, look at misaligned items, or label more to make the judge better.")
+    for waiting in now.waiting[:MOST_WAITING]:
+        with st.container(horizontal=True, vertical_alignment="center", gap="small", border=True):
+            st.markdown(plain(waiting.words[:1].upper() + waiting.words[1:]), width="stretch")
+            if not _in_view(waiting, shown):
+                _draw_way(page, now, waiting, place="list")
+    if len(now.waiting) > MOST_WAITING:
+        st.caption(f"and {len(now.waiting) - MOST_WAITING:,} more")
+
+
+def _in_view(waiting: Waiting, shown: JudgeVersion | None) -> bool:
+    return waiting.task in ("sign off", "measure") and shown is not None and waiting.subject == str(shown.number)
+
+
+def _at(now: Overview) -> dict[str, str]:
+    return {"golden": now.golden.golden_id} | ({"aspect": now.aspect} if now.aspect else {})
+
+
+def _draw_way(page: Opened, now: Overview, waiting: Waiting, *, place: str) -> None:
+    at = _at(now)
+    if waiting.task == "grow":
+        version = now.line.get(int(waiting.subject))
+        people.button(
+            page,
+            "reviewer",
+            "Measure it here",
+            icon=":material/play_arrow:",
+            key=state.widget(f"grow_{place}"),
+            on_click=judge_view.measure,
+            args=(page, now.line, version, now.golden.golden_id),
+        )
+        return
+    screen, words, name = TASKS[waiting.task]
+    ids = at | ({name: waiting.subject} if name and waiting.subject else {})
+    link_to(screen, words, icon=":material/arrow_forward:", key=place, **ids)
+
+
+def draw_aspects(page: Opened, golden: GoldenSummary) -> None:
+    """The judge of every aspect of the golden set, a row each."""
+    lines = projects.judge_lines(page.store, page.project.project_id)
+    rows = []
+    for aspect in golden.aspects:
+        line = lines.get(aspect.aspect)
+        version = None if line is None else line.default
+        evidence = None if version is None or version.newest is None else version.newest.evidence
+        rows.append(
+            {
+                "aspect": aspect.aspect,
+                "labelled": aspect.n_labelled,
+                "judge": "—" if version is None else f"version {version.number}",
+                "state": "—" if version is None else VERSION_STATES[version.state],
+                "agreement": "—" if evidence is None else describe(evidence.alignment),
+                "on": "—" if evidence is None else evidence.side,
+            }
+        )
+    grid.draw(pd.DataFrame(rows), alt="The judge of every aspect")
+
+
+def draw_beginning(page: Opened) -> None:
+    """An empty project: three ways to begin, a press each."""
+    from pages.ui import golden_upload
+
+    finding("A judge begins with texts that people have rated.")
+    with st.container(key="ways"):
+        with st.container(border=True, height="stretch"):
+            st.markdown("**Your own data.** A table of texts, with human labels or to be labelled here by keys.")
+            icon = ":material/upload_file:"
+            link_to("golden_set", "Bring in a file", icon=icon, section=state.UPLOAD_SECTION)
+        with st.container(border=True, height="stretch"):
+            golden_upload.offer_sample(page)
+        with st.container(border=True, height="stretch"):
+            golden_upload.offer_demo(page)

@@ -1,0 +1,266 @@
+"""What every screen does first: set the page up, open the store, choose the project, say what is missing.
+
+`open_page` makes a screen complete alone: opened by the menu, by a deep link or under test it does the same.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+from urllib.parse import urlencode
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+from streamlit.errors import StreamlitPageNotFoundError
+
+from core import projects
+from core.errors import ConcordError
+from core.memory import collect_seldom
+from core.people import Actor
+from core.project_records import ProjectSummary, is_demo
+from core.settings import Settings
+from core.store.store import Store
+from pages.ui import faults, grid, people, remembered, state, theme, tour
+from pages.ui.accounts import check_accounts
+from pages.ui.screens import SCREENS, Screen, draw_notice, plain
+
+ICON = Path(__file__).with_name("icon.svg")
+"""Of every page; a Material icon here would have each browser ask fonts.gstatic.com for it."""
+
+_P_VALUE = re.compile(r"\bp ([<=]) ")
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The process-wide handles: settings and the store."""
+
+    settings: Settings
+    store: Store
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What a screen works with; `store` is in the hands of whoever acts.
+
+    `head` is the place beside the title for what the screen is about; None where a part is drawn alone.
+    """
+
+    settings: Settings
+    store: Store
+    project: ProjectSummary
+    head: DeltaGenerator | None = None
+
+    @property
+    def actor(self) -> Actor:
+        return self.store.actor
+
+
+@st.cache_resource(show_spinner="Opening the store …")
+def start_up() -> Kept:
+    """Once per process: open the store, load the sample project, freeze the imports.
+
+    Streamlit collects garbage after every rerun; frozen imports are not walked again (295 → 45 ms where heavy).
+    """
+    settings = Settings.from_environment()
+    check_accounts(settings)
+    store = open_store(settings)
+    gc.collect()
+    collect_seldom()
+    return Kept(settings, store)
+
+
+def open_store(settings: Settings) -> Store:
+    """The store of this process with what it comes with; a second call finds it done.  StoreError, ArchiveError."""
+    store = projects.open_store(settings)
+    store.say_waiting_by(faults.say_waiting)
+    _welcome(settings, store)
+    projects.ensure_sample_project(store)
+    return store
+
+
+def _welcome(settings: Settings, store: Store) -> None:
+    """A new store gets the demo; without it Concord works as well, so that a damaged file stops nobody."""
+    if not settings.demo:
+        return
+    try:
+        projects.welcome(store, settings)
+    except ConcordError as error:
+        logging.getLogger("concord").error("the demo project was not brought in: %s", error)
+
+
+def open_page(screen: Screen, *, intro: str = "") -> Opened:
+    """Draws menu, project selector, who acts, title and pending notice.
+
+    `intro` is a line under the title.  With `?view=bare` in the URL there is no menu: for a projector, or for people
+    who are to do one thing; links within the app keep it.
+    Stops in words where somebody has to sign in first or the store cannot be opened.
+    """
+    if st.session_state.get(state.SCREEN, screen) != screen:
+        grid.forget()
+    st.session_state[state.SCREEN] = screen
+    title = SCREENS[screen].title
+    st.set_page_config(page_title=f"{title} · Concord", page_icon=ICON, layout="wide")
+    account = people.let_in()
+    try:
+        kept = start_up()
+        projects.ensure_worker(kept.settings)  # cheap where one lives
+        store = kept.store.acting(people.actor_of(account, kept.settings))
+        offered = projects.list_projects(store)
+    except ConcordError as error:
+        st.title(title, anchor=False)
+        stop_with("Concord cannot start as it is set up.", str(error))
+    head = _draw_head(title, intro, store)  # first, for it is looked for first
+    project = _choose_project(store, offered)
+    if not state.is_bare():
+        _draw_side(kept.settings, store, offered, project)
+    draw_notice()
+    if not state.is_task():
+        tour.draw(kept.settings, store, project.project_id)
+    people.draw_role(store.actor)
+    people.draw_dialog(project.project_id)
+    if state.is_bare():
+        with st.container():  # what follows keeps its place when this leaves again
+            remembered.draw(kept.settings)
+    return Opened(kept.settings, store, project, head)
+
+
+def finding(sentence: str, *, step: Callable[[], object] | None = None) -> None:
+    """What is so, in one sentence at the same place and of the same size on every screen: once, above all else.
+
+    `step` draws the next thing to do at its right: a button, or `link_to`.
+    """
+    whole = _P_VALUE.sub("p\u00a0\\1\u00a0", sentence)  # no line ends within "p < 0.001"
+    with st.container(key="finding", horizontal=True, vertical_alignment="top", gap="medium"):
+        st.header(plain(whole), anchor=False, width="stretch")
+        if step is not None:
+            with st.container(key="next_step", width="content"):
+                step()
+
+
+def _draw_head(title: str, intro: str, store: Store) -> DeltaGenerator:
+    """Title and intro, and beside them the place for what the screen is about."""
+    with st.container(key="head", horizontal=True, gap="medium"):
+        with st.container(gap=None, width="stretch"):
+            st.title(title, anchor=False)
+            if intro:
+                st.caption(intro)
+        head = st.container(horizontal=True, vertical_alignment="bottom", gap="small", width="content")
+        if state.is_bare():
+            people.draw_who(store)
+            if people.may(store, "reviewer"):
+                leave = {"view": None, "task": None}
+                st.button("Menu", icon=":material/menu:", type="tertiary", on_click=state.put_in_url, kwargs=leave)
+    return head
+
+
+def _draw_side(settings: Settings, store: Store, offered: list[ProjectSummary], project: ProjectSummary) -> None:
+    with st.sidebar:
+        _draw_menu()
+        with st.container(gap="xsmall"):
+            _draw_projects(store, offered, project)
+            tour.draw_demo(settings, store, project.project_id)
+            people.draw_who(store)
+            theme.draw()
+        remembered.draw(settings)  # last, so that nothing moves when it leaves again
+
+
+def _draw_menu() -> None:
+    """The menu, the same with the router and without it; Streamlit's own is switched off in config.toml."""
+    ids, group = _with_project({}), ""
+    with st.container(key="menu", gap=None):
+        st.markdown("**Concord**")
+        for screen, entry in SCREENS.items():
+            if entry.group != group:
+                group = entry.group
+                st.caption(group)
+            _page_link(screen, entry.title, entry.icon, ids)
+
+
+def _choose_project(store: Store, offered: list[ProjectSummary]) -> ProjectSummary:
+    """The project in the URL, else of its run, else the one picked last, else the demo."""
+    known = {project.project_id: project for project in offered}
+    named = state.url_id("project")
+    wanted = state.project() or _project_of_run(store)
+    if wanted is None or wanted not in known:
+        wanted = next(filter(is_demo, known), next(iter(known)))
+    if named is not None and named not in known:
+        state.leave_project()  # whatever else the link names is of that project
+        words = f"This link names a project that is not here. You see “{known[wanted].name}” instead."
+        state.leave_notice(words, good=False)
+    state.remember_project(wanted)
+    return known[wanted]
+
+
+def _draw_projects(store: Store, offered: list[ProjectSummary], project: ProjectSummary) -> None:
+    names = {project.project_id: project.name for project in offered}
+    st.session_state[state.PROJECT_PICKER] = project.project_id  # another screen's widget may have left its value there
+    st.selectbox(
+        "Project", list(names), key=state.PROJECT_PICKER, format_func=lambda known: names[known],
+        on_change=state.when_changed(state.PROJECT_PICKER, _switch_project),
+    )  # fmt: skip
+    tour.draw_new_project(store, "New project", icon=":material/add:", type="tertiary")
+
+
+def _project_of_run(store: Store) -> str | None:
+    run_id = state.url_id("run")
+    if run_id is None:
+        return None
+    return next((run.project_id for run in projects.list_runs(store) if run.run_id == run_id), None)
+
+
+def _switch_project() -> None:
+    """Another project: the ids of the old one leave the URL."""
+    state.leave_project()
+    state.remember_project(st.session_state[state.PROJECT_PICKER])
+
+
+def stop_with(what: str, message: str) -> NoReturn:
+    """An error that leaves nothing to draw: what happened, then the message as plain text."""
+    st.error(f"{what}  \n{plain(message)}", icon=":material/error:")
+    st.stop()
+
+
+def opens(label: str, *, key: str, **button: Any) -> bool:
+    """A button that opens and closes what is drawn below it; whether that is open.
+
+    No popover that reruns: a link followed while one stands open closes it too, and the message of that takes the
+    reader back to the screen just left.
+    """
+    st.button(label, key=f"{key}_opens", on_click=_flip, args=(key,), **button)
+    return bool(st.session_state.get(key))
+
+
+def _flip(key: str) -> None:
+    st.session_state[key] = not st.session_state.get(key)
+
+
+def link_to(screen: Screen, label: str, *, icon: str | None = None, key: str = "", **ids: str) -> None:
+    """A link to a screen with ids in its URL.
+
+    A link of Streamlit's to the screen it stands on keeps the old ids, so there a button sets them; `key` tells two
+    of them apart that say and do the same.
+    """
+    if screen == st.session_state.get(state.SCREEN):
+        if st.button(label, icon=icon, type="tertiary", key=f"link_{screen}_{label}_{sorted(ids.items())}{key}"):
+            state.leave_project()
+            state.put_in_url(**ids)
+            st.rerun()
+        return
+    _page_link(screen, label, icon, _with_project(ids))
+
+
+def _with_project(ids: dict[str, str]) -> dict[str, str]:
+    kept = {"project": state.project(), "view": state.BARE if state.is_bare() else None}
+    return {name: value for name, value in kept.items() if value is not None} | ids
+
+
+def _page_link(screen: Screen, label: str, icon: str | None, ids: dict[str, str]) -> None:
+    try:
+        st.page_link(SCREENS[screen].file, label=label, icon=icon, query_params=ids)
+    except StreamlitPageNotFoundError:  # this screen's file was opened on its own, as a test does
+        st.link_button(label, f"/{screen}?{urlencode(ids)}", icon=icon)

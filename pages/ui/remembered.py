@@ -1,0 +1,148 @@
+"""What the browser keeps for a person: the name picked last, and for minutes the screen that signing in interrupts.
+
+Both are cookies, so that the first drawing of a session knows them.  A script of a few lines writes them
+(`remember.js`); here they are read, as anybody could have written them.  `st.context.cookies` is what the browser sent
+when the session connected: what a person does later stands in the session, never there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Collection
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from urllib.parse import parse_qsl, quote, unquote, urlencode
+
+import streamlit as st
+
+from core.settings import Settings
+from pages.ui import state
+
+LONGEST = 2_000
+"""Characters of a cookie that are looked at; a name needs at most 720 as it is sent, an address a few hundred."""
+_LONGEST_ID = 200
+_NAME_SECONDS = 400 * 24 * 3600  # browsers keep nothing longer
+_WANTED_SECONDS = 600
+_DRAWN_SECONDS = 5.0
+_WANTED = "concord-wanted"
+
+_write = st.components.v2.component(
+    "concord_remember", js=Path(__file__).with_name("remember.js").read_text("utf-8"), isolate_styles=False
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Cookie:
+    """What the browser is to keep: `value` for `seconds`, "" for no longer; `leaving`: anew as the page is left."""
+
+    name: str
+    value: str
+    seconds: int
+    leaving: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What the next drawings write: a person's name, else the address wanted before signing in."""
+
+    value: str
+    of_name: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A screen and the ids of its URL."""
+
+    screen: str
+    ids: dict[str, str]
+
+
+# ── the name picked last ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def name(settings: Settings) -> str:
+    """The name kept when this session connected, as it was sent: tidy it; "" for none."""
+    return _read(_name_cookie(settings))
+
+
+def keep_name(picked: str) -> None:
+    """Has the browser keep this name from the next drawing on; "" has it forget."""
+    _leave(Left(picked, of_name=True))
+
+
+def _name_cookie(settings: Settings) -> str:
+    """One an installation: cookies know hosts, not ports, and many installations are 127.0.0.1."""
+    return f"concord-name-{hashlib.sha256(str(settings.home).encode()).hexdigest()[:12]}"
+
+
+# ── the screen wanted before signing in ──────────────────────────────────────────────────────────────────────
+
+
+def draw_wanted(screen: str, usual: str) -> None:
+    """On the page that asks to sign in: keeps its address, for whoever signs in comes back to the root.
+
+    `usual` is the screen at the root; its bare address needs no keeping.
+    """
+    ids = {name: value for name in state.URL_IDS if len(value := state.url_id(name) or "") <= _LONGEST_ID and value}
+    address = f"{screen}?{urlencode(ids)}" if ids else screen
+    if address == usual or len(quote(address)) > LONGEST:
+        address = ""
+    _draw(Cookie(_WANTED, address, _WANTED_SECONDS, leaving=True))
+
+
+def take_wanted(screens: Collection[str]) -> Wanted | None:
+    """The address kept before signing in, in a session's first run and once; None for none or for no screen of ours."""
+    if state.ARRIVED in st.session_state:
+        return None
+    st.session_state[state.ARRIVED] = True
+    text = _read(_WANTED)
+    if not text:
+        return None
+    _leave(Left("", of_name=False))
+    screen, _, query = text.partition("?")
+    try:
+        query_ids = dict(parse_qsl(query, max_num_fields=len(state.URL_IDS), errors="strict"))
+    except ValueError:
+        return None
+    ids = {name: value for name, value in query_ids.items() if name in state.URL_IDS and len(value) <= _LONGEST_ID}
+    return Wanted(screen, ids) if screen in screens and all(map(str.isprintable, ids.values())) else None
+
+
+# ── reading and writing ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def draw(settings: Settings) -> None:
+    """Writes what is to be kept.  Call it at a place with nothing after it: what is drawn here leaves again.
+
+    Drawn for some seconds, as a rerun could take an element away before the browser has run it; not for longer, as
+    another tab may have been given another name since.
+    """
+    left: tuple[Left, float] | None = st.session_state.get(state.COOKIE)
+    if left is None:
+        return
+    what, until = left
+    if time.monotonic() > until:
+        del st.session_state[state.COOKIE]
+    elif what.of_name:
+        _draw(Cookie(_name_cookie(settings), what.value, _NAME_SECONDS))
+    else:
+        _draw(Cookie(_WANTED, what.value, _WANTED_SECONDS))
+
+
+def _leave(what: Left) -> None:
+    st.session_state[state.COOKIE] = (what, time.monotonic() + _DRAWN_SECONDS)
+
+
+def _draw(cookie: Cookie) -> None:
+    _write(key=state.widget(f"remember_{cookie.name}"), data=asdict(cookie))
+
+
+def _read(cookie: str) -> str:
+    raw = st.context.cookies.get(cookie)
+    if not isinstance(raw, str) or len(raw) > LONGEST:
+        return ""
+    try:
+        return unquote(raw, errors="strict")
+    except UnicodeDecodeError:
+        return ""

@@ -1,0 +1,144 @@
+"""One cell of the map looked into: how it agrees with people, its scores against theirs, its extreme items."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from core import projects
+from core.projects.kinds import RunDetail
+from core.projects.repeval import METHOD_NAMES
+from core.records import FloatArray, GoldenSet
+from core.repeval.records import CellDetail, RepEvalResult, cell_detail
+from core.report.figures import describe, measure_name
+from core.report.figures.repeval import CellPoints, Place, cell_figure
+from pages.ui import charts, grid, state
+from pages.ui.grid import Column
+from pages.ui.page import Opened
+from pages.ui.screens import plain
+
+SHOWN = 3
+
+
+@dataclass(frozen=True)
+class ScoredCell:
+    """A cell with the test items it scored: positions (n,), labels (n,), scores (n,)."""
+
+    detail: CellDetail
+    golden: GoldenSet
+    positions: FloatArray
+    labels: FloatArray
+    scores: FloatArray
+
+
+def _keys(run_id: str) -> tuple[str, str]:
+    return state.widget(f"repeval_layer_{run_id}"), state.widget(f"repeval_token_{run_id}")
+
+
+def picked(view: RunDetail, result: RepEvalResult) -> Place:
+    """The cell a person looks at, as the two boxes say it; the map sets them, at first they say the best.
+
+    A redrawing writes nothing: it would take back what was chosen in a box meanwhile.
+    """
+    layer_key, token_key = _keys(view.run_id)
+    st.session_state.setdefault(layer_key, result.chosen.layer)
+    st.session_state.setdefault(token_key, result.chosen.token)
+    return st.session_state[layer_key], st.session_state[token_key]
+
+
+def hold(run_id: str, place: Place) -> None:
+    """Keeps the cell: one picked on the map, or that of boxes which are not drawn and would forget it."""
+    for key, value in zip(_keys(run_id), place, strict=True):
+        st.session_state[key] = value
+
+
+def draw(page: Opened, view: RunDetail, result: RepEvalResult, place: Place) -> None:
+    """The cell's facts beside its scatter, then the texts at both ends."""
+    layer_key, token_key = _keys(view.run_id)
+    facts, drawn = st.columns([2, 3], gap="large")
+    with facts:
+        left, right = st.columns(2)
+        left.selectbox("Layer", result.layers, key=layer_key)
+        right.selectbox("Token", result.tokens, key=token_key)
+        scored = _scored_cell(view.run_id, view.version, *place, page, result)
+        _draw_facts(result, scored.detail)
+    if np.isnan(scored.scores).all():
+        with drawn:
+            st.info(
+                "This cell is undefined: its states are all equal or no finite numbers, or its scores are constant, so "
+                "nothing can agree with people here. It is not 0.",
+                icon=":material/block:",
+            )
+        return
+    with drawn:
+        items = [scored.golden.items[int(k)].item_id for k in scored.positions]
+        points = CellPoints(scored.scores, scored.labels, tuple(items))
+        figure = cell_figure(points, aspect=result.aspect)
+        charts.place_clickable(figure, key="repeval_cell_figure", alt="Scores against people")
+    order = np.argsort(scored.scores, kind="stable")
+    for column, name, rows in zip(
+        st.columns(2, gap="medium"),
+        ("Highest test items", "Lowest test items"),
+        (order[::-1][:SHOWN], order[:SHOWN]),
+        strict=True,
+    ):
+        with column:
+            st.markdown(f"**{name}**")
+            _draw_items(scored, rows, name)
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def _scored_cell(
+    run_id: str, version: int, layer: int, token: str, _page: Opened, _result: RepEvalResult
+) -> ScoredCell:
+    golden = projects.load_golden_set(_page.store, _golden_id(_page, run_id))
+    detail = cell_detail(_result, golden, layer, token)
+    positions = np.asarray(_result.parts.test, dtype=np.intp)
+    return ScoredCell(detail, golden, positions, golden.labels(_result.aspect)[positions], detail.scores[positions])
+
+
+def _golden_id(page: Opened, run_id: str) -> str:
+    return projects.run_view(page.store, run_id).golden_id
+
+
+def _draw_facts(result: RepEvalResult, detail: CellDetail) -> None:
+    cell, test, validation = detail.cell, detail.test, detail.validation
+    measure = measure_name(result.settings.measure.statistic, result.settings.measure.level)
+    best = (cell.layer, cell.token) == (result.chosen.layer, result.chosen.token)
+    used = any((cell.layer, cell.token) == (member.layer, member.token) for member in result.members)
+    role = "the best cell on validation" if best else "averaged into the score" if used else "not used"
+    st.markdown(plain(f"Layer {cell.layer}, token {cell.token}: {role}"))
+    k = f", {cell.k} components" if cell.k else ""
+    learnt = f"{result.n_pairs} pairs" if result.n_pairs else f"{len(result.parts.train)} labels"
+    frame = pd.DataFrame(
+        {
+            "": ["validation", "test", "projection"],
+            "value": [
+                f"{describe(validation)}, n = {validation.n}",
+                f"{describe(test)}, n = {test.n}",
+                f"{METHOD_NAMES[result.settings.method]}{k}, from {learnt}",
+            ],
+        }
+    )
+    grid.draw(frame, alt="Facts of the cell")
+    st.caption(plain(f"{measure}; intervals of 95 % over sources."))
+    if not best:
+        st.caption("A cell looked at because its test figure is high is no longer measured on test; the best one is.")
+
+
+def _draw_items(scored: ScoredCell, rows: FloatArray, name: str) -> None:
+    at = [int(row) for row in rows if not np.isnan(scored.scores[int(row)])]
+    items = [scored.golden.items[int(scored.positions[row])] for row in at]
+    frame = pd.DataFrame(
+        {
+            "people": [float(scored.labels[row]) for row in at],
+            "projection": [float(scored.scores[row]) for row in at],
+            "text": [item.target for item in items],
+            "item": [item.item_id for item in items],
+        }
+    )
+    columns = {"people": Column(digits=2), "projection": Column(digits=2), "text": Column(width=290)}
+    grid.draw(frame, columns, alt=name, rows=SHOWN, tall=True)

@@ -1,0 +1,230 @@
+"""What RepEval is asked for: model, texts, method, tokens; and what it would read, before anything is loaded."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import streamlit as st
+
+from core import projects
+from core.project_records import GoldenSummary
+from core.projects.repeval import METHOD_NAMES, RepEvalEstimate, RepEvalRequest
+from core.records import LEVELS, STATISTICS, Level, Statistic
+from core.repeval import (
+    EMBEDDED,
+    Extraction,
+    Method,
+    ModelSpec,
+    PairRule,
+    RepEvalSettings,
+    TextMode,
+    templates,
+    usual_texts,
+)
+from core.report.figures import LEVEL_NAMES, STATISTIC_NAMES
+from core.wording import counted, duration
+from pages.ui import compare_view
+from pages.ui.page import Opened
+from pages.ui.screens import plain
+from pages.ui.state import widget
+
+OWN = "own"
+HYPOTHESIS, TEMPLATE = "the text alone", "in a prompt"
+COMPARED = "text, and distance from its source"
+WITH_SOURCE, WITH_CONTEXT = "joined with its source", "joined with its context"
+MODES: dict[str, TextMode] = {COMPARED: "compared", WITH_SOURCE: "joined", WITH_CONTEXT: "joined-context"}
+TOKENS = ("first", "mean", "-4", "-3", "-2", "-1")
+METHOD_HELP = (
+    "Ridge learns from all labels outside the test and averages the twenty cells that do best in cross-validation; it "
+    "agrees best on most data. Mean difference needs pairs only. The other three are the paper's: one cell, a few "
+    "pairs of a good and a bad text."
+)
+TEXT_HELP = (
+    "MiniLM agrees best with people where source and context (for dialogue a fact, say) are read apart too and their "
+    "distance from the text makes cells of its own: whichever cells tell the label are chosen. Joined, both texts make "
+    "one longer state."
+)
+SLOW, FAST = 1_000, 6_000  # tokens a second with MiniLM on two processor cores, under load and at rest
+THRESHOLD_HELP = "A label on the people's scale. Leave both empty to take the best and the worst share of the labels."
+TOKENS_A_WORD = 1.4
+
+
+def choose(page: Opened, golden: GoldenSummary, aspect: str) -> RepEvalRequest:
+    """The request as the widgets stand; every default is fit to start with."""
+    first, second, third = st.columns([3, 3, 3], gap="medium")
+    with first:
+        model = _model()
+    with second:
+        reading = _texts(golden, aspect, model)
+    with third:
+        known = compare_view.kept_golden(golden.golden_id, page)
+        usual = projects.usual_measure(page.store, page.project.project_id, known, aspect)
+        settings = RepEvalSettings(_method(), model, reading, statistic=usual.statistic, level=usual.level)
+    with st.expander("More choices: pairs, tokens, measure, split", icon=":material/tune:"):
+        return _more(page, RepEvalRequest(page.project.project_id, golden.golden_id, aspect, settings))
+
+
+def _model() -> ModelSpec:
+    words = {EMBEDDED: "MiniLM (comes with Concord)", OWN: "another model"}
+    chosen = st.selectbox("Model", list(words), format_func=lambda model: words[model], key=widget("repeval_model"))
+    if chosen != OWN:
+        return ModelSpec()
+    name = st.text_input(
+        "Hugging Face id, or folder on the worker's machine",
+        key=widget("repeval_model_name"),
+        placeholder="mistralai/Mistral-7B-v0.1",
+        help="A causal language model or an encoder with safetensors. The worker reads it, on a GPU where it has one.",
+    )
+    revision = st.text_input("Revision (branch, tag or commit)", key=widget("repeval_revision"))
+    return ModelSpec(name.strip(), revision.strip() or None)
+
+
+def _texts(golden: GoldenSummary, aspect: str, model: ModelSpec) -> Extraction:
+    modes = [HYPOTHESIS, TEMPLATE]
+    if golden.kind != "single":
+        modes += [COMPARED, WITH_SOURCE, WITH_CONTEXT]
+        modes.sort(key=lambda mode: MODES.get(mode, "prompt") != usual_texts(model.name))  # the usual one first
+    mode = st.selectbox("What is read", modes, key=widget("repeval_texts"), help=TEXT_HELP)
+    if mode in MODES:
+        return Extraction(texts=MODES[mode])
+    if mode == HYPOTHESIS:
+        return Extraction()
+    known = templates()
+    name = st.selectbox("Prompt", [*known, OWN], key=widget("repeval_template"))
+    if name != OWN:
+        st.code(known[name], language=None, wrap_lines=True)
+        return Extraction(template=name, criterion=aspect)
+    text = st.text_area(
+        "Your prompt",
+        value="Read this text. {hypothesis}",
+        key=widget("repeval_own_template"),
+        help="{hypothesis} is the rated text; {source}, {context} and {criterion} may stand beside it.",
+    )
+    return Extraction(template=text, criterion=aspect)
+
+
+def _method() -> Method:
+    method: Method = st.selectbox(
+        "Method",
+        list(METHOD_NAMES),
+        format_func=lambda method: METHOD_NAMES[method],
+        key=widget("repeval_method"),
+        help=METHOD_HELP,
+    )
+    return method
+
+
+def _more(page: Opened, request: RepEvalRequest) -> RepEvalRequest:
+    settings = request.settings
+    left, middle = st.columns(2, gap="medium")
+    with left:
+        if settings.uses_pairs:
+            settings = replace(settings, pairs=_pairs(settings))
+        tokens = st.multiselect(
+            "Tokens",
+            TOKENS,
+            key=widget("repeval_tokens"),
+            placeholder="as the model has them",
+            help="-1 is the last token of a text, mean the average over all. Left empty: the last four, and for "
+            "encoders the first and the mean too.",
+        )
+    with middle:
+        statistic: Statistic = st.selectbox(
+            "Measure",
+            STATISTICS,
+            index=STATISTICS.index(settings.statistic),
+            format_func=lambda statistic: STATISTIC_NAMES[statistic],
+            key=widget(f"repeval_statistic_{request.golden_id[-12:]}_{request.aspect}"),
+            help="Default: that of the current judge.",
+        )
+        level: Level = st.selectbox(
+            "Level",
+            LEVELS,
+            index=LEVELS.index(settings.level or "dataset"),
+            format_func=lambda level: LEVEL_NAMES[level],
+            key=widget(f"repeval_level_{request.golden_id[-12:]}_{request.aspect}"),
+            help="Cells are chosen and the result is reported at this level: take the one that you compare judges at.",
+        )
+        seed = int(st.number_input("Seed", min_value=0, value=0, key=widget("repeval_seed")))
+        split_of = _split(page, request)
+    return replace(
+        request,
+        settings=replace(
+            settings,
+            reading=replace(settings.read(request.aspect), tokens=tuple(tokens)),
+            statistic=statistic,
+            level=level,
+            seed=seed,
+        ),
+        split_of=split_of,
+    )
+
+
+def _pairs(settings: RepEvalSettings) -> PairRule:
+    rule = settings.pair_rule
+    n = st.number_input(
+        "Pairs", min_value=2, max_value=2_000, value=rule.n, key=widget(f"repeval_pairs_{settings.method}")
+    )
+    within = st.toggle(
+        "Pair texts of one source only",
+        value=rule.within_source,
+        key=widget("repeval_within"),
+        help="Else any good text with any bad one.",
+    )
+    good, bad = (
+        st.number_input(name, value=None, key=widget(key), placeholder=hint, help=THRESHOLD_HELP)
+        for name, key, hint in (
+            ("Good from", "repeval_good", f"best {100 * rule.quantile:.0f} %"),
+            ("Bad to", "repeval_bad", f"worst {100 * rule.quantile:.0f} %"),
+        )
+    )
+    return replace(rule, n=int(n), within_source=within, good=good, bad=bad)
+
+
+def _split(page: Opened, request: RepEvalRequest) -> str:
+    """A calibration whose held-out items RepEval is evaluated on; "" for a split of its own."""
+    runs = projects.calibrations_of(page.store, request.project_id, request.golden_id, request.aspect)
+    words = {"": "its own: 40 % of the sources to test on", **{run.run_id: f"as {run.title}" for run in runs}}
+    chosen: str = st.selectbox(
+        "Split",
+        list(words),
+        format_func=lambda run_id: words[run_id],
+        key=widget(f"repeval_split_{request.golden_id[-12:]}_{request.aspect}"),
+        help="As a calibration: evaluated on the same held-out items as that judge, and learnt from the others only.",
+    )
+    return chosen
+
+
+def draw_estimate(page: Opened, request: RepEvalRequest) -> None:
+    """Texts, parts, pairs and about how long; raises the ConcordError that says why it cannot start."""
+    estimate = _estimate(repr(request), page, request)
+    pairs = f", {estimate.n_pairs} pairs" if request.settings.uses_pairs else ""
+    st.markdown(
+        plain(
+            f"{counted(estimate.n_texts, 'text')} of {estimate.n_words:,} words to read. "
+            f"{estimate.n_train} labels to learn from{pairs}{_choosing(request, estimate)}, "
+            f"{estimate.n_test} to tell the result on. {_duration(request, estimate)}"
+        )
+    )
+    for note in estimate.notes:
+        st.caption(plain(note))
+
+
+def _choosing(request: RepEvalRequest, estimate: RepEvalEstimate) -> str:
+    if request.settings.cross_validates:
+        return " and choose cells by, fold by fold"
+    return f", {estimate.n_validation} to choose layer and token"
+
+
+@st.cache_resource(max_entries=32, show_spinner=False)
+def _estimate(key: str, _page: Opened, _request: RepEvalRequest) -> RepEvalEstimate:
+    """Golden sets never change under their id, so an equal request has an equal answer."""
+    return projects.estimate_repeval(_page.store, _page.settings, _request)
+
+
+def _duration(request: RepEvalRequest, estimate: RepEvalEstimate) -> str:
+    if request.settings.model.name != EMBEDDED:
+        return "How long depends on the model and the worker's device; the run shows tokens per second and time left."
+    tokens = estimate.n_words * TOKENS_A_WORD
+    low, high = duration(tokens / FAST + 5), duration(tokens / SLOW + 15)
+    return f"About {low} to {high} on a processor; texts that were read before take nothing."

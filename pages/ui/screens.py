@@ -1,0 +1,77 @@
+"""The list of screens, and texts set so that nothing in them counts as markup: what the frame and its parts share."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+import streamlit as st
+from streamlit.errors import StreamlitAPIException
+
+from pages.ui import state
+
+Screen = Literal[
+    "overview",
+    "golden_set",
+    "label",
+    "calibrate",
+    "criteria",
+    "misaligned",
+    "compare",
+    "repeval",
+    "fusion",
+    "report",
+    "runs",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A screen in the menu, in one of its groups; `file` from the root of the checkout."""
+
+    file: str
+    title: str
+    icon: str
+    group: Literal["Work", "Evidence", "Research", "System"]
+
+
+SCREENS: dict[Screen, Entry] = {
+    "overview": Entry("pages/0_overview.py", "Overview", ":material/home:", "Work"),
+    "golden_set": Entry("pages/1_golden_set.py", "Golden set", ":material/dataset:", "Work"),
+    "label": Entry("pages/2_label.py", "Label", ":material/edit_note:", "Work"),
+    "calibrate": Entry("pages/3_calibrate.py", "Calibrate", ":material/tune:", "Work"),
+    "criteria": Entry("pages/4_criteria.py", "Criteria", ":material/rule:", "Work"),
+    "misaligned": Entry("pages/5_misaligned.py", "Misaligned", ":material/difference:", "Work"),
+    "compare": Entry("pages/6_compare.py", "Compare", ":material/leaderboard:", "Evidence"),
+    "report": Entry("pages/9_report.py", "Report", ":material/summarize:", "Evidence"),
+    "repeval": Entry("pages/7_repeval.py", "RepEval", ":material/grid_on:", "Research"),
+    "fusion": Entry("pages/8_fusion.py", "Fusion", ":material/merge:", "Research"),
+    "runs": Entry("pages/10_runs.py", "Runs", ":material/list_alt:", "System"),
+}
+_MARKUP = re.compile(r"([\\`*_{}\[\]()<>#+\-.!|~$:&=^\"'])")
+_LINKS = re.compile(r"(?<=:)(?=//)|(?<=\bwww)(?=\.)|(?=@)", re.IGNORECASE)
+
+
+def go(screen: Screen, **ids: str) -> None:
+    """To a screen, within the session; where this screen's file was opened on its own, a link leads there."""
+    wanted = {"project": state.project() or "", **ids}
+    try:
+        st.switch_page(SCREENS[screen].file, query_params=wanted)
+    except StreamlitAPIException:
+        st.link_button("Go there", f"/{screen}?" + "&".join(f"{name}={value}" for name, value in wanted.items()))
+
+
+def draw_notice() -> None:
+    """What a person just did, or why it was not done."""
+    if notice := state.take_notice():
+        (st.success if notice.good else st.warning)(plain(notice.text))
+
+
+def plain(text: str) -> str:
+    """`text` as Streamlit's Markdown shows it letter by letter: no markup, no HTML, no images, no links.
+
+    For labels and messages only; whole texts go through `st.text`, `st.code` or a table.
+    """
+    lines = (_MARKUP.sub(r"\\\1", _LINKS.sub("\u2060", line)) for line in text.splitlines())
+    return "  \n".join(lines)

@@ -1,0 +1,87 @@
+"""Before the first visitor: what the screens import, the store and the demo are there when the address answers.
+
+Without it the first visitor waits for all of that before an empty page.  Every screen works without it as well, as a
+test or another server runs them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import streamlit as st
+from streamlit import cli_util
+from streamlit.web.server import server_util
+
+from core.errors import ConcordError, UsageError
+from core.memory import collect_seldom
+from core.owner_only import owner_only, secure_home
+from core.settings import Settings, home_of
+from pages.ui import faults
+from pages.ui.accounts import check_accounts
+
+_LISTENS_AFTER = 0.1
+_log = logging.getLogger("concord")
+
+
+def check_settings() -> None:
+    """SystemExit with a sentence where the environment is set up wrongly or would let everybody do everything."""
+    try:
+        check_accounts(Settings.from_environment())
+    except UsageError as error:
+        raise SystemExit(f"Concord does not start. {error}") from None
+
+
+@asynccontextmanager
+async def getting_ready(_: Any) -> AsyncIterator[None]:
+    """What `st.App` goes through before it listens; then the address is told, and the browser opened on it.
+
+    `streamlit run` would tell the address first (switched off in config.toml), when nobody answers there yet, and
+    opens no browser for an app that it imports.
+    """
+    faults.log_no_messages()
+    _say("Concord is getting ready …")
+    secure_home(home_of())
+    with owner_only():
+        get_ready()
+        asyncio.get_running_loop().call_later(_LISTENS_AFTER, _tell_address)
+        yield
+
+
+def get_ready() -> None:
+    """Import what the screens import, open the store, bring in the demo, and freeze it all for the collector.
+
+    A store that cannot be opened is told by the first screen, in words.  Imported here, for Streamlit's caches want to
+    be made once its runtime is there.
+    """
+    import pandas  # noqa: F401
+    import plotly.graph_objects  # noqa: F401
+    import pyarrow  # noqa: F401
+
+    from pages.ui import (
+        page,
+    )
+
+    try:
+        page.open_store(Settings.from_environment())
+    except ConcordError as error:
+        _log.error("%s", error)
+    gc.collect()
+    collect_seldom()
+
+
+def _tell_address() -> None:
+    url = server_util.get_url(server_util.get_display_address(st.get_option("server.address") or "localhost"))
+    _say(f"Concord is ready: {url}")
+    if not st.get_option("server.headless"):
+        cli_util.open_browser(url)
+
+
+def _say(words: str) -> None:
+    sys.stdout.write(f"\n  {words}\n")
+    sys.stdout.flush()
