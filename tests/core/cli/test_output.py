@@ -34,8 +34,8 @@ def test_a_line_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_slow_endpoint_is_no_reason_to_be_silent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(output, "LOG_SOON", 0.05)
-    monkeypatch.setattr(output, "LOG_SECONDS", 0.2)
+    monkeypatch.setattr(output, "LOG_SOON", 0.02)
+    monkeypatch.setattr(output, "LOG_SECONDS", 0.08)
     monkeypatch.setenv("OPENAI_API_KEY", "k-slow")
     monkeypatch.setenv("CONCORD_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("CONCORD_CONCURRENCY", "8")
@@ -43,7 +43,7 @@ def test_a_slow_endpoint_is_no_reason_to_be_silent(
     rows = [f"i{k},s{k},The cat number {k} sat on the mat.,{k % 5 + 1}" for k in range(24)]
     golden.write_text("\n".join(["item_id,source_id,target,human_quality", *rows]), encoding="utf-8")
     texts.write_text("\n".join(["item_id,target", *(f"t{k},Text {k}." for k in range(100))]), encoding="utf-8")
-    server = RunningServer(FakeOpenAI(latency=0.15))
+    server = RunningServer(FakeOpenAI(latency=0.05))
     try:
         asked = ["--judge", f"openai:m@{server.base_url}", "--rounds", "0", "--preset", "quick"]
         assert main(["calibrate", str(golden), "--aspect", "quality", *asked, "--out", str(judge)]) == 0
