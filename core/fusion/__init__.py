@@ -2,6 +2,9 @@
 
 ::
 
+    run         the one function: parts by name in, a measured fusion out, saved as fused.yaml        fuse FusedRun
+    settings    how to fuse and to measure: options, arguments and requests are these fields          FusionSettings
+    parts       the parts by name: metrics, judges fitted here or read from files                     gather
     items       fitted on, reported on; parts that learn, each item scored by a fit without its source
     estimators  average, ridge, non-negative weights                  make_estimator restore_estimator
     stack       judges joined without calls, evaluated on unseen items; every method in one table    fuse fuse_all

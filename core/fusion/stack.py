@@ -153,9 +153,10 @@ def fuse(
     names = [part.name for part in parts]
     if len(set(names)) < len(names):
         raise UsageError("Two parts have the same name; rename one, so that people can tell them apart.")
-    settings, split = _affordable(
-        settings, split or unseen_split(golden, aspect, parts, fit_share=settings.fit_share, seed=settings.seed)
-    )
+    split = split or unseen_split(golden, aspect, parts, fit_share=settings.fit_share, seed=settings.seed)
+    if settings.method != "average" and (few := too_few_to_stack(split.fit.size)):
+        note = f"{few}. The parts are averaged instead of joined by {settings.method}."
+        settings, split = replace(settings, method="average"), replace(split, notes=(*split.notes, note))
     require_systems(golden, settings.measure.level, split.report)
     agreement, matrix = Agreement(golden, aspect, settings), np.array([part.upward for part in parts])
     # which parts beat chance needs intervals, whatever the report needs, and more units than a dozen systems
@@ -220,15 +221,6 @@ def beats_chance(alignment: Alignment) -> bool:
 
 
 # ── which parts, which method ────────────────────────────────────────────────────────────────────────────────
-
-
-def _affordable(settings: FusionSettings, split: FusionSplit) -> tuple[FusionSettings, FusionSplit]:
-    """The average where the labels to fit on are too few to learn weights from, with a note that says so."""
-    why = "" if settings.method == "average" else too_few_to_stack(split.fit.size)
-    if not why:
-        return settings, split
-    note = f"{why}. The parts are averaged instead of joined by {settings.method}."
-    return replace(settings, method="average"), replace(split, notes=(*split.notes, note))
 
 
 def _unusable(parts: _Parts, on_fit: Sequence[Alignment]) -> dict[str, str]:
@@ -369,8 +361,8 @@ def fuse_all(
     fusions: dict[FusionMethod, Fusion] = {}
     failed: dict[FusionMethod, str] = {}
     for method in METHODS:
-        if method != "average" and (why := too_few_to_stack(split.fit.size)):
-            failed[method] = f"{why}."
+        if method != "average" and (few := too_few_to_stack(split.fit.size)):
+            failed[method] = f"{few}."
             continue
         try:
             fusions[method] = fuse(golden, aspect, parts, replace(settings, method=method), split)
