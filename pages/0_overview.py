@@ -7,7 +7,8 @@ from core.errors import ConcordError
 from core.project_records import GoldenSummary
 from core.projects.judge_line import JudgeVersion
 from core.projects.overview import Overview
-from pages.ui import chosen, judge_view, overview_view, state
+from pages.overview import judge_view, overview_view
+from pages.ui import chosen, state
 from pages.ui.page import Opened, finding, open_page, stop_with
 
 NOW, STORY, TWO, ALL = PARTS = ("Now", "History", "Compare two versions", "All aspects")

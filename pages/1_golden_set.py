@@ -3,7 +3,8 @@
 import streamlit as st
 
 from core import projects
-from pages.ui import golden_upload, golden_view, state
+from pages.golden import golden_upload, golden_view
+from pages.ui import state
 from pages.ui.page import open_page
 
 LOOK, BRING = "Golden sets", "Bring in a file"

@@ -5,16 +5,8 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError
 from core.project_records import GoldenSummary
-from pages.ui import (
-    adapters_view,
-    chosen,
-    drift_view,
-    report_judge,
-    report_version,
-    report_view,
-    state,
-    transfer_view,
-)
+from pages.report import adapters_view, drift_view, report_judge, report_version, report_view, transfer_view
+from pages.ui import chosen, state
 from pages.ui.page import Opened, finding, open_page, stop_with
 
 SECTIONS = report_view.PARTS | {"judge": "Judge file", "drift": "Drift", "project": "Project"}

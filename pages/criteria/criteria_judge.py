@@ -13,7 +13,8 @@ from core.project_records import CriteriaEntry
 from core.projects.judge_line import JudgeLine, JudgeVersion, VersionOrigin, VersionRequest
 from core.store.log import IMPORTED
 from core.wording import counted, price_words
-from pages.ui import judge_view, people, state
+from pages.overview import judge_view
+from pages.ui import people, state
 from pages.ui.page import Opened, link_to, opens
 from pages.ui.screens import SCREENS, plain
 

@@ -10,7 +10,8 @@ import streamlit as st
 from core import projects
 from core.project_records import CriteriaEntry, Run
 from core.report.figures import describe, measure_name
-from pages.ui import grid, judge_view, state, tables
+from pages.overview import judge_view
+from pages.ui import grid, state, tables
 from pages.ui.chosen import distinct
 from pages.ui.grid import Column
 from pages.ui.page import Opened

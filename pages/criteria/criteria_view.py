@@ -14,7 +14,8 @@ from core.report.figures import describe, measure_name
 from core.wording import counted
 from pages.criteria import comments_view, criteria_names
 from pages.criteria.criteria_effect import difference_words
-from pages.ui import grid, judge_view
+from pages.overview import judge_view
+from pages.ui import grid
 from pages.ui.grid import Column
 from pages.ui.page import Opened, link_to
 from pages.ui.run_view import read_run

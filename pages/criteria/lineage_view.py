@@ -11,7 +11,8 @@ import streamlit as st
 from core.projects.rounds import Relative
 from core.report.figures import Mark, measure_name
 from core.report.figures.misaligned import Version, lineage_figure
-from pages.ui import charts, grid, judge_view, state, tables
+from pages.overview import judge_view
+from pages.ui import charts, grid, state, tables
 from pages.ui.grid import Column
 from pages.ui.page import link_to
 

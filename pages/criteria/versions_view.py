@@ -13,7 +13,8 @@ from core.projects.rounds import Relative
 from core.stats.claims import number
 from core.wording import word_diff
 from pages.criteria import comments_view, criteria_names, lineage_view
-from pages.ui import diff_view, judge_view, people, state, tables
+from pages.overview import judge_view
+from pages.ui import diff_view, people, state, tables
 from pages.ui.page import Opened, link_to, opens
 from pages.ui.screens import plain
 

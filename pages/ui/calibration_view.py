@@ -15,7 +15,8 @@ from core.stats import claim, difference_figures, gain_words
 from core.stats.claims import backwards_words, number
 from core.wording import VERSION_STATES, judge_words
 from pages.criteria import comments_view
-from pages.ui import charts, judge_view, run_view, state, tables
+from pages.overview import judge_view
+from pages.ui import charts, run_view, state, tables
 from pages.ui.page import Opened, finding, link_to
 from pages.ui.screens import plain
 

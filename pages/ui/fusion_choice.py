@@ -18,7 +18,8 @@ from core.metrics import make_metric, readable
 from core.project_records import GoldenSummary, JudgeEntry
 from core.records import STATISTICS, JudgeKind, Level
 from core.report.figures import LEVEL_NAMES, STATISTIC_NAMES
-from pages.ui import compare_view, grid, state, tables
+from pages.compare.choices import kept_golden
+from pages.ui import grid, state, tables
 from pages.ui.grid import Column
 from pages.ui.page import Opened
 from pages.ui.screens import plain
@@ -74,7 +75,7 @@ def choice_of(page: Opened, view: GoldenSummary, aspect: str, judges: Sequence[J
     taken = [name for name in _held(f"parts_{key}", at_first) if name in names.values()]
     levels: list[Level] = ["dataset", *(["sample"] if view.n_sources < view.n_items else [])]  # type: ignore[list-item]
     levels += ["system"] if view.n_systems >= MIN_SYSTEMS and view.kind != "pair" else []
-    known = compare_view.kept_golden(view.golden_id, page)
+    known = kept_golden(view.golden_id, page)
     usual = projects.usual_measure(page.store, page.project.project_id, known, aspect)
     settings = FusionSettings(
         method=_held("method", "ridge"),

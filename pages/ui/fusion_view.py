@@ -18,7 +18,8 @@ from core.report.figures import measure_name
 from core.report.figures.comparison import JudgeMark, leaderboard_figure
 from core.stats import NO_TEST, Difference, change_figures, claim, p_figure
 from core.stats.claims import number
-from pages.ui import charts, compare_view, grid, metrics_view, tables
+from pages.compare.choices import kept_golden
+from pages.ui import charts, grid, metrics_view, tables
 from pages.ui.fusion_choice import METHOD_WORDS, Choice, names_of
 from pages.ui.grid import Column
 from pages.ui.page import Opened, link_to
@@ -102,7 +103,7 @@ def fuse(
     names = names_of([*chosen, *beside])
     ids = tuple(entry.judge_id for entry in chosen), tuple(entry.judge_id for entry in beside)
     key = (view.golden_id, aspect, ids, tuple(names.values()), settings.statistic, settings.level)
-    golden = compare_view.kept_golden(view.golden_id, page)
+    golden = kept_golden(view.golden_id, page)
     table = _kept_table(key, page, _golden_id=view.golden_id, _aspect=aspect, _ids=ids, _settings=settings)
     return Fused(view, golden, aspect, tuple(chosen), names, settings, table, (*key, settings.method))
 

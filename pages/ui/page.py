@@ -25,7 +25,8 @@ from core.people import Actor
 from core.project_records import ProjectSummary, is_demo
 from core.settings import Settings
 from core.store.store import Store
-from pages.ui import faults, grid, people, remembered, state, theme, tour
+from pages.overview import tour
+from pages.ui import faults, grid, people, remembered, state, theme
 from pages.ui.accounts import check_accounts
 from pages.ui.screens import SCREENS, Screen, draw_notice, plain
 

@@ -23,7 +23,7 @@ from core.repeval import (
 )
 from core.report.figures import LEVEL_NAMES, STATISTIC_NAMES
 from core.wording import counted, duration
-from pages.ui import compare_view
+from pages.compare.choices import kept_golden
 from pages.ui.page import Opened
 from pages.ui.screens import plain
 from pages.ui.state import widget
@@ -57,7 +57,7 @@ def choose(page: Opened, golden: GoldenSummary, aspect: str) -> RepEvalRequest:
     with second:
         reading = _texts(golden, aspect, model)
     with third:
-        known = compare_view.kept_golden(golden.golden_id, page)
+        known = kept_golden(golden.golden_id, page)
         usual = projects.usual_measure(page.store, page.project.project_id, known, aspect)
         settings = RepEvalSettings(_method(), model, reading, statistic=usual.statistic, level=usual.level)
     with st.expander("More choices: pairs, tokens, measure, split", icon=":material/tune:"):

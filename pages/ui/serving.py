@@ -63,9 +63,7 @@ def get_ready() -> None:
     import plotly.graph_objects  # noqa: F401
     import pyarrow  # noqa: F401
 
-    from pages.ui import (
-        page,
-    )
+    from pages.ui import page
 
     try:
         page.open_store(Settings.from_environment())

@@ -46,7 +46,7 @@ def open_screen(name: str, /, **ids: str) -> AppTest:
 
 
 def draw(settings: Settings, view: str, aspect: str, *, golden: str = "", role: str = "", how: str = "draw") -> AppTest:
-    """A screen that holds the component `view` alone, about `golden` (a name; the newest where it is empty).
+    """A screen that holds `view` alone, e.g. `compare.import_view` (in `pages.ui` without a folder), about `golden`.
 
     It is of the project in the URL, else of the first.
     """
@@ -71,7 +71,7 @@ def _page(settings, view, aspect, golden, role, how):  # type: ignore[no-untyped
     goldens = [entry for entry in projects.list_goldens(store, project.project_id) if golden in ("", entry.name)]
     draw_notice()
     opened = Opened(settings, store, project)
-    component = getattr(import_module(f"pages.ui.{view}"), how)
+    component = getattr(import_module(f"pages.{view}" if "." in view else f"pages.ui.{view}"), how)
     component(opened, goldens[0], aspect) if how == "draw" else component(opened)
 
 

@@ -19,7 +19,7 @@ from core.projects.judges import MetricsRequest
 from core.records import JudgeScores, Measure, Rating
 from core.settings import Settings
 from core.store.store import Store
-from pages.ui import compare_leaderboard
+from pages.compare import leaderboard
 from tests.pages.making import Place, golden_of
 from tests.pages.screen import HOSTILE, button, choose, choose_section, grids, open_screen, press, texts
 
@@ -243,9 +243,9 @@ def test_nothing_changed_computes_nothing_again(shelf: Place, monkeypatch: pytes
     def refused(*given: Any, **named: Any) -> None:
         raise AssertionError("computed or drawn a second time")
 
-    monkeypatch.setattr("pages.ui.compare_view.compare_table", refused)
-    monkeypatch.setattr("pages.ui.compare_leaderboard.leaderboard_figure", refused)
-    monkeypatch.setattr("pages.ui.compare_sections.significance_figure", refused)
+    monkeypatch.setattr("pages.compare.choices.compare_table", refused)
+    monkeypatch.setattr("pages.compare.leaderboard.leaderboard_figure", refused)
+    monkeypatch.setattr("pages.compare.sections.significance_figure", refused)
     screen.run()
 
 
@@ -266,7 +266,7 @@ def test_the_downloads_are_the_table(shelf: Place) -> None:
     judges = [view.judge for view in projects.list_judges(shelf.store, shelf.project_id)]
     board = compare_table(shelf.golden, "coherence", judges, Measure("spearman", "sample"), resamples=50)
     (line,) = csv.DictReader(io.StringIO(leaderboard_csv(board)))
-    shown = compare_leaderboard.judges_frame(board, "Spearman, sample")
+    shown = leaderboard.judges_frame(board, "Spearman, sample")
     assert float(line["alignment"]) == shown["Spearman, sample"].iloc[0]
     assert json.loads(json.dumps(board.as_json()))["judges"][0]["alignment"]["value"] == float(line["alignment"])
 

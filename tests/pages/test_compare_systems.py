@@ -14,7 +14,8 @@ from core.data.pairs import PREFERENCES
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores
 from core.settings import Settings
 from core.store.store import Store
-from pages.ui import compare_sections, state
+from pages.compare import sections
+from pages.ui import state
 from tests.pages.making import Place, golden_of
 from tests.pages.screen import choose, choose_section, grids, labelled, open_screen, prepared, press, run, texts, upload
 
@@ -71,7 +72,7 @@ def test_it_begins_with_the_judge_in_use_not_with_the_one_that_agrees_best() -> 
         leaderboard=SimpleNamespace(rows=[SimpleNamespace(name="best"), SimpleNamespace(name="in use")]),
         judge_of=lambda row: SimpleNamespace(judge_id=row.name),
     )
-    assert compare_sections.choose_row(compared, "any_judge") == 1  # type: ignore[arg-type]
+    assert sections.choose_row(compared, "any_judge") == 1  # type: ignore[arg-type]
 
 
 def test_one_file_counts_among_the_judges_and_under_systems(store: Store, settings: Settings) -> None:

@@ -14,7 +14,8 @@ from streamlit.testing.v1 import AppTest
 from core import projects
 from core.data import read_upload
 from core.records import GoldenSet
-from pages.ui import golden_view, remembered, state, tables
+from pages.golden import golden_view
+from pages.ui import remembered, state, tables
 from tests.pages.making import Place
 from tests.pages.screen import (
     button,

@@ -19,7 +19,7 @@ CALIBRATED = True  # every test begins in a copy of that home
 
 @pytest.fixture
 def show(store: Store, settings: Settings) -> Callable[..., AppTest]:
-    return lambda aspect="coherence": draw(settings, "analyses_view", aspect)
+    return lambda aspect="coherence": draw(settings, "compare.analyses_view", aspect)
 
 
 def test_without_a_calibration_it_says_what_to_do(show: Callable[..., AppTest]) -> None:

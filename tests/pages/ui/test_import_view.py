@@ -25,11 +25,11 @@ def store(store: Store, settings: Settings) -> Store:
 
 @pytest.fixture
 def screen(store: Store, settings: Settings) -> AppTest:
-    return draw(settings, "import_view", "wit", role="admin")
+    return draw(settings, "compare.import_view", "wit", role="admin")
 
 
 def test_only_reviewers_see_the_uploader(store: Store, settings: Settings) -> None:
-    screen = draw(settings, "import_view", "wit", role="annotator")
+    screen = draw(settings, "compare.import_view", "wit", role="annotator")
     assert not screen.get("file_uploader")
     assert "by reviewers; your role here is annotator" in screen.info[0].value
 

@@ -13,7 +13,7 @@ from core import projects
 from core.project_records import DEMO_PROJECT
 from core.settings import Settings
 from core.store.store import Store
-from pages.ui import tour
+from pages.overview import tour
 from tests.pages.screen import open_screen, press, write
 
 

@@ -35,7 +35,7 @@ def foreign(tmp_path: Path) -> bytes:
 
 
 def opened(settings: Settings, role: str = "admin") -> AppTest:
-    return draw(settings, "transfer_view", "", role=role, how="draw_transfer")
+    return draw(settings, "report.transfer_view", "", role=role, how="draw_transfer")
 
 
 def bring(screen: AppTest, data: bytes) -> AppTest:
@@ -97,7 +97,7 @@ def test_admins_only(store: Store, settings: Settings, role: str) -> None:
 
 def bringing(settings: Settings, role: str) -> AppTest:
     """What the golden set screen shows where a file is brought in."""
-    return draw(settings, "golden_upload", "", role=role, how="bring_in")
+    return draw(settings, "golden.golden_upload", "", role=role, how="bring_in")
 
 
 def test_a_newcomer_finds_it(store: Store, settings: Settings) -> None:

@@ -16,7 +16,8 @@ from core.report.figures import describe
 from core.report.figures.svg import shortened
 from core.stats.claims import number
 from core.wording import VERSION_STATES
-from pages.ui import grid, judge_view, people, state
+from pages.overview import judge_view
+from pages.ui import grid, people, state
 from pages.ui.page import Opened, finding, link_to
 from pages.ui.screens import Screen, plain
 
@@ -167,7 +168,7 @@ def draw_aspects(page: Opened, golden: GoldenSummary) -> None:
 
 def draw_beginning(page: Opened) -> None:
     """An empty project: three ways to begin, a press each."""
-    from pages.ui import golden_upload
+    from pages.golden import golden_upload
 
     finding("A judge begins with texts that people have rated.")
     with st.container(key="ways"):

@@ -21,9 +21,9 @@ from core.stats import (
     margin_words,
     p_figure,
 )
+from pages.compare.choices import Compared, finding_of
+from pages.compare.sections import choose_row
 from pages.ui import grid, state, tables
-from pages.ui.compare_sections import choose_row
-from pages.ui.compare_view import Compared, finding_of
 from pages.ui.grid import Column
 from pages.ui.screens import plain
 

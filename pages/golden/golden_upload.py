@@ -18,7 +18,9 @@ from core.errors import AccessError, ConcordError
 from core.project_records import GoldenItem, is_demo
 from core.records import GoldenSet, Scale
 from core.wording import counted
-from pages.ui import charts, grid, mapping, people, state, tables, transfer_view
+from pages.golden import mapping
+from pages.report import transfer_view
+from pages.ui import charts, grid, people, state, tables
 from pages.ui.grid import Column
 from pages.ui.page import Opened, stop_with
 from pages.ui.screens import plain

@@ -16,7 +16,9 @@ from core.report.facts import Report
 from core.report.findings import better_system, brings, headline, limits, sign_off
 from core.report.page import appendix_page, html_page, markdown_page
 from core.report.rows import figures_csv
-from pages.ui import charts, more_verdicts, report_judge
+from pages.compare import more_verdicts
+from pages.report import report_judge
+from pages.ui import charts
 from pages.ui.page import Opened, finding, link_to
 from pages.ui.screens import plain
 

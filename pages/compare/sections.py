@@ -29,8 +29,8 @@ from core.stats import (
 )
 from core.stats.claims import alone_words, level_words, signed
 from core.wording import percent
+from pages.compare.choices import SEED, Compared
 from pages.ui import charts, state, tables
-from pages.ui.compare_view import SEED, Compared
 from pages.ui.page import Opened
 from pages.ui.screens import plain
 

@@ -17,8 +17,9 @@ from core.report.figures.comparison import JudgeMark, leaderboard_figure
 from core.stats import ALPHA, LEAST_SOURCES, STANDING_WORDS, BesidePeople, p_figure
 from core.stats.alignment import Difference
 from core.stats.bar import Bar
-from pages.ui import charts, compare_view, grid, state, tables
-from pages.ui.compare_view import Compared, items_words
+from pages.compare import choices
+from pages.compare.choices import Compared, items_words
+from pages.ui import charts, grid, state, tables
 from pages.ui.grid import Column
 from pages.ui.screens import plain
 
@@ -55,7 +56,7 @@ def draw_table(compared: Compared, *, columns: Sequence[str]) -> None:
 def choose_columns(compared: Compared) -> tuple[str, ...]:
     """Which of the further columns that have anything to tell a person wants to see."""
     frame = _kept_frame(compared.key, compared)
-    return compare_view.choose_columns(_optional(frame, compared.leaderboard))
+    return choices.choose_columns(_optional(frame, compared.leaderboard))
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)

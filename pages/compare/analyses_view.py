@@ -12,8 +12,8 @@ from core.project_records import GoldenSummary, Run
 from core.projects.analyses import Analyses
 from core.report.figures.analyses import length_figure, pattern_figure, size_figure
 from core.wording import judge_words
+from pages.compare.ablation_view import draw_ablation
 from pages.ui import charts, run_choice, state
-from pages.ui.ablation_view import draw_ablation
 from pages.ui.chosen import distinct
 from pages.ui.page import Opened, link_to
 from pages.ui.screens import plain

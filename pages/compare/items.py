@@ -16,10 +16,10 @@ from core.project_records import JudgeEntry
 from core.records import FloatArray, JudgeScores
 from core.report.figures.comparison import Points, scatter_figure
 from core.stats.claims import number
+from pages.compare.choices import Compared
+from pages.compare.sections import choose_row
 from pages.label import label_item
 from pages.ui import charts, grid, state, tables
-from pages.ui.compare_sections import choose_row
-from pages.ui.compare_view import Compared
 from pages.ui.grid import Column
 from pages.ui.page import Opened, link_to
 from pages.ui.screens import plain

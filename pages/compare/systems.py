@@ -26,9 +26,10 @@ from core.stats.mean_records import SystemMeans
 from core.stats.preferences import agreement_words, wins_most
 from core.stats.system_means import LEAST_LABELS, system_means
 from core.wording import counted
-from pages.ui import charts, grid, more_verdicts, state
-from pages.ui.compare_sections import choose_row
-from pages.ui.compare_view import Compared
+from pages.compare import more_verdicts
+from pages.compare.choices import Compared
+from pages.compare.sections import choose_row
+from pages.ui import charts, grid, state
 from pages.ui.grid import Column
 from pages.ui.page import Opened, link_to
 from pages.ui.screens import plain

@@ -26,8 +26,9 @@ from core.project_records import GoldenSummary
 from core.projects.more_verdicts import SentVerdicts, read_more_verdicts
 from core.records import Scale
 from core.wording import counted
-from pages.ui import grid, more_verdicts, people, state, tables
-from pages.ui.compare_view import kept_golden
+from pages.compare import more_verdicts
+from pages.compare.choices import kept_golden
+from pages.ui import grid, people, state, tables
 from pages.ui.page import Opened
 from pages.ui.screens import plain
 from pages.ui.state import widget

@@ -14,9 +14,9 @@ from core.records import GoldenSet, Statistic
 from core.report.figures import Drawing
 from core.report.figures.examination import distribution_figure, parts_figure
 from core.stats.claims import HALF_ALPHA, p_figure, signed, signed_range
+from pages.compare.choices import Compared
+from pages.compare.sections import choose_row
 from pages.ui import charts, grid, tables
-from pages.ui.compare_sections import choose_row
-from pages.ui.compare_view import Compared
 from pages.ui.grid import Column
 from pages.ui.screens import plain
 

@@ -15,7 +15,8 @@ from core.project_records import GoldenSummary, Run
 from core.projects.judge_line import JudgeVersion
 from core.projects.reports import MeasuredJudge
 from core.wording import price_words
-from pages.ui import judge_view, people, state
+from pages.overview import judge_view
+from pages.ui import people, state
 from pages.ui.chosen import choose_in_url, distinct
 from pages.ui.page import Opened, finding, link_to
 from pages.ui.screens import plain
