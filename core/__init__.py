@@ -37,17 +37,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from core.api.calibrated import CalibratedRun, ablate, calibrate, estimate
-    from core.api.fitted import FittedRepEval, fit_repeval
-    from core.api.loading import load_judge
-    from core.api.measures import align, align_all, annotator_test, beside_people, ceiling, compare, plan_labels
-    from core.api.project import Project, WrittenReport, open_project, write_report
     from core.calibration.ablate import Ablation
+    from core.calibration.calibrated import CalibratedRun, ablate, calibrate, estimate
     from core.calibration.records import Calibration
     from core.calibration.settings import CalibrationSettings
+    from core.comparison.compare import ceiling
     from core.comparison.corrected_means import EstimatedMeans, estimate_means
     from core.comparison.decisions import Preferences, choose_threshold, preferences
     from core.comparison.examination import examine
+    from core.comparison.measures import align, align_all, annotator_test, beside_people, compare, plan_labels
     from core.comparison.monitor import Monitored, MonitorSettings, monitor
     from core.comparison.recheck import RecheckSettings, recheck
     from core.comparison.styles import StylesSettings, styles
@@ -69,9 +67,12 @@ if TYPE_CHECKING:
     )
     from core.fusion.run import FusedRun, FusionSettings, fuse
     from core.judge_files.judge_reading import judge_schema
+    from core.judge_files.loading import load_judge
     from core.judging.styles import Asking, Style
+    from core.projects.project import Project, WrittenReport, open_project, write_report
     from core.records import Alignment, Criteria, GoldenSet, Interval, Item, Scored, ScoreMatrix, Unscored, Verdict
     from core.repeval import Extraction, ModelSpec, PairRule, RepEvalSettings
+    from core.repeval.fitted import FittedRepEval, fit_repeval
     from core.stats import AnnotatorTestSettings, MeasureSettings
     from core.stats.labels_needed import LabelPlanning
     from core.verdicts import Verdicts
@@ -153,13 +154,14 @@ __all__ = [
 ]
 
 _NAMES = {
-    "core.api.calibrated": "CalibratedRun ablate calibrate estimate",
+    "core.calibration.calibrated": "CalibratedRun ablate calibrate estimate",
     "core.comparison.decisions": "Preferences choose_threshold preferences",
     "core.comparison.examination": "examine",
     "core.fusion.run": "FusedRun FusionSettings fuse",
-    "core.api.loading": "load_judge",
-    "core.api.measures": "align align_all annotator_test beside_people ceiling compare plan_labels",
-    "core.api.project": "Project WrittenReport open_project write_report",
+    "core.judge_files.loading": "load_judge",
+    "core.comparison.measures": "align align_all annotator_test beside_people compare plan_labels",
+    "core.projects.project": "Project WrittenReport open_project write_report",
+    "core.comparison.compare": "ceiling",
     "core.comparison.corrected_means": "EstimatedMeans estimate_means",
     "core.judge_files.judge_reading": "judge_schema",
     "core.calibration.ablate": "Ablation",
@@ -175,7 +177,7 @@ _NAMES = {
         "AspectError AuthError BadReplyError ConcordError ConsentError CriteriaError EndpointDownError "
         "GoldenError JudgeError ModelNotFoundError ProviderError RateLimitError UsageError"
     ),
-    "core.api.fitted": "FittedRepEval fit_repeval",
+    "core.repeval.fitted": "FittedRepEval fit_repeval",
     "core.repeval": "Extraction ModelSpec PairRule RepEvalSettings",
     "core.judging.styles": "Asking Style",
     "core.records": "Alignment Criteria GoldenSet Interval Item Scored ScoreMatrix Unscored Verdict",

@@ -11,9 +11,11 @@ reported on; only scores that nobody has yet are asked for.
 
 from __future__ import annotations
 
+import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 
@@ -21,6 +23,7 @@ from core.calibration.candidate_pool import AskedJudge, Keeper, ScoreTable
 from core.calibration.records import Calibration
 from core.calibration.revisit import step_items
 from core.errors import UsageError
+from core.files import write_json, write_text
 from core.judging.base import Judge
 from core.judging.llm import LLMJudge
 from core.progress import SILENT, Progress, Stage
@@ -153,6 +156,54 @@ class Ablation:
             f"{names}. Take it as a look at what each part brings; choosing a row by these figures would make held-out "
             "items part of the choice."
         )
+
+    def as_json(self, out: str = "") -> dict[str, Any]:
+        """What `ablate --json` prints; `out` is the folder it was written to."""
+        rows = [
+            {
+                "variant": row.key,
+                "what": row.what,
+                "criteria": len(row.criteria_ids),
+                "calibration": row.calibration.as_json(),
+                "held_out": row.held_out.as_json(),
+                "difference": None
+                if row.difference is None
+                else {
+                    "value": row.difference,
+                    "interval": None if row.interval is None else [row.interval.low, row.interval.high],
+                    "p": row.p,
+                    "p_holm": row.p_holm,
+                    "n": row.n,
+                },
+                "reason": row.reason,
+                "first_look": row.first_look,
+            }
+            for row in self.rows
+        ]
+        about = {"aspect": self.task.aspect, "judge": self.judge_spec, "n_held_out": self.n_held_out}
+        return about | {"rows": rows, "left_out": dict(self.left_out), "calls": self.calls, "out": out}
+
+    def save(self, folder: Path) -> dict[str, Any]:
+        """Write `ablation.html` and `summary.json` into `folder`; returns the last."""
+        from core.report.figures import measure_name
+        from core.report.figures.analyses import ablation_figure
+
+        held, body = self.rows[0].held_out, self.as_json(str(folder))
+        figure = ablation_figure(self.rows, measure=measure_name(held.statistic, held.level))
+        lines = [self.opening, *(f"{row.key}: {row.what}" for row in self.rows)]
+        lines += [f"left out: {name}: {reason}" for name, reason in self.left_out.items()]
+        words = f"{held.n:,} held-out items; differences are paired over sources, 95 % intervals."
+        style = "body{font-family:system-ui,sans-serif;max-width:1100px;margin:2rem auto;padding:0 1rem;color:#14202E}"
+        style += "p{white-space:pre-wrap;line-height:1.4}svg{max-width:100%;height:auto}"
+        title = html.escape(f"Ablation: {self.task.aspect}")
+        paragraphs = "".join(f"<p>{html.escape(text)}</p>" for text in (*lines, words))
+        page = (
+            f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
+            f"<style>{style}</style></head><body><h1>{title}</h1>{paragraphs}{figure.svg()}</body></html>\n"
+        )
+        write_text(folder / "ablation.html", page)
+        write_json(folder / "summary.json", body)
+        return body
 
 
 def ablate(

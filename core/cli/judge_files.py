@@ -66,10 +66,10 @@ def recheck(
 
     Newer labels are those of texts that the judge was neither calibrated with nor evaluated on, whatever ids say.
     """
-    from core.api.loading import load_judge
     from core.comparison.recheck import RecheckSettings
     from core.comparison.recheck import recheck as look_again
     from core.judge_files.judge_reading import columns_of_file
+    from core.judge_files.loading import load_judge
 
     kept = columns_of_file(judge_file, accept_edited=accept_edited)
     newer = golden.load(kept=kept)

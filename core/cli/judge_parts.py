@@ -42,8 +42,8 @@ def ablate(
 
     The calibration is repeated from the settings in its file; replies that are kept are not paid for again.
     """
-    from core.api.calibrated import ablate as take_away
-    from core.api.repeated import ablation_json, other_result, repeated, save_ablation
+    from core.calibration.calibrated import ablate as take_away
+    from core.calibration.calibrated import other_result, repeated
     from core.judge_files.judge_reading import kind_of_file, open_file
 
     spec = str(open_file(judge_file).card["judge"]["spec"]) if kind_of_file(judge_file) == "judge" else ""
@@ -54,7 +54,7 @@ def ablate(
     ):
         result = take_away(run, with_steps=steps, progress=progress)
         said = other_result(judge_file, run)
-    body = (ablation_json(result) if out is None else save_ablation(result, out)) | {"warnings": list(said)}
+    body = (result.as_json() if out is None else result.save(out)) | {"warnings": list(said)}
     tell(body, _ablation_words(body, result.opening), as_json)
 
 

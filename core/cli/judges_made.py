@@ -81,8 +81,8 @@ def calibrate(
     printed: Printed,
 ) -> None:
     """Find criteria that agree with the raters, and write the judge."""
-    from core.api.calibrated import calibrate as run
-    from core.api.calibrated import estimate
+    from core.calibration.calibrated import calibrate as run
+    from core.calibration.calibrated import estimate
     from core.calibration.settings import AS_IN_PAPER
 
     if as_in_paper:

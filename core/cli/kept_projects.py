@@ -42,8 +42,8 @@ def report(
     as_json: JsonFlag = False,
 ) -> None:
     """Write the report on a judge of a project: HTML, Markdown and CSV."""
-    from core.api.project import REPORT_FILES, write_report
     from core.files import require_new
+    from core.projects.project import REPORT_FILES, write_report
     from core.report.findings import better_system, headline, limits, sign_off
 
     require_new((out / name for name in REPORT_FILES), force=force)
@@ -194,7 +194,7 @@ def _replay(as_json: bool) -> None:
     from rich.console import Console
     from rich.live import Live
 
-    from core.api.calibrated import calibrate
+    from core.calibration.calibrated import calibrate
     from core.data import load_golden
     from core.demo.newsroom import ASPECT, CHOSEN, DEFINITION, GOLDEN
     from core.progress import Shown

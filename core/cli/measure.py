@@ -63,8 +63,8 @@ def align(
     as_json: JsonFlag = False,
 ) -> None:
     """Measure the agreement of verdicts with the raters."""
-    from core.api.measures import align as measure
-    from core.api.measures import align_all
+    from core.comparison.measures import align as measure
+    from core.comparison.measures import align_all
     from core.stats.claims import backwards_words
 
     loaded = golden.load()
@@ -120,7 +120,7 @@ def compare(
     as_json: JsonFlag = False,
 ) -> None:
     """Test whether one judge agrees better with the raters than another."""
-    from core.api.measures import compare as measure
+    from core.comparison.measures import compare as measure
 
     loaded = golden.load()
     a, _, off_a = read_table(loaded, verdicts_a, aspect, golden.values)
@@ -165,8 +165,8 @@ def ceiling(
     as_json: JsonFlag = False,
 ) -> None:
     """Measure how well raters agree with each other, and compare a judge with them."""
-    from core.api.measures import annotator_test, beside_people
-    from core.api.measures import ceiling as measure
+    from core.comparison.compare import ceiling as measure
+    from core.comparison.measures import annotator_test, beside_people
     from core.stats import (
         EPSILONS,
         AnnotatorTestSettings,
@@ -272,7 +272,7 @@ def plan_labels(
     as_json: JsonFlag = False,
 ) -> None:
     """Plan how many labels to collect: what each number of them can show."""
-    from core.api.measures import label_pilot
+    from core.comparison.measures import label_pilot
     from core.stats.labels_needed import interval_curve
     from core.stats.labels_needed import plan_labels as planned
 

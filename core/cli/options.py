@@ -338,7 +338,7 @@ def read_table(
     golden: GoldenSet, file: Path, aspect: str, values: Sequence[str] | None
 ) -> tuple[Verdicts, int, list[str]]:
     """The verdicts of a file, how many are for items beyond the golden set, and what to say of scores off the scale."""
-    from core.api.measures import in_records, off_scale_words
+    from core.comparison.given_verdicts import in_records, off_scale_words
     from core.data.split import task_of
     from core.data.values import Values
 

@@ -71,8 +71,8 @@ def repeval(
     """Read text quality out of a model's hidden states, with a heat map."""
     from dataclasses import replace
 
-    from core.api.fitted import fit_repeval
     from core.repeval import Extraction, ModelSpec, RepEvalSettings, usual_texts
+    from core.repeval.fitted import fit_repeval
 
     how = RepEvalSettings(
         method=method,

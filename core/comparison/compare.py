@@ -14,21 +14,27 @@ import numpy as np
 
 from core.comparison.common_items import ItemPool, item_pool, unique_names
 from core.comparison.leaderboard import HumanCeiling, Leaderboard, Row
+from core.data.split import task_of
 from core.errors import AspectError
 from core.records import Alignment, FloatArray, GoldenSet, IntArray, JudgeScores, Measure, Scale
 from core.stats import (
     AnnotatorTest,
     AnnotatorTestSettings,
+    Ceiling,
     LabelledItems,
+    MeasureSettings,
     OnScale,
     RaterTable,
     alignment_values,
+    alpha_metric,
     among_judges,
     annotator_test,
     beside_people,
     compare_judges,
+    krippendorff_alpha,
     leave_one_out,
     on_scale,
+    pairwise_spearman,
     rater_table,
 )
 from core.stats.bar import bar_beside
@@ -106,6 +112,35 @@ def compare_table(
         n_systems=len({golden.items[position].system_id for position in at} - {""}),
         problem="" if at.size else _nothing_left(judges, names, everything.labels, pool),
         bar=bar,
+    )
+
+
+def ceiling(
+    golden: GoldenSet,
+    aspect: str,
+    settings: MeasureSettings | None = None,
+    *,
+    panel: str | None = None,
+) -> Ceiling:
+    """How well the people agree on `aspect`: leave one rater out, Krippendorff's alpha.
+
+    `panel` names the raters
+    where there are several panels (expert, turker); None takes the one whose means are the gold labels, else all.
+    AspectError when the golden set holds no single ratings.
+    """
+    task = task_of(golden, aspect)
+    table, labels = rater_table(golden, aspect, panel), golden.labels(aspect)
+    labelled = np.flatnonzero(~np.isnan(labels))
+    used = np.flatnonzero(~np.isnan(labels) | table.rated.all(axis=0))
+    how = settings or MeasureSettings()
+    measure = how.on(LabelledItems.of(golden, aspect, labelled))
+    items, table = LabelledItems.of(golden, aspect, used), table.at(used)
+    return Ceiling(
+        aspect,
+        leave_one_out(table, items, measure, resamples=how.bootstrap, seed=how.seed),
+        krippendorff_alpha(table.values, alpha_metric(task.scale)),
+        pairwise_spearman(table.values[table.busiest]),
+        table.panel,
     )
 
 

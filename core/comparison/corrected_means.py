@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
+from core.comparison.given_verdicts import AnyVerdicts, JudgeFiles, calibration_items, in_records
 from core.comparison.means_finding import REPEATED, means_finding
 from core.data import load_items
 from core.data.repeated import repeated_texts
@@ -21,9 +22,6 @@ from core.stats.items import BoolArray
 from core.stats.label_worth import USUAL_LABELS, LabelPlan, plan_labels
 from core.stats.mean_records import SystemMeans
 from core.stats.system_means import LEAST_LABELS, JudgedItems, system_means
-
-if TYPE_CHECKING:
-    from core.api.measures import AnyVerdicts, JudgeFiles
 
 UNNAMED = "the whole set"
 """The one system where none is named."""
@@ -296,8 +294,6 @@ def estimate_means(
     AspectError for an unknown aspect, GoldenError for a file that cannot be read, UsageError for pairs of texts and
     where no verdict can be placed.
     """
-    from core.api.measures import calibration_items
-
     task, picked = task_of(golden, aspect), frozenset(picked)
     if golden.kind == "pair":
         raise UsageError(PAIRS.format(name=golden.name, aspect=aspect))
@@ -334,8 +330,6 @@ def _rows(verdicts: AnyVerdicts, aspect: str, task: Task) -> tuple[ScoredRows, i
     if file is not None and (rows := read_scored(file, aspect)) is not None:
         off = off_scale(rows.scores, task.scale).mask
         return replace(rows, scores=np.where(off, np.nan, rows.scores)), int(off.sum())
-    from core.api.measures import in_records
-
     read = in_records(verdicts, task)
     ids = [verdict.item_id for verdict in read]
     groups = {} if file is None else read_groups(file)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from core.comparison.given_verdicts import AnyVerdicts, JudgeFiles, labelled_verdicts
 from core.data.pairs import systems_of
 from core.data.split import task_of
 from core.errors import UsageError
@@ -22,9 +23,6 @@ from core.stats.preferences import (
 )
 from core.stats.threshold import YesNo, yes_no
 from core.wording import counted
-
-if TYPE_CHECKING:
-    from core.api.measures import AnyVerdicts, JudgeFiles
 
 NO_SYSTEMS = "no pair says which two systems wrote it (columns model_a and model_b)"
 
@@ -112,10 +110,7 @@ def choose_threshold(
     AspectError for an unknown aspect, UsageError for costs that are not above 0, and for a scale of several steps
     without `yes_from`.
     """
-    from core.api.measures import NOTHING_UNSEEN, calibration_items, in_records, with_counts
-
-    task = task_of(golden, aspect)
-    scale = task.scale
+    scale = task_of(golden, aspect).scale
     if yes_from is None and not scale.two_steps:
         raise UsageError(f"The labels of {aspect} go from {scale}: say from which label on it is a yes (--yes-from).")
     if not (0 < miss_cost < np.inf and 0 < alarm_cost < np.inf):
@@ -123,18 +118,12 @@ def choose_threshold(
     limit = scale.high if yes_from is None else yes_from
     if not scale.low < limit <= scale.high:
         raise UsageError(f"--yes-from lies above {scale.low:g} and at {scale.high:g} at most; {limit:g} came.")
-    records, labels = in_records(verdicts, task), golden.labels(aspect).copy()
-    scores = records.aligned(golden.item_ids)
-    both = ~np.isnan(scores) & ~np.isnan(labels)
-    behind = calibration_items(golden, records, judge_file)
-    n_behind = int(both[behind].sum())
-    if not all_items:
-        labels[behind] = np.nan
-        if n_behind and n_behind == both.sum():
-            raise UsageError(NOTHING_UNSEEN.format(n=n_behind, whose=""))
+    given = labelled_verdicts(golden, verdicts, aspect, judge_file, all_items=all_items)
+    scores, labels = given.verdicts.aligned(golden.item_ids), golden.labels(aspect).copy()
+    labels[given.seen] = np.nan
     yes = np.where(np.isnan(labels), np.nan, labels >= limit - 1e-9)
     chosen = yes_no(scores, yes, golden.source_codes, miss_cost=miss_cost, alarm_cost=alarm_cost)
-    return with_counts(chosen, n_behind, kept=all_items)
+    return given.counted(chosen)
 
 
 def preferences(
@@ -152,9 +141,7 @@ def preferences(
     their texts (`all_items` keeps them).  UsageError for a golden set that
     holds no pairs; AspectError for an unknown aspect.
     """
-    from core.api.measures import calibration_items, in_records, with_counts
-
-    task = task_of(golden, aspect)
+    task_of(golden, aspect)
     if golden.kind != "pair":
         raise UsageError(
             f"{golden.name} holds no pairs. Name its columns text_a and text_b (or response_a, response_b and the "
@@ -162,8 +149,5 @@ def preferences(
         )
     if verdicts is None:
         return preferred(golden, aspect)
-    records = in_records(verdicts, task)
-    behind, scores = calibration_items(golden, records, judge_file), records.aligned(golden.item_ids)
-    found = preferred(golden, aspect, scores, seen=() if all_items else behind.tolist())
-    n_behind = int((~np.isnan(scores[behind]) & ~np.isnan(golden.labels(aspect)[behind])).sum())
-    return with_counts(found, n_behind, kept=all_items)
+    given = labelled_verdicts(golden, verdicts, aspect, judge_file, all_items=all_items, may_be_none=True)
+    return given.counted(preferred(golden, aspect, given.verdicts.aligned(golden.item_ids), seen=given.seen.tolist()))

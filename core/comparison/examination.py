@@ -10,15 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from core.comparison.biases import Bias, examine_biases
 from core.comparison.fails import Division, ExaminedItems, Part, examine_parts
-from core.data.split import task_of
-from core.errors import UsageError
+from core.comparison.given_verdicts import AnyVerdicts, JudgeFiles, labelled_verdicts
 from core.json_form import json_fields
+from core.judge_files.judge_reading import kind_of_file, open_file
 from core.records import Alignment, FloatArray, GoldenSet, IntArray, Interval, JudgeScores, Measure, Scale, Statistic
 from core.stats import ALPHA, align, holm
 from core.stats.claims import HALF_ALPHA, estimate, level_words
@@ -26,9 +26,6 @@ from core.stats.intervals import t_quantile
 from core.stats.on_scale import to_steps
 from core.stats.slices import Contrast
 from core.wording import counted
-
-if TYPE_CHECKING:
-    from core.api.measures import AnyVerdicts, JudgeFiles
 
 MOST_STEPS, TENTHS = 11, 10
 """A scale of more steps, or of none, is shown in ten parts of equal width."""
@@ -235,30 +232,19 @@ def examine(
     systems of its own family is told by it.  AspectError for an
     unknown aspect, UsageError where no verdict is on a labelled item.
     """
-    from core.api.measures import NOTHING_UNSEEN, calibration_items, in_records, with_counts
-
-    records = in_records(verdicts, task_of(golden, aspect))
-    values, turned = records.aligned(golden.item_ids), records.turned_aligned(golden.item_ids)
-    n_both = int((~np.isnan(values) & ~np.isnan(golden.labels(aspect))).sum())
-    if not n_both:
-        raise UsageError(
-            f"No verdict with a score is on an item of {golden.name} with a label on {aspect!r}. Item ids there look "
-            f"like {', '.join(golden.item_ids[:3])}."
-        )
-    behind = calibration_items(golden, records, judge_file)
-    n_behind = int((~np.isnan(values[behind]) & ~np.isnan(golden.labels(aspect)[behind])).sum())
-    if n_behind == n_both and not all_items:
-        raise UsageError(NOTHING_UNSEEN.format(n=n_both, whose=""))
-    seen, mapped = () if all_items else tuple(behind.tolist()), records.mapped_aligned(golden.item_ids)
-    judge = JudgeScores("the judge", "imported", aspect, values, seen=seen, turned=turned, mapped=mapped)
-    found = examine_judge(golden, aspect, judge, statistic=statistic, model=model or _model_in(judge_file))
-    return replace(found, overall=with_counts(found.overall, n_behind, kept=all_items))
-
-
-def _model_in(judge_file: JudgeFiles) -> str:
-    if not isinstance(judge_file, Path | str):
-        return ""
-    from core.judge_files.judge_reading import kind_of_file, open_file
-
-    judge = open_file(judge_file, kind_of_file(judge_file), accept_edited=True).card.get("judge") or {}
-    return str(judge.get("spec", ""))
+    given = labelled_verdicts(golden, verdicts, aspect, judge_file, all_items=all_items)
+    records, item_ids = given.verdicts, golden.item_ids
+    judge = JudgeScores(
+        "the judge",
+        "imported",
+        aspect,
+        records.aligned(item_ids),
+        seen=tuple(given.seen.tolist()),
+        turned=records.turned_aligned(item_ids),
+        mapped=records.mapped_aligned(item_ids),
+    )
+    if not model and isinstance(judge_file, Path | str):
+        card = open_file(judge_file, kind_of_file(judge_file), accept_edited=True).card
+        model = str((card.get("judge") or {}).get("spec", ""))
+    found = examine_judge(golden, aspect, judge, statistic=statistic, model=model)
+    return replace(found, overall=given.counted(found.overall))

@@ -210,9 +210,9 @@ def monitor(
         UsageError: Texts without times where periods are days or weeks.
         JudgeError, ProviderError: As the judge raises them; everything read until then is kept.
     """
-    from core.api.loading import load_judge
     from core.data import load_golden
     from core.judge_files.judge_reading import kept_columns
+    from core.judge_files.loading import load_judge
     from core.report.monitor_page import monitor_page, periods_csv
 
     how, file, folder = settings or MonitorSettings(), Path(judge_file), Path(out)

@@ -11,14 +11,19 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
+from core.comparison.given_verdicts import AnyVerdicts, in_records
+from core.comparison.measures import align, compare
 from core.data.known_texts import texts_behind
 from core.data.split import task_of, text_digest
 from core.errors import GoldenError, JudgeError, UsageError
 from core.json_form import json_fields
+from core.judge_files import CalibratedJudge
+from core.judge_files.loaded import LoadedJudge
+from core.judge_files.loading import load_judge
 from core.progress import SILENT, Progress, Stage
 from core.records import Alignment, Criteria, GoldenSet, IntArray, Interval, Item, Verdict
 from core.stats import Difference, MeasureSettings
@@ -26,10 +31,6 @@ from core.stats.change import Change, Shift, change_between, shift_between
 from core.stats.claims import change_figures
 from core.verdicts import Verdicts
 from core.wording import percent
-
-if TYPE_CHECKING:
-    from core.api.measures import AnyVerdicts
-    from core.judge_files.loaded import LoadedJudge
 
 Decision = Literal["holds", "fallen", "cannot be told"]
 
@@ -124,10 +125,6 @@ def recheck(
         GoldenError: No label is newer.
         JudgeError, ProviderError: As the judge raises them.
     """
-    from core.api.loading import load_judge
-    from core.api.measures import align, compare, in_records
-    from core.judge_files import CalibratedJudge
-
     how = settings or RecheckSettings()
     if isinstance(judge, str | Path):
         with closing(load_judge(judge)) as loaded:
@@ -225,8 +222,6 @@ def _scored(
 
 
 def _without_criteria(judge: LoadedJudge, items: Sequence[Item], progress: Progress) -> Verdicts:
-    from core.judge_files import CalibratedJudge
-
     assert isinstance(judge, CalibratedJudge)
     task = judge.task
     matrix = judge.judge.score(task, items, [Criteria("", task.aspect)], on_progress=progress.advance)

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from core.api.loading import load_judge
 from core.calibration.loop import calibrate
 from core.calibration.records import Calibration
 from core.calibration.settings import CalibrationSettings
@@ -25,6 +24,7 @@ from core.fusion.settings import FusionSettings
 from core.judge_files import judge_card
 from core.judge_files.fused_file import FusedPart
 from core.judge_files.judge_reading import kind_of_file, open_file
+from core.judge_files.loading import load_judge
 from core.judging.offline.judge import OfflineJudge
 from core.judging.parse import read_rating
 from core.metrics import Folder, as_judge, kept, make_metric, score_or_reason

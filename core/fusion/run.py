@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from core.api.loading import allowed_repeval, restored
 from core.comparison import usual_level
 from core.data.known_texts import KnownTexts
 from core.data.split import task_of
@@ -30,6 +29,7 @@ from core.judge_files import verdict_lines
 from core.judge_files.fused_file import fused_card
 from core.judge_files.fused_judge import FusedJudge
 from core.judge_files.judge_writing import yaml_text
+from core.judge_files.loading import allowed_repeval, restored
 from core.judging.llm import require_references
 from core.judging.registry import NAMED, language_model, restore_judge
 from core.judging.styles import MODEL_WRITES, Asking

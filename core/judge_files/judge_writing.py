@@ -15,6 +15,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
@@ -22,11 +23,14 @@ import numpy as np
 import yaml
 
 from core.calibration.records import Calibration
+from core.comparison import ceiling
+from core.errors import AspectError
 from core.judge_files.judge_reading import FORMATS, VERSION, Kind, checked, digest_of, with_leaves
-from core.judging.base import ITEM_PARTS
+from core.judging.base import ITEM_PARTS, parts_read
 from core.judging.parse import PARSER
 from core.records import Alignment, Criteria, GoldenSet, content_digest
 from core.secret_values import hide
+from core.stats import MeasureSettings
 from core.version import VERSION as CONCORD
 from core.wording import VERSION_ORIGINS, percent
 
@@ -62,6 +66,22 @@ class Known(TypedDict, total=False):
     needs: Sequence[str] | None
     people: Mapping[str, int] | None
     warnings: Sequence[str]
+
+
+def known_of(golden: GoldenSet, calibration: Calibration) -> Known:
+    """What the judge file of `calibration` tells out of its golden set: ceiling, parts that items have, warnings.
+
+    The ceiling stands at the statistic and level of the held-out alignment; None without single ratings.
+    """
+    held_out, aspect = calibration.held_out, calibration.task.aspect
+    state = calibration.judge_state
+    references = bool(state.get("sampling", {}).get("references", False))
+    read = parts_read(state["spec"], references=references)
+    known = Known(needs=needs_of(golden, read), warnings=label_warnings(golden, aspect))
+    with suppress(AspectError):
+        people = ceiling(golden, aspect, MeasureSettings(held_out.statistic, held_out.level))
+        known["ceiling"] = people.leave_one_out.alignment
+    return known
 
 
 def judge_card(calibration: Calibration, **known: Unpack[Known]) -> dict[str, Any]:

@@ -285,8 +285,7 @@ def judge_file(store: Store, run_id: str) -> str:
     how much people did.  A judge that nobody approved is exported too: the file then says so among its warnings.
     Raises as `load_calibration`.
     """
-    from core.api.measures import known_of
-    from core.judge_files.judge_writing import judge_yaml
+    from core.judge_files.judge_writing import judge_yaml, known_of
     from core.projects.pass_results import learnt_from
 
     calibration, run = as_claimed(store, run_id, load_calibration(store, run_id)), store.runs.get(run_id)

@@ -95,8 +95,8 @@ class JudgeFile:
 
         JudgeError for a damaged or edited file, ConsentError where nobody has allowed its model.
         """
-        from core.api.loading import repeval_judge
         from core.judge_files.judge_reading import open_text
+        from core.judge_files.loading import repeval_judge
 
         card = open_text(self.text, self.name, "repeval").card
         judge = repeval_judge(card, f"hf:{self.model}" if self.model else None, settings, where=self.name)

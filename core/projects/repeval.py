@@ -1,4 +1,4 @@
-"""Start a RepEval run of a project, and do it: `core.api.fitted.fit_repeval`.  Only the worker loads a model.
+"""Start a RepEval run of a project, and do it: `core.repeval.fitted.fit_repeval`.  Only the worker loads a model.
 
 A resumed run reads the texts whose states are not in CONCORD_HOME/states.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from core.api.fitted import fit_repeval
 from core.errors import NotFoundError, UsageError
 from core.judging.replies import NO_TEXT
 from core.projects.calibration import calibration_asked, sides_of
@@ -17,6 +16,7 @@ from core.projects.runs import start_run
 from core.records import GoldenSet, JudgeScores, Split, Unscored
 from core.repeval import Method, RepEvalResult, RepEvalSettings, split_three
 from core.repeval.cell_search import FEW_LABELS, blank_items, pairs_for
+from core.repeval.fitted import fit_repeval
 from core.repeval.model import EMBEDDED
 from core.repeval.projection import Pairs
 from core.repeval.records import Parts

@@ -5,11 +5,11 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
-from core.api.loading import load_judge
 from core.errors import ConcordError, JudgeError, UsageError
 from core.judge_files import CalibratedJudge
 from core.judge_files.fused_judge import FusedJudge
 from core.judge_files.loaded import LoadedJudge
+from core.judge_files.loading import load_judge
 from core.judge_files.repeval_judge import RepEvalJudge
 from core.judging.llm import LLMJudge
 from core.judging.local import LocalJudge

@@ -26,7 +26,6 @@ from typing import Any
 
 import numpy as np
 
-from core.api.loading import load_judge
 from core.cluster import connected, plain_errors
 from core.data import Mapping as Columns
 from core.data import load_items
@@ -38,6 +37,7 @@ from core.data.items import RowReader
 from core.errors import ConcordError, GoldenError, JobError, JudgeError, UsageError
 from core.files import json_lines
 from core.judge_files.fused_judge import FusedJudge
+from core.judge_files.loading import load_judge
 from core.progress import SILENT, Progress, Stage
 from core.records import Item
 from core.scoring import output

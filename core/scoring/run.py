@@ -19,12 +19,12 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from core.api.loading import load_judge
 from core.data import load_items
 from core.errors import ConcordError, JobError, JudgeError, UsageError
 from core.files import replacing, write_text
 from core.judge_files import CalibratedJudge
 from core.judge_files.fused_judge import FusedJudge
+from core.judge_files.loading import load_judge
 from core.judge_files.repeval_judge import RepEvalJudge
 from core.judge_files.sureness import sureness_of
 from core.judging.base import CallEstimate

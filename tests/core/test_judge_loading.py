@@ -16,11 +16,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from core import load_judge
-from core.api.loading import require_metric_model
 from core.errors import AuthError, ConcordError, ConsentError, GoldenError, JudgeError, UsageError
 from core.judge_files.judge_reading import checked, read_document
 from core.judge_files.judge_writing import sealed
 from core.judge_files.loaded import LoadedJudge
+from core.judge_files.loading import require_metric_model
 from core.judging.registry import make_judge
 from core.records import Item, Scored, Unscored
 from core.settings import Settings

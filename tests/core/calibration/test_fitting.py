@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import core
-from core.api.calibrated import CalibratedRun
+from core.calibration.calibrated import CalibratedRun
 from core.calibration.candidate_pool import AskedJudge
 from core.calibration.loop import measure
 from core.calibration.records import Calibration

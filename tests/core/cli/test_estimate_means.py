@@ -82,7 +82,7 @@ def test_before_anybody_labels_it_tells_what_labels_would_bring(tmp_path: Path, 
 def test_labels_that_calibrated_the_judge_are_left_out(
     files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import core.api.measures as module
+    import core.comparison.corrected_means as module
 
     golden = core.load_golden(files[0])
     every = np.arange(len(golden.items))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.api.measures import align
+from core.comparison.measures import align
 from core.data import BuiltGolden, build_golden, check_file, load_golden, load_items, propose_mapping
 from core.data.tables import Table
 from core.records import GoldenSet, Scale

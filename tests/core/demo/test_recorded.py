@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from core.api.calibrated import calibrate
+from core.calibration.calibrated import calibrate
 from core.calibration.records import Calibration
 from core.data import load_golden
 from core.data.split import task_of

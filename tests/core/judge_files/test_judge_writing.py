@@ -14,13 +14,12 @@ import pytest
 import yaml
 
 from core import CalibrationSettings, calibrate, ceiling, load_judge
-from core.api.measures import known_of
 from core.calibration.records import Calibration
 from core.data import load_golden
 from core.errors import ConcordError, JudgeError
 from core.judge_files import final_verdicts, judge_card, judge_schema, judge_yaml, read_card, read_verdicts, write_run
 from core.judge_files.judge_reading import is_as_exported
-from core.judge_files.judge_writing import label_warnings, parser_of, prompts_of
+from core.judge_files.judge_writing import known_of, label_warnings, parser_of, prompts_of
 from core.judging.parse import PARSER
 from core.projects.judge_line import Evidence, JudgeVersion, VersionDecided, VersionMade, VersionState
 from core.records import AspectLabels, GoldenSet, Rating, Scale, Scored

@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from core import projects
-from core.api.calibrated import calibrate
-from core.api.loading import restored
-from core.api.measures import ceiling
+from core.calibration.calibrated import calibrate
 from core.calibration.records import Calibration
 from core.calibration.settings import CalibrationSettings
+from core.comparison.compare import ceiling
 from core.comparison.recheck import recheck
 from core.data import load_golden
 from core.demo import build, newsroom
@@ -21,6 +20,7 @@ from core.demo.recorded import FOLDER, SAMPLES
 from core.errors import AccessError, ArchiveError, NotFoundError
 from core.fusion.settings import FusionSettings
 from core.judge_files import judge_card
+from core.judge_files.loading import restored
 from core.people import Actor
 from core.project_records import DEMO_PROJECT, GoldenSummary, Run, is_demo
 from core.projects.demo import DEMO_FILE, DEMO_NAME

@@ -11,13 +11,13 @@ import pytest
 import yaml
 
 from core import projects
-from core.api.loading import restored
 from core.errors import NotFoundError, UsageError
 from core.fusion.estimators import restore_estimator
 from core.fusion.settings import FusionSettings
 from core.fusion.stack import fuse
 from core.judge_files.fused_judge import FusedJudge
 from core.judge_files.judge_reading import open_file
+from core.judge_files.loading import restored
 from core.metrics import as_judge, make_metric
 from core.projects.judge_files import JudgeFile
 from core.projects.judges import MetricsRequest

@@ -13,13 +13,13 @@ import pytest
 import yaml
 
 from core import projects
-from core.api.loading import restored
 from core.calibration.settings import CalibrationSettings
 from core.errors import ConflictError, JobError, JudgeError, NotFoundError, UsageError
 from core.fusion.request import FusionRequest, FusionRunView
 from core.fusion.settings import FusionSettings
 from core.judge_files.fused_judge import FusedJudge
 from core.judge_files.judge_reading import open_file
+from core.judge_files.loading import restored
 from core.judging.registry import restore_judge
 from core.metrics import as_judge, make_metric
 from core.projects.calibration import CalibrationRequest

@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from core import projects
-from core.api.measures import calibration_items
 from core.calibration.settings import CalibrationSettings
+from core.comparison.given_verdicts import calibration_items
 from core.comparison.sureness import expected_errors
 from core.data.split import text_digest
 from core.errors import AccessError, ConflictError, CriteriaError, JobError, NotFoundError, UsageError

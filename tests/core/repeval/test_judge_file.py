@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 import core
-from core.api.fitted import FittedRepEval
 from core.errors import ConsentError, JudgeError, ModelNotFoundError, UsageError
 from core.judge_files.judge_reading import open_file, read_document
 from core.judge_files.judge_writing import sealed
 from core.records import GoldenSet, Scored
 from core.repeval import METHODS
+from core.repeval.fitted import FittedRepEval
 from tests.core.repeval.conftest import make_golden
 
 Card = dict[str, Any]

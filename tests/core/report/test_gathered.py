@@ -14,9 +14,9 @@ import pytest
 
 from core import projects
 from core.__main__ import main
-from core.api.measures import ceiling
 from core.calibration.records import Calibration
 from core.calibration.settings import CalibrationSettings
+from core.comparison.compare import ceiling
 from core.comparison.decisions import preferred
 from core.data import load_golden
 from core.errors import GoldenError, JobError, NotFoundError

@@ -40,7 +40,6 @@ from core.report.rows import figures_csv
 from core.settings import Settings
 from core.store.store import Store
 
-__all__ = ["Project", "open_project"]
 _POLL_SECONDS = 0.5
 REPORT_FILES = ("report.html", "report.md", "appendix.html", "appendix.md", "figures.csv")
 

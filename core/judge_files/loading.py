@@ -39,8 +39,6 @@ from core.repeval import EMBEDDED
 from core.settings import Settings
 from core.stats.conformal import VerdictIntervals
 
-__all__ = ["EDITED", "allowed_repeval", "load_judge", "repeval_judge", "restored"]
-
 EDITED = "The file of this judge was changed after its export, and whoever loaded it accepted that."
 OTHER = (
     "Scored by {now}, but calibrated with {then}: the alignment in the judge file was not measured with this judge. "

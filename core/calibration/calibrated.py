@@ -15,7 +15,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from core.api.measures import known_of
 from core.calibration import budget, loop
 from core.calibration.ablate import Ablation
 from core.calibration.ablate import ablate as ablation_of
@@ -26,16 +25,16 @@ from core.comparison.sureness import calibrated_sureness
 from core.data.split import task_of
 from core.errors import UsageError
 from core.judge_files import CalibratedJudge, final_verdicts, judge_card, summary, write_run
+from core.judge_files.judge_reading import kind_of_file, open_file
+from core.judge_files.judge_writing import known_of
 from core.judging.base import Judge
 from core.judging.llm import Prepared
-from core.judging.registry import NAMED, make_judge, restore_judge
+from core.judging.registry import CAREFUL, NAMED, make_judge, restore_judge
 from core.judging.styles import Asking
 from core.progress import SILENT, Progress
 from core.providers.base import ReplyStore
 from core.records import GoldenSet
 from core.settings import Settings
-
-__all__ = ["CalibratedRun", "ablate", "calibrate", "estimate"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,3 +161,57 @@ def ablate(calibrated: CalibratedRun, *, with_steps: bool = True, progress: Prog
     """
     with calibrated.reopened() as judge:
         return ablation_of(calibrated, calibrated.golden, judge, with_steps=with_steps, progress=progress)
+
+
+OTHER_RESULT = (
+    "The calibration was done again and chose other criteria than the file holds: replies were not kept, or people "
+    "changed them. What follows is about the repeated one."
+)
+
+
+@contextmanager
+def repeated(
+    path: Path | str,
+    golden: GoldenSet,
+    *,
+    judge: str = "",
+    replies: ReplyStore | None = None,
+    progress: Progress = SILENT,
+) -> Iterator[CalibratedRun]:
+    """The calibration that a judge file came from, done again on the same `golden`; its judge is open meanwhile.
+
+    `judge` names the file's judge once more, so that its endpoint may get the key, or its model may be loaded.
+    UsageError for a file whose judge was never drafted (fused, RepEval), another golden set, or another judge.
+    """
+    kind = kind_of_file(path)
+    if kind != "judge":
+        raise UsageError(
+            f"{path}: holds a {'fusion' if kind == 'fusion' else 'RepEval score'}, which never drafted criteria: there "
+            "is nothing to take away or to look at. Name the judge.yaml of a calibration."
+        )
+    card = open_file(path).card
+    if card["golden"]["digest"] != golden.digest:
+        raise UsageError(
+            f"{path}: was calibrated on {card['golden']['name']}, and {golden.name} holds other items or labels. Give "
+            "the golden set that it was calibrated on."
+        )
+    state, here = card["judge"], Settings.from_environment()
+    if judge and judge != state["spec"]:
+        raise UsageError(f"{path}: was calibrated with {state['spec']}, and {judge} came. Name the same judge.")
+    gate = NAMED if judge else CAREFUL
+    with closing(restore_judge(state, here, replies, gate=gate)) as asked:
+        yield calibrate(
+            golden,
+            card["task"]["aspect"],
+            asked,
+            settings=CalibrationSettings.from_json(card["settings"]),
+            definition=card["task"]["definition"],
+            replies=replies,
+            progress=progress,
+        )
+
+
+def other_result(path: Path | str, run: CalibratedRun) -> tuple[str, ...]:
+    """A sentence where the repeated calibration chose other criteria than stand in the file."""
+    written = [entry["text"] for entry in open_file(path).card["criteria"]]
+    return () if written == [criteria.text for criteria in run.chosen] else (OTHER_RESULT,)

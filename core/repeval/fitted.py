@@ -9,12 +9,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from core.api.loading import allowed_repeval
 from core.data.split import task_of
 from core.data.verdict_files import CALIBRATION_ITEM
 from core.errors import UsageError
 from core.files import json_lines, write_json, write_text
 from core.judge_files.judge_writing import yaml_text
+from core.judge_files.loading import allowed_repeval
 from core.judge_files.repeval_file import repeval_card
 from core.judge_files.repeval_judge import RepEvalJudge
 from core.judging.registry import NAMED
@@ -37,8 +37,6 @@ from core.repeval.cell_search import pairs_for
 from core.repeval.records import nullable
 from core.settings import Settings
 from core.verdicts import Verdicts
-
-__all__ = ["FittedRepEval", "fit_repeval"]
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,207 @@
+"""Verdicts measured against raters: align, compare, a judge next to one rater, the annotator test, labels needed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from core.comparison.given_verdicts import AnyVerdicts, JudgeFiles, calibration_items, in_records, labelled_verdicts
+from core.comparison.supervised import plain_regression
+from core.data.split import task_of
+from core.errors import AspectError, UsageError
+from core.records import Alignment, GoldenSet, Measure
+from core.stats import (
+    AgreementReport,
+    AnnotatorTest,
+    AnnotatorTestSettings,
+    BesidePeople,
+    Comparison,
+    LabelledItems,
+    MeasureSettings,
+    agreement_report,
+    paired_difference,
+    rater_table,
+    williams_test,
+)
+from core.stats import align as aligned
+from core.stats import annotator_test as tested_annotator
+from core.stats import beside_people as paired_with_people
+from core.stats.bar import bar_beside
+from core.stats.labels_needed import LabelPilot, LabelPlanning
+from core.stats.labels_needed import plan_labels as planned
+from core.stats.reliability import single_call_reliability
+
+
+def align(
+    golden: GoldenSet,
+    verdicts: AnyVerdicts,
+    aspect: str,
+    settings: MeasureSettings | None = None,
+    *,
+    judge_file: JudgeFiles = None,
+    all_items: bool = False,
+) -> Alignment:
+    """Alignment of `verdicts` with the people on `aspect`, over the items that the verdicts name.
+
+    `verdicts` is a file (verdicts or replies), Verdict records, or scores by item id.  Items that the
+    verdicts do not name are no part of the comparison; named ones without a score count as `n_unscored`.
+    The interval is over sources.
+
+    Items that the judge was calibrated on are left out and counted (`n_calibration_left_out`).  The verdicts mark them,
+    and `judge_file` names them.  `all_items` keeps them, which is optimistic (`n_calibration_kept`).
+    """
+    given = labelled_verdicts(golden, verdicts, aspect, judge_file, all_items=all_items)
+    how = settings or MeasureSettings()
+    return given.counted(
+        aligned(given.scores, given.items, how.on(given.items), resamples=how.bootstrap, seed=how.seed)
+    )
+
+
+def align_all(
+    golden: GoldenSet,
+    verdicts: AnyVerdicts,
+    aspect: str,
+    settings: MeasureSettings | None = None,
+    *,
+    judge_file: JudgeFiles = None,
+    all_items: bool = False,
+) -> AgreementReport:
+    """All that can be said about `verdicts` beside the people: each statistic at each level, errors, kappa, classes.
+
+    Items and intervals as in `align`; each alignment equals the one that `align` gives with the same seed.  Errors,
+    kappa and classes are those of the scores mapped to the raters' scale, where every score has one (`basis`).
+    """
+    given, how = (
+        labelled_verdicts(golden, verdicts, aspect, judge_file, all_items=all_items),
+        settings or MeasureSettings(),
+    )
+    scale = golden.aspects[aspect].scale
+    report = agreement_report(
+        given.scores, given.items, scale=scale, seed=how.seed, resamples=how.bootstrap, mapped=given.mapped
+    )
+    return replace(report, alignments=tuple(map(given.counted, report.alignments)))
+
+
+def compare(
+    golden: GoldenSet,
+    verdicts_a: AnyVerdicts,
+    verdicts_b: AnyVerdicts,
+    aspect: str,
+    settings: MeasureSettings | None = None,
+    *,
+    judge_file: JudgeFiles = None,
+    all_items: bool = False,
+) -> Comparison:
+    """Whether judge a aligns better than judge b: both on their common items, where people gave a label too.
+
+    The difference is paired over sources, with no p under 8 of them; Williams' test is about
+    Pearson at dataset level whatever they are, and takes items as independent.  `verdicts_*` as in
+    `align`.  The bar is a plain regression on the labels of other sources.  UsageError without a common item.
+    Items that either judge was calibrated on are left out as in `align`; `judge_file` may name the files of both.
+    """
+    task = task_of(golden, aspect)
+    tables = [in_records(verdicts, task) for verdicts in (verdicts_a, verdicts_b)]
+    seen = np.union1d(*(calibration_items(golden, table, judge_file) for table in tables))
+    a, b = (
+        labelled_verdicts(golden, table, aspect, seen=seen, name=name, all_items=all_items)
+        for table, name in zip(tables, "ab", strict=True)
+    )
+    positions = np.intersect1d(a.scored, b.scored)
+    if not positions.size:
+        raise UsageError(
+            f"The judges have no common item to compare on: a scored {a.scored.size} and b {b.scored.size} labelled "
+            f"items of {golden.name}, none of them the same. Score the same items with both."
+        )
+    items = LabelledItems.of(golden, aspect, positions)
+    how = settings or MeasureSettings()
+    measure = how.on(items)
+    of_a, of_b = (side.scores[np.searchsorted(side.items.positions, positions)] for side in (a, b))
+    difference = paired_difference(of_a, of_b, items, measure, resamples=how.bootstrap, seed=how.seed)
+    difference = replace(difference, a=a.counted(difference.a), b=b.counted(difference.b))
+    regression, bar = plain_regression(golden, aspect, seed=how.seed), None
+    if not regression.reason:
+        predicted, both = regression.values[positions], np.stack([of_a, of_b])
+        bar = bar_beside(predicted, regression.n_labels, both, items, measure, resamples=how.bootstrap, seed=how.seed)
+    return Comparison(difference, williams_test(of_a, of_b, items), bar)
+
+
+def label_pilot(golden: GoldenSet, verdicts: AnyVerdicts, aspect: str) -> LabelPilot:
+    """What a few labelled and judged items teach for planning more: Spearman over all items, and how alike raters are.
+
+    A label without single ratings counts as one person's.
+    """
+    given = labelled_verdicts(golden, verdicts, aspect)
+    measure = Measure("spearman", "dataset")
+    found = aligned(given.scores, given.items, measure)
+    n_sources = int(np.unique(golden.source_codes[given.scored]).size)
+    try:
+        table = rater_table(golden, aspect)
+    except AspectError:
+        return LabelPilot(found, found.n, n_sources, 1.0)
+    counts = table.rated.sum(axis=0)
+    reliability = single_call_reliability(table.values.T)
+    return LabelPilot(found, found.n, n_sources, float(counts[counts > 0].mean()), reliability)
+
+
+def plan_labels(
+    n_items: int,
+    n_sources: int | None = None,
+    n_raters: int = 1,
+    *,
+    pilot: tuple[GoldenSet, AnyVerdicts, str] | None = None,
+) -> LabelPlanning:
+    """What so many labels would tell: how well an alignment would be known, and which fall would be seen.
+
+    `n_sources` is one an item if None.  `pilot` is a golden set of a few labelled items, a judge's verdicts on it and
+    the aspect.  UsageError for no items or more sources than items; AspectError for an unknown aspect of the pilot.
+    """
+    known = None if pilot is None else label_pilot(*pilot)
+    return planned(n_items, n_items if n_sources is None else n_sources, n_raters, pilot=known)
+
+
+def beside_people(
+    golden: GoldenSet,
+    verdicts: AnyVerdicts,
+    aspect: str,
+    settings: MeasureSettings | None = None,
+    *,
+    panel: str | None = None,
+    judge_file: JudgeFiles = None,
+    all_items: bool = False,
+) -> BesidePeople:
+    """The judge beside a person, each against the mean of the other raters; options as in `ceiling`.
+
+    Items that the judge was calibrated on are left out as in `align`.  AspectError without single ratings.
+    """
+    given = labelled_verdicts(golden, verdicts, aspect, judge_file, all_items=all_items)
+    table, measure = rater_table(golden, aspect, panel), (settings or MeasureSettings()).on(given.items)
+    found = paired_with_people(table.at(given.items.positions), given.scores, given.items, measure)
+    return replace(found, judge=given.counted(found.judge))
+
+
+def annotator_test(
+    golden: GoldenSet,
+    verdicts: AnyVerdicts,
+    aspect: str,
+    settings: AnnotatorTestSettings | None = None,
+    *,
+    panel: str | None = None,
+    judge_file: JudgeFiles = None,
+    all_items: bool = False,
+) -> AnnotatorTest:
+    """The Alternative Annotator Test, clustered by source where items share sources.
+
+    The judge's labels are its scores mapped to the raters' scale, where every score has one.  Items that the judge was
+    calibrated on are left out as in `align`.  AspectError without single ratings.
+    """
+    given, table = (
+        labelled_verdicts(golden, verdicts, aspect, judge_file, all_items=all_items),
+        rater_table(golden, aspect, panel),
+    )
+    return tested_annotator(
+        table.at(given.items.positions),
+        given.scores if given.mapped is None else given.mapped,
+        given.items,
+        settings,
+    )
