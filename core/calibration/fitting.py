@@ -22,7 +22,7 @@ from core.data.split import too_few_to_stack
 from core.judging.base import Judge
 from core.records import Criteria, FloatArray
 from core.stats import LabelledItems
-from core.stats.source_folds import source_folds
+from core.stats.items import source_folds
 
 CROSSED = 10
 """Folds of sources that scores are crossed over: each is fitted to nine tenths of the labels."""

@@ -36,8 +36,7 @@ from core.calibration.racing_order import Order, racing_order
 from core.calibration.records import BothSides, Calibration, Phase, WorkDone
 from core.calibration.revisit import revisit, step_items
 from core.calibration.settings import CalibrationSettings
-from core.data.known_texts import KnownTexts
-from core.data.split import few_held_out, few_labels, task_of
+from core.data.split import KnownTexts, few_held_out, few_labels, task_of
 from core.errors import JudgeError
 from core.judging.base import DraftBatch, Judge, judge_state
 from core.judging.llm import made_ready

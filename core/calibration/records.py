@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from core.calibration.settings import CalibrationSettings
-from core.data.known_texts import KnownTexts
+from core.data.split import KnownTexts
 from core.json_form import json_fields
 from core.records import Alignment, Criteria, ScoreMatrix, Split, Task, Usage
 from core.stats import Difference

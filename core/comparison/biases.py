@@ -17,6 +17,7 @@ from core.json_form import json_fields
 from core.records import Alignment, FloatArray, IntArray, Interval, Level, Measure, Scale, Statistic
 from core.stats import claim, spread_over_sources
 from core.stats.beyond_labels import LEAST_EXCESS, Beyond, beyond_labels, place_taken
+from core.stats.change import stream_mean
 from core.stats.claims import (
     HALF_ALPHA,
     LEAST_SOURCES,
@@ -28,7 +29,6 @@ from core.stats.claims import (
     signed,
     signed_range,
 )
-from core.stats.confidence_sequence import stream_mean
 from core.stats.intervals import CONFIDENCE, ROUNDING, t_quantile, two_sided
 from core.stats.items import paired
 from core.stats.reweighting import resampled_values

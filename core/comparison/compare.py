@@ -37,7 +37,7 @@ from core.stats import (
     pairwise_spearman,
     rater_table,
 )
-from core.stats.bar import bar_beside
+from core.stats.alignment import bar_beside
 
 if TYPE_CHECKING:
     from core.comparison.supervised import PlainRegression

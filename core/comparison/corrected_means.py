@@ -12,16 +12,22 @@ import numpy as np
 from core.comparison.given_verdicts import AnyVerdicts, JudgeFiles, calibration_items, in_records
 from core.comparison.means_finding import REPEATED, means_finding
 from core.data import load_items
-from core.data.repeated import repeated_texts
+from core.data.check import repeated_texts
 from core.data.scale import off_scale
 from core.data.split import task_of
-from core.data.verdict_files.scored import ScoredRows, read_groups, read_scored
+from core.data.verdict_files.match import ScoredRows, read_groups, read_scored
 from core.errors import UsageError
 from core.records import GoldenSet, IntArray, Item, Task
 from core.stats.items import BoolArray
-from core.stats.label_worth import USUAL_LABELS, LabelPlan, plan_labels
-from core.stats.mean_records import SystemMeans
-from core.stats.system_means import LEAST_LABELS, JudgedItems, system_means
+from core.stats.system_means import (
+    LEAST_LABELS,
+    USUAL_LABELS,
+    JudgedItems,
+    LabelPlan,
+    SystemMeans,
+    plan_labels,
+    system_means,
+)
 
 UNNAMED = "the whole set"
 """The one system where none is named."""

@@ -1,7 +1,7 @@
 """One judge examined: where it fails, its biases, its scores beside people's; what is claimed of all that together.
 
 Every sentence rests on a test, and all tests of an examination are corrected together (Holm), at half of the 5 %: the
-other half is the bar's (`core.stats.bar`).  On data without anything to find, the chance that any sentence claims
+other half is the bar's (`core.stats.alignment`).  On data without anything to find, the chance that any sentence claims
 something is at most 5 % (`tests/bench/bench_null.py`).
 """
 

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
-from core.data.known_texts import texts_behind
 from core.data.scale import off_scale
-from core.data.split import task_of, text_digest
+from core.data.split import task_of, text_digest, texts_behind
 from core.data.values import Codes
 from core.errors import UsageError
 from core.judge_files.judge_reading import kind_of_file, open_file

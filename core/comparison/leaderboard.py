@@ -30,7 +30,7 @@ from core.stats import (
     beside_people_words,
     margin_words,
 )
-from core.stats.bar import Bar
+from core.stats.alignment import Bar
 from core.stats.claims import estimate, level_words, no_interval_words
 
 _MOST_NAMED = 4

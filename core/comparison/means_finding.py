@@ -11,8 +11,16 @@ from core.records import Interval
 from core.stats import ALPHA
 from core.stats.claims import claim, level_words, number, p_figure, p_short_of, range_words, signed, signed_range
 from core.stats.intervals import CONFIDENCE
-from core.stats.mean_records import MeanDifference, MeanEstimate, SystemMean, SystemMeans
-from core.stats.system_means import ALL_LABELLED, LEAST_LABELS, LOPSIDED, SHOWN_AT
+from core.stats.system_means import (
+    ALL_LABELLED,
+    LEAST_LABELS,
+    LOPSIDED,
+    SHOWN_AT,
+    MeanDifference,
+    MeanEstimate,
+    SystemMean,
+    SystemMeans,
+)
 from core.wording import counted, percent
 
 REPEATED = "items whose text stands under another id too (they count as one source)"

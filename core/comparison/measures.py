@@ -27,10 +27,9 @@ from core.stats import (
 from core.stats import align as aligned
 from core.stats import annotator_test as tested_annotator
 from core.stats import beside_people as paired_with_people
-from core.stats.bar import bar_beside
-from core.stats.labels_needed import LabelPilot, LabelPlanning
+from core.stats.alignment import bar_beside
+from core.stats.labels_needed import LabelPilot, LabelPlanning, single_call_reliability
 from core.stats.labels_needed import plan_labels as planned
-from core.stats.reliability import single_call_reliability
 
 
 def align(

@@ -30,15 +30,14 @@ from core.data.columns import HUMAN, mapping_of, read_map
 from core.data.files import LIMITS
 from core.data.findings import FindingLog, first_error, has_errors
 from core.data.items import ITEM_ROLES, RowReader
-from core.data.known_texts import calibration_digests
-from core.data.split import text_digest
+from core.data.split import calibration_digests, text_digest
 from core.data.tables import open_table
 from core.errors import GoldenError, JobError, UsageError
 from core.files import json_lines, replacing, write_json, write_text
 from core.progress import SILENT, Progress
 from core.providers.base import ReplyStore
 from core.records import FloatArray, GoldenSet, Item, Scale, Scored, content_digest
-from core.stats.mean_records import MeanEstimate
+from core.stats.system_means import MeanEstimate
 from core.texts import is_blank
 
 if TYPE_CHECKING:

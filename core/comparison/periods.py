@@ -1,7 +1,7 @@
 """Verdicts by day, week or version: the mean of each, whether it moved since the baseline, and whether the judge did.
 
 You may look at the alarm as often as you like, in every period, for ever: intervals are confidence sequences
-(`core.stats.confidence_sequence`), whose levels add up to the chance of any false alarm.  Half of it goes to the
+(`core.stats.change`), whose levels add up to the chance of any false alarm.  Half of it goes to the
 baseline (a t interval where periods are days or weeks: those end before anything is compared with them), a quarter to
 the periods after it (the k-th gets its share), a quarter to all of them together, which sees slow changes.
 
@@ -23,11 +23,10 @@ import numpy as np
 from core.errors import UsageError
 from core.json_form import json_fields
 from core.records import FloatArray, IntArray, Interval, Item, Scale
+from core.stats.change import LEAST_STREAM, StreamMean, share_of_level, stream_mean
 from core.stats.claims import LEAST_SOURCES, TOO_FEW, signed_range
-from core.stats.confidence_sequence import LEAST, StreamMean, share_of_level, stream_mean
 from core.stats.intervals import ROUNDING
-from core.stats.mean_records import MeanEstimate
-from core.stats.system_means import JudgedItems, system_means
+from core.stats.system_means import JudgedItems, MeanEstimate, system_means
 from core.wording import counted
 
 By = Literal["day", "week", "version"]
@@ -111,7 +110,7 @@ class Watched:
 def watch(
     rows: Sequence[Written], scores: FloatArray, labels: FloatArray, scale: Scale, *, by: By, alpha: float
 ) -> Watched:
-    """Means by period, and what has moved since the baseline: the first periods, until they hold `LEAST` sources.
+    """Means by period, and what has moved since the baseline: the first periods that hold `LEAST_STREAM` sources.
 
     `scores` (n,) of the texts in `rows` are on the human `scale` (NaN = unread), and so are `labels` (NaN = none).
     `alpha` is the chance of any false alarm, ever.  UsageError for texts without times where periods are days or weeks.
@@ -121,7 +120,7 @@ def watch(
     keys = [row.item.source_id or row.item.source or f"\0{row.item.item_id}" for row in rows]
     sources = np.array([places.setdefault(key, len(places)) for key in keys], dtype=np.intp)
     read, labelled = ~np.isnan(scores), ~np.isnan(labels)
-    enough = (k for k in range(len(names)) if np.unique(sources[(codes <= k) & read]).size >= LEAST)
+    enough = (k for k in range(len(names)) if np.unique(sources[(codes <= k) & read]).size >= LEAST_STREAM)
     last = next(enough, 0)  # of the baseline
 
     means = [stream_mean(scores[at], sources[at]) for at in ((codes == k) & read for k in range(len(names)))]
@@ -175,7 +174,7 @@ def _movement(before: StreamMean | None, now: StreamMean | None, known: float | 
     value, own = now.value - before.value, now.radius(level, before.n_sources)
     if known is None or own is None or before.error is None or now.error is None:
         few = counted(min(before.n_sources, now.n_sources), "source")
-        return Movement(value, None, None, f"from {few}; alarms begin at {LEAST}")
+        return Movement(value, None, None, f"from {few}; alarms begin at {LEAST_STREAM}")
     reach = known + own
     return Movement(value, reach, reach + _POWER_QUANTILE * math.hypot(before.error, now.error))
 

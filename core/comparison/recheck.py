@@ -17,8 +17,7 @@ import numpy as np
 
 from core.comparison.given_verdicts import AnyVerdicts, in_records
 from core.comparison.measures import align, compare
-from core.data.known_texts import texts_behind
-from core.data.split import task_of, text_digest
+from core.data.split import task_of, text_digest, texts_behind
 from core.errors import GoldenError, JudgeError, UsageError
 from core.json_form import json_fields
 from core.judge_files import CalibratedJudge

@@ -18,12 +18,15 @@ from core.stats.claims import change_figures
 from core.stats.conformal import (
     USUAL_COVERAGE,
     JudgedItems,
+    KeptShare,
+    LeftOut,
     VerdictIntervals,
     fit_intervals,
+    kept_shares,
     labels_on_points,
+    left_out,
     verdict_errors,
 )
-from core.stats.selective import KeptShare, LeftOut, kept_shares, left_out
 from core.wording import counted, percent
 
 LEVELS_TOLD = 3

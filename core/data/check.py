@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter, abc
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -15,7 +17,6 @@ from core.data.findings import FindingLog, Severity
 from core.data.items import ItemRows
 from core.data.label_cells import AspectCells, Label
 from core.data.pairs import systems_of
-from core.data.repeated import repeated_texts
 from core.records import FloatArray, Item, Scale
 from core.texts import is_blank
 from core.wording import counted
@@ -294,3 +295,51 @@ def _tell_apart(aspect: str, apart: abc.Sequence[Label], expected: str, log: Fin
         where = counted(len(apart), "item")
         message = f"In {where} the label of {aspect} is not {expected} (first here); the label is used as it is."
         log.add("note", message, row=apart[0].row, column=apart[0].column)
+
+
+# ── texts under two ids ──────────────────────────────────────────────────────────────────────────────────────
+
+SHORTEST_TEXT = 20
+"""Characters, source and context included, from which two items of the same texts are taken for one text twice."""
+
+
+def repeated_texts(items: Iterable[tuple[int, Item | None]]) -> list[tuple[int, int]]:
+    """Of `items` with their places: the place of each that repeats an earlier one, and that of the first to say it.
+
+    Alike are target, source and context together.  Items are looked up by a number of 64 bits and what that finds is
+    compared, so no second copy of a text is kept; time grows with the length of all texts.
+    """
+    first: dict[int, list[tuple[int, Item]]] = {}
+    pairs: list[tuple[int, int]] = []
+    for place, item in items:
+        if item is None or len(item.source) + len(item.context) + len(item.target) < SHORTEST_TEXT or not item.target:
+            continue
+        known = first.setdefault(hash(tuple(map(_number, _texts(item)))), [])
+        earlier = next((at for at, other in known if _same(item, other)), None)
+        if earlier is None:
+            known.append((place, item))
+        else:
+            pairs.append((place, earlier))
+    return pairs
+
+
+def _texts(item: Item) -> tuple[str, str, str]:
+    return item.target, item.source, item.context
+
+
+def _same(item: Item, other: Item) -> bool:
+    return all(map(_alike, _texts(item), _texts(other)))
+
+
+def _alike(text: str, other: str) -> bool:
+    return text == other or _plain(text) == _plain(other)
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split()).casefold()
+
+
+@lru_cache(maxsize=1_000)
+def _number(text: str) -> int:
+    """The same for texts that are alike; items of one source have its text in common."""
+    return hash(_plain(text))

@@ -15,7 +15,6 @@ from core.data.findings import Finding, FindingLog, first_error, has_errors
 from core.data.items import ItemRows, read_items
 from core.data.kinds import detect_kind
 from core.data.label_cells import AspectCells, read_labels, read_metrics
-from core.data.label_studio import with_label_studio
 from core.data.meanings import (
     Question,
     leave_out_missing,
@@ -24,10 +23,11 @@ from core.data.meanings import (
     note_on_zero,
     settle_best,
     settle_preferences,
+    turn_ranks,
+    with_ranks,
 )
 from core.data.pairs import with_preferences
-from core.data.ranks import turn_ranks, with_ranked_texts, with_ranks
-from core.data.raters import with_joined_raters
+from core.data.reshape import with_joined_raters, with_label_studio, with_ranked_texts
 from core.data.scale import find_scale, is_usual
 from core.data.split import calibration_labels, few_labels
 from core.data.tables import Table, read_table

@@ -16,7 +16,7 @@ from typing import Any
 from core.data.cells import AmbiguousCommaError, CellError, folded, read_id, read_list, read_number
 from core.data.columns import ALIASES, ANN, CHOSEN, HUMAN, REMARKS, Mapping, Rows, plain_name
 from core.data.kinds import detect_kind
-from core.data.raters import MODELS
+from core.data.reshape import MODELS
 from core.texts import is_unspaced
 
 _SAMPLE = 2_000

@@ -1,22 +1,30 @@
-"""What the numbers of each aspect mean: a person's answers applied, and a question where an answer is needed."""
+"""What the numbers of each aspect mean: a person's answers applied, and a question where an answer is needed.
+
+A rank, 1 the best, becomes the share of the other texts of its source that it stands above, (n − rank) / (n − 1) with n
+texts: 1 the best, 0 the last, whatever other sources hold.  Texts of one source may share a rank, or the mean of the
+places that they share (2.5 and 2.5: half a win each), and some may have none; of a source of one text nothing is known.
+"""
 
 from __future__ import annotations
 
 import re
-from collections import abc
+from collections import Counter, abc
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
 import numpy as np
 
-from core.data.columns import Mapping
+from core.data.columns import ANN, HUMAN, Mapping
 from core.data.findings import FindingLog
+from core.data.items import ItemRows
 from core.data.kinds import Sides, sides_of_pair
 from core.data.label_cells import AspectCells, Label
 from core.data.pairs import A_BETTER, B_BETTER, PREFERENCES, TIE
+from core.data.reshape import sounds_like_ranks
 from core.data.scale import CODES, strays
 from core.data.values import Codes
+from core.errors import AspectError
 from core.records import Scale
 from core.wording import counted
 
@@ -231,3 +239,79 @@ def _change(cells: AspectCells, change: abc.Callable[[Label], Label | None]) -> 
     else:
         cells.gold = [None] * len(cells.gold)
         cells.gold_from_ratings()
+
+
+# ── ranks ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+RANKS = Scale(0.0, 1.0, given=True)
+"""Of labels that were ranks."""
+
+
+def turn_ranks(
+    aspects: abc.Mapping[str, AspectCells], mapping: Mapping, rows: ItemRows, log: FindingLog
+) -> dict[str, Scale]:
+    """Turns the ranks among `aspects` round, in place; aspect → its scale.  Those are `mapping.ranks`, else by name.
+
+    An error is logged for every cell that is no rank among the texts of its source.  AspectError where a person named
+    an aspect that there is not.
+    """
+    if aspects and (unknown := [name for name in mapping.ranks or () if name not in aspects]):
+        known = ", ".join(aspects)
+        raise AspectError(f"there are no ranks {unknown[0][:100]!r}; columns of labels: {known}. Name one of them.")
+    sources = [item.source_id for item in rows.items]
+    sizes = Counter(sources)
+    scales: dict[str, Scale] = {}
+    for aspect, cells in aspects.items():
+        if not (sounds_like_ranks(aspect) if mapping.ranks is None else aspect in mapping.ranks):
+            continue
+        if max(sizes.values(), default=0) < 2:
+            message = (
+                f"{aspect} holds ranks, which compare the texts of one source, and every source here has one text. Say "
+                "which column names the source, or that these are no ranks."
+            )
+            log.add("error", message, column=cells.column)
+            continue
+        _change(cells, partial(_share, sizes=[sizes[source] for source in sources], log=log))
+        scales[aspect] = RANKS
+        message = (
+            f"{aspect} holds ranks, 1 the best of a source: a label is the share of the other texts of its source that "
+            "a text stands above, so that higher is better. Alignment is measured within sources, at sample level."
+        )
+        if mapping.ranks is None:
+            message += " So its name says; where a higher rank is better, call it otherwise or say that it holds none."
+        log.add("warning" if mapping.ranks is None else "note", message, column=cells.column)
+    return scales
+
+
+def _share(label: Label, sizes: abc.Sequence[int], log: FindingLog) -> Label | None:
+    """A rank as the share of the other texts that it stands above; None, with a finding, where it is none.
+
+    `sizes` (n_items,) texts that the source of each item has.  Gold labels may be people's means.
+    """
+    n_texts = sizes[label.position]
+    if not 1 <= label.value <= n_texts:
+        message = (
+            f"{label.value:g} is no rank: the source has {counted(n_texts, 'text')}, so 1 to {n_texts} was expected."
+        )
+    elif label.rater and not (2 * label.value).is_integer():
+        message = f"{label.value:g} is no rank: a whole number was expected, or a half where texts share a place."
+    elif n_texts == 1:
+        message = "The text is alone in its source, so its rank says nothing; it gets no label."
+        log.add("warning", message, row=label.row, column=label.column, kind="alone")
+        return None
+    else:
+        return label._replace(value=(n_texts - label.value) / (n_texts - 1))
+    log.add("error", message, row=label.row, column=label.column, kind="rank")
+    return None
+
+
+def with_ranks(mapping: Mapping, ranks: abc.Iterable[str]) -> Mapping:
+    """`mapping` with the aspects whose labels a person says are ranks, each by its name or by its column's."""
+    for name in ranks:
+        aspect = next((aspect for aspect, column in mapping.gold_columns.items() if column == name), name)
+        for prefix in (HUMAN, ANN):
+            aspect = aspect.removeprefix(prefix)
+        if name in mapping.columns and name not in mapping.roles.values() and "value" not in mapping.roles:
+            mapping = mapping.with_role(HUMAN + aspect, name)
+        mapping = replace(mapping, ranks=(*(mapping.ranks or ()), aspect))
+    return mapping if mapping.ranks is not None else replace(mapping, ranks=())

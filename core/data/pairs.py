@@ -14,7 +14,7 @@ from typing import Any
 
 from core.data.cells import CellError, aspect_key, folded, read_number
 from core.data.kinds import SIDES, TEXTS_OF_PAIRS, Sides, side_key, sides_of_pair, texts_of_pairs
-from core.data.raters import numbered_rater
+from core.data.reshape import numbered_rater
 from core.data.tables import Table
 from core.records import VERSUS, Scale
 

@@ -15,8 +15,7 @@ from core.calibration.loop import calibrate
 from core.calibration.records import Calibration
 from core.calibration.settings import CalibrationSettings
 from core.comparison import usual_level
-from core.data.known_texts import calibration_digests
-from core.data.split import inner_fold, task_of, text_digest
+from core.data.split import calibration_digests, inner_fold, task_of, text_digest
 from core.data.verdict_files import load_recording, match
 from core.errors import ConcordError, UsageError
 from core.fusion.items import FusionSplit, cross_fitted, seen_sources

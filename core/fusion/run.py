@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from core.comparison import usual_level
-from core.data.known_texts import KnownTexts
-from core.data.split import task_of
+from core.data.split import KnownTexts, task_of
 from core.errors import UsageError
 from core.files import write_json, write_text
 from core.fusion.criteria import AspectCriteria, FusionCriteria, read_criteria

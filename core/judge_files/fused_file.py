@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from core.data.known_texts import KnownTexts
+from core.data.split import KnownTexts
 from core.errors import UsageError
 from core.fusion.criteria import AspectCriteria, FusionCriteria
 from core.fusion.estimators import restore_estimator

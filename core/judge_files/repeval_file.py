@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from core.data.known_texts import KnownTexts
+from core.data.split import KnownTexts
 from core.errors import JudgeError
 from core.judge_files.document_parts import (
     AlignmentEntry,

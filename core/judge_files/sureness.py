@@ -9,8 +9,7 @@ from core.errors import JudgeError, UsageError
 from core.judge_files.calibrated_judge import CalibratedJudge
 from core.judge_files.loaded import LoadedJudge
 from core.records import Scored, Verdict
-from core.stats.conformal import COVERAGES
-from core.stats.selective import Abstention, abstain_over
+from core.stats.conformal import COVERAGES, Abstention, abstain_over
 
 INTERVAL_COLUMNS = ("low", "high", "width", "expected_error")
 ABSTAINED = "abstained"

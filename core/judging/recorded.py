@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Self
 
 from core.data.verdict_files import Entry, ImportChoices, Use, entries, load_recording, propose_columns
-from core.data.verdict_files.columns import OWN_NAMES
 from core.data.verdict_files.match import Reader, number_in
-from core.data.verdict_files.recording import each_once
+from core.data.verdict_files.recording import OWN_NAMES, each_once
 from core.errors import GoldenError, JudgeError, UsageError
 from core.judging.base import DraftBatch, DraftRequest, Judge, OnProgress, RefineRequest
 from core.judging.parse import read_rating

@@ -135,7 +135,7 @@ def fused_file(store: Store, project_id: str, judge_id: str) -> str:
     score with its directions; any other part's scores have to be handed in as a column that the file names.
     A fusion by a model takes its plan along.  NotFoundError when the judge is neither, or a part of it is gone.
     """
-    from core.data.known_texts import KnownTexts
+    from core.data.split import KnownTexts
     from core.judge_files.fused_file import fused_card
     from core.judge_files.judge_writing import yaml_text
 
@@ -160,7 +160,7 @@ def fused_file(store: Store, project_id: str, judge_id: str) -> str:
 def _model_card(store: Store, project_id: str, judge_id: str) -> dict[str, Any]:
     """The content of the file of a fusion by a model, measured on labelled items that neither plan nor parts saw."""
     from core.comparison import usual_level
-    from core.data.known_texts import KnownTexts
+    from core.data.split import KnownTexts
     from core.fusion.llm import fusion_state
     from core.fusion.stack import Agreement
     from core.judge_files.fused_file import fused_card

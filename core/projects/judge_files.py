@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from core.data.known_texts import KnownTexts
-from core.data.split import text_digest
+from core.data.split import KnownTexts, text_digest
 from core.errors import NotFoundError
 from core.metrics import Metric, MetricScores, as_judge
 from core.project_records import GoldenSummary

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from core.report.measured import JudgeTable, Labels, Misaligned, OnTheScale, Raters, SourceSpread
     from core.report.systems import SystemFact
     from core.stats import Difference
-    from core.stats.mean_records import SystemMeans
+    from core.stats.system_means import SystemMeans
 
 
 @dataclass(frozen=True)

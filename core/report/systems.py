@@ -9,12 +9,11 @@ import numpy as np
 
 from core.comparison.corrected_means import MoreVerdicts, judged_items
 from core.comparison.decisions import Preferences, preferred
-from core.data.verdict_files.scored import ScoredRows
+from core.data.verdict_files.match import ScoredRows
 from core.records import Alignment, Measure
 from core.report.measured import Judged
 from core.stats import LabelledItems, align
-from core.stats.mean_records import SystemMeans
-from core.stats.system_means import system_means
+from core.stats.system_means import SystemMeans, system_means
 
 _MOST_SYSTEMS, _RESAMPLES = 60, 1_000
 

@@ -21,7 +21,7 @@ from core.data.columns import METRIC, mapping_of
 from core.data.files import LIMITS
 from core.data.findings import Finding, FindingLog, first_error, has_errors
 from core.data.items import RowReader, repeated_id
-from core.data.ranks import ranks_in_rows
+from core.data.reshape import ranks_in_rows
 from core.data.tables import TableFile, open_table
 from core.errors import GoldenError
 from core.judge_files.judge_reading import kept_columns

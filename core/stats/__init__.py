@@ -2,10 +2,10 @@
 
 Every one takes scores, the items they are about, and what agreement is measured by::
 
-    items           labels, sources and systems, grouped once          LabelledItems paired
+    items           labels, sources and systems, grouped once          LabelledItems paired source_folds
     correlation     Pearson, Spearman, tau-b of many rows at once      correlate pearson spearman kendall
     levels          dataset, sample, system                            alignment_values coefficients_by_source
-    alignment       values with intervals, differences, tests          align paired_difference compare_judges
+    alignment       values with intervals, differences, tests, the bar align paired_difference compare_judges
     intervals       standard errors over sources                       spread_over_sources
     reweighting     values with other counts of each source            resampled_values
     on_scale        errors in points, steps, classes, the map          on_scale agreement_report fit_isotonic
@@ -14,12 +14,11 @@ Every one takes scores, the items they are about, and what agreement is measured
     annotator_test  the Alternative Annotator Test                     annotator_test
     beyond_labels   length, place, family beyond the labels            beyond_labels place_taken
     slices          parts of the items, and errors in them             part_alignments even_errors error_contrasts
-    conformal       how sure a verdict is: intervals by source         fit_intervals
-    source_folds    folds of whole sources                             source_folds
-    selective       leaving the least sure out                         kept_shares abstain_over left_out
-    labels_needed   what so many labels would tell                     plan_labels
-    prediction_powered  means from many verdicts and few labels    corrected_mean powered_means
-    system_means    corrected means of systems, their differences  (imported by name; `label_worth` plans them)
+    conformal       how sure a verdict is; leaving the least sure out  fit_intervals kept_shares abstain_over left_out
+    labels_needed   what so many labels would tell; reliability        plan_labels single_call_reliability
+    change          changes between samples, means watched for ever    change_between shift_between stream_mean
+    prediction_powered  means from many verdicts and few labels    powered_means
+    system_means    corrected means of systems, their differences  (imported by name)
     claims          how much a claim takes, why there is none          claim gain_words
 
 Scores are (n_candidates, n_items) or (n_items,), float64 with NaN for missing.  Undefined is NaN inside arrays and None

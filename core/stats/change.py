@@ -1,4 +1,4 @@
-"""Changes between two samples: the difference of two alignments measured on different items, and shifted distributions.
+"""Changes: of an alignment measured on other items, of a distribution, and of a mean that is looked at every day.
 
 Only the interval of the earlier alignment is known (it stands in the judge file), so the interval of the difference
 is put together from the two intervals (MOVER; Zou 2007, "Toward using confidence intervals to compare correlations",
@@ -15,6 +15,20 @@ taken for independent ones.
 What n can tell: with standard errors s on that scale (the mean of an interval's two sides over 1.96), a fall is told
 with probability `POWER` when it is at least (q(1−α) + q(POWER)) · √(s_now² + s_then²).  s_now² shrinks with 1/n, s_then
 does not: where the exported figure itself is known too loosely, no number of new items suffices.
+
+A mean may be looked at after every item, as often as one likes, by *confidence sequences*.  An interval for a fixed n,
+computed anew each day, leaves the true mean sooner or later: a rolling z test alarms on most streams in which nothing
+changes.  A confidence sequence holds it at all n together with the confidence named (Robbins 1970; here the asymptotic
+one of Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas 2024, "Time-uniform central limit theory and asymptotic
+confidence sequences", Theorem 2.2)::
+
+    mean ± s·√( 2·(nρ² + 1) / (n²ρ²) · log(√(nρ² + 1) / α) )
+
+ρ is chosen so that the interval is narrowest about one n, which is named beforehand.  n counts *sources*, s is the
+standard deviation of what each adds to the mean: items of one source are not taken for independent ones.
+
+Several streams (periods, one after the other) share a level α as α/(k·(k + 1)), k = 1, 2, …, which add up to α however
+many come.
 """
 
 from __future__ import annotations
@@ -28,7 +42,7 @@ from numpy.typing import ArrayLike
 
 from core.errors import UsageError
 from core.json_form import json_fields
-from core.records import Alignment, Interval
+from core.records import Alignment, FloatArray, IntArray, Interval
 from core.stats.claims import LEAST_SOURCES, TOO_FEW
 
 POWER = 0.8
@@ -256,3 +270,62 @@ def shift_between(what: str, before: ArrayLike, now: ArrayLike) -> Shift | None:
         float(new.std(ddof=1)),
         float(np.abs(shares[0] - shares[1]).max()),
     )
+
+
+# ── a mean that may be looked at at any time ─────────────────────────────────────────────────────────────────────
+
+LEAST_STREAM = 30
+"""Fewest sources of a stream before its sequence begins: it rests on the central limit theorem."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamMean:
+    """The mean of a stream's items; `error` is its standard error over `n_sources`, None under two of them."""
+
+    value: float
+    error: float | None
+    n: int
+    n_sources: int
+
+    def radius(self, alpha: float, best_at: int) -> float | None:
+        """Half the width of the sequence at confidence 1 − `alpha`, narrowest about `best_at` sources.
+
+        None before `LEAST_STREAM` sources.  `alpha` in (0, 1).
+        """
+        if self.n_sources < LEAST_STREAM or self.error is None:
+            return None
+        n, rho2 = self.n_sources, _rho_squared(alpha, max(best_at, LEAST_STREAM))
+        grown = n * rho2 + 1.0
+        width = 2.0 * grown / (n * n * rho2) * math.log(math.sqrt(grown) / alpha)
+        return self.error * math.sqrt(n) * math.sqrt(width)
+
+    def half_width(self, alpha: float) -> float | None:
+        """Half the width of the t interval at confidence 1 − `alpha`, for a stream that has ended; None as `radius`."""
+        from scipy.special import stdtrit
+
+        if self.n_sources < LEAST_STREAM or self.error is None:
+            return None
+        return float(stdtrit(self.n_sources - 1, 1.0 - alpha / 2.0)) * self.error
+
+
+def stream_mean(values: FloatArray, sources: IntArray) -> StreamMean | None:
+    """The mean of `values` (n,) whose items come from `sources` (n,) (whole numbers from 0); None without values."""
+    if not values.size:
+        return None
+    _, place = np.unique(sources, return_inverse=True)
+    n_sources = int(place.max()) + 1
+    mean = float(values.mean())
+    added = np.bincount(place, weights=values - mean, minlength=n_sources) / values.size
+    error = float(np.sqrt((added**2).sum() * n_sources / (n_sources - 1))) if n_sources > 1 else None
+    return StreamMean(mean, error, values.size, n_sources)
+
+
+def share_of_level(alpha: float, k: int) -> float:
+    """What the `k`-th stream (from 1) may spend of `alpha`."""
+    return alpha / (k * (k + 1))
+
+
+def _rho_squared(alpha: float, n: int) -> float:
+    """ρ² by which the sequence is about narrowest at n (section 2.4, the approximation with a logarithm)."""
+    spent = -2.0 * math.log(alpha)
+    return (spent + math.log(spent + 1.0)) / n

@@ -2,23 +2,29 @@
 
 `core.stats.prediction_powered` has the formulas.  Labels have to be a random draw of what was judged; items whose
 labels chose or fitted the judge are to be left out beforehand, labels and verdicts alike.
+
+What a judge is worth can be told before anybody labels.  With n labels and N unlabelled verdicts a system, and
+correlation ρ of verdicts with labels within systems, the corrected interval is √(1 − ρ²·N/(n + N)) times as wide as
+that of the labels alone: as wide as n / (1 − ρ²·N/(n + N)) labels would make it.  λ has to be found out from the same
+labels, which costs about what ρ = 1/√(n − 2) brings.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from core.errors import UsageError
+from core.json_form import json_fields
 from core.records import FloatArray, IntArray, Interval, Scale
 from core.stats.alignment import holm
 from core.stats.claims import LEAST_SOURCES, TOO_FEW
 from core.stats.correlation import require_finite
-from core.stats.intervals import CONFIDENCE, ROUNDING
+from core.stats.intervals import CONFIDENCE, ROUNDING, t_quantile
 from core.stats.items import BoolArray
-from core.stats.mean_records import MeanDifference, MeanEstimate, SystemMean, SystemMeans
 from core.stats.prediction_powered import (
     Cells,
     Halves,
@@ -31,7 +37,172 @@ from core.stats.prediction_powered import (
     powered_means,
     ratio,
 )
-from core.wording import counted
+from core.wording import counted, percent
+
+
+@dataclass(frozen=True, slots=True)
+class MeanEstimate:
+    """A mean on the human scale.  None is undefined; `reason` says why there is no value, or no interval beside one."""
+
+    value: float | None
+    interval: Interval | None = None
+    reason: str = ""
+
+    def within(self, scale: Scale) -> MeanEstimate:
+        """The same, value and interval cut off at the ends of `scale`: a correction may lead beyond them."""
+        if self.value is None:
+            return self
+        value = min(max(self.value, scale.low), scale.high)
+        return replace(self, value=value, interval=self.interval and self.interval.within(scale.low, scale.high))
+
+    @property
+    def width(self) -> float:
+        """Of the interval, infinite where there is none."""
+        return np.inf if self.interval is None else self.interval.high - self.interval.low
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "value": self.value,
+            "interval": None if self.interval is None else self.interval.as_json(),
+            "reason": self.reason or None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class SystemMean:
+    """One system: `corrected` beside `labels_only` and `judge_only`, the naive mean of its verdicts.
+
+    `n_labelled` items have a label, `n_judged` a verdict, `n_both` both.  `weight` is the mean λ.  `n_effective`: so
+    many labels alone would give an interval as narrow as the corrected one.  `note` is for whoever reads the corrected
+    mean.
+    """
+
+    name: str
+    corrected: MeanEstimate
+    labels_only: MeanEstimate
+    judge_only: MeanEstimate
+    n_labelled: int
+    n_judged: int
+    n_both: int
+    weight: float | None = None
+    n_effective: float | None = None
+    note: str = ""
+
+    def within(self, scale: Scale) -> SystemMean:
+        """The same, all means and intervals cut off at the ends of `scale`."""
+        return replace(
+            self,
+            corrected=self.corrected.within(scale),
+            labels_only=self.labels_only.within(scale),
+            judge_only=self.judge_only.within(scale),
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "corrected": self.corrected.as_json(),
+            "labels_only": self.labels_only.as_json(),
+            "judge_only": self.judge_only.as_json(),
+            "n_labelled": self.n_labelled,
+            "n_judged": self.n_judged,
+            "n_both": self.n_both,
+            "weight": self.weight,
+            "n_effective": self.n_effective,
+            "note": self.note or None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class MeanDifference:
+    """Corrected mean of system `a` minus that of `b`; what sources they share have in common cancels.
+
+    `p` is two-sided, `p_holm` corrected over the pairs of the table; None under 8 sources, with `reason`.
+    `interval` is the 95 % one of this pair alone, `tested` as wide as the test is strict: it leaves 0 out where
+    `p_holm` lets a claim be made, and only there.
+    """
+
+    a: str
+    b: str
+    value: float
+    interval: Interval | None
+    p: float | None
+    p_holm: float | None
+    reason: str = ""
+    tested: Interval | None = None
+
+    def bounded(self, value: float, width: float) -> MeanDifference:
+        """The same with the difference `value` of the bounded means, its intervals within ±`width` of the scale."""
+        interval, tested = (
+            ends and replace(ends, low=min(ends.low, value), high=max(ends.high, value)).within(-width, width)
+            for ends in (self.interval, self.tested)
+        )
+        return replace(self, value=value, interval=interval, tested=tested)
+
+    @property
+    def reversed(self) -> MeanDifference:
+        """`b` minus `a`."""
+        turned = [ends and replace(ends, low=-ends.high, high=-ends.low) for ends in (self.interval, self.tested)]
+        return replace(self, a=self.b, b=self.a, value=-self.value, interval=turned[0], tested=turned[1])
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "a": self.a,
+            "b": self.b,
+            "value": self.value,
+            "interval": None if self.interval is None else self.interval.as_json(),
+            "tested_interval": None if self.tested is None else self.tested.as_json(),
+            "p": self.p,
+            "p_holm": self.p_holm,
+            "reason": self.reason or None,
+        }
+
+
+@dataclass(frozen=True)
+class SystemMeans:
+    """All systems, and every pair of those with a corrected mean.
+
+    `correlation` is Pearson's of verdicts with labels within systems, over `n_both` items, None where undefined, and
+    `p_correlation` that of no or a negative one; `spread` the standard deviation of labels within systems.  `mapped`:
+    verdicts went through a map to the human `scale`.  `n_sources` is how many hold an item with label and verdict.
+    """
+
+    systems: tuple[SystemMean, ...]
+    differences: tuple[MeanDifference, ...]
+    correlation: float | None
+    p_correlation: float | None
+    spread: float | None
+    n_both: int
+    n_sources: int
+    mapped: bool
+    scale: Scale
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def corrected(self) -> tuple[SystemMean, ...]:
+        """The systems with a corrected mean, highest first."""
+        known = [(system.corrected.value, system) for system in self.systems if system.corrected.value is not None]
+        return tuple(system for _, system in sorted(known, key=lambda pair: -pair[0]))
+
+    @property
+    def by_need(self) -> tuple[SystemMean, ...]:
+        """The systems by who needs labels most: those without an interval, fewest labels first, then by its width."""
+        return tuple(sorted(self.systems, key=lambda system: (-system.corrected.width, system.n_both)))
+
+    def as_json(self) -> dict[str, Any]:
+        """The JSON of `estimate-means` (DESIGN §3), with the differences and what the judge is worth beside it."""
+        return {
+            "systems": {system.name: system.as_json() for system in self.systems},
+            "differences": [difference.as_json() for difference in self.differences],
+            "judge": {
+                "correlation": self.correlation,
+                "p": self.p_correlation,
+                "n": self.n_both,
+                "n_sources": self.n_sources,
+                "mapped": self.mapped,
+            },
+            "scale": [self.scale.low, self.scale.high],
+            "notes": list(self.notes),
+        }
+
 
 LEAST_LABELS = 10
 """Fewest items of a system with label and verdict for a corrected mean, and they come from `LEAST_SOURCES` sources."""
@@ -355,3 +526,85 @@ def _spread(labels: FloatArray, cells: Cells) -> float | None:
     if freedom < 1:
         return None
     return float(np.sqrt(((labels - cells.means(labels)[cells.system[cells.of]]) ** 2).sum() / freedom))
+
+
+USUAL_CORRELATIONS = (0.3, 0.5, 0.7)
+"""Judges correlate with one person's labels within systems by .4 to .6; beside and beyond."""
+
+USUAL_LABELS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Worth:
+    """What `n_labels` of a system and the verdicts of a judge of that `correlation` give.
+
+    `width` is that of the interval as a share of the labels' alone, `n_effective` the labels that would do the same.
+    `helps` where verdicts without labels remain and the correlation is above what finding λ out costs.  `half_width` is
+    in points of the scale, None where nobody knows how far labels spread; `measured` where the correlation comes from
+    labels.
+    """
+
+    correlation: float
+    width: float
+    n_effective: float
+    helps: bool
+    half_width: float | None
+    measured: bool = False
+
+    @property
+    def words(self) -> str:
+        """What the judge would bring, in a line."""
+        whose = (
+            f"at the correlation of {self.correlation:.2f} that labels show"
+            if self.measured
+            else (f"with a judge at correlation {self.correlation:.1f}")
+        )
+        points = "" if self.half_width is None else f", ± {self.half_width:.2f} points"
+        if not self.helps:
+            return f"{whose}: nothing, the labels alone do as well{points}"
+        return f"{whose}: intervals {percent(1 - self.width)} narrower{points}, as {self.n_effective:.0f} labels alone"
+
+    def as_json(self) -> dict[str, Any]:
+        return json_fields(self)
+
+
+@dataclass(frozen=True, slots=True)
+class LabelPlan:
+    """What `n_labels` labels a system would give, beside `n_unlabelled` verdicts, by the judge's correlation.
+
+    `break_even` is the least correlation at which the judge helps.
+    """
+
+    n_labels: int
+    n_unlabelled: int
+    break_even: float
+    worth: tuple[Worth, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        return json_fields(self)
+
+
+def plan_labels(means: SystemMeans, n_labels: int = USUAL_LABELS) -> LabelPlan:
+    """What `n_labels` labels a system would give, with the correlation that labels show so far, if any, first.
+
+    UsageError under `LEAST_LABELS`.
+    """
+    if n_labels < LEAST_LABELS:
+        raise UsageError(f"At least {LEAST_LABELS} labels a system are needed for a corrected mean; got {n_labels}.")
+    judged = [system.n_judged for system in means.systems if system.n_judged]
+    n_unlabelled = max(int(np.median(judged)) - n_labels, 0) if judged else 0
+    break_even = 1.0 / float(np.sqrt(n_labels - 2))
+    own = means.correlation if means.n_both >= LEAST_LABELS else None
+    correlations = [*(() if own is None else ((max(own, 0.0), True),)), *((r, False) for r in USUAL_CORRELATIONS)]
+    alone = None
+    if means.spread is not None:
+        alone = t_quantile(n_labels - 1) * means.spread / float(np.sqrt(n_labels))
+    worth = []
+    for correlation, measured in correlations:
+        left = 1.0 - correlation**2 * n_unlabelled / (n_labels + n_unlabelled)
+        width = float(np.sqrt(max(left, 0.0)))
+        half = None if alone is None else width * alone
+        n_effective = n_labels / left if left > 0 else float(n_labels + n_unlabelled)
+        helps = n_unlabelled > 0 and correlation >= break_even
+        worth.append(Worth(correlation, width, n_effective, helps, half, measured))
+    return LabelPlan(n_labels, n_unlabelled, break_even, tuple(worth))

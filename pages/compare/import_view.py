@@ -20,7 +20,7 @@ from core.data.verdict_files import (
     Use,
     propose_columns,
 )
-from core.data.verdict_files.scored import group_columns
+from core.data.verdict_files.match import group_columns
 from core.errors import ConcordError
 from core.project_records import GoldenSummary
 from core.projects.more_verdicts import SentVerdicts, read_more_verdicts

@@ -15,8 +15,7 @@ from core.records import Alignment
 from core.report.figures import measure_name
 from core.report.figures.comparison import JudgeMark, leaderboard_figure
 from core.stats import ALPHA, LEAST_SOURCES, STANDING_WORDS, BesidePeople, p_figure
-from core.stats.alignment import Difference
-from core.stats.bar import Bar
+from core.stats.alignment import Bar, Difference
 from pages.compare import choices
 from pages.compare.choices import Compared, items_words
 from pages.ui import charts, grid, state, tables

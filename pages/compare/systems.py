@@ -13,7 +13,7 @@ from core import projects
 from core.comparison.corrected_means import Judged, MoreVerdicts, judged_items, next_labels
 from core.comparison.decisions import Preferences, preferred
 from core.comparison.means_finding import difference_words, estimate_words, is_shown, means_finding, notes_of_systems
-from core.data.verdict_files.scored import ScoredRows
+from core.data.verdict_files.match import ScoredRows
 from core.errors import ConcordError
 from core.project_records import JudgeEntry
 from core.projects.more_verdicts import SentVerdicts, read_more_verdicts
@@ -21,10 +21,8 @@ from core.records import GoldenSet, JudgeScores
 from core.report.figures import Drawing
 from core.report.figures.strengths import strengths_figure
 from core.report.figures.system_means import system_means_figure
-from core.stats.label_worth import USUAL_LABELS, plan_labels
-from core.stats.mean_records import SystemMeans
 from core.stats.preferences import agreement_words, wins_most
-from core.stats.system_means import LEAST_LABELS, system_means
+from core.stats.system_means import LEAST_LABELS, USUAL_LABELS, SystemMeans, plan_labels, system_means
 from core.wording import counted
 from pages.compare import more_verdicts
 from pages.compare.choices import Compared

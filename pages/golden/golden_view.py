@@ -9,9 +9,8 @@ import pandas as pd
 import streamlit as st
 
 from core import projects
-from core.data.grown import Grown, grown
 from core.data.split import ENOUGH, LEAST, calibration_labels
-from core.data.summary import sentence
+from core.data.summary import Grown, grown, sentence
 from core.project_records import GoldenSummary
 from core.records import GoldenSet
 from core.report.figures.svg import shortened

@@ -17,7 +17,7 @@ from core.data.guess import guess_mapping
 from core.data.kinds import detect_kind
 from core.data.label_cells import asks_about_commas
 from core.data.meanings import Question, codes_words
-from core.data.ranks import sounds_like_ranks
+from core.data.reshape import sounds_like_ranks
 from core.data.values import Best, Codes, Values
 from core.errors import UsageError
 from core.records import GoldenSet, ItemKind, Scale

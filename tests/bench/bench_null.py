@@ -31,7 +31,7 @@ from core.comparison.examination import examine_judge
 from core.comparison.means_finding import is_shown, means_finding
 from core.comparison.supervised import plain_regression
 from core.data.pairs import PREFERENCES, VERSUS
-from core.data.verdict_files.scored import ScoredRows
+from core.data.verdict_files.match import ScoredRows
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Measure, Rating, Scale
 from core.stats.preferences import wins_most
 from core.stats.system_means import system_means

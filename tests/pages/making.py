@@ -13,7 +13,7 @@ from core import projects
 from core.calibration.records import BestSoFar, BothSides, Calibration, Candidate, LeaderboardSnapshot, WorkDone
 from core.calibration.settings import CalibrationSettings, RoundSettings
 from core.data import load_golden
-from core.data.known_texts import KnownTexts
+from core.data.split import KnownTexts
 from core.demo.build import do_here
 from core.people import Actor
 from core.progress import Stage

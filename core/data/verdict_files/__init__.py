@@ -11,10 +11,21 @@ is proposed by name or alias, told, and can be corrected; a score on another sca
 clipped or guessed.
 """
 
-from core.data.verdict_files.columns import BY_ORDER, ROLES, Columns, Role, propose_columns
 from core.data.verdict_files.match import by_order, match
 from core.data.verdict_files.preview import ImportChoices, ImportPreview, Take, Use
-from core.data.verdict_files.recording import CALIBRATION_ITEM, Entry, Recording, Reply, entries, load_recording
+from core.data.verdict_files.recording import (
+    BY_ORDER,
+    CALIBRATION_ITEM,
+    ROLES,
+    Columns,
+    Entry,
+    Recording,
+    Reply,
+    Role,
+    entries,
+    load_recording,
+    propose_columns,
+)
 
 __all__ = [
     "BY_ORDER",

@@ -4,19 +4,34 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
 from core.data.cells import AmbiguousCommaError, CellError, aspect_key, is_no_value, read_id, read_number, shown
+from core.data.columns import ALIASES, by_name
 from core.data.pairs import PREFERENCES, side_named
 from core.data.scale import narrowest_scale, off_scale, usual_scales
 from core.data.split import task_of
-from core.data.verdict_files.columns import BY_ORDER, Columns, propose_columns
 from core.data.verdict_files.preview import ImportChoices, ImportPreview, Tally, Use
-from core.data.verdict_files.recording import Entry, Recording, Reply, doubled_rows, entries, text_of
-from core.records import GoldenSet, Scale, Scored, Verdict
+from core.data.verdict_files.recording import (
+    BY_ORDER,
+    CALIBRATION_ITEM,
+    Columns,
+    Entry,
+    Recording,
+    Reply,
+    doubled_rows,
+    entries,
+    is_marked,
+    open_recording,
+    propose_columns,
+    text_of,
+)
+from core.errors import GoldenError
+from core.records import FloatArray, GoldenSet, Scale, Scored, Verdict
 from core.verdicts import Reading, Verdicts, mean_verdict
 
 GOOD = frozenset("good pass passed yes true correct positive up thumbs_up 👍".split())
@@ -245,3 +260,76 @@ def default_use(columns: Columns) -> Use:
     """Replies where they are named plainly or alone, else the scores."""
     exact = columns.found.get("replies") in ("exact", "corrected")
     return "replies" if "score" not in columns.roles or exact else "scores"
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredRows:
+    """A row an item: ids, `scores` (n,) with NaN for unscored, and the names of its system and source.
+
+    `systems` and `sources` are empty where the file has no such column.  `calibration_items` are the ids that the file
+    marks: their labels chose or fitted the judge.
+    """
+
+    item_ids: Sequence[str]
+    scores: FloatArray
+    systems: Sequence[str] = ()
+    sources: Sequence[str] = ()
+    calibration_items: frozenset[str] = frozenset()
+
+
+def read_scored(path: Path, aspect: str = "") -> ScoredRows | None:
+    """The scores of a file of any length; None for one that is no plain table of scores.
+
+    Where a column names the aspect of each row, only the rows of `aspect` count.  GoldenError names the row of a
+    missing or doubled id and of a score that is no number.
+    """
+    recording = open_recording(path)
+    roles = propose_columns(recording, aspect)
+    if recording.of_batch or default_use(roles) == "replies" or "sample" in roles.roles:
+        return None
+    item, score = roles.roles.get("item_id", ""), roles.roles.get("score", "")
+    if not item or not score:
+        return None
+    system, source = group_columns(recording.columns)
+    rated, wanted = roles.roles.get("aspect", "") if aspect else "", aspect_key(aspect)
+    scores: dict[str, float] = {}
+    systems: list[str] = []
+    sources: list[str] = []
+    marked: set[str] = set()
+    for row, cells in recording.numbered():
+        if rated and aspect_key(text_of(cells.get(rated))) != wanted:
+            continue
+        item_id, number = read_id(cells.get(item)), number_in(cells.get(score))
+        if not item_id:
+            raise GoldenError("there is no item_id", file=path.name, row=row, column=item)
+        if item_id in scores:
+            raise GoldenError(f"item {shown(item_id)} stands twice; keep one line an item", file=path.name, row=row)
+        if isinstance(number, str):
+            raise GoldenError(f"{number} (empty or null means unscored)", file=path.name, row=row, column=score)
+        scores[item_id] = np.nan if number is None else number
+        if system:
+            systems.append(read_id(cells.get(system)))
+        if source:
+            sources.append(read_id(cells.get(source)))
+        if is_marked(cells.get(CALIBRATION_ITEM)):
+            marked.add(item_id)
+    values = np.fromiter(scores.values(), dtype=np.float64, count=len(scores))
+    return ScoredRows(list(scores), values, systems, sources, frozenset(marked))
+
+
+def read_groups(path: Path) -> dict[str, tuple[str, str]]:
+    """item_id → system and source, "" where not named, of a table of replies; empty where it names neither."""
+    recording = open_recording(path)
+    item, (system, source) = propose_columns(recording).roles.get("item_id", ""), group_columns(recording.columns)
+    if recording.of_batch or not item or not system + source:
+        return {}
+    return {
+        read_id(row.get(item)): (read_id(row.get(system) if system else ""), read_id(row.get(source) if source else ""))
+        for row in recording.rows
+    }
+
+
+def group_columns(columns: Sequence[str]) -> tuple[str, str]:
+    """Those of systems and of sources, "" for none."""
+    system, source = (next(iter(by_name(columns, (n, *ALIASES[n]))), "") for n in ("system_id", "source_id"))
+    return system, source

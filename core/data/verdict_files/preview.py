@@ -12,8 +12,7 @@ import numpy as np
 
 from core.data.cells import folded
 from core.data.findings import Finding
-from core.data.verdict_files.columns import OWN_NAMES, Columns, Role
-from core.data.verdict_files.recording import Entry, Recording
+from core.data.verdict_files.recording import OWN_NAMES, Columns, Entry, Recording, Role
 from core.errors import UsageError
 from core.records import FloatArray, JudgeScores, Scale, UnscoredReason
 from core.verdicts import Verdicts

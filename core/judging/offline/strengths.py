@@ -16,7 +16,7 @@ from core.judging.offline.criteria import MAX_STRENGTH, Clause, write
 from core.judging.offline.features import GROUPED, KEYS, applicable, prior
 from core.records import FloatArray, IntArray, Task
 from core.stats import LabelledItems, average_ranks
-from core.stats.source_folds import source_folds
+from core.stats.items import source_folds
 
 PENALTIES = np.logspace(0.0, 5.0, 16)
 """Strengths of the ridge, in units of one standardised item."""

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
     from core.comparison.curve import ScoreBin
-    from core.stats.selective import KeptShare
+    from core.stats.conformal import KeptShare
 
 
 KIND_COLOURS: dict[JudgeKind, str] = {

@@ -11,8 +11,7 @@ import pytest
 import yaml
 
 from core.data import load_golden
-from core.data.known_texts import KnownTexts
-from core.data.split import text_digest
+from core.data.split import KnownTexts, text_digest
 from core.judge_files import read_verdicts
 from tests.core.cli.conftest import SUMMARIES, Run, Say, read_rows, write_rows
 from tests.fake_openai import RunningServer

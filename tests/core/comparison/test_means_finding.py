@@ -9,7 +9,7 @@ import pytest
 
 from core.comparison.corrected_means import REPEATED, SEEN, UNNAMED, by_need, judged_items
 from core.comparison.means_finding import means_finding, notes_of_systems, worth_words
-from core.data.verdict_files.scored import ScoredRows
+from core.data.verdict_files.match import ScoredRows
 from core.records import AspectLabels, GoldenSet, Item, Scale
 from core.stats.claims import range_words, signed_range
 from core.stats.system_means import CONSTANT, SHOWN_AT, JudgedItems, system_means

@@ -17,7 +17,7 @@ from core.data import load_golden
 from core.errors import GoldenError, JobError, UsageError
 from core.records import Interval
 from core.report.monitor_page import monitor_page, periods_csv
-from core.stats.mean_records import MeanEstimate
+from core.stats.system_means import MeanEstimate
 
 ASPECT = "relevance"
 

@@ -13,8 +13,7 @@ import pytest
 
 import core
 from core.comparison.recheck import BATCH, Recheck, RecheckSettings, exported_alignment
-from core.data.known_texts import KnownTexts
-from core.data.split import text_digest
+from core.data.split import KnownTexts, text_digest
 from core.errors import JudgeError
 from core.judge_files import read_card
 from core.progress import Shown, Stage

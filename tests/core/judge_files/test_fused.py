@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from core import load_items, load_judge
-from core.data.known_texts import KnownTexts
+from core.data.split import KnownTexts
 from core.errors import GoldenError, JudgeError, UsageError
 from core.fusion.estimators import make_estimator
 from core.judge_files.fused_file import FusedPart, fused_card

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from core.data.verdict_files.match import read_scored
 from core.data.verdict_files.recording import HEAD_ROWS
-from core.data.verdict_files.scored import read_scored
 from core.errors import GoldenError, UsageError
 from core.judge_files import read_verdicts, verdict_row
 from core.judge_files.verdict_files import Parser, read_replies_file

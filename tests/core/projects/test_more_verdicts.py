@@ -10,7 +10,7 @@ import pytest
 
 from core.comparison.corrected_means import judged_items
 from core.comparison.means_finding import means_finding
-from core.data.verdict_files.scored import ScoredRows
+from core.data.verdict_files.match import ScoredRows
 from core.errors import GoldenError
 from core.projects.more_verdicts import SentVerdicts, read_more_verdicts
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Scale

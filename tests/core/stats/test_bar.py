@@ -7,7 +7,7 @@ import pytest
 
 from core.records import Measure, canonical_json
 from core.stats import LabelledItems, holm, paired_difference
-from core.stats.bar import bar_beside
+from core.stats.alignment import bar_beside
 
 MEASURE = Measure("spearman", "dataset")
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from core.stats.confidence_sequence import share_of_level, stream_mean
+from core.stats.change import share_of_level, stream_mean
 
 
 def test_the_mean_and_its_error_are_those_of_independent_items() -> None:

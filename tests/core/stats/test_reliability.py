@@ -8,7 +8,7 @@ from scipy.stats import f_oneway
 
 from core.records import Measure
 from core.stats import align
-from core.stats.reliability import expected_alignment, single_call_reliability
+from core.stats.labels_needed import expected_alignment, single_call_reliability
 from tests.core.stats.arrays import items
 
 NAN = np.nan

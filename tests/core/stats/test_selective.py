@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from core.stats.selective import abstain_over, kept_shares, left_out
+from core.stats.conformal import abstain_over, kept_shares, left_out
 
 
 def test_the_curve_by_hand() -> None:

@@ -10,7 +10,6 @@ import pytest
 
 from core.errors import UsageError
 from core.records import Scale
-from core.stats.label_worth import plan_labels
 from core.stats.prediction_powered import corrected_mean
 from core.stats.system_means import (
     CONSTANT,
@@ -18,6 +17,7 @@ from core.stats.system_means import (
     MOST_WIDER,
     NO_LABELS,
     JudgedItems,
+    plan_labels,
     system_means,
 )
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from core.calibration.records import WorkDone
-from core.data.known_texts import KnownTexts
+from core.data.split import KnownTexts
 from core.judge_files.adapters import adapter
 from core.judge_files.judge_reading import VERSION
 from core.judging.styles import Style

@@ -26,8 +26,7 @@ from core.judge_files.judge_reading import checked
 from core.judge_files.judge_writing import sealed
 from core.judging.render import KINDS, score_frame
 from core.records import Item
-from core.stats.conformal import VerdictIntervals
-from core.stats.selective import KeptShare
+from core.stats.conformal import KeptShare, VerdictIntervals
 from tests.core.judge_files.adapters.conftest import HOSTILE, ITEMS, SCHEME, Card
 
 PYTHON = ("deepeval", "inspect", "mlflow", "python")

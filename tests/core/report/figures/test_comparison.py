@@ -21,7 +21,7 @@ from core.report.figures.comparison import (
     significance_figure,
 )
 from core.report.figures.style import AMBER, BETTER, BLUE, PEOPLE, QUIET, TEAL, WORSE
-from core.stats.selective import kept_shares
+from core.stats.conformal import kept_shares
 from tests.core.report.figures.conftest import Drawn, aligned
 
 NEAR = {"abs": 0.004}

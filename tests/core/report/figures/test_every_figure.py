@@ -56,8 +56,8 @@ from core.report.figures.style import (
     snapped,
 )
 from core.report.figures.trends import Point, history_figure, shrinking_figure, styles_figure
+from core.stats.conformal import kept_shares
 from core.stats.labels_needed import plan_labels
-from core.stats.selective import kept_shares
 from tests.core.report.figures.conftest import NOW, SVG, aligned
 
 HOSTILE = "<img src=x onerror=alert(1)>"
