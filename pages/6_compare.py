@@ -1,6 +1,4 @@
-"""Compare: every judge beside the people and beside each other, on items whose labels none of them has seen."""
-
-from collections.abc import Sequence
+"""Compare: every judge compared with the raters and with each other, on items whose labels none of them has seen."""
 
 import streamlit as st
 
@@ -8,34 +6,14 @@ from core import projects
 from core.errors import ConcordError
 from core.project_records import GoldenSummary
 from core.projects.judges_shown import JudgesShown
-from pages.compare import (
-    analyses_view,
-    choices,
-    fails,
-    import_view,
-    items,
-    judges,
-    leaderboard,
-    raters,
-    sections,
-    systems,
-)
-from pages.compare.choices import Choice, Compared
+from pages.compare import choices, import_view, judges, leaderboard, one_judge, raters, systems
+from pages.compare.choices import Compared
 from pages.ui import chosen
-from pages.ui.page import Opened, finding, open_page, stop_with
+from pages.ui.page import Opened, finding, link_to, open_page, stop_with
 from pages.ui.screens import plain
 
-SECTIONS = {
-    "table": "All judges",
-    "differences": "Differences",
-    "people": "Beside people",
-    "systems": "Systems",
-    "fails": "Where it fails",
-    "items": "Item by item",
-    "curve": "Human scale",
-    "brought": "Parts",
-    "judges": "Add, rename",
-}
+SECTIONS = {"table": "Judges", "people": "Raters", "systems": "Systems", "judge": "One judge"}
+CHANGE = "judges"
 
 
 def show(page: Opened) -> None:
@@ -43,8 +21,7 @@ def show(page: Opened) -> None:
     aspect = chosen.choose_aspect(page, golden)
     shown = projects.judges_shown(page.store, page.project.project_id, golden.golden_id, aspect)
     if not shown.entries:
-        judges.draw_empty(golden, aspect)
-        judges.draw_adding(page, golden, aspect)
+        judges.draw_empty(page, golden, aspect)
         return
     try:
         show_compared(page, golden, aspect, shown)
@@ -53,71 +30,53 @@ def show(page: Opened) -> None:
 
 
 def show_compared(page: Opened, golden: GoldenSummary, aspect: str, shown: JudgesShown) -> None:
-    above, measured = st.container(), choices.choose_measure(page, golden, aspect, shown)
-    held = choices.hold("section", list(SECTIONS), "judges" if import_view.waiting() else "table")
+    above = st.container()
+    held = choices.hold("section", [*SECTIONS, CHANGE], CHANGE if import_view.waiting() else "table")
+    changing = held.value == CHANGE
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
-        choices.draw_measure(measured)
-        offered = choices.choose_versions(shown)
-        judges = choices.choose_judges(golden, aspect, offered, shown.own)
-        choice = Choice(judges, measured.statistic.value, measured.level.value)
-        compared = choices.compare(page, golden, aspect, choice, shown)
-        columns: tuple[str, ...] = ()
-        if held.value == "table":
-            columns = leaderboard.choose_columns(compared)
-            leaderboard.draw_downloads(compared)
+        compared = choices.choose(page, golden, aspect, shown)
+        leaderboard.draw_downloads(compared)
+        words = "Back to the comparison" if changing else "Add, rename"
+        icon = ":material/arrow_back:" if changing else ":material/add:"
+        st.button(words, icon=icon, on_click=held.set, args=("table" if changing else CHANGE,))
     with above:
-        draw_finding(compared)
-    if aside := choices.aside_words(offered, choice, shown.own):
-        st.caption(plain(aside))
-    st.segmented_control(
-        "More",
-        list(SECTIONS),
-        required=True,
-        format_func=lambda section: SECTIONS[section],
-        key=held.key,
-        on_change=choices.keep,
-        args=(held,),
-        label_visibility="collapsed",
-    )
-    show_section(page, compared, held.value, columns)
-
-
-def draw_finding(compared: Compared) -> None:
-    """The sentence, what it rests on, and what makes it weaker than it looks."""
-    said = choices.finding_of(compared)
-    finding(said.headline, step=lambda: choices.draw_next(compared))
-    if words := " ".join((said.basis, *said.details)):
-        st.caption(plain(words.strip()))
-    for sentence in said.cautions:
-        st.markdown(f":material/warning: {plain(sentence)}")
-
-
-def show_section(page: Opened, compared: Compared, section: str, columns: Sequence[str]) -> None:
-    match section:
+        said = compared.finding
+        finding(said.headline, step=lambda: draw_next(compared))
+        if words := " ".join((said.basis, *said.details)).strip():
+            st.caption(plain(words))
+        for sentence in said.cautions:
+            st.markdown(f":material/warning: {plain(sentence)}")
+    if compared.hidden:
+        names = "; ".join(compared.hidden)
+        st.caption(plain(f"Hidden, because over a third of the items would be lost: {names}. Put them back in above."))
+    if changing:
+        judges.draw(page, compared)
+        return
+    held.draw("More", SECTIONS, label_visibility="collapsed")
+    match held.value:
         case "table":
-            leaderboard.draw_table(compared, columns=columns)
-            leaderboard.draw_whiskers(compared)
-        case "differences":
-            sections.draw_differences(compared)
+            leaderboard.draw(compared)
         case "people":
             raters.draw(compared)
         case "systems":
             systems.draw(page, compared)
-        case "fails":
-            fails.draw(compared)
-        case "items":
-            items.draw(page, compared)
-        case "curve":
-            sections.draw_curve(page, compared)
-        case "brought":
-            analyses_view.draw(page, compared.view, compared.aspect)
         case _:
-            judges.draw_judges(page, compared)
+            one_judge.draw(page, compared)
 
 
-show(
-    open_page(
-        "compare",
-        intro="Every judge beside the people, on the same unseen items.",
-    )
-)
+def draw_next(compared: Compared) -> None:
+    """The one next thing: sign the version off, measure it here, or read the report."""
+    golden_id, version = compared.view.golden_id, compared.shown.line.default
+    where = {"golden": golden_id, "aspect": compared.aspect}
+    if version is None:
+        link_to("calibrate", "Calibrate a judge", icon=":material/tune:", golden=golden_id)
+    elif version.in_force and version.on(golden_id) is not None:
+        link_to("report", "Read the report", icon=":material/summarize:", **where)
+    else:
+        measured = version.on(golden_id) is not None
+        words = f"Sign off version {version.number}" if measured else f"Measure version {version.number} here"
+        icon = ":material/verified:" if measured else ":material/play_arrow:"
+        link_to("overview", words, icon=icon, version=str(version.number), **where)
+
+
+show(open_page("compare", intro="Every judge next to the raters, on the same unseen items."))

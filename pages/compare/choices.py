@@ -1,8 +1,8 @@
-"""What Compare compares: golden set, aspect, measure, items and judges as chosen; the finding in words."""
+"""What Compare compares: measure and judges as chosen, the leaderboard of them, and its finding."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,27 +25,20 @@ from core.comparison import (
 from core.comparison.supervised import PlainRegression, plain_regression
 from core.project_records import GoldenSummary, JudgeEntry
 from core.projects.judges_shown import JudgesShown
-from core.records import STATISTICS, GoldenSet, Level, Measure, Statistic
+from core.records import STATISTICS, GoldenSet, Level, Measure
 from core.report.figures import LEVEL_NAMES, STATISTIC_NAMES, measure_name
 from pages.ui import state
-from pages.ui.page import Opened, link_to
+from pages.ui.page import Opened
 
 SEED = 0
-MOST_NAMED = 4
-
-
-@dataclass(frozen=True)
-class Choice:
-    """What a person asked to see; `judges` are those compared."""
-
-    judges: tuple[JudgeEntry, ...]
-    statistic: Statistic
-    level: Level
 
 
 @dataclass(frozen=True)
 class Compared:
-    """A leaderboard with what it was made of; `key` names its content, for what is kept per content."""
+    """A leaderboard with what it was made of; `key` names its content, for what is cached per content.
+
+    `hidden` are the names of judges that nobody left out, because too few items are common to them and the others.
+    """
 
     view: GoldenSummary
     golden: GoldenSet
@@ -54,6 +47,7 @@ class Compared:
     leaderboard: Leaderboard
     key: Hashable
     shown: JudgesShown
+    hidden: tuple[str, ...] = ()
 
     @property
     def measure(self) -> str:
@@ -70,50 +64,30 @@ class Compared:
 
     @property
     def subject(self) -> int:
-        """The row that the others stand beside: of the version in use, else the highest."""
+        """The row that the others are compared with: of the version in use, else the highest."""
         rows = enumerate(self.leaderboard.rows)
         return next((k for k, row in rows if self.judge_of(row).judge_id == self.shown.own), 0)
+
+    @property
+    def finding(self) -> Finding:
+        """What the table says of the version in use; where there is none, of the highest judge."""
+        shown, ids = self.shown, [entry.judge_id for entry in self.judges]
+        if shown.version is None or not self.has_own:
+            return finding(self.leaderboard, self.measure)
+        return version_finding(
+            self.leaderboard,
+            self.measure,
+            f"Version {shown.version.number} of the judge",
+            ids.index(shown.own),
+            baseline=ids.index(shown.baseline) if shown.baseline in ids else None,
+            looks=shown.seen.looks,
+        )
 
 
 @st.cache_resource(max_entries=8, show_spinner="Reading the golden set …")
 def kept_golden(golden_id: str, _page: Opened) -> GoldenSet:
     """Golden sets never change under their id."""
     return projects.load_golden_set(_page.store, golden_id)
-
-
-def choose_measure(page: Opened, view: GoldenSummary, aspect: str, shown: JudgesShown) -> Chosen:
-    """Statistic and level: those in the URL, else what the judge in use was measured by, else the usual."""
-    levels, own = _levels(view), shown.measure
-    level = own.level if own is not None else usual_level(kept_golden(view.golden_id, page), aspect)
-    return Chosen(
-        hold("statistic", STATISTICS, own.statistic if own is not None else "spearman"),
-        hold("level", levels, level if level in levels else "dataset"),
-        levels,
-    )
-
-
-def draw_measure(chosen: Chosen) -> None:
-    """What the table is measured by, to be changed."""
-    with st.popover(measure_name(chosen.statistic.value, chosen.level.value), icon=":material/tune:"):
-        _draw_segments("Statistic", chosen.statistic, STATISTICS, STATISTIC_NAMES)
-        names = {level: LEVEL_NAMES[level].removesuffix(" level") for level in chosen.levels}
-        said = "Dataset: one coefficient over all items. Sample: one a source, averaged. System: over system means."
-        _draw_segments("Level", chosen.level, chosen.levels, names, said=said)
-
-
-def _draw_segments(
-    label: str, held: Held, options: Sequence[str], names: Mapping[str, str], *, said: str | None = None
-) -> None:
-    st.segmented_control(
-        label,
-        options,
-        required=True,
-        format_func=lambda option: names[option],
-        key=held.key,
-        on_change=keep,
-        args=(held,),
-        help=said,
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,20 +99,31 @@ class Held:
     value: Any
     usual: str
 
+    def draw(self, label: str, words: dict[str, str], **look: Any) -> None:
+        """The choice as a row of buttons: option → its words."""
+        st.segmented_control(
+            label,
+            list(words),
+            required=True,
+            format_func=lambda option: words[option],
+            key=self.key,
+            on_change=self._keep,
+            **look,
+        )
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
-    """What the table is measured by, as it stands."""
+    def _keep(self) -> None:
+        self.set(st.session_state[self.key])
 
-    statistic: Held
-    level: Held
-    levels: Sequence[Level]
+    def set(self, chosen: str) -> None:
+        """Keep a choice in the URL and in the session."""
+        st.session_state[_kept(self.name)] = chosen
+        state.put_in_url(**{self.name: None if chosen == self.usual else chosen})
 
 
 def hold(name: str, options: Sequence[str], usual: str) -> Held:
     """The choice in the URL, else that of this session, else the usual one; put where its widget finds it."""
-    key, kept = state.widget(f"compare_{name}"), _kept(name)
-    value = state.url_id(name) or st.session_state.get(kept)
+    key = state.widget(f"compare_{name}")
+    value = state.url_id(name) or st.session_state.get(_kept(name))
     if value not in options:
         value = usual
     st.session_state[key] = value
@@ -146,168 +131,93 @@ def hold(name: str, options: Sequence[str], usual: str) -> Held:
     return Held(name, key, value, usual)
 
 
-def keep(held: Held) -> None:
-    """Takes what the widget of `held` says now into the URL and the session."""
-    chosen = st.session_state[held.key]
-    st.session_state[_kept(held.name)] = chosen
-    state.put_in_url(**{held.name: None if chosen == held.usual else chosen})
-
-
 def _kept(name: str) -> str:
     """Where this session keeps a choice for the project at hand."""
     return state.widget(f"compare_kept_{state.project()}_{name}")
 
 
-def choose_columns(offered: Sequence[str]) -> tuple[str, ...]:
-    """Which of the columns `offered` a person wants beside the usual ones; in the URL and kept for the session."""
-    key, known = state.widget("compare_columns"), list(offered)
-    value = state.url_id("columns") or st.session_state.get(_kept("columns")) or ""
-    st.session_state[key] = [name for name in value.split(",") if name in known]
-    state.put_in_url(columns=value or None)
-    with st.popover("Columns", icon=":material/view_column:"):
-        chosen = st.pills(
-            "Columns beside the usual ones",
-            known,
-            selection_mode="multi",
-            key=key,
-            on_change=_keep_columns,
-            args=(key,),
-        )
-    return tuple(chosen)
-
-
-def _keep_columns(key: str) -> None:
-    value = ",".join(st.session_state[key])
-    st.session_state[_kept("columns")] = value
-    state.put_in_url(columns=value or None)
-
-
-def choose_versions(shown: JudgesShown) -> tuple[JudgeEntry, ...]:
-    """The judges to choose from: with the versions that stand aside where a person brings them in."""
-    if not shown.aside:
-        return shown.entries
-    earlier = shown.version is not None and all(
-        shown.version.number > other for other in (_number(shown, entry) for entry in shown.aside)
-    )
-    key = state.widget("compare_versions")
-    st.session_state[key] = (state.url_id("versions") or st.session_state.get(_kept("versions"))) == "all"
-    state.put_in_url(versions="all" if st.session_state[key] else None)
-    label = f"{'Earlier' if earlier else 'Other'} versions"
-    brought = st.toggle(label, key=key, on_change=_keep_versions, args=(key,))
-    return (*shown.entries, *shown.aside) if brought else shown.entries
-
-
-def _number(shown: JudgesShown, entry: JudgeEntry) -> int:
-    version = shown.line.of_run(entry.judge.run_id)
-    return 0 if version is None else version.number
-
-
-def _keep_versions(key: str) -> None:
-    value = "all" if st.session_state[key] else None
-    st.session_state[_kept("versions")] = value
-    state.put_in_url(versions=value)
-
-
-def _levels(view: GoldenSummary) -> list[Level]:
-    """The levels that this golden set can have at all."""
+def choose(page: Opened, view: GoldenSummary, aspect: str, shown: JudgesShown) -> Compared:
+    """Draws the choice of measure and judges; the leaderboard of what was chosen, computed once for its content."""
+    golden, own = kept_golden(view.golden_id, page), shown.measure
     levels: list[Level] = ["dataset"]
     if view.n_sources < view.n_items:
         levels.append("sample")
     if view.n_systems > 1 and view.kind != "pair":
         levels.append("system")
-    return levels
-
-
-def choose_judges(view: GoldenSummary, aspect: str, judges: Sequence[JudgeEntry], own: str) -> tuple[JudgeEntry, ...]:
-    """All judges but those a person leaves out; a new one takes part at once, unless it takes many items away.
-
-    `own` is the id of the judge in use, "" for none.
-    """
-    if len(judges) < 2:
-        return tuple(judges)
-    key = state.widget(f"compare_out_{view.golden_id[-12:]}_{aspect}")
-    names = dict(
-        zip((entry.judge_id for entry in judges), unique_names([entry.judge for entry in judges]), strict=True)
+    usual = own.level if own is not None else usual_level(golden, aspect)
+    statistic = hold("statistic", STATISTICS, own.statistic if own is not None else "spearman")
+    level = hold("level", levels, usual if usual in levels else "dataset")
+    with st.popover(measure_name(statistic.value, level.value), icon=":material/tune:"):
+        statistic.draw("Statistic", dict(STATISTIC_NAMES))
+        level.draw(
+            "Level",
+            {name: LEVEL_NAMES[name].removesuffix(" level") for name in levels},
+            help="Dataset: one figure over all items. Sample: one per source, averaged. System: over system means.",
+        )
+    judges, hidden = _choose_judges(view, aspect, shown)
+    key = (
+        view.golden_id,
+        aspect,
+        tuple((entry.judge_id, entry.name) for entry in judges),
+        statistic.value,
+        level.value,
+        shown.own,
+        shown.seen,
+        SEED,
     )
-    _leave_out_costly(key, judges, own)
-    kept = st.session_state.get(key)
-    if kept and not set(kept) <= set(names):  # one of them was removed
-        st.session_state[key] = [judge_id for judge_id in kept if judge_id in names]
-    shown = len(judges) - len(st.session_state.get(key) or ())
-    with st.popover(f"{shown} of {len(judges)} judges", icon=":material/filter_list:"):
+    measured, board = _kept_board(key, page, golden, judges, Measure(statistic.value, level.value), shown)
+    return Compared(view, golden, aspect, measured, board, key, shown, hidden)
+
+
+def _choose_judges(
+    view: GoldenSummary, aspect: str, shown: JudgesShown
+) -> tuple[tuple[JudgeEntry, ...], tuple[str, ...]]:
+    """All judges but those that a person leaves out; and the names of those left out because of the items they cost.
+
+    Other versions of the judge, and a judge that would cost the one in use many of its items (a pilot, or what was
+    fitted on held-out labels), are left out once; a person who puts one back in is not overruled.
+    """
+    judges = (*shown.entries, *shown.aside)
+    if len(judges) < 2:
+        return judges, ()
+    key = state.widget(f"compare_out_{view.golden_id[-12:]}_{aspect}")
+    ids = [entry.judge_id for entry in judges]
+    names = dict(zip(ids, unique_names([entry.judge for entry in judges]), strict=True))
+    own = ids.index(shown.own) if shown.own in ids else None
+    few = [ids[place] for place in costly([entry.judge for entry in shown.entries], own)]
+    known = st.session_state.setdefault(f"{key}_known", set())
+    fresh = {*few, *(entry.judge_id for entry in shown.aside)} - known
+    known |= fresh
+    out = [judge_id for judge_id in ids if judge_id in fresh or judge_id in st.session_state.get(key, ())]
+    st.session_state[key] = out  # without those that were removed
+    with st.popover(f"{len(judges) - len(out)} of {len(judges)} judges", icon=":material/filter_list:"):
         out = st.multiselect(
             "Leave out of the comparison",
-            list(names),
+            ids,
             format_func=lambda judge_id: names[judge_id],
             key=key,
             max_selections=len(judges) - 1,
             help="A judge that has seen many labels, or scored few items, costs all others those items.",
         )
-    return tuple(entry for entry in judges if entry.judge_id not in out)
-
-
-def _costly(judges: Sequence[JudgeEntry], own: str) -> list[JudgeEntry]:
-    """Judges that would cost the one in use many of its items: a pilot, or what was fitted on held-out labels."""
-    ids = [entry.judge_id for entry in judges]
-    places = costly([entry.judge for entry in judges], ids.index(own) if own in ids else None)
-    return [judges[place] for place in places]
-
-
-def _leave_out_costly(key: str, judges: Sequence[JudgeEntry], own: str) -> None:
-    """Leaves each costly judge out once; a person who puts it back in is not overruled."""
-    known = st.session_state.setdefault(f"{key}_costly", set())
-    fresh = [entry.judge_id for entry in _costly(judges, own) if entry.judge_id not in known]
-    if fresh:
-        known.update(fresh)
-        st.session_state[key] = [*(st.session_state.get(key) or ()), *fresh]
-
-
-def aside_words(judges: Sequence[JudgeEntry], choice: Choice, own: str) -> str:
-    """Which judges stand aside because of the items they would cost, and how to put them in; "" where none does."""
-    compared = {entry.judge_id for entry in choice.judges}
-    aside = [entry for entry in _costly(judges, own) if entry.judge_id not in compared]
-    if not aside:
-        return ""
-    named = "; ".join(entry.name for entry in aside[:MOST_NAMED])
-    more = f" and {len(aside) - MOST_NAMED} more" if len(aside) > MOST_NAMED else ""
-    return (
-        f"Aside, because it would cost the others over a third of their items: {named}{more}. "
-        f"“{len(compared)} of {len(judges)} judges” puts it in."
-    )
-
-
-def compare(page: Opened, view: GoldenSummary, aspect: str, choice: Choice, shown: JudgesShown) -> Compared:
-    """The leaderboard of a choice, computed once for its content."""
-    golden = kept_golden(view.golden_id, page)
-    key = (
-        view.golden_id,
-        aspect,
-        tuple((entry.judge_id, entry.name) for entry in choice.judges),
-        choice.statistic,
-        choice.level,
-        shown.own,
-        shown.seen,
-        SEED,
-    )
-    judges, board = _kept_board(key, page, golden, choice, shown)
-    return Compared(view, golden, aspect, judges, board, key, shown)
+    hidden = tuple(names[judge_id] for judge_id in few if judge_id in out)
+    return tuple(entry for entry in judges if entry.judge_id not in out), hidden
 
 
 @st.cache_resource(max_entries=64, show_spinner="Comparing the judges …")
 def _kept_board(
-    key: Hashable, _page: Opened, _golden: GoldenSet, _choice: Choice, _shown: JudgesShown
+    key: Hashable,
+    _page: Opened,
+    _golden: GoldenSet,
+    _judges: tuple[JudgeEntry, ...],
+    _measure: Measure,
+    _shown: JudgesShown,
 ) -> tuple[tuple[JudgeEntry, ...], Leaderboard]:
-    judges = projects.as_compared(_page.store, _page.project.project_id, _choice.judges)
-    entries = tuple(replace(entry, judge=judge) for entry, judge in zip(_choice.judges, judges, strict=True))
-    board = compare_table(
-        _golden,
-        _shown.line.aspect,
-        judges,
-        Measure(_choice.statistic, _choice.level),
-        regression=_kept_regression((_golden.digest, _shown.line.aspect), _golden),
-        seed=SEED,
-    )
-    ids = [entry.judge_id for entry in _choice.judges]
+    judges = projects.as_compared(_page.store, _page.project.project_id, _judges)
+    entries = tuple(replace(entry, judge=judge) for entry, judge in zip(_judges, judges, strict=True))
+    aspect = _shown.line.aspect
+    regression = _kept_regression((_golden.digest, aspect), _golden)
+    board = compare_table(_golden, aspect, judges, _measure, regression=regression, seed=SEED)
+    ids = [entry.judge_id for entry in _judges]
     if _shown.own not in ids:
         return entries, board
     own = ids.index(_shown.own)
@@ -322,47 +232,16 @@ def _kept_regression(key: tuple[str, str], _golden: GoldenSet) -> PlainRegressio
     return plain_regression(_golden, key[1], seed=SEED)
 
 
-def finding_of(compared: Compared) -> Finding:
-    """What the table says of the version in use; where there is none, of the highest judge."""
-    shown, ids = compared.shown, [entry.judge_id for entry in compared.judges]
-    if shown.version is None or not compared.has_own:
-        return finding(compared.leaderboard, compared.measure)
-    return version_finding(
-        compared.leaderboard,
-        compared.measure,
-        f"Version {shown.version.number} of the judge",
-        ids.index(shown.own),
-        baseline=ids.index(shown.baseline) if shown.baseline in ids else None,
-        looks=shown.seen.looks,
+def choose_row(compared: Compared) -> int:
+    """A row of the leaderboard: of the judge in use (without one, the best) unless somebody chooses another."""
+    rows = compared.leaderboard.rows
+    names = {compared.judge_of(row).judge_id: row.name for row in rows}
+    ids = list(names)
+    chosen = st.selectbox(
+        "Judge",
+        ids,
+        index=compared.subject,
+        format_func=lambda judge_id: names.get(judge_id, judge_id),
+        key=state.widget("compare_judge"),
     )
-
-
-def draw_next(compared: Compared) -> None:
-    """The one next thing: sign the version off, measure it here, or read the report."""
-    shown, golden_id = compared.shown, compared.view.golden_id
-    default, where = shown.line.default, {"golden": golden_id, "aspect": compared.aspect}
-    if default is None:
-        link_to("calibrate", "Calibrate a judge", icon=":material/tune:", golden=golden_id)
-    elif default.on(golden_id) is None:
-        words = f"Measure version {default.number} here"
-        link_to("overview", words, icon=":material/play_arrow:", version=str(default.number), **where)
-    elif not default.in_force:
-        words = f"Sign off version {default.number}"
-        link_to("overview", words, icon=":material/verified:", version=str(default.number), **where)
-    else:
-        link_to("report", "Read the report", icon=":material/summarize:", **where)
-
-
-def items_words(leaderboard: Leaderboard) -> str:
-    """How the items came about, and which judge costs most of what is missing."""
-    pool = leaderboard.pool
-    parts = [f"{pool.n_common:,} of {pool.n_labelled:,} labelled items"]
-    if pool.n_seen:
-        parts.append(f"{pool.n_seen:,} left out because a judge has seen their labels")
-    if pool.n_unscored:
-        parts.append(f"{pool.n_unscored:,} because a judge has no score for them")
-    costly = [row for row in sorted(leaderboard.rows, key=lambda row: -row.cost.alone) if row.cost.alone][:2]
-    words = "; ".join(parts) + "."
-    if costly and pool.n_common < pool.n_labelled / 2:
-        words += " " + " ".join(f"Leaving out {row.name} brings back {row.cost.alone:,}." for row in costly)
-    return words
+    return ids.index(chosen) if chosen in ids else 0

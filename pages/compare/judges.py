@@ -1,4 +1,4 @@
-"""The judges on Compare: what is there, rename and remove, and the ways to add more."""
+"""The judges on Compare: which there are, rename and remove, and the ways to add more."""
 
 from __future__ import annotations
 
@@ -24,81 +24,58 @@ KINDS = {
     "repeval": "read from hidden states",
     "fused": "several judges fused",
 }
+HERE, REPLIES = "The judges", "A judge's replies or scores"
+WAYS = {
+    REPLIES: import_view.draw,
+    "Classical metrics": metrics_view.draw,
+    "Judging styles": styles_view.draw,
+    "A RepEval file": judge_file_view.draw,
+}
 
-HERE, REPLIES, METRICS, STYLES = "The judges", "A judge's replies or scores", "Classical metrics", "Judging styles"
-FILE = "A RepEval file"
-WAYS = (REPLIES, METRICS, STYLES, FILE)
 
-
-def draw_empty(golden: GoldenSummary, aspect: str) -> None:
-    """No judge yet: what to do."""
+def draw_empty(page: Opened, golden: GoldenSummary, aspect: str) -> None:
+    """No judge yet: what to do, and the ways to add one."""
     st.info(
         f"No judge has scored {plain(aspect)} of {plain(golden.name)} yet. Calibrate one: it arrives here with its "
-        "held-out items, beside the same judge without criteria. Or add replies, scores or metrics below.",
+        "held-out items, next to the same judge without criteria. Or add replies, scores or metrics below.",
         icon=":material/leaderboard:",
     )
     link_to("calibrate", "Calibrate a judge on it", icon=":material/tune:", golden=golden.golden_id)
+    key = state.widget("compare_add_first")
+    WAYS[st.segmented_control("Add judges", list(WAYS), default=REPLIES, required=True, key=key)](page, golden, aspect)
 
 
-def draw_judges(page: Opened, compared: Compared) -> None:
+def draw(page: Opened, compared: Compared) -> None:
     """What each judge is, to be renamed or removed, and the ways to add more; only what is chosen is drawn."""
-    first = REPLIES if import_view.waiting() else HERE
     part = st.segmented_control(
         "Add judges, or change those here",
         (HERE, *WAYS),
-        default=first,
+        default=REPLIES if import_view.waiting() else HERE,
         required=True,
         key=state.widget("compare_add"),
     )
-    if part == HERE:
-        _draw_listed(page, compared)
-    else:
-        _draw_way(page, compared.view, compared.aspect, part)
-
-
-def _draw_listed(page: Opened, compared: Compared) -> None:
-    """Each judge with where it came from, those that stand aside too."""
+    if part != HERE:
+        WAYS[part](page, compared.view, compared.aspect)
+        return
     judges = (*compared.shown.entries, *compared.shown.aside)
-    names = dict(
-        zip((entry.judge_id for entry in judges), unique_names([entry.judge for entry in judges]), strict=True)
+    ids = [entry.judge_id for entry in judges]
+    names = dict(zip(ids, unique_names([entry.judge for entry in judges]), strict=True))
+    frame = pd.DataFrame(
+        {
+            "judge": list(names.values()),
+            "kind": [KINDS[entry.judge.kind] for entry in judges],
+            "what it is": [entry.judge.note for entry in judges],
+            "scored": [entry.judge.n_scored for entry in judges],
+            "labels seen": [len(entry.judge.seen) for entry in judges],
+            "added": [tables.ago(entry.created_at) for entry in judges],
+        }
     )
-    grid.draw(
-        pd.DataFrame(
-            {
-                "judge": list(names.values()),
-                "kind": [KINDS[entry.judge.kind] for entry in judges],
-                "what it is": [entry.judge.note for entry in judges],
-                "scored": [entry.judge.n_scored for entry in judges],
-                "labels seen": [len(entry.judge.seen) for entry in judges],
-                "added": [tables.ago(entry.created_at) for entry in judges],
-            }
-        ),
-        alt="Judges of this golden set and aspect",
-    )
+    grid.draw(frame, alt="Judges of this golden set and aspect")
     with st.container(horizontal=True, gap="medium", vertical_alignment="center"):
         with st.popover("Rename or remove", icon=":material/edit:", key=state.closing("compare_changes")):
             _draw_changes(page, names)
-        link_to("calibrate", "Calibrate another", icon=":material/tune:", golden=compared.view.golden_id,
-                section="new")  # fmt: skip
-
-
-def draw_adding(page: Opened, golden: GoldenSummary, aspect: str) -> None:
-    """The ways to add judges where there is none."""
-    way = st.segmented_control(
-        "Add judges", WAYS, default=WAYS[0], required=True, key=state.widget("compare_add_first")
-    )
-    _draw_way(page, golden, aspect, way)
-
-
-def _draw_way(page: Opened, golden: GoldenSummary, aspect: str, way: str) -> None:
-    if way == REPLIES:
-        import_view.draw(page, golden, aspect)
-    elif way == METRICS:
-        metrics_view.draw(page, golden, aspect)
-    elif way == FILE:
-        judge_file_view.draw(page, golden, aspect)
-    else:
-        styles_view.draw(page, golden, aspect)
+        golden_id = compared.view.golden_id
+        link_to("calibrate", "Calibrate another", icon=":material/tune:", golden=golden_id, section="new")
 
 
 def _draw_changes(page: Opened, names: dict[str, str]) -> None:
@@ -108,17 +85,13 @@ def _draw_changes(page: Opened, names: dict[str, str]) -> None:
     judge_id = st.selectbox("Judge", list(names), format_func=lambda judge_id: names[judge_id], key=key)
     name = st.text_input("New name", value=names[judge_id], max_chars=120, key=state.widget(f"compare_name_{judge_id}"))
     off = not name.strip() or name == names[judge_id]
-    if people.button(page, "reviewer", "Rename", disabled=off, icon=":material/save:"):
-        _change(page, judge_id, name)
+    rename = people.button(page, "reviewer", "Rename", disabled=off, icon=":material/save:")
     sure = st.checkbox("I want this judge and its scores gone", key=state.widget(f"compare_sure_{judge_id}"))
-    if people.button(page, "reviewer", "Remove", icon=":material/delete:", disabled=not sure):
-        _change(page, judge_id, None)
-
-
-def _change(page: Opened, judge_id: str, name: str | None) -> None:
-    """Rename, or with None remove; then draw everything anew."""
+    remove = people.button(page, "reviewer", "Remove", icon=":material/delete:", disabled=not sure)
+    if not rename and not remove:
+        return
     try:
-        if name is None:
+        if remove:
             projects.remove_judge(page.store, page.project.project_id, judge_id)
             state.leave_notice("The judge is removed; the run that made it stays.", good=True)
         else:

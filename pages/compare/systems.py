@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -25,8 +24,7 @@ from core.stats.preferences import agreement_words, wins_most
 from core.stats.system_means import LEAST_LABELS, USUAL_LABELS, SystemMeans, plan_labels, system_means
 from core.wording import counted
 from pages.compare import more_verdicts
-from pages.compare.choices import Compared
-from pages.compare.sections import choose_row
+from pages.compare.choices import Compared, choose_row
 from pages.ui import charts, grid, state
 from pages.ui.grid import Column
 from pages.ui.page import Opened, link_to
@@ -34,13 +32,6 @@ from pages.ui.screens import plain
 
 MOST_DRAWN = 16
 """Systems in the chart; the table has all."""
-
-
-class Estimated(NamedTuple):
-    """What one judge says of the systems; `judged` is what it rests on."""
-
-    judged: Judged
-    means: SystemMeans
 
 
 def draw(page: Opened, compared: Compared) -> None:
@@ -52,7 +43,7 @@ def draw(page: Opened, compared: Compared) -> None:
         st.info("The items do not say which system wrote them: add a column system_id.", icon=":material/hub:")
         return
     above = st.container()
-    entry = compared.judge_of(compared.leaderboard.rows[choose_row(compared, "compare_systems_judge")])
+    entry = compared.judge_of(compared.leaderboard.rows[choose_row(compared)])
     key = (compared.golden.digest, compared.aspect, entry.judge_id)
     more = _more_verdicts(compared, entry, key)
     picked = projects.picked_labels(page.store, page.project.project_id, compared.view.golden_id, compared.aspect)
@@ -72,15 +63,57 @@ def draw(page: Opened, compared: Compared) -> None:
             st.markdown(f":material/warning: {plain(sentence)}")
     if means.corrected:
         charts.place(_figure(key, means, compared.aspect), key="compare_systems", alt="Corrected mean of each system")
-    _draw_table(means)
-    _draw_differences(means)
-    _draw_next(compared, judged, means)
+    systems = [*means.corrected, *(system for system in means.systems if system.corrected.value is None)]
+    frame = pd.DataFrame(
+        {
+            "system": [system.name for system in systems],
+            "corrected": [estimate_words(system.corrected) for system in systems],
+            "labels alone": [estimate_words(system.labels_only) for system in systems],
+            "judge alone": [estimate_words(system.judge_only) for system in systems],
+            "labels": [system.n_labelled for system in systems],
+            "verdicts": [system.n_judged for system in systems],
+            "worth in labels": pd.Series([system.n_effective for system in systems], dtype="Float64"),
+        }
+    )
+    columns = {
+        "corrected": Column(help="The judge's mean, put right by the labels; 95 % interval"),
+        "judge alone": Column(help="Naive: its interval says nothing of the judge's bias"),
+        "worth in labels": Column(
+            digits=0, help="So many labels alone would give an interval as narrow as the corrected one"
+        ),
+    }
+    grid.draw(frame, columns, alt="Mean of each system: corrected, by labels alone, by the judge alone", rows=12)
+    if notes := notes_of_systems(means):
+        st.caption("  \n".join(map(plain, notes)))
+    if len(means.differences) > 1:
+        n_shown = sum(map(is_shown, means.differences))
+        with st.expander(f"{n_shown} of {len(means.differences)} pairs can be told apart", icon=":material/notes:"):
+            st.text("\n".join(f"{pair.a} − {pair.b}: {difference_words(pair)}" for pair in means.differences))
+    with st.expander("What more labels would bring", icon=":material/edit_note:", expanded=not means.corrected):
+        n_labels = st.number_input(
+            "Labels a system",
+            min_value=LEAST_LABELS,
+            max_value=10_000,
+            value=USUAL_LABELS,
+            key=state.widget("means_plan"),
+        )
+        plan = plan_labels(means, int(n_labels))
+        st.markdown("\n".join(f"- {plain(worth.words)}" for worth in plan.worth))
+        follow = next_labels(judged, means)
+        if follow is None:
+            st.caption("Every judged item has a label. Bring in verdicts on items without one to gain from the judge.")
+            return
+        st.caption(plain(f"Label next {counted(len(follow.item_ids), 'item')} of {follow.system}: {follow.why}."))
+        st.code("\n".join(follow.item_ids), language=None)
+        if np.isnan(compared.golden.labels(compared.aspect)).any():
+            words = "Begin to label, the items that are needed most first"
+            link_to("label", words, icon=":material/edit_note:", golden=compared.view.golden_id, order="widest")
 
 
 def _draw_preferences(compared: Compared) -> None:
     """Pairs of texts: which systems people prefer, and whether one judge prefers the same."""
     above = st.container()
-    entry = compared.judge_of(compared.leaderboard.rows[choose_row(compared, "compare_systems_judge")])
+    entry = compared.judge_of(compared.leaderboard.rows[choose_row(compared)])
     key = (compared.golden.digest, compared.aspect, entry.judge_id)
     outcome = _preferred(key, compared.golden, compared.aspect, entry.judge)
     people = outcome.by_people
@@ -112,11 +145,11 @@ def _estimated(
     _more: MoreVerdicts | None,
     _seen: Sequence[int],
     _picked: Sequence[int],
-) -> Estimated:
+) -> tuple[Judged, SystemMeans]:
     own = ScoredRows(_golden.item_ids, _judge.upward)
     rows = own if _more is None else _more.beside(own)
     judged = judged_items(_golden, aspect, rows, seen=_seen, picked=_picked)
-    return Estimated(judged, system_means(judged.items))
+    return judged, system_means(judged.items)
 
 
 def _more_verdicts(compared: Compared, entry: JudgeEntry, key: tuple[str, ...]) -> MoreVerdicts | None:
@@ -159,59 +192,3 @@ def _read_more(key: Hashable, _sent: SentVerdicts, _golden: GoldenSet, _judge: J
 @st.cache_resource(max_entries=32, show_spinner=False)
 def _figure(key: Hashable, _means: SystemMeans, aspect: str) -> Drawing:
     return system_means_figure(_means, aspect, most=MOST_DRAWN)
-
-
-def _draw_table(means: SystemMeans) -> None:
-    systems = [*means.corrected, *(system for system in means.systems if system.corrected.value is None)]
-    frame = pd.DataFrame(
-        {
-            "system": [system.name for system in systems],
-            "corrected": [estimate_words(system.corrected) for system in systems],
-            "labels alone": [estimate_words(system.labels_only) for system in systems],
-            "judge alone": [estimate_words(system.judge_only) for system in systems],
-            "labels": [system.n_labelled for system in systems],
-            "verdicts": [system.n_judged for system in systems],
-            "worth in labels": pd.Series([system.n_effective for system in systems], dtype="Float64"),
-        }
-    )
-    columns = {
-        "corrected": Column(help="The judge's mean, put right by the labels; 95 % interval"),
-        "judge alone": Column(help="Naive: its interval says nothing of the judge's bias"),
-        "worth in labels": Column(
-            digits=0, help="So many labels alone would give an interval as narrow as the corrected one"
-        ),
-    }
-    grid.draw(frame, columns, alt="Mean of each system: corrected, by labels alone, by the judge alone", rows=12)
-    if notes := notes_of_systems(means):
-        st.caption("  \n".join(map(plain, notes)))
-
-
-def _draw_differences(means: SystemMeans) -> None:
-    if len(means.differences) < 2:
-        return
-    n_shown = sum(map(is_shown, means.differences))
-    with st.expander(f"{n_shown} of {len(means.differences)} pairs can be told apart", icon=":material/notes:"):
-        st.text("\n".join(f"{pair.a} − {pair.b}: {difference_words(pair)}" for pair in means.differences))
-
-
-def _draw_next(compared: Compared, judged: Judged, means: SystemMeans) -> None:
-    """What more labels would give, and which items to label: told before anybody labels."""
-    with st.expander("What more labels would bring", icon=":material/edit_note:", expanded=not means.corrected):
-        n_labels = st.number_input(
-            "Labels a system",
-            min_value=LEAST_LABELS,
-            max_value=10_000,
-            value=USUAL_LABELS,
-            key=state.widget("means_plan"),
-        )
-        plan = plan_labels(means, int(n_labels))
-        st.markdown("\n".join(f"- {plain(worth.words)}" for worth in plan.worth))
-        follow = next_labels(judged, means)
-        if follow is None:
-            st.caption("Every judged item has a label. Bring in verdicts on items without one to gain from the judge.")
-            return
-        st.caption(plain(f"Label next {counted(len(follow.item_ids), 'item')} of {follow.system}: {follow.why}."))
-        st.code("\n".join(follow.item_ids), language=None)
-        if np.isnan(compared.golden.labels(compared.aspect)).any():
-            words = "Begin to label, the items that are needed most first"
-            link_to("label", words, icon=":material/edit_note:", golden=compared.view.golden_id, order="widest")

@@ -52,6 +52,11 @@ def judges_in(screen: AppTest) -> Any:
     return table[~table["judge"].str.startswith("plain regression on")]
 
 
+def look_at(screen: AppTest, view: str) -> AppTest:
+    """Opens a view of one judge."""
+    return choose(choose_section(screen, "judge"), "Look at", view)
+
+
 def headline(screen: AppTest) -> str:
     return screen.header[0].value.replace("\\", "")
 
@@ -143,7 +148,8 @@ def test_a_constant_judge_alone_stands_below_the_bar_in_every_section(shelf: Pla
     (sections,) = [control for control in screen.segmented_control if control.label == "More"]
     for section in sections.options:
         choose_section(screen, section)
-        assert not screen.exception, section
+    for view in ("fails", "items", "curve", "parts"):
+        look_at(screen, view)
 
 
 @pytest.mark.parametrize("shelf", [3], indirect=True, ids=["three raters"])
@@ -183,14 +189,14 @@ def test_without_single_ratings_nothing_is_said_of_people(shelf: Place) -> None:
 def test_significant_pairs_stand_there_as_sentences(shelf: Place) -> None:
     shelf.add_judge("good", 0.3)
     shelf.add_judge("poor", 6.0)
-    page_text = texts(open_screen(SCREEN, **shelf.ids, section="differences"))
+    page_text = texts(open_screen(SCREEN, **shelf.ids))
     assert "1 of 1 difference is significant" in page_text
     assert "good is better than poor by +" in page_text
 
 
 def test_an_item_opens_with_its_text_and_the_reply_as_letters(shelf: Place) -> None:
     shelf.add_judge("good", 0.5)
-    screen = choose_section(open_screen(SCREEN, **shelf.ids), "Item by item")
+    screen = look_at(open_screen(SCREEN, **shelf.ids), "items")
     assert "Click a point or mark a row" in texts(screen)
     listed = grids(screen)[0]
     assert listed["gap"].abs().is_monotonic_decreasing
@@ -203,7 +209,7 @@ def test_an_item_opens_with_its_text_and_the_reply_as_letters(shelf: Place) -> N
 
 def test_a_scale_of_its_own_is_mapped(shelf: Place) -> None:
     shelf.add_judge("metric", 0.5, kind="metric", on_scale=False)
-    screen = choose_section(open_screen(SCREEN, **shelf.ids), "curve")
+    screen = look_at(open_screen(SCREEN, **shelf.ids), "curve")
     before, after = screen.metric[0].value, screen.metric[1].value
     assert before == "—"
     assert float(after.split()[0]) < 1.0
@@ -212,7 +218,7 @@ def test_a_scale_of_its_own_is_mapped(shelf: Place) -> None:
 
 def test_a_judge_is_renamed_and_removed(shelf: Place) -> None:
     keep, gone = shelf.add_judge("first", 1.0), shelf.add_judge("second", 1.0)
-    screen = choose_section(open_screen(SCREEN, **shelf.ids), "Add, rename")
+    screen = press(open_screen(SCREEN, **shelf.ids), "Add, rename")
     screen.text_input(key=f"form_compare_name_{keep}").set_value("The first").run()
     press(screen, "Rename")
     assert "now called The first" in texts(screen)
@@ -245,7 +251,7 @@ def test_nothing_changed_computes_nothing_again(shelf: Place, monkeypatch: pytes
 
     monkeypatch.setattr("pages.compare.choices.compare_table", refused)
     monkeypatch.setattr("pages.compare.leaderboard.leaderboard_figure", refused)
-    monkeypatch.setattr("pages.compare.sections.significance_figure", refused)
+    monkeypatch.setattr("pages.compare.leaderboard.significance_figure", refused)
     screen.run()
 
 
@@ -253,8 +259,9 @@ def test_hostile_names_stay_letters(shelf: Place) -> None:
     shelf.add_judge(HOSTILE, 0.5)
     shelf.add_judge("b", 2.0)
     screen = open_screen(SCREEN, **shelf.ids)
-    for section in ("table", "differences", "people", "items", "curve", "judges"):
-        choose_section(screen, section)
+    shown = [lambda: look_at(screen, "items"), lambda: look_at(screen, "curve"), lambda: press(screen, "Add, rename")]
+    for show in [lambda: screen, lambda: choose_section(screen, "people"), *shown]:
+        show()
         for element in [*screen.markdown, *screen.caption, *screen.header, *screen.info]:
             assert "<img" not in element.value.replace("\\<img", "")
             assert "[link](" not in element.value
@@ -266,7 +273,7 @@ def test_the_downloads_are_the_table(shelf: Place) -> None:
     judges = [view.judge for view in projects.list_judges(shelf.store, shelf.project_id)]
     board = compare_table(shelf.golden, "coherence", judges, Measure("spearman", "sample"), resamples=50)
     (line,) = csv.DictReader(io.StringIO(leaderboard_csv(board)))
-    shown = leaderboard.judges_frame(board, "Spearman, sample")
+    shown = leaderboard.judges_frame(board, "Spearman, sample", "beside the highest")
     assert float(line["alignment"]) == shown["Spearman, sample"].iloc[0]
     assert json.loads(json.dumps(board.as_json()))["judges"][0]["alignment"]["value"] == float(line["alignment"])
 
@@ -274,7 +281,7 @@ def test_the_downloads_are_the_table(shelf: Place) -> None:
 def test_a_link_holds_statistic_level_and_section(shelf: Place) -> None:
     shelf.add_judge("good", 0.6)
     shelf.add_judge("poor", 3.0)
-    asked = {"statistic": "pearson", "level": "system", "section": "curve"}
+    asked = {"statistic": "pearson", "level": "system", "section": "judge", "what": "curve"}
     screen = open_screen(SCREEN, **(shelf.ids | asked))
     assert "Pearson r, system level, on" in texts(screen)
     assert "after the map" in [metric.label for metric in screen.metric]
@@ -292,13 +299,30 @@ def test_a_pilot_stands_aside_until_it_is_put_in(shelf: Place) -> None:
     shelf.add_judge("pilot", 0.6, unread=70)
     screen = open_screen(SCREEN, **shelf.ids)
     assert list(judges_in(screen)["judge"]) == ["good", "poor"]
-    assert "items: pilot." in texts(screen)
+    assert "pilot" in next(caption.value for caption in screen.caption if caption.value.startswith("Hidden"))
     screen.multiselect[0].set_value([]).run()
     assert set(judges_in(screen)["judge"]) == {"good", "poor", "pilot"}
-    assert "Aside, because" not in texts(screen)
+    assert not any(caption.value.startswith("Hidden") for caption in screen.caption)
 
 
 def test_calibrate_points_to_compare_for_a_run_of_metrics(shelf: Place) -> None:
     run_id = shelf.add_run("queued", MetricsRequest(shelf.project_id, shelf.golden_id, "coherence", ("overlap",)))
     page_text = texts(open_screen("3_calibrate", run=run_id))
     assert "It computed metrics; its result stands in Compare." in page_text
+
+
+def test_nothing_is_claimed_of_a_judge_that_is_as_good_everywhere(shelf: Place) -> None:
+    shelf.add_judge("good", 0.6)
+    screen = look_at(open_screen(SCREEN, **shelf.ids), "fails")
+    page_text = texts(screen)
+    assert "errs more" not in page_text
+    assert "Holm" in page_text and "People's labels: mean" in page_text.replace("\\", "")
+    parts = grids(screen)[0]
+    assert {"part", "alignment", "interval", "excess over the others", "p"} <= set(parts.columns)
+    assert np.isfinite(parts["alignment"].astype(float)).any()
+
+
+def test_a_judge_without_unseen_items_is_told_in_words(shelf: Place) -> None:
+    shelf.add_judge("fitted", 0.6, seen=tuple(range(80)))
+    screen = look_at(open_screen(SCREEN, **shelf.ids), "fails")
+    assert "no labelled item that it has not seen" in texts(screen)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 from streamlit.testing.v1 import AppTest
@@ -14,7 +13,6 @@ from core.data.pairs import PREFERENCES
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores
 from core.settings import Settings
 from core.store.store import Store
-from pages.compare import sections
 from pages.ui import state
 from tests.pages.making import Place, golden_of
 from tests.pages.screen import choose, choose_section, grids, labelled, open_screen, prepared, press, run, texts, upload
@@ -66,15 +64,6 @@ def test_without_enough_labels_it_tells_what_labels_would_bring(store: Store, se
     assert screen.number_input
 
 
-def test_it_begins_with_the_judge_in_use_not_with_the_one_that_agrees_best() -> None:
-    compared = SimpleNamespace(
-        subject=1,
-        leaderboard=SimpleNamespace(rows=[SimpleNamespace(name="best"), SimpleNamespace(name="in use")]),
-        judge_of=lambda row: SimpleNamespace(judge_id=row.name),
-    )
-    assert sections.choose_row(compared, "any_judge") == 1  # type: ignore[arg-type]
-
-
 def test_one_file_counts_among_the_judges_and_under_systems(store: Store, settings: Settings) -> None:
     place = place_of(store, settings, gap=0.9)
     golden, generator = place.golden, np.random.default_rng(1)
@@ -85,7 +74,7 @@ def test_one_file_counts_among_the_judges_and_under_systems(store: Store, settin
         {"item_id": f"more-{k}", "score": float(generator.integers(1, 6)), "system_id": names[k % 2]} for k in range(70)
     ]
     screen = open_screen(SCREEN, **place.ids)
-    choose_section(screen, "Add, rename")
+    press(screen, "Add, rename")
     choose(screen, "Add judges", "A judge's replies or scores")
     upload(screen, "judge.jsonl", "".join(json.dumps(row) + "\n" for row in rows).encode())
     assert "70 item ids of the file are not in the golden set, which has no labels" in texts(screen)
@@ -94,6 +83,7 @@ def test_one_file_counts_among_the_judges_and_under_systems(store: Store, settin
     press(screen, "Add this judge")
     assert "mine is among the judges" in texts(screen)
     assert "Under Systems its verdicts on 70 more items count too." in texts(screen)
+    press(screen, "Back to the comparison")
     choose_section(screen, "Systems")
     choose(screen, "Judge", "mine")
     assert "70 verdicts on items beyond the golden set." in texts(screen)

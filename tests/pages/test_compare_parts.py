@@ -12,14 +12,14 @@ from core import projects
 from core.demo.build import do_here
 from core.settings import Settings
 from core.store.store import Store
-from tests.pages.screen import HOSTILE_ASPECT, as_sent, choose, draw, frame_with, has_button, press, texts
+from tests.pages.screen import HOSTILE_ASPECT, as_sent, draw, frame_with, has_button, press, texts
 
 CALIBRATED = True  # every test begins in a copy of that home
 
 
 @pytest.fixture
 def show(store: Store, settings: Settings) -> Callable[..., AppTest]:
-    return lambda aspect="coherence": draw(settings, "compare.analyses_view", aspect)
+    return lambda aspect="coherence": draw(settings, "compare.parts", aspect)
 
 
 def test_without_a_calibration_it_says_what_to_do(show: Callable[..., AppTest]) -> None:
@@ -61,7 +61,7 @@ def test_the_button_starts_a_run_whose_table_stands_beside_its_figure_and_says_w
     assert table["variant"][0].startswith("final judge")
     assert table["minus final"].isna()[0]
     assert list(table["minus final"])[1:] == pytest.approx([row.difference for row in found.rows[1:]])
-    assert table["95 % interval" if "95 % interval" in table else "interval"][0] == "—"
+    assert table["95 % interval"][0] == "—"
     words = texts(screen)
     assert found.opening.split(".")[0] in words
     assert "opened 2 times so far" in words
@@ -71,11 +71,11 @@ def test_the_button_starts_a_run_whose_table_stands_beside_its_figure_and_says_w
     differ = {row.key for row in found.rows[1:] if row.p_holm is not None and row.p_holm <= 0.05}
     assert {row.key for row in found.rows[1:] if row.key in finding} == differ
     assert "left out: with evaluation steps" in words.lower()
-    assert len(screen.get("image")) == 1
+    assert len(screen.get("image")) == 1 + 3  # with those of the candidates
     assert not has_button(screen, "Run the ablations")
 
 
 def test_candidates_are_plotted_on_the_items_that_all_of_them_were_scored_on(show: Callable[..., AppTest]) -> None:
-    screen = choose(show(), "Question", "What the criteria looked like")
+    screen = show()
     assert len(screen.get("image")) == 3
     assert "candidates, compared on the 48 calibration items" in texts(screen)
