@@ -4,23 +4,18 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from core.project_records import GoldenSummary
-from pages.report import adapters_view, drift_view, report_judge, report_version, report_view, transfer_view
+from pages.report import drift, judge_file, report, transfer
 from pages.ui import chosen, state
 from pages.ui.page import Opened, finding, open_page, stop_with
 
-SECTIONS = report_view.PARTS | {"judge": "Judge file", "drift": "Drift", "project": "Project"}
+SECTIONS = {"report": "Report", "judge": "Judge file", "drift": "Drift", "project": "Project"}
 
 
-def section_in_url() -> str:
-    """The section in the URL, else the report."""
+def show(page: Opened) -> None:
+    """One section; it stands in the URL, so that a link opens what is seen."""
     wanted = state.url_id("section")
-    return wanted if wanted in SECTIONS else "report"
-
-
-def choose_section(section: str) -> None:
-    """The sections; a choice goes into the URL, so that a link opens what is seen."""
-    key = state.widget("report_section")
+    section, key = wanted if wanted in SECTIONS else "report", state.widget("report_section")
+    above = st.container()
     st.session_state[key] = section
     st.segmented_control(
         "Section",
@@ -31,45 +26,39 @@ def choose_section(section: str) -> None:
         on_change=state.when_changed(key, lambda: state.put_in_url(section=st.session_state[key])),
         label_visibility="collapsed",
     )
-
-
-def show(page: Opened, section: str) -> None:
     if section == "project":
-        finding("A whole project is one file: take this one away, or bring another in")
-        choose_section(section)
-        transfer_view.draw_transfer(page)
+        with above:
+            finding("A whole project is one file: take this one away, or bring another in")
+        transfer.draw_transfer(page)
         return
-    golden = chosen.choose_golden(page)
-    show_judge(page, golden, chosen.choose_aspect(page, golden), section)
-
-
-def show_judge(page: Opened, golden: GoldenSummary, aspect: str, section: str) -> None:
-    judges = projects.measured_judges(page.store, page.project.project_id, golden.golden_id, aspect)
-    judge = report_version.choose(page, judges)
-    if judge is None:
-        report_version.draw_none(page, golden, aspect)
-        choose_section(section)
-    elif section == "judge":
-        report_judge.draw_finding(page, judge)
-        choose_section(section)
-        report_judge.draw(page, judge)
-        adapters_view.draw(page, golden, aspect, judge)
+    with above:
+        golden = chosen.choose_golden(page)
+        aspect = chosen.choose_aspect(page, golden)
+        judges = projects.measured_judges(page.store, page.project.project_id, golden.golden_id, aspect)
+        judge = report.choose(page, judges)
+        if judge is None:
+            report.draw_none(page, golden, aspect)
+            return
+        if section == "judge":
+            judge_file.draw_finding(page, judge)
+        elif section == "report" and not judge.held_out:
+            name = "The judge" if judge.version is None else f"{judge.version.name.capitalize()} of the judge"
+            words = f"{name} was not measured on held-out items, so there is nothing to report yet"
+            report.draw_measuring(page, golden, judge.version, words)
+            return
+        elif section == "report":
+            files = report.kept_files(page, golden, aspect, judge.run)
+            report.draw_finding(files)
+    if section == "judge":
+        judge_file.draw(page, golden.golden_id, aspect, judge)
     elif section == "drift":
-        drift_view.draw_finding(page, aspect, judge)
-        choose_section(section)
-        drift_view.draw(page, golden, aspect, judge)
-    elif not judge.held_out:
-        report_version.draw_unmeasured(page, golden, aspect, judge)
-        choose_section(section)
+        drift.draw(page, golden, aspect, judge, above)
     else:
-        files = report_view.kept_files(page, golden, aspect, judge.run)
-        report_view.draw_finding(files, aspect)
-        choose_section(section)
-        report_view.draw(page, files, aspect, section)
+        report.draw(page, files)
 
 
 opened = open_page("report")
 try:
-    show(opened, section_in_url())
+    show(opened)
 except ConcordError as error:
     stop_with("This cannot be shown.", str(error))

@@ -19,7 +19,7 @@ from core.project_records import GoldenItem, is_demo
 from core.records import GoldenSet, Scale
 from core.wording import counted
 from pages.golden import mapping
-from pages.report import transfer_view
+from pages.report import transfer
 from pages.ui import charts, grid, people, state, tables
 from pages.ui.grid import Column
 from pages.ui.page import Opened, stop_with
@@ -110,7 +110,7 @@ def _draw_other_ways(page: Opened, *, empty: bool) -> None:
     whole = st.expander("A whole project from another installation", icon=":material/input:", on_change="rerun")
     if whole.open:
         with whole:
-            transfer_view.bring_in_project(page)
+            transfer.bring_in_project(page)
 
 
 def offer_sample(page: Opened) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Callable
 from typing import Any
 
@@ -85,10 +84,6 @@ def test_the_finding_stands_first_the_rest_part_by_part(
     for limit in limits(report):
         assert limit.title in words
         assert limit.text in words
-    (appendix,) = whole(section="appendix").get("iframe")
-    assert "Content-Security-Policy" in appendix.proto.srcdoc
-    for fact in report.history.chosen:
-        assert html.escape(fact.criteria.text) in appendix.proto.srcdoc
 
 
 def test_report_appendix_and_judge_file_are_offered(whole: Callable[..., AppTest]) -> None:
@@ -173,8 +168,7 @@ def test_the_screen_opens_with_the_report_and_has_its_sections(whole: Callable[.
     screen = whole()
     assert screen.title[0].value == "Report"
     (sections,) = (element for element in screen.get("button_group") if element.key == "form_report_section")
-    assert sections.options[0] == "Report"
-    assert sections.options[-3:] == ["Judge file", "Drift", "Project"]
+    assert sections.options == ["Report", "Judge file", "Drift", "Project"]
     assert "Nobody here has approved" in texts(screen)
     assert "<b>" not in as_sent(screen)
     sections.set_value("judge").run()

@@ -35,7 +35,7 @@ def foreign(tmp_path: Path) -> bytes:
 
 
 def opened(settings: Settings, role: str = "admin") -> AppTest:
-    return draw(settings, "report.transfer_view", "", role=role, how="draw_transfer")
+    return draw(settings, "report.transfer", "", role=role, how="draw_transfer")
 
 
 def bring(screen: AppTest, data: bytes) -> AppTest:

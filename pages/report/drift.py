@@ -1,0 +1,171 @@
+"""Drift: is an exported judge still aligned on newer labels?  A recheck is started here; its history is drawn."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from core import projects
+from core.comparison.recheck import Recheck
+from core.errors import ConcordError
+from core.project_records import GoldenSummary
+from core.projects.analyses import RecheckRequest
+from core.projects.kinds import RunDetail
+from core.projects.reports import MeasuredJudge
+from core.report.figures.style import measure_name
+from core.report.figures.trends import Point, history_figure
+from core.stats import change_figures, difference_figures, p_figure
+from core.stats.claims import number, p_cell
+from core.wording import percent
+from pages.ui import charts, grid, live, people, run_view, tables
+from pages.ui.page import Opened, finding, link_to
+from pages.ui.screens import plain
+from pages.ui.state import widget
+
+FALLS = (0.05, 0.1, 0.15, 0.2)
+DECIDED = {
+    "holds": "{0} still holds on the newer labels of {1}",
+    "fallen": "{0} agrees with people less than it did, by the newer labels of {1}",
+}
+OPEN = "{0}: the newer labels of {1} do not tell whether it still agrees with people as it did"
+SHOWN = {
+    "holds": (st.success, ":material/check_circle:"),
+    "fallen": (st.error, ":material/trending_down:"),
+}
+
+
+def draw(page: Opened, golden: GoldenSummary, aspect: str, judge: MeasuredJudge, above: DeltaGenerator) -> None:
+    """The newest answer, progress while a recheck runs, the form, and the history of all versions.
+
+    `golden` is the golden set that the version was measured on; `above` takes the finding.
+    """
+    history = projects.list_rechecks(page.store, page.project.project_id, aspect)
+    run, number_of = judge.run, 0 if judge.version is None else judge.version.number
+    own = [each for each in history if each.judged_id == run.run_id or (number_of and each.version == number_of)]
+    name = "The judge" if judge.version is None else f"{judge.version.name.capitalize()} of the judge"
+    words = f"{name} was not rechecked yet: whether it still agrees with people on newer labels is not known"
+    if own:
+        newest = own[-1].outcome
+        words = DECIDED.get(newest.decision, OPEN).format(name, newest.golden_name)
+    with above:
+        finding(words)
+    runs = projects.list_runs(page.store, page.project.project_id)
+    last = next((past for past in runs if past.kind == "recheck" and past.aspect == run.aspect), None)
+    if last is not None and last.status != "done":
+
+        def draw_status(view: RunDetail) -> None:
+            run_view.draw_status(page, view)
+
+        live.follow(lambda: projects.run_view(page.store, last.run_id), lambda view: view.finished, draw_status)
+    if own:
+        _draw_newest(own[-1].outcome)
+    else:
+        st.caption(
+            "A recheck scores labelled items whose texts the judge was neither calibrated with nor evaluated on. Its "
+            "alignment there is compared with its held-out figure; the interval of the change decides."
+        )
+    if not run_view.note_imported(page, run):
+        _draw_form(page, golden, aspect, run.run_id)
+    if own:
+        points = [
+            Point(each.created_at, each.outcome.golden_name, each.outcome.now, each.outcome.decision) for each in own
+        ]
+        drawn = history_figure(points, own[-1].outcome.then)
+        alt = "Alignment at each recheck with its interval, next to the exported figure"
+        charts.place(drawn, key=f"rechecks_{run.run_id}", alt=alt)
+    if history:
+        rows = [
+            {
+                "when": each.created_at,
+                "judge": each.judge_name,
+                "newer labels": each.outcome.golden_name,
+                "n": each.outcome.now.n,
+                "left out": sum(each.outcome.left_out.values()),
+                tables.measure_heading(each.outcome.now): number(each.outcome.now.value),
+                "95 % interval": tables.interval_of(each.outcome.now),
+                "change": tables.DASH if (moved := each.outcome.change.value) is None else change_figures(moved, None),
+                "p, fallen": p_cell(each.outcome.change.p),
+                "unscored": each.outcome.now.n_unscored,
+                "decision": each.outcome.decision,
+            }
+            for each in reversed(history)
+        ]
+        grid.draw(pd.DataFrame(rows), alt="Rechecks of all versions, newest first")
+
+
+def _draw_form(page: Opened, golden: GoldenSummary, aspect: str, run_id: str) -> None:
+    """Which newer golden set, which fall matters; "Recheck"."""
+    n_labels = {
+        summary.golden_id: (summary.name, labels.n_labelled)
+        for summary in projects.list_goldens(page.store, page.project.project_id)
+        if summary.golden_id != golden.golden_id and (labels := summary.aspect(aspect)) and labels.n_labelled > 1
+    }
+    if not n_labels:
+        words = f"No other golden set of this project has labels of {aspect}. Bring in a file with newer labels, or "
+        st.info(plain(f"{words}label new items in the app and freeze them."), icon=":material/dataset:")
+        with st.container(horizontal=True):
+            link_to("golden_set", "Bring in newer labels", icon=":material/upload_file:")
+            link_to("label", "Label items", icon=":material/edit_note:")
+        return
+    words_of = {golden_id: f"{name} ({n:,} labels)" for golden_id, (name, n) in n_labels.items()}
+    left, middle, right = st.columns([3, 1, 2], vertical_alignment="bottom")
+    chosen = left.selectbox(
+        "Newer labels", list(words_of), format_func=words_of.__getitem__, key=widget("drift_golden")
+    )
+    fall = middle.selectbox(
+        "Fall that matters",
+        FALLS,
+        index=FALLS.index(0.1),
+        format_func=lambda fall: f"{fall:.2f}",
+        key=widget("drift_fall"),
+        help="“Holds” means that a fall of this much or more is ruled out.",
+    )
+    without = right.toggle(
+        "Compare with no criteria",
+        value=True,
+        key=widget("drift_without"),
+        help="The same judge without criteria scores the items too: one more call per item.",
+    )
+    if people.button(page, "reviewer", "Recheck", type="primary", icon=":material/monitoring:"):
+        request = RecheckRequest(page.project.project_id, chosen, aspect, run_id, fall, no_criteria=without)
+        try:
+            projects.start_recheck(page.store, page.settings, request)
+        except ConcordError as error:
+            st.error(f"The recheck was not started.  \n{plain(str(error))}", icon=":material/error:")
+            return
+        st.rerun()
+
+
+def _draw_newest(recheck: Recheck) -> None:
+    """The decision, the figures now and then, and what the change rests on."""
+    show, icon = SHOWN.get(recheck.decision, (st.warning, ":material/help:"))
+    show(plain(recheck.words), icon=icon)
+    labels, change = recheck.labels, recheck.change
+    narrower = labels is not None and labels.narrower
+    if labels is not None and narrower:
+        st.warning(plain(labels.words), icon=":material/compress:")
+    left, middle, right = st.columns(3)
+    for column, title, aligned in (
+        (left, "Now, on newer labels", recheck.now),
+        (middle, "Then, held-out", recheck.then),
+    ):
+        column.metric(title, number(aligned.value))
+        groups = f" ({aligned.n_left_out:,} groups do not vary and are left out)" if aligned.n_left_out else ""
+        measure = measure_name(aligned.statistic, aligned.level)
+        column.caption(plain(f"{measure}; 95 % interval {tables.interval_of(aligned)}; n = {aligned.n:,}{groups}"))
+    right.metric("Unscored", percent(recheck.unread_share, digits=1))
+    left_out = sum(recheck.left_out.values())
+    known = f"; {left_out:,} others are left out" if left_out else ""
+    right.caption(f"of {recheck.n_labelled:,} newer labelled items{known}")
+    lines = [] if change.p is None else [f"Fallen, one-sided test of two samples: {p_figure(change.p)}."]
+    for name, gap in (
+        (f"The judge minus {recheck.against_name}", recheck.against),
+        ("Now minus before", recheck.paired),
+    ):
+        if gap is not None and gap.value is not None:
+            figures = difference_figures(gap.value, gap.interval, gap.p)
+            lines.append(f"{name}, on the same {gap.n:,} items: {figures}.")
+    shifts = (None if narrower else labels, recheck.scores)
+    for line in (*lines, *(shift.words for shift in shifts if shift is not None), *recheck.notes):
+        st.caption(plain(line))

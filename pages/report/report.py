@@ -1,0 +1,226 @@
+"""The report on screen: which version it is about, the finding with its chart, the sign-off, and its files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+
+import streamlit as st
+
+from core import projects
+from core.comparison import unique_names
+from core.comparison.leaderboard import in_short
+from core.errors import ConcordError
+from core.project_records import GoldenSummary, Run
+from core.projects.judge_line import JudgeVersion
+from core.projects.more_verdicts import SentVerdicts
+from core.projects.reports import MeasuredJudge
+from core.report import plots
+from core.report.facts import Report
+from core.report.findings import better_system, brings, headline, limits, sign_off
+from core.report.page import appendix_page, html_page, markdown_page
+from core.report.rows import figures_csv
+from core.wording import price_words
+from pages.compare import more_verdicts
+from pages.overview import judge_view
+from pages.report import judge_file
+from pages.ui import charts, people, state
+from pages.ui.chosen import choose_in_url, distinct
+from pages.ui.page import Opened, finding, link_to
+from pages.ui.screens import plain
+
+_MIME = {"html": "text/html", "md": "text/markdown", "csv": "text/csv"}
+
+
+# ── which version ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def choose(page: Opened, judges: Sequence[MeasuredJudge]) -> MeasuredJudge | None:
+    """The version that the URL names, by a run of it or by number, else the one in use; None where there is none."""
+    if not judges:
+        return None
+    run_id, number = state.url_id("run"), state.url_id("version")
+    named = None if run_id is None else judge_view.line_of(page, judges[0].run.aspect).of_run(run_id)
+    of_version = [judge for judge in judges if judge.version is not None]
+    linked = [
+        *(judge for judge in judges if judge.run.run_id == run_id),
+        *(judge for judge in of_version if judge.version == named),
+        *(judge for judge in of_version if judge.version and str(judge.version.number) == number),
+        *judges,
+    ]
+    by_run = {judge.run.run_id: judge for judge in judges}
+    words = distinct({run_id: judge.words for run_id, judge in by_run.items()})
+    with nullcontext() if page.head is None else page.head:
+        return by_run[choose_in_url("Judge", "run", linked[0].run.run_id, words, width=240)]
+
+
+def draw_none(page: Opened, golden: GoldenSummary, aspect: str) -> None:
+    """Nothing was measured on this golden set yet: measure the version in use on it, or calibrate."""
+    version, where = judge_view.line_of(page, aspect).default, {"golden": golden.golden_id, "aspect": aspect}
+    if version is not None:
+        words = f"{version.name.capitalize()} of the judge has not been measured on this golden set"
+        draw_measuring(page, golden, version, words)
+        return
+    about = "calibration", golden.golden_id, aspect
+    runs = projects.list_runs(page.store, page.project.project_id)
+    going = [run.run_id for run in runs if (run.kind, run.golden_id, run.aspect) == about and not run.finished]
+    if going:
+        finding(
+            f"A calibration of {aspect} is going on; its report stands here as soon as it is done",
+            step=lambda: link_to("calibrate", "Watch it", icon=":material/visibility:", run=going[0]),
+        )
+        return
+    finding(
+        f"There is no judge of {aspect} yet: no calibration on this golden set has come to a result",
+        step=lambda: link_to("calibrate", "Start a calibration", icon=":material/tune:", **where),
+    )
+    judges = projects.list_judges(page.store, page.project.project_id, golden.golden_id, aspect)
+    if judges:
+        names = in_short(unique_names([entry.judge for entry in judges]))
+        words = f"A report is about a judge that was calibrated here. What is known of {names} is on Compare."
+        st.caption(plain(words))
+        link_to("compare", "Compare it with the raters", icon=":material/leaderboard:", **where)
+        link_to("compare", "See which system is better by it", icon=":material/hub:", section="systems", **where)
+
+
+def draw_measuring(page: Opened, golden: GoldenSummary, version: JudgeVersion | None, words: str) -> None:
+    """`words` say what was not measured of a version; measuring it is offered, with what it costs."""
+    if version is None:
+        finding(words)
+        return
+    project_id, aspect = page.project.project_id, version.aspect
+    run = projects.version_run(page.store, project_id, aspect, version.number)
+    if run is not None and not run.finished and run.golden_id == golden.golden_id:
+        finding(
+            f"{version.name.capitalize()} of the judge is being measured",
+            step=lambda: link_to("runs", "Watch it", icon=":material/visibility:", run=run.run_id),
+        )
+        return
+
+    def measure() -> None:
+        judge_view.measure(page, judge_view.line_of(page, aspect), version, golden.golden_id)
+        state.put_in_url(run=None)
+
+    def offer() -> None:
+        people.button(
+            page,
+            "reviewer",
+            "Measure it",
+            type="primary",
+            icon=":material/play_arrow:",
+            key=state.widget(f"report_measure_{version.number}"),
+            on_click=measure,
+        )
+
+    finding(words, step=offer)
+    try:
+        asked = projects.estimate_version(
+            *(page.store, page.settings, project_id, aspect, version.criteria_ids),
+            base_run=version.made.base_run,
+            golden_id=golden.golden_id,
+        )
+    except ConcordError as error:
+        st.warning(plain(str(error)), icon=":material/error:")
+        return
+    st.caption(
+        f"At most {asked.calls:,} scores on {asked.n_calibration:,} calibration and {asked.n_held_out:,} held-out items"
+        f"{plain(price_words(asked.cost))}; what was asked before is not paid again. This is one more look at the "
+        "held-out items."
+    )
+
+
+# ── the report ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Files:
+    """The report as it is handed out: one page and its appendix as HTML, both as Markdown, and the figures."""
+
+    report: Report
+    html: str
+    markdown: str
+    appendix: str
+    appendix_markdown: str
+    csv: str
+
+
+def kept_files(page: Opened, golden: GoldenSummary, aspect: str, run: Run) -> Files:
+    """The report of a run, gathered anew only where something of the project has changed."""
+    store, project_id = page.store, page.project.project_id
+    judges = projects.list_judges(store, project_id, golden.golden_id, aspect)
+    more = more_verdicts.kept(more_verdicts.Place(golden.golden_id, aspect, run.run_id))
+    key = (
+        run.run_id,
+        None if more is None else more.file_id,
+        page.project.name,
+        projects.log_page(store, project_id, limit=1).n,
+        tuple((past.run_id, past.status) for past in projects.list_runs(store, project_id)),
+        tuple((judge.judge_id, judge.name) for judge in judges),
+    )
+    return _gathered(key, page, golden.golden_id, aspect, run.run_id, None if more is None else more.sent)
+
+
+@st.cache_resource(max_entries=8, show_spinner="Gathering the report …")
+def _gathered(
+    key: Hashable, _page: Opened, golden_id: str, aspect: str, run_id: str, _verdicts: SentVerdicts | None
+) -> Files:
+    report = projects.report(_page.store, _page.project.project_id, golden_id, aspect, run_id, more=_verdicts)
+    page, appendix = html_page(report), appendix_page(report)
+    return Files(report, page, markdown_page(page), appendix, markdown_page(appendix), figures_csv(report))
+
+
+def draw_finding(files: Files) -> None:
+    """The result in a sentence, the report to download, and what the result rests on."""
+    head = headline(files.report)
+    finding(head.claim, step=lambda: _download("Download the report", files.html, files, "report.html", first=True))
+    if head.basis:
+        st.caption(plain(head.basis))
+    if files.report.n_more:
+        st.markdown(plain(better_system(files.report)))
+
+
+def draw(page: Opened, files: Files) -> None:
+    """The chart, who signed it off, every file, and what to keep in mind."""
+    report, version = files.report, files.report.version
+    left, right = st.columns([3, 2], gap="large")
+    with left:
+        charts.place(plots.sides_plot(report), key="report_sides", alt="Held-out next to calibration")
+        like = " Small dots: the judge against the other raters, as the band is." if report.raters.beside else ""
+        said = "Filled: held-out. Hollow: the items that chose the judge (optimistic). Lines: 95 % intervals."
+        st.caption(said + like)
+        with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+            judge_file.draw_download(page, report.run.run_id)
+            _download("Appendix", files.appendix, files, "appendix.html")
+            with st.popover("More files"):
+                _download("Report for a wiki", files.markdown, files, "report.md")
+                _download("Appendix for a wiki", files.appendix_markdown, files, "appendix.md")
+                _download("Every figure", files.csv, files, "figures.csv")
+        st.caption("Report and appendix open without a network, hold no script, and print on A4.")
+    with right:
+        st.markdown(plain(sign_off(report)))
+        if version is not None and not version.in_force and version.measured:
+            where = {"golden": report.golden.golden_id, "aspect": report.aspect, "version": str(version.number)}
+            link_to("overview", "Sign it off", icon=":material/verified:", **where)
+        st.markdown(plain(brings(report)))
+    st.subheader("What to keep in mind", anchor=False)
+    known = [f"- **{plain(limit.title)}.** {plain(limit.text)}" for limit in limits(report)]
+    st.markdown("\n".join(known) or "Nothing is known against this result beyond what its intervals say.")
+    with st.expander("The tests behind the finding"):
+        st.markdown("\n".join(f"- {plain(detail)}" for detail in headline(report).details))
+
+
+def _download(label: str, text: str, files: Files, name: str, *, first: bool = False) -> None:
+    """Hand out `text`; the file is called e.g. `report-coherence.html`, whatever letters the aspect has."""
+    what, ending = name.split(".")
+    aspect = "-".join(re.findall(r"[a-z0-9]+", files.report.aspect.lower()))[:40] or "judge"
+    st.download_button(
+        label,
+        data=text,
+        file_name=f"{what}-{aspect}.{ending}",
+        mime=_MIME[ending],
+        icon=":material/download:",
+        type="primary" if first else "secondary",
+        on_click="ignore",
+    )
