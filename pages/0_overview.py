@@ -11,7 +11,7 @@ from pages.overview import judge_view, overview_view
 from pages.ui import chosen, state
 from pages.ui.page import Opened, finding, open_page, stop_with
 
-NOW, STORY, TWO, ALL = PARTS = ("Now", "History", "Compare two versions", "All aspects")
+NOW, STORY, ALL = PARTS = ("Now", "History", "All aspects")
 
 
 def choose_version(now: Overview) -> JudgeVersion | None:
@@ -49,8 +49,6 @@ def show_standing(page: Opened, golden: GoldenSummary, now: Overview) -> None:
         st.segmented_control("Part", PARTS, default=NOW, required=True, key=key, label_visibility="collapsed")
     if part == STORY:
         judge_view.draw_story(page, now.line)
-    elif part == TWO:
-        judge_view.draw_two(page, now.line)
     elif part == ALL:
         overview_view.draw_aspects(page, golden)
     elif version is None:
@@ -60,7 +58,7 @@ def show_standing(page: Opened, golden: GoldenSummary, now: Overview) -> None:
         with left:
             overview_view.draw_waiting(page, now, version)
         with right:
-            judge_view.draw_version(page, golden, now.line, version)
+            judge_view.draw_version(page, now.line, version)
 
 
 show(open_page("overview"))

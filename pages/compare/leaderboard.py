@@ -90,9 +90,9 @@ def draw(compared: Compared) -> None:
             alt=f"{compared.measure} of every judge with its interval, and of one rater against the other raters",
         )
     if board.pairwise is not None:
-        with st.expander("Every judge against every other", icon=":material/compare_arrows:"):
+        with st.expander("Every judge against every other"):
             _draw_pairs(compared, board.pairwise)
-    with st.expander("Every figure of every judge", icon=":material/table:"):
+    with st.expander("Every figure of every judge"):
         whole = pd.read_csv(io.StringIO(leaderboard_csv(board))).dropna(axis="columns", how="all")
         grid.draw(whole, {"judge": Column(width=300)}, alt="Every figure of every judge", rows=MOST_ROWS)
 
