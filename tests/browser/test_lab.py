@@ -71,7 +71,7 @@ def test_replies_brought_in_are_compared_and_a_link_holds_the_view(
     page.get_by_text("Every judge against every other", exact=True).click()
     expect(page.get_by_text(re.compile("close judge is better than far judge by")).first).to_be_visible(timeout=MS)
 
-    page.get_by_role("button", name=re.compile("Spearman rho")).click()
+    page.get_by_role("button", name=re.compile("^Spearman rho")).click()
     page.get_by_text("Kendall tau-b", exact=True).click()
     page.keyboard.press("Escape")
     expect(page.get_by_text(re.compile("Kendall tau-b, .* on ")).first).to_be_visible(timeout=MS)
