@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,9 +15,8 @@ from core.cli.options import (
     ForceFlag,
     GoldenFile,
     JsonFlag,
-    JudgeSpec,
+    JudgeFileOptions,
     VerboseFlag,
-    cache_for,
     with_options,
 )
 from core.cli.output import (
@@ -37,6 +36,29 @@ if TYPE_CHECKING:
 commands = typer.Typer(add_completion=False)
 
 
+@dataclass(frozen=True)
+class RecheckFiles:
+    """What is known of the judge besides its file."""
+
+    verdicts: Annotated[Path | None, typer.Option(help="The judge's verdicts on these items; else it scores now.")] = (
+        None
+    )
+    before: Annotated[Path | None, typer.Option(help="Its earlier verdicts: a paired test on the common items.")] = None
+    old: Annotated[Path | None, typer.Option(help="The golden set it was calibrated on: labels beside labels.")] = None
+
+
+@dataclass(frozen=True)
+class RecheckLimits:
+    """What is tested, and what counts as a failure."""
+
+    no_criteria: Annotated[
+        bool, typer.Option("--no-criteria", help="Also score the new items without criteria, one more call per item.")
+    ] = False
+    alpha: Annotated[float, typer.Option(help="Accepted chance of a false alarm.")] = 0.05
+    fall: Annotated[float, typer.Option(help="The fall that matters: 'holds' rules it out.")] = 0.1
+    strict: Annotated[bool, typer.Option("--strict", help="Exit 1 if it is inconclusive, too.")] = False
+
+
 @commands.command(rich_help_panel="Judge")
 @with_options
 def recheck(
@@ -44,21 +66,9 @@ def recheck(
     golden: GoldenFile,
     *,
     aspect: AspectOption,
-    verdicts: Annotated[
-        Path | None, typer.Option(help="The judge's verdicts on these items; else it scores now.")
-    ] = None,
-    before: Annotated[
-        Path | None, typer.Option(help="Its earlier verdicts: a paired test on the common items.")
-    ] = None,
-    old: Annotated[Path | None, typer.Option(help="The golden set it was calibrated on: labels beside labels.")] = None,
-    no_criteria: Annotated[
-        bool, typer.Option("--no-criteria", help="Also score the new items without criteria, one more call per item.")
-    ] = False,
-    alpha: Annotated[float, typer.Option(help="Accepted chance of a false alarm.")] = 0.05,
-    fall: Annotated[float, typer.Option(help="The fall that matters: 'holds' rules it out.")] = 0.1,
-    judge: JudgeSpec = "",
-    accept_edited: AcceptEdited = False,
-    strict: Annotated[bool, typer.Option("--strict", help="Exit 1 if it is inconclusive, too.")] = False,
+    given: RecheckFiles,
+    limits: RecheckLimits,
+    opened: JudgeFileOptions,
     verbose: VerboseFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -71,21 +81,22 @@ def recheck(
     from core.judge_files.judge_reading import columns_of_file
     from core.judge_files.loading import load_judge
 
-    kept = columns_of_file(judge_file, accept_edited=accept_edited)
+    edited, old = opened.accept_edited, given.old
+    kept = columns_of_file(judge_file, accept_edited=edited)
     newer = golden.load(kept=kept)
-    replies = None if verdicts is not None else cache_for(judge_file, judge, accept_edited=accept_edited)
-    with closing(load_judge(judge_file, judge=judge or None, replies=replies, accept_edited=accept_edited)) as loaded:
+    replies = None if given.verdicts is not None else opened.replies(judge_file)
+    with closing(load_judge(judge_file, judge=opened.judge or None, replies=replies, accept_edited=edited)) as loaded:
         outcome = look_again(
             loaded,
             newer,
             aspect,
-            settings=RecheckSettings(alpha, fall, no_criteria),
-            verdicts=verdicts,
-            before=before,
+            settings=RecheckSettings(limits.alpha, limits.fall, limits.no_criteria),
+            verdicts=given.verdicts,
+            before=given.before,
             old=None if old is None else replace(golden, golden=old, sheet=None).load(kept=kept),
         )
     tell(outcome.as_json(), _recheck_words(outcome, verbose=verbose), as_json)
-    if outcome.decision == "fallen" or (strict and outcome.decision == "cannot be told"):
+    if outcome.decision == "fallen" or (limits.strict and outcome.decision == "cannot be told"):
         raise typer.Exit(1)
 
 

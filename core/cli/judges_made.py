@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -13,16 +13,10 @@ from core.calibration.settings import CalibrationSettings
 from core.cli.options import (
     AskingOptions,
     AspectOption,
-    BootstrapOption,
     GoldenFile,
     JsonFlag,
-    LevelOption,
+    MeasureOptions,
     Printed,
-    SeedOption,
-    ShareOption,
-    SplitOption,
-    StatisticOption,
-    chosen_level,
     read_scale,
     reply_cache,
     with_options,
@@ -102,6 +96,41 @@ def calibrate(
     tell(body, _calibration_words(body, verbose=printed.verbose), printed.as_json)
 
 
+@dataclass(frozen=True)
+class FusionOptions:
+    """How the evaluators are joined."""
+
+    method: Annotated[
+        Literal["average", "ridge", "nnls", "llm"], typer.Option(help="llm: a model rates by a plan; needs --judge.")
+    ] = "ridge"
+    judge: Annotated[str, typer.Option(help="For llm: openai:MODEL, openai:MODEL@URL, scripted[:SEED].")] = ""
+    plan: Annotated[
+        str, typer.Option(help="For llm: a plan's file, 'model' to let it write one, or 'none'; else measured.")
+    ] = ""
+    criteria: Annotated[str, typer.Option(help=CRITERIA)] = ""
+    also: Annotated[
+        list[str] | None, typer.Option(help="For llm: another aspect to rate in the same calls; may be repeated.")
+    ] = None
+    leave_one_out: Annotated[
+        bool, typer.Option("--leave-one-out", help="For llm: rate once more without each assistant of the plan.")
+    ] = False
+    with_references: Annotated[
+        bool,
+        typer.Option("--with-references", help="For llm: show each item's references; items without are not rated."),
+    ] = False
+    budget: Annotated[int | None, typer.Option(min=1, help="For llm: most calls, leave-one-out included.")] = None
+
+
+@dataclass(frozen=True)
+class DividedOptions:
+    """Which items are fitted on; the rest are measured on."""
+
+    split: Annotated[Literal["sources", "sources+systems"], typer.Option("--split")] = "sources"
+    share: Annotated[
+        float, typer.Option("--calibration-share", help="Share of the sources to calibrate, or to fit, on.")
+    ] = 0.5
+
+
 @commands.command(rich_help_panel="Methods")
 @with_options
 def fuse(
@@ -110,31 +139,9 @@ def fuse(
     aspect: AspectOption,
     with_: Annotated[str, typer.Option("--with", help=WITH)],
     out: Annotated[Path, typer.Option(help="Folder for fused.yaml, verdicts.jsonl and summary.json.")],
-    method: Annotated[
-        Literal["average", "ridge", "nnls", "llm"], typer.Option(help="llm: a model rates by a plan; needs --judge.")
-    ] = "ridge",
-    judge: Annotated[str, typer.Option(help="For llm: openai:MODEL, openai:MODEL@URL, scripted[:SEED].")] = "",
-    plan: Annotated[
-        str, typer.Option(help="For llm: a plan's file, 'model' to let it write one, or 'none'; else measured.")
-    ] = "",
-    criteria: Annotated[str, typer.Option(help=CRITERIA)] = "",
-    also: Annotated[
-        list[str] | None, typer.Option(help="For llm: another aspect to rate in the same calls; may be repeated.")
-    ] = None,
-    leave_one_out: Annotated[
-        bool, typer.Option("--leave-one-out", help="For llm: rate once more without each assistant of the plan.")
-    ] = False,
-    with_references: Annotated[
-        bool,
-        typer.Option("--with-references", help="For llm: show each item's references; items without are not rated."),
-    ] = False,
-    budget: Annotated[int | None, typer.Option(min=1, help="For llm: most calls, leave-one-out included.")] = None,
-    statistic: StatisticOption = "spearman",
-    level: LevelOption = "auto",
-    split: SplitOption = "sources",
-    share: ShareOption = 0.5,
-    bootstrap: BootstrapOption = 1000,
-    seed: SeedOption = 0,
+    how: FusionOptions,
+    measured: MeasureOptions,
+    divided: DividedOptions,
     as_json: JsonFlag = False,
 ) -> None:
     """Join several judges and metrics into one, and measure it next to its parts."""
@@ -143,19 +150,19 @@ def fuse(
     from core.progress import Shown, Snapshot
 
     settings = FusionSettings(
-        method=method,
-        statistic=statistic,
-        level=chosen_level(level),
-        split=split,
-        fit_share=share,
-        resamples=bootstrap,
-        seed=seed,
-        plan=_text_of(plan, "--plan", MODEL_WRITES, "none"),
-        criteria=_text_of(criteria, "--criteria", CALIBRATED, "none"),
-        also=tuple(also or ()),
-        leave_one_out=leave_one_out,
-        references=with_references,
-        budget=budget,
+        method=how.method,
+        statistic=measured.statistic,
+        level=measured.settings.level,
+        split=divided.split,
+        fit_share=divided.share,
+        resamples=measured.bootstrap,
+        seed=measured.seed,
+        plan=_text_of(how.plan, "--plan", MODEL_WRITES, "none"),
+        criteria=_text_of(how.criteria, "--criteria", CALIBRATED, "none"),
+        also=tuple(how.also or ()),
+        leave_one_out=how.leave_one_out,
+        references=how.with_references,
+        budget=how.budget,
     )
     with stages_shown() as bar:
 
@@ -170,8 +177,8 @@ def fuse(
             aspect,
             [name.strip() for name in with_.split(",") if name.strip()],
             settings,
-            judge=judge,
-            replies=reply_cache(judge),
+            judge=how.judge,
+            replies=reply_cache(how.judge),
             out=out,
             progress=Shown(show),
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -140,6 +140,20 @@ def compare(
     tell(comparison.as_json() | noted(off) | seen_counts(*sides), lines, as_json)
 
 
+@dataclass(frozen=True)
+class AnnotatorTestOptions:
+    """How the annotator test is made."""
+
+    raters_are: Annotated[
+        Literal["experts", "skilled", "crowd"],
+        typer.Option(help="What the judge may be worse by in the annotator test: .2 beside experts, .15, .1."),
+    ] = "skilled"
+    standardise: Annotated[
+        bool, typer.Option("--standardise", help="Annotator test: take mean and spread out of each rater first.")
+    ] = False
+    nominal: Annotated[bool, typer.Option("--nominal", help="Annotator test: labels are classes, no order.")] = False
+
+
 @commands.command(rich_help_panel="Measure")
 @with_options
 def ceiling(
@@ -153,15 +167,8 @@ def ceiling(
     verdicts: Annotated[
         Path | None, typer.Option(help=f"A judge to set beside the people, each against the other raters. {VERDICTS}")
     ] = None,
-    raters_are: Annotated[
-        Literal["experts", "skilled", "crowd"],
-        typer.Option(help="What the judge may be worse by in the annotator test: .2 beside experts, .15, .1."),
-    ] = "skilled",
-    standardise: Annotated[
-        bool, typer.Option("--standardise", help="Annotator test: take mean and spread out of each rater first.")
-    ] = False,
+    test: AnnotatorTestOptions,
     seen: SeenOptions,
-    nominal: Annotated[bool, typer.Option("--nominal", help="Annotator test: labels are classes, no order.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Measure how well raters agree with each other, and compare a judge with them."""
@@ -189,7 +196,7 @@ def ceiling(
                 loaded,
                 table,
                 aspect,
-                AnnotatorTestSettings(EPSILONS[raters_are], nominal, clustered, standardise),
+                AnnotatorTestSettings(EPSILONS[test.raters_are], test.nominal, clustered, test.standardise),
                 panel=panel,
                 judge_file=judge_file,
                 all_items=all_items,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from core.cli.options import AcceptEdited, JsonFlag, JudgeSpec, MapOption, cache_for
+from core.cli.options import JsonFlag, JudgeFileOptions, MapOption, with_options
 from core.cli.output import notes, stages_shown, tell
 from core.wording import counted
 
@@ -20,6 +20,7 @@ SHOWN = 8
 
 
 @commands.command(rich_help_panel="Judge")
+@with_options
 def monitor(
     traffic: Annotated[
         list[Path],
@@ -33,9 +34,8 @@ def monitor(
         Path | None,
         typer.Option(help="Golden set that is scored anew at each call: tells whether the judge itself moved."),
     ] = None,
-    judge: JudgeSpec = "",
+    opened: JudgeFileOptions,
     mapped: MapOption = None,
-    accept_edited: AcceptEdited = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Test whether quality moved in production, and whether systems or judge moved. Exit code 1: it moved.
@@ -51,8 +51,8 @@ def monitor(
             traffic,
             judge_file,
             out,
-            MonitorSettings(by, anchors, mapped, judge, accept_edited),
-            replies=cache_for(judge_file, judge, accept_edited=accept_edited),
+            MonitorSettings(by, anchors, mapped, opened.judge, opened.accept_edited),
+            replies=opened.replies(judge_file),
             progress=progress,
         )
     tell(monitored.as_json() | {"out": str(out)}, _words(monitored, out), as_json)

@@ -56,10 +56,6 @@ LevelOption = Annotated[
     Literal["auto", "dataset", "sample", "system"],
     typer.Option("--level", help="auto: sample where the groups allow it, else dataset."),
 ]
-SplitOption = Annotated[Literal["sources", "sources+systems"], typer.Option("--split")]
-ShareOption = Annotated[
-    float, typer.Option("--calibration-share", help="Share of the sources to calibrate, or to fit, on.")
-]
 SeedOption = Annotated[int, typer.Option("--seed", min=0)]
 BootstrapOption = Annotated[
     int,
@@ -112,17 +108,7 @@ AllItemsFlag = Annotated[
 ]
 VERDICTS = "Verdicts (item_id, score) or replies (item_id, responses)."
 
-JudgeSpec = Annotated[
-    str,
-    typer.Option(
-        "--judge",
-        help="Score with another judge than the one calibrated with; for a repeval.yaml hf:ID_OR_PATH, where its model "
-        "lies.",
-    ),
-]
 AcceptEdited = Annotated[bool, typer.Option("--accept-edited", help="Take a judge file changed after its export.")]
-
-
 ForceFlag = Annotated[bool, typer.Option("--force", help="Replace files that exist already.")]
 
 
@@ -223,6 +209,35 @@ class SeenOptions:
 
 
 @dataclass(frozen=True)
+class JudgeFileOptions:
+    """How a judge file is opened."""
+
+    judge: Annotated[
+        str,
+        typer.Option(
+            "--judge",
+            help="Score with another judge than the one calibrated with; for a repeval.yaml hf:ID_OR_PATH, where its "
+            "model lies.",
+        ),
+    ] = ""
+    accept_edited: AcceptEdited = False
+
+    def replies(self, judge_file: Path) -> ReplyStore | None:
+        """The reply cache for the judge of a file, or for the model of a fused one; None where nobody is asked."""
+        from core.judge_files.judge_reading import kind_of_file, open_file
+
+        kind = kind_of_file(judge_file)
+        if kind == "repeval":
+            return None
+        if kind == "fusion":
+            fusion = open_file(judge_file, "fusion", accept_edited=self.accept_edited).card["fusion"]
+            return reply_cache(str(fusion["judge"]["spec"])) if fusion["method"] == "llm" else None
+        if self.judge:
+            return reply_cache(self.judge)
+        return reply_cache(str(open_file(judge_file, accept_edited=self.accept_edited).card["judge"]["spec"]))
+
+
+@dataclass(frozen=True)
 class AskingOptions:
     """How a judge is asked, where a person chooses it."""
 
@@ -319,19 +334,6 @@ def settings_and_store() -> tuple[Settings, Store]:
 
     settings = Settings.from_environment()
     return settings, projects.open_store(settings)
-
-
-def cache_for(judge_file: Path, judge: str, *, accept_edited: bool) -> ReplyStore | None:
-    """The reply cache for the judge of a file, or for the model of a fused one; None where nobody is asked."""
-    from core.judge_files.judge_reading import kind_of_file, open_file
-
-    kind = kind_of_file(judge_file)
-    if kind == "repeval":
-        return None
-    if kind == "fusion":
-        fusion = open_file(judge_file, "fusion", accept_edited=accept_edited).card["fusion"]
-        return reply_cache(str(fusion["judge"]["spec"])) if fusion["method"] == "llm" else None
-    return reply_cache(judge or str(open_file(judge_file, accept_edited=accept_edited).card["judge"]["spec"]))
 
 
 def read_table(

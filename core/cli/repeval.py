@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -29,11 +30,6 @@ if TYPE_CHECKING:
 
 commands = typer.Typer(add_completion=False)
 
-TrainOn = Annotated[
-    Path | None, typer.Option("--train-on", help="Another golden set that teaches it; GOLDEN is only rated.")
-]
-TrainAspect = Annotated[str, typer.Option("--train-aspect", help="The aspect of that set, where it has another name.")]
-
 TextsOption = Annotated[
     Literal["compared", "prompt", "joined", "joined-context"] | None,
     typer.Option(
@@ -43,6 +39,37 @@ TextsOption = Annotated[
 ]
 
 
+@dataclass(frozen=True)
+class ReadingOptions:
+    """Which model reads which texts, and how a score is fitted on its states."""
+
+    model: Annotated[str, typer.Option(help="minilm (comes with Concord), a Hugging Face id, or a folder.")] = "minilm"
+    revision: Annotated[str | None, typer.Option(help="Branch, tag or commit of a Hugging Face id.")] = None
+    method: Annotated[Literal["ridge", "mean-difference", "paper-pca", "published", "paper-svm"], typer.Option()] = (
+        "ridge"
+    )
+    pairs: Annotated[int | None, typer.Option(help="Pairs of a good and a bad text (20; paper-svm 100).")] = None
+    within: Annotated[bool, typer.Option("--within-sources", help="Pair texts of one source only.")] = False
+    good: Annotated[float | None, typer.Option(help="Labels from here on are good (else the best 30 %).")] = None
+    bad: Annotated[float | None, typer.Option(help="Labels up to here are bad (else the worst 30 %).")] = None
+    texts: TextsOption = None
+    template: Annotated[str, typer.Option(help="A prompt by name or as text with {hypothesis}; else the text.")] = ""
+    tokens: Annotated[list[str] | None, typer.Option("--token", help="-1, -2, …, first, mean; once for each.")] = None
+    max_tokens: Annotated[int, typer.Option("--max-tokens", min=1, help="Longer texts are cut.")] = 2048
+
+
+@dataclass(frozen=True)
+class TeacherOptions:
+    """Another golden set to learn from."""
+
+    train_on: Annotated[
+        Path | None, typer.Option("--train-on", help="Another golden set that teaches it; GOLDEN is only rated.")
+    ] = None
+    train_aspect: Annotated[
+        str, typer.Option("--train-aspect", help="The aspect of that set, where it has another name.")
+    ] = ""
+
+
 @commands.command(rich_help_panel="Methods")
 @with_options
 def repeval(
@@ -50,50 +77,35 @@ def repeval(
     *,
     aspect: AspectOption,
     out: Annotated[Path, typer.Option(help="Folder for repeval.yaml, heatmap.html, scores.jsonl and summary.json.")],
-    model: Annotated[str, typer.Option(help="minilm (comes with Concord), a Hugging Face id, or a folder.")] = "minilm",
-    revision: Annotated[str | None, typer.Option(help="Branch, tag or commit of a Hugging Face id.")] = None,
-    method: Annotated[
-        Literal["ridge", "mean-difference", "paper-pca", "published", "paper-svm"], typer.Option()
-    ] = "ridge",
-    pairs: Annotated[int | None, typer.Option(help="Pairs of a good and a bad text (20; paper-svm 100).")] = None,
-    within: Annotated[bool, typer.Option("--within-sources", help="Pair texts of one source only.")] = False,
-    good: Annotated[float | None, typer.Option(help="Labels from here on are good (else the best 30 %).")] = None,
-    bad: Annotated[float | None, typer.Option(help="Labels up to here are bad (else the worst 30 %).")] = None,
-    texts: TextsOption = None,
-    template: Annotated[str, typer.Option(help="A prompt by name or as text with {hypothesis}; else the text.")] = "",
-    tokens: Annotated[list[str] | None, typer.Option("--token", help="-1, -2, …, first, mean; once for each.")] = None,
-    max_tokens: Annotated[int, typer.Option("--max-tokens", min=1, help="Longer texts are cut.")] = 2048,
-    train_on: TrainOn = None,
-    train_aspect: TrainAspect = "",
+    how: ReadingOptions,
+    teacher: TeacherOptions,
     measured: MeasureOptions,
     as_json: JsonFlag = False,
 ) -> None:
     """Read text quality out of a model's hidden states, with a heat map."""
-    from dataclasses import replace
-
     from core.repeval import Extraction, ModelSpec, RepEvalSettings, usual_texts
     from core.repeval.fitted import fit_repeval
 
-    how = RepEvalSettings(
-        method=method,
-        model=ModelSpec(model, revision),
-        reading=Extraction(
-            template, aspect, texts or usual_texts(model, template), tuple(tokens or ()), max_tokens=max_tokens
-        ),
+    texts, tokens = how.texts or usual_texts(how.model, how.template), tuple(how.tokens or ())
+    settings = RepEvalSettings(
+        method=how.method,
+        model=ModelSpec(how.model, how.revision),
+        reading=Extraction(how.template, aspect, texts, tokens, max_tokens=how.max_tokens),
         statistic=measured.statistic,
         level=measured.settings.level,
         seed=measured.seed,
         resamples=measured.bootstrap,
     )
-    rule = replace(how.pair_rule, within_source=within, good=good, bad=bad)
-    how = replace(how, pairs=rule if pairs is None else replace(rule, n=pairs))
+    rule = replace(settings.pair_rule, within_source=how.within, good=how.good, bad=how.bad)
+    settings = replace(settings, pairs=rule if how.pairs is None else replace(rule, n=how.pairs))
+    train_on = teacher.train_on
     with stages_shown("texts") as progress:
         fitted = fit_repeval(
             golden.load(),
             aspect,
-            how,
+            settings,
             train_on=None if train_on is None else replace(golden, golden=train_on, ranks=None, sheet=None).load(),
-            train_aspect=train_aspect,
+            train_aspect=teacher.train_aspect,
             progress=progress,
         )
     body = fitted.save(out)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from core.cli.options import AcceptEdited, JsonFlag, JudgeSpec, MapOption, cache_for
+from core.cli.options import JsonFlag, JudgeFileOptions, MapOption, with_options
 from core.cli.output import notes, place, spent, stages_shown, tell, written_to
 from core.errors import ConcordError, UsageError
 from core.files import require_new
@@ -25,30 +25,6 @@ if TYPE_CHECKING:
 
 commands = typer.Typer(add_completion=False)
 
-Explain = Annotated[bool, typer.Option("--explain", help="Add the reasons to each verdict.")]
-Budget = Annotated[int | None, typer.Option(min=1, help="Most calls to make now; the same command again goes on.")]
-Again = Annotated[bool, typer.Option("--again", help="Start over, whatever an earlier scoring left.")]
-Workers = Annotated[int | None, typer.Option(min=1, help="Processes for a judge that computes; by default one a core.")]
-KeepUnread = Annotated[
-    bool, typer.Option("--keep-unread", help="Do not ask again what an earlier, stopped call left unread.")
-]
-MostUnread = Annotated[
-    float, typer.Option(min=0, max=1, help="Stop when a larger share of the items comes back unread.")
-]
-Intervals = Annotated[
-    bool, typer.Option("--intervals", help="Add low, high, width and expected error to each verdict.")
-]
-Coverage = Annotated[float, typer.Option(min=0.5, max=0.99, help="Share of people's labels that the intervals hold.")]
-AbstainOver = Annotated[
-    float | None,
-    typer.Option(min=0, help="Mark the least sure verdicts, so that the others err by so much at most."),
-]
-BatchWrite = Annotated[
-    Path | None, typer.Option(help="Only write the requests into a batch file, as `vllm run-batch` takes it.")
-]
-BatchRead = Annotated[
-    list[Path] | None, typer.Option(help="Score from this file of results, and ask nobody; may be repeated.")
-]
 JudgeFile = Annotated[Path, typer.Option(help="A judge.yaml, fused.yaml or repeval.yaml.")]
 ItemsArgument = Annotated[
     str, typer.Argument(metavar="ITEMS", help="CSV, JSONL (.gz), Parquet or XLSX; labels are not needed.")
@@ -73,26 +49,59 @@ NOTHING_READ = (
 )
 
 
+@dataclass(frozen=True)
+class ScoringOptions:
+    """How much is asked, of whom, and what an earlier scoring left."""
+
+    explain: Annotated[bool, typer.Option("--explain", help="Add the reasons to each verdict.")] = False
+    budget: Annotated[
+        int | None, typer.Option(min=1, help="Most calls to make now; the same command again goes on.")
+    ] = None
+    again: Annotated[bool, typer.Option("--again", help="Start over, whatever an earlier scoring left.")] = False
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes for a judge that computes; by default one a core.")
+    ] = None
+    keep_unread: Annotated[
+        bool, typer.Option("--keep-unread", help="Do not ask again what an earlier, stopped call left unread.")
+    ] = False
+    most_unread: Annotated[
+        float, typer.Option(min=0, max=1, help="Stop when a larger share of the items comes back unread.")
+    ] = 0.5
+    batch_write: Annotated[
+        Path | None, typer.Option(help="Only write the requests into a batch file, as `vllm run-batch` takes it.")
+    ] = None
+    batch_read: Annotated[
+        list[Path] | None, typer.Option(help="Score from this file of results, and ask nobody; may be repeated.")
+    ] = None
+    ray: RayAddress = ""
+
+
+@dataclass(frozen=True)
+class SureOptions:
+    """How sure each verdict is."""
+
+    intervals: Annotated[
+        bool, typer.Option("--intervals", help="Add low, high, width and expected error to each verdict.")
+    ] = False
+    coverage: Annotated[
+        float, typer.Option(min=0.5, max=0.99, help="Share of people's labels that the intervals hold.")
+    ] = 0.9
+    abstain_over: Annotated[
+        float | None,
+        typer.Option(min=0, help="Mark the least sure verdicts, so that the others err by so much at most."),
+    ] = None
+
+
 @commands.command(rich_help_panel="Judge")
+@with_options
 def score(
     source: ItemsArgument,
     judge_file: JudgeFile,
     target: OutOption,
     *,
-    explain: Explain = False,
-    judge: JudgeSpec = "",
-    accept_edited: AcceptEdited = False,
-    budget: Budget = None,
-    again: Again = False,
-    workers: Workers = None,
-    keep_unread: KeepUnread = False,
-    most_unread: MostUnread = 0.5,
-    batch_write: BatchWrite = None,
-    batch_read: BatchRead = None,
-    intervals: Intervals = False,
-    coverage: Coverage = 0.9,
-    abstain_over: AbstainOver = None,
-    ray: RayAddress = "",
+    how: ScoringOptions,
+    opened: JudgeFileOptions,
+    sure: SureOptions,
     mapped: MapOption = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -103,26 +112,37 @@ def score(
 
     items, out = Path(source), Path(target)
     fused_file = kind_of_file(judge_file) == "fusion"
-    if (batch_write is not None) + bool(batch_read) > (0 if fused_file else 1):
+    batch_read = tuple(how.batch_read or ())
+    if (how.batch_write is not None) + bool(batch_read) > (0 if fused_file else 1):
         raise UsageError("Take either --batch-write or --batch-read, and neither with a fused judge.")
     request = ScoreRequest(
-        *(items, judge_file, out, judge, accept_edited, explain, budget, again, workers, keep_unread, most_unread),
-        batch_read=tuple(batch_read or ()),
-        coverage=coverage if intervals or abstain_over is not None else None,
-        abstain_over=abstain_over,
+        items,
+        judge_file,
+        out,
+        judge=opened.judge,
+        accept_edited=opened.accept_edited,
+        explain=how.explain,
+        budget=how.budget,
+        again=how.again,
+        workers=how.workers,
+        keep_unread=how.keep_unread,
+        most_unread=how.most_unread,
+        batch_read=batch_read,
+        coverage=sure.coverage if sure.intervals or sure.abstain_over is not None else None,
+        abstain_over=sure.abstain_over,
         mapping=read_map(mapped),
     )
-    if ray:
-        _score_there(ray, request, source, target, as_json=as_json)
+    if how.ray:
+        _score_there(how.ray, request, source, target, as_json=as_json)
         return
+    cache = opened.replies(judge_file)
     if fused_file:
         with _own_output(request):
-            fused = score_fused(request, replies=cache_for(judge_file, "", accept_edited=accept_edited))
+            fused = score_fused(request, replies=cache)
         tell(*_fused_scores(fused, out), as_json)
         return
-    cache = cache_for(judge_file, judge, accept_edited=accept_edited)
-    if batch_write is not None:
-        tell(*_batch_written(write_batch(request, batch_write, replies=cache)), as_json)
+    if how.batch_write is not None:
+        tell(*_batch_written(write_batch(request, how.batch_write, replies=cache)), as_json)
         return
     with _own_output(request):
         scored = _scored_here(request, cache)

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -37,6 +37,29 @@ commands = typer.Typer(add_completion=False)
 FORMS = "score_only, free_text, stars, rate_explain, analyze_rate, mix, likelihood (hf: alone); once each."
 
 
+@dataclass(frozen=True)
+class StyleOptions:
+    """What the styles have in common besides their forms."""
+
+    forms: Annotated[list[str] | None, typer.Option("--form", help=FORMS)] = None
+    samples: Annotated[int, typer.Option(help="Replies that a score is the mean of.")] = 1
+    temperature: Annotated[float | None, typer.Option(help="0 for one sample, 1 for several.")] = None
+    top_p: Annotated[float, typer.Option("--top-p", help="Share of the probability that tokens are taken from.")] = 1.0
+    persona: Annotated[Literal["none", "helpful", "annotator"], typer.Option()] = "none"
+    steps: StepsOption = False
+    weighted: WeightedOption = False
+    with_references: ReferencesOption = False
+
+
+@dataclass(frozen=True)
+class StyledPart:
+    """Which items and criteria the styles are compared on."""
+
+    pilot: Annotated[int | None, typer.Option(help="About that many items, of whole sources; else all.")] = None
+    criteria: Annotated[Path | None, typer.Option(help="A judge.yaml, or a text file of criteria.")] = None
+    budget: Annotated[int | None, typer.Option(help="Most replies to ask for.")] = None
+
+
 @commands.command(rich_help_panel="Methods")
 @with_options
 def styles(
@@ -44,17 +67,8 @@ def styles(
     *,
     aspects: Annotated[list[str], typer.Option("--aspect", help="A human_<aspect>; once for each.")],
     judge: Annotated[str, typer.Option(help="openai:MODEL, openai:MODEL@URL, hf:ID_OR_PATH, scripted[:SEED].")],
-    forms: Annotated[list[str] | None, typer.Option("--form", help=FORMS)] = None,
-    samples: Annotated[int, typer.Option(help="Replies that a score is the mean of.")] = 1,
-    temperature: Annotated[float | None, typer.Option(help="0 for one sample, 1 for several.")] = None,
-    top_p: Annotated[float, typer.Option("--top-p", help="Share of the probability that tokens are taken from.")] = 1.0,
-    persona: Annotated[Literal["none", "helpful", "annotator"], typer.Option()] = "none",
-    steps: StepsOption = False,
-    weighted: WeightedOption = False,
-    with_references: ReferencesOption = False,
-    pilot: Annotated[int | None, typer.Option(help="About that many items, of whole sources; else all.")] = None,
-    criteria: Annotated[Path | None, typer.Option(help="A judge.yaml, or a text file of criteria.")] = None,
-    budget: Annotated[int | None, typer.Option(help="Most replies to ask for.")] = None,
+    how: StyleOptions,
+    part: StyledPart,
     measured: MeasureOptions,
     out: Annotated[Path | None, typer.Option(help="Folder for the verdicts, a file a style.")] = None,
     as_json: JsonFlag = False,
@@ -66,19 +80,18 @@ def styles(
     from core.settings import Settings
 
     loaded = golden.load()
-    common: dict[str, Any] = {"top_p": top_p, "persona": persona, "references": with_references}
     settings = StylesSettings(
         tuple(aspects),
-        _styles_of(forms or ["rate_explain"], samples, temperature, weighted=weighted, **common),
-        auto_steps=steps,
-        n_items=pilot,
-        budget=budget,
+        _styles_of(how),
+        auto_steps=how.steps,
+        n_items=part.pilot,
+        budget=part.budget,
         seed=measured.seed,
         statistic=measured.statistic,
         level=measured.settings.level,
         resamples=measured.bootstrap,
     )
-    given = GivenCriteria() if criteria is None else _criteria_from(criteria, loaded, aspects)
+    given = GivenCriteria() if part.criteria is None else _criteria_from(part.criteria, loaded, aspects)
     with closing(language_model(judge, Settings.from_environment(), reply_cache(judge), gate=NAMED)) as model:
         typer.echo("\n".join(_estimate_words(estimate_of_styles(loaded, model, settings, given))), err=True)
         with stages_shown() as progress:
@@ -112,26 +125,29 @@ def _words(view: StylesView) -> list[str]:
     return [*lines, *notes(*view.notes)]
 
 
-def _styles_of(
-    forms: Sequence[str], samples: int = 1, temperature: float | None = None, *, weighted: bool = False, **others: Any
-) -> tuple[Style, ...]:
-    """A style for each of `forms`; `temperature` None is 0 for one sample and 1 for several.
+def _styles_of(how: StyleOptions) -> tuple[Style, ...]:
+    """A style for each form; a likelihood is read once, whatever the number of samples.
 
-    `others` are fields of `Style` that all have in common; a likelihood is read once, whatever `samples` says.
     UsageError for a form that is none, and for `weighted` without the form score_only, which alone is weighted.
     """
     from core.judging.styles import Style
 
-    if weighted and "score_only" not in forms:
+    forms, samples, temperature = how.forms or ["rate_explain"], how.samples, how.temperature
+    if how.weighted and "score_only" not in forms:
         raise UsageError("--weighted needs --form score_only: the other forms hold no bare number to weigh.")
     if temperature is None:
         temperature = 1.0 if samples > 1 else 0.0
-    common = {"samples": samples, "temperature": temperature, **others}
     return tuple(
         Style.from_json(
-            common
-            | {"form": form, "weighted": weighted and form == "score_only"}
-            | ({"samples": 1, "temperature": 0.0} if form == "likelihood" else {})
+            {
+                "form": form,
+                "samples": 1 if form == "likelihood" else samples,
+                "temperature": 0.0 if form == "likelihood" else temperature,
+                "weighted": how.weighted and form == "score_only",
+                "top_p": how.top_p,
+                "persona": how.persona,
+                "references": how.with_references,
+            }
         )
         for form in forms
     )

@@ -30,34 +30,26 @@ from core.judging.render import KINDS, neutral, range_words
 from core.records import Scale
 
 
-def python_adapter(
+def python_text(
     facts: JudgeFacts,
-    name: str,
-    title: str,
+    body: str,
     *,
     tool: str,
     use: Sequence[str],
     imports: str,
     constants: dict[str, Constant],
-    max_tokens: int,
-    kept: Sequence[str],
     lost: Sequence[str],
-) -> Adapter:
-    """A judge as Python for `tool`: the body `NAME.txt` behind the joining and the constants that all of them share."""
-    opening = head(facts, tool, use, lost)
-    constants = shared_constants(facts, max_tokens) | constants
-    text = "\n".join(
+) -> str:
+    """A judge as Python for `tool`: the file `body` of `bodies`, behind the joining and the constants."""
+    return "\n".join(
         [
-            comment(opening),
+            comment(head(facts, tool, use, lost)),
             "",
             imports.strip(),
             "",
             *(constant(key, value) for key, value in constants.items()),
-            *(f"{(BODIES / f'{body}.txt').read_text(encoding='utf-8').rstrip()}\n" for body in ("join", name)),
+            *(f"{(BODIES / f'{name}.txt').read_text(encoding='utf-8').rstrip()}\n" for name in ("join", body)),
         ]
-    )
-    return Adapter(
-        name.split("_", maxsplit=1)[0], title, "concord_judge.py", "text/x-python", tuple(kept), tuple(lost), text
     )
 
 
@@ -132,18 +124,16 @@ def deepeval_metric(facts: JudgeFacts) -> Adapter:
         "STEPS": tuple(_steps(facts, criteria) for criteria in facts.criteria),
     }
     parameters = ", ".join(f"SingleTurnParams.{name}" for name in named)
-    return python_adapter(
+    text = python_text(
         facts,
         "deepeval_metric",
-        "DeepEval metric (G-Eval)",
         tool="DeepEval",
-        max_tokens=facts.tokens_with_reasons,
         use=(*_DEEPEVAL_USE, *key_words(facts)),
         imports=f"{_DEEPEVAL_IMPORTS}\nPARAMETERS = [{parameters}]\n",
-        constants=constants,
-        kept=kept,
+        constants=shared_constants(facts, facts.tokens_with_reasons) | constants,
         lost=lost,
     )
+    return Adapter("deepeval", "DeepEval metric (G-Eval)", "concord_judge.py", "text/x-python", kept, tuple(lost), text)
 
 
 def _whole(scale: Scale) -> bool:
@@ -210,18 +200,16 @@ def inspect_scorer(facts: JudgeFacts) -> Adapter:
         "HEADINGS": dict(headings(facts)),
         "PROMPTS": tuple(prompt_fields(prompt) for prompt in open_prompts(facts)),
     }
-    return python_adapter(
+    text = python_text(
         facts,
         "inspect_scorer",
-        "Inspect scorer",
         tool="Inspect",
-        max_tokens=facts.max_tokens,
         use=(*_INSPECT_USE, *key_words(facts)),
         imports=_INSPECT_IMPORTS,
-        constants=constants,
-        kept=kept,
+        constants=shared_constants(facts, facts.max_tokens) | constants,
         lost=lost,
     )
+    return Adapter("inspect", "Inspect scorer", "concord_judge.py", "text/x-python", kept, tuple(lost), text)
 
 
 # ── MLflow: a make_judge for each of the criteria, and a scorer that joins and maps their scores ────────────────────
@@ -261,18 +249,16 @@ def mlflow_judge(facts: JudgeFacts) -> Adapter:
         "VARIABLES": variables,
         "INSTRUCTIONS": tuple(_instructions(facts, criteria, variables) for criteria in facts.criteria),
     }
-    return python_adapter(
+    text = python_text(
         facts,
         "mlflow_judge",
-        "MLflow judge",
         tool="MLflow",
-        max_tokens=facts.tokens_with_reasons,
         use=_MLFLOW_USE,
         imports=_MLFLOW_IMPORTS,
-        constants=constants,
-        kept=kept,
+        constants=shared_constants(facts, facts.tokens_with_reasons) | constants,
         lost=lost,
     )
+    return Adapter("mlflow", "MLflow judge", "concord_judge.py", "text/x-python", kept, tuple(lost), text)
 
 
 def _instructions(facts: JudgeFacts, criteria: str, variables: tuple[str, ...]) -> str:
